@@ -1,0 +1,50 @@
+# Everything runs in .venv, which is made on first use; `make help` lists the targets.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install -q --disable-pip-version-check
+DEMO_EXTRAS := view
+
+.DEFAULT_GOAL := help
+.PHONY: help demo view test test-all lint bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+demo: .venv/.demo ## run the demonstration
+	$(BIN)/sharnir demo
+
+view: .venv/.demo ## open the viewer in the browser
+	$(BIN)/sharnir view
+
+# The kernels are compiled once before the tests, so that two workers do not compile the same module at once.
+test: .venv/.ready ## the fast tests, two at a time
+	$(BIN)/sharnir info --compile
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-all: .venv/.ready ## all tests, the slow ones too
+	$(BIN)/sharnir info --compile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m ""
+
+lint: .venv/.ready ## ruff (lint, format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.ready ## the benchmarks, peers side by side
+	$(BIN)/python -m benchmarks
+
+clean: ## remove what was made, the environment too
+	rm -rf .venv out dist .pytest_cache .ruff_cache .mypy_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.ready: pyproject.toml | $(BIN)/python
+	$(PIP) -e ".[dev]"
+	touch .venv/.ready .venv/.demo
+
+# The demonstration does with less; a full environment serves it too.
+.venv/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) -e ".[$(DEMO_EXTRAS)]"
+	touch $@

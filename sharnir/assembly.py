@@ -1,0 +1,459 @@
+"""Work on a whole mechanism, done on the host before or between steps: loops, assembly, redundant rows, setting coordinates.
+
+Rows come from the same device functions that a step uses (`kinematics.evaluate_joints`); the linear algebra is dense NumPy on
+one mechanism (the bodies connected by joints, ground excepted).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.errors import SceneError, SimulationError
+from sharnir.joints import AXES
+from sharnir.kinematics import evaluate_joints, place_child, read_joints
+from sharnir.model import DYNAMIC, Model, State
+from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, quat_to_matrix
+from sharnir.types import EPSILON, mat33, quat, vec3
+
+ASSEMBLED = max(1e-10, 100 * EPSILON)  # gap in m and rad below which a mechanism counts as assembled
+
+
+@dataclass
+class Rows:
+    """Constrained and free axes of every joint of one world, evaluated at a state."""
+
+    point: np.ndarray  # (joints, 3) the common point
+    linear: np.ndarray  # (joints, 3, 3) axes as columns
+    angular: np.ndarray
+    gap_linear: np.ndarray  # (joints, 3)
+    gap_angular: np.ndarray
+    free_linear: np.ndarray  # (joints, 6, 3) rows of the speeds
+    free_angular: np.ndarray
+
+
+def evaluate(model: Model, state: State) -> list[Rows]:
+    """The rows of every joint, one `Rows` a world."""
+    n, w, device = len(model.joint_kinds), model.worlds, model.device
+    shapes: list[tuple[tuple[int, ...], Any]] = [
+        ((n, w), vec3), ((n, w), mat33), ((n, w), mat33), ((n, w), vec3), ((n, w), vec3), ((n, 6, w), vec3), ((n, 6, w), vec3),
+    ]  # fmt: skip
+    arrays = [wp.zeros(shape, dtype=dtype, device=device) for shape, dtype in shapes]
+    wp.launch(evaluate_joints, dim=(n, w), inputs=[model.joints, state, *arrays], device=device)
+    host = [np.asarray(a.numpy(), float) for a in arrays]
+    return [Rows(*(a[:, i] for a in host[:5]), *(a[:, :, i] for a in host[5:])) for i in range(w)]
+
+
+# ---- the graph ---------------------------------------------------------------------------------------------------------
+
+
+def yields(model: Model) -> np.ndarray:
+    """(bodies,) True where a body is dynamic; all others are ground."""
+    return np.asarray(model.bodies.motion.numpy() == DYNAMIC)
+
+
+def side_of(model: Model, joint: int, body: int) -> tuple[set[int], bool]:
+    """Dynamic bodies reached from `body` without passing `joint`, and whether ground or another gear-free way leads out."""
+    dynamic = yields(model)
+    if not dynamic[body]:
+        return set(), True
+    links: dict[int, list[int]] = {}
+    for k, (p, c) in enumerate(zip(model.parents, model.children, strict=True)):
+        if k != joint and model.joint_kinds[k].mask != 63:
+            links.setdefault(int(p), []).append(int(c))
+            links.setdefault(int(c), []).append(int(p))
+    seen, todo, grounded = {body}, [body], False
+    while todo:
+        for other in links.get(todo.pop(), ()):
+            if not dynamic[other]:
+                grounded = True
+            elif other not in seen:
+                seen.add(other)
+                todo.append(other)
+    return seen, grounded
+
+
+def mechanisms(model: Model, joints: list[int]) -> list[list[int]]:
+    """Groups of the given joints that share dynamic bodies."""
+    dynamic = yields(model)
+    root = {k: k for k in joints}
+
+    def find(k: int) -> int:
+        while root[k] != k:
+            root[k] = root[root[k]]
+            k = root[k]
+        return k
+
+    owner: dict[int, int] = {}
+    for k in joints:
+        for b in (int(model.parents[k]), int(model.children[k])):
+            if dynamic[b]:
+                root[find(k)] = find(owner.setdefault(b, k))
+    groups: dict[int, list[int]] = {}
+    for k in joints:
+        groups.setdefault(find(k), []).append(k)
+    return list(groups.values())
+
+
+def loop_joints(model: Model) -> list[int]:
+    """Joints that are part of a closed loop (through ground or not): the edges of the body graph that are no bridges."""
+    dynamic = yields(model)
+    edges = [
+        (int(p) if dynamic[p] else 0, int(c) if dynamic[c] else 0)
+        for p, c in zip(model.parents, model.children, strict=True)
+    ]
+    near: dict[int, list[tuple[int, int]]] = {}
+    for k, (p, c) in enumerate(edges):
+        if model.joint_kinds[k].mask != 63:
+            near.setdefault(p, []).append((c, k))
+            near.setdefault(c, []).append((p, k))
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    bridges: set[int] = set()
+    for start in near:
+        if start in order:
+            continue
+        order[start] = low[start] = len(order)
+        stack = [(start, -1, iter(near[start]))]
+        while stack:  # depth-first search without recursion: chains may have thousands of bodies
+            body, came, rest = stack[-1]
+            for other, k in rest:
+                if k == came:
+                    continue
+                if other in order:
+                    low[body] = min(low[body], order[other])
+                else:
+                    order[other] = low[other] = len(order)
+                    stack.append((other, k, iter(near[other])))
+                    break
+            else:
+                stack.pop()
+                if stack:
+                    above = stack[-1][0]
+                    low[above] = min(low[above], low[body])
+                    if low[body] > order[above]:
+                        bridges.add(came)
+    linked = {k for rows in near.values() for _, k in rows}
+    return sorted(linked - bridges)
+
+
+# ---- rows of one mechanism as a matrix ----------------------------------------------------------------------------------
+
+
+class Mechanism:
+    """The dense rows of some joints over their dynamic bodies, in one world; unknowns are twists (v, ω) of those bodies."""
+
+    def __init__(self, model: Model, joints: list[int]) -> None:
+        self.model, self.joints = model, joints
+        dynamic = yields(model)
+        touched = {int(b) for k in joints for b in (model.parents[k], model.children[k]) if dynamic[b]}
+        self.bodies = sorted(touched)
+        self.column = {b: 6 * i for i, b in enumerate(self.bodies)}
+
+    def row(self, k: int, d: np.ndarray, n: np.ndarray, point: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The row (d, n) of joint k at a common point; x are the positions of all bodies."""
+        row = np.zeros(6 * len(self.bodies))
+        for b, sign in ((int(self.model.children[k]), 1.0), (int(self.model.parents[k]), -1.0)):
+            if b in self.column:
+                at = self.column[b]
+                row[at : at + 3] += sign * d
+                row[at + 3 : at + 6] += sign * (np.cross(point - x[b], d) + n)
+        return row
+
+    def constraint_rows(self, rows: Rows, x: np.ndarray, skip: int = -1) -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """J, G and the name of every constrained row of the joints, all but those of joint `skip`."""
+        J, G, names = [], [], []
+        label = {k: n for n, k in self.model.joint_names.items()}
+        zero = np.zeros(3)
+        for k in self.joints:
+            free = self.model.joint_kinds[k].mask
+            for slot, axis in enumerate(AXES):
+                if k == skip or free >> slot & 1:
+                    continue
+                i = slot % 3
+                d, n = (rows.linear[k][:, i], zero) if slot < 3 else (zero, rows.angular[k][:, i])
+                J.append(self.row(k, d, n, rows.point[k], x))
+                G.append(d @ rows.gap_linear[k] + n @ rows.gap_angular[k])
+                names.append(f"{label[k]}.{axis}")
+        for name, g in self.model.gear_names.items():
+            t = self.model.gears
+            ends = [(int(t.joint_a.numpy()[g]), int(t.axis_a.numpy()[g])), (int(t.joint_b.numpy()[g]), int(t.axis_b.numpy()[g]))]
+            if all(k in self.joints for k, _ in ends):
+                a, b = (self.row(k, rows.free_linear[k, i], rows.free_angular[k, i], rows.point[k], x) for k, i in ends)
+                J.append(a - float(t.ratio.numpy()[g]) * b)
+                G.append(0.0)
+                names.append(name)
+        return np.array(J).reshape(-1, 6 * len(self.bodies)), np.array(G), names
+
+    def weights(self, rotation: np.ndarray) -> np.ndarray:
+        """M⁻¹ of the bodies, block-diagonal, dense."""
+        W = np.zeros((6 * len(self.bodies),) * 2)
+        t = self.model.bodies
+        inv_mass, inv_inertia = t.inv_mass.numpy(), t.inv_inertia.numpy()
+        for b, at in self.column.items():
+            R = quat_to_matrix(rotation[b])
+            W[at : at + 3, at : at + 3] = np.eye(3) * inv_mass[b]
+            W[at + 3 : at + 6, at + 3 : at + 6] = R @ inv_inertia[b] @ R.T
+        return W
+
+
+def least_change(J: np.ndarray, W: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """The smallest change of the velocities (in the mass metric) with J ΔV = rhs; redundant rows are welcome."""
+    WJ = W @ J.T
+    A = J @ WJ
+    return np.asarray(WJ @ (np.linalg.pinv(A, rcond=1e-11, hermitian=True) @ rhs))
+
+
+def assemble(model: Model, state: State, world: int, joints: list[int], pin: int = -1) -> float:
+    """Close the gaps of some joints in one world by Gauss–Newton steps; returns the gap that remains (m or rad).
+
+    `pin` names a joint whose coordinates are to become those in state.q: all its six axes are rows then. State arrays of the
+    device are changed for the world; velocities are not.
+    """
+    mechanism = Mechanism(model, joints)
+    position, rotation = state.position.numpy().astype(float), state.rotation.numpy().astype(float)
+    gap = np.inf
+    for _ in range(100):
+        rows = evaluate(model, state)[world]
+        x = position[:, world]
+        J, G, _names = mechanism.constraint_rows(rows, x, skip=pin)
+        if pin >= 0:
+            anchor, turn = child_pose(model, state, pin)
+            c = int(model.children[pin])
+            # the target pose of the child, seen at its anchor
+            point = rows.point[pin]
+            target = anchor[world] + quat_rotate(turn[world], quat_rotate(quat_conjugate(rotation[c, world]), point - x[c]))
+            error = np.concatenate([point - target, quat_log(quat_multiply(rotation[c, world], quat_conjugate(turn[world])))])
+            pins = [mechanism.row(pin, *np.split(e, 2), point, x) for e in np.eye(6)]
+            J, G = np.vstack([J, pins]), np.concatenate([G, error])
+        gap = float(np.abs(G).max(initial=0.0))
+        if gap <= ASSEMBLED or not np.isfinite(gap):
+            break
+        step = least_change(J, mechanism.weights(rotation[:, world]), -G).reshape(-1, 6)
+        step *= min(1.0, 0.4 / max(float(np.abs(step[:, 3:]).max(initial=0.0)), 1e-300))
+        for b, at in mechanism.column.items():
+            position[b, world] += step[at // 6, :3]
+            rotation[b, world] = quat_multiply(quat_exp(step[at // 6, 3:]), rotation[b, world])
+            rotation[b, world] /= np.linalg.norm(rotation[b, world])
+        state.position.assign(position)
+        state.rotation.assign(rotation)
+    return gap
+
+
+def assemble_start(model: Model, state: State) -> None:
+    """Assemble a scene that does not start assembled (one world), or refuse it with the gap that remains."""
+    n = len(model.joint_kinds)
+    if n == 0:
+        return
+    rows = evaluate(model, state)[0]
+    gaps = np.maximum(np.abs(rows.gap_linear).max(1), np.abs(rows.gap_angular).max(1))
+    if gaps.max() <= ASSEMBLED:
+        return
+    label = {k: name for name, k in model.joint_names.items()}
+    for group in mechanisms(model, list(range(n))):
+        if max(gaps[k] for k in group) <= ASSEMBLED:
+            continue
+        left = assemble(model, state, 0, group)
+        if not left <= 10 * ASSEMBLED:
+            after = evaluate(model, state)[0]
+            size = np.maximum(np.abs(after.gap_linear).max(1), np.abs(after.gap_angular).max(1))
+            worst = max(group, key=lambda k: float(size[k]))
+            raise SceneError(
+                f"the mechanism of joint {label[worst]!r} cannot be assembled: a gap of {left:.3g} (m or rad) remains there; "
+                f"allowed is {ASSEMBLED:.0e}: check lengths, frames and axes, or start closer"
+            )
+
+
+def redundant_rows(model: Model, state: State) -> list[str]:
+    """Names of the rows ('joint.axis') of closed loops that follow from the rows before them, wherever the loop stands.
+
+    A dependence that exists in the start pose alone (a singular pose) is not redundancy: the loop is moved a little along its
+    free motion, assembled again and looked at there. State is left as it was.
+    """
+    found: list[str] = []
+    keep = [(a, a.numpy().copy()) for a in (state.position, state.rotation)]
+    for group in mechanisms(model, loop_joints(model)):
+        mechanism = Mechanism(model, group)
+        position, rotation = state.position.numpy(), state.rotation.numpy()
+        J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], position[:, 0].astype(float))
+        dependent = dependent_rows(J)
+        if dependent and J.shape[1] > (rank := len(names) - len(dependent)):
+            basis = np.linalg.svd(J)[2][rank:]
+            move = basis.T @ np.cos(np.arange(len(basis)) + 1.0)  # some direction of the free motion, always the same
+            move *= 0.05 / np.abs(move).max()
+            for b, at in mechanism.column.items():
+                position[b, 0] += move[at : at + 3]
+                rotation[b, 0] = quat_multiply(quat_exp(move[at + 3 : at + 6]), rotation[b, 0])
+            state.position.assign(position)
+            state.rotation.assign(rotation)
+            if assemble(model, state, 0, group) <= 1e3 * ASSEMBLED:
+                J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], state.position.numpy()[:, 0].astype(float))
+                dependent = dependent_rows(J)
+        found += [names[i] for i in dependent]
+        for array, value in keep:
+            array.assign(value)
+    return found
+
+
+def dependent_rows(J: np.ndarray, tolerance: float = 1e-7) -> list[int]:
+    """Indices of rows that are combinations of earlier ones (Gram–Schmidt, each row orthogonalised twice)."""
+    basis = np.zeros((min(J.shape), J.shape[1]))
+    rank, dependent = 0, []
+    for i, row in enumerate(J):
+        size = np.linalg.norm(row)
+        rest = row.copy()
+        for _ in range(2):
+            rest -= basis[:rank].T @ (basis[:rank] @ rest)
+        left = np.linalg.norm(rest)
+        if left <= tolerance * size or rank == len(basis):
+            dependent.append(i)
+        else:
+            basis[rank] = rest / left
+            rank += 1
+    return dependent
+
+
+# ---- setting joint coordinates -------------------------------------------------------------------------------------------
+
+
+def child_pose(model: Model, state: State, joint: int) -> tuple[np.ndarray, np.ndarray]:
+    """(worlds, 3), (worlds, 4): the pose of a joint's child at the coordinates in state.q, its parent as it stands."""
+    position = wp.zeros(model.worlds, dtype=vec3, device=model.device)
+    rotation = wp.zeros(model.worlds, dtype=quat, device=model.device)
+    wp.launch(place_child, dim=model.worlds, inputs=[model.joints, state, joint, position, rotation], device=model.device)
+    return position.numpy().astype(float), rotation.numpy().astype(float)
+
+
+def read_all(model: Model, state: State) -> None:
+    """Bring state.q and state.qd up to date."""
+    if len(model.joint_kinds):
+        wp.launch(read_joints, dim=(len(model.joint_kinds), model.worlds), inputs=[model.joints, state], device=model.device)
+
+
+def movable_side(model: Model, joint: int) -> tuple[set[int], bool] | None:
+    """The bodies that move when a joint's coordinate is set, and whether they are the child's; None on a closed loop."""
+    parent, child = int(model.parents[joint]), int(model.children[joint])
+    side, grounded = side_of(model, joint, child)
+    if not grounded and parent not in side:
+        return side, True
+    side, grounded = side_of(model, joint, parent)
+    return (side, False) if not grounded and child not in side else None
+
+
+def loop_of(model: Model, joint: int) -> list[int]:
+    """All joints of the mechanism that a joint belongs to."""
+    return next(g for g in mechanisms(model, list(range(len(model.joint_kinds)))) if joint in g)
+
+
+def set_position(model: Model, state: State, joint: int, value: np.ndarray) -> None:
+    """Move a joint to coordinates (worlds, q_size): its child's side moves along; a loop is re-assembled or refused."""
+    start, size = int(model.q_start[joint]), model.joint_kinds[joint].q_size
+    read_all(model, state)
+    q = state.q.numpy().copy()
+    q[start : start + size] = value.T
+    state.q.assign(q)
+    x, r = state.position.numpy().astype(float), state.rotation.numpy().astype(float)
+    v, s = state.velocity.numpy().astype(float), state.spin.numpy().astype(float)
+    to_x, to_r = child_pose(model, state, joint)
+    moved = movable_side(model, joint)
+    if moved is not None:
+        side, is_child = moved
+        c = int(model.children[joint])
+        from_x, from_r = x[c].copy(), r[c].copy()
+        if not is_child:  # the child stays: the parent's side makes the inverse motion
+            from_x, from_r, to_x, to_r = to_x, to_r, from_x, from_r
+        turn = quat_multiply(to_r, quat_conjugate(from_r))
+        for b in side:
+            x[b] = to_x + quat_rotate(turn, x[b] - from_x)
+            r[b] = quat_multiply(turn, r[b])
+            r[b] /= np.linalg.norm(r[b], axis=-1, keepdims=True)
+            v[b], s[b] = quat_rotate(turn, v[b]), quat_rotate(turn, s[b])
+        state.position.assign(x)
+        state.rotation.assign(r)
+        state.velocity.assign(v)
+        set_spin(model, state, s)
+    else:
+        for w in range(model.worlds):
+            gap = assemble(model, state, w, loop_of(model, joint), pin=joint)
+            if not gap <= 10 * ASSEMBLED:
+                state.position.assign(x)
+                state.rotation.assign(r)
+                read_all(model, state)
+                name = next(n for n, k in model.joint_names.items() if k == joint)
+                raise SimulationError(
+                    f"joint {name!r} cannot be set to {value[w].tolist()}: its closed loop keeps a gap of {gap:.3g} (m or rad); "
+                    "nothing was changed"
+                )
+        set_spin(model, state, s)
+    read_all(model, state)
+
+
+def set_velocity(model: Model, state: State, joint: int, value: np.ndarray) -> None:
+    """Give a joint the speeds (worlds, v_size): its child's side takes them along; on a loop the whole mechanism moves."""
+    start, size = int(model.v_start[joint]), model.joint_kinds[joint].v_size
+    read_all(model, state)
+    now = state.qd.numpy().astype(float)[start : start + size].T
+    x, v, s = (a.numpy().astype(float) for a in (state.position, state.velocity, state.spin))
+    moved = movable_side(model, joint)
+    for w, rows in enumerate(evaluate(model, state)):
+        d, n = rows.free_linear[joint][:size], rows.free_angular[joint][:size]
+        point = rows.point[joint]
+        if moved is not None:
+            side, is_child = moved
+            change = (value[w] - now[w]) * (1.0 if is_child else -1.0)
+            for b in side:
+                s[b, w] += change @ n
+                v[b, w] += change @ d + np.cross(change @ n, x[b, w] - point)
+            continue
+        mechanism = Mechanism(model, loop_of(model, joint))
+        J, _, _names = mechanism.constraint_rows(rows, x[:, w])
+        J = np.vstack([J, *(mechanism.row(joint, d[i], n[i], point, x[:, w]) for i in range(size))])
+        V = np.concatenate([np.concatenate([v[b, w], s[b, w]]) for b in mechanism.bodies])
+        rhs = np.concatenate([np.zeros(len(J) - size), value[w]]) - J @ V - driven(mechanism, rows, x[:, w], v[:, w], s[:, w], size)
+        V = V + least_change(J, mechanism.weights(state.rotation.numpy().astype(float)[:, w]), rhs)
+        left = float(np.abs(J @ V - (J @ V - rhs) - rhs).max(initial=0.0))
+        off = float(np.abs(J[-size:] @ V - value[w]).max(initial=0.0))
+        if not max(off, left) <= 1e-7 * (1.0 + float(np.abs(value[w]).max())):
+            name = next(k for k, i in model.joint_names.items() if i == joint)
+            raise SimulationError(
+                f"joint {name!r} cannot move at {value[w].tolist()}: its closed loop allows {(J[-size:] @ V).tolist()} in this pose"
+            )
+        for b, at in mechanism.column.items():
+            v[b, w], s[b, w] = V[at : at + 3], V[at + 3 : at + 6]
+    state.velocity.assign(v)
+    set_spin(model, state, s)
+    read_all(model, state)
+
+
+def driven(mechanism: Mechanism, rows: Rows, x: np.ndarray, v: np.ndarray, s: np.ndarray, size: int) -> np.ndarray:
+    """What kinematic bodies contribute to J V; they are no unknowns, so it goes to the right-hand side."""
+    model = mechanism.model
+    still = not np.any(v[~yields(model)]) and not np.any(s[~yields(model)])
+    J, _, _names = mechanism.constraint_rows(rows, x)
+    out = np.zeros(len(J) + size)
+    if still:
+        return out
+    i = 0
+    for k in mechanism.joints:
+        free = model.joint_kinds[k].mask
+        for slot in range(6):
+            if free >> slot & 1:
+                continue
+            d, n = (rows.linear[k][:, slot], np.zeros(3)) if slot < 3 else (np.zeros(3), rows.angular[k][:, slot - 3])
+            for b, sign in ((int(model.children[k]), 1.0), (int(model.parents[k]), -1.0)):
+                if b not in mechanism.column:
+                    out[i] += sign * (d @ (v[b] + np.cross(s[b], rows.point[k] - x[b])) + n @ s[b])
+            i += 1
+    return out
+
+
+def set_spin(model: Model, state: State, spin: np.ndarray) -> None:
+    """Write spins (bodies, worlds, 3) and the angular momenta that belong to them."""
+    state.spin.assign(spin)
+    R = quat_to_matrix(state.rotation.numpy().astype(float))
+    inertia = model.bodies.inertia.numpy().astype(float)[:, None]
+    local = np.einsum("bwji,bwj->bwi", R, spin)
+    state.momentum.assign(np.einsum("bwij,bwj->bwi", R, np.einsum("bxij,bwj->bwi", inertia, local)))

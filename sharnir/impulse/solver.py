@@ -1,0 +1,196 @@
+"""SolverImpulse: maximal coordinates, sequential impulses with warm start and split impulses (theory, section 3)."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir import kinematics
+from sharnir.errors import SimulationError
+from sharnir.impulse import kernels
+from sharnir.impulse.kernels import Settings, Work
+from sharnir.model import Control, Model, State
+from sharnir.rows import Twists
+from sharnir.types import load_modules, mat33, np_real, quat, real, vec3
+
+
+class SolverImpulse:
+    """Steps a model in time.
+
+    Args:
+        model: what `Scene.build` returned.
+        dt: step, s.
+        iterations: cap of the sweeps over the joints at velocity level.
+        position_iterations: sweeps of the split impulses that close the gaps.
+        erp: fraction of a gap closed in a step, 0 < erp ≤ 1.
+        tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s or N·m·s.
+        threads: CPU threads that share the worlds; all cores if None (one world needs one).
+    """
+
+    def step(self, state: State, control: Control, n: int = 1) -> Report:
+        """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`."""
+        started = time.perf_counter()
+        graphs = self._captured(state, control)
+        if len(graphs) == 1:
+            _replay(graphs[0], n)
+        else:
+            list(self._pool.map(_replay, graphs, [n] * len(graphs)))
+        self.report.elapsed = (time.perf_counter() - started) / n
+        return self.report
+
+    def _stages(self, state: State, control: Control, first: int, worlds: int) -> None:
+        """One step of some worlds, a line a stage."""
+        m, s, work = self.model, self.settings, self.work
+        bodies, joints, gears = m.bodies, m.joints, m.gears
+        n, k, g = bodies.count, joints.count, gears.count
+        self._launch(kernels.predict, (n, worlds), bodies, s, control, state, first, work)
+        self._launch(kernels.prepare, (k, worlds), bodies, joints, s, control, state, first, work)
+        self._launch(kernels.prepare_gears, (g, worlds), bodies, joints, gears, state, first, work)
+        self._launch(kernels.warm_start, (min(k, 1) * worlds,), bodies, joints, gears, first, work)
+        self._launch(kernels.solve_velocities, (min(k, 1) * worlds,), bodies, joints, gears, s, first, work)
+        self._launch(kernels.advance, (n, worlds), bodies, s, state, first, work)
+        self._launch(kernels.measure_gaps, (k, worlds), joints, first, work)
+        self._launch(kernels.measure_gears, (g, worlds), joints, gears, s, first, state, work)
+        self._launch(kernels.solve_positions, (min(k, 1) * worlds,), bodies, joints, gears, s, first, work)
+        self._launch(kernels.commit, (worlds,), bodies, joints, gears, s, first, work, state)
+        self._launch(kinematics.follow_angles, (k, worlds), joints, first, state)
+
+    def __init__(
+        self,
+        model: Model,
+        dt: float,
+        *,
+        iterations: int = 20,
+        position_iterations: int = 10,
+        erp: float = 1.0,
+        tolerance: float = 1e-10,
+        threads: int | None = None,
+    ) -> None:
+        for what, value, least in (("iterations", iterations, 1), ("position_iterations", position_iterations, 0)):
+            if not isinstance(value, int | np.integer) or value < least:
+                raise SimulationError(f"{what} is a whole number of at least {least}, got {value!r}")
+        if not 0 < erp <= 1:
+            raise SimulationError(f"erp is a fraction, 0 < erp ≤ 1, got {erp!r}")
+        if not (np.isfinite(tolerance) and tolerance >= 0):
+            raise SimulationError(f"tolerance is a finite impulse of at least 0 N·s, got {tolerance!r}")
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise SimulationError(f"threads is a whole number of at least 1, got {threads!r}")
+        self.model, self.device = model, model.device
+        load_modules([kernels.predict.module, kinematics.read_joints.module], self.device)
+        self.work = _scratch(model)
+        self.settings = Settings()
+        self.settings.dt = wp.zeros(1, dtype=real, device=self.device)
+        self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
+        self.settings.erp = wp.array([erp], dtype=real, device=self.device)
+        self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
+        self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
+        self.settings.position_iterations = wp.array([position_iterations], dtype=wp.int32, device=self.device)
+        self.dt = dt
+        cores = os.cpu_count() or 1
+        on_cpu = wp.get_device(self.device).is_cpu
+        self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
+        self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
+        self._graphs: dict[tuple[int, int], list[Any]] = {}
+        self.report = Report(self)
+
+    @property
+    def dt(self) -> float:
+        """Step, s."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        if not (np.isscalar(value) and np.isfinite(value) and value > 0):  # type: ignore[arg-type]
+            raise SimulationError(f"dt is a positive finite number of seconds, got {value!r}")
+        self._dt = float(value)
+        self.settings.dt.assign(np.array([value], np_real))
+
+    def start_gears(self, state: State) -> None:
+        """Take the present coordinates as those from which gears count."""
+        t = self.model.gears
+        if t.count:
+            q, start = state.q.numpy(), self.model.q_start
+            a, b = (start[j.numpy()] + i.numpy() for j, i in ((t.joint_a, t.axis_a), (t.joint_b, t.axis_b)))
+            self.work.gear_start.assign(q[a] - t.ratio.numpy()[:, None] * q[b])
+
+    def _launch(self, kernel: Any, dim: tuple[int, ...], *inputs: Any) -> None:
+        if min(dim) > 0:
+            wp.launch(kernel, dim=dim, inputs=list(inputs), device=self.device)
+
+    def _captured(self, state: State, control: Control) -> list[Any]:
+        """The step as graphs, one a thread, captured at the first use of these arrays."""
+        key = (id(state), id(control))
+        if key not in self._graphs:
+            ends = np.linspace(0, self.model.worlds, self.threads + 1).astype(int)
+            graphs = []
+            for first, last in zip(ends[:-1], ends[1:], strict=True):
+                with wp.ScopedCapture(device=self.device) as capture:
+                    self._stages(state, control, int(first), int(last - first))
+                graphs.append(capture.graph)
+            self._graphs[key] = graphs
+        return self._graphs[key]
+
+
+def _replay(graph: Any, n: int) -> None:
+    for _ in range(n):
+        wp.capture_launch(graph)
+
+
+class Report:
+    """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
+
+    def __init__(self, solver: SolverImpulse) -> None:
+        self._work, self._worlds = solver.work, solver.model.worlds
+        self._tolerance = solver.settings.tolerance
+        self.elapsed = 0.0
+        """Wall-clock time of the step, s (mean, where a call made several)."""
+
+    def _value(self, array: Any) -> Any:
+        values = array.numpy()
+        return values[0].item() if self._worlds == 1 else values
+
+    @property
+    def iterations(self) -> Any:
+        """Sweeps made at velocity level."""
+        return self._value(self._work.iterations)
+
+    @property
+    def residual(self) -> Any:
+        """Largest impulse of the last sweep, N·s or N·m·s."""
+        return self._value(self._work.residual)
+
+    @property
+    def converged(self) -> Any:
+        """Whether the residual fell below the tolerance."""
+        return self.residual <= self._tolerance.numpy()[0]
+
+
+def _scratch(model: Model) -> Work:
+    n, k, g, w = len(model.com), len(model.joint_kinds), len(model.gear_names), model.worlds
+    work = Work()
+
+    def zeros(rows: int, dtype: Any) -> Any:
+        return wp.zeros((rows, w), dtype=dtype, device=model.device)
+
+    for name in ("twist", "pseudo"):
+        twists = Twists()
+        twists.linear, twists.angular = zeros(n, vec3), zeros(n, vec3)
+        setattr(work, name, twists)
+    per_body = {"spin_start": vec3, "momentum": vec3, "inv_inertia": mat33, "position": vec3, "rotation": quat}
+    per_joint = {
+        "r_parent": vec3, "r_child": vec3, "joint_force": vec3, "joint_torque": vec3, "W_ll": mat33, "W_la": mat33,
+        "W_aa": mat33, "drive_force": vec3, "drive_torque": vec3, "gap_linear": vec3, "gap_angular": vec3,
+    }  # fmt: skip
+    per_gear = {"gear_impulse": real, "gear_W": real, "gear_gap": real, "gear_start": real}
+    for count, fields in ((n, per_body), (k, per_joint), (g, per_gear)):
+        for name, dtype in fields.items():
+            setattr(work, name, zeros(count, dtype))
+    work.gear_row = wp.zeros((g, 8, w), dtype=vec3, device=model.device)
+    work.iterations = wp.zeros(w, dtype=wp.int32, device=model.device)
+    work.residual = wp.zeros(w, dtype=real, device=model.device)
+    return work

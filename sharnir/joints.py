@@ -1,0 +1,491 @@
+"""Joints as data: a mask of free axes, and all that depends on a joint's type.
+
+A joint has a frame on its parent and one on its child; it leaves some of the six relative axes of that frame free:
+
+    slots     0 1 2 = translations x y z        3 4 5 = rotations rx ry rz
+
+Two joint frames coincide when every coordinate is 0. Axes of translation are carried by the parent, and both bodies' rows
+are taken at one common point, the child's anchor (theory: a joint). What a mask means for its rotations:
+
+    free rotations   constrained rows                        coordinates
+    0                all three, parent axes                  none
+    1  (axis a)      the two perpendicular to a              an angle, turns are counted
+    2  (a then b)    a on the parent × b on the child        two angles, R = R(a, α) R(b, β), turns are counted
+    3                none                                    quaternion; speed = ω relative, in the parent's joint frame
+
+A rod (`Distance`) is one translation row along the line of its two anchors; a `Gear` couples free axes of other joints.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.errors import SceneError
+from sharnir.spatial import exp_quat, frame_from_axes, log_quat
+from sharnir.types import mat33, quat, real, vec3
+
+AXES = ("x", "y", "z", "rx", "ry", "rz")
+LETTERS = ("x", "y", "z")
+IDENTITY = (0.0, 0.0, 0.0, 1.0)
+
+# ---- the description a user writes -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint that leaves the axes named in `free` free, such as `Joint("x rz")`; of two rotations the first is the parent's.
+
+    Axes are those of the joint frame that `Scene.add_joint` places; `frame` turns them further (quaternion).
+    """
+
+    free: str | Sequence[str] = ()
+    frame: tuple[float, float, float, float] = field(default=IDENTITY, kw_only=True)
+
+    def __post_init__(self) -> None:
+        names = tuple(self.free.split()) if isinstance(self.free, str) else tuple(self.free)
+        for name in names:
+            if name not in AXES:
+                raise SceneError(f"{self.kind}: free axis {name!r} is unknown; allowed: {' '.join(AXES)}")
+        if len(set(names)) != len(names):
+            raise SceneError(f"{self.kind}: a free axis is named twice in {' '.join(names)!r}")
+        moves = sorted((n for n in names if n in LETTERS), key=AXES.index)
+        turns = [n for n in names if n not in LETTERS]
+        if len(turns) != 2:  # the order matters for two rotations alone
+            turns.sort(key=AXES.index)
+        object.__setattr__(self, "free", (*moves, *turns))
+
+    @property
+    def kind(self) -> str:
+        """The name of the joint's type, for messages."""
+        return type(self).__name__
+
+    @property
+    def turns(self) -> list[int]:
+        """Which of the rotations 0, 1, 2 are free, in coordinate order."""
+        return [AXES.index(n) - 3 for n in self.free if n not in LETTERS]
+
+    @property
+    def mask(self) -> int:
+        """Bit i is set where slot i is free."""
+        return sum(1 << AXES.index(n) for n in self.free)
+
+    @property
+    def q_size(self) -> int:
+        """Number of coordinates: a quaternion for three free rotations, else one a free axis."""
+        return len(self.free) + (len(self.turns) == 3)
+
+    @property
+    def v_size(self) -> int:
+        """Number of speeds: one a free axis."""
+        return len(self.free)
+
+
+def _axis(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[str | None, np.ndarray]:
+    """A letter (kept) or a vector (checked)."""
+    if isinstance(axis, str):
+        if axis not in LETTERS:
+            raise SceneError(f"{kind}: {what} is 'x', 'y', 'z' or a vector, got {axis!r}")
+        return axis, np.eye(3)[LETTERS.index(axis)]
+    v = np.asarray(axis, float)
+    if v.shape != (3,) or not np.all(np.isfinite(v)) or np.linalg.norm(v) < 1e-9:
+        raise SceneError(f"{kind}: {what} is 'x', 'y', 'z' or a finite vector other than zero, got {np.asarray(axis).tolist()}")
+    return None, v / np.linalg.norm(v)
+
+
+def _along(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[str, tuple[float, ...]]:
+    """The letter of an axis and the frame in which it has that letter (z for a general vector)."""
+    letter, v = _axis(kind, axis, what)
+    return (letter, IDENTITY) if letter else ("z", tuple(frame_from_axes(v)))
+
+
+class Fixed(Joint):
+    """No relative motion."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+
+class Revolute(Joint):
+    """One rotation about `axis`, a letter or a vector in the joint frame."""
+
+    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+        letter, frame = _along("Revolute", axis)
+        super().__init__((f"r{letter}",), frame=frame)  # type: ignore[arg-type]
+
+
+class Prismatic(Joint):
+    """One translation along `axis`."""
+
+    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+        letter, frame = _along("Prismatic", axis)
+        super().__init__((letter,), frame=frame)  # type: ignore[arg-type]
+
+
+class Cylindrical(Joint):
+    """A translation along `axis` and a rotation about it."""
+
+    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+        letter, frame = _along("Cylindrical", axis)
+        super().__init__((letter, f"r{letter}"), frame=frame)  # type: ignore[arg-type]
+
+
+class Universal(Joint):
+    """Two rotations: about `axes[0]` of the parent, then about `axes[1]` of the child; the two are perpendicular."""
+
+    def __init__(self, axes: Sequence[str | Sequence[float]] = ("x", "y")) -> None:
+        if len(axes) != 2:
+            raise SceneError(f"Universal: axes are two, got {len(axes)}")
+        (a, u), (b, v) = (_axis("Universal", axis, f"axes[{i}]") for i, axis in enumerate(axes))
+        if abs(u @ v) > 1e-6:
+            raise SceneError(f"Universal: the two axes are perpendicular, got {axes[0]} and {axes[1]} with cosine {u @ v:.3g}")
+        if a and b:
+            super().__init__((f"r{a}", f"r{b}"))
+        else:
+            super().__init__(("rx", "ry"), frame=tuple(frame_from_axes(u, v, slots=(0, 1))))
+
+
+class Spherical(Joint):
+    """Three rotations (a ball joint)."""
+
+    def __init__(self) -> None:
+        super().__init__(("rx", "ry", "rz"))
+
+
+class Planar(Joint):
+    """Two translations perpendicular to `normal` and a rotation about it."""
+
+    def __init__(self, normal: str | Sequence[float] = "z") -> None:
+        letter, frame = _along("Planar", normal, "normal")
+        super().__init__((*(a for a in LETTERS if a != letter), f"r{letter}"), frame=frame)  # type: ignore[arg-type]
+
+
+class Free(Joint):
+    """All six axes free: no constraint, but coordinates of the child relative to the parent."""
+
+    def __init__(self) -> None:
+        super().__init__(AXES)
+
+
+class PointOnLine(Joint):
+    """The child's anchor stays on the line through the parent's anchor along `axis`; rotations are free."""
+
+    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+        letter, frame = _along("PointOnLine", axis)
+        super().__init__((letter, "rx", "ry", "rz"), frame=frame)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Distance(Joint):
+    """A massless rod between an anchor on the parent and one on the child; `length` in m, or their distance at the start."""
+
+    length: float | None = None
+
+    def __init__(self, length: float | None = None) -> None:
+        if length is not None and not (np.isfinite(length) and length > 0):
+            raise SceneError(f"Distance: length is a positive finite number of m, got {length}")
+        super().__init__(("y", "z", "rx", "ry", "rz"))  # x is the line of the rod
+        object.__setattr__(self, "length", length)
+
+    @property
+    def q_size(self) -> int:
+        """A rod has no coordinates of its own."""
+        return 0
+
+    @property
+    def v_size(self) -> int:
+        """A rod has no speeds of its own."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Gear:
+    """Keeps q_a = ratio · q_b + what it was at the start; `joint_a`, `joint_b` name a joint with one free axis, or (joint, axis).
+
+    A screw is a gear between the two axes of one cylindrical joint: `Gear(("nut", "z"), ("nut", "rz"), pitch / (2 * pi))`.
+    """
+
+    joint_a: str | tuple[str, str]
+    joint_b: str | tuple[str, str]
+    ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ratio) and self.ratio != 0):
+            raise SceneError(f"Gear: ratio is a finite number other than 0, got {self.ratio}")
+
+
+# ---- the same on the device ------------------------------------------------------------------------------------------
+
+
+@wp.struct
+class JointTable:
+    """Constant data of all joints, indexed by joint; points from the centre of mass, in body axes (m)."""
+
+    count: wp.int32
+    parent: wp.array(dtype=wp.int32)
+    child: wp.array(dtype=wp.int32)
+    parent_point: wp.array(dtype=vec3)
+    child_point: wp.array(dtype=vec3)
+    parent_frame: wp.array(dtype=quat)
+    child_frame: wp.array(dtype=quat)
+    free: wp.array(dtype=wp.int32)  # bit i: slot i is free
+    turns: wp.array(dtype=wp.int32)  # number of free rotations
+    first: wp.array(dtype=wp.int32)  # rotation axis a of the table above, 0..2
+    second: wp.array(dtype=wp.int32)  # rotation axis b
+    rod: wp.array(dtype=real)  # length of a rod, negative for every other joint
+    q_start: wp.array(dtype=wp.int32)
+    v_start: wp.array(dtype=wp.int32)
+    v_size: wp.array(dtype=wp.int32)
+    slot: wp.array2d(dtype=wp.int32)  # slot[i, joint] of the i-th speed
+
+
+@wp.struct
+class GearTable:
+    """Row i: speed[a] − ratio · speed[b] = 0, where an axis is (joint, number among its speeds)."""
+
+    count: wp.int32
+    joint_a: wp.array(dtype=wp.int32)
+    joint_b: wp.array(dtype=wp.int32)
+    axis_a: wp.array(dtype=wp.int32)
+    axis_b: wp.array(dtype=wp.int32)
+    ratio: wp.array(dtype=real)
+
+
+@wp.struct
+class JointPose:
+    """Where a joint is: both anchors and both joint frames, in world axes."""
+
+    parent_anchor: vec3
+    child_anchor: vec3
+    parent_frame: quat
+    child_frame: quat
+
+
+@wp.func
+def joint_pose(t: JointTable, k: int, x_parent: vec3, q_parent: quat, x_child: vec3, q_child: quat) -> JointPose:
+    pose = JointPose()
+    pose.parent_anchor = x_parent + wp.quat_rotate(q_parent, t.parent_point[k])
+    pose.child_anchor = x_child + wp.quat_rotate(q_child, t.child_point[k])
+    pose.parent_frame = q_parent * t.parent_frame[k]
+    pose.child_frame = q_child * t.child_frame[k]
+    return pose
+
+
+@wp.func
+def unit_axis(i: int) -> vec3:
+    e = vec3(real(0.0))
+    e[i] = real(1.0)
+    return e
+
+
+@wp.func
+def third_axis(t: JointTable, k: int):
+    """The constrained rotation c of a joint with two free ones, and +1 where (a, b, c) is right-handed, else −1."""
+    a = t.first[k]
+    b = t.second[k]
+    sign = real(-1.0)
+    if (b - a + 3) % 3 == 1:
+        sign = real(1.0)
+    return 3 - a - b, sign
+
+
+@wp.func
+def frame_from_x(n: vec3) -> mat33:
+    """Some orthonormal axes (columns) whose first is the unit vector n."""
+    e = vec3(real(1.0), real(0.0), real(0.0))
+    if wp.abs(n[0]) > real(0.7):
+        e = vec3(real(0.0), real(1.0), real(0.0))
+    u = wp.normalize(wp.cross(n, e))
+    return wp.matrix_from_cols(n, u, wp.cross(n, u))
+
+
+@wp.func
+def linear_axes(t: JointTable, k: int, pose: JointPose) -> mat33:
+    """World directions (columns) of the slots x y z; x of a rod is its line."""
+    if t.rod[k] > real(0.0):
+        return frame_from_x(wp.normalize(pose.child_anchor - pose.parent_anchor))
+    return wp.quat_to_matrix(pose.parent_frame)
+
+
+@wp.func
+def angular_axes(t: JointTable, k: int, pose: JointPose) -> mat33:
+    """World directions (columns) of the slots rx ry rz; with two free rotations the constrained one is n₁ × n₂."""
+    F = wp.quat_to_matrix(pose.parent_frame)
+    if t.turns[k] == 2:
+        a = t.first[k]
+        b = t.second[k]
+        c, sign = third_axis(t, k)
+        n1 = wp.quat_rotate(pose.parent_frame, unit_axis(a))
+        n2 = wp.quat_rotate(pose.child_frame, unit_axis(b))
+        n3 = wp.normalize(wp.cross(n1, n2)) * sign
+        n2 = wp.cross(n3, n1) * sign
+        for i in range(3):
+            F[i, a] = n1[i]
+            F[i, b] = n2[i]
+            F[i, c] = n3[i]
+    return F
+
+
+@wp.func
+def masked(F: mat33, free: int, g: vec3) -> vec3:
+    """The part of a world vector along the constrained columns of F (bits 0..2 of `free` are the free ones)."""
+    out = vec3(real(0.0))
+    for i in range(3):
+        if free & (1 << i) == 0:
+            d = vec3(F[0, i], F[1, i], F[2, i])
+            out = out + d * wp.dot(d, g)
+    return out
+
+
+@wp.func
+def joint_gap(t: JointTable, k: int, pose: JointPose):
+    """G: how far the child is displaced (m) and turned (rad) along the constrained axes, as two world vectors.
+
+    The derivative of G along each constrained axis is the joint's row while the gap is small.
+    """
+    free = t.free[k]
+    linear = pose.child_anchor - pose.parent_anchor
+    angular = vec3(real(0.0))
+    if t.rod[k] > real(0.0):
+        distance = wp.length(linear)
+        linear = linear * ((distance - t.rod[k]) / distance)
+    elif free & 7 != 0:
+        linear = masked(wp.quat_to_matrix(pose.parent_frame), free, linear)
+    turns = t.turns[k]
+    if turns == 0:
+        angular = log_quat(pose.child_frame * wp.quat_inverse(pose.parent_frame))
+    elif turns == 1:
+        n_parent = wp.quat_rotate(pose.parent_frame, unit_axis(t.first[k]))
+        n_child = wp.quat_rotate(pose.child_frame, unit_axis(t.first[k]))
+        angular = wp.cross(n_parent, n_child)
+        s = wp.length(angular)
+        if s > real(1.0e-9):
+            angular = angular * (wp.atan2(s, wp.dot(n_parent, n_child)) / s)
+    elif turns == 2:
+        n1 = wp.quat_rotate(pose.parent_frame, unit_axis(t.first[k]))
+        n2 = wp.quat_rotate(pose.child_frame, unit_axis(t.second[k]))
+        n3 = wp.cross(n1, n2)
+        s = wp.length(n3)
+        angular = n3 * (-wp.atan2(wp.dot(n1, n2), s) / wp.max(s, real(1.0e-9)))
+    return linear, angular
+
+
+@wp.func
+def free_axis(t: JointTable, k: int, i: int, pose: JointPose):
+    """Row B of the i-th speed at the child's anchor, as (d, n): speed = d·(relative velocity) + n·(relative spin)."""
+    slot = t.slot[i, k]
+    frame = pose.parent_frame
+    if slot < 3:
+        return wp.quat_rotate(frame, unit_axis(slot)), vec3(real(0.0))
+    # a universal joint's second axis is the child's; its two axes are perpendicular, hence their own duals
+    if t.turns[k] == 2 and slot - 3 == t.second[k]:
+        frame = pose.child_frame
+    return vec3(real(0.0)), wp.quat_rotate(frame, unit_axis(slot - 3))
+
+
+@wp.func
+def nearest_turn(angle: real, last: real) -> real:
+    """`angle` plus the multiple of 2π that brings it next to `last`."""
+    two_pi = real(6.283185307179586)
+    return angle + two_pi * wp.round((last - angle) / two_pi)
+
+
+@wp.func
+def joint_angles(t: JointTable, k: int, pose: JointPose):
+    """The one or two angles of a joint with as many free rotations, each within a turn of 0."""
+    a = t.first[k]
+    if t.turns[k] == 1:
+        p = wp.quat_inverse(pose.parent_frame) * pose.child_frame
+        return real(2.0) * wp.atan2(p[a], p[3]), real(0.0)
+    b = t.second[k]
+    c, sign = third_axis(t, k)
+    b_child = wp.quat_rotate(pose.child_frame, unit_axis(b))
+    c_parent = wp.quat_rotate(pose.parent_frame, unit_axis(c))
+    b_parent = wp.quat_rotate(pose.parent_frame, unit_axis(b))
+    a_parent = wp.quat_rotate(pose.parent_frame, unit_axis(a))
+    c_child = wp.quat_rotate(pose.child_frame, unit_axis(c))
+    a_child = wp.quat_rotate(pose.child_frame, unit_axis(a))
+    alpha = wp.atan2(sign * wp.dot(b_child, c_parent), wp.dot(b_child, b_parent))
+    beta = wp.atan2(sign * wp.dot(a_parent, c_child), wp.dot(a_parent, a_child))
+    return alpha, beta
+
+
+@wp.func
+def read_angles(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)):
+    """Write a joint's angles behind its translations in q, each on the turn nearest to the value that stands there."""
+    moves = t.v_size[k] - t.turns[k]
+    at = t.q_start[k] + moves
+    alpha, beta = joint_angles(t, k, pose)
+    q[at, w] = nearest_turn(alpha, q[at, w])
+    if t.turns[k] == 2:
+        q[at + 1, w] = nearest_turn(beta, q[at + 1, w])
+
+
+@wp.func
+def read_coordinates(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)):
+    """Write all coordinates of a joint: translations, then angles or a quaternion."""
+    if t.v_size[k] == 0:
+        return
+    moves = t.v_size[k] - t.turns[k]
+    offset = wp.quat_rotate_inv(pose.parent_frame, pose.child_anchor - pose.parent_anchor)
+    for i in range(moves):
+        q[t.q_start[k] + i, w] = offset[t.slot[i, k]]
+    if t.turns[k] == 1 or t.turns[k] == 2:
+        read_angles(t, k, w, pose, q)
+    elif t.turns[k] == 3:
+        p = wp.quat_inverse(pose.parent_frame) * pose.child_frame
+        for i in range(4):
+            q[t.q_start[k] + moves + i, w] = p[i]
+
+
+@wp.func
+def joint_transform(t: JointTable, k: int, w: int, q: wp.array2d(dtype=real)):
+    """The child's joint frame seen from the parent's, from the coordinates: (offset, rotation)."""
+    moves = t.v_size[k] - t.turns[k]
+    offset = vec3(real(0.0))
+    for i in range(moves):
+        offset[t.slot[i, k]] = q[t.q_start[k] + i, w]
+    turn = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+    at = t.q_start[k] + moves
+    if t.turns[k] == 3:
+        turn = wp.normalize(quat(q[at, w], q[at + 1, w], q[at + 2, w], q[at + 3, w]))
+    elif t.turns[k] > 0:
+        turn = exp_quat(unit_axis(t.first[k]) * q[at, w])
+        if t.turns[k] == 2:
+            turn = turn * exp_quat(unit_axis(t.second[k]) * q[at + 1, w])
+    return offset, turn
+
+
+def joint_tables(joints: Sequence[Any], device: Any) -> JointTable:
+    """The device table of joints given as (joint, parent, child, parent_frame, child_frame, rod length)."""
+    n = len(joints)
+    t = JointTable()
+    t.count = n
+    q_sizes = [j.joint.q_size for j in joints]
+    v_sizes = [j.joint.v_size for j in joints]
+
+    def put(values: Any, dtype: Any, shape: tuple[int, ...] = ()) -> Any:
+        return wp.array(np.array(values).reshape(n, *shape), dtype=dtype, device=device)
+
+    t.parent = put([j.parent for j in joints], wp.int32)
+    t.child = put([j.child for j in joints], wp.int32)
+    t.parent_point = put([j.parent_point for j in joints], vec3, (3,))
+    t.child_point = put([j.child_point for j in joints], vec3, (3,))
+    t.parent_frame = put([j.parent_frame for j in joints], quat, (4,))
+    t.child_frame = put([j.child_frame for j in joints], quat, (4,))
+    t.free = put([j.joint.mask for j in joints], wp.int32)
+    t.turns = put([len(j.joint.turns) for j in joints], wp.int32)
+    t.first = put([(*j.joint.turns, 0)[0] for j in joints], wp.int32)
+    t.second = put([(*j.joint.turns, 0, 0)[1] for j in joints], wp.int32)
+    t.rod = put([j.rod for j in joints], real)
+    t.q_start = put(np.cumsum([0, *q_sizes])[:-1], wp.int32)
+    t.v_start = put(np.cumsum([0, *v_sizes])[:-1], wp.int32)
+    t.v_size = put(v_sizes, wp.int32)
+    slot = np.zeros((6, max(n, 1)), np.int32)
+    for k, j in enumerate(joints):
+        for i, name in enumerate(j.joint.free[: j.joint.v_size]):
+            slot[i, k] = AXES.index(name)
+    t.slot = wp.array(slot, dtype=wp.int32, device=device)
+    return t

@@ -1,0 +1,89 @@
+"""Joint coordinates read from the maximal state and written to it: kernels that both formulations and the host use."""
+
+import warp as wp
+
+from sharnir.joints import (
+    JointTable,
+    angular_axes,
+    free_axis,
+    joint_gap,
+    joint_pose,
+    joint_transform,
+    linear_axes,
+    read_angles,
+    read_coordinates,
+)
+from sharnir.model import State
+from sharnir.types import mat33, quat, real, vec3
+
+
+@wp.func
+def pose_at(joints: JointTable, k: int, w: int, position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat)):
+    p = joints.parent[k]
+    c = joints.child[k]
+    return joint_pose(joints, k, position[p, w], rotation[p, w], position[c, w], rotation[c, w])
+
+
+@wp.kernel(module="sharnir.kinematics")
+def follow_angles(joints: JointTable, first: int, state: State):
+    """Count turns: bring the angles of every joint with one or two free rotations up to date."""
+    k, i = wp.tid()
+    w = first + i
+    if state.failed[w] == 0 and joints.v_size[k] > 0 and (joints.turns[k] == 1 or joints.turns[k] == 2):
+        read_angles(joints, k, w, pose_at(joints, k, w, state.position, state.rotation), state.q)
+
+
+@wp.kernel(module="sharnir.kinematics")
+def read_joints(joints: JointTable, state: State):
+    """All joint coordinates and speeds from the maximal state."""
+    k, w = wp.tid()
+    pose = pose_at(joints, k, w, state.position, state.rotation)
+    read_coordinates(joints, k, w, pose, state.q)
+    p = joints.parent[k]
+    c = joints.child[k]
+    u_p = state.velocity[p, w] + wp.cross(state.spin[p, w], pose.child_anchor - state.position[p, w])
+    u_c = state.velocity[c, w] + wp.cross(state.spin[c, w], pose.child_anchor - state.position[c, w])
+    for i in range(joints.v_size[k]):
+        d, n = free_axis(joints, k, i, pose)
+        state.qd[joints.v_start[k] + i, w] = wp.dot(d, u_c - u_p) + wp.dot(n, state.spin[c, w] - state.spin[p, w])
+
+
+@wp.kernel(module="sharnir.kinematics")
+def place_child(
+    joints: JointTable, state: State, k: int, position: wp.array(dtype=vec3), rotation: wp.array(dtype=quat)
+):
+    """The pose the child of joint k has, relative to its parent as it stands, at the coordinates in state.q."""
+    w = wp.tid()
+    pose = pose_at(joints, k, w, state.position, state.rotation)
+    offset, turn = joint_transform(joints, k, w, state.q)
+    q = pose.parent_frame * turn * wp.quat_inverse(joints.child_frame[k])
+    anchor = pose.parent_anchor + wp.quat_rotate(pose.parent_frame, offset)
+    rotation[w] = wp.normalize(q)
+    position[w] = anchor - wp.quat_rotate(q, joints.child_point[k])
+
+
+@wp.kernel(module="sharnir.kinematics")
+def evaluate_joints(
+    joints: JointTable,
+    state: State,
+    point: wp.array2d(dtype=vec3),
+    linear: wp.array2d(dtype=mat33),
+    angular: wp.array2d(dtype=mat33),
+    gap_linear: wp.array2d(dtype=vec3),
+    gap_angular: wp.array2d(dtype=vec3),
+    free_linear: wp.array3d(dtype=vec3),
+    free_angular: wp.array3d(dtype=vec3),
+):
+    """Common point, constrained axes, gaps and free axes of every joint, for work on the host (assembly, rank, setting)."""
+    k, w = wp.tid()
+    pose = pose_at(joints, k, w, state.position, state.rotation)
+    point[k, w] = pose.child_anchor
+    linear[k, w] = linear_axes(joints, k, pose)
+    angular[k, w] = angular_axes(joints, k, pose)
+    g, a = joint_gap(joints, k, pose)
+    gap_linear[k, w] = g
+    gap_angular[k, w] = a
+    for i in range(joints.v_size[k]):
+        d, n = free_axis(joints, k, i, pose)
+        free_linear[k, i, w] = d
+        free_angular[k, i, w] = n

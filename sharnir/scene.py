@@ -1,0 +1,360 @@
+"""Scene: what a user describes, object by object, checked as it is said; `build()` makes the Model of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir import assembly
+from sharnir.errors import SceneError
+from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, joint_tables
+from sharnir.kinematics import read_joints
+from sharnir.model import FIXED, MOTIONS, BodyTable, Model
+from sharnir.shapes import Shape, check_inertia
+from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
+from sharnir.types import load_modules, mat33, real
+
+Frame = tuple[Sequence[float], Sequence[float]]
+log = logging.getLogger("sharnir")
+
+
+def vector(value: Any, who: str, what: str) -> np.ndarray:
+    """Three finite numbers, or a SceneError."""
+    try:
+        v = np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}") from None
+    if v.shape != (3,) or not np.all(np.isfinite(v)):
+        raise SceneError(f"{who}: {what} is three finite numbers, got {v.tolist()}")
+    return v
+
+
+@dataclass
+class BodyDescription:
+    """A body as described: poses of its own frame, mass properties in it."""
+
+    name: str
+    shape: Shape | None
+    motion: int
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray  # (3, 3) about the centre of mass; zero for a point mass
+    position: np.ndarray
+    rotation: np.ndarray
+    velocity: np.ndarray
+    spin: np.ndarray
+    path: Callable[[float], Any] | None
+
+
+@dataclass
+class JointDescription:
+    """A joint as described: bodies by index, its frame on each, from that body's centre of mass."""
+
+    name: str
+    joint: Joint
+    parent: int
+    child: int
+    parent_point: np.ndarray
+    child_point: np.ndarray
+    parent_frame: np.ndarray
+    child_frame: np.ndarray
+    rod: float = -1.0
+
+
+class Scene:
+    """A mechanism in the making. Bodies and joints have names; `scene.world` is the name of the ground.
+
+    Args:
+        gravity: acceleration, m/s², world axes.
+    """
+
+    world = "world"
+
+    def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> None:
+        self.gravity = vector(gravity, "Scene", "gravity (m/s²)")
+        zero, still = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+        ground = BodyDescription(self.world, None, FIXED, 0.0, zero, np.zeros((3, 3)), zero, still, zero, zero, None)
+        self.bodies: dict[str, BodyDescription] = {self.world: ground}
+        self.joints: dict[str, JointDescription] = {}
+        self.gears: dict[str, Gear] = {}
+
+    # ---- bodies ----
+
+    def add_body(
+        self,
+        name: str,
+        shape: Shape | None = None,
+        *,
+        mass: float | None = None,
+        density: float | None = None,
+        inertia: Any = None,
+        com: Sequence[float] | None = None,
+        position: Sequence[float] = (0.0, 0.0, 0.0),
+        rotation: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
+        velocity: Sequence[float] = (0.0, 0.0, 0.0),
+        spin: Sequence[float] = (0.0, 0.0, 0.0),
+        motion: str = "dynamic",
+        path: Callable[[float], Any] | None = None,
+    ) -> str:
+        """Add a body; returns its name, by which joints and a simulation refer to it.
+
+        Args:
+            shape: gives mass properties (and a picture); density 1000 kg/m³ unless `mass` or `density` is given.
+            mass: kg. Without a shape and without `inertia` the body is a point mass.
+            inertia: kg·m² about the centre of mass, in the body's frame, (3, 3) or its diagonal; overrides the shape's.
+            com: centre of mass in the body's frame, m; the shape's if not given.
+            position, rotation: pose of the body's own frame: m, unit quaternion (x, y, z, w).
+            velocity, spin: of the centre of mass, m/s and rad/s, world axes.
+            motion: "dynamic", "fixed", or "kinematic" (prescribed: it pushes and is not pushed).
+            path: of a kinematic body, time (s) → (position, rotation), or position alone.
+        """
+        who = f"body {name!r}"
+        self._new_name(name)
+        if motion not in MOTIONS:
+            raise SceneError(f"{who}: motion is one of {', '.join(map(repr, MOTIONS))}, got {motion!r}")
+        for what, value in (("mass", mass), ("density", density)):
+            if value is not None and not (np.isscalar(value) and np.isfinite(value) and value > 0):  # type: ignore[operator]
+                raise SceneError(f"{who}: {what} is a positive finite number, got {value}")
+        if path is not None and motion != "kinematic":
+            raise SceneError(f"{who}: a path moves a kinematic body, motion is {motion!r}")
+        if shape is not None and not isinstance(shape, Shape):
+            raise SceneError(f"{who}: shape is one of the shapes of sharnir (Box, Sphere, …), got {shape!r}")
+        if shape is None and density is not None:
+            raise SceneError(f"{who}: density needs a shape")
+        if shape is None and mass is None and motion == "dynamic":
+            raise SceneError(f"{who}: a dynamic body needs a shape or a mass")
+
+        total, centre, tensor = 0.0, np.zeros(3), np.zeros((3, 3))
+        if shape is not None and (motion == "dynamic" or shape.volume > 0):
+            try:
+                parts = shape.mass_properties(mass=mass, density=density)
+            except SceneError as error:
+                raise SceneError(f"{who}: {error}") from None
+            total, centre, tensor = parts.mass, parts.com, parts.inertia
+        elif mass is not None:
+            total = float(mass)
+        if com is not None:
+            centre = vector(com, who, "com (m)")
+        if inertia is not None:
+            tensor = check_inertia(inertia, who)
+        place = vector(position, who, "position (m)")
+        turn = unit_quat(np.asarray(rotation, float), who)
+        self.bodies[name] = BodyDescription(
+            name, shape, MOTIONS[motion], total, centre, tensor, place, turn,
+            vector(velocity, who, "velocity (m/s)"), vector(spin, who, "spin (rad/s)"), path,
+        )  # fmt: skip
+        return name
+
+    # ---- joints ----
+
+    def add_joint(
+        self,
+        name: str,
+        joint: Joint | Gear,
+        parent: str | None = None,
+        child: str | None = None,
+        *,
+        position: Any = None,
+        rotation: Sequence[float] | None = None,
+        parent_frame: Frame | None = None,
+        child_frame: Frame | None = None,
+    ) -> str:
+        """Connect two bodies; joint coordinates are the child's motion relative to the parent. Returns the joint's name.
+
+        Args:
+            joint: `Revolute(...)`, `Spherical()`, … or `Gear(...)`, which couples two joints and takes no bodies.
+            position, rotation: the joint's anchor (m) and frame in the world, now; coordinates are 0 there. A `Distance` takes
+                two points, on the parent and on the child.
+            parent_frame, child_frame: instead, the (position, rotation) of the joint frame in each body's frame; the mechanism
+                may start unassembled then.
+        """
+        who = f"joint {name!r}"
+        self._new_name(name)
+        if isinstance(joint, Gear):
+            for end in (joint.joint_a, joint.joint_b):
+                self._gear_axis(who, end)
+            if joint.joint_a == joint.joint_b:
+                raise SceneError(f"{who}: a gear couples two different axes, got {joint.joint_a!r} twice")
+            self.gears[name] = joint
+            return name
+        if not isinstance(joint, Joint):
+            raise SceneError(f"{who}: joint is one of the joints of sharnir (Revolute, Spherical, …), got {joint!r}")
+        a, b = self._body(who, "parent", parent), self._body(who, "child", child)
+        if a is b:
+            raise SceneError(f"{who}: parent and child are both {a.name!r}; allowed are two different bodies")
+        if MOTIONS["dynamic"] not in (a.motion, b.motion):
+            raise SceneError(f"{who}: neither {a.name!r} nor {b.name!r} is dynamic; at least one has to be")
+
+        frames = self._frames(who, joint, a, b, position, rotation, parent_frame, child_frame)
+        turn = np.asarray(joint.frame, float)
+        points = [p - body.com for (p, _), body in zip(frames, (a, b), strict=True)]
+        quats = [quat_multiply(q, turn) for _, q in frames]
+        index = list(self.bodies)
+        made = JointDescription(name, joint, index.index(a.name), index.index(b.name), points[0], points[1], quats[0], quats[1])
+        if isinstance(joint, Distance):
+            ends = [body.position + quat_rotate(body.rotation, p) for (p, _), body in zip(frames, (a, b), strict=True)]
+            made.rod = float(np.linalg.norm(ends[1] - ends[0])) if joint.length is None else joint.length
+            if made.rod < 1e-9 or np.linalg.norm(ends[1] - ends[0]) < 1e-9:
+                raise SceneError(f"{who}: the ends of a rod are apart, here both are at {ends[0].tolist()}; use Spherical()")
+        for body, point in ((a, points[0]), (b, points[1])):
+            if body.motion == MOTIONS["dynamic"] and not np.any(body.inertia):
+                if joint.mask >> 3 != 7 or np.linalg.norm(point) > 1e-9:
+                    raise SceneError(
+                        f"{who}: body {body.name!r} is a point mass and takes only joints at its centre that leave all rotations "
+                        f"free (Spherical, PointOnLine, Distance), got {joint.kind} {np.linalg.norm(point):g} m off it"
+                    )
+        self.joints[name] = made
+        return name
+
+    def _frames(
+        self, who: str, joint: Joint, a: BodyDescription, b: BodyDescription,
+        position: Any, rotation: Any, parent_frame: Frame | None, child_frame: Frame | None,
+    ) -> list[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
+        """The joint frame in each body's own frame."""
+        still = (0.0, 0.0, 0.0, 1.0)
+        if parent_frame is not None or child_frame is not None:
+            if position is not None or rotation is not None:
+                raise SceneError(f"{who}: give either position and rotation, or parent_frame and child_frame")
+            given = [(f if f is not None else ((0.0, 0.0, 0.0), still)) for f in (parent_frame, child_frame)]
+            for what, f in zip(("parent_frame", "child_frame"), given, strict=True):
+                if len(f) != 2:
+                    raise SceneError(f"{who}: {what} is (position, rotation), got {f!r}")
+            return [(vector(p, who, "frame position (m)"), unit_quat(np.asarray(q, float), who)) for p, q in given]
+        if position is None:
+            if not isinstance(joint, Free):
+                raise SceneError(f"{who}: give position= (world anchor, m), or parent_frame= and child_frame=")
+            position = b.position
+        points = [position, position]
+        if isinstance(joint, Distance):
+            if np.shape(position) != (2, 3):
+                raise SceneError(f"{who}: a Distance takes two points, position=(on the parent, on the child), got {position}")
+            points = list(position)
+        turn = unit_quat(np.asarray(still if rotation is None else rotation, float), who)
+        frames = []
+        for body, point in zip((a, b), points, strict=True):
+            back = quat_conjugate(body.rotation)
+            frames.append((quat_rotate(back, vector(point, who, "position (m)") - body.position), quat_multiply(back, turn)))
+        return frames
+
+    def _new_name(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise SceneError(f"a name is a non-empty string, got {name!r}")
+        if name in self.bodies or name in self.joints or name in self.gears:
+            raise SceneError(f"the name {name!r} is taken; bodies and joints have different names")
+
+    def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
+        if name not in self.bodies:
+            raise SceneError(f"{who}: {what} {name!r} is no body of the scene; known: {', '.join(map(repr, self.bodies))}")
+        return self.bodies[name]
+
+    def _gear_axis(self, who: str, end: str | tuple[str, str]) -> tuple[int, int]:
+        """(joint, number of the axis among its speeds) of one end of a gear."""
+        name, axis = (end, None) if isinstance(end, str) else end
+        if name not in self.joints:
+            raise SceneError(f"{who}: {name!r} is no joint of the scene; known: {', '.join(map(repr, self.joints)) or 'none'}")
+        joint = self.joints[name].joint
+        if axis is None and joint.v_size == 1:
+            axis = joint.free[0]
+        if axis not in joint.free[: joint.v_size] or (axis in AXES[3:] and len(joint.turns) == 3):
+            allowed = [a for a in joint.free[: joint.v_size] if a in AXES[:3] or len(joint.turns) < 3]
+            raise SceneError(f"{who}: a gear takes one angle or slide of joint {name!r}, got {axis!r}; allowed: {allowed}")
+        return list(self.joints).index(name), joint.free.index(axis)
+
+    # ---- model ----
+
+    def build(self, worlds: int = 1, device: str = "cpu") -> Model:
+        """The Model: checked, assembled, with the redundant rows of its loops found and reported by name.
+
+        Args:
+            worlds: number of copies that run at once.
+            device: "cpu" or "cuda:0".
+        """
+        if len(self.bodies) == 1:
+            raise SceneError("the scene is empty: add a body")
+        if not isinstance(worlds, int) or worlds < 1:
+            raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
+        self._free_of_point_joints()
+        load_modules([read_joints.module], "cpu")
+        one = self._tables(1, "cpu")
+        state = one.state()
+        assembly.assemble_start(one, state)
+        redundant = assembly.redundant_rows(one, state)
+        if redundant:
+            log.info("redundant rows in closed loops (the motion is right, their reactions are shared): %s", ", ".join(redundant))
+        assembly.set_spin(one, state, state.spin.numpy().astype(float))
+        assembly.read_all(one, state)
+        start = {n: getattr(state, n).numpy()[:, 0].copy() for n in ("position", "rotation", "velocity", "spin", "momentum", "q", "qd")}
+        model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
+        model.start, model.redundant = start, redundant
+        return model
+
+    def _free_of_point_joints(self) -> None:
+        """A body that is to turn needs an inertia; a point mass never turns."""
+        for body in self.bodies.values():
+            if body.motion == MOTIONS["dynamic"] and not np.any(body.inertia) and np.any(body.spin):
+                raise SceneError(f"body {body.name!r} is a point mass and cannot spin, got spin {body.spin.tolist()}")
+
+    def _tables(self, worlds: int, device: str) -> Model:
+        """The device tables of bodies, joints and gears as described."""
+        bodies = list(self.bodies.values())
+        table = BodyTable()
+        table.count = len(bodies)
+        dynamic = np.array([b.motion == MOTIONS["dynamic"] for b in bodies])
+        inertia = np.array([b.inertia for b in bodies])
+        solid = dynamic & np.array([bool(np.any(i)) for i in inertia])
+        inverse = np.zeros_like(inertia)
+        inverse[solid] = np.linalg.inv(inertia[solid])
+        mass = np.array([b.mass for b in bodies])
+
+        def put(value: Any, dtype: Any) -> Any:
+            return wp.array(value, dtype=dtype, device=device)
+
+        table.motion = put([b.motion for b in bodies], wp.int32)
+        table.mass = put(mass, real)
+        table.inv_mass = put(np.where(dynamic, 1.0 / np.where(mass > 0, mass, 1.0), 0.0), real)
+        table.inertia = put(inertia, mat33)
+        table.inv_inertia = put(inverse, mat33)
+
+        joints = list(self.joints.values())
+        gears = GearTable()
+        ends = [(self._gear_axis(n, g.joint_a), self._gear_axis(n, g.joint_b)) for n, g in self.gears.items()]
+        gears.count = len(ends)
+        gears.joint_a, gears.axis_a = (put([e[0][i] for e in ends], wp.int32) for i in (0, 1))
+        gears.joint_b, gears.axis_b = (put([e[1][i] for e in ends], wp.int32) for i in (0, 1))
+        gears.ratio = put([g.ratio for g in self.gears.values()], real)
+
+        com = np.array([b.com for b in bodies])
+        rotation = np.array([b.rotation for b in bodies])
+        start = {
+            "position": np.array([b.position for b in bodies]) + quat_rotate(rotation, com),
+            "rotation": rotation,
+            "velocity": np.array([b.velocity for b in bodies]),
+            "spin": np.array([b.spin for b in bodies]),
+        }
+        q_sizes, v_sizes = [j.joint.q_size for j in joints], [j.joint.v_size for j in joints]
+        return Model(
+            bodies=table,
+            joints=joint_tables(joints, device),
+            gears=gears,
+            body_names={b.name: i for i, b in enumerate(bodies)},
+            joint_names={j.name: i for i, j in enumerate(joints)},
+            gear_names={n: i for i, n in enumerate(self.gears)},
+            start=start,
+            gravity=(float(self.gravity[0]), float(self.gravity[1]), float(self.gravity[2])),
+            worlds=worlds,
+            device=device,
+            com=com,
+            joint_kinds=[j.joint for j in joints],
+            parents=np.array([j.parent for j in joints], int),
+            children=np.array([j.child for j in joints], int),
+            q_start=np.cumsum([0, *q_sizes])[:-1],
+            v_start=np.cumsum([0, *v_sizes])[:-1],
+            shapes=[b.shape for b in bodies],
+            paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
+        )
+

@@ -1,0 +1,183 @@
+"""Rotations, inertias and their motion: pure functions, on the device (`wp.func`) and, below, on the host (NumPy).
+
+Quaternions are (x, y, z, w) and turn body axes into world axes.
+"""
+
+import numpy as np
+import warp as wp
+
+from sharnir.errors import SceneError
+from sharnir.types import EPSILON, mat33, quat, real, vec3
+
+# The average-momentum rule below stops when its spin moves by less than this fraction.
+ROTATION_TOLERANCE = wp.constant(real(max(1.0e-13, 2.0 * EPSILON)))
+ROTATION_ITERATIONS = wp.constant(40)
+
+
+@wp.func
+def rotated(R: mat33, A: mat33) -> mat33:
+    """A tensor given in body axes, in world axes: R A Rᵀ."""
+    return R * A * wp.transpose(R)
+
+
+@wp.func
+def sinc_terms(x2: real):
+    """sin x / x and (1 − cos x) / x² from x²; by series below x = 0.1, where they are good to the last bit."""
+    a = real(1.0) - x2 / real(6.0) * (real(1.0) - x2 / real(20.0) * (real(1.0) - x2 / real(42.0)))
+    b = real(0.5) - x2 / real(24.0) * (real(1.0) - x2 / real(30.0) * (real(1.0) - x2 / real(56.0)))
+    if x2 > real(0.01):
+        x = wp.sqrt(x2)
+        a = wp.sin(x) / x
+        s = wp.sin(real(0.5) * x)
+        b = real(2.0) * s * s / x2
+    return a, b
+
+
+@wp.func
+def exp_quat(phi: vec3) -> quat:
+    """The unit quaternion of the rotation vector φ."""
+    half = real(0.5) * phi
+    x2 = wp.dot(half, half)
+    a, b = sinc_terms(x2)
+    return quat(a * half[0], a * half[1], a * half[2], real(1.0) - x2 * b)
+
+
+@wp.func
+def log_quat(q: quat) -> vec3:
+    """The rotation vector of a unit quaternion, angle in [0, π]."""
+    v = vec3(q[0], q[1], q[2])
+    w = q[3]
+    if w < real(0.0):
+        v = -v
+        w = -w
+    s = wp.length(v)
+    k = real(2.0)
+    if s > real(1.0e-9):
+        k = real(2.0) * wp.atan2(s, w) / s
+    return v * k
+
+
+@wp.func
+def turned(q: quat, phi: vec3) -> quat:
+    """Orientation q after the world rotation vector φ."""
+    return wp.normalize(exp_quat(phi) * q)
+
+
+@wp.func
+def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: real) -> quat:
+    """One step of a free rotation with the world angular momentum L kept: the average-momentum rule.
+
+    In body axes, ℓ = RᵀL:   Ω = I⁻¹ ½(ℓ + ℓ⁺),   ℓ⁺ = exp(−Δt Ω) ℓ,   q⁺ = q ∘ exp(Δt Ω).
+    The rotation is about Ω, so ℓ⁺·Ω = ℓ·Ω, and ½ℓ⁺I⁻¹ℓ⁺ − ½ℓI⁻¹ℓ = (ℓ⁺ − ℓ)·Ω = 0: energy and momentum are kept exactly,
+    the rule is symmetric (second order), and a spin about a principal axis is exact at any step. It has no step limit; the
+    fixed-point iteration contracts by ½Δt|Ω| times the spread of the inertias.
+    """
+    l = wp.quat_rotate_inv(q, L)
+    omega = inv_inertia * l
+    for _i in range(ROTATION_ITERATIONS):
+        phi = omega * (-dt)
+        a, b = sinc_terms(wp.dot(phi, phi))
+        c = wp.cross(phi, l)
+        mean = l + real(0.5) * (a * c + b * wp.cross(phi, c))
+        last = omega
+        omega = inv_inertia * mean
+        if wp.length_sq(omega - last) <= ROTATION_TOLERANCE * ROTATION_TOLERANCE * wp.length_sq(omega):
+            break
+    return wp.normalize(q * exp_quat(omega * dt))
+
+
+# ---- the same, on the host -------------------------------------------------------------------------------------------
+
+
+def unit_quat(q: np.ndarray, who: str) -> np.ndarray:
+    """A quaternion (x, y, z, w), or an array of them, scaled to unit length; refused when not finite or far (1e-3) from it."""
+    q = np.asarray(q, float)
+    if q.shape[-1:] != (4,) or not np.all(np.isfinite(q)):
+        raise SceneError(f"{who}: a rotation is a finite unit quaternion (x, y, z, w), got {q.tolist()}")
+    norm = np.linalg.norm(q, axis=-1, keepdims=True)
+    if np.any(np.abs(norm - 1.0) > 1e-3):
+        raise SceneError(f"{who}: a rotation has unit length to 1e-3, got {q.tolist()} of length {np.ravel(norm)[0]:g}")
+    return q / norm
+
+
+def quat_multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The rotation b followed by a; arrays (..., 4)."""
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    v, w = a[..., :3], a[..., 3:]
+    u, t = b[..., :3], b[..., 3:]
+    return np.concatenate([w * u + t * v + np.cross(v, u), w * t - np.sum(v * u, -1, keepdims=True)], -1)
+
+
+def quat_conjugate(q: np.ndarray) -> np.ndarray:
+    """The inverse of a unit quaternion; arrays (..., 4)."""
+    return np.asarray(q, float) * np.array([-1.0, -1.0, -1.0, 1.0])
+
+
+def quat_rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v turned by q; arrays (..., 4) and (..., 3)."""
+    q, v = np.asarray(q, float), np.asarray(v, float)
+    t = 2.0 * np.cross(q[..., :3], v)
+    return v + q[..., 3:] * t + np.cross(q[..., :3], t)
+
+
+def quat_exp(phi: np.ndarray) -> np.ndarray:
+    """Unit quaternions of rotation vectors (..., 3)."""
+    phi = np.asarray(phi, float)
+    angle = np.linalg.norm(phi, axis=-1, keepdims=True)
+    return np.concatenate([0.5 * np.sinc(angle / (2 * np.pi)) * phi, np.cos(0.5 * angle)], -1)
+
+
+def quat_log(q: np.ndarray) -> np.ndarray:
+    """Rotation vectors of unit quaternions (..., 4), angle in [0, π]."""
+    q = np.asarray(q, float)
+    q = np.where(q[..., 3:] < 0, -q, q)
+    s = np.linalg.norm(q[..., :3], axis=-1, keepdims=True)
+    return np.where(s > 1e-12, 2 * np.arctan2(s, q[..., 3:]) / np.maximum(s, 1e-300), 2.0) * q[..., :3]
+
+
+def quat_to_matrix(q: np.ndarray) -> np.ndarray:
+    """Rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
+    q = np.asarray(q, float)
+    return np.stack([quat_rotate(q, np.broadcast_to(e, (*q.shape[:-1], 3))) for e in np.eye(3)], -1)
+
+
+def matrix_to_quat(R: np.ndarray) -> np.ndarray:
+    """The unit quaternion of one rotation matrix (3, 3), w ≥ 0."""
+    x, y, z = np.asarray(R, float).T
+    # the largest of the four squared components makes the other three well defined
+    k = np.array([
+        [x[0] - y[1] - z[2], y[0] + x[1], z[0] + x[2], y[2] - z[1]],
+        [y[0] + x[1], y[1] - x[0] - z[2], z[1] + y[2], z[0] - x[2]],
+        [z[0] + x[2], z[1] + y[2], z[2] - x[0] - y[1], x[1] - y[0]],
+        [y[2] - z[1], z[0] - x[2], x[1] - y[0], x[0] + y[1] + z[2]],
+    ])  # fmt: skip
+    q = np.asarray(np.linalg.eigh(k)[1][:, -1])
+    return q if q[3] >= 0 else -q
+
+
+def skew(v: np.ndarray) -> np.ndarray:
+    """The matrix [v]× with [v]× u = v × u."""
+    x, y, z = v
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def frame_from_axes(first: np.ndarray, second: np.ndarray | None = None, *, slots: tuple[int, int] = (2, 0)) -> np.ndarray:
+    """The quaternion of the right-handed frame whose axis `slots[0]` is `first` and whose axis `slots[1]` is `second`.
+
+    Without `second` the frame is the smallest turn that takes the slot's letter axis to `first`.
+    """
+    a = np.asarray(first, float) / np.linalg.norm(first)
+    i, j = slots
+    if second is None:
+        e = np.eye(3)[i]
+        if a @ e < -1 + 1e-12:  # opposite: half a turn about any perpendicular axis
+            return np.array([*np.eye(3)[j], 0.0])
+        q = np.array([*np.cross(e, a), 1.0 + a @ e])
+        return np.asarray(q / np.linalg.norm(q))
+    b = np.asarray(second, float) - a * (a @ np.asarray(second, float))
+    b /= np.linalg.norm(b)
+    k = 3 - i - j
+    R = np.zeros((3, 3))
+    R[:, i], R[:, j] = a, b
+    R[:, k] = np.cross(a, b) * (1.0 if (j - i) % 3 == 1 else -1.0)
+    return matrix_to_quat(R)

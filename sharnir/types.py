@@ -1,0 +1,65 @@
+"""Scalar, vector and matrix types of every kernel, the Warp modules, and the line that tells a user that they compile.
+
+Double precision is the default; `SHARNIR_PRECISION=single` in the environment selects single precision (for GPU batches).
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+wp.config.enable_backward = False
+wp.config.log_level = wp.LOG_ERROR  # a machine without a GPU is no reason for a warning
+wp.init()
+wp.config.log_level = wp.LOG_WARNING
+
+PRECISION = os.environ.get("SHARNIR_PRECISION", "double")
+if PRECISION not in ("single", "double"):
+    raise ValueError(f"SHARNIR_PRECISION is {PRECISION!r}; allowed: 'single', 'double'")
+
+if PRECISION == "double":
+    real, vec3, quat, mat33 = wp.float64, wp.vec3d, wp.quatd, wp.mat33d
+    np_real: type[np.floating[Any]] = np.float64
+else:
+    real, vec3, quat, mat33 = wp.float32, wp.vec3f, wp.quatf, wp.mat33f
+    np_real = np.float32
+
+EPSILON = float(np.finfo(np_real).eps)
+
+
+def load_modules(modules: Iterable[Any], device: Any) -> float:
+    """Compile or load Warp modules for a device; returns the seconds it took.
+
+    A cached module loads in milliseconds and nothing is said; a compile shows a line on stderr that counts the seconds.
+    """
+    started = time.perf_counter()
+    done = threading.Event()
+
+    def tell() -> None:
+        if done.wait(0.8):
+            return
+        live = sys.stderr.isatty()
+        while True:
+            seconds = time.perf_counter() - started
+            line = f"sharnir: compiling kernels for {device}, once; the result is cached on disk … {seconds:.0f} s"
+            sys.stderr.write(f"\r{line}" if live else f"{line}\n")
+            sys.stderr.flush()
+            if done.wait(1.0 if live else 10.0):
+                break
+        seconds = time.perf_counter() - started
+        sys.stderr.write(("\r" if live else "") + f"sharnir: kernels for {device} compiled in {seconds:.1f} s" + " " * 24 + "\n")
+        sys.stderr.flush()
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        wp.force_load(device, list(modules))
+    finally:
+        done.set()
+        teller.join()
+    return time.perf_counter() - started
