@@ -255,12 +255,12 @@ class GearTable:
 
 @wp.struct
 class JointPose:
-    """Where a joint is: both anchors and both joint frames, in world axes."""
+    """Where a joint is: both anchors (world, m) and both bodies' rotations."""
 
     parent_anchor: vec3
     child_anchor: vec3
-    parent_frame: quat
-    child_frame: quat
+    parent: quat
+    child: quat
 
 
 @wp.func
@@ -268,9 +268,21 @@ def joint_pose(t: JointTable, k: int, x_parent: vec3, q_parent: quat, x_child: v
     pose = JointPose()
     pose.parent_anchor = x_parent + wp.quat_rotate(q_parent, t.parent_point[k])
     pose.child_anchor = x_child + wp.quat_rotate(q_child, t.child_point[k])
-    pose.parent_frame = q_parent * t.parent_frame[k]
-    pose.child_frame = q_child * t.child_frame[k]
+    pose.parent = q_parent
+    pose.child = q_child
     return pose
+
+
+@wp.func
+def parent_frame(t: JointTable, k: int, pose: JointPose) -> quat:
+    """The joint frame on the parent, in world axes."""
+    return pose.parent * t.parent_frame[k]
+
+
+@wp.func
+def child_frame(t: JointTable, k: int, pose: JointPose) -> quat:
+    """The joint frame on the child, in world axes."""
+    return pose.child * t.child_frame[k]
 
 
 @wp.func
@@ -306,19 +318,19 @@ def linear_axes(t: JointTable, k: int, pose: JointPose) -> mat33:
     """World directions (columns) of the slots x y z; x of a rod is its line."""
     if t.rod[k] > real(0.0):
         return frame_from_x(wp.normalize(pose.child_anchor - pose.parent_anchor))
-    return wp.quat_to_matrix(pose.parent_frame)
+    return wp.quat_to_matrix(parent_frame(t, k, pose))
 
 
 @wp.func
 def angular_axes(t: JointTable, k: int, pose: JointPose) -> mat33:
     """World directions (columns) of the slots rx ry rz; with two free rotations the constrained one is n₁ × n₂."""
-    F = wp.quat_to_matrix(pose.parent_frame)
+    F = wp.quat_to_matrix(parent_frame(t, k, pose))
     if t.turns[k] == 2:
         a = t.first[k]
         b = t.second[k]
         c, sign = third_axis(t, k)
-        n1 = wp.quat_rotate(pose.parent_frame, unit_axis(a))
-        n2 = wp.quat_rotate(pose.child_frame, unit_axis(b))
+        n1 = wp.quat_rotate(parent_frame(t, k, pose), unit_axis(a))
+        n2 = wp.quat_rotate(child_frame(t, k, pose), unit_axis(b))
         n3 = wp.normalize(wp.cross(n1, n2)) * sign
         n2 = wp.cross(n3, n1) * sign
         for i in range(3):
@@ -352,20 +364,20 @@ def joint_gap(t: JointTable, k: int, pose: JointPose):
         distance = wp.length(linear)
         linear = linear * ((distance - t.rod[k]) / distance)
     elif free & 7 != 0:
-        linear = masked(wp.quat_to_matrix(pose.parent_frame), free, linear)
+        linear = masked(wp.quat_to_matrix(parent_frame(t, k, pose)), free, linear)
     turns = t.turns[k]
     if turns == 0:
-        angular = log_quat(pose.child_frame * wp.quat_inverse(pose.parent_frame))
+        angular = log_quat(child_frame(t, k, pose) * wp.quat_inverse(parent_frame(t, k, pose)))
     elif turns == 1:
-        n_parent = wp.quat_rotate(pose.parent_frame, unit_axis(t.first[k]))
-        n_child = wp.quat_rotate(pose.child_frame, unit_axis(t.first[k]))
+        n_parent = wp.quat_rotate(parent_frame(t, k, pose), unit_axis(t.first[k]))
+        n_child = wp.quat_rotate(child_frame(t, k, pose), unit_axis(t.first[k]))
         angular = wp.cross(n_parent, n_child)
         s = wp.length(angular)
         if s > real(1.0e-9):
             angular = angular * (wp.atan2(s, wp.dot(n_parent, n_child)) / s)
     elif turns == 2:
-        n1 = wp.quat_rotate(pose.parent_frame, unit_axis(t.first[k]))
-        n2 = wp.quat_rotate(pose.child_frame, unit_axis(t.second[k]))
+        n1 = wp.quat_rotate(parent_frame(t, k, pose), unit_axis(t.first[k]))
+        n2 = wp.quat_rotate(child_frame(t, k, pose), unit_axis(t.second[k]))
         n3 = wp.cross(n1, n2)
         s = wp.length(n3)
         angular = n3 * (-wp.atan2(wp.dot(n1, n2), s) / wp.max(s, real(1.0e-9)))
@@ -373,15 +385,50 @@ def joint_gap(t: JointTable, k: int, pose: JointPose):
 
 
 @wp.func
+def joint_curvature(
+    t: JointTable, k: int, pose: JointPose, w_parent: vec3, w_child: vec3, a_parent: vec3, a_child: vec3, r_parent: vec3, r_child: vec3, u: vec3
+):
+    """γ = G̈ less the part J V̇ of the unknown accelerations, as two world vectors (m/s², rad/s²).
+
+    a are angular accelerations known beforehand (gyroscopic), r the arms of the common point, u its relative velocity.
+    Translations, axes on the parent:  γ = c(child) − c(parent) − 2 ω_p × u,   c = a × r + ω × (ω × r).
+    One free rotation, rows e on the parent: ė·ω_rel = e·(ω_rel × ω_p).   Two: the row n₁ × n₂ turns with both bodies.
+    """
+    rel = w_child - w_parent
+    c_child = wp.cross(a_child, r_child) + wp.cross(w_child, wp.cross(w_child, r_child))
+    c_parent = wp.cross(a_parent, r_parent) + wp.cross(w_parent, wp.cross(w_parent, r_parent))
+    linear = c_child - c_parent - real(2.0) * wp.cross(w_parent, u)
+    angular = vec3(real(0.0))
+    if t.rod[k] > real(0.0):
+        # G = |s| − length: n·s̈ + |ṡ across n|² / |s|, taken at the parent's own anchor
+        s = pose.child_anchor - pose.parent_anchor
+        rate = u + wp.cross(w_parent, s)
+        arm = r_parent - s
+        n = s / wp.length(s)
+        across = rate - n * wp.dot(n, rate)
+        c_parent = wp.cross(a_parent, arm) + wp.cross(w_parent, wp.cross(w_parent, arm))
+        linear = n * (wp.dot(n, c_child - c_parent) + wp.dot(across, across) / wp.length(s))
+    if t.turns[k] < 2:
+        angular = a_child - a_parent + wp.cross(rel, w_parent)
+    elif t.turns[k] == 2:
+        n1 = wp.quat_rotate(parent_frame(t, k, pose), unit_axis(t.first[k]))
+        n2 = wp.quat_rotate(child_frame(t, k, pose), unit_axis(t.second[k]))
+        rate = wp.cross(wp.cross(w_parent, n1), n2) + wp.cross(n1, wp.cross(w_child, n2))
+        c = wp.cross(n1, n2)
+        angular = c * ((wp.dot(rate, rel) + wp.dot(c, a_child - a_parent)) / wp.length_sq(c))
+    return linear, angular
+
+
+@wp.func
 def free_axis(t: JointTable, k: int, i: int, pose: JointPose):
     """Row B of the i-th speed at the child's anchor, as (d, n): speed = d·(relative velocity) + n·(relative spin)."""
     slot = t.slot[i, k]
-    frame = pose.parent_frame
+    frame = parent_frame(t, k, pose)
     if slot < 3:
         return wp.quat_rotate(frame, unit_axis(slot)), vec3(real(0.0))
     # a universal joint's second axis is the child's; its two axes are perpendicular, hence their own duals
     if t.turns[k] == 2 and slot - 3 == t.second[k]:
-        frame = pose.child_frame
+        frame = child_frame(t, k, pose)
     return vec3(real(0.0)), wp.quat_rotate(frame, unit_axis(slot - 3))
 
 
@@ -397,16 +444,16 @@ def joint_angles(t: JointTable, k: int, pose: JointPose):
     """The one or two angles of a joint with as many free rotations, each within a turn of 0."""
     a = t.first[k]
     if t.turns[k] == 1:
-        p = wp.quat_inverse(pose.parent_frame) * pose.child_frame
+        p = wp.quat_inverse(parent_frame(t, k, pose)) * child_frame(t, k, pose)
         return real(2.0) * wp.atan2(p[a], p[3]), real(0.0)
     b = t.second[k]
     c, sign = third_axis(t, k)
-    b_child = wp.quat_rotate(pose.child_frame, unit_axis(b))
-    c_parent = wp.quat_rotate(pose.parent_frame, unit_axis(c))
-    b_parent = wp.quat_rotate(pose.parent_frame, unit_axis(b))
-    a_parent = wp.quat_rotate(pose.parent_frame, unit_axis(a))
-    c_child = wp.quat_rotate(pose.child_frame, unit_axis(c))
-    a_child = wp.quat_rotate(pose.child_frame, unit_axis(a))
+    b_child = wp.quat_rotate(child_frame(t, k, pose), unit_axis(b))
+    c_parent = wp.quat_rotate(parent_frame(t, k, pose), unit_axis(c))
+    b_parent = wp.quat_rotate(parent_frame(t, k, pose), unit_axis(b))
+    a_parent = wp.quat_rotate(parent_frame(t, k, pose), unit_axis(a))
+    c_child = wp.quat_rotate(child_frame(t, k, pose), unit_axis(c))
+    a_child = wp.quat_rotate(child_frame(t, k, pose), unit_axis(a))
     alpha = wp.atan2(sign * wp.dot(b_child, c_parent), wp.dot(b_child, b_parent))
     beta = wp.atan2(sign * wp.dot(a_parent, c_child), wp.dot(a_parent, a_child))
     return alpha, beta
@@ -429,13 +476,13 @@ def read_coordinates(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array
     if t.v_size[k] == 0:
         return
     moves = t.v_size[k] - t.turns[k]
-    offset = wp.quat_rotate_inv(pose.parent_frame, pose.child_anchor - pose.parent_anchor)
+    offset = wp.quat_rotate_inv(parent_frame(t, k, pose), pose.child_anchor - pose.parent_anchor)
     for i in range(moves):
         q[t.q_start[k] + i, w] = offset[t.slot[i, k]]
     if t.turns[k] == 1 or t.turns[k] == 2:
         read_angles(t, k, w, pose, q)
     elif t.turns[k] == 3:
-        p = wp.quat_inverse(pose.parent_frame) * pose.child_frame
+        p = wp.quat_inverse(parent_frame(t, k, pose)) * child_frame(t, k, pose)
         for i in range(4):
             q[t.q_start[k] + moves + i, w] = p[i]
 

@@ -10,7 +10,7 @@ from sharnir.joints import (
     joint_pose,
     joint_transform,
     linear_axes,
-    read_angles,
+    parent_frame,
     read_coordinates,
 )
 from sharnir.model import State
@@ -22,15 +22,6 @@ def pose_at(joints: JointTable, k: int, w: int, position: wp.array2d(dtype=vec3)
     p = joints.parent[k]
     c = joints.child[k]
     return joint_pose(joints, k, position[p, w], rotation[p, w], position[c, w], rotation[c, w])
-
-
-@wp.kernel(module="sharnir.kinematics")
-def follow_angles(joints: JointTable, first: int, state: State):
-    """Count turns: bring the angles of every joint with one or two free rotations up to date."""
-    k, i = wp.tid()
-    w = first + i
-    if state.failed[w] == 0 and joints.v_size[k] > 0 and (joints.turns[k] == 1 or joints.turns[k] == 2):
-        read_angles(joints, k, w, pose_at(joints, k, w, state.position, state.rotation), state.q)
 
 
 @wp.kernel(module="sharnir.kinematics")
@@ -56,8 +47,9 @@ def place_child(
     w = wp.tid()
     pose = pose_at(joints, k, w, state.position, state.rotation)
     offset, turn = joint_transform(joints, k, w, state.q)
-    q = pose.parent_frame * turn * wp.quat_inverse(joints.child_frame[k])
-    anchor = pose.parent_anchor + wp.quat_rotate(pose.parent_frame, offset)
+    frame = parent_frame(joints, k, pose)
+    q = frame * turn * wp.quat_inverse(joints.child_frame[k])
+    anchor = pose.parent_anchor + wp.quat_rotate(frame, offset)
     rotation[w] = wp.normalize(q)
     position[w] = anchor - wp.quat_rotate(q, joints.child_point[k])
 

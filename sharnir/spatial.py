@@ -10,7 +10,7 @@ from sharnir.errors import SceneError
 from sharnir.types import EPSILON, mat33, quat, real, vec3
 
 # The average-momentum rule below stops when its spin moves by less than this fraction.
-ROTATION_TOLERANCE = wp.constant(real(max(1.0e-13, 2.0 * EPSILON)))
+ROTATION_TOLERANCE = wp.constant(real(max(1.0e-11, 2.0 * EPSILON)))
 ROTATION_ITERATIONS = wp.constant(40)
 
 
@@ -58,13 +58,19 @@ def log_quat(q: quat) -> vec3:
 
 
 @wp.func
-def turned(q: quat, phi: vec3) -> quat:
-    """Orientation q after the world rotation vector φ."""
-    return wp.normalize(exp_quat(phi) * q)
+def unit(q: quat) -> quat:
+    """A quaternion whose length is 1 but for rounding, brought back to 1 (one Newton step, no root)."""
+    return q * (real(1.5) - real(0.5) * wp.dot(q, q))
 
 
 @wp.func
-def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: real) -> quat:
+def turned(q: quat, phi: vec3) -> quat:
+    """Orientation q after the world rotation vector φ."""
+    return unit(exp_quat(phi) * q)
+
+
+@wp.func
+def advance_rotation(q: quat, L: vec3, inv_inertia: mat33, dt: real) -> quat:
     """One step of a free rotation with the world angular momentum L kept: the average-momentum rule.
 
     In body axes, ℓ = RᵀL:   Ω = I⁻¹ ½(ℓ + ℓ⁺),   ℓ⁺ = exp(−Δt Ω) ℓ,   q⁺ = q ∘ exp(Δt Ω).
@@ -83,7 +89,7 @@ def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: r
         omega = inv_inertia * mean
         if wp.length_sq(omega - last) <= ROTATION_TOLERANCE * ROTATION_TOLERANCE * wp.length_sq(omega):
             break
-    return wp.normalize(q * exp_quat(omega * dt))
+    return unit(q * exp_quat(omega * dt))
 
 
 # ---- the same, on the host -------------------------------------------------------------------------------------------

@@ -10,9 +10,11 @@ from sharnir.joints import (
     JointTable,
     angular_axes,
     free_axis,
+    joint_curvature,
     joint_gap,
     linear_axes,
     masked,
+    read_angles,
 )
 from sharnir.kinematics import pose_at
 from sharnir.model import BodyTable, Control, State
@@ -42,6 +44,7 @@ class Work:
 
     twist: Twists  # V, being solved
     pseudo: Twists  # V*, the split impulses' velocities
+    gyro: wp.array2d(dtype=vec3)  # −I⁻¹(ω × L), the angular acceleration of a free body
     spin_start: wp.array2d(dtype=vec3)  # ω after external torques
     momentum: wp.array2d(dtype=vec3)  # L after external torques
     inv_inertia: wp.array2d(dtype=mat33)  # I⁻¹, world axes
@@ -55,10 +58,18 @@ class Work:
     W_ll: wp.array2d(dtype=mat33)
     W_la: wp.array2d(dtype=mat33)
     W_aa: wp.array2d(dtype=mat33)
+    turn_parent_l: wp.array2d(dtype=mat33)  # I⁻¹([r]W_ll + W_al) and I⁻¹([r]W_la + W_aa) of each body: the change of ω straight
+    turn_parent_a: wp.array2d(dtype=mat33)  # from u, since a sweep is as slow as its longest chain of operations
+    turn_child_l: wp.array2d(dtype=mat33)
+    turn_child_a: wp.array2d(dtype=mat33)
+    curve_linear: wp.array2d(dtype=vec3)  # ½Δt γ
+    curve_angular: wp.array2d(dtype=vec3)
     drive_force: wp.array2d(dtype=vec3)  # impulse of the forces applied on free axes
     drive_torque: wp.array2d(dtype=vec3)
-    gap_linear: wp.array2d(dtype=vec3)
+    gap_linear: wp.array2d(dtype=vec3)  # ERP·G/Δt at the new pose
     gap_angular: wp.array2d(dtype=vec3)
+    pseudo_force: wp.array2d(dtype=vec3)  # what the split impulses add up to, not used again
+    pseudo_torque: wp.array2d(dtype=vec3)
     gear_row: wp.array3d(dtype=vec3)  # [gear, 8: (linear, angular) of child a, parent a, child b, parent b, world]
     gear_W: wp.array2d(dtype=real)
     gear_gap: wp.array2d(dtype=real)
@@ -67,12 +78,31 @@ class Work:
     residual: wp.array(dtype=real)
 
 
+@wp.struct
+class Step:
+    """All that a step reads and writes. Kernels take it as an array of one element: a launch then costs one pointer."""
+
+    bodies: BodyTable
+    joints: JointTable
+    gears: GearTable
+    settings: Settings
+    control: Control
+    state: State
+    work: Work
+
+
 # ---- 1. external forces ----------------------------------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
-def predict(bodies: BodyTable, settings: Settings, control: Control, state: State, first: int, work: Work):
+def predict(step: wp.array(dtype=Step), first: int):
     """V ← V + M⁻¹ Fᵉ Δt; the gyroscopic moment is in ω = I⁻¹(q) L."""
+    s = step[0]
+    bodies = s.bodies
+    settings = s.settings
+    control = s.control
+    state = s.state
+    work = s.work
     b, i = wp.tid()
     w = first + i
     dt = settings.dt[0]
@@ -86,6 +116,7 @@ def predict(bodies: BodyTable, settings: Settings, control: Control, state: Stat
         v = v + (settings.gravity[0] + f * bodies.inv_mass[b]) * dt
         omega = J * L
         work.momentum[b, w] = L
+        work.gyro[b, w] = J * wp.cross(L, omega)
     control.force_once[b, w] = vec3(real(0.0))
     control.torque_once[b, w] = vec3(real(0.0))
     work.inv_inertia[b, w] = J
@@ -98,10 +129,19 @@ def predict(bodies: BodyTable, settings: Settings, control: Control, state: Stat
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare(
-    bodies: BodyTable, joints: JointTable, settings: Settings, control: Control, state: State, first: int, work: Work
-):
-    """The block W of every joint, last step's impulse on the axes of today, the impulse of forces on free axes."""
+def prepare(step: wp.array(dtype=Step), first: int):
+    """Of every joint: W, last step's impulse on the axes of today, ½Δt γ, and the impulse of forces on its free axes.
+
+    JV⁺ = −½Δt γ aims along the chord of the arc that the joint prescribes. With JV⁺ = 0 a body leaves the arc along the tangent,
+    and the next projection takes ½(ωΔt)² of its speed; so it keeps its speed, and the gap that is left is of third order.
+    """
+    s = step[0]
+    bodies = s.bodies
+    joints = s.joints
+    settings = s.settings
+    control = s.control
+    state = s.state
+    work = s.work
     k, i = wp.tid()
     w = first + i
     p = joints.parent[k]
@@ -131,14 +171,31 @@ def prepare(
     work.W_ll[k, w] = ll
     work.W_la[k, w] = la
     work.W_aa[k, w] = aa
+    al = wp.transpose(la)
+    work.turn_parent_l[k, w] = work.inv_inertia[p, w] * (wp.skew(r_p) * ll + al)
+    work.turn_child_l[k, w] = work.inv_inertia[c, w] * (wp.skew(r_c) * ll + al)
+    if free >> 3 != 7:
+        work.turn_parent_a[k, w] = work.inv_inertia[p, w] * (wp.skew(r_p) * la + aa)
+        work.turn_child_a[k, w] = work.inv_inertia[c, w] * (wp.skew(r_c) * la + aa)
+
+    w_p = work.twist.angular[p, w]
+    w_c = work.twist.angular[c, w]
+    u = work.twist.linear[c, w] + wp.cross(w_c, r_c) - work.twist.linear[p, w] - wp.cross(w_p, r_p)
+    linear, angular = joint_curvature(
+        joints, k, pose, w_p, w_c, work.gyro[p, w], work.gyro[c, w], r_p, r_c, u
+    )
+    half = real(0.5) * settings.dt[0]
+    work.curve_linear[k, w] = linear * half
+    work.curve_angular[k, w] = angular * half
 
     force = vec3(real(0.0))
     torque = vec3(real(0.0))
     for j in range(joints.v_size[k]):
-        d, n = free_axis(joints, k, j, pose)
         f = control.joint_force[joints.v_start[k] + j, w] * settings.dt[0]
-        force = force + d * f
-        torque = torque + n * f
+        if f != real(0.0):
+            d, n = free_axis(joints, k, j, pose)
+            force = force + d * f
+            torque = torque + n * f
     work.drive_force[k, w] = force
     work.drive_torque[k, w] = torque
 
@@ -155,8 +212,14 @@ def gear_body(joints: JointTable, gears: GearTable, g: int, i: int) -> int:
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare_gears(bodies: BodyTable, joints: JointTable, gears: GearTable, state: State, first: int, work: Work):
+def prepare_gears(step: wp.array(dtype=Step), first: int):
     """The row of a gear, B_a − ratio · B_b, on its four bodies, and 1 / (J M⁻¹ Jᵀ); two of the bodies may be one."""
+    s = step[0]
+    bodies = s.bodies
+    joints = s.joints
+    gears = s.gears
+    state = s.state
+    work = s.work
     g, j = wp.tid()
     w = first + j
     for side in range(2):
@@ -190,10 +253,9 @@ def prepare_gears(bodies: BodyTable, joints: JointTable, gears: GearTable, state
     work.gear_impulse[g, w] = state.gear_impulse[g, w]
 
 
-@wp.kernel(module="sharnir.impulse")
-def warm_start(bodies: BodyTable, joints: JointTable, gears: GearTable, first: int, work: Work):
+@wp.func
+def warm_start(bodies: BodyTable, joints: JointTable, gears: GearTable, w: int, work: Work):
     """Apply last step's impulses (temporal coherence) and the forces on free axes."""
-    w = first + wp.tid()
     for k in range(joints.count):
         p = joints.parent[k]
         c = joints.child[k]
@@ -212,32 +274,65 @@ def warm_start(bodies: BodyTable, joints: JointTable, gears: GearTable, first: i
 # ---- 3. and 4. sequential impulses: one sweep serves velocities and pseudo-velocities -----------------------------------
 
 
+@wp.struct
+class Rows:
+    """One solve over the joints: the velocities it changes, the speeds it aims at (u = −bias), the impulses it adds up."""
+
+    twist: Twists
+    bias_linear: wp.array2d(dtype=vec3)
+    bias_angular: wp.array2d(dtype=vec3)
+    force: wp.array2d(dtype=vec3)
+    torque: wp.array2d(dtype=vec3)
+
+
 @wp.func
-def solve_joint(bodies: BodyTable, joints: JointTable, k: int, w: int, work: Work, twists: Twists, bias_l: vec3, bias_a: vec3):
-    """ΔP = −W (u + bias) of one joint, applied to both bodies."""
+def solve_joint(bodies: BodyTable, joints: JointTable, k: int, w: int, work: Work, rows: Rows) -> real:
+    """ΔP = −W (u + bias) of one joint, applied to both bodies; returns |ΔP|²."""
     p = joints.parent[k]
     c = joints.child[k]
+    free = joints.free[k]
     r_p = work.r_parent[k, w]
     r_c = work.r_child[k, w]
-    w_p = twists.angular[p, w]
-    w_c = twists.angular[c, w]
-    u = twists.linear[c, w] + wp.cross(w_c, r_c) - twists.linear[p, w] - wp.cross(w_p, r_p) + bias_l
-    J_p = work.inv_inertia[p, w]
-    J_c = work.inv_inertia[c, w]
-    force = vec3(real(0.0))
-    torque = vec3(real(0.0))
-    if joints.free[k] >> 3 == 7:  # no rotation row: the angular blocks of W are zero
-        force = -(work.W_ll[k, w] * u)
-    else:
-        v = w_c - w_p + bias_a
+    w_p = rows.twist.angular[p, w]
+    w_c = rows.twist.angular[c, w]
+    v_p = rows.twist.linear[p, w]
+    v_c = rows.twist.linear[c, w]
+    u = (v_c + wp.cross(w_c, r_c)) - (v_p + wp.cross(w_p, r_p) - rows.bias_linear[k, w])
+    force = work.W_ll[k, w] * u
+    turn_p = work.turn_parent_l[k, w] * u
+    turn_c = work.turn_child_l[k, w] * u
+    size = real(0.0)
+    if free >> 3 != 7:  # without a rotation row the angular blocks of W are zero
+        v = w_c - (w_p - rows.bias_angular[k, w])
         B = work.W_la[k, w]
-        force = -(work.W_ll[k, w] * u + B * v)
-        torque = -(u * B + work.W_aa[k, w] * v)
-    twists.linear[p, w] = twists.linear[p, w] - force * bodies.inv_mass[p]
-    twists.angular[p, w] = w_p - J_p * (wp.cross(r_p, force) + torque)
-    twists.linear[c, w] = twists.linear[c, w] + force * bodies.inv_mass[c]
-    twists.angular[c, w] = w_c + J_c * (wp.cross(r_c, force) + torque)
-    return force, torque
+        force = force + B * v
+        torque = u * B + work.W_aa[k, w] * v
+        turn_p = turn_p + work.turn_parent_a[k, w] * v
+        turn_c = turn_c + work.turn_child_a[k, w] * v
+        rows.torque[k, w] = rows.torque[k, w] - torque
+        size = wp.dot(torque, torque)
+    rows.twist.linear[p, w] = v_p + force * bodies.inv_mass[p]
+    rows.twist.linear[c, w] = v_c - force * bodies.inv_mass[c]
+    rows.twist.angular[p, w] = w_p + turn_p
+    rows.twist.angular[c, w] = w_c - turn_c
+    rows.force[k, w] = rows.force[k, w] - force
+    return size + wp.dot(force, force)
+
+
+@wp.func
+def sweep(bodies: BodyTable, joints: JointTable, w: int, back: bool, work: Work, rows: Rows) -> real:
+    """Every joint once, from first to last or back; returns the largest |ΔP|²."""
+    largest = real(0.0)
+    k = int(0)
+    stride = int(1)
+    if back:
+        k = joints.count - 1
+        stride = -1
+    for _j in range(joints.count):
+        if joints.free[k] != 63:
+            largest = wp.max(largest, solve_joint(bodies, joints, k, w, work, rows))
+        k = k + stride
+    return largest
 
 
 @wp.func
@@ -270,68 +365,83 @@ def solve_gear(bodies: BodyTable, joints: JointTable, gears: GearTable, g: int, 
     return impulse
 
 
-@wp.func
-def largest(a: vec3, b: vec3) -> real:
-    return wp.max(wp.max(wp.abs(a)), wp.max(wp.abs(b)))
-
-
 @wp.kernel(module="sharnir.impulse")
-def solve_velocities(bodies: BodyTable, joints: JointTable, gears: GearTable, settings: Settings, first: int, work: Work):
-    """Sweep over the joints, forth and back in turn, until every |ΔP| ≤ ε or the iteration cap."""
+def solve_velocities(step: wp.array(dtype=Step), first: int):
+    """Warm start, then sweeps on V, forth and back in turn, until every |ΔP| ≤ ε or the iteration cap."""
+    s = step[0]
     w = first + wp.tid()
-    zero = vec3(real(0.0))
-    cap = settings.iterations[0]
+    warm_start(s.bodies, s.joints, s.gears, w, s.work)
+    rows = Rows()
+    rows.twist = s.work.twist
+    rows.bias_linear = s.work.curve_linear
+    rows.bias_angular = s.work.curve_angular
+    rows.force = s.work.joint_force
+    rows.torque = s.work.joint_torque
+    tolerance = s.settings.tolerance[0]
     done = int(0)
-    residual = real(0.0)
-    for it in range(cap):
-        residual = real(0.0)
-        for j in range(joints.count):
-            k = j
-            if it % 2 == 1:
-                k = joints.count - 1 - j
-            if joints.free[k] != 63:
-                force, torque = solve_joint(bodies, joints, k, w, work, work.twist, zero, zero)
-                work.joint_force[k, w] = work.joint_force[k, w] + force
-                work.joint_torque[k, w] = work.joint_torque[k, w] + torque
-                residual = wp.max(residual, largest(force, torque))
-        for g in range(gears.count):
-            impulse = solve_gear(bodies, joints, gears, g, w, work, work.twist, real(0.0))
-            work.gear_impulse[g, w] = work.gear_impulse[g, w] + impulse
-            residual = wp.max(residual, wp.abs(impulse))
+    largest = real(0.0)
+    for it in range(s.settings.iterations[0]):
+        largest = sweep(s.bodies, s.joints, w, it % 2 == 1, s.work, rows)
+        for g in range(s.gears.count):
+            impulse = solve_gear(s.bodies, s.joints, s.gears, g, w, s.work, s.work.twist, real(0.0))
+            s.work.gear_impulse[g, w] = s.work.gear_impulse[g, w] + impulse
+            largest = wp.max(largest, impulse * impulse)
         done = it + 1
-        if residual <= settings.tolerance[0]:
+        if largest <= tolerance * tolerance:
             break
-    work.iterations[w] = done
-    work.residual[w] = residual
+    s.work.iterations[w] = done
+    s.work.residual[w] = wp.sqrt(largest)
 
 
-@wp.kernel(module="sharnir.impulse")
-def solve_positions(bodies: BodyTable, joints: JointTable, gears: GearTable, settings: Settings, first: int, work: Work):
-    """Split impulses: the same sweep on V*, from 0, towards −ERP·G/Δt; V* moves positions, never velocities."""
-    w = first + wp.tid()
-    rate = settings.erp[0] / settings.dt[0]
-    for b in range(bodies.count):
-        work.pseudo.linear[b, w] = vec3(real(0.0))
-        work.pseudo.angular[b, w] = vec3(real(0.0))
-    for it in range(settings.position_iterations[0]):
-        for j in range(joints.count):
-            k = j
-            if it % 2 == 1:
-                k = joints.count - 1 - j
-            if joints.free[k] != 63:
-                solve_joint(
-                    bodies, joints, k, w, work, work.pseudo, work.gap_linear[k, w] * rate, work.gap_angular[k, w] * rate
-                )
-        for g in range(gears.count):
-            solve_gear(bodies, joints, gears, g, w, work, work.pseudo, work.gear_gap[g, w] * rate)
+@wp.func
+def close_gaps(s: Step, w: int):
+    """Split impulses: the same sweeps on V*, from 0, towards −ERP·G/Δt; V* moves positions, never velocities."""
+    for b in range(s.bodies.count):
+        s.work.pseudo.linear[b, w] = vec3(real(0.0))
+        s.work.pseudo.angular[b, w] = vec3(real(0.0))
+    rate = s.settings.erp[0] / s.settings.dt[0]
+    for k in range(s.joints.count):
+        linear, angular = joint_gap(s.joints, k, pose_at(s.joints, k, w, s.work.position, s.work.rotation))
+        s.work.gap_linear[k, w] = linear * rate
+        s.work.gap_angular[k, w] = angular * rate
+    for g in range(s.gears.count):
+        s.work.gear_gap[g, w] = gear_gap(s, g, w) * rate
+    rows = Rows()
+    rows.twist = s.work.pseudo
+    rows.bias_linear = s.work.gap_linear
+    rows.bias_angular = s.work.gap_angular
+    rows.force = s.work.pseudo_force
+    rows.torque = s.work.pseudo_torque
+    for it in range(s.settings.position_iterations[0]):
+        sweep(s.bodies, s.joints, w, it % 2 == 1, s.work, rows)
+        for g in range(s.gears.count):
+            solve_gear(s.bodies, s.joints, s.gears, g, w, s.work, s.work.pseudo, s.work.gear_gap[g, w])
+
+
+@wp.func
+def gear_gap(s: Step, g: int, w: int) -> real:
+    """q_a − ratio · q_b against its value at the start, at the new pose: the last one advanced by the row's speed."""
+    u = real(0.0)
+    for i in range(4):
+        b = gear_body(s.joints, s.gears, g, i)
+        u = u + wp.dot(s.work.gear_row[g, 2 * i, w], s.work.twist.linear[b, w])
+        u = u + wp.dot(s.work.gear_row[g, 2 * i + 1, w], s.work.twist.angular[b, w])
+    a = s.state.q[s.joints.q_start[s.gears.joint_a[g]] + s.gears.axis_a[g], w]
+    c = s.state.q[s.joints.q_start[s.gears.joint_b[g]] + s.gears.axis_b[g], w]
+    return a - s.gears.ratio[g] * c - s.work.gear_start[g, w] + u * s.settings.dt[0]
 
 
 # ---- 5. positions ------------------------------------------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
-def advance(bodies: BodyTable, settings: Settings, state: State, first: int, work: Work):
+def advance(step: wp.array(dtype=Step), first: int):
     """X ← X ⊕ Δt V. L takes the impulses that ω took; the rotation keeps L and its energy (`advance_rotation`)."""
+    s = step[0]
+    bodies = s.bodies
+    settings = s.settings
+    state = s.state
+    work = s.work
     b, i = wp.tid()
     w = first + i
     dt = settings.dt[0]
@@ -339,80 +449,69 @@ def advance(bodies: BodyTable, settings: Settings, state: State, first: int, wor
     q = state.rotation[b, w]
     work.position[b, w] = state.position[b, w] + work.twist.linear[b, w] * dt
     if bodies.motion[b] == DYNAMIC:
-        I = rotated(wp.quat_to_matrix(q), bodies.inertia[b])
-        L = work.momentum[b, w] + I * (omega - work.spin_start[b, w])
+        taken = wp.quat_rotate_inv(q, omega - work.spin_start[b, w])
+        L = work.momentum[b, w] + wp.quat_rotate(q, bodies.inertia[b] * taken)
         work.momentum[b, w] = L
-        q = advance_rotation(q, L, bodies.inertia[b], bodies.inv_inertia[b], dt)
+        q = advance_rotation(q, L, bodies.inv_inertia[b], dt)
     elif bodies.motion[b] == KINEMATIC:
         q = turned(q, omega * dt)
     work.rotation[b, w] = q
 
 
-@wp.kernel(module="sharnir.impulse")
-def measure_gaps(joints: JointTable, first: int, work: Work):
-    """G of every joint at the new pose: what this step's straight motion opened is closed in this step."""
-    k, i = wp.tid()
-    w = first + i
-    linear, angular = joint_gap(joints, k, pose_at(joints, k, w, work.position, work.rotation))
-    work.gap_linear[k, w] = linear
-    work.gap_angular[k, w] = angular
+@wp.func
+def first_bad_body(s: Step, w: int) -> int:
+    """1 + the first body whose new state has a number that is not finite, or 0; adds Δt V* to the new poses on the way."""
+    dt = s.settings.dt[0]
+    bad = int(0)
+    for b in range(s.bodies.count):
+        x = s.work.position[b, w] + s.work.pseudo.linear[b, w] * dt
+        q = s.work.rotation[b, w]
+        turn = s.work.pseudo.angular[b, w]
+        if wp.length_sq(turn) > real(0.0):
+            q = turned(q, turn * dt)
+        s.work.position[b, w] = x
+        s.work.rotation[b, w] = q
+        v = s.work.twist.linear[b, w]
+        L = s.work.momentum[b, w]
+        if bad == 0 and not wp.isfinite(wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q)):
+            bad = b + 1
+    return bad
 
 
 @wp.func
-def axis_value(joints: JointTable, k: int, i: int, w: int, q: wp.array2d(dtype=real)) -> real:
-    return q[joints.q_start[k] + i, w]
+def commit(s: Step, w: int):
+    """The new state becomes the state."""
+    dt = s.settings.dt[0]
+    for b in range(s.bodies.count):
+        v = s.work.twist.linear[b, w]
+        q = s.work.rotation[b, w]
+        s.state.acceleration[b, w] = (v - s.state.velocity[b, w]) / dt
+        s.state.position[b, w] = s.work.position[b, w]
+        s.state.rotation[b, w] = q
+        s.state.velocity[b, w] = v
+        if s.bodies.motion[b] == DYNAMIC:
+            L = s.work.momentum[b, w]
+            s.state.momentum[b, w] = L
+            s.state.spin[b, w] = wp.quat_rotate(q, s.bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
+    for k in range(s.joints.count):
+        s.state.joint_force[k, w] = s.work.joint_force[k, w]
+        s.state.joint_torque[k, w] = s.work.joint_torque[k, w]
+        if s.joints.v_size[k] > 0 and (s.joints.turns[k] == 1 or s.joints.turns[k] == 2):
+            read_angles(s.joints, k, w, pose_at(s.joints, k, w, s.state.position, s.state.rotation), s.state.q)
+    for g in range(s.gears.count):
+        s.state.gear_impulse[g, w] = s.work.gear_impulse[g, w]
+    s.state.time[w] = s.state.time[w] + wp.float64(dt)
 
 
 @wp.kernel(module="sharnir.impulse")
-def measure_gears(joints: JointTable, gears: GearTable, settings: Settings, first: int, state: State, work: Work):
-    """q_a − ratio · q_b against its value at the start, at the new pose (the last one advanced by the speeds of the row)."""
-    g, j = wp.tid()
-    w = first + j
-    u = real(0.0)
-    for i in range(4):
-        b = gear_body(joints, gears, g, i)
-        u = u + wp.dot(work.gear_row[g, 2 * i, w], work.twist.linear[b, w])
-        u = u + wp.dot(work.gear_row[g, 2 * i + 1, w], work.twist.angular[b, w])
-    a = axis_value(joints, gears.joint_a[g], gears.axis_a[g], w, state.q)
-    c = axis_value(joints, gears.joint_b[g], gears.axis_b[g], w, state.q)
-    work.gear_gap[g, w] = a - gears.ratio[g] * c - work.gear_start[g, w] + u * settings.dt[0]
-
-
-@wp.kernel(module="sharnir.impulse")
-def commit(bodies: BodyTable, joints: JointTable, gears: GearTable, settings: Settings, first: int, work: Work, state: State):
-    """Add Δt V*, and make the new state the state, unless a number in it is not finite: then nothing changes."""
+def finish(step: wp.array(dtype=Step), first: int):
+    """Close the gaps at the new pose, and commit; where a number is not finite, mark the world and leave its state alone."""
+    s = step[0]
     w = first + wp.tid()
-    if state.failed[w] != 0:
+    if s.state.failed[w] != 0:
         return
-    dt = settings.dt[0]
-    for b in range(bodies.count):
-        x = work.position[b, w] + work.pseudo.linear[b, w] * dt
-        q = work.rotation[b, w]
-        if wp.length_sq(work.pseudo.angular[b, w]) > real(0.0):
-            q = turned(q, work.pseudo.angular[b, w] * dt)
-        work.position[b, w] = x
-        work.rotation[b, w] = q
-        v = work.twist.linear[b, w]
-        L = work.momentum[b, w]
-        size = wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q)
-        if not wp.isfinite(size) and state.failed[w] == 0:
-            state.failed[w] = b + 1
-    if state.failed[w] != 0:
-        return
-    for b in range(bodies.count):
-        v = work.twist.linear[b, w]
-        q = work.rotation[b, w]
-        state.acceleration[b, w] = (v - state.velocity[b, w]) / dt
-        state.position[b, w] = work.position[b, w]
-        state.rotation[b, w] = q
-        state.velocity[b, w] = v
-        if bodies.motion[b] == DYNAMIC:
-            L = work.momentum[b, w]
-            state.momentum[b, w] = L
-            state.spin[b, w] = wp.quat_rotate(q, bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
-    for k in range(joints.count):
-        state.joint_force[k, w] = work.joint_force[k, w]
-        state.joint_torque[k, w] = work.joint_torque[k, w]
-    for g in range(gears.count):
-        state.gear_impulse[g, w] = work.gear_impulse[g, w]
-    state.time[w] = state.time[w] + wp.float64(dt)
+    close_gaps(s, w)
+    bad = first_bad_body(s, w)
+    s.state.failed[w] = bad
+    if bad == 0:
+        commit(s, w)

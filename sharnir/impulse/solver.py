@@ -13,7 +13,7 @@ import warp as wp
 from sharnir import kinematics
 from sharnir.errors import SimulationError
 from sharnir.impulse import kernels
-from sharnir.impulse.kernels import Settings, Work
+from sharnir.impulse.kernels import Settings, Step, Work
 from sharnir.model import Control, Model, State
 from sharnir.rows import Twists
 from sharnir.types import load_modules, mat33, np_real, quat, real, vec3
@@ -43,22 +43,15 @@ class SolverImpulse:
         self.report.elapsed = (time.perf_counter() - started) / n
         return self.report
 
-    def _stages(self, state: State, control: Control, first: int, worlds: int) -> None:
+    def _stages(self, step: Any, first: int, worlds: int) -> None:
         """One step of some worlds, a line a stage."""
-        m, s, work = self.model, self.settings, self.work
-        bodies, joints, gears = m.bodies, m.joints, m.gears
-        n, k, g = bodies.count, joints.count, gears.count
-        self._launch(kernels.predict, (n, worlds), bodies, s, control, state, first, work)
-        self._launch(kernels.prepare, (k, worlds), bodies, joints, s, control, state, first, work)
-        self._launch(kernels.prepare_gears, (g, worlds), bodies, joints, gears, state, first, work)
-        self._launch(kernels.warm_start, (min(k, 1) * worlds,), bodies, joints, gears, first, work)
-        self._launch(kernels.solve_velocities, (min(k, 1) * worlds,), bodies, joints, gears, s, first, work)
-        self._launch(kernels.advance, (n, worlds), bodies, s, state, first, work)
-        self._launch(kernels.measure_gaps, (k, worlds), joints, first, work)
-        self._launch(kernels.measure_gears, (g, worlds), joints, gears, s, first, state, work)
-        self._launch(kernels.solve_positions, (min(k, 1) * worlds,), bodies, joints, gears, s, first, work)
-        self._launch(kernels.commit, (worlds,), bodies, joints, gears, s, first, work, state)
-        self._launch(kinematics.follow_angles, (k, worlds), joints, first, state)
+        bodies, joints, gears = self.model.bodies.count, self.model.joints.count, self.model.gears.count
+        self._launch(kernels.predict, (bodies, worlds), step, first)
+        self._launch(kernels.prepare, (joints, worlds), step, first)
+        self._launch(kernels.prepare_gears, (gears, worlds), step, first)
+        self._launch(kernels.solve_velocities, (worlds,), step, first)
+        self._launch(kernels.advance, (bodies, worlds), step, first)
+        self._launch(kernels.finish, (worlds,), step, first)
 
     def __init__(
         self,
@@ -66,7 +59,7 @@ class SolverImpulse:
         dt: float,
         *,
         iterations: int = 20,
-        position_iterations: int = 10,
+        position_iterations: int = 4,
         erp: float = 1.0,
         tolerance: float = 1e-10,
         threads: int | None = None,
@@ -95,6 +88,7 @@ class SolverImpulse:
         on_cpu = wp.get_device(self.device).is_cpu
         self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
         self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
+        self._kept: list[Any] = []  # what captured launches point to
         self._graphs: dict[tuple[int, int], list[Any]] = {}
         self.report = Report(self)
 
@@ -126,11 +120,16 @@ class SolverImpulse:
         """The step as graphs, one a thread, captured at the first use of these arrays."""
         key = (id(state), id(control))
         if key not in self._graphs:
+            step = Step()
+            step.bodies, step.joints, step.gears = self.model.bodies, self.model.joints, self.model.gears
+            step.settings, step.control, step.state, step.work = self.settings, control, state, self.work
+            args = wp.array([step], dtype=Step, device=self.device)
+            self._kept.append((args, state, control))
             ends = np.linspace(0, self.model.worlds, self.threads + 1).astype(int)
             graphs = []
             for first, last in zip(ends[:-1], ends[1:], strict=True):
                 with wp.ScopedCapture(device=self.device) as capture:
-                    self._stages(state, control, int(first), int(last - first))
+                    self._stages(args, int(first), int(last - first))
                 graphs.append(capture.graph)
             self._graphs[key] = graphs
         return self._graphs[key]
@@ -181,10 +180,12 @@ def _scratch(model: Model) -> Work:
         twists = Twists()
         twists.linear, twists.angular = zeros(n, vec3), zeros(n, vec3)
         setattr(work, name, twists)
-    per_body = {"spin_start": vec3, "momentum": vec3, "inv_inertia": mat33, "position": vec3, "rotation": quat}
+    per_body = {"gyro": vec3, "spin_start": vec3, "momentum": vec3, "inv_inertia": mat33, "position": vec3, "rotation": quat}
     per_joint = {
         "r_parent": vec3, "r_child": vec3, "joint_force": vec3, "joint_torque": vec3, "W_ll": mat33, "W_la": mat33,
-        "W_aa": mat33, "drive_force": vec3, "drive_torque": vec3, "gap_linear": vec3, "gap_angular": vec3,
+        "W_aa": mat33, "turn_parent_l": mat33,
+        "turn_parent_a": mat33, "turn_child_l": mat33, "turn_child_a": mat33, "curve_linear": vec3, "curve_angular": vec3, "drive_force": vec3, "drive_torque": vec3, "gap_linear": vec3, "gap_angular": vec3,
+        "pseudo_force": vec3, "pseudo_torque": vec3,
     }  # fmt: skip
     per_gear = {"gear_impulse": real, "gear_W": real, "gear_gap": real, "gear_start": real}
     for count, fields in ((n, per_body), (k, per_joint), (g, per_gear)):
