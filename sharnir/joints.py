@@ -460,14 +460,22 @@ def joint_angles(t: JointTable, k: int, pose: JointPose):
 
 
 @wp.func
+def coordinate(t: JointTable, k: int, i: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)) -> real:
+    """The i-th coordinate, a translation or an angle, at a pose; turns are counted from the value that stands in q."""
+    moves = t.v_size[k] - t.turns[k]
+    if i < moves:
+        return wp.quat_rotate_inv(parent_frame(t, k, pose), pose.child_anchor - pose.parent_anchor)[t.slot[i, k]]
+    alpha, beta = joint_angles(t, k, pose)
+    if i > moves:
+        alpha = beta
+    return nearest_turn(alpha, q[t.q_start[k] + i, w])
+
+
+@wp.func
 def read_angles(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)):
     """Write a joint's angles behind its translations in q, each on the turn nearest to the value that stands there."""
-    moves = t.v_size[k] - t.turns[k]
-    at = t.q_start[k] + moves
-    alpha, beta = joint_angles(t, k, pose)
-    q[at, w] = nearest_turn(alpha, q[at, w])
-    if t.turns[k] == 2:
-        q[at + 1, w] = nearest_turn(beta, q[at + 1, w])
+    for i in range(t.v_size[k] - t.turns[k], t.v_size[k]):
+        q[t.q_start[k] + i, w] = coordinate(t, k, i, w, pose, q)
 
 
 @wp.func
@@ -476,9 +484,8 @@ def read_coordinates(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array
     if t.v_size[k] == 0:
         return
     moves = t.v_size[k] - t.turns[k]
-    offset = wp.quat_rotate_inv(parent_frame(t, k, pose), pose.child_anchor - pose.parent_anchor)
     for i in range(moves):
-        q[t.q_start[k] + i, w] = offset[t.slot[i, k]]
+        q[t.q_start[k] + i, w] = coordinate(t, k, i, w, pose, q)
     if t.turns[k] == 1 or t.turns[k] == 2:
         read_angles(t, k, w, pose, q)
     elif t.turns[k] == 3:

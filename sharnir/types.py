@@ -14,9 +14,26 @@ import numpy as np
 import warp as wp
 
 wp.config.enable_backward = False
-wp.config.log_level = wp.LOG_ERROR  # a machine without a GPU is no reason for a warning
-wp.init()
 wp.config.log_level = wp.LOG_WARNING
+
+
+def _init_warp() -> None:
+    """Start Warp; a Linux machine without an NVIDIA driver is no reason for a warning, which its native part writes to stderr."""
+    if not sys.platform.startswith("linux") or os.path.exists("/dev/nvidiactl"):
+        wp.init()
+        return
+    sys.stderr.flush()
+    keep, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        wp.init()
+    finally:
+        os.dup2(keep, 2)
+        os.close(keep)
+        os.close(null)
+
+
+_init_warp()
 
 PRECISION = os.environ.get("SHARNIR_PRECISION", "double")
 if PRECISION not in ("single", "double"):

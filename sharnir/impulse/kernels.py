@@ -9,6 +9,7 @@ from sharnir.joints import (
     GearTable,
     JointTable,
     angular_axes,
+    coordinate,
     free_axis,
     joint_curvature,
     joint_gap,
@@ -420,15 +421,14 @@ def close_gaps(s: Step, w: int):
 
 @wp.func
 def gear_gap(s: Step, g: int, w: int) -> real:
-    """q_a − ratio · q_b against its value at the start, at the new pose: the last one advanced by the row's speed."""
-    u = real(0.0)
-    for i in range(4):
-        b = gear_body(s.joints, s.gears, g, i)
-        u = u + wp.dot(s.work.gear_row[g, 2 * i, w], s.work.twist.linear[b, w])
-        u = u + wp.dot(s.work.gear_row[g, 2 * i + 1, w], s.work.twist.angular[b, w])
-    a = s.state.q[s.joints.q_start[s.gears.joint_a[g]] + s.gears.axis_a[g], w]
-    c = s.state.q[s.joints.q_start[s.gears.joint_b[g]] + s.gears.axis_b[g], w]
-    return a - s.gears.ratio[g] * c - s.work.gear_start[g, w] + u * s.settings.dt[0]
+    """q_a − ratio · q_b at the new pose, against its value at the start."""
+    a = s.gears.joint_a[g]
+    b = s.gears.joint_b[g]
+    pose_a = pose_at(s.joints, a, w, s.work.position, s.work.rotation)
+    pose_b = pose_at(s.joints, b, w, s.work.position, s.work.rotation)
+    q_a = coordinate(s.joints, a, s.gears.axis_a[g], w, pose_a, s.state.q)
+    q_b = coordinate(s.joints, b, s.gears.axis_b[g], w, pose_b, s.state.q)
+    return q_a - s.gears.ratio[g] * q_b - s.work.gear_start[g, w]
 
 
 # ---- 5. positions ------------------------------------------------------------------------------------------------------
@@ -460,7 +460,7 @@ def advance(step: wp.array(dtype=Step), first: int):
 
 @wp.func
 def first_bad_body(s: Step, w: int) -> int:
-    """1 + the first body whose new state has a number that is not finite, or 0; adds Δt V* to the new poses on the way."""
+    """1 + the first dynamic body whose new state has a number that is not finite, or 0; adds Δt V* to the new poses on the way."""
     dt = s.settings.dt[0]
     bad = int(0)
     for b in range(s.bodies.count):
@@ -473,7 +473,7 @@ def first_bad_body(s: Step, w: int) -> int:
         s.work.rotation[b, w] = q
         v = s.work.twist.linear[b, w]
         L = s.work.momentum[b, w]
-        if bad == 0 and not wp.isfinite(wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q)):
+        if bad == 0 and s.bodies.motion[b] == DYNAMIC and not wp.isfinite(wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q)):
             bad = b + 1
     return bad
 

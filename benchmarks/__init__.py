@@ -1,0 +1,1 @@
+"""Speed and accuracy, measured beside MuJoCo in the same process: `python -m benchmarks`."""

@@ -1,0 +1,207 @@
+"""The list of benchmarks: what is measured, how, and what it should come to."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+import sharnir as sh
+from benchmarks.scenes import LENGTH, MujocoChain, chain, swing_energy
+from benchmarks.timing import Pair, interleave
+
+DT = 1e-3  # s
+ITERATIONS = 20  # velocity sweeps; tolerance 0 has all of them made
+POSITION_ITERATIONS = inspect.signature(sh.SolverImpulse).parameters["position_iterations"].default
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What came out: ours, the peer's, and the ratio where it means something. A speed-up is peer over ours."""
+
+    ours: float
+    peer: float | None = None
+    ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound for `of` ("ours" or "ratio")."""
+
+    of: str
+    relation: str
+    value: float
+    unit: str = ""
+
+    def met(self, figure: Figure) -> bool:
+        """Whether the figure keeps the bound."""
+        value = getattr(figure, self.of)
+        return bool(value <= self.value if self.relation == "≤" else value >= self.value)
+
+    def __str__(self) -> str:
+        return f"{self.relation} {self.value:g} {self.unit}".strip()
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One row of the table; `measure(quick)` returns its figure. Slow ones are left out of a quick run unless named."""
+
+    name: str
+    about: str
+    unit: str
+    measure: Callable[[bool], Figure]
+    target: Target | None = None
+    slow: bool = False
+
+
+def simulate(n: int, joint: str, *, droop: float = 0.0, dt: float = DT, **options: int) -> sh.Simulation:
+    """Our chain with the settings of every benchmark."""
+    return sh.Simulation(chain(n, joint, droop), dt, iterations=ITERATIONS, tolerance=0.0, **options)
+
+
+def step_each(sim: sh.Simulation, n: int) -> None:
+    """n steps, one a call."""
+    step = sim.step
+    for _ in range(n):
+        step()
+
+
+def rounds(quick: bool) -> int:
+    """Of runs that take turns."""
+    return 7 if quick else 31
+
+
+def micro(pair: Pair) -> Figure:
+    """Medians in µs."""
+    return Figure(float(np.median(pair.ours)) * 1e6, float(np.median(pair.peer)) * 1e6, pair.ratio)
+
+
+# ---- speed -----------------------------------------------------------------------------------------------------------
+
+
+def many_a_call(joint: str, quick: bool) -> Figure:
+    """A step, of 1000 in one call."""
+    sim, peer = simulate(10, joint), MujocoChain(10, joint)
+    steps = 200 if quick else 1000
+    return micro(interleave(lambda: sim.step(steps), lambda: peer.step(steps), rounds=rounds(quick), steps=(steps, steps)))
+
+
+def one_a_call(joint: str, quick: bool) -> Figure:
+    """A step, of one in a call."""
+    sim, peer = simulate(10, joint), MujocoChain(10, joint)
+    steps = 300
+    each = interleave(lambda: step_each(sim, steps), lambda: peer.step_each(steps), rounds=rounds(quick), steps=(steps, steps))
+    return micro(each)
+
+
+def cost_per_joint(quick: bool) -> Figure:
+    """A step divided by the number of joints: 1000 against 10."""
+    long, short = simulate(1000, "ball"), simulate(10, "ball")
+    return micro(interleave(lambda: long.step(5), lambda: short.step(500), rounds=rounds(quick), steps=(5000, 5000)))
+
+
+def call_overhead(quick: bool) -> Figure:
+    """What a call of `step()` costs beyond a step of many in one call."""
+    sim = simulate(10, "ball")
+    steps = 300
+    pair = interleave(lambda: step_each(sim, steps), lambda: sim.step(steps), rounds=rounds(quick), steps=(steps, steps))
+    return Figure(pair.difference * 1e6)
+
+
+def two_threads(quick: bool) -> Figure:
+    """64 worlds on two threads against one."""
+    two, one = (simulate(10, "ball", worlds=64, threads=t) for t in (2, 1))
+    figure = micro(interleave(lambda: two.step(10), lambda: one.step(10), rounds=rounds(quick), steps=(10, 10)))
+    return Figure(figure.ours, figure.peer, 1 / figure.ratio if figure.ratio else None)
+
+
+FIRST_STEP = """
+import time
+started = time.perf_counter()
+from benchmarks.suite import simulate
+simulate(10, "ball").step()
+print(time.perf_counter() - started)
+"""
+
+
+def first_step(cache: str | None) -> float:
+    """Import, scene, build and one step in a fresh interpreter, s; `cache` is where compiled kernels are kept."""
+    environment = os.environ | ({"WARP_CACHE_PATH": cache} if cache else {})
+    command = [sys.executable, "-c", FIRST_STEP]
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return float(json.loads(done.stdout.splitlines()[-1]))
+
+
+def cold_start(quick: bool) -> Figure:
+    """With no compiled kernels."""
+    with tempfile.TemporaryDirectory() as cache:
+        return Figure(first_step(cache))
+
+
+def warm_start(quick: bool) -> Figure:
+    """With compiled kernels, median of a few."""
+    first_step(None)
+    return Figure(float(np.median([first_step(None) for _ in range(1 if quick else 5)])))
+
+
+# ---- accuracy --------------------------------------------------------------------------------------------------------
+
+
+def joint_gap(n: int, joint: str, droop: float, dt: float, quick: bool) -> Figure:
+    """Largest distance between the two anchors of a joint in 10 s, seen every millisecond, over the length of a rod."""
+    sim = simulate(n, joint, droop=droop, dt=dt)
+    stride, largest = max(1, round(1e-3 / dt)), 0.0
+    for _ in range(round((1.0 if quick else 10.0) / (stride * dt))):
+        sim.step(stride)
+        largest = max(largest, float(sim.gaps()[..., 0].max()))
+    return Figure(largest / (LENGTH / n))
+
+
+def energy_change(n: int, joint: str, droop: float, dt: float, quick: bool) -> Figure:
+    """Energy after 2 s against that at the start, in % of what the swing has."""
+    sim, peer = simulate(n, joint, droop=droop, dt=dt), MujocoChain(n, joint, droop, dt)
+    steps, percent = round(2.0 / dt), 100 / swing_energy(droop)
+    start, peer_start = sim.energy().total, sum(peer.energy())
+    sim.step(steps)
+    peer.step(steps)
+    ours, other = (sim.energy().total - start) * percent, (sum(peer.energy()) - peer_start) * percent
+    return Figure(ours, other, abs(ours / other))
+
+
+# ---- the list --------------------------------------------------------------------------------------------------------
+
+SPEED = [
+    Benchmark("ball-chain", "step of a 10-ball chain, 1000 a call; MuJoCo", "µs",
+              partial(many_a_call, "ball"), Target("ratio", "≤", 2.0, "×")),
+    Benchmark("ball-chain-single", "step of a 10-ball chain, 1 a call; MuJoCo", "µs",
+              partial(one_a_call, "ball"), Target("ratio", "≤", 2.0, "×")),
+    Benchmark("hinge-chain", "step of a 10-hinge chain, 1000 a call; MuJoCo", "µs", partial(many_a_call, "hinge")),
+    Benchmark("hinge-chain-single", "step of a 10-hinge chain, 1 a call; MuJoCo", "µs", partial(one_a_call, "hinge")),
+    Benchmark("joint-cost", "cost per joint, chain of 1000; chain of 10", "µs",
+              cost_per_joint, Target("ratio", "≤", 1.3, "×")),
+    Benchmark("overhead", "overhead of a call of step()", "µs", call_overhead, Target("ours", "≤", 8.0, "µs")),
+    Benchmark("threads", "step of 64 chains, 2 threads; 1 thread (speed-up)", "µs",
+              two_threads, Target("ratio", "≥", 1.8, "×")),
+    Benchmark("cold-start", "import to first step, kernels compiled", "s",
+              cold_start, Target("ours", "≤", 40.0, "s"), slow=True),
+    Benchmark("warm-start", "import to first step, kernels cached", "s", warm_start, Target("ours", "≤", 2.0, "s")),
+]  # fmt: skip
+
+ACCURACY = [
+    Benchmark(f"{name}-{joint}-{dt * 1e3:g}ms", f"{about}, 10-{joint} chain, dt = {dt * 1e3:g} ms{versus}", unit,
+              partial(measure, 10, joint, droop, dt))
+    for name, about, versus, unit, measure in (
+        ("gap", "joint gap / rod length, 10 s", "", "", joint_gap),
+        ("energy", "energy change in 2 s", "; MuJoCo", "%", energy_change),
+    )
+    for joint, droop in (("hinge", 1.0), ("ball", 0.0))
+    for dt in (1e-3, 0.5e-3)
+]  # fmt: skip
+
+BENCHMARKS = SPEED + ACCURACY

@@ -1,0 +1,355 @@
+"""The `sharnir` command: info, run, demo, view."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.util
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import sharnir
+from sharnir.errors import SceneError, SimulationError
+from sharnir.model import MOTIONS
+from sharnir.simulation import Simulation
+from sharnir.spatial import quat_conjugate, quat_rotate
+from sharnir.types import PRECISION
+from sharnir.view import MissingExtra
+
+
+class UsageError(Exception):
+    """A wrong word on the command line, told in one line."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code: 0, 1 for a failure, 2 for a wrong word on the command line."""
+    parser = argparse.ArgumentParser(prog="sharnir", description="Real-time dynamics of jointed bodies.")
+    parser.add_argument("--version", action="version", version=f"sharnir {sharnir.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    info = commands.add_parser("info", help="what is installed, which examples there are, or what one is made of")
+    info.add_argument("name", nargs="?", help="an example")
+    info.add_argument("--compile", action="store_true", help="compile the kernels for the CPU now")
+    info.set_defaults(run=lambda a: _info(a.name, a.compile))
+
+    run = commands.add_parser("run", help="run an example and its check")
+    run.add_argument("name", help="an example")
+    run.set_defaults(run=lambda a: _run(a.name))
+
+    demo = commands.add_parser("demo", help="simulate a door and a chain, print a table, draw plots")
+    demo.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder of the plots (default: ./out)")
+    demo.set_defaults(run=lambda a: _demo(a.out))
+
+    view = commands.add_parser("view", help="show an example in the browser")
+    view.add_argument("name", help="an example")
+    view.add_argument("--port", type=_port, default=8080, help="of http://127.0.0.1 (default: 8080)")
+    view.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="step, s (default: 0.001)")
+    view.add_argument("--speed", type=_positive, default=1.0, help="simulated seconds per second (default: 1)")
+    view.set_defaults(run=lambda a: _view(a.name, a.port, a.dt, a.speed))
+
+    try:
+        chosen = parser.parse_args(arguments)
+    except SystemExit as end:  # argparse has said what is wrong
+        return int(end.code or 0)
+    try:
+        command: Callable[[argparse.Namespace], int] = chosen.run
+        return command(chosen)
+    except UsageError as error:
+        sys.stderr.write(f"sharnir: {error}\n")
+        return 2
+    except (MissingExtra, SceneError, SimulationError, OSError) as error:
+        sys.stderr.write(f"sharnir: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        return 130
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"a positive finite number, got {text}")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 < value < 65536:
+        raise argparse.ArgumentTypeError(f"a port from 1 to 65535, got {text}")
+    return value
+
+
+# ---- examples ----
+
+
+def example_folder() -> Path | None:
+    """Where the examples are: beside the package in a checkout, inside it when installed."""
+    package = Path(__file__).resolve().parent
+    return next((f for f in (package.parent / "examples", package / "examples") if (f / "pendulum.py").is_file()), None)
+
+
+def examples() -> dict[str, Path]:
+    """The examples by name."""
+    folder = example_folder()
+    return {p.stem: p for p in sorted(folder.glob("[!_]*.py"))} if folder else {}
+
+
+def load(name: str) -> ModuleType:
+    """The module of an example: `make(dt)` builds its simulation, `check(sim)` runs and judges it."""
+    known = examples()
+    if name not in known:
+        raise UsageError(f"no example is named {name!r}; there are: {', '.join(known) or 'none'}")
+    spec = importlib.util.spec_from_file_location(f"sharnir_example_{name}", known[name])
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def summary(path: Path) -> str:
+    """The first line of an example's docstring, read without running it."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
+
+
+# ---- info ----
+
+
+def _info(name: str | None, compile_now: bool) -> int:
+    if compile_now:
+        _say(f"kernels for the CPU ready in {_compile():.1f} s")
+    if name is not None:
+        return _describe(name)
+    if compile_now:
+        return 0
+    import warp as wp
+
+    devices = ", ".join(f"{d.alias} ({d.name})" if d.name != d.alias else str(d.alias) for d in wp.get_devices())
+    facts = [
+        ("sharnir", sharnir.__version__),
+        ("Warp", wp.config.version),
+        ("precision", PRECISION),
+        ("devices", devices),
+        ("examples", str(example_folder() or "none found")),
+    ]
+    for what, value in facts:
+        _say(f"{what:<10} {value}")
+    _say("")
+    known = examples()
+    width = max(map(len, known), default=0)
+    for example, path in known.items():
+        _say(f"  {example:<{width}}  {summary(path)}")
+    return 0
+
+
+def _compile() -> float:
+    """Seconds to compile or load every kernel that a scene with a joint uses, on the CPU."""
+    started = time.perf_counter()
+    scene = sharnir.Scene()
+    scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
+    scene.add_joint("hinge", sharnir.Revolute("y"), scene.world, "arm", position=(0, 0, 0))
+    sim = Simulation(scene, 1e-3)
+    sim.step()
+    sim.gaps()
+    return time.perf_counter() - started
+
+
+def _describe(name: str) -> int:
+    """What an example is made of."""
+    module = load(name)
+    sim: Simulation = module.make()
+    model = sim.model
+    names = list(model.body_names)
+    _say((module.__doc__ or "").strip())
+    _say("")
+    motion, mass = model.bodies.motion.numpy(), model.bodies.mass.numpy()
+    words = {number: word for word, number in MOTIONS.items()}
+    rows = [
+        (body, words[int(motion[i])], f"{mass[i]:.6g}" if mass[i] > 0 else "–", _shape(model.shapes[i]))
+        for body, i in model.body_names.items()
+        if i > 0
+    ]
+    _table(("body", "motion", "mass, kg", "shape"), rows)
+    _say("")
+    ends = zip(model.joint_names, model.joint_kinds, model.parents, model.children, strict=True)
+    rows = [(joint, kind.kind, " ".join(kind.free) or "none", f"{names[a]} → {names[b]}") for joint, kind, a, b in ends]
+    joints, gears = list(model.joint_names), model.gears
+    for gear, i in model.gear_names.items():
+        a, b = joints[gears.joint_a.numpy()[i]], joints[gears.joint_b.numpy()[i]]
+        rows.append((gear, "Gear", f"ratio {gears.ratio.numpy()[i]:g}", f"{a} ~ {b}"))
+    if rows:
+        _table(("joint", "type", "free axes", "parent → child"), rows)
+    else:
+        _say("no joints")
+    _say("")
+    _say(f"redundant rows: {', '.join(sim.redundant) or 'none'}")
+    return 0
+
+
+def _shape(shape: Any) -> str:
+    return type(shape).__name__ if shape is not None else "–"
+
+
+# ---- run, view ----
+
+
+def _run(name: str) -> int:
+    module = load(name)
+    started = time.perf_counter()
+    try:
+        module.check(module.make())
+    except AssertionError as error:
+        sys.stderr.write(f"sharnir: {name}: the check failed{f': {error}' if str(error) else ''}\n")
+        return 1
+    _say(f"{name}: ok ({time.perf_counter() - started:.1f} s)")
+    return 0
+
+
+def _view(name: str, port: int, dt: float, speed: float) -> int:
+    module = load(name)
+    from sharnir.view import need, viewer
+
+    need("viser", "view")
+    viewer.serve(module.make(dt), name.replace("_", " "), port=port, speed=speed)
+    return 0
+
+
+# ---- demo ----
+
+
+@dataclass
+class Recording:
+    """What the demo keeps of a run, one entry a picture."""
+
+    steps: int = 0
+    wall: float = 0.0  # s, stepping alone
+    time: list[float] = field(default_factory=list)
+    kinetic: list[float] = field(default_factory=list)
+    potential: list[float] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    gap: float = 0.0  # m, the largest seen
+
+    def row(self, name: str) -> tuple[str, ...]:
+        """A line of the demo's table."""
+        duration = self.time[-1] - self.time[0]
+        total = np.add(self.kinetic, self.potential)
+        scale = max(max(self.kinetic), float(np.ptp(self.potential)), 1e-300)
+        change = 100 * float(np.abs(total - total[0]).max()) / scale
+        return (
+            name, f"{duration:.1f}", str(self.steps), f"{1e6 * self.wall / self.steps:.1f}", f"{duration / self.wall:.0f}",
+            f"{self.gap:.1e}", f"{change:.2g}",
+        )  # fmt: skip
+
+
+HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy change, %")
+
+
+def _record(name: str, sim: Simulation, duration: float, observe: Callable[[], Any]) -> Recording:
+    """Run a simulation, looking at it 60 times a second."""
+    recording = Recording()
+    stride = max(1, round(1 / 60 / sim.dt))
+    pictures = max(1, round(duration / stride / sim.dt))
+    sim.step()  # the first step captures the graph; what is timed is a running simulation
+    sim.reset()
+    live = sys.stderr.isatty()
+    for picture in range(pictures + 1):
+        if picture:
+            started = time.perf_counter()
+            sim.step(stride)
+            recording.wall += time.perf_counter() - started
+            recording.steps += stride
+        energy = sim.energy()
+        recording.time.append(sim.time)
+        recording.kinetic.append(energy.kinetic)
+        recording.potential.append(energy.potential)
+        recording.gap = max(recording.gap, float(sim.gaps()[0, :, 0].max(initial=0.0)))
+        recording.values.append(observe())
+        if live and (picture % 10 == 0 or picture == pictures):
+            bar = "█" * (24 * picture // pictures)
+            sys.stderr.write(f"\r{name:<14} {bar:░<24} {sim.time:5.1f} s")
+            sys.stderr.flush()
+    sys.stderr.write("\n" if live else f"{name}: {sim.time:.1f} s simulated\n")
+    return recording
+
+
+def _demo(out: Path) -> int:
+    from sharnir.view import plots
+
+    plots.require()
+    door, chain = load("swinging_door").make(), load("chain").make()
+    hinge = door.joint("hinge")
+    door_run = _record("swinging door", door, 5.0, lambda: (hinge.position, hinge.velocity))
+    nodes = _chain_nodes(chain)
+    chain_run = _record("chain", chain, 5.0, nodes)
+
+    _say("")
+    _table(HEADINGS, [door_run.row("swinging door"), chain_run.row("chain")], words=1)
+    _say("")
+    angle, speed = np.array(door_run.values).T
+    subtitles = [
+        f"step {1e3 * sim.dt:g} ms, {len(sim.model.com) - 1} {'body' if len(sim.model.com) == 2 else 'bodies'}, "
+        f"largest joint gap {run.gap:.1e} m"
+        for sim, run in ((door, door_run), (chain, chain_run))
+    ]
+    written = [
+        plots.door(out / "door.png", np.array(door_run.time), angle, speed, subtitles[0]),
+        plots.chain(
+            out / "chain.png", np.array(chain_run.time), np.array(chain_run.values), np.array(chain_run.kinetic),
+            np.array(chain_run.potential), subtitles[1],
+        ),
+    ]  # fmt: skip
+    for path in written:
+        _say(f"wrote {path}")
+    return 0
+
+
+def _chain_nodes(sim: Simulation) -> Callable[[], np.ndarray]:
+    """A function that gives x and z of every hinge of the chain and of its tip, (hinges + 1, 2) m."""
+    rods = [sim.body(f"rod{i}") for i in range(sum(name.startswith("rod") for name in sim.model.body_names))]
+    hinges = np.array([sim.joint(f"hinge{i}").anchor for i in range(len(rods))])
+
+    def poses() -> tuple[np.ndarray, np.ndarray]:
+        return np.array([rod.com for rod in rods]), np.array([rod.rotation for rod in rods])
+
+    centre, turn = poses()
+    arm = quat_rotate(quat_conjugate(turn), hinges - centre)  # from a rod's middle to its upper hinge, in its own axes
+
+    def nodes() -> np.ndarray:
+        centre, turn = poses()
+        reach = quat_rotate(turn, arm)
+        return np.concatenate([centre + reach, (centre - reach)[-1:]])[:, [0, 2]]
+
+    return nodes
+
+
+# ---- words ----
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], words: int | None = None) -> None:
+    """An aligned table; the first `words` columns hold words (all if None), the others numbers."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    words = len(widths) if words is None else words
+
+    def line(cells: Sequence[str]) -> str:
+        return "  ".join(c.ljust(w) if i < words else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True))).rstrip()
+
+    _say(line(headings))
+    _say("  ".join("─" * w for w in widths))
+    for row in rows:
+        _say(line(row))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

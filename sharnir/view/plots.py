@@ -1,0 +1,153 @@
+"""The demo's plots, written as PNG files; matplotlib is loaded when the first is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sharnir.view import need
+
+INK, QUIET, FAINT = "#22303c", "#66737f", "#e4e8ec"
+BLUE, ORANGE, GREEN = "#2f6db5", "#e07b39", "#3a9c76"
+
+STYLE: dict[str, Any] = {
+    "figure.dpi": 110,
+    "savefig.dpi": 110,
+    "font.size": 10.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": QUIET,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.8,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "lines.linewidth": 1.8,
+    "lines.solid_capstyle": "round",
+    "legend.frameon": False,
+}
+
+
+def require() -> Any:
+    """matplotlib, drawing into files; raises `MissingExtra` where it is not installed."""
+    matplotlib = need("matplotlib", "plot")
+    matplotlib.use("Agg")
+    return matplotlib
+
+
+@contextmanager
+def figure(path: Path, size: tuple[float, float], title: str, subtitle: str) -> Iterator[Any]:
+    """A figure in the house style with a heading; saved to `path` at the end."""
+    matplotlib = require()
+    plt = need("matplotlib.pyplot", "plot")
+    with matplotlib.rc_context(STYLE):
+        fig = plt.figure(figsize=size, layout="constrained")
+        try:
+            fig.get_layout_engine().set(rect=(0.01, 0.01, 0.98, 0.97 - 0.62 / size[1]), w_pad=0.1, h_pad=0.08)
+            fig.text(0.02, 1 - 0.30 / size[1], title, fontsize=15, fontweight="bold", va="center")
+            fig.text(0.02, 1 - 0.56 / size[1], subtitle, color=QUIET, va="center")
+            yield fig
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fig.savefig(path)
+        finally:
+            plt.close(fig)
+
+
+def door(path: Path, time: np.ndarray, angle: np.ndarray, speed: np.ndarray, subtitle: str) -> Path:
+    """Angle (rad) and angular speed (rad/s) of a door over time (s)."""
+    with figure(path, (8.0, 5.4), "Swinging door", subtitle) as fig:
+        upper, lower = fig.subplots(2, 1, sharex=True)
+        for ax, values, colour, title, unit in (
+            (upper, np.degrees(angle), BLUE, "Angle", "angle, °"),
+            (lower, speed, ORANGE, "Angular speed", "speed, rad/s"),
+        ):
+            ax.plot(time, values, color=colour)
+            ax.fill_between(time, 0, values, color=colour, alpha=0.08, linewidth=0)
+            ax.axhline(0, color=QUIET, linewidth=0.8)
+            ax.set(title=title, ylabel=unit)
+            _room(ax, values)
+        lower.set(xlabel="time, s", xlim=(time[0], time[-1]))
+        fig.align_ylabels()
+    return path
+
+
+def chain(path: Path, time: np.ndarray, points: np.ndarray, kinetic: np.ndarray, potential: np.ndarray, subtitle: str) -> Path:
+    """A chain that swings in the x–z plane: snapshots that fade in with time, the tip's path, the energies.
+
+    Args:
+        time: (frames,) s.
+        points: (frames, points, 2) x and z of the chain's nodes from its fixed end to its tip, m.
+        kinetic, potential: (frames,) J.
+    """
+    matplotlib = require()
+    collections = need("matplotlib.collections", "plot")
+    colours = matplotlib.colors.LinearSegmentedColormap.from_list("dusk", ["#c9dcec", "#6fa3cf", "#2f6db5", "#1b2f5b"])
+    with figure(path, (11.0, 5.8), "Chain of ten rods", subtitle) as fig:
+        grid = fig.add_gridspec(2, 2, width_ratios=(1.25, 1), height_ratios=(1.5, 1))
+        ax = fig.add_subplot(grid[:, 0])
+        shown = _evenly(time, 15, until=min(time[-1], 1.4))
+        span = matplotlib.colors.Normalize(0.0, float(time[shown[-1]]))
+        for i in shown:
+            dark = float(span(time[i]))
+            ax.plot(
+                *points[i].T, "-o", color=colours(dark), alpha=0.35 + 0.65 * dark, linewidth=1.2 + 1.2 * dark,
+                markersize=2.0 + 1.6 * dark, zorder=3,
+            )  # fmt: skip
+        path_end = int(shown[-1]) + 1
+        tip = points[:path_end, -1]
+        segments = np.stack([tip[:-1], tip[1:]], axis=1)
+        ax.add_collection(collections.LineCollection(list(segments), colors=ORANGE, linewidths=1.6, alpha=0.9, zorder=2))
+        ax.plot(*tip[-1], "o", color=ORANGE, markersize=7, zorder=5, label="tip and its path")
+        ax.plot(*points[0, 0], "s", color=INK, markersize=7, zorder=5, label="fixed hinge")
+        ax.set(xlabel="x, m", ylabel="z, m", title=f"Shape from 0 to {time[shown[-1]]:.1f} s")
+        ax.set_aspect("equal", adjustable="datalim")
+        ax.legend(loc="lower right", handletextpad=0.3)
+        scale = matplotlib.cm.ScalarMappable(norm=span, cmap=colours)
+        bar = fig.colorbar(scale, ax=ax, location="bottom", shrink=0.5, aspect=30, pad=0.02, label="time, s")
+        bar.outline.set_visible(False)
+
+        upper = fig.add_subplot(grid[0, 1])
+        total = kinetic + potential
+        for values, colour, label, width in (
+            (kinetic, ORANGE, "kinetic", 1.6),
+            (potential - potential[0], BLUE, "potential", 1.6),
+            (total - potential[0], INK, "total", 2.2),
+        ):
+            upper.plot(time, values, color=colour, label=label, linewidth=width)
+        upper.set(ylabel="energy, J", title="Energy (potential from the start)", xlim=(time[0], time[-1]))
+        upper.tick_params(labelbottom=False)
+        _room(upper, np.concatenate([kinetic, potential - potential[0]]), top=0.22)
+        upper.legend(loc="upper center", ncols=3, handlelength=1.4)
+
+        lower = fig.add_subplot(grid[1, 1], sharex=upper)
+        change = 100 * (total - total[0]) / max(float(kinetic.max()), 1e-300)
+        lower.plot(time, change, color=INK, linewidth=1.4)
+        lower.fill_between(time, 0, change, color=INK, alpha=0.08, linewidth=0)
+        lower.axhline(0, color=QUIET, linewidth=0.8)
+        lower.set(xlabel="time, s", ylabel="change, %", title="Change of the total, % of the largest kinetic")
+        fig.align_ylabels([upper, lower])
+    return path
+
+
+def _evenly(time: np.ndarray, count: int, until: float) -> np.ndarray:
+    """Indices of `count` frames evenly spaced from the first to the time `until`."""
+    return np.unique(np.searchsorted(time, np.linspace(time[0], until, count) - 1e-9).clip(0, len(time) - 1))
+
+
+def _room(ax: Any, values: np.ndarray, top: float = 0.12) -> None:
+    """Limits that hold zero and all values, and do not blow up rounding where a value never changes."""
+    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    room = max(high - low, 1e-9)
+    ax.set_ylim(low - (0.08 * room if low < 0 else 0.0), high + top * room)

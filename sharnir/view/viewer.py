@@ -1,0 +1,484 @@
+"""A simulation in the browser: every body, joint axes, play and pause; served to this machine alone.
+
+    import sharnir.view.viewer as viewer
+    viewer.serve(sim)            # until Ctrl-C
+
+`Viewer` holds the picture and moves it; `Viewer.run` is the clock: about 60 pictures a second, in real time where the
+simulation is fast enough, else slower and never behind (time that cannot be simulated is skipped, not owed).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import math
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from sharnir import assembly
+from sharnir.errors import SimulationError
+from sharnir.model import FIXED, KINEMATIC
+from sharnir.simulation import Simulation
+from sharnir.spatial import quat_rotate
+from sharnir.view import need
+
+PICTURES = 60  # a second
+SHARE = 0.75  # of a picture's time that steps may take; the rest goes to the picture
+WATCHED = 2.0  # s of motion that the first view takes in
+WORLD = 0  # of several worlds the first is shown
+
+PALETTE = (
+    (78, 121, 167), (242, 142, 43), (89, 161, 79), (225, 87, 89), (118, 183, 178),
+    (176, 122, 161), (237, 201, 72), (156, 117, 95), (255, 157, 167), (100, 143, 206),
+)  # fmt: skip
+GREY, SILVER = (150, 155, 160), (190, 195, 200)
+TURN, SLIDE, BALL, ROD = (214, 69, 65), (38, 166, 91), (142, 68, 173), (70, 80, 90)
+
+
+class Viewer:
+    """The picture of one simulation (of several worlds the first), with its controls.
+
+    Args:
+        sim: steps only while the viewer runs it; may be changed from outside while it is paused.
+        title: shown above the controls.
+        port: of http://127.0.0.1; the next free one is taken where it is busy.
+        speed: simulated seconds per second.
+        paused: wait for Play.
+    """
+
+    def __init__(self, sim: Simulation, title: str = "sharnir", *, port: int = 8080, speed: float = 1.0, paused: bool = False) -> None:
+        viser = need("viser", "view")
+        self.sim, self.title = sim, title
+        self.error = ""
+        self._lock = threading.RLock()  # buttons call from other threads
+        self._stop = threading.Event()
+        self._owed = 0.0  # simulated time due, s
+        self._step_cost = 0.0  # s, a running mean; 0 while unknown
+        self._rates = (0.0, 0.0)  # steps a second, real-time factor
+        self._told = -math.inf
+        self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were told
+        self._steps = 0
+        low, high = _watch(sim)
+        self.server: Any = viser.ViserServer(host="127.0.0.1", port=port, label=title, verbose=False)
+        self._dress(low, high)
+        self._add_bodies(float(np.linalg.norm(high - low)))
+        self._add_joints(float(np.linalg.norm(high - low)))
+        self._add_controls(title, speed, paused)
+        self.show()
+        self.tell()
+
+    # ---- what one can do ----
+
+    @property
+    def url(self) -> str:
+        """Where the picture is."""
+        return f"http://127.0.0.1:{self.server.get_port()}"
+
+    @property
+    def paused(self) -> bool:
+        """Whether time stands."""
+        return self._paused
+
+    @property
+    def speed(self) -> float:
+        """Simulated seconds per second."""
+        return float(self._speed.value)
+
+    @speed.setter
+    def speed(self, value: float) -> None:
+        self._speed.value = value
+
+    def play(self) -> None:
+        """Let time run."""
+        with self._lock:
+            self._owed, self._paused = 0.0, False
+            self._since = (time.perf_counter(), self.sim.time, self._steps)
+            self._play.label = "Pause"
+
+    def pause(self) -> None:
+        """Stop time; the picture stays."""
+        with self._lock:
+            self._paused, self._rates = True, (0.0, 0.0)
+            self._play.label = "Play"
+
+    def step(self, n: int = 1) -> None:
+        """Pause, and make n steps."""
+        with self._lock:
+            self.pause()
+            self._advance(n)
+            self.show()
+            self.tell()
+
+    def reset(self) -> None:
+        """Back to the start; playing goes on if it was playing."""
+        with self._lock:
+            self.sim.reset()
+            self._fail("")
+            self._owed = 0.0
+            self._since = (time.perf_counter(), self.sim.time, self._steps)
+            self.show()
+            self.tell()
+
+    def show_axes(self, visible: bool) -> None:
+        """Show or hide the joints' axes."""
+        with self._lock:
+            self._axes_on.value = visible
+            for batch in self._marks.values():
+                batch.handle.visible = visible
+            self.show()
+
+    def stop(self) -> None:
+        """End `run` and close the page's server."""
+        self._stop.set()
+        with self._lock:
+            self.server.stop()
+
+    # ---- the clock ----
+
+    def run(self) -> None:
+        """Run until `stop` or Ctrl-C."""
+        last = time.perf_counter()
+        while not self._stop.is_set():
+            now = time.perf_counter()
+            self.tick(now - last)
+            last = now
+            self._stop.wait(max(0.0, 1 / PICTURES - (time.perf_counter() - now)))
+
+    def tick(self, elapsed: float) -> None:
+        """One picture: simulate what `elapsed` wall-clock seconds ask for, as far as there is time, and show it."""
+        with self._lock:
+            if self._stop.is_set():
+                return
+            if not self._paused:
+                self._owed += min(elapsed, 0.1) * self.speed
+                due = int(self._owed / self.sim.dt + 1e-9)
+                fits = max(1, int(SHARE / PICTURES / self._step_cost)) if self._step_cost else 1
+                if due > fits:
+                    self._owed, due = 0.0, fits
+                else:
+                    self._owed -= due * self.sim.dt
+                if due:
+                    self._advance(due)
+                    self.show()
+            if time.perf_counter() - self._told > 0.1:
+                self.tell()
+
+    def _advance(self, n: int) -> None:
+        started = time.perf_counter()
+        try:
+            self.sim.step(n)
+            self._steps += n
+        except SimulationError as error:
+            self.pause()
+            self._fail(str(error))
+        cost = (time.perf_counter() - started) / n
+        self._step_cost = 0.9 * self._step_cost + 0.1 * cost if self._step_cost else cost
+
+    # ---- what is drawn ----
+
+    def show(self) -> None:
+        """Move the picture to the simulation's state."""
+        place, turn, centre = self._poses()
+        wxyz = turn[:, [3, 0, 1, 2]]
+        with self.server.atomic():
+            for i, handle in self._moving:
+                handle.position, handle.wxyz = place[i], wxyz[i]
+            if self._rods:
+                self._show_rods(centre, turn)
+            if self._axes_on.value and self._marks:
+                rows = assembly.evaluate(self.sim.model, self.sim.state)[WORLD]
+                for batch in self._marks.values():
+                    batch.show(rows)
+
+    def tell(self) -> None:
+        """Write time, energies and speed beside the picture."""
+        now = time.perf_counter()
+        self._told = now
+        then, sim_then, steps_then = self._since
+        if not self._paused and now - then > 0.5:
+            self._rates = ((self._steps - steps_then) / (now - then), (self.sim.time - sim_then) / (now - then))
+            self._since = (now, self.sim.time, self._steps)
+        energy = self.sim.energy()
+        kinetic, potential, total = (
+            float(np.atleast_1d(e)[WORLD]) for e in (energy.kinetic, energy.potential, energy.total)
+        )
+        steps, factor = self._rates
+        moving = not self._paused and factor > 0
+        self._values.content = _table(
+            ("time", f"{self.sim.time:.3f}", "s"),
+            ("kinetic energy", _figures(kinetic), "J"),
+            ("potential energy", _figures(potential), "J"),
+            ("total energy", _figures(total), "J"),
+            ("steps a second", f"{steps:,.0f}".replace(",", " ") if moving else "–", ""),
+            ("real-time factor", f"{factor:.2f}" if moving else "–", ""),
+        )
+
+    def _poses(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Frame origins (bodies, 3), rotations (bodies, 4) as x, y, z, w, and centres of mass (bodies, 3)."""
+        state = self.sim.state
+        turn = state.rotation.numpy()[:, WORLD].astype(float)
+        centre = state.position.numpy()[:, WORLD].astype(float)
+        return centre - quat_rotate(turn, self.sim.model.com), turn, centre
+
+    def _fail(self, message: str) -> None:
+        self.error = message
+        self._warning.content = f"**Stopped.** {message}" if message else ""
+        self._warning.visible = bool(message)
+
+    # ---- building the picture ----
+
+    def _dress(self, low: np.ndarray, high: np.ndarray) -> None:
+        """Light, ground and the first view, for a scene that moves within the box from low to high."""
+        scene, size = self.server.scene, float(np.linalg.norm(high - low))
+        scene.set_up_direction("+z")
+        scene.configure_environment_map("studio", environment_intensity=0.45)
+        # A scene that stands on z = 0 keeps its floor there; any other gets one a little below.
+        floor = 0.0 if -1e-3 * size <= low[2] <= 0.2 * size else float(low[2]) - 0.06 * size
+        cell = _round_length(size / 12)
+        middle = 0.5 * (low + high)
+        x, y = np.round(middle[:2] / (5 * cell)) * 5 * cell
+        scene.add_grid(
+            "/ground", width=80 * cell, height=80 * cell, cell_size=cell, section_size=5 * cell, cell_color=(222, 226, 230),
+            section_color=(186, 193, 200), fade_distance=6 * size, shadow_opacity=0.2, position=(float(x), float(y), floor),
+        )  # fmt: skip
+        extent = high - low
+        across = np.array([0.45, -1.0, 0.38] if extent[0] >= extent[1] else [1.0, -0.45, 0.38])
+        fov = math.radians(45)
+        camera = self.server.initial_camera
+        camera.fov = fov
+        camera.look_at = tuple(middle)
+        camera.position = tuple(middle + across / np.linalg.norm(across) * 0.62 * size / math.tan(fov / 2))
+        camera.near, camera.far = 0.005 * size, 100 * size
+
+    def _add_bodies(self, size: float) -> None:
+        model, scene = self.sim.model, self.server.scene
+        place, turn, _ = self._poses()
+        motion = model.bodies.motion.numpy()
+        self.handles: dict[str, Any] = {}
+        self._moving: list[tuple[int, Any]] = []
+        for name, i in model.body_names.items():
+            shape, path = model.shapes[i], f"/bodies/{_safe(name)}"
+            colour = GREY if motion[i] == FIXED else SILVER if motion[i] == KINEMATIC else PALETTE[len(self._moving) % len(PALETTE)]
+            if shape is not None:
+                vertices, faces = shape.mesh()
+            elif i == 0:
+                continue  # the world has no picture but the ground
+            else:
+                vertices, faces = _ball(0.012 * size)
+                vertices = vertices + model.com[i]
+            vertices, faces = _creased(vertices, faces)
+            handle = scene.add_mesh_simple(
+                path, vertices.astype(np.float32), faces.astype(np.uint32), color=colour, position=place[i], wxyz=turn[i, [3, 0, 1, 2]]
+            )
+            self.handles[name] = handle
+            if motion[i] != FIXED:
+                self._moving.append((i, handle))
+
+    def _add_joints(self, size: float) -> None:
+        """Marks at the anchors: pins along free rotations, arrows along free translations, balls; and rods."""
+        scene, model = self.server.scene, self.sim.model
+        pins, arrows, balls, self._rods = [], [], [], []
+        rod = model.joints.rod.numpy() if model.joint_kinds else np.zeros(0)
+        for k, joint in enumerate(model.joint_kinds):
+            if rod[k] > 0:
+                self._rods.append(k)
+            elif joint.mask != 63:  # a free body has no axis worth a mark
+                slides = joint.v_size - len(joint.turns)
+                arrows += [(k, i) for i in range(slides)]
+                if len(joint.turns) == 3:
+                    balls.append((k, -1))
+                else:
+                    pins += [(k, i) for i in range(slides, joint.v_size)]
+        meshes = {"pins": (pins, _pin(size), TURN), "arrows": (arrows, _arrow(size), SLIDE), "balls": (balls, _ball(0.016 * size), BALL)}
+        self._marks = {n: _Marks(scene, f"/axes/{n}", *m) for n, m in meshes.items() if m[0]}
+        if self._rods:
+            vertices, faces = _cylinder(0.004 * size, 1.0)
+            count = len(self._rods)
+            self._rod_handle = scene.add_batched_meshes_simple(
+                "/rods", vertices, faces, np.tile([1.0, 0.0, 0.0, 0.0], (count, 1)), np.zeros((count, 3)),
+                batched_scales=np.ones((count, 3)), batched_colors=ROD, lod="off",
+            )  # fmt: skip
+            ends = model.joints
+            self._rod_ends = [
+                (np.asarray(body)[self._rods], point.numpy()[self._rods].astype(float))
+                for body, point in ((model.parents, ends.parent_point), (model.children, ends.child_point))
+            ]
+
+    def _show_rods(self, centre: np.ndarray, turn: np.ndarray) -> None:
+        a, b = (centre[body] + quat_rotate(turn[body], point) for body, point in self._rod_ends)
+        length = np.linalg.norm(b - a, axis=1)
+        self._rod_handle.batched_positions = 0.5 * (a + b)
+        self._rod_handle.batched_wxyzs = _along(b - a)
+        self._rod_handle.batched_scales = np.stack([np.ones_like(length), np.ones_like(length), length], axis=1)
+
+    def _add_controls(self, title: str, speed: float, paused: bool) -> None:
+        gui = self.server.gui
+        gui.configure_theme(show_logo=False, show_share_button=False, control_layout="floating", brand_color=(47, 109, 181))
+        gui.set_panel_label(title)
+        self._paused = paused
+        self._play = gui.add_button("Play" if paused else "Pause", hint="Let time run, or stop it")
+        self._single = gui.add_button(f"Step {1e3 * self.sim.dt:g} ms", hint="Pause, and make one step", color="gray")
+        self._reset = gui.add_button("Reset", hint="Back to the start", color="gray")
+        self._speed = gui.add_slider("Speed", min=0.05, max=max(2.0, speed), step=0.05, initial_value=speed, hint="Simulated seconds per second")
+        self._axes_on = gui.add_checkbox("Joint axes", True, hint="Red: turns, green: slides, violet: ball")
+        self._values = gui.add_html("")
+        self._warning = gui.add_markdown("", visible=False)
+        self._play.on_click(lambda _: self.play() if self.paused else self.pause())
+        self._single.on_click(lambda _: self.step())
+        self._reset.on_click(lambda _: self.reset())
+        self._axes_on.on_update(lambda _: self.show_axes(self._axes_on.value))
+
+
+class _Marks:
+    """Many copies of one small mesh, each at a joint's anchor along one of its free axes."""
+
+    def __init__(self, scene: Any, path: str, axes: list[tuple[int, int]], mesh: tuple[np.ndarray, np.ndarray], colour: tuple[int, int, int]) -> None:
+        self.joint, self.axis = np.array(axes).T
+        still = np.tile([1.0, 0.0, 0.0, 0.0], (len(axes), 1))
+        self.handle = scene.add_batched_meshes_simple(
+            path, *mesh, still, np.zeros((len(axes), 3)), batched_colors=colour, lod="off", cast_shadow=False
+        )
+
+    def show(self, rows: assembly.Rows) -> None:
+        self.handle.batched_positions = rows.point[self.joint]
+        if self.axis[0] >= 0:  # a ball looks the same from everywhere
+            both = rows.free_linear[self.joint, self.axis] + rows.free_angular[self.joint, self.axis]
+            self.handle.batched_wxyzs = _along(both)
+
+
+def serve(sim: Simulation, title: str = "sharnir", *, port: int = 8080, speed: float = 1.0) -> None:
+    """Show a simulation in the browser until Ctrl-C."""
+    viewer = Viewer(sim, title, port=port, speed=speed)
+    sys.stdout.write(f"{title}: open {viewer.url} in a browser; Ctrl-C ends\n")
+    sys.stdout.flush()
+    try:
+        viewer.run()
+    except KeyboardInterrupt:
+        sys.stdout.write("\n")
+    finally:
+        viewer.stop()
+
+
+# ---- how large the scene is ----
+
+
+def _watch(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the box in which the scene moves at first: it is run ahead for a while and put back as it was."""
+    model, corners = sim.model, []
+    for shape, com in zip(model.shapes, model.com, strict=True):
+        vertices = np.asarray(shape.mesh()[0]) if shape is not None else com[None]
+        low, high = vertices.min(0), vertices.max(0)
+        corners.append(np.stack([np.where(np.array(pick, bool), high, low) for pick in np.ndindex(2, 2, 2)]))
+    boxes = np.array(corners)
+    drawn = [i for i, shape in enumerate(model.shapes) if i > 0 or shape is not None]
+
+    def box() -> tuple[np.ndarray, np.ndarray]:
+        turn = sim.state.rotation.numpy()[:, WORLD].astype(float)
+        place = sim.state.position.numpy()[:, WORLD].astype(float) - quat_rotate(turn, model.com)
+        points = place[drawn, None] + quat_rotate(np.repeat(turn[drawn, None], 8, 1), boxes[drawn])
+        points = points.reshape(-1, 3)
+        if model.joint_kinds:
+            points = np.concatenate([points, assembly.evaluate(model, sim.state)[WORLD].point, *_grounded_ends(sim)])
+        return points.min(0), points.max(0)
+
+    low, high = box()
+    first = max(float(np.linalg.norm(high - low)), 1e-3)
+    before, deadline = sim.snapshot(), time.perf_counter() + 0.5
+    stride = max(1, round(WATCHED / 40 / sim.dt))
+    with contextlib.suppress(SimulationError):
+        for _ in range(max(1, round(WATCHED / stride / sim.dt))):
+            sim.step(stride)
+            lower, upper = (f(a, b) for f, a, b in zip((np.minimum, np.maximum), (low, high), box(), strict=True))
+            if np.linalg.norm(upper - lower) > 4 * first or time.perf_counter() > deadline:
+                break  # something flies off, or takes long: what was seen so far has to do
+            low, high = lower, upper
+    sim.restore(before)
+    room = 0.05 * max(float(np.linalg.norm(high - low)), 1e-3)
+    return low - room * (high - low < room), high + room * (high - low < room)
+
+
+def _grounded_ends(sim: Simulation) -> list[np.ndarray]:
+    """Anchors on the world, where rods and rails begin."""
+    model = sim.model
+    on_world = np.flatnonzero(model.parents == 0)
+    return [model.joints.parent_point.numpy()[on_world].astype(float)] if len(on_world) else []
+
+
+# ---- meshes and words ----
+
+
+def _along(direction: np.ndarray) -> np.ndarray:
+    """(n, 4) rotations (w, x, y, z) that take local z to the given directions (n, 3)."""
+    d = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-12)
+    w, x, y = 1 + d[:, 2], -d[:, 1], d[:, 0]
+    back = w < 1e-9  # straight down: half a turn about x
+    q = np.stack([np.where(back, 0.0, w), np.where(back, 1.0, x), np.where(back, 0.0, y), np.zeros_like(w)], axis=1)
+    return np.asarray(q / np.linalg.norm(q, axis=1, keepdims=True))
+
+
+def _creased(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same surface with vertices doubled at sharp edges, so that boxes look like boxes and balls like balls."""
+    trimesh = need("trimesh", "view")
+    smooth = trimesh.graph.smooth_shade(trimesh.Trimesh(vertices, faces, process=True), angle=math.radians(35))
+    return np.asarray(smooth.vertices), np.asarray(smooth.faces)
+
+
+def _cylinder(radius: float, length: float) -> tuple[np.ndarray, np.ndarray]:
+    mesh = need("trimesh.creation", "view").cylinder(radius=radius, height=length, sections=20)
+    return _creased(np.asarray(mesh.vertices), np.asarray(mesh.faces))
+
+
+def _ball(radius: float) -> tuple[np.ndarray, np.ndarray]:
+    mesh = need("trimesh.creation", "view").icosphere(subdivisions=3, radius=radius)
+    return np.asarray(mesh.vertices), np.asarray(mesh.faces)
+
+
+def _pin(size: float) -> tuple[np.ndarray, np.ndarray]:
+    """The axis of a hinge."""
+    return _cylinder(0.0045 * size, 0.1 * size)
+
+
+def _arrow(size: float) -> tuple[np.ndarray, np.ndarray]:
+    """A double arrow along z: the axis of a slide."""
+    create = need("trimesh.creation", "view")
+    parts = [create.cylinder(radius=0.004 * size, height=0.12 * size, sections=20)]
+    for end in (1.0, -1.0):
+        head = create.cone(radius=0.011 * size, height=0.03 * size, sections=24)
+        head.apply_translation((0, 0, 0.06 * size))
+        if end < 0:
+            head.apply_transform(np.diag([1.0, -1.0, -1.0, 1.0]))
+        parts.append(head)
+    both = need("trimesh", "view").util.concatenate(parts)
+    return _creased(np.asarray(both.vertices), np.asarray(both.faces))
+
+
+def _round_length(length: float) -> float:
+    """The largest of 1, 2, 5 · 10ⁿ that is not above a length."""
+    power = 10.0 ** math.floor(math.log10(length))
+    return next(m * power for m in (5.0, 2.0, 1.0) if m * power <= length * (1 + 1e-9))
+
+
+def _figures(value: float) -> str:
+    """Five significant figures that do not jump about while a value changes slowly."""
+    if value and not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.3e}".replace("-", "−")
+    digits = 5 - (math.floor(math.log10(abs(value))) + 1 if abs(value) >= 1 else 1)
+    return f"{value:.{max(digits, 0)}f}".replace("-", "−")
+
+
+def _safe(name: str) -> str:
+    """A body's name as one segment of a path."""
+    return name.replace("/", "∕")
+
+
+def _table(*rows: tuple[str, str, str]) -> str:
+    cells = "".join(
+        f'<tr><td style="color:#66737f;padding:1px 0">{html.escape(what)}</td><td style="text-align:right;font-variant-numeric:'
+        f'tabular-nums;padding:1px 4px 1px 0">{html.escape(value)}</td><td style="width:1em">{unit}</td></tr>'
+        for what, value, unit in rows
+    )
+    return f'<table style="width:calc(100% - 2em);margin:0.4em 1em;font-size:0.86em;border-collapse:collapse">{cells}</table>'
