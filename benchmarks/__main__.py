@@ -17,6 +17,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import sharnir
 from benchmarks.suite import BENCHMARKS, ITERATIONS, POSITION_ITERATIONS, Benchmark, Figure
 
 Result = tuple[Benchmark, Figure | None]  # no figure where a benchmark crashed
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
 
     results = [(b, run(b, options.quick, f"{i}/{len(chosen)}")) for i, b in enumerate(chosen, 1)]
     say("")
-    print(setting())
+    print(setting(options.quick))
     print(table(results))
     if options.json:
         options.json.write_text(json.dumps(record(results), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -66,16 +67,18 @@ def say(line: str) -> None:
     sys.stderr.flush()
 
 
-def setting() -> str:
-    """One line on what was measured with what."""
-    parts = [f"{name} {found}" for name, found in versions().items()]
-    return f"{', '.join(parts)}; {ITERATIONS} velocity and {POSITION_ITERATIONS} position iterations; {os.cpu_count()} cores"
+def setting(quick: bool) -> str:
+    """What was measured with what; a load near the number of cores spoils all that is about threads."""
+    sweeps = f"{ITERATIONS} velocity and {POSITION_ITERATIONS} position iterations"
+    load = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    lines = [", ".join(f"{name} {found}" for name, found in versions().items()), f"{sweeps}; {load}"]
+    return "\n".join([*lines, "quick: few rounds, and 1 s in place of 10"] if quick else lines)
 
 
 def versions() -> dict[str, str]:
     """Of all that takes part."""
-    found = {"Python": platform.python_version()}
-    for name in ("sharnir", "warp-lang", "mujoco", "numpy"):
+    found = {"sharnir": sharnir.__version__, "Python": platform.python_version()}
+    for name in ("warp-lang", "mujoco", "numpy"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -40,7 +40,7 @@ def chain(n: int, joint: str, droop: float = 0.0) -> sh.Scene:
     scene = sh.Scene(gravity=(0.0, 0.0, -GRAVITY))
     parent = scene.world
     for i in range(n):
-        body = scene.add_body(f"rod {i}", mass=m, inertia=inertia, position=along * (i + 0.5) * l, rotation=turn)
+        body = scene.add_body(f"rod {i}", mass=m, inertia=inertia, position=(along * (i + 0.5) * l).tolist(), rotation=turn)
         scene.add_joint(f"joint {i}", JOINTS[joint][0], parent, body, position=along * i * l)
         parent = body
     return scene

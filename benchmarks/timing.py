@@ -32,6 +32,7 @@ def interleave(
     *,
     rounds: int,
     steps: tuple[int, int] = (1, 1),
+    before: Callable[[], object] = lambda: None,
     warm_up: int = 3,
 ) -> Pair:
     """Run both actions in every round, each first in every other one.
@@ -40,6 +41,7 @@ def interleave(
 
     Args:
         steps: what one call of each action does; times are divided by it.
+        before: done ahead of every round, not timed.
         warm_up: rounds before the first that counts.
     """
     times = np.zeros((warm_up + rounds, 2))
@@ -47,6 +49,7 @@ def interleave(
     gc.disable()
     try:
         for i, row in enumerate(times):
+            before()
             for which in (0, 1) if i % 2 == 0 else (1, 0):
                 action = (ours, peer)[which]
                 started = time.perf_counter()

@@ -35,6 +35,7 @@ class State:
     """What a step changes. Positions are those of the centres of mass; world axes throughout."""
 
     position: wp.array2d(dtype=vec3)  # [body, world] m
+    rest: wp.array2d(dtype=vec3)  # [body, world] m, what rounding dropped from `position`
     rotation: wp.array2d(dtype=quat)  # [body, world]
     velocity: wp.array2d(dtype=vec3)  # [body, world] m/s
     spin: wp.array2d(dtype=vec3)  # [body, world] rad/s; of a dynamic body it follows from `momentum`
@@ -92,7 +93,7 @@ class Model:
         state = State()
         n, k, g, w = len(self.com), len(self.joint_kinds), len(self.gear_names), self.worlds
         shapes: dict[str, tuple[int, Any]] = {
-            "position": (n, vec3), "rotation": (n, quat), "velocity": (n, vec3), "spin": (n, vec3), "momentum": (n, vec3),
+            "position": (n, vec3), "rest": (n, vec3), "rotation": (n, quat), "velocity": (n, vec3), "spin": (n, vec3), "momentum": (n, vec3),
             "acceleration": (n, vec3), "joint_force": (k, vec3), "joint_torque": (k, vec3), "gear_impulse": (g, real),
             "q": (sum(j.q_size for j in self.joint_kinds), real), "qd": (sum(j.v_size for j in self.joint_kinds), real),
         }  # fmt: skip

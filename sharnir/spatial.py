@@ -9,7 +9,7 @@ import warp as wp
 from sharnir.errors import SceneError
 from sharnir.types import EPSILON, mat33, quat, real, vec3
 
-# The average-momentum rule below stops when its spin moves by less than this fraction.
+# The average-momentum rule below stops when it is met to this fraction of the momentum.
 ROTATION_TOLERANCE = wp.constant(real(max(1.0e-11, 2.0 * EPSILON)))
 ROTATION_ITERATIONS = wp.constant(40)
 
@@ -70,25 +70,30 @@ def turned(q: quat, phi: vec3) -> quat:
 
 
 @wp.func
-def advance_rotation(q: quat, L: vec3, inv_inertia: mat33, dt: real) -> quat:
+def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: real) -> quat:
     """One step of a free rotation with the world angular momentum L kept: the average-momentum rule.
 
     In body axes, ℓ = RᵀL:   Ω = I⁻¹ ½(ℓ + ℓ⁺),   ℓ⁺ = exp(−Δt Ω) ℓ,   q⁺ = q ∘ exp(Δt Ω).
     The rotation is about Ω, so ℓ⁺·Ω = ℓ·Ω, and ½ℓ⁺I⁻¹ℓ⁺ − ½ℓI⁻¹ℓ = (ℓ⁺ − ℓ)·Ω = 0: energy and momentum are kept exactly,
-    the rule is symmetric (second order), and a spin about a principal axis is exact at any step. It has no step limit; the
-    fixed-point iteration contracts by ½Δt|Ω| times the spread of the inertias.
+    the rule is symmetric (second order), and a spin about a principal axis is exact at any step. Solved by Newton steps with
+    the slope I − ½Δt [ℓ⁺]× T, T = E + b[φ]× + (1 − a)/φ² [φ]×² (φ = −Δt Ω); two or three of them where |Ω|Δt is small.
     """
     l = wp.quat_rotate_inv(q, L)
     omega = inv_inertia * l
     for _i in range(ROTATION_ITERATIONS):
         phi = omega * (-dt)
-        a, b = sinc_terms(wp.dot(phi, phi))
+        x2 = wp.dot(phi, phi)
+        a, b = sinc_terms(x2)
         c = wp.cross(phi, l)
         mean = l + real(0.5) * (a * c + b * wp.cross(phi, c))
-        last = omega
-        omega = inv_inertia * mean
-        if wp.length_sq(omega - last) <= ROTATION_TOLERANCE * ROTATION_TOLERANCE * wp.length_sq(omega):
+        change = inertia * omega - mean
+        if wp.length_sq(change) <= ROTATION_TOLERANCE * ROTATION_TOLERANCE * wp.length_sq(l):
             break
+        slope = wp.skew(real(2.0) * mean - l) * (real(0.5) * dt)
+        if x2 > real(0.01):
+            S = wp.skew(phi)
+            slope = slope + slope * S * b + slope * S * S * ((real(1.0) - a) / x2)
+        omega = omega - wp.inverse(inertia - slope) * change
     return unit(q * exp_quat(omega * dt))
 
 

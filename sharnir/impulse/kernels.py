@@ -50,6 +50,7 @@ class Work:
     momentum: wp.array2d(dtype=vec3)  # L after external torques
     inv_inertia: wp.array2d(dtype=mat33)  # I⁻¹, world axes
     position: wp.array2d(dtype=vec3)  # the new pose
+    rest: wp.array2d(dtype=vec3)
     rotation: wp.array2d(dtype=quat)
     r_parent: wp.array2d(dtype=vec3)  # the common point from each centre of mass
     r_child: wp.array2d(dtype=vec3)
@@ -447,12 +448,17 @@ def advance(step: wp.array(dtype=Step), first: int):
     dt = settings.dt[0]
     omega = work.twist.angular[b, w]
     q = state.rotation[b, w]
-    work.position[b, w] = state.position[b, w] + work.twist.linear[b, w] * dt
+    # compensated: what rounding drops from x + Δt v is kept for the next step
+    x = state.position[b, w]
+    move = work.twist.linear[b, w] * dt + state.rest[b, w]
+    there = x + move
+    work.position[b, w] = there
+    work.rest[b, w] = move - (there - x)
     if bodies.motion[b] == DYNAMIC:
         taken = wp.quat_rotate_inv(q, omega - work.spin_start[b, w])
         L = work.momentum[b, w] + wp.quat_rotate(q, bodies.inertia[b] * taken)
         work.momentum[b, w] = L
-        q = advance_rotation(q, L, bodies.inv_inertia[b], dt)
+        q = advance_rotation(q, L, bodies.inertia[b], bodies.inv_inertia[b], dt)
     elif bodies.motion[b] == KINEMATIC:
         q = turned(q, omega * dt)
     work.rotation[b, w] = q
@@ -487,6 +493,7 @@ def commit(s: Step, w: int):
         q = s.work.rotation[b, w]
         s.state.acceleration[b, w] = (v - s.state.velocity[b, w]) / dt
         s.state.position[b, w] = s.work.position[b, w]
+        s.state.rest[b, w] = s.work.rest[b, w]
         s.state.rotation[b, w] = q
         s.state.velocity[b, w] = v
         if s.bodies.motion[b] == DYNAMIC:

@@ -180,7 +180,7 @@ def _scratch(model: Model) -> Work:
         twists = Twists()
         twists.linear, twists.angular = zeros(n, vec3), zeros(n, vec3)
         setattr(work, name, twists)
-    per_body = {"gyro": vec3, "spin_start": vec3, "momentum": vec3, "inv_inertia": mat33, "position": vec3, "rotation": quat}
+    per_body = {"gyro": vec3, "spin_start": vec3, "momentum": vec3, "inv_inertia": mat33, "position": vec3, "rest": vec3, "rotation": quat}
     per_joint = {
         "r_parent": vec3, "r_child": vec3, "joint_force": vec3, "joint_torque": vec3, "W_ll": mat33, "W_la": mat33,
         "W_aa": mat33, "turn_parent_l": mat33,

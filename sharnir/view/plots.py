@@ -65,8 +65,8 @@ def figure(path: Path, size: tuple[float, float], title: str, subtitle: str) -> 
             plt.close(fig)
 
 
-def door(path: Path, time: np.ndarray, angle: np.ndarray, speed: np.ndarray, subtitle: str) -> Path:
-    """Angle (rad) and angular speed (rad/s) of a door over time (s)."""
+def door(path: Path, time: np.ndarray, angle: np.ndarray, speed: np.ndarray, pushed: float, subtitle: str) -> Path:
+    """Angle (rad) and angular speed (rad/s) of a door over time (s); it is pushed until the time `pushed`."""
     with figure(path, (8.0, 5.4), "Swinging door", subtitle) as fig:
         upper, lower = fig.subplots(2, 1, sharex=True)
         for ax, values, colour, title, unit in (
@@ -75,9 +75,10 @@ def door(path: Path, time: np.ndarray, angle: np.ndarray, speed: np.ndarray, sub
         ):
             ax.plot(time, values, color=colour)
             ax.fill_between(time, 0, values, color=colour, alpha=0.08, linewidth=0)
-            ax.axhline(0, color=QUIET, linewidth=0.8)
+            ax.axvspan(0, pushed, color=GREEN, alpha=0.1, linewidth=0)
             ax.set(title=title, ylabel=unit)
             _room(ax, values)
+        upper.annotate("pushed", (pushed / 2, 0.9), xycoords=("data", "axes fraction"), ha="center", color=GREEN)
         lower.set(xlabel="time, s", xlim=(time[0], time[-1]))
         fig.align_ylabels()
     return path

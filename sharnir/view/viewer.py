@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import html
+import io
 import math
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,12 @@ import numpy as np
 from sharnir import assembly
 from sharnir.errors import SimulationError
 from sharnir.model import FIXED, KINEMATIC
+from sharnir.shapes import Triangles
 from sharnir.simulation import Simulation
 from sharnir.spatial import quat_rotate
 from sharnir.view import need
+
+Control = Callable[[Simulation], None]
 
 PICTURES = 60  # a second
 SHARE = 0.75  # of a picture's time that steps may take; the rest goes to the picture
@@ -48,11 +53,22 @@ class Viewer:
         port: of http://127.0.0.1; the next free one is taken where it is busy.
         speed: simulated seconds per second.
         paused: wait for Play.
+        control: called with the simulation before each picture's steps; may set forces.
     """
 
-    def __init__(self, sim: Simulation, title: str = "sharnir", *, port: int = 8080, speed: float = 1.0, paused: bool = False) -> None:
+    def __init__(
+        self,
+        sim: Simulation,
+        title: str = "sharnir",
+        *,
+        port: int = 8080,
+        speed: float = 1.0,
+        paused: bool = False,
+        control: Control | None = None,
+    ) -> None:
         viser = need("viser", "view")
-        self.sim, self.title = sim, title
+        self.sim, self.title, self.control = sim, title, control
+        self._start = sim.snapshot()  # with the commands that were set before the viewer opened
         self.error = ""
         self._lock = threading.RLock()  # buttons call from other threads
         self._stop = threading.Event()
@@ -63,7 +79,8 @@ class Viewer:
         self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were told
         self._steps = 0
         low, high = _watch(sim)
-        self.server: Any = viser.ViserServer(host="127.0.0.1", port=port, label=title, verbose=False)
+        with contextlib.redirect_stdout(io.StringIO()):  # its banner; `serve` says where the picture is
+            self.server: Any = viser.ViserServer(host="127.0.0.1", port=port, label=title, verbose=False)
         self._dress(low, high)
         self._add_bodies(float(np.linalg.norm(high - low)))
         self._add_joints(float(np.linalg.norm(high - low)))
@@ -114,9 +131,9 @@ class Viewer:
             self.tell()
 
     def reset(self) -> None:
-        """Back to the start; playing goes on if it was playing."""
+        """Back to how the viewer found it; playing goes on if it was playing."""
         with self._lock:
-            self.sim.reset()
+            self.sim.restore(self._start)
             self._fail("")
             self._owed = 0.0
             self._since = (time.perf_counter(), self.sim.time, self._steps)
@@ -127,8 +144,8 @@ class Viewer:
         """Show or hide the joints' axes."""
         with self._lock:
             self._axes_on.value = visible
-            for batch in self._marks.values():
-                batch.handle.visible = visible
+            for _, _, handle in self._marks:
+                handle.visible = visible
             self.show()
 
     def stop(self) -> None:
@@ -170,6 +187,8 @@ class Viewer:
     def _advance(self, n: int) -> None:
         started = time.perf_counter()
         try:
+            if self.control:
+                self.control(self.sim)
             self.sim.step(n)
             self._steps += n
         except SimulationError as error:
@@ -187,12 +206,10 @@ class Viewer:
         with self.server.atomic():
             for i, handle in self._moving:
                 handle.position, handle.wxyz = place[i], wxyz[i]
-            if self._rods:
+            if self._rod_handles:
                 self._show_rods(centre, turn)
-            if self._axes_on.value and self._marks:
-                rows = assembly.evaluate(self.sim.model, self.sim.state)[WORLD]
-                for batch in self._marks.values():
-                    batch.show(rows)
+            if self._marks and self._axes_on.value:
+                self._show_marks()
 
     def tell(self) -> None:
         """Write time, energies and speed beside the picture."""
@@ -203,9 +220,7 @@ class Viewer:
             self._rates = ((self._steps - steps_then) / (now - then), (self.sim.time - sim_then) / (now - then))
             self._since = (now, self.sim.time, self._steps)
         energy = self.sim.energy()
-        kinetic, potential, total = (
-            float(np.atleast_1d(e)[WORLD]) for e in (energy.kinetic, energy.potential, energy.total)
-        )
+        kinetic, potential, total = (float(np.atleast_1d(e)[WORLD]) for e in (energy.kinetic, energy.potential, energy.total))
         steps, factor = self._rates
         moving = not self._paused and factor > 0
         self._values.content = _table(
@@ -238,12 +253,12 @@ class Viewer:
         scene.configure_environment_map("studio", environment_intensity=0.45)
         # A scene that stands on z = 0 keeps its floor there; any other gets one a little below.
         floor = 0.0 if -1e-3 * size <= low[2] <= 0.2 * size else float(low[2]) - 0.06 * size
-        cell = _round_length(size / 12)
+        cell = _round_length(size / 8)
         middle = 0.5 * (low + high)
         x, y = np.round(middle[:2] / (5 * cell)) * 5 * cell
         scene.add_grid(
-            "/ground", width=80 * cell, height=80 * cell, cell_size=cell, section_size=5 * cell, cell_color=(222, 226, 230),
-            section_color=(186, 193, 200), fade_distance=6 * size, shadow_opacity=0.2, position=(float(x), float(y), floor),
+            "/ground", width=80 * cell, height=80 * cell, cell_size=cell, section_size=5 * cell, cell_color=(232, 235, 238),
+            section_color=(205, 211, 217), fade_distance=6 * size, shadow_opacity=0.2, position=(float(x), float(y), floor),
         )  # fmt: skip
         extent = high - low
         across = np.array([0.45, -1.0, 0.38] if extent[0] >= extent[1] else [1.0, -0.45, 0.38])
@@ -251,7 +266,7 @@ class Viewer:
         camera = self.server.initial_camera
         camera.fov = fov
         camera.look_at = tuple(middle)
-        camera.position = tuple(middle + across / np.linalg.norm(across) * 0.62 * size / math.tan(fov / 2))
+        camera.position = tuple(middle + across / np.linalg.norm(across) * 0.52 * size / math.tan(fov / 2))
         camera.near, camera.far = 0.005 * size, 100 * size
 
     def _add_bodies(self, size: float) -> None:
@@ -262,7 +277,7 @@ class Viewer:
         self._moving: list[tuple[int, Any]] = []
         for name, i in model.body_names.items():
             shape, path = model.shapes[i], f"/bodies/{_safe(name)}"
-            colour = GREY if motion[i] == FIXED else SILVER if motion[i] == KINEMATIC else PALETTE[len(self._moving) % len(PALETTE)]
+            colour = {FIXED: GREY, KINEMATIC: SILVER}.get(int(motion[i]), PALETTE[len(self._moving) % len(PALETTE)])
             if shape is not None:
                 vertices, faces = shape.mesh()
             elif i == 0:
@@ -272,48 +287,66 @@ class Viewer:
                 vertices = vertices + model.com[i]
             vertices, faces = _creased(vertices, faces)
             handle = scene.add_mesh_simple(
-                path, vertices.astype(np.float32), faces.astype(np.uint32), color=colour, position=place[i], wxyz=turn[i, [3, 0, 1, 2]]
-            )
+                path, vertices.astype(np.float32), faces.astype(np.uint32), color=colour,
+                position=place[i], wxyz=turn[i, [3, 0, 1, 2]],
+            )  # fmt: skip
             self.handles[name] = handle
             if motion[i] != FIXED:
                 self._moving.append((i, handle))
 
     def _add_joints(self, size: float) -> None:
         """Marks at the anchors: pins along free rotations, arrows along free translations, balls; and rods."""
-        scene, model = self.server.scene, self.sim.model
-        pins, arrows, balls, self._rods = [], [], [], []
+        model = self.sim.model
+        names = list(model.joint_names)
+        pins: list[tuple[int, int]] = []
+        arrows: list[tuple[int, int]] = []
+        balls: list[tuple[int, int]] = []
+        rods: list[int] = []
         rod = model.joints.rod.numpy() if model.joint_kinds else np.zeros(0)
         for k, joint in enumerate(model.joint_kinds):
             if rod[k] > 0:
-                self._rods.append(k)
+                rods.append(k)
             elif joint.mask != 63:  # a free body has no axis worth a mark
                 slides = joint.v_size - len(joint.turns)
                 arrows += [(k, i) for i in range(slides)]
                 if len(joint.turns) == 3:
-                    balls.append((k, -1))
+                    balls.append((k, slides))
                 else:
                     pins += [(k, i) for i in range(slides, joint.v_size)]
-        meshes = {"pins": (pins, _pin(size), TURN), "arrows": (arrows, _arrow(size), SLIDE), "balls": (balls, _ball(0.016 * size), BALL)}
-        self._marks = {n: _Marks(scene, f"/axes/{n}", *m) for n, m in meshes.items() if m[0]}
-        if self._rods:
-            vertices, faces = _cylinder(0.004 * size, 1.0)
-            count = len(self._rods)
-            self._rod_handle = scene.add_batched_meshes_simple(
-                "/rods", vertices, faces, np.tile([1.0, 0.0, 0.0, 0.0], (count, 1)), np.zeros((count, 3)),
-                batched_scales=np.ones((count, 3)), batched_colors=ROD, lod="off",
-            )  # fmt: skip
-            ends = model.joints
-            self._rod_ends = [
-                (np.asarray(body)[self._rods], point.numpy()[self._rods].astype(float))
-                for body, point in ((model.parents, ends.parent_point), (model.children, ends.child_point))
-            ]
+        self._marks = [
+            (joint, axis, self._add_mark(f"/axes/{_safe(names[joint])}.{axis}", mesh, colour))
+            for axes, mesh, colour in (
+                (pins, _pin(size), TURN),
+                (arrows, _arrow(size), SLIDE),
+                (balls, _ball(0.016 * size), BALL),
+            )
+            for joint, axis in axes
+        ]
+        self._mark_joint, self._mark_axis = (np.array([mark[i] for mark in self._marks], int) for i in (0, 1))
+        self._rod_handles = [
+            self._add_mark(f"/rods/{_safe(names[k])}", _cylinder(0.004 * size, float(rod[k])), ROD) for k in rods
+        ]
+        table = model.joints
+        self._rod_ends = [
+            (np.asarray(body)[rods], point.numpy()[rods].astype(float))
+            for body, point in ((model.parents, table.parent_point), (model.children, table.child_point))
+        ]
+
+    def _add_mark(self, path: str, mesh: Triangles, colour: tuple[int, int, int]) -> Any:
+        return self.server.scene.add_mesh_simple(path, mesh[0].astype(np.float32), mesh[1].astype(np.uint32), color=colour, cast_shadow=path.startswith("/rods"))
+
+    def _show_marks(self) -> None:
+        rows = assembly.evaluate(self.sim.model, self.sim.state)[WORLD]
+        joint, axis = self._mark_joint, self._mark_axis
+        place, wxyz = rows.point[joint], _along(rows.free_linear[joint, axis] + rows.free_angular[joint, axis])
+        for i, (_, _, handle) in enumerate(self._marks):
+            handle.position, handle.wxyz = place[i], wxyz[i]
 
     def _show_rods(self, centre: np.ndarray, turn: np.ndarray) -> None:
         a, b = (centre[body] + quat_rotate(turn[body], point) for body, point in self._rod_ends)
-        length = np.linalg.norm(b - a, axis=1)
-        self._rod_handle.batched_positions = 0.5 * (a + b)
-        self._rod_handle.batched_wxyzs = _along(b - a)
-        self._rod_handle.batched_scales = np.stack([np.ones_like(length), np.ones_like(length), length], axis=1)
+        middle, wxyz = 0.5 * (a + b), _along(b - a)
+        for i, handle in enumerate(self._rod_handles):
+            handle.position, handle.wxyz = middle[i], wxyz[i]
 
     def _add_controls(self, title: str, speed: float, paused: bool) -> None:
         gui = self.server.gui
@@ -323,7 +356,9 @@ class Viewer:
         self._play = gui.add_button("Play" if paused else "Pause", hint="Let time run, or stop it")
         self._single = gui.add_button(f"Step {1e3 * self.sim.dt:g} ms", hint="Pause, and make one step", color="gray")
         self._reset = gui.add_button("Reset", hint="Back to the start", color="gray")
-        self._speed = gui.add_slider("Speed", min=0.05, max=max(2.0, speed), step=0.05, initial_value=speed, hint="Simulated seconds per second")
+        self._speed = gui.add_slider(
+            "Speed", min=0.05, max=max(2.0, speed), step=0.05, initial_value=speed, hint="Simulated seconds per second"
+        )
         self._axes_on = gui.add_checkbox("Joint axes", True, hint="Red: turns, green: slides, violet: ball")
         self._values = gui.add_html("")
         self._warning = gui.add_markdown("", visible=False)
@@ -333,26 +368,11 @@ class Viewer:
         self._axes_on.on_update(lambda _: self.show_axes(self._axes_on.value))
 
 
-class _Marks:
-    """Many copies of one small mesh, each at a joint's anchor along one of its free axes."""
-
-    def __init__(self, scene: Any, path: str, axes: list[tuple[int, int]], mesh: tuple[np.ndarray, np.ndarray], colour: tuple[int, int, int]) -> None:
-        self.joint, self.axis = np.array(axes).T
-        still = np.tile([1.0, 0.0, 0.0, 0.0], (len(axes), 1))
-        self.handle = scene.add_batched_meshes_simple(
-            path, *mesh, still, np.zeros((len(axes), 3)), batched_colors=colour, lod="off", cast_shadow=False
-        )
-
-    def show(self, rows: assembly.Rows) -> None:
-        self.handle.batched_positions = rows.point[self.joint]
-        if self.axis[0] >= 0:  # a ball looks the same from everywhere
-            both = rows.free_linear[self.joint, self.axis] + rows.free_angular[self.joint, self.axis]
-            self.handle.batched_wxyzs = _along(both)
-
-
-def serve(sim: Simulation, title: str = "sharnir", *, port: int = 8080, speed: float = 1.0) -> None:
+def serve(
+    sim: Simulation, title: str = "sharnir", *, port: int = 8080, speed: float = 1.0, control: Control | None = None
+) -> None:
     """Show a simulation in the browser until Ctrl-C."""
-    viewer = Viewer(sim, title, port=port, speed=speed)
+    viewer = Viewer(sim, title, port=port, speed=speed, control=control)
     sys.stdout.write(f"{title}: open {viewer.url} in a browser; Ctrl-C ends\n")
     sys.stdout.flush()
     try:
@@ -420,7 +440,7 @@ def _along(direction: np.ndarray) -> np.ndarray:
     return np.asarray(q / np.linalg.norm(q, axis=1, keepdims=True))
 
 
-def _creased(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _creased(vertices: np.ndarray, faces: np.ndarray) -> Triangles:
     """The same surface with vertices doubled at sharp edges, so that boxes look like boxes and balls like balls."""
     trimesh = need("trimesh", "view")
     smooth = trimesh.graph.smooth_shade(trimesh.Trimesh(vertices, faces, process=True), angle=math.radians(35))
@@ -439,7 +459,7 @@ def _ball(radius: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _pin(size: float) -> tuple[np.ndarray, np.ndarray]:
     """The axis of a hinge."""
-    return _cylinder(0.0045 * size, 0.1 * size)
+    return _cylinder(0.0045 * size, 0.13 * size)
 
 
 def _arrow(size: float) -> tuple[np.ndarray, np.ndarray]:

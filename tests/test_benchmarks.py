@@ -1,0 +1,117 @@
+"""The benchmarks compare like with like, and their table says what was measured."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+from benchmarks.__main__ import main, table
+from benchmarks.scenes import GRAVITY, LENGTH, MASS, MujocoChain, chain, swing_energy
+from benchmarks.suite import BENCHMARKS, Benchmark, Figure, Target
+from benchmarks.timing import interleave
+from sharnir.spatial import quat_rotate
+
+N = 10
+
+
+def tip(sim: sh.Simulation) -> np.ndarray:
+    """Free end of the last rod, m."""
+    last = sim.body(f"rod {N - 1}")
+    return np.asarray(last.position + quat_rotate(last.rotation, np.array([LENGTH / N / 2, 0.0, 0.0])))
+
+
+@pytest.mark.parametrize(("joint", "droop"), [("ball", 0.0), ("hinge", 1.0)])
+def test_both_engines_have_the_same_chain(joint: str, droop: float) -> None:
+    pytest.importorskip("mujoco")
+    dt = 1e-5
+    sim, peer = sh.Simulation(chain(N, joint, droop), dt), MujocoChain(N, joint, droop, dt)
+    masses = [body.mass for body in chain(N, joint, droop).bodies.values()]
+    assert sum(masses) == pytest.approx(MASS, rel=1e-12)
+    assert float(peer.model.body_mass.sum()) == pytest.approx(MASS, rel=1e-12)
+    assert sim.energy().total == pytest.approx(-MASS * GRAVITY * LENGTH / 2 * np.sin(droop), abs=1e-9)
+    np.testing.assert_allclose(tip(sim), peer.tip(), atol=1e-12)
+
+    steps = round(0.1 / dt)
+    sim.step(steps)
+    peer.step(steps)
+    potential, kinetic = peer.energy()
+    apart = np.linalg.norm(tip(sim) - peer.tip())
+    fell = np.linalg.norm(tip(sim) - LENGTH * np.array([np.cos(droop), 0.0, -np.sin(droop)]))
+    print(f"{joint}: tips {apart:.1e} m apart after a way of {fell:.3f} m (5e-6 allowed)")
+    print(f"kinetic {sim.energy().kinetic:.6f} and {kinetic:.6f} J, potential {sim.energy().potential:.6f} and {potential:.6f} J")
+    assert fell > 0.02
+    assert apart < 5e-6
+    assert sim.energy().kinetic == pytest.approx(kinetic, rel=3e-4)
+    assert sim.energy().potential == pytest.approx(potential, abs=3e-4 * kinetic)
+
+
+def test_a_hanging_chain_has_no_swing_left() -> None:
+    assert swing_energy(np.pi / 2) == pytest.approx(0.0, abs=1e-12)
+    assert swing_energy(0.0) == pytest.approx(MASS * GRAVITY * LENGTH / 2)
+
+
+def test_runs_take_turns() -> None:
+    calls = ""
+
+    def act(name: str) -> None:
+        nonlocal calls
+        calls += name
+
+    pair = interleave(lambda: act("o"), lambda: act("p"), rounds=3, warm_up=1, before=lambda: act("."))
+    assert calls == ".op.po.op.po"
+    assert pair.ours.shape == pair.peer.shape == (3,)
+
+
+def test_a_target_bounds_from_its_side() -> None:
+    assert Target("ratio", "≤", 2.0).met(Figure(3.0, 2.0, 1.5))
+    assert not Target("ratio", "≥", 1.8).met(Figure(3.0, 2.0, 1.5))
+    assert not Target("ours", "≤", 2.0).met(Figure(3.0))
+
+
+def test_names_are_unique() -> None:
+    names = [b.name for b in BENCHMARKS]
+    assert len(set(names)) == len(names)
+
+
+def test_the_table_is_aligned() -> None:
+    results = [
+        (Benchmark("a", "short", "µs", lambda quick: Figure(1.0), Target("ratio", "≤", 2.0, "×")), Figure(3.0, 2.0, 1.5)),
+        (Benchmark("b", "a longer one", "%", lambda quick: Figure(1.0)), Figure(-0.000123)),
+        (Benchmark("c", "broken", "s", lambda quick: Figure(1.0), Target("ours", "≤", 2.0, "s")), None),
+    ]
+    lines = table(results).splitlines()
+    print("\n".join(lines))
+    assert len({len(line) for line in lines}) == 1
+    assert lines[2].split() == ["short", "3.00", "µs", "2.00", "µs", "1.50", "×", "≤", "2", "×", "yes"]
+    assert "-1.2e-04 %" in lines[3]
+    assert "crashed" in lines[4]
+
+
+def test_a_crash_is_told_by_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def crash(quick: bool) -> Figure:
+        raise ZeroDivisionError
+
+    def work(quick: bool) -> Figure:
+        return Figure(1.0)
+
+    missed = Benchmark("missed", "a target that is not met", "s", work, Target("ours", "≤", 0.5, "s"))
+    assert main([], [missed]) == 0
+    assert main([], [Benchmark("crash", "a crash", "s", crash), missed]) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_one_benchmark_from_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "overhead", "--json", str(file)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True)
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0
+    assert "[1/1] overhead" in done.stderr
+    (row,) = [line for line in done.stdout.splitlines() if line.startswith("overhead of a call")]
+    assert row.split()[-1] in ("yes", "no")
+    (figure,) = json.loads(file.read_text(encoding="utf-8"))["benchmarks"]
+    assert figure["name"] == "overhead" and figure["target"] == "≤ 8 µs"

@@ -1,0 +1,39 @@
+"""Every example runs its own check, and the energy of the passive ones stays."""
+
+import pathlib
+
+import pytest
+from conftest import EXAMPLES, load_example
+
+NAMES = sorted(p.stem for p in pathlib.Path(EXAMPLES).glob("*.py"))
+PASSIVE = ("pendulum", "double_pendulum", "chain", "spinning_top", "tumbling_body", "four_bar")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_example_checks_itself(name):
+    module = load_example(name)
+    assert module.__doc__ and len(pathlib.Path(module.__file__).read_text().splitlines()) <= 66, "one screen"
+    module.check(module.make())
+
+
+def energy_over_two_seconds(name, dt):
+    sim = load_example(name).make(dt)
+    start = sim.energy()
+    above, scale = 0.0, max(abs(start.kinetic), 1e-9)
+    for _ in range(100):
+        sim.run(0.02)
+        now = sim.energy()
+        above, scale = max(above, now.total - start.total), max(scale, now.kinetic)
+    return above / scale, (now.total - start.total) / scale
+
+
+@pytest.mark.parametrize("name", PASSIVE)
+def test_energy_stays(name):
+    steps = (1e-3, 5e-4, 2.5e-4)
+    rows = [energy_over_two_seconds(name, dt) for dt in steps]
+    for dt, (above, change) in zip(steps, rows, strict=True):
+        print(f"{name:16s} dt = {dt * 1e3:5.2f} ms   above the start at most {100 * above:.4f} %, after 2 s {100 * change:+.4f} %")
+    assert all(above < 2e-3 for above, _ in rows)
+    changes = [abs(change) for _, change in rows]
+    assert changes[2] <= 0.55 * changes[1] or changes[2] < 1e-9
+    assert changes[1] <= 0.55 * changes[0] or changes[1] < 1e-9
