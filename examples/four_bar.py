@@ -10,7 +10,11 @@ CRANK, COUPLER, ROCKER, GROUND = 0.3, 0.9, 0.7, 0.8
 
 def make(dt: float = 1e-3) -> sh.Simulation:
     scene = sh.Scene(gravity=(0, 0, 0))
-    starts = {"crank": (CRANK, (0, 0, 0.1), -1.5), "coupler": (COUPLER, (0.4, 0, 0.6), -0.4), "rocker": (ROCKER, (0.8, 0, 0.3), -1.8)}
+    starts = {
+        "crank": (CRANK, (0, 0, 0.1), -1.5),
+        "coupler": (COUPLER, (0.4, 0, 0.6), -0.4),
+        "rocker": (ROCKER, (0.8, 0, 0.3), -1.8),
+    }
     for name, (length, place, angle) in starts.items():
         scene.add_body(name, sh.Box(length, 0.03, 0.03), mass=length, position=place, rotation=quat_exp(np.array([0, angle, 0])))
     still, hinge = (0, 0, 0, 1), sh.Revolute("y")

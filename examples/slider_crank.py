@@ -32,7 +32,8 @@ def check(sim: sh.Simulation) -> None:
         x = CRANK * np.sin(axle.position) + np.sqrt(ROD**2 - (CRANK * np.cos(axle.position)) ** 2)  # the pin starts on top
         worst = max(worst, abs(bore.position + np.sqrt(ROD**2 - CRANK**2) - x))
     gain, work = sim.energy().total - start, 2.0 * axle.position
-    print(f"{axle.position / 2 / np.pi:.2f} turns; stroke {worst:.1e} m off the crank formula; energy {gain:.3f} J of {work:.3f} J put in")
+    turns = axle.position / (2 * np.pi)
+    print(f"{turns:.2f} turns; stroke {worst:.1e} m off the crank formula; energy {gain:.3f} J of {work:.3f} J put in")
     assert worst < 1e-5 and abs(gain - work) < 0.02 * work
 
 

@@ -23,8 +23,8 @@ def check(sim: sh.Simulation) -> None:
     inertia = MASS * (WIDTH**2 + 0.04**2) / 12 + MASS * (WIDTH / 2) ** 2
     force, _ = hinge.reaction
     print(
-        f"door at {pushed:.6f} rad/s after the push (closed form {TORQUE * PUSH / inertia:.6f}), {hinge.velocity:.6f} half a second "
-        f"later; the hinge carries {force[2]:.2f} N of {MASS * 9.81:.2f}"
+        f"door at {pushed:.6f} rad/s after the push (closed form {TORQUE * PUSH / inertia:.6f}), {hinge.velocity:.6f} half "
+        f"a second later; the hinge carries {force[2]:.2f} N of {MASS * 9.81:.2f}"
     )
     assert abs(pushed - TORQUE * PUSH / inertia) < 2e-5 and abs(hinge.velocity - pushed) < 2e-5
     assert abs(force[2] - MASS * 9.81) < 1e-6

@@ -102,8 +102,7 @@ def loop_joints(model: Model) -> list[int]:
     """Joints that are part of a closed loop (through ground or not): the edges of the body graph that are no bridges."""
     dynamic = yields(model)
     edges = [
-        (int(p) if dynamic[p] else 0, int(c) if dynamic[c] else 0)
-        for p, c in zip(model.parents, model.children, strict=True)
+        (int(p) if dynamic[p] else 0, int(c) if dynamic[c] else 0) for p, c in zip(model.parents, model.children, strict=True)
     ]
     near: dict[int, list[tuple[int, int]]] = {}
     for k, (p, c) in enumerate(edges):
@@ -144,14 +143,16 @@ def loop_joints(model: Model) -> list[int]:
 
 
 class Mechanism:
-    """The dense rows of some joints over their dynamic bodies, in one world; unknowns are twists (v, ω) of those bodies."""
+    """The dense rows of some joints in one world; columns are the twists (v, ω) of their bodies, the world itself excepted.
+
+    A body that is not dynamic has weight 0: its velocity counts, and nothing changes it.
+    """
 
     def __init__(self, model: Model, joints: list[int]) -> None:
         self.model, self.joints = model, joints
-        dynamic = yields(model)
-        touched = {int(b) for k in joints for b in (model.parents[k], model.children[k]) if dynamic[b]}
-        self.bodies = sorted(touched)
+        self.bodies = sorted({int(b) for k in joints for b in (model.parents[k], model.children[k]) if b != 0})
         self.column = {b: 6 * i for i, b in enumerate(self.bodies)}
+        self.dynamic = np.repeat(yields(model)[self.bodies], 6)  # columns that can change
 
     def row(self, k: int, d: np.ndarray, n: np.ndarray, point: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The row (d, n) of joint k at a common point; x are the positions of all bodies."""
@@ -227,7 +228,7 @@ def assemble(model: Model, state: State, world: int, joints: list[int], pin: int
             point = rows.point[pin]
             target = anchor[world] + quat_rotate(turn[world], quat_rotate(quat_conjugate(rotation[c, world]), point - x[c]))
             error = np.concatenate([point - target, quat_log(quat_multiply(rotation[c, world], quat_conjugate(turn[world])))])
-            pins = [mechanism.row(pin, *np.split(e, 2), point, x) for e in np.eye(6)]
+            pins = [mechanism.row(pin, e[:3], e[3:], point, x) for e in np.eye(6)]
             J, G = np.vstack([J, pins]), np.concatenate([G, error])
         gap = float(np.abs(G).max(initial=0.0))
         if gap <= ASSEMBLED or not np.isfinite(gap):
@@ -279,9 +280,10 @@ def redundant_rows(model: Model, state: State) -> list[str]:
         mechanism = Mechanism(model, group)
         position, rotation = state.position.numpy(), state.rotation.numpy()
         J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], position[:, 0].astype(float))
-        dependent = dependent_rows(J)
-        if dependent and J.shape[1] > (rank := len(names) - len(dependent)):
-            basis = np.linalg.svd(J)[2][rank:]
+        dependent = dependent_rows(J[:, mechanism.dynamic])
+        if dependent and mechanism.dynamic.sum() > (rank := len(names) - len(dependent)):
+            basis = np.zeros((mechanism.dynamic.sum() - rank, J.shape[1]))
+            basis[:, mechanism.dynamic] = np.linalg.svd(J[:, mechanism.dynamic])[2][rank:]
             move = basis.T @ np.cos(np.arange(len(basis)) + 1.0)  # some direction of the free motion, always the same
             move *= 0.05 / np.abs(move).max()
             for b, at in mechanism.column.items():
@@ -291,7 +293,7 @@ def redundant_rows(model: Model, state: State) -> list[str]:
             state.rotation.assign(rotation)
             if assemble(model, state, 0, group) <= 1e3 * ASSEMBLED:
                 J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], state.position.numpy()[:, 0].astype(float))
-                dependent = dependent_rows(J)
+                dependent = dependent_rows(J[:, mechanism.dynamic])
         found += [names[i] for i in dependent]
         for array, value in keep:
             array.assign(value)
@@ -412,42 +414,19 @@ def set_velocity(model: Model, state: State, joint: int, value: np.ndarray) -> N
         J, _, _names = mechanism.constraint_rows(rows, x[:, w])
         J = np.vstack([J, *(mechanism.row(joint, d[i], n[i], point, x[:, w]) for i in range(size))])
         V = np.concatenate([np.concatenate([v[b, w], s[b, w]]) for b in mechanism.bodies])
-        rhs = np.concatenate([np.zeros(len(J) - size), value[w]]) - J @ V - driven(mechanism, rows, x[:, w], v[:, w], s[:, w], size)
+        rhs = np.concatenate([np.zeros(len(J) - size), value[w]]) - J @ V
         V = V + least_change(J, mechanism.weights(state.rotation.numpy().astype(float)[:, w]), rhs)
-        left = float(np.abs(J @ V - (J @ V - rhs) - rhs).max(initial=0.0))
         off = float(np.abs(J[-size:] @ V - value[w]).max(initial=0.0))
-        if not max(off, left) <= 1e-7 * (1.0 + float(np.abs(value[w]).max())):
+        if not off <= 1e-7 * (1.0 + float(np.abs(value[w]).max())):
             name = next(k for k, i in model.joint_names.items() if i == joint)
             raise SimulationError(
-                f"joint {name!r} cannot move at {value[w].tolist()}: its closed loop allows {(J[-size:] @ V).tolist()} in this pose"
+                f"joint {name!r} cannot move at {value[w].tolist()}: in this pose its loop allows {(J[-size:] @ V).tolist()}"
             )
         for b, at in mechanism.column.items():
             v[b, w], s[b, w] = V[at : at + 3], V[at + 3 : at + 6]
     state.velocity.assign(v)
     set_spin(model, state, s)
     read_all(model, state)
-
-
-def driven(mechanism: Mechanism, rows: Rows, x: np.ndarray, v: np.ndarray, s: np.ndarray, size: int) -> np.ndarray:
-    """What kinematic bodies contribute to J V; they are no unknowns, so it goes to the right-hand side."""
-    model = mechanism.model
-    still = not np.any(v[~yields(model)]) and not np.any(s[~yields(model)])
-    J, _, _names = mechanism.constraint_rows(rows, x)
-    out = np.zeros(len(J) + size)
-    if still:
-        return out
-    i = 0
-    for k in mechanism.joints:
-        free = model.joint_kinds[k].mask
-        for slot in range(6):
-            if free >> slot & 1:
-                continue
-            d, n = (rows.linear[k][:, slot], np.zeros(3)) if slot < 3 else (np.zeros(3), rows.angular[k][:, slot - 3])
-            for b, sign in ((int(model.children[k]), 1.0), (int(model.parents[k]), -1.0)):
-                if b not in mechanism.column:
-                    out[i] += sign * (d @ (v[b] + np.cross(s[b], rows.point[k] - x[b])) + n @ s[b])
-            i += 1
-    return out
 
 
 def set_spin(model: Model, state: State, spin: np.ndarray) -> None:

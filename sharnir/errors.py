@@ -1,5 +1,9 @@
 """The two errors a user's mistake can raise; both say which object, which value, and what is allowed."""
 
+import math
+from numbers import Real
+from typing import TypeGuard
+
 
 class SceneError(ValueError):
     """A scene cannot be built as described: a wrong value, an unknown name, a mechanism that cannot be assembled."""
@@ -7,3 +11,8 @@ class SceneError(ValueError):
 
 class SimulationError(RuntimeError):
     """A running simulation was asked for something impossible, or its state would have become non-finite."""
+
+
+def is_positive(value: object) -> TypeGuard[float]:
+    """Whether a value is a finite number above 0."""
+    return isinstance(value, Real) and math.isfinite(value) and float(value) > 0

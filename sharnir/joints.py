@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, is_positive
 from sharnir.spatial import exp_quat, frame_from_axes, log_quat
 from sharnir.types import mat33, quat, real, vec3
 
@@ -184,7 +184,7 @@ class Distance(Joint):
     length: float | None = None
 
     def __init__(self, length: float | None = None) -> None:
-        if length is not None and not (np.isfinite(length) and length > 0):
+        if length is not None and not is_positive(length):
             raise SceneError(f"Distance: length is a positive finite number of m, got {length}")
         super().__init__(("y", "z", "rx", "ry", "rz"))  # x is the line of the rod
         object.__setattr__(self, "length", length)
@@ -386,7 +386,16 @@ def joint_gap(t: JointTable, k: int, pose: JointPose):
 
 @wp.func
 def joint_curvature(
-    t: JointTable, k: int, pose: JointPose, w_parent: vec3, w_child: vec3, a_parent: vec3, a_child: vec3, r_parent: vec3, r_child: vec3, u: vec3
+    t: JointTable,
+    k: int,
+    pose: JointPose,
+    w_parent: vec3,
+    w_child: vec3,
+    a_parent: vec3,
+    a_child: vec3,
+    r_parent: vec3,
+    r_child: vec3,
+    u: vec3,
 ):
     """γ = G̈ less the part J V̇ of the unknown accelerations, as two world vectors (m/s², rad/s²).
 

@@ -14,7 +14,7 @@ from sharnir.joints import (
     read_coordinates,
 )
 from sharnir.model import State
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.types import mat33, quat, vec3
 
 
 @wp.func
@@ -40,9 +40,7 @@ def read_joints(joints: JointTable, state: State):
 
 
 @wp.kernel(module="sharnir.kinematics")
-def place_child(
-    joints: JointTable, state: State, k: int, position: wp.array(dtype=vec3), rotation: wp.array(dtype=quat)
-):
+def place_child(joints: JointTable, state: State, k: int, position: wp.array(dtype=vec3), rotation: wp.array(dtype=quat)):
     """The pose the child of joint k has, relative to its parent as it stands, at the coordinates in state.q."""
     w = wp.tid()
     pose = pose_at(joints, k, w, state.position, state.rotation)

@@ -91,32 +91,38 @@ class Model:
     def state(self) -> State:
         """A new state at the scene's start."""
         state = State()
-        n, k, g, w = len(self.com), len(self.joint_kinds), len(self.gear_names), self.worlds
-        shapes: dict[str, tuple[int, Any]] = {
-            "position": (n, vec3), "rest": (n, vec3), "rotation": (n, quat), "velocity": (n, vec3), "spin": (n, vec3), "momentum": (n, vec3),
-            "acceleration": (n, vec3), "joint_force": (k, vec3), "joint_torque": (k, vec3), "gear_impulse": (g, real),
-            "q": (sum(j.q_size for j in self.joint_kinds), real), "qd": (sum(j.v_size for j in self.joint_kinds), real),
-        }  # fmt: skip
-        for name, (rows, dtype) in shapes.items():
-            array = wp.zeros((rows, w), dtype=dtype, device=self.device)
-            if name in self.start:
-                value = np.asarray(self.start[name], np_real)
-                array.assign(np.ascontiguousarray(np.repeat(value[:, None], w, 1)))
-            setattr(state, name, array)
-        state.time = wp.zeros(w, dtype=wp.float64, device=self.device)
-        state.failed = wp.zeros(w, dtype=wp.int32, device=self.device)
+        body = "position rest rotation velocity spin momentum acceleration"
+        fill(state, self, len(self.com), body)
+        fill(state, self, len(self.joint_kinds), "joint_force joint_torque")
+        fill(state, self, len(self.gear_names), "gear_impulse")
+        fill(state, self, sum(j.q_size for j in self.joint_kinds), "q")
+        fill(state, self, self.speeds, "qd")
+        fill(state, self, None, "time failed")
+        for name, value in self.start.items():
+            rows = np.repeat(np.asarray(value, np_real)[:, None], self.worlds, 1)
+            getattr(state, name).assign(np.ascontiguousarray(rows))
         return state
+
+    @property
+    def speeds(self) -> int:
+        """Number of joint speeds in all."""
+        return sum(j.v_size for j in self.joint_kinds)
 
     def control(self) -> Control:
         """Commands that do nothing."""
         control = Control()
-        n, w = len(self.com), self.worlds
-        for name in ("force", "torque", "force_once", "torque_once"):
-            setattr(control, name, wp.zeros((n, w), dtype=vec3, device=self.device))
-        speeds = sum(j.v_size for j in self.joint_kinds)
-        control.joint_force = wp.zeros((speeds, w), dtype=real, device=self.device)
+        fill(control, self, len(self.com), "force torque force_once torque_once")
+        fill(control, self, self.speeds, "joint_force")
         return control
 
 
-STATE_FIELDS = tuple(State.vars)
-CONTROL_FIELDS = tuple(Control.vars)
+def fill(struct: Any, model: Model, rows: int | None, names: str) -> None:
+    """Give the named array fields of a Warp struct zeros, [row, world] or, without rows, [world]."""
+    shape = (model.worlds,) if rows is None else (rows, model.worlds)
+    for name in names.split():
+        dtype = struct._cls.vars[name].type.dtype
+        setattr(struct, name, wp.zeros(shape, dtype=dtype, device=model.device))
+
+
+STATE_FIELDS = tuple(State.vars)  # type: ignore[attr-defined]
+CONTROL_FIELDS = tuple(Control.vars)  # type: ignore[attr-defined]

@@ -64,9 +64,7 @@ def block_inverse(Fl: mat33, Fa: mat33, free: int, Kll: mat33, Kla: mat33, Kaa: 
 
 
 @wp.func
-def apply_impulse(
-    twists: Twists, b: int, w: int, p: vec3, l: vec3, r: vec3, inv_mass: real, inv_inertia: mat33, sign: real
-):
+def apply_impulse(twists: Twists, b: int, w: int, p: vec3, l: vec3, r: vec3, inv_mass: real, inv_inertia: mat33, sign: real):
     """Change a body's velocity by the impulse sign·(p at r, l)."""
     twists.linear[b, w] = twists.linear[b, w] + p * (sign * inv_mass)
     twists.angular[b, w] = twists.angular[b, w] + inv_inertia * ((wp.cross(r, p) + l) * sign)

@@ -11,7 +11,7 @@ import numpy as np
 import warp as wp
 
 from sharnir import assembly
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, is_positive
 from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, BodyTable, Model
@@ -118,7 +118,7 @@ class Scene:
         if motion not in MOTIONS:
             raise SceneError(f"{who}: motion is one of {', '.join(map(repr, MOTIONS))}, got {motion!r}")
         for what, value in (("mass", mass), ("density", density)):
-            if value is not None and not (np.isscalar(value) and np.isfinite(value) and value > 0):  # type: ignore[operator]
+            if value is not None and not is_positive(value):
                 raise SceneError(f"{who}: {what} is a positive finite number, got {value}")
         if path is not None and motion != "kinematic":
             raise SceneError(f"{who}: a path moves a kinematic body, motion is {motion!r}")
@@ -202,12 +202,12 @@ class Scene:
             if made.rod < 1e-9 or np.linalg.norm(ends[1] - ends[0]) < 1e-9:
                 raise SceneError(f"{who}: the ends of a rod are apart, here both are at {ends[0].tolist()}; use Spherical()")
         for body, point in ((a, points[0]), (b, points[1])):
-            if body.motion == MOTIONS["dynamic"] and not np.any(body.inertia):
-                if joint.mask >> 3 != 7 or np.linalg.norm(point) > 1e-9:
-                    raise SceneError(
-                        f"{who}: body {body.name!r} is a point mass and takes only joints at its centre that leave all rotations "
-                        f"free (Spherical, PointOnLine, Distance), got {joint.kind} {np.linalg.norm(point):g} m off it"
-                    )
+            turns = joint.mask >> 3 != 7 or np.linalg.norm(point) > 1e-9
+            if turns and body.motion == MOTIONS["dynamic"] and not np.any(body.inertia):
+                raise SceneError(
+                    f"{who}: body {body.name!r} is a point mass and takes only joints at its centre that leave all rotations "
+                    f"free (Spherical, PointOnLine, Distance), got {joint.kind} {np.linalg.norm(point):g} m off it"
+                )
         self.joints[name] = made
         return name
 
@@ -288,7 +288,9 @@ class Scene:
             log.info("redundant rows in closed loops (the motion is right, their reactions are shared): %s", ", ".join(redundant))
         assembly.set_spin(one, state, state.spin.numpy().astype(float))
         assembly.read_all(one, state)
-        start = {n: getattr(state, n).numpy()[:, 0].copy() for n in ("position", "rotation", "velocity", "spin", "momentum", "q", "qd")}
+        start = {
+            n: getattr(state, n).numpy()[:, 0].copy() for n in ("position", "rotation", "velocity", "spin", "momentum", "q", "qd")
+        }
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant = start, redundant
         return model
@@ -357,4 +359,3 @@ class Scene:
             shapes=[b.shape for b in bodies],
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
         )
-

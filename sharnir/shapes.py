@@ -345,9 +345,7 @@ class Mesh(Shape):
         if not surface.is_winding_consistent:
             raise SceneError(f"{name}: triangles must all be wound one way, got neighbours wound against each other")
         if not surface.volume > 0.0:
-            raise SceneError(
-                f"{name}: must enclose a positive volume, got {surface.volume:.6g} m³ (negative: wound inside out)"
-            )
+            raise SceneError(f"{name}: must enclose a positive volume, got {surface.volume:.6g} m³ (negative: wound inside out)")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "_surface", surface)
 
@@ -422,9 +420,7 @@ class Compound(Shape):
 
     def _own_properties(self, mass: float | None, density: float | None) -> MassProperties:
         if mass is None:
-            return combine(
-                shape.mass_properties(density=density if shape.volume > 0.0 else None) for shape in self.shapes
-            )
+            return combine(shape.mass_properties(density=density if shape.volume > 0.0 else None) for shape in self.shapes)
         if all(_knows_its_mass(shape) for shape in self.shapes):
             parts = [shape.mass_properties() for shape in self.shapes]
         else:
@@ -535,7 +531,5 @@ def _load_surface(source: str | PathLike[str] | tuple[ArrayLike, ArrayLike]) -> 
     if faces.ndim != 2 or faces.shape[1] != 3 or not np.issubdtype(faces.dtype, np.integer):
         raise SceneError(f"{name}: faces must be integers of shape (m, 3), got {faces.dtype} of shape {faces.shape}")
     if faces.size and (faces.min() < 0 or faces.max() >= len(vertices)):
-        raise SceneError(
-            f"{name}: faces must index the vertices 0 to {len(vertices) - 1}, got {faces.min()} to {faces.max()}"
-        )
+        raise SceneError(f"{name}: faces must index the vertices 0 to {len(vertices) - 1}, got {faces.min()} to {faces.max()}")
     return name, trimesh.Trimesh(vertices, faces)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sharnir import assembly
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, is_positive
 from sharnir.impulse.solver import Report, SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model
 from sharnir.scene import Scene
@@ -100,7 +100,7 @@ class Simulation:
 
     def run(self, duration: float, progress: bool | Callable[[float], None] = False) -> Report:
         """Advance by a time in s (the nearest whole number of steps); `progress` shows a bar, or is called with the time."""
-        if not (np.isfinite(duration) and duration > 0):
+        if not is_positive(duration):
             raise SimulationError(f"run(duration): a positive finite time in s, got {duration!r}")
         total = max(1, round(duration / self.dt))
         if not progress:
@@ -271,7 +271,7 @@ class Simulation:
             v = v[..., None]
         if v.shape not in ((size,), (self.worlds, size)) or not np.all(np.isfinite(v)):
             raise SimulationError(
-                f"{who}: {what} is {size} finite number(s){' a world' if self.worlds > 1 else ''}, got {np.asarray(value).tolist()}"
+                f"{who}: {what} is {size} finite number(s){' a world' * (self.worlds > 1)}, got {np.asarray(value).tolist()}"
             )
         return np.broadcast_to(v, (self.worlds, size)).copy()
 
@@ -470,9 +470,8 @@ class JointView:
     def reaction(self) -> tuple[Any, Any]:
         """(force (3,) N, torque (3,) N·m) of the constraint on the child at its anchor in the last step, world axes."""
         sim = self._sim
-        return tuple(  # type: ignore[return-value]
-            sim._out(sim._row(array, self._i) / sim.dt) for array in (sim.state.joint_force, sim.state.joint_torque)
-        )
+        force, torque = (sim._row(a, self._i) / sim.dt for a in (sim.state.joint_force, sim.state.joint_torque))
+        return sim._out(force), sim._out(torque)
 
     @property
     def gap(self) -> Any:

@@ -32,7 +32,9 @@ def test_energy_stays(name):
     steps = (1e-3, 5e-4, 2.5e-4)
     rows = [energy_over_two_seconds(name, dt) for dt in steps]
     for dt, (above, change) in zip(steps, rows, strict=True):
-        print(f"{name:16s} dt = {dt * 1e3:5.2f} ms   above the start at most {100 * above:.4f} %, after 2 s {100 * change:+.4f} %")
+        print(
+            f"{name:16s} dt = {dt * 1e3:5.2f} ms   above the start at most {100 * above:.4f} %, after 2 s {100 * change:+.4f} %"
+        )
     assert all(above < 2e-3 for above, _ in rows)
     changes = [abs(change) for _, change in rows]
     assert changes[2] <= 0.55 * changes[1] or changes[2] < 1e-9

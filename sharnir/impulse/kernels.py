@@ -183,9 +183,7 @@ def prepare(step: wp.array(dtype=Step), first: int):
     w_p = work.twist.angular[p, w]
     w_c = work.twist.angular[c, w]
     u = work.twist.linear[c, w] + wp.cross(w_c, r_c) - work.twist.linear[p, w] - wp.cross(w_p, r_p)
-    linear, angular = joint_curvature(
-        joints, k, pose, w_p, w_c, work.gyro[p, w], work.gyro[c, w], r_p, r_c, u
-    )
+    linear, angular = joint_curvature(joints, k, pose, w_p, w_c, work.gyro[p, w], work.gyro[c, w], r_p, r_c, u)
     half = real(0.5) * settings.dt[0]
     work.curve_linear[k, w] = linear * half
     work.curve_angular[k, w] = angular * half
@@ -248,9 +246,7 @@ def prepare_gears(step: wp.array(dtype=Step), first: int):
         for h in range(4):
             if gear_body(joints, gears, g, h) == a:
                 m = m + wp.dot(work.gear_row[g, 2 * i, w], work.gear_row[g, 2 * h, w]) * bodies.inv_mass[a]
-                m = m + wp.dot(
-                    work.gear_row[g, 2 * i + 1, w], work.inv_inertia[a, w] * work.gear_row[g, 2 * h + 1, w]
-                )
+                m = m + wp.dot(work.gear_row[g, 2 * i + 1, w], work.inv_inertia[a, w] * work.gear_row[g, 2 * h + 1, w])
     work.gear_W[g, w] = real(1.0) / m
     work.gear_impulse[g, w] = state.gear_impulse[g, w]
 
@@ -263,12 +259,8 @@ def warm_start(bodies: BodyTable, joints: JointTable, gears: GearTable, w: int, 
         c = joints.child[k]
         f = work.joint_force[k, w] + work.drive_force[k, w]
         l = work.joint_torque[k, w] + work.drive_torque[k, w]
-        apply_impulse(
-            work.twist, c, w, f, l, work.r_child[k, w], bodies.inv_mass[c], work.inv_inertia[c, w], real(1.0)
-        )
-        apply_impulse(
-            work.twist, p, w, f, l, work.r_parent[k, w], bodies.inv_mass[p], work.inv_inertia[p, w], real(-1.0)
-        )
+        apply_impulse(work.twist, c, w, f, l, work.r_child[k, w], bodies.inv_mass[c], work.inv_inertia[c, w], real(1.0))
+        apply_impulse(work.twist, p, w, f, l, work.r_parent[k, w], bodies.inv_mass[p], work.inv_inertia[p, w], real(-1.0))
     for g in range(gears.count):
         apply_gear(bodies, joints, gears, g, w, work.gear_impulse[g, w], work, work.twist)
 
@@ -338,7 +330,9 @@ def sweep(bodies: BodyTable, joints: JointTable, w: int, back: bool, work: Work,
 
 
 @wp.func
-def apply_gear(bodies: BodyTable, joints: JointTable, gears: GearTable, g: int, w: int, impulse: real, work: Work, twists: Twists):
+def apply_gear(
+    bodies: BodyTable, joints: JointTable, gears: GearTable, g: int, w: int, impulse: real, work: Work, twists: Twists
+):
     for i in range(4):
         b = gear_body(joints, gears, g, i)
         apply_impulse(
@@ -355,7 +349,9 @@ def apply_gear(bodies: BodyTable, joints: JointTable, gears: GearTable, g: int, 
 
 
 @wp.func
-def solve_gear(bodies: BodyTable, joints: JointTable, gears: GearTable, g: int, w: int, work: Work, twists: Twists, bias: real) -> real:
+def solve_gear(
+    bodies: BodyTable, joints: JointTable, gears: GearTable, g: int, w: int, work: Work, twists: Twists, bias: real
+) -> real:
     """Δp = −(J V + bias) / (J M⁻¹ Jᵀ) of one gear, applied to its bodies."""
     u = bias
     for i in range(4):
@@ -466,7 +462,7 @@ def advance(step: wp.array(dtype=Step), first: int):
 
 @wp.func
 def first_bad_body(s: Step, w: int) -> int:
-    """1 + the first dynamic body whose new state has a number that is not finite, or 0; adds Δt V* to the new poses on the way."""
+    """1 + the first dynamic body whose new state is not finite, or 0; adds Δt V* to the new poses on the way."""
     dt = s.settings.dt[0]
     bad = int(0)
     for b in range(s.bodies.count):
@@ -479,7 +475,11 @@ def first_bad_body(s: Step, w: int) -> int:
         s.work.rotation[b, w] = q
         v = s.work.twist.linear[b, w]
         L = s.work.momentum[b, w]
-        if bad == 0 and s.bodies.motion[b] == DYNAMIC and not wp.isfinite(wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q)):
+        if (
+            bad == 0
+            and s.bodies.motion[b] == DYNAMIC
+            and not wp.isfinite(wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q))
+        ):
             bad = b + 1
     return bad
 

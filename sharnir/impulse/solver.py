@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import warp as wp
 
 from sharnir import kinematics
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, is_positive
 from sharnir.impulse import kernels
 from sharnir.impulse.kernels import Settings, Step, Work
-from sharnir.model import Control, Model, State
+from sharnir.model import Control, Model, State, fill
 from sharnir.rows import Twists
-from sharnir.types import load_modules, mat33, np_real, quat, real, vec3
+from sharnir.types import load_modules, np_real, real, vec3
 
 
 class SolverImpulse:
@@ -36,7 +37,7 @@ class SolverImpulse:
         """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`."""
         started = time.perf_counter()
         graphs = self._captured(state, control)
-        if len(graphs) == 1:
+        if self._pool is None:
             _replay(graphs[0], n)
         else:
             list(self._pool.map(_replay, graphs, [n] * len(graphs)))
@@ -99,7 +100,7 @@ class SolverImpulse:
 
     @dt.setter
     def dt(self, value: float) -> None:
-        if not (np.isscalar(value) and np.isfinite(value) and value > 0):  # type: ignore[arg-type]
+        if not is_positive(value):
             raise SimulationError(f"dt is a positive finite number of seconds, got {value!r}")
         self._dt = float(value)
         self.settings.dt.assign(np.array([value], np_real))
@@ -127,7 +128,7 @@ class SolverImpulse:
             self._kept.append((args, state, control))
             ends = np.linspace(0, self.model.worlds, self.threads + 1).astype(int)
             graphs = []
-            for first, last in zip(ends[:-1], ends[1:], strict=True):
+            for first, last in pairwise(ends):
                 with wp.ScopedCapture(device=self.device) as capture:
                     self._stages(args, int(first), int(last - first))
                 graphs.append(capture.graph)
@@ -170,28 +171,17 @@ class Report:
 
 
 def _scratch(model: Model) -> Work:
-    n, k, g, w = len(model.com), len(model.joint_kinds), len(model.gear_names), model.worlds
+    bodies, joints, gears = len(model.com), len(model.joint_kinds), len(model.gear_names)
     work = Work()
-
-    def zeros(rows: int, dtype: Any) -> Any:
-        return wp.zeros((rows, w), dtype=dtype, device=model.device)
-
     for name in ("twist", "pseudo"):
         twists = Twists()
-        twists.linear, twists.angular = zeros(n, vec3), zeros(n, vec3)
+        fill(twists, model, bodies, "linear angular")
         setattr(work, name, twists)
-    per_body = {"gyro": vec3, "spin_start": vec3, "momentum": vec3, "inv_inertia": mat33, "position": vec3, "rest": vec3, "rotation": quat}
-    per_joint = {
-        "r_parent": vec3, "r_child": vec3, "joint_force": vec3, "joint_torque": vec3, "W_ll": mat33, "W_la": mat33,
-        "W_aa": mat33, "turn_parent_l": mat33,
-        "turn_parent_a": mat33, "turn_child_l": mat33, "turn_child_a": mat33, "curve_linear": vec3, "curve_angular": vec3, "drive_force": vec3, "drive_torque": vec3, "gap_linear": vec3, "gap_angular": vec3,
-        "pseudo_force": vec3, "pseudo_torque": vec3,
-    }  # fmt: skip
-    per_gear = {"gear_impulse": real, "gear_W": real, "gear_gap": real, "gear_start": real}
-    for count, fields in ((n, per_body), (k, per_joint), (g, per_gear)):
-        for name, dtype in fields.items():
-            setattr(work, name, zeros(count, dtype))
-    work.gear_row = wp.zeros((g, 8, w), dtype=vec3, device=model.device)
-    work.iterations = wp.zeros(w, dtype=wp.int32, device=model.device)
-    work.residual = wp.zeros(w, dtype=real, device=model.device)
+    fill(work, model, bodies, "gyro spin_start momentum inv_inertia position rest rotation")
+    fill(work, model, joints, "r_parent r_child joint_force joint_torque drive_force drive_torque")
+    fill(work, model, joints, "W_ll W_la W_aa turn_parent_l turn_parent_a turn_child_l turn_child_a")
+    fill(work, model, joints, "curve_linear curve_angular gap_linear gap_angular pseudo_force pseudo_torque")
+    fill(work, model, gears, "gear_impulse gear_W gear_gap gear_start")
+    fill(work, model, None, "iterations residual")
+    work.gear_row = wp.zeros((gears, 8, model.worlds), dtype=vec3, device=model.device)
     return work

@@ -98,7 +98,7 @@ def chain(path: Path, time: np.ndarray, points: np.ndarray, kinetic: np.ndarray,
     with figure(path, (11.0, 5.8), "Chain of ten rods", subtitle) as fig:
         grid = fig.add_gridspec(2, 2, width_ratios=(1.25, 1), height_ratios=(1.5, 1))
         ax = fig.add_subplot(grid[:, 0])
-        shown = _evenly(time, 15, until=min(time[-1], 1.4))
+        shown = _evenly(time, 13, until=min(time[-1], 0.9))
         span = matplotlib.colors.Normalize(0.0, float(time[shown[-1]]))
         for i in shown:
             dark = float(span(time[i]))
@@ -114,9 +114,9 @@ def chain(path: Path, time: np.ndarray, points: np.ndarray, kinetic: np.ndarray,
         ax.plot(*points[0, 0], "s", color=INK, markersize=7, zorder=5, label="fixed hinge")
         ax.set(xlabel="x, m", ylabel="z, m", title=f"Shape from 0 to {time[shown[-1]]:.1f} s")
         ax.set_aspect("equal", adjustable="datalim")
-        ax.legend(loc="lower right", handletextpad=0.3)
+        ax.legend(loc="upper left", handletextpad=0.3)
         scale = matplotlib.cm.ScalarMappable(norm=span, cmap=colours)
-        bar = fig.colorbar(scale, ax=ax, location="bottom", shrink=0.5, aspect=30, pad=0.02, label="time, s")
+        bar = fig.colorbar(scale, ax=ax, location="right", shrink=0.55, aspect=24, pad=0.02, label="time, s")
         bar.outline.set_visible(False)
 
         upper = fig.add_subplot(grid[0, 1])
@@ -137,7 +137,7 @@ def chain(path: Path, time: np.ndarray, points: np.ndarray, kinetic: np.ndarray,
         lower.plot(time, change, color=INK, linewidth=1.4)
         lower.fill_between(time, 0, change, color=INK, alpha=0.08, linewidth=0)
         lower.axhline(0, color=QUIET, linewidth=0.8)
-        lower.set(xlabel="time, s", ylabel="change, %", title="Change of the total, % of the largest kinetic")
+        lower.set(xlabel="time, s", ylabel="drift, %", title="Energy drift, % of the peak kinetic")
         fig.align_ylabels([upper, lower])
     return path
 

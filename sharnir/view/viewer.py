@@ -250,7 +250,7 @@ class Viewer:
         """Light, ground and the first view, for a scene that moves within the box from low to high."""
         scene, size = self.server.scene, float(np.linalg.norm(high - low))
         scene.set_up_direction("+z")
-        scene.configure_environment_map("studio", environment_intensity=0.45)
+        scene.configure_environment_map("studio", environment_intensity=0.9)
         # A scene that stands on z = 0 keeps its floor there; any other gets one a little below.
         floor = 0.0 if -1e-3 * size <= low[2] <= 0.2 * size else float(low[2]) - 0.06 * size
         cell = _round_length(size / 8)
@@ -266,7 +266,7 @@ class Viewer:
         camera = self.server.initial_camera
         camera.fov = fov
         camera.look_at = tuple(middle)
-        camera.position = tuple(middle + across / np.linalg.norm(across) * 0.52 * size / math.tan(fov / 2))
+        camera.position = tuple(middle + across / np.linalg.norm(across) * 0.5 * size / math.tan(fov / 2))
         camera.near, camera.far = 0.005 * size, 100 * size
 
     def _add_bodies(self, size: float) -> None:
@@ -324,7 +324,7 @@ class Viewer:
         ]
         self._mark_joint, self._mark_axis = (np.array([mark[i] for mark in self._marks], int) for i in (0, 1))
         self._rod_handles = [
-            self._add_mark(f"/rods/{_safe(names[k])}", _cylinder(0.004 * size, float(rod[k])), ROD) for k in rods
+            self._add_mark(f"/rods/{_safe(names[k])}", _rod(0.003 * size, float(rod[k])), ROD, shadow=True) for k in rods
         ]
         table = model.joints
         self._rod_ends = [
@@ -332,8 +332,9 @@ class Viewer:
             for body, point in ((model.parents, table.parent_point), (model.children, table.child_point))
         ]
 
-    def _add_mark(self, path: str, mesh: Triangles, colour: tuple[int, int, int]) -> Any:
-        return self.server.scene.add_mesh_simple(path, mesh[0].astype(np.float32), mesh[1].astype(np.uint32), color=colour, cast_shadow=path.startswith("/rods"))
+    def _add_mark(self, path: str, mesh: Triangles, colour: tuple[int, int, int], shadow: bool = False) -> Any:
+        vertices, faces = mesh[0].astype(np.float32), mesh[1].astype(np.uint32)
+        return self.server.scene.add_mesh_simple(path, vertices, faces, color=colour, cast_shadow=shadow)
 
     def _show_marks(self) -> None:
         rows = assembly.evaluate(self.sim.model, self.sim.state)[WORLD]
@@ -388,19 +389,20 @@ def serve(
 
 def _watch(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
     """Corners of the box in which the scene moves at first: it is run ahead for a while and put back as it was."""
-    model, corners = sim.model, []
-    for shape, com in zip(model.shapes, model.com, strict=True):
-        vertices = np.asarray(shape.mesh()[0]) if shape is not None else com[None]
-        low, high = vertices.min(0), vertices.max(0)
-        corners.append(np.stack([np.where(np.array(pick, bool), high, low) for pick in np.ndindex(2, 2, 2)]))
-    boxes = np.array(corners)
-    drawn = [i for i, shape in enumerate(model.shapes) if i > 0 or shape is not None]
+    model = sim.model
+    owner: list[int] = []
+    outline: list[np.ndarray] = []
+    for i, shape in enumerate(model.shapes):
+        if shape is not None or i > 0:
+            points = _outermost(np.asarray(shape.mesh()[0])) if shape is not None else model.com[i][None]
+            outline.append(points)
+            owner += [i] * len(points)
+    local = np.concatenate(outline)
 
     def box() -> tuple[np.ndarray, np.ndarray]:
         turn = sim.state.rotation.numpy()[:, WORLD].astype(float)
         place = sim.state.position.numpy()[:, WORLD].astype(float) - quat_rotate(turn, model.com)
-        points = place[drawn, None] + quat_rotate(np.repeat(turn[drawn, None], 8, 1), boxes[drawn])
-        points = points.reshape(-1, 3)
+        points = place[owner] + quat_rotate(turn[owner], local)
         if model.joint_kinds:
             points = np.concatenate([points, assembly.evaluate(model, sim.state)[WORLD].point, *_grounded_ends(sim)])
         return points.min(0), points.max(0)
@@ -419,6 +421,17 @@ def _watch(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
     sim.restore(before)
     room = 0.05 * max(float(np.linalg.norm(high - low)), 1e-3)
     return low - room * (high - low < room), high + room * (high - low < room)
+
+
+def _outermost(vertices: np.ndarray) -> np.ndarray:
+    """A few vertices that reach as far as all of them, in many directions."""
+    if len(vertices) <= 64:
+        return vertices
+    i = np.arange(64) + 0.5
+    z, around = 1 - i / 32, i * math.pi * (1 + math.sqrt(5))  # a spiral that covers the sphere evenly
+    directions = np.stack([np.sqrt(1 - z**2) * np.cos(around), np.sqrt(1 - z**2) * np.sin(around), z])
+    directions = np.concatenate([directions, np.eye(3), -np.eye(3)], axis=1)
+    return np.asarray(vertices[np.unique((vertices @ directions).argmax(0))])
 
 
 def _grounded_ends(sim: Simulation) -> list[np.ndarray]:
@@ -447,22 +460,33 @@ def _creased(vertices: np.ndarray, faces: np.ndarray) -> Triangles:
     return np.asarray(smooth.vertices), np.asarray(smooth.faces)
 
 
-def _cylinder(radius: float, length: float) -> tuple[np.ndarray, np.ndarray]:
+def _cylinder(radius: float, length: float) -> Triangles:
     mesh = need("trimesh.creation", "view").cylinder(radius=radius, height=length, sections=20)
     return _creased(np.asarray(mesh.vertices), np.asarray(mesh.faces))
 
 
-def _ball(radius: float) -> tuple[np.ndarray, np.ndarray]:
+def _ball(radius: float) -> Triangles:
     mesh = need("trimesh.creation", "view").icosphere(subdivisions=3, radius=radius)
     return np.asarray(mesh.vertices), np.asarray(mesh.faces)
 
 
-def _pin(size: float) -> tuple[np.ndarray, np.ndarray]:
+def _rod(radius: float, length: float) -> Triangles:
+    """A rod along z with a ball at either end."""
+    create = need("trimesh.creation", "view")
+    parts = [create.cylinder(radius=radius, height=length, sections=20)]
+    for end in (0.5, -0.5):
+        parts.append(create.icosphere(subdivisions=2, radius=2.5 * radius))
+        parts[-1].apply_translation((0, 0, end * length))
+    both = need("trimesh", "view").util.concatenate(parts)
+    return _creased(np.asarray(both.vertices), np.asarray(both.faces))
+
+
+def _pin(size: float) -> Triangles:
     """The axis of a hinge."""
     return _cylinder(0.0045 * size, 0.13 * size)
 
 
-def _arrow(size: float) -> tuple[np.ndarray, np.ndarray]:
+def _arrow(size: float) -> Triangles:
     """A double arrow along z: the axis of a slide."""
     create = need("trimesh.creation", "view")
     parts = [create.cylinder(radius=0.004 * size, height=0.12 * size, sections=20)]
@@ -484,7 +508,9 @@ def _round_length(length: float) -> float:
 
 def _figures(value: float) -> str:
     """Five significant figures that do not jump about while a value changes slowly."""
-    if value and not 1e-3 <= abs(value) < 1e6:
+    if abs(value) < 1e-9:
+        return "0"
+    if not 1e-3 <= abs(value) < 1e6:
         return f"{value:.3e}".replace("-", "−")
     digits = 5 - (math.floor(math.log10(abs(value))) + 1 if abs(value) >= 1 else 1)
     return f"{value:.{max(digits, 0)}f}".replace("-", "−")

@@ -73,7 +73,9 @@ def test_a_free_mechanism_keeps_its_momenta():
     assert drift[1] < 1e-4 and drift[1] < 0.5 * drift[0]
 
 
-@pytest.mark.parametrize(("name", "link", "limit"), [("double_pendulum", 0.5, 2e-4), ("four_bar", 0.3, 2e-4), ("chain", 0.1, 5e-3)])
+@pytest.mark.parametrize(
+    ("name", "link", "limit"), [("double_pendulum", 0.5, 2e-4), ("four_bar", 0.3, 2e-4), ("chain", 0.1, 5e-3)]
+)
 def test_gaps_stay_small_and_fall_with_the_square_of_dt(name, link, limit):
     worst = []
     for dt in (1e-3, 5e-4):

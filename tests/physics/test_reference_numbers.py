@@ -1,5 +1,7 @@
 """Published and exact numbers: the error at least halves when dt halves, and is small at dt = 0.1 ms."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ def table(name, run, scale, limit, steps=(4e-4, 2e-4, 1e-4)):
     errors = [run(dt) for dt in steps]
     for dt, error in zip(steps, errors, strict=True):
         print(f"{name:28s} dt = {dt * 1e3:5.2f} ms   error {error:.3e} m")
-    for coarse, fine in zip(errors[:-1], errors[1:], strict=True):
+    for coarse, fine in pairwise(errors):
         # at least halved, with room for the second digit of a first-order method
         assert fine <= 0.52 * coarse or fine < 1e-9 * scale
     assert errors[-1] < limit * scale

@@ -1,0 +1,127 @@
+"""The command line: what it says, what it writes, how it ends."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sharnir import cli
+from sharnir.view import plots
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_info_names_versions_devices_and_every_example(capsys):
+    assert cli.main(["info"]) == 0
+    out = capsys.readouterr().out
+    for word in ("sharnir", "Warp", "precision", "cpu", *cli.examples()):
+        assert word in out
+    assert "pendulum" in cli.examples()
+
+
+def test_info_compile_says_how_long_it_took(capsys):
+    assert cli.main(["info", "--compile"]) == 0
+    assert re.search(r"ready in \d+\.\d s", capsys.readouterr().out)
+
+
+def test_info_of_an_example_lists_bodies_joints_and_redundant_rows(capsys):
+    assert cli.main(["info", "pendulum"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"bob +dynamic +1 +Sphere", out)
+    assert re.search(r"rod +Distance .* world → bob", out)
+    assert "redundant rows: none" in out
+
+
+def test_info_of_a_geared_example_lists_the_gear(capsys):
+    assert cli.main(["info", "cart_flywheel"]) == 0
+    assert re.search(r"rack +Gear +ratio 10 +axle ~ rail", capsys.readouterr().out)
+
+
+def test_run_checks_an_example(capsys):
+    assert cli.main(["run", "pendulum"]) == 0
+    assert "pendulum: ok" in capsys.readouterr().out
+
+
+def test_run_of_a_failing_check_ends_with_1(capsys, monkeypatch):
+    class Failing:
+        @staticmethod
+        def make() -> None: ...
+
+        @staticmethod
+        def check(sim: Any) -> None:
+            raise AssertionError("too far")
+
+    monkeypatch.setattr(cli, "load", lambda name: Failing)
+    assert cli.main(["run", "pendulum"]) == 1
+    assert capsys.readouterr().err == "sharnir: pendulum: the check failed: too far\n"
+
+
+@pytest.mark.parametrize("command", ["info", "run", "view"])
+def test_an_unknown_example_is_told_in_one_line(command, capsys):
+    assert cli.main([command, "perpetuum"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "'perpetuum'" in err and "pendulum" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["dance"], ["view", "pendulum", "--dt", "-1"], ["view", "pendulum", "--dt", "x"], ["view", "pendulum", "--port", "0"]],
+)
+def test_wrong_words_end_with_2_and_without_a_traceback(words, capsys):
+    assert cli.main(words) == 2
+    err = capsys.readouterr().err
+    assert "usage:" in err and "Traceback" not in err
+
+
+def test_demo_prints_finite_numbers_and_writes_pictures(capsys, tmp_path):
+    assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 0
+    out = capsys.readouterr().out
+    for name in ("swinging door", "chain"):
+        line = next(line for line in out.splitlines() if line.startswith(name))
+        numbers = [float(word) for word in line[len(name) :].split()]
+        assert len(numbers) == len(cli.HEADINGS) - 1 and np.isfinite(numbers).all()
+        duration, steps, cost, factor, gap, drift = numbers
+        assert steps == round(duration / 1e-3) and cost > 0 and factor > 0
+        assert gap < 1e-4 and drift < 1
+    for file in ("door.png", "chain.png"):
+        picture = (tmp_path / "new" / file).read_bytes()
+        assert picture.startswith(PNG) and len(picture) > 10_000
+        assert str(tmp_path / "new" / file) in out
+
+
+@pytest.mark.parametrize(
+    ("words", "package", "extra"), [(["demo"], "matplotlib", "plot"), (["view", "pendulum"], "viser", "view")]
+)
+def test_a_missing_package_is_told_in_one_line(words, package, extra, capsys, monkeypatch):
+    import sharnir.view as view
+
+    real = view.importlib.import_module
+
+    def without(name: str) -> Any:
+        if name.partition(".")[0] == package:
+            raise ImportError(name)
+        return real(name)
+
+    monkeypatch.setattr(view.importlib, "import_module", without)
+    assert cli.main(words) == 1
+    assert capsys.readouterr().err == f'sharnir: {package} is not installed: pip install "sharnir[{extra}]"\n'
+
+
+def test_a_plot_of_a_still_thing_has_room(tmp_path):
+    time = np.linspace(0, 1, 11)
+    path = plots.door(tmp_path / "still.png", time, np.zeros(11), np.zeros(11), 0.0, "at rest")
+    assert path.read_bytes().startswith(PNG)
+
+
+def test_ctrl_c_ends_without_a_traceback(capsys, monkeypatch):
+    def interrupted(name: str) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "load", interrupted)
+    assert cli.main(["run", "pendulum"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_every_example_says_what_one_sees():
+    assert all(cli.summary(path) for path in cli.examples().values())

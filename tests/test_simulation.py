@@ -1,0 +1,270 @@
+"""The friendly face: state in and out, forces, kinematic bodies, many worlds, failures."""
+
+import time
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+from sharnir.spatial import quat_exp, quat_rotate
+
+
+def falling(**options):
+    scene = sh.Scene(gravity=(0, 0, -10))
+    scene.add_body("stone", sh.Box(0.2, 0.3, 0.4), mass=2.0, **options)
+    return scene
+
+
+def test_free_fall_is_semi_implicit_euler():
+    sim = sh.Simulation(falling(), 0.01)
+    sim.step(100)
+    assert sim.time == pytest.approx(1.0)
+    assert sim.body("stone").velocity[2] == pytest.approx(-10.0, abs=1e-12)
+    assert sim.body("stone").position[2] == pytest.approx(-5.05, abs=1e-12)
+    assert sim.body("stone").acceleration[2] == pytest.approx(-10.0, abs=1e-9)
+
+
+def test_gravity_and_dt_change_while_running():
+    sim = sh.Simulation(falling(), 0.01)
+    sim.step(10)
+    sim.gravity = (1, 0, 0)
+    sim.dt = 0.02
+    sim.step(10)
+    assert np.allclose(sim.body("stone").velocity, (0.2, 0, -1.0))
+    assert sim.time == pytest.approx(0.3)
+    with pytest.raises(sh.SimulationError, match="dt"):
+        sim.dt = -1
+    with pytest.raises(sh.SimulationError, match="gravity"):
+        sim.gravity = (0, float("nan"), 0)
+
+
+def test_reset_and_snapshot():
+    sim = sh.Simulation(falling(), 0.01)
+    sim.body("stone").apply_force((3, 0, 0), once=False)
+    saved = sim.snapshot()
+    sim.step(50)
+    there = sim.body("stone").position
+    sim.restore(saved)
+    sim.step(50)
+    assert np.array_equal(sim.body("stone").position, there)
+    sim.reset()
+    assert sim.time == 0 and np.array_equal(sim.body("stone").position, (0, 0, 0))
+    sim.step()
+    assert sim.body("stone").velocity[0] == 0.0, "reset clears commands"
+    with pytest.raises(sh.SimulationError, match="another scene"):
+        sim.restore(sh.Simulation(falling(), 0.01, worlds=2).snapshot())
+
+
+def test_forces_once_and_lasting():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("b", sh.Sphere(0.5), mass=2.0)
+    sim = sh.Simulation(scene, 0.1)
+    body = sim.body("b")
+    body.apply_force((4, 0, 0))
+    body.apply_force((0, 2, 0))
+    sim.step(3)
+    assert np.allclose(body.velocity, (0.2, 0.1, 0)), "once means one step, and forces add up"
+    body.apply_torque((0, 0, 0.2), once=False)
+    sim.step(2)
+    inertia = 0.4 * 2.0 * 0.25
+    assert body.spin[2] == pytest.approx(0.2 * 0.2 / inertia)
+    body.apply_torque((0, 0, 0), once=False)
+    before = body.spin
+    body.apply_force((0, 0, 1), at=body.com + [1, 0, 0])
+    sim.step()
+    assert np.allclose(body.spin - before, (0, -0.1 / inertia, 0))
+
+
+def test_body_frame_and_centre_of_mass():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    turn = quat_exp(np.array([0, 0, np.pi / 2]))
+    scene.add_body("b", sh.Box(1, 1, 1, position=(1, 0, 0)), mass=1.0, position=(5, 0, 0), rotation=turn)
+    sim = sh.Simulation(scene, 0.01)
+    body = sim.body("b")
+    assert np.allclose(body.position, (5, 0, 0)) and np.allclose(body.com, (5, 1, 0))
+    body.rotation = (0, 0, 0, 1)
+    assert np.allclose(body.position, (5, 0, 0)) and np.allclose(body.com, (6, 0, 0))
+    body.position = (0, 0, 0)
+    assert np.allclose(body.com, (1, 0, 0))
+    body.spin = (0, 0, 2.0)
+    assert np.allclose(sim.momentum().angular, (0, 0, 2.0 / 6))
+    for bad, word in (
+        (lambda: setattr(body, "velocity", (1, 2)), "velocity"),
+        (lambda: setattr(body, "spin", (0, 0, np.nan)), "spin"),
+    ):
+        with pytest.raises(sh.SimulationError, match=f"body 'b': {word}"):
+            bad()
+
+
+def test_kinematic_body_follows_its_velocity_and_pushes():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("mover", sh.Box(1, 1, 1), motion="kinematic", velocity=(1, 0, 0))
+    scene.add_body("towed", sh.Box(0.5, 0.5, 0.5), mass=3.0, position=(2, 0, 0))
+    scene.add_joint("bar", sh.Fixed(), "mover", "towed", position=(1, 0, 0))
+    sim = sh.Simulation(scene, 0.01)
+    sim.run(1.0)
+    assert np.allclose(sim.body("mover").position, (1, 0, 0), atol=1e-12)
+    assert np.allclose(sim.body("towed").velocity, (1, 0, 0), atol=1e-9)
+    sim.body("mover").velocity = (0, 2, 0)
+    sim.run(1.0)
+    assert np.allclose(sim.body("towed").velocity, (0, 2, 0), atol=1e-9)
+    assert np.allclose(sim.body("mover").position, (1, 2, 0), atol=1e-12)
+
+
+def test_kinematic_body_follows_its_path():
+    scene = sh.Scene()
+
+    def path(t):
+        return (np.cos(t), np.sin(t), 0.5), quat_exp(np.array([0, 0, t]))
+
+    scene.add_body("carousel", sh.Box(1, 0.2, 0.2), motion="kinematic", position=(1, 0, 0.5), path=path)
+    scene.add_body("rider", sh.Sphere(0.1), mass=1.0, position=(2, 0, 0.5))
+    scene.add_joint("seat", sh.Fixed(), "carousel", "rider", position=(1.5, 0, 0.5))
+    sim = sh.Simulation(scene, 1e-3)
+    sim.step(2000)
+    place, turn = path(2.0)
+    assert np.allclose(sim.body("carousel").position, place, atol=1e-9)
+    rider = np.asarray(place) + quat_rotate(turn, np.array([1.0, 0, 0]))
+    off = np.abs(sim.body("rider").com - rider).max()
+    force = sim.joint("seat").reaction[0]
+    print(f"rider {off:.1e} m off, force {np.linalg.norm(force[:2]):.3f} N of 2 N inwards, {force[2]:.3f} N up")
+    assert off < 1e-5
+    assert np.linalg.norm(force[:2]) == pytest.approx(2.0, rel=1e-3)
+
+
+def test_gear_as_a_screw():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("nut", sh.Cylinder(0.1, 0.1), mass=1.0)
+    scene.add_joint("thread", sh.Cylindrical("z"), scene.world, "nut", position=(0, 0, 0))
+    scene.add_joint("pitch", sh.Gear(("thread", "z"), ("thread", "rz"), 0.01 / (2 * np.pi)))
+    sim = sh.Simulation(scene, 1e-3)
+    sim.joint("thread").force = (0.0, 0.1)
+    sim.run(1.0)
+    z, angle = sim.joint("thread").position
+    lead = 0.01 / (2 * np.pi)
+    expected = 0.1 / (0.5 * 1.0 * 0.01 + lead**2)
+    speed = sim.joint("thread").velocity[1]
+    print(f"{angle / 2 / np.pi:.4f} turns raise the nut by {z * 100:.4f} cm; {speed:.9f} of {expected:.9f} rad/s")
+    assert z == pytest.approx(angle * lead, abs=1e-12)
+    assert speed == pytest.approx(expected, rel=1e-9)
+    assert sim.joint("pitch").reaction == pytest.approx(expected * lead, rel=1e-6)
+
+
+def test_gear_between_two_wheels_on_one_frame():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("frame", sh.Box(1, 0.1, 0.1), mass=1.0)
+    for name, x, r in (("small", -0.1, 0.1), ("large", 0.2, 0.2)):
+        scene.add_body(name, sh.Cylinder(r, 0.05), mass=1.0, position=(x, 0, 0))
+        scene.add_joint(f"{name} axle", sh.Revolute("z"), "frame", name, position=(x, 0, 0))
+    scene.add_joint("mesh", sh.Gear("small axle", "large axle", -2.0))
+    sim = sh.Simulation(scene, 1e-3)
+    start = sim.momentum()
+    sim.body("small").spin = (0, 0, 10.0)
+    spun = sim.momentum().angular[2]
+    sim.run(1.0)
+    a, b = sim.joint("small axle").velocity, sim.joint("large axle").velocity
+    print(f"speeds {a:.6f} and {b:.6f} rad/s; angular momentum {sim.momentum().angular[2]:.9f} of {spun:.9f}")
+    assert a == pytest.approx(-2 * b, abs=1e-6)
+    assert sim.momentum().angular[2] == pytest.approx(spun, rel=1e-6) and start.angular[2] == 0
+    assert sim.joint("small axle").position == pytest.approx(-2 * sim.joint("large axle").position, abs=1e-6)
+
+
+def test_worlds_have_a_leading_axis_and_differ():
+    sim = sh.Simulation(falling(), 0.01, worlds=3)
+    sim.body("stone").velocity = [(1, 0, 0), (2, 0, 0), (3, 0, 0)]
+    sim.run(1.0)
+    assert sim.body("stone").position.shape == (3, 3)
+    assert np.allclose(sim.body("stone").position[:, 0], (1, 2, 3))
+    assert sim.energy().total.shape == (3,)
+    assert sim.step().iterations.shape == (3,)
+
+
+def explosive(worlds):
+    sim = sh.Simulation(falling(), 0.01, worlds=worlds)
+    sim.step(10)
+    return sim
+
+
+def test_a_non_finite_step_is_not_made():
+    sim = explosive(1)
+    before = sim.snapshot()
+    sim.body("stone").apply_force((1e308, 1e308, 0))
+    with pytest.raises(sh.SimulationError, match=r"body 'stone' would have a non-finite state after t = 0\.1 s") as error:
+        sim.step(5)
+    print(error.value)
+    after = sim.snapshot()
+    assert all(np.array_equal(before[f"state.{f}"], after[f"state.{f}"]) for f in ("position", "velocity", "rotation", "time"))
+    sim.step()
+    assert np.all(np.isfinite(sim.body("stone").position)), "it goes on from the last good state"
+
+
+def test_a_failed_world_is_marked_and_the_others_go_on():
+    sim = explosive(4)
+    forces = np.zeros((4, 3))
+    forces[2] = 1e308, 1e308, 0
+    sim.body("stone").apply_force(forces)
+    sim.step(20)
+    z = sim.body("stone").position[:, 2]
+    assert list(sim.failed) == [False, False, True, False]
+    assert np.all(np.isfinite(z)) and z[2] > z[0] and z[0] == z[1] == z[3]
+    sim.reset()
+    assert not sim.failed.any()
+
+
+def test_report_is_reused_and_tells():
+    scene = sh.Scene()
+    scene.add_body("b", sh.Box(1, 0.1, 0.1), mass=1.0, position=(0.5, 0, 0))
+    scene.add_joint("h", sh.Revolute("y"), scene.world, "b", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 1e-3)
+    report = sim.step()
+    assert report is sim.step()
+    assert 1 <= report.iterations <= 20 and report.converged and report.residual < 1e-9 and report.elapsed > 0
+    with pytest.raises(sh.SimulationError, match="n is a whole number"):
+        sim.step(0)
+
+
+def test_unknown_names_list_the_known_ones():
+    sim = sh.Simulation(falling(), 0.01)
+    with pytest.raises(sh.SimulationError, match="known: 'world', 'stone'"):
+        sim.body("stoon")
+    with pytest.raises(sh.SimulationError, match="known: none"):
+        sim.joint("hinge")
+
+
+def test_run_shows_progress(capsys):
+    sim = sh.Simulation(falling(), 0.01)
+    seen = []
+    sim.run(0.5, progress=seen.append)
+    assert seen[-1] == pytest.approx(0.5)
+    sim.run(0.5, progress=True)
+    assert "1.00 s" in capsys.readouterr().err
+
+
+def test_arrays_and_solver_underneath():
+    """The layer for arrays and GPUs: model, state, control, solver."""
+    model = falling().build(worlds=5)
+    state, control = model.state(), model.control()
+    solver = sh.SolverImpulse(model, 0.01)
+    solver.step(state, control, n=10)
+    assert state.position.shape == (2, 5)
+    assert np.allclose(state.velocity.numpy()[1, :, 2], -1.0)
+
+
+def test_a_thousand_link_chain_builds_and_steps_quickly():
+    scene = sh.Scene()
+    last = scene.world
+    for i in range(1000):
+        body = scene.add_body(
+            f"b{i}",
+            sh.Box(0.1, 0.02, 0.02),
+            mass=0.1,
+            position=(0, 0, -0.1 * i - 0.05),
+            rotation=(0, np.sqrt(0.5), 0, np.sqrt(0.5)),
+        )
+        scene.add_joint(f"j{i}", sh.Spherical(), last, body, position=(0, 0, -0.1 * i))
+        last = body
+    started = time.perf_counter()
+    sim = sh.Simulation(scene, 1e-3)
+    sim.step(10)
+    print(f"build and 10 steps: {time.perf_counter() - started:.2f} s")
+    assert np.isfinite(sim.energy().total)
