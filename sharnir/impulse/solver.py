@@ -19,6 +19,8 @@ from sharnir.model import Control, Model, State, fill
 from sharnir.rows import Twists
 from sharnir.types import load_modules, np_real, real, vec3
 
+CHUNK = 16  # steps in the graph that serves calls for many steps
+
 
 class SolverImpulse:
     """Steps a model in time.
@@ -36,11 +38,16 @@ class SolverImpulse:
     def step(self, state: State, control: Control, n: int = 1) -> Report:
         """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`."""
         started = time.perf_counter()
-        graphs = self._captured(state, control)
-        if self._pool is None:
-            _replay(graphs[0], n)
+        if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
+            self._bind(state, control)
+        if n < CHUNK:
+            self._replay(self._graphs[1], n)
         else:
-            list(self._pool.map(_replay, graphs, [n] * len(graphs)))
+            many, rest = divmod(n, CHUNK)
+            if CHUNK not in self._graphs:
+                self._graphs[CHUNK] = self._capture(CHUNK)
+            self._replay(self._graphs[CHUNK], many)
+            self._replay(self._graphs[1], rest)
         self.report.elapsed = (time.perf_counter() - started) / n
         return self.report
 
@@ -89,8 +96,8 @@ class SolverImpulse:
         on_cpu = wp.get_device(self.device).is_cpu
         self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
         self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
-        self._kept: list[Any] = []  # what captured launches point to
-        self._graphs: dict[tuple[int, int], list[Any]] = {}
+        self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
+        self._graphs: dict[int, list[Any]] = {}  # by number of steps
         self.report = Report(self)
 
     @property
@@ -117,23 +124,31 @@ class SolverImpulse:
         if min(dim) > 0:
             wp.launch(kernel, dim=dim, inputs=list(inputs), device=self.device)
 
-    def _captured(self, state: State, control: Control) -> list[Any]:
-        """The step as graphs, one a thread, captured at the first use of these arrays."""
-        key = (id(state), id(control))
-        if key not in self._graphs:
-            step = Step()
-            step.bodies, step.joints, step.gears = self.model.bodies, self.model.joints, self.model.gears
-            step.settings, step.control, step.state, step.work = self.settings, control, state, self.work
-            args = wp.array([step], dtype=Step, device=self.device)
-            self._kept.append((args, state, control))
-            ends = np.linspace(0, self.model.worlds, self.threads + 1).astype(int)
-            graphs = []
-            for first, last in pairwise(ends):
-                with wp.ScopedCapture(device=self.device) as capture:
-                    self._stages(args, int(first), int(last - first))
-                graphs.append(capture.graph)
-            self._graphs[key] = graphs
-        return self._graphs[key]
+    def _bind(self, state: State, control: Control) -> None:
+        """Capture the step for these arrays."""
+        step = Step()
+        step.bodies, step.joints, step.gears = self.model.bodies, self.model.joints, self.model.gears
+        step.settings, step.control, step.state, step.work = self.settings, control, state, self.work
+        self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
+        self._graphs = {1: self._capture(1)}
+
+    def _capture(self, steps: int) -> list[Any]:
+        """Some steps as graphs, one a thread."""
+        assert self._bound is not None
+        graphs = []
+        for first, last in pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int)):
+            with wp.ScopedCapture(device=self.device) as capture:
+                for _ in range(steps):
+                    self._stages(self._bound[2], int(first), int(last - first))
+            graphs.append(capture.graph)
+        return graphs
+
+    def _replay(self, graphs: list[Any], n: int) -> None:
+        if self._pool is None:
+            for _ in range(n):
+                wp.capture_launch(graphs[0])
+        elif n:
+            list(self._pool.map(_replay, graphs, [n] * len(graphs)))
 
 
 def _replay(graph: Any, n: int) -> None:

@@ -151,7 +151,7 @@ class Viewer:
     def stop(self) -> None:
         """End `run` and close the page's server."""
         self._stop.set()
-        with self._lock:
+        with self._lock, contextlib.redirect_stdout(io.StringIO()):
             self.server.stop()
 
     # ---- the clock ----
@@ -250,7 +250,7 @@ class Viewer:
         """Light, ground and the first view, for a scene that moves within the box from low to high."""
         scene, size = self.server.scene, float(np.linalg.norm(high - low))
         scene.set_up_direction("+z")
-        scene.configure_environment_map("studio", environment_intensity=0.9)
+        scene.configure_environment_map("studio", environment_intensity=0.6)
         # A scene that stands on z = 0 keeps its floor there; any other gets one a little below.
         floor = 0.0 if -1e-3 * size <= low[2] <= 0.2 * size else float(low[2]) - 0.06 * size
         cell = _round_length(size / 8)
@@ -298,30 +298,25 @@ class Viewer:
         """Marks at the anchors: pins along free rotations, arrows along free translations, balls; and rods."""
         model = self.sim.model
         names = list(model.joint_names)
-        pins: list[tuple[int, int]] = []
-        arrows: list[tuple[int, int]] = []
-        balls: list[tuple[int, int]] = []
+        self._marks: list[tuple[int, int, Any]] = []  # joint, number of its free axis, handle
         rods: list[int] = []
         rod = model.joints.rod.numpy() if model.joint_kinds else np.zeros(0)
+        rows = assembly.evaluate(model, self.sim.state)[WORLD] if model.joint_kinds else None
         for k, joint in enumerate(model.joint_kinds):
             if rod[k] > 0:
                 rods.append(k)
-            elif joint.mask != 63:  # a free body has no axis worth a mark
+            elif rows is not None and joint.mask != 63:  # a free body has no axis worth a mark
                 slides = joint.v_size - len(joint.turns)
-                arrows += [(k, i) for i in range(slides)]
+                for i in range(slides if len(joint.turns) == 3 else joint.v_size):
+                    axis = rows.free_linear[k, i] + rows.free_angular[k, i]
+                    half = float(np.clip(self._reach(k, rows.point[k], axis) + 0.035 * size, 0.05 * size, 0.7 * size))
+                    mesh, colour = (
+                        (_arrow(0.004 * size, half), SLIDE) if i < slides else (_cylinder(0.0045 * size, 2 * half), TURN)
+                    )
+                    self._marks.append((k, i, self._add_mark(f"/axes/{_safe(names[k])}.{i}", mesh, colour)))
                 if len(joint.turns) == 3:
-                    balls.append((k, slides))
-                else:
-                    pins += [(k, i) for i in range(slides, joint.v_size)]
-        self._marks = [
-            (joint, axis, self._add_mark(f"/axes/{_safe(names[joint])}.{axis}", mesh, colour))
-            for axes, mesh, colour in (
-                (pins, _pin(size), TURN),
-                (arrows, _arrow(size), SLIDE),
-                (balls, _ball(0.016 * size), BALL),
-            )
-            for joint, axis in axes
-        ]
+                    ball = self._add_mark(f"/axes/{_safe(names[k])}.ball", _ball(0.016 * size), BALL)
+                    self._marks.append((k, slides, ball))
         self._mark_joint, self._mark_axis = (np.array([mark[i] for mark in self._marks], int) for i in (0, 1))
         self._rod_handles = [
             self._add_mark(f"/rods/{_safe(names[k])}", _rod(0.003 * size, float(rod[k])), ROD, shadow=True) for k in rods
@@ -331,6 +326,17 @@ class Viewer:
             (np.asarray(body)[rods], point.numpy()[rods].astype(float))
             for body, point in ((model.parents, table.parent_point), (model.children, table.child_point))
         ]
+
+    def _reach(self, joint: int, anchor: np.ndarray, axis: np.ndarray) -> float:
+        """How far a joint's bodies reach from its anchor along an axis, m: a mark has to stick out of them."""
+        model, (place, turn, _) = self.sim.model, self._poses()
+        far = 0.0
+        for body in (int(model.parents[joint]), int(model.children[joint])):
+            if model.shapes[body] is not None:
+                vertices = np.asarray(model.shapes[body].mesh()[0])
+                along = (place[body] + quat_rotate(np.tile(turn[body], (len(vertices), 1)), vertices) - anchor) @ axis
+                far = max(far, float(np.abs(along).max()))
+        return far
 
     def _add_mark(self, path: str, mesh: Triangles, colour: tuple[int, int, int], shadow: bool = False) -> Any:
         vertices, faces = mesh[0].astype(np.float32), mesh[1].astype(np.uint32)
@@ -481,18 +487,14 @@ def _rod(radius: float, length: float) -> Triangles:
     return _creased(np.asarray(both.vertices), np.asarray(both.faces))
 
 
-def _pin(size: float) -> Triangles:
-    """The axis of a hinge."""
-    return _cylinder(0.0045 * size, 0.13 * size)
-
-
-def _arrow(size: float) -> Triangles:
-    """A double arrow along z: the axis of a slide."""
+def _arrow(radius: float, half: float) -> Triangles:
+    """A double arrow along z of length 2 · half: the axis of a slide."""
     create = need("trimesh.creation", "view")
-    parts = [create.cylinder(radius=0.004 * size, height=0.12 * size, sections=20)]
+    height = 8 * radius
+    parts = [create.cylinder(radius=radius, height=2 * (half - height), sections=20)]
     for end in (1.0, -1.0):
-        head = create.cone(radius=0.011 * size, height=0.03 * size, sections=24)
-        head.apply_translation((0, 0, 0.06 * size))
+        head = create.cone(radius=3 * radius, height=height, sections=24)
+        head.apply_translation((0, 0, half - height))
         if end < 0:
             head.apply_transform(np.diag([1.0, -1.0, -1.0, 1.0]))
         parts.append(head)
