@@ -10,14 +10,19 @@ def make(dt: float = 1e-3) -> sh.Simulation:
     door = scene.add_body("door", sh.Box(WIDTH, 0.04, 2.0), mass=MASS, position=(WIDTH / 2, 0, 1))
     scene.add_joint("hinge", sh.Revolute("z"), scene.world, door, position=(0, 0, 1))
     sim = sh.Simulation(scene, dt)
-    sim.joint("hinge").force = TORQUE
+    control(sim)
     return sim
+
+
+def control(sim: sh.Simulation) -> None:
+    """Push until it is time to let go; the viewer calls this before every picture."""
+    sim.joint("hinge").force = TORQUE if sim.time < PUSH - 1e-9 else 0.0
 
 
 def check(sim: sh.Simulation) -> None:
     hinge = sim.joint("hinge")
     sim.run(PUSH)
-    hinge.force = 0.0
+    control(sim)
     pushed = hinge.velocity
     sim.run(0.5)
     inertia = MASS * (WIDTH**2 + 0.04**2) / 12 + MASS * (WIDTH / 2) ** 2
