@@ -243,9 +243,7 @@ REFUSED = {
     "Mesh 'nowhere.stl': cannot be read": lambda: Mesh("nowhere.stl"),
     "Mesh: must be a file's path or (vertices, faces), got 7": lambda: Mesh(7),
     "Mesh of 4 vertices, 3 faces: must be watertight": lambda: Mesh((VERTICES, FACES[:3])),
-    "Mesh of 4 vertices, 4 faces: triangles must all be wound one way": lambda: Mesh(
-        (VERTICES, [*FACES[:3], FACES[3][::-1]])
-    ),
+    "Mesh of 4 vertices, 4 faces: triangles must all be wound one way": lambda: Mesh((VERTICES, [*FACES[:3], FACES[3][::-1]])),
     "Mesh of 4 vertices, 4 faces: must enclose a positive volume, got -0.166667 m³": lambda: Mesh(
         (VERTICES, [face[::-1] for face in FACES])
     ),
@@ -255,17 +253,13 @@ REFUSED = {
     "Mesh of 4 vertices, 4 faces: faces must be integers of shape (m, 3), got float64 of shape (4, 3)": lambda: Mesh(
         (VERTICES, np.zeros((4, 3)))
     ),
-    "Mesh of 4 vertices, 1 faces: faces must index the vertices 0 to 3, got 0 to 9": lambda: Mesh(
-        (VERTICES, [[0, 1, 9]])
-    ),
+    "Mesh of 4 vertices, 1 faces: faces must index the vertices 0 to 3, got 0 to 9": lambda: Mesh((VERTICES, [[0, 1, 9]])),
     "door: inertia must be 3 diagonal or 3×3 values in kg·m², got shape (2,)": lambda: check_inertia([1, 1], "door"),
     "door: inertia must be 3 or 3×3 numbers in kg·m², got 'big'": lambda: check_inertia("big", "door"),
     "door: inertia must be finite, got [1.0, nan, 1.0]": lambda: check_inertia([1, math.nan, 1], "door"),
     "door: inertia must be symmetric, got [[1.0, 0.1, 0.0], [0.2, 1.0, 0.0], [0.0, 0.0, 1.0]], where entries across "
     "the diagonal differ by 0.1 kg·m²": lambda: check_inertia([[1, 0.1, 0], [0.2, 1, 0], [0, 0, 1]], "door"),
-    "door: inertia must be positive definite, got principal moments (-1, 2, 2) kg·m²": lambda: check_inertia(
-        [2, -1, 2], "door"
-    ),
+    "door: inertia must be positive definite, got principal moments (-1, 2, 2) kg·m²": lambda: check_inertia([2, -1, 2], "door"),
     "door: inertia must obey the triangle inequality (no principal moment above the sum of the other two), got "
     "principal moments (1, 2, 4) kg·m², where 4 > 1 + 2": lambda: check_inertia([1, 4, 2], "door"),
 }
