@@ -1,5 +1,6 @@
 """sharnir: real-time dynamics of jointed bodies and ropes."""
 
+from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
 from sharnir.errors import SceneError, SimulationError
 from sharnir.impulse.solver import Report, SolverImpulse
 from sharnir.joints import (
@@ -26,18 +27,22 @@ __version__ = "0.1.0"
 __all__ = [
     "Box",
     "Capsule",
+    "Cardan",
     "Compound",
     "Cone",
     "Control",
     "Cylinder",
     "Cylindrical",
+    "DCMotor",
     "Distance",
     "Ellipsoid",
     "Energy",
     "Fixed",
     "Free",
+    "Friction",
     "Gear",
     "Joint",
+    "Limit",
     "Mesh",
     "Model",
     "Momentum",
@@ -49,6 +54,7 @@ __all__ = [
     "Revolute",
     "Scene",
     "SceneError",
+    "Servo",
     "Shape",
     "Simulation",
     "SimulationError",
@@ -56,5 +62,6 @@ __all__ = [
     "Sphere",
     "Spherical",
     "State",
+    "SwingTwist",
     "Universal",
 ]

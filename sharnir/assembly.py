@@ -33,6 +33,7 @@ class Rows:
     gap_angular: np.ndarray
     free_linear: np.ndarray  # (joints, 6, 3) rows of the speeds
     free_angular: np.ndarray
+    gear_gap: np.ndarray  # (gears,)
 
 
 def evaluate(model: Model, state: State) -> list[Rows]:
@@ -44,7 +45,12 @@ def evaluate(model: Model, state: State) -> list[Rows]:
     arrays = [wp.zeros(shape, dtype=dtype, device=device) for shape, dtype in shapes]
     wp.launch(evaluate_joints, dim=(n, w), inputs=[model.joints, state, *arrays], device=device)
     host = [np.asarray(a.numpy(), float) for a in arrays]
-    return [Rows(*(a[:, i] for a in host[:5]), *(a[:, :, i] for a in host[5:])) for i in range(w)]
+    gears = np.zeros((len(model.gear_names), w))
+    if len(gears):
+        read_all(model, state)
+        gears = gear_values(model, state) - state.gear_start.numpy()
+    per_world = [[a[:, i] for a in host[:5]] + [a[:, :, i] for a in host[5:]] + [gears[:, i]] for i in range(w)]
+    return [Rows(*parts) for parts in per_world]
 
 
 # ---- the graph ---------------------------------------------------------------------------------------------------------
@@ -76,8 +82,29 @@ def side_of(model: Model, joint: int, body: int) -> tuple[set[int], bool]:
     return seen, grounded
 
 
+def gear_ends(model: Model) -> list[tuple[tuple[int, int], tuple[int, int], float]]:
+    """Of every gear: (joint, axis) of both ends, and the ratio."""
+    t = model.gears
+    if t.count == 0:
+        return []
+    a, i, b, j = (x.numpy().tolist() for x in (t.joint_a, t.axis_a, t.joint_b, t.axis_b))
+    return [((a[g], i[g]), (b[g], j[g]), float(r)) for g, r in enumerate(t.ratio.numpy())]
+
+
+def gear_values(model: Model, state: State) -> np.ndarray:
+    """(gears, worlds) q_a − ratio · q_b at the coordinates in state.q."""
+    q = state.q.numpy().astype(float)
+    rows = [q[model.q_start[a] + i] - r * q[model.q_start[b] + j] for (a, i), (b, j), r in gear_ends(model)]
+    return np.array(rows).reshape(len(rows), model.worlds)
+
+
+def start_gears(model: Model, state: State) -> None:
+    """Take the present coordinates as those from which gears count."""
+    state.gear_start.assign(gear_values(model, state))
+
+
 def mechanisms(model: Model, joints: list[int]) -> list[list[int]]:
-    """Groups of the given joints that share dynamic bodies."""
+    """Groups of the given joints that share dynamic bodies or a gear."""
     dynamic = yields(model)
     root = {k: k for k in joints}
 
@@ -92,6 +119,9 @@ def mechanisms(model: Model, joints: list[int]) -> list[list[int]]:
         for b in (int(model.parents[k]), int(model.children[k])):
             if dynamic[b]:
                 root[find(k)] = find(owner.setdefault(b, k))
+    for (a, _), (b, _), _ratio in gear_ends(model):
+        if a in root and b in root:
+            root[find(a)] = find(b)
     groups: dict[int, list[int]] = {}
     for k in joints:
         groups.setdefault(find(k), []).append(k)
@@ -179,13 +209,11 @@ class Mechanism:
                 J.append(self.row(k, d, n, rows.point[k], x))
                 G.append(d @ rows.gap_linear[k] + n @ rows.gap_angular[k])
                 names.append(f"{label[k]}.{axis}")
-        for name, g in self.model.gear_names.items():
-            t = self.model.gears
-            ends = [(int(t.joint_a.numpy()[g]), int(t.axis_a.numpy()[g])), (int(t.joint_b.numpy()[g]), int(t.axis_b.numpy()[g]))]
-            if all(k in self.joints for k, _ in ends):
-                a, b = (self.row(k, rows.free_linear[k, i], rows.free_angular[k, i], rows.point[k], x) for k, i in ends)
-                J.append(a - float(t.ratio.numpy()[g]) * b)
-                G.append(0.0)
+        for name, gap, (end_a, end_b, ratio) in zip(self.model.gear_names, rows.gear_gap, gear_ends(self.model), strict=True):
+            if end_a[0] in self.joints and end_b[0] in self.joints:
+                a, b = (self.row(k, rows.free_linear[k, i], rows.free_angular[k, i], rows.point[k], x) for k, i in (end_a, end_b))
+                J.append(a - ratio * b)
+                G.append(gap)
                 names.append(name)
         return np.array(J).reshape(-1, 6 * len(self.bodies)), np.array(G), names
 
@@ -208,11 +236,11 @@ def least_change(J: np.ndarray, W: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     return np.asarray(WJ @ (np.linalg.pinv(A, rcond=1e-11, hermitian=True) @ rhs))
 
 
-def assemble(model: Model, state: State, world: int, joints: list[int], pin: int = -1) -> float:
+def assemble(model: Model, state: State, world: int, joints: list[int], pin: int = -1, target: np.ndarray | None = None) -> float:
     """Close the gaps of some joints in one world by Gauss–Newton steps; returns the gap that remains (m or rad).
 
-    `pin` names a joint whose coordinates are to become those in state.q: all its six axes are rows then. State arrays of the
-    device are changed for the world; velocities are not.
+    `pin` names a joint whose coordinates are to become `target` (worlds, q_size): all its six axes are rows then. State arrays
+    of the device are changed for the world; velocities are not.
     """
     mechanism = Mechanism(model, joints)
     position, rotation = state.position.numpy().astype(float), state.rotation.numpy().astype(float)
@@ -221,13 +249,13 @@ def assemble(model: Model, state: State, world: int, joints: list[int], pin: int
         rows = evaluate(model, state)[world]
         x = position[:, world]
         J, G, _names = mechanism.constraint_rows(rows, x, skip=pin)
-        if pin >= 0:
-            anchor, turn = child_pose(model, state, pin)
+        if pin >= 0 and target is not None:
+            anchor, turn = child_pose(model, state, pin, target)
             c = int(model.children[pin])
             # the target pose of the child, seen at its anchor
             point = rows.point[pin]
-            target = anchor[world] + quat_rotate(turn[world], quat_rotate(quat_conjugate(rotation[c, world]), point - x[c]))
-            error = np.concatenate([point - target, quat_log(quat_multiply(rotation[c, world], quat_conjugate(turn[world])))])
+            there = anchor[world] + quat_rotate(turn[world], quat_rotate(quat_conjugate(rotation[c, world]), point - x[c]))
+            error = np.concatenate([point - there, quat_log(quat_multiply(rotation[c, world], quat_conjugate(turn[world])))])
             pins = [mechanism.row(pin, e[:3], e[3:], point, x) for e in np.eye(6)]
             J, G = np.vstack([J, pins]), np.concatenate([G, error])
         gap = float(np.abs(G).max(initial=0.0))
@@ -276,7 +304,10 @@ def redundant_rows(model: Model, state: State) -> list[str]:
     """
     found: list[str] = []
     keep = [(a, a.numpy().copy()) for a in (state.position, state.rotation)]
-    for group in mechanisms(model, loop_joints(model)):
+    geared = {k for ends in gear_ends(model) for k, _ in ends[:2]}
+    everything = mechanisms(model, list(range(len(model.joint_kinds))))
+    looped = set(loop_joints(model)).union(*(group for group in everything if geared.intersection(group)))
+    for group in mechanisms(model, sorted(looped)):
         mechanism = Mechanism(model, group)
         position, rotation = state.position.numpy(), state.rotation.numpy()
         J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], position[:, 0].astype(float))
@@ -321,11 +352,17 @@ def dependent_rows(J: np.ndarray, tolerance: float = 1e-7) -> list[int]:
 # ---- setting joint coordinates -------------------------------------------------------------------------------------------
 
 
-def child_pose(model: Model, state: State, joint: int) -> tuple[np.ndarray, np.ndarray]:
-    """(worlds, 3), (worlds, 4): the pose of a joint's child at the coordinates in state.q, its parent as it stands."""
+def child_pose(model: Model, state: State, joint: int, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(worlds, 3), (worlds, 4): the pose of a joint's child at coordinates (worlds, q_size), its parent as it stands."""
+    keep = state.q.numpy().copy()
+    q = keep.copy()
+    start = int(model.q_start[joint])
+    q[start : start + target.shape[1]] = target.T
+    state.q.assign(q)
     position = wp.zeros(model.worlds, dtype=vec3, device=model.device)
     rotation = wp.zeros(model.worlds, dtype=quat, device=model.device)
     wp.launch(place_child, dim=model.worlds, inputs=[model.joints, state, joint, position, rotation], device=model.device)
+    state.q.assign(keep)
     return position.numpy().astype(float), rotation.numpy().astype(float)
 
 
@@ -336,7 +373,9 @@ def read_all(model: Model, state: State) -> None:
 
 
 def movable_side(model: Model, joint: int) -> tuple[set[int], bool] | None:
-    """The bodies that move when a joint's coordinate is set, and whether they are the child's; None on a closed loop."""
+    """The bodies that move when a joint's coordinate is set, and whether they are the child's; None on a loop or a gear."""
+    if any(joint in (a, b) for (a, _), (b, _), _ratio in gear_ends(model)):
+        return None
     parent, child = int(model.parents[joint]), int(model.children[joint])
     side, grounded = side_of(model, joint, child)
     if not grounded and parent not in side:
@@ -351,19 +390,32 @@ def loop_of(model: Model, joint: int) -> list[int]:
 
 
 def set_position(model: Model, state: State, joint: int, value: np.ndarray) -> None:
-    """Move a joint to coordinates (worlds, q_size): its child's side moves along; a loop is re-assembled or refused."""
+    """Move a joint to coordinates (worlds, q_size), speeds kept: its child's side follows; a loop is assembled or refused."""
     start, size = int(model.q_start[joint]), model.joint_kinds[joint].q_size
+    first, speeds = int(model.v_start[joint]), model.joint_kinds[joint].v_size
     read_all(model, state)
-    q = state.q.numpy().copy()
-    q[start : start + size] = value.T
-    state.q.assign(q)
+    speed = state.qd.numpy().astype(float)[first : first + speeds].T
     x, r = state.position.numpy().astype(float), state.rotation.numpy().astype(float)
-    v, s = state.velocity.numpy().astype(float), state.spin.numpy().astype(float)
-    to_x, to_r = child_pose(model, state, joint)
     moved = movable_side(model, joint)
-    if moved is not None:
+    if moved is None:
+        for w in range(model.worlds):
+            gap = assemble(model, state, w, loop_of(model, joint), pin=joint, target=value)
+            if not gap <= 10 * ASSEMBLED:
+                state.position.assign(x)
+                state.rotation.assign(r)
+                read_all(model, state)
+                raise SimulationError(
+                    f"joint {joint_name(model, joint)!r} cannot be set to {value[w].tolist()}: its closed loop or gear keeps a "
+                    f"gap of {gap:.3g} (m or rad); nothing was changed"
+                )
+    else:
         side, is_child = moved
+        base = int((model.parents if is_child else model.children)[joint])
+        fields = velocity_fields(model, state, joint, base, is_child, speed)
+        v, s = state.velocity.numpy().astype(float), state.spin.numpy().astype(float)
+        own = {b: (v[b] - fields(x[b])[0], s[b] - fields(x[b])[1]) for b in side}  # motion besides the base's and the joint's
         c = int(model.children[joint])
+        to_x, to_r = child_pose(model, state, joint, value)
         from_x, from_r = x[c].copy(), r[c].copy()
         if not is_child:  # the child stays: the parent's side makes the inverse motion
             from_x, from_r, to_x, to_r = to_x, to_r, from_x, from_r
@@ -372,55 +424,73 @@ def set_position(model: Model, state: State, joint: int, value: np.ndarray) -> N
             x[b] = to_x + quat_rotate(turn, x[b] - from_x)
             r[b] = quat_multiply(turn, r[b])
             r[b] /= np.linalg.norm(r[b], axis=-1, keepdims=True)
-            v[b], s[b] = quat_rotate(turn, v[b]), quat_rotate(turn, s[b])
         state.position.assign(x)
         state.rotation.assign(r)
+        fields = velocity_fields(model, state, joint, base, is_child, speed)
+        for b in side:
+            field = fields(x[b])
+            v[b], s[b] = field[0] + quat_rotate(turn, own[b][0]), field[1] + quat_rotate(turn, own[b][1])
         state.velocity.assign(v)
         set_spin(model, state, s)
-    else:
-        for w in range(model.worlds):
-            gap = assemble(model, state, w, loop_of(model, joint), pin=joint)
-            if not gap <= 10 * ASSEMBLED:
-                state.position.assign(x)
-                state.rotation.assign(r)
-                read_all(model, state)
-                name = next(n for n, k in model.joint_names.items() if k == joint)
-                raise SimulationError(
-                    f"joint {name!r} cannot be set to {value[w].tolist()}: its closed loop keeps a gap of {gap:.3g} (m or rad); "
-                    "nothing was changed"
-                )
-        set_spin(model, state, s)
+    q = state.q.numpy().copy()
+    q[start : start + size] = value.T  # the turns that were asked for
+    state.q.assign(q)
     read_all(model, state)
+    if moved is None:
+        set_velocity(model, state, joint, speed, strict=False)
 
 
-def set_velocity(model: Model, state: State, joint: int, value: np.ndarray) -> None:
-    """Give a joint the speeds (worlds, v_size): its child's side takes them along; on a loop the whole mechanism moves."""
-    start, size = int(model.v_start[joint]), model.joint_kinds[joint].v_size
-    read_all(model, state)
-    now = state.qd.numpy().astype(float)[start : start + size].T
+def velocity_fields(model: Model, state: State, joint: int, base: int, is_child: bool, speed: np.ndarray) -> Any:
+    """Velocity and spin, at points (worlds, 3), of the rigid motion of a joint's base body plus that of the joint itself."""
+    rows = evaluate(model, state)
+    size = speed.shape[1]
+    sign = 1.0 if is_child else -1.0
+    point = np.array([row.point[joint] for row in rows])
+    linear = sign * np.array([speed[w] @ row.free_linear[joint][:size] for w, row in enumerate(rows)]).reshape(-1, 3)
+    angular = sign * np.array([speed[w] @ row.free_angular[joint][:size] for w, row in enumerate(rows)]).reshape(-1, 3)
+    x, v, s = (a.numpy().astype(float)[base] for a in (state.position, state.velocity, state.spin))
+
+    def at(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return v + np.cross(s, place - x) + linear + np.cross(angular, place - point), s + angular
+
+    return at
+
+
+def joint_name(model: Model, joint: int) -> str:
+    """The name of a joint by its number."""
+    return next(n for n, k in model.joint_names.items() if k == joint)
+
+
+def set_velocity(model: Model, state: State, joint: int, value: np.ndarray, strict: bool = True) -> None:
+    """Give a joint the speeds (worlds, v_size): its child's side takes them along; on a loop the whole mechanism moves.
+
+    Constrained axes of the joint are brought to rest. A loop that does not allow the speeds raises; not `strict`, it comes close.
+    """
+    size = model.joint_kinds[joint].v_size
     x, v, s = (a.numpy().astype(float) for a in (state.position, state.velocity, state.spin))
     moved = movable_side(model, joint)
-    for w, rows in enumerate(evaluate(model, state)):
+    if moved is not None:
+        side, is_child = moved
+        base, mover = (int(b[joint]) for b in ((model.parents, model.children) if is_child else (model.children, model.parents)))
+        wanted = velocity_fields(model, state, joint, base, is_child, value)
+        lead = wanted(x[mover])
+        change, spin = lead[0] - v[mover], lead[1] - s[mover]
+        for b in side:
+            v[b] += change + np.cross(spin, x[b] - x[mover])
+            s[b] += spin
+    for w, rows in enumerate(evaluate(model, state) if moved is None else ()):
         d, n = rows.free_linear[joint][:size], rows.free_angular[joint][:size]
-        point = rows.point[joint]
-        if moved is not None:
-            side, is_child = moved
-            change = (value[w] - now[w]) * (1.0 if is_child else -1.0)
-            for b in side:
-                s[b, w] += change @ n
-                v[b, w] += change @ d + np.cross(change @ n, x[b, w] - point)
-            continue
         mechanism = Mechanism(model, loop_of(model, joint))
         J, _, _names = mechanism.constraint_rows(rows, x[:, w])
-        J = np.vstack([J, *(mechanism.row(joint, d[i], n[i], point, x[:, w]) for i in range(size))])
+        J = np.vstack([J, *(mechanism.row(joint, d[i], n[i], rows.point[joint], x[:, w]) for i in range(size))])
         V = np.concatenate([np.concatenate([v[b, w], s[b, w]]) for b in mechanism.bodies])
         rhs = np.concatenate([np.zeros(len(J) - size), value[w]]) - J @ V
         V = V + least_change(J, mechanism.weights(state.rotation.numpy().astype(float)[:, w]), rhs)
-        off = float(np.abs(J[-size:] @ V - value[w]).max(initial=0.0))
-        if not off <= 1e-7 * (1.0 + float(np.abs(value[w]).max())):
-            name = next(k for k, i in model.joint_names.items() if i == joint)
+        off = float(np.abs(J @ V - np.concatenate([np.zeros(len(J) - size), value[w]])).max(initial=0.0))
+        if strict and not off <= 1e-7 * (1.0 + float(np.abs(value[w]).max())):
             raise SimulationError(
-                f"joint {name!r} cannot move at {value[w].tolist()}: in this pose its loop allows {(J[-size:] @ V).tolist()}"
+                f"joint {joint_name(model, joint)!r} cannot move at {value[w].tolist()}: its closed loop or gear does not "
+                "allow it in this pose; nothing was changed"
             )
         for b, at in mechanism.column.items():
             v[b, w], s[b, w] = V[at : at + 3], V[at + 3 : at + 6]

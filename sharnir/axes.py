@@ -24,7 +24,7 @@ from sharnir.errors import SceneError, is_positive
 INF = math.inf
 
 
-def _number(who: str, what: str, value: object, *, least: float | None = None, most: float = INF) -> float:
+def number(who: str, what: str, value: object, *, least: float | None = None, most: float = INF) -> float:
     """A finite number (infinity where `most` allows it) of at least `least`, or a SceneError."""
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -56,9 +56,9 @@ class Friction:
 
     def __post_init__(self) -> None:
         for what in ("static", "load", "viscous"):
-            _number("Friction", what, getattr(self, what), least=0.0)
+            number("Friction", what, getattr(self, what), least=0.0)
         if self.dynamic is not None:
-            _number("Friction", "dynamic", self.dynamic, least=0.0)
+            number("Friction", "dynamic", self.dynamic, least=0.0)
             if self.dynamic > self.static:
                 raise SceneError(f"Friction: dynamic is at most static ({self.static:g}), got {self.dynamic:g}")
         if self.stribeck is not None and not is_positive(self.stribeck):
@@ -69,7 +69,7 @@ class Friction:
         """A Friction, or a number that means its static bound."""
         if isinstance(value, Friction):
             return value
-        return cls(static=_number(who, "friction", value, least=0.0))
+        return cls(static=number(who, "friction", value, least=0.0))
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Limit:
                 raise SceneError(f"Limit: {what} is a number, got nan")
         if not self.lower <= self.upper:
             raise SceneError(f"Limit: lower is at most upper, got ({self.lower:g}, {self.upper:g})")
-        _number("Limit", "restitution", self.restitution, least=0.0, most=1.0)
+        number("Limit", "restitution", self.restitution, least=0.0, most=1.0)
 
     @classmethod
     def of(cls, value: Any, who: str) -> Limit:
@@ -181,10 +181,10 @@ class Servo:
 
     def __post_init__(self) -> None:
         for what in ("position", "velocity", "torque"):
-            _number("Servo", what, getattr(self, what))
+            number("Servo", what, getattr(self, what))
         for what in ("kp", "kd"):
-            _number("Servo", what, getattr(self, what), least=0.0)
-        _number("Servo", "max_force", self.max_force, least=0.0, most=INF)
+            number("Servo", what, getattr(self, what), least=0.0)
+        number("Servo", "max_force", self.max_force, least=0.0, most=INF)
         if self.velocity != 0 and self.kd == 0:
             raise SceneError("Servo: a velocity target needs kd above 0, got kd = 0")
         if self.position != 0 and self.kp == 0:
@@ -214,13 +214,13 @@ class DCMotor:
     no_load_friction: float = 0.0
 
     def __post_init__(self) -> None:
-        _number("DCMotor", "voltage", self.voltage)
+        number("DCMotor", "voltage", self.voltage)
         for what in ("resistance", "torque_constant"):
             if not is_positive(getattr(self, what)):
                 raise SceneError(f"DCMotor: {what} is a positive finite number, got {getattr(self, what)!r}")
         for what in ("inductance", "rotor_inertia", "no_load_friction"):
-            _number("DCMotor", what, getattr(self, what), least=0.0)
-        if not (_number("DCMotor", "gear_ratio", self.gear_ratio) != 0):
+            number("DCMotor", what, getattr(self, what), least=0.0)
+        if not (number("DCMotor", "gear_ratio", self.gear_ratio) != 0):
             raise SceneError("DCMotor: gear_ratio is a finite number other than 0, got 0")
         if not 0 < self.efficiency <= 1:
             raise SceneError(f"DCMotor: efficiency is above 0 and at most 1, got {self.efficiency!r}")
@@ -244,41 +244,43 @@ class Axis:
         return self != Axis(group=self.group)
 
 
-def per_axis(kind: str, what: str, value: Any, axes: tuple[str, ...]) -> dict[str, Any]:
+def per_axis(joint: str, what: str, value: Any, axes: tuple[str, ...]) -> dict[str, Any]:
     """One value for all axes, or a dict by axis name, as a dict by axis name."""
     if value is None:
         return {}
     if isinstance(value, Mapping):
         for name in value:
             if name not in axes:
-                raise SceneError(f"{kind}: {what} is given for the axis {name!r}, which is not free; free: {' '.join(axes) or 'none'}")
+                raise SceneError(
+                    f"{joint}: {what} is given for the axis {name!r}, which is not free; free: {' '.join(axes) or 'none'}"
+                )
         return dict(value)
     if not axes:
-        raise SceneError(f"{kind}: {what} needs a free axis, and there is none")
+        raise SceneError(f"{joint}: {what} needs a free axis, and there is none")
     return dict.fromkeys(axes, value)
 
 
 def describe_axes(
-    kind: str, axes: tuple[str, ...], limit: Any, friction: Any, spring: Any, damping: Any, drive: Any
+    joint: str, axes: tuple[str, ...], limit: Any, friction: Any, spring: Any, damping: Any, drive: Any
 ) -> tuple[Axis, ...]:
     """The axes of a joint from what a user wrote; limits of a ball joint are not among them."""
     ball = isinstance(limit, Cardan | SwingTwist)
     turns = [a for a in axes if a.startswith("r")]
     if ball and len(turns) != 3:
-        raise SceneError(f"{kind}: {type(limit).__name__} limits three free rotations, free: {' '.join(axes) or 'none'}")
-    limits = {} if ball else per_axis(kind, "limit", limit, axes)
+        raise SceneError(f"{joint}: {type(limit).__name__} limits three free rotations, free: {' '.join(axes) or 'none'}")
+    limits = {} if ball else per_axis(joint, "limit", limit, axes)
     if len(turns) == 3:
         for name in limits:
             if name in turns:
-                raise SceneError(f"{kind}: rotations of a ball joint are limited by Cardan(…) or SwingTwist(…), got {limits[name]!r}")
-    frictions = per_axis(kind, "friction", friction, axes)
-    springs = per_axis(kind, "spring", spring, axes)
-    dampings = per_axis(kind, "damping", damping, axes)
-    drives = per_axis(kind, "drive", drive, axes)
+                raise SceneError(f"{joint}: three free rotations are limited by Cardan(…) or SwingTwist(…), got {limits[name]!r}")
+    frictions = per_axis(joint, "friction", friction, axes)
+    springs = per_axis(joint, "spring", spring, axes)
+    dampings = per_axis(joint, "damping", damping, axes)
+    drives = per_axis(joint, "drive", drive, axes)
     isotropic = not isinstance(friction, Mapping)
     out = []
     for i, name in enumerate(axes):
-        who = f"{kind} {name}"
+        who = f"{joint}, axis {name}"
         first = next(j for j, other in enumerate(axes) if other.startswith("r") == name.startswith("r"))
         stiffness, rest = 0.0, 0.0
         if name in springs:
@@ -293,9 +295,9 @@ def describe_axes(
             Axis(
                 limit=Limit.of(limits[name], who) if name in limits else FREE,
                 friction=Friction.of(frictions.get(name, 0.0), who),
-                stiffness=_number(who, "spring stiffness", stiffness, least=0.0),
-                rest=_number(who, "spring rest", rest),
-                damping=_number(who, "damping", dampings.get(name, 0.0), least=0.0),
+                stiffness=number(who, "spring stiffness", stiffness, least=0.0),
+                rest=number(who, "spring rest", rest),
+                damping=number(who, "damping", dampings.get(name, 0.0), least=0.0),
                 drive=act,
                 group=first if isotropic else i,
             )

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.axes import Axis, Cardan, DCMotor, Limit, SwingTwist, describe_axes
 from sharnir.errors import SceneError, is_positive
 from sharnir.spatial import exp_quat, frame_from_axes, log_quat
 from sharnir.types import mat33, quat, real, vec3
@@ -38,13 +39,27 @@ IDENTITY = (0.0, 0.0, 0.0, 1.0)
 class Joint:
     """A joint that leaves the axes named in `free` free, such as `Joint("x rz")`; of two rotations the first is the parent's.
 
-    Axes are those of the joint frame that `Scene.add_joint` places; `frame` turns them further (quaternion).
+    Axes are those of the joint frame that `Scene.add_joint` places; `frame` turns them further (quaternion). What acts on the
+    free axes is given by keyword, for every type of joint: one value for all axes, or a dict by axis name.
+
+    Args:
+        limit: (lower, upper) or `Limit(…)`; for three free rotations `Cardan(…)` or `SwingTwist(…)`.
+        friction: bound (N, N·m) or `Friction(…)`; one value bounds the vector of the translations, and that of the rotations.
+        spring: (stiffness, rest): N/m and m, or N·m/rad and rad. damping: N·s/m or N·m·s.
+        drive: `Servo(…)` or `DCMotor(…)`.
     """
 
     free: str | Sequence[str] = ()
     frame: tuple[float, float, float, float] = field(default=IDENTITY, kw_only=True)
+    limit: Any = field(default=None, kw_only=True)
+    friction: Any = field(default=None, kw_only=True)
+    spring: Any = field(default=None, kw_only=True)
+    damping: Any = field(default=None, kw_only=True)
+    drive: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.free, str | tuple | list):
+            raise SceneError(f"{self.kind}: free axes are a text such as 'x rz', got {self.free!r}")
         names = tuple(self.free.split()) if isinstance(self.free, str) else tuple(self.free)
         for name in names:
             if name not in AXES:
@@ -56,6 +71,17 @@ class Joint:
         if len(turns) != 2:  # the order matters for two rotations alone
             turns.sort(key=AXES.index)
         object.__setattr__(self, "free", (*moves, *turns))
+
+    def axes(self, who: str) -> tuple[Axis, ...]:
+        """What acts on each free axis, checked; `who` names the joint in messages."""
+        if self.v_size == 0:
+            return ()
+        return describe_axes(who, tuple(self.free), self.limit, self.friction, self.spring, self.damping, self.drive)
+
+    @property
+    def ball(self) -> Cardan | SwingTwist | None:
+        """The limits of three free rotations."""
+        return self.limit if isinstance(self.limit, Cardan | SwingTwist) else None
 
     @property
     def kind(self) -> str:
@@ -111,70 +137,70 @@ class Fixed(Joint):
 class Revolute(Joint):
     """One rotation about `axis`, a letter or a vector in the joint frame."""
 
-    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
         letter, frame = _along("Revolute", axis)
-        super().__init__((f"r{letter}",), frame=frame)  # type: ignore[arg-type]
+        super().__init__((f"r{letter}",), frame=frame, **actions)  # type: ignore[arg-type]
 
 
 class Prismatic(Joint):
     """One translation along `axis`."""
 
-    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
         letter, frame = _along("Prismatic", axis)
-        super().__init__((letter,), frame=frame)  # type: ignore[arg-type]
+        super().__init__((letter,), frame=frame, **actions)  # type: ignore[arg-type]
 
 
 class Cylindrical(Joint):
     """A translation along `axis` and a rotation about it."""
 
-    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
         letter, frame = _along("Cylindrical", axis)
-        super().__init__((letter, f"r{letter}"), frame=frame)  # type: ignore[arg-type]
+        super().__init__((letter, f"r{letter}"), frame=frame, **actions)  # type: ignore[arg-type]
 
 
 class Universal(Joint):
     """Two rotations: about `axes[0]` of the parent, then about `axes[1]` of the child; the two are perpendicular."""
 
-    def __init__(self, axes: Sequence[str | Sequence[float]] = ("x", "y")) -> None:
+    def __init__(self, axes: Sequence[str | Sequence[float]] = ("x", "y"), **actions: Any) -> None:
         if len(axes) != 2:
             raise SceneError(f"Universal: axes are two, got {len(axes)}")
         (a, u), (b, v) = (_axis("Universal", axis, f"axes[{i}]") for i, axis in enumerate(axes))
         if abs(u @ v) > 1e-6:
             raise SceneError(f"Universal: the two axes are perpendicular, got {axes[0]} and {axes[1]} with cosine {u @ v:.3g}")
         if a and b:
-            super().__init__((f"r{a}", f"r{b}"))
+            super().__init__((f"r{a}", f"r{b}"), **actions)
         else:
-            super().__init__(("rx", "ry"), frame=tuple(frame_from_axes(u, v, slots=(0, 1))))
+            super().__init__(("rx", "ry"), frame=tuple(frame_from_axes(u, v, slots=(0, 1))), **actions)
 
 
 class Spherical(Joint):
     """Three rotations (a ball joint)."""
 
-    def __init__(self) -> None:
-        super().__init__(("rx", "ry", "rz"))
+    def __init__(self, **actions: Any) -> None:
+        super().__init__(("rx", "ry", "rz"), **actions)
 
 
 class Planar(Joint):
     """Two translations perpendicular to `normal` and a rotation about it."""
 
-    def __init__(self, normal: str | Sequence[float] = "z") -> None:
+    def __init__(self, normal: str | Sequence[float] = "z", **actions: Any) -> None:
         letter, frame = _along("Planar", normal, "normal")
-        super().__init__((*(a for a in LETTERS if a != letter), f"r{letter}"), frame=frame)  # type: ignore[arg-type]
+        super().__init__((*(a for a in LETTERS if a != letter), f"r{letter}"), frame=frame, **actions)  # type: ignore[arg-type]
 
 
 class Free(Joint):
     """All six axes free: no constraint, but coordinates of the child relative to the parent."""
 
-    def __init__(self) -> None:
-        super().__init__(AXES)
+    def __init__(self, **actions: Any) -> None:
+        super().__init__(AXES, **actions)
 
 
 class PointOnLine(Joint):
     """The child's anchor stays on the line through the parent's anchor along `axis`; rotations are free."""
 
-    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
         letter, frame = _along("PointOnLine", axis)
-        super().__init__((letter, "rx", "ry", "rz"), frame=frame)  # type: ignore[arg-type]
+        super().__init__((letter, "rx", "ry", "rz"), frame=frame, **actions)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -212,7 +238,7 @@ class Gear:
     ratio: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.ratio) and self.ratio != 0):
+        if not isinstance(self.ratio, int | float | np.number) or not (np.isfinite(self.ratio) and self.ratio != 0):
             raise SceneError(f"Gear: ratio is a finite number other than 0, got {self.ratio}")
 
 
@@ -239,6 +265,26 @@ class JointTable:
     v_start: wp.array(dtype=wp.int32)
     v_size: wp.array(dtype=wp.int32)
     slot: wp.array2d(dtype=wp.int32)  # slot[i, joint] of the i-th speed
+    ball: wp.array(dtype=wp.int32)  # limits of three free rotations: 0 none, 1 Cardan, 2 swing and twist
+
+
+@wp.struct
+class AxisTable:
+    """Constant data of what acts on free axes, indexed by speed; see `axes`."""
+
+    group: wp.array(dtype=wp.int32)  # number, within the joint, of the first axis with which it shares a friction bound
+    stiffness: wp.array(dtype=real)
+    rest: wp.array(dtype=real)
+    damping: wp.array(dtype=real)
+    lower: wp.array(dtype=real)  # of a cone: unused; the half-angles are in `upper` of the first two rotations
+    upper: wp.array(dtype=real)
+    restitution: wp.array(dtype=real)
+    resistance: wp.array(dtype=real)  # of a DC motor; 0 where there is none
+    inductance: wp.array(dtype=real)
+    torque_constant: wp.array(dtype=real)
+    gear_ratio: wp.array(dtype=real)
+    efficiency: wp.array(dtype=real)
+    rotor_inertia: wp.array(dtype=real)
 
 
 @wp.struct
@@ -469,22 +515,22 @@ def joint_angles(t: JointTable, k: int, pose: JointPose):
 
 
 @wp.func
-def coordinate(t: JointTable, k: int, i: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)) -> real:
-    """The i-th coordinate, a translation or an angle, at a pose; turns are counted from the value that stands in q."""
+def coordinate(t: JointTable, k: int, i: int, pose: JointPose, near: real) -> real:
+    """The i-th coordinate, a translation or an angle, at a pose; of an angle, the turn next to the value `near`."""
     moves = t.v_size[k] - t.turns[k]
     if i < moves:
         return wp.quat_rotate_inv(parent_frame(t, k, pose), pose.child_anchor - pose.parent_anchor)[t.slot[i, k]]
     alpha, beta = joint_angles(t, k, pose)
     if i > moves:
         alpha = beta
-    return nearest_turn(alpha, q[t.q_start[k] + i, w])
+    return nearest_turn(alpha, near)
 
 
 @wp.func
 def read_angles(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array2d(dtype=real)):
     """Write a joint's angles behind its translations in q, each on the turn nearest to the value that stands there."""
     for i in range(t.v_size[k] - t.turns[k], t.v_size[k]):
-        q[t.q_start[k] + i, w] = coordinate(t, k, i, w, pose, q)
+        q[t.q_start[k] + i, w] = coordinate(t, k, i, pose, q[t.q_start[k] + i, w])
 
 
 @wp.func
@@ -494,13 +540,58 @@ def read_coordinates(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array
         return
     moves = t.v_size[k] - t.turns[k]
     for i in range(moves):
-        q[t.q_start[k] + i, w] = coordinate(t, k, i, w, pose, q)
+        q[t.q_start[k] + i, w] = coordinate(t, k, i, pose, real(0.0))
     if t.turns[k] == 1 or t.turns[k] == 2:
         read_angles(t, k, w, pose, q)
     elif t.turns[k] == 3:
         p = wp.quat_inverse(parent_frame(t, k, pose)) * child_frame(t, k, pose)
         for i in range(4):
             q[t.q_start[k] + moves + i, w] = p[i]
+
+
+@wp.func
+def cardan_limits(R: mat33):
+    """Angles of R = R(x, α) R(y, β) R(z, γ), and as columns the rows of their rates: α̇ = a·ω with the dual axes, parent frame."""
+    alpha = wp.atan2(-R[1, 2], R[2, 2])
+    beta = wp.asin(wp.clamp(R[0, 2], real(-1.0), real(1.0)))
+    gamma = wp.atan2(-R[0, 1], R[0, 0])
+    # the axes of the three rates: x of the parent, y after α, z of the child; their duals give the rates
+    x = vec3(real(1.0), real(0.0), real(0.0))
+    y = vec3(real(0.0), wp.cos(alpha), wp.sin(alpha))
+    z = vec3(R[0, 2], R[1, 2], R[2, 2])
+    volume = wp.dot(x, wp.cross(y, z))
+    if wp.abs(volume) < real(1.0e-3):
+        volume = real(1.0e-3)
+    rows = wp.matrix_from_cols(wp.cross(y, z) / volume, wp.cross(z, x) / volume, wp.cross(x, y) / volume)
+    return vec3(alpha, beta, gamma), rows
+
+
+@wp.func
+def swing_twist_limits(p: quat, a: real, b: real):
+    """Room left in the elliptic cone (rad) and the twist, and as columns their rows in the parent frame; p is child in parent.
+
+    The child's z is at θ from the parent's, turned about ŝ = (cos ψ, sin ψ, 0). The cone is θ h(ψ) ≤ 1, h² = cos²ψ/a² + sin²ψ/b²;
+    θ̇ = ω·ŝ, sin θ ψ̇ = ω·(z_c × ŝ); the twist's rate is ω·(z_p + z_c)/(1 + cos θ).
+    """
+    R = wp.quat_to_matrix(p)
+    z = vec3(R[0, 2], R[1, 2], R[2, 2])
+    sine = wp.sqrt(z[0] * z[0] + z[1] * z[1])
+    theta = wp.atan2(sine, z[2])
+    s = vec3(real(1.0), real(0.0), real(0.0))
+    if sine > real(1.0e-9):
+        s = vec3(-z[1] / sine, z[0] / sine, real(0.0))
+    h = wp.sqrt(s[0] * s[0] / (a * a) + s[1] * s[1] / (b * b))
+    slope = s[0] * s[1] * (real(1.0) / (b * b) - real(1.0) / (a * a)) / h
+    room = real(1.0) / h - theta
+    swing = -s - wp.cross(z, s) * (theta * slope / (h * wp.max(sine, real(0.05))))
+    up = vec3(real(0.0), real(0.0), real(1.0))
+    twist = real(2.0) * wp.atan2(p[2], p[3])
+    if twist > real(3.141592653589793):
+        twist = twist - real(6.283185307179586)
+    if twist < real(-3.141592653589793):
+        twist = twist + real(6.283185307179586)
+    rows = wp.matrix_from_cols(swing, vec3(real(0.0)), (up + z) / wp.max(real(1.0) + z[2], real(1.0e-3)))
+    return vec3(room, real(0.0), twist), rows
 
 
 @wp.func
@@ -551,4 +642,29 @@ def joint_tables(joints: Sequence[Any], device: Any) -> JointTable:
         for i, name in enumerate(j.joint.free[: j.joint.v_size]):
             slot[i, k] = AXES.index(name)
     t.slot = wp.array(slot, dtype=wp.int32, device=device)
+    kinds = {type(None): 0, Cardan: 1, SwingTwist: 2}
+    t.ball = put([kinds[type(j.joint.ball)] for j in joints], wp.int32)
+    return t
+
+
+def axis_table(joints: Sequence[Any], device: Any) -> AxisTable:
+    """The device table of what acts on the free axes of joints, given their descriptions."""
+    rows: list[dict[str, Any]] = []
+    for j in joints:
+        limits = [axis.limit for axis in j.axes]
+        if isinstance(j.joint.ball, Cardan):
+            limits[-3:] = j.joint.ball.ranges
+        elif isinstance(j.joint.ball, SwingTwist):
+            limits[-3:] = [*(Limit(-np.inf, half) for half in j.joint.ball.cone), j.joint.ball.range]
+        for axis, limit in zip(j.axes, limits, strict=True):
+            motor = axis.drive if isinstance(axis.drive, DCMotor) else None
+            row = {"group": axis.group, "stiffness": axis.stiffness, "rest": axis.rest, "damping": axis.damping}
+            row |= {"lower": limit.lower, "upper": limit.upper, "restitution": limit.restitution}
+            for name in ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "rotor_inertia"):
+                row[name] = getattr(motor, name) if motor else 0.0
+            rows.append(row)
+    t = AxisTable()
+    for name in AxisTable.vars:  # type: ignore[attr-defined]
+        dtype = wp.int32 if name == "group" else real
+        setattr(t, name, wp.array([row[name] for row in rows], dtype=dtype, device=device))
     return t

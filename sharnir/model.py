@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.joints import GearTable, JointTable
+from sharnir.axes import Axis, DCMotor, Servo
+from sharnir.joints import AxisTable, GearTable, JointTable
 from sharnir.types import mat33, np_real, quat, real, vec3
 
 FIXED, KINEMATIC, DYNAMIC = 0, 1, 2
@@ -44,8 +45,17 @@ class State:
     joint_force: wp.array2d(dtype=vec3)  # [joint, world] constraint impulse on the child at its anchor, N·s
     joint_torque: wp.array2d(dtype=vec3)  # [joint, world] constraint impulse moment on the child, N·m·s
     gear_impulse: wp.array2d(dtype=real)  # [gear, world] N·m·s (or N·s) on the first axis
+    gear_start: wp.array2d(dtype=real)  # [gear, world] q_a − ratio · q_b, to be kept
     q: wp.array2d(dtype=real)  # [coordinate, world] m, rad; angles are followed step by step, the rest when read
     qd: wp.array2d(dtype=real)  # [speed, world] m/s, rad/s, when read
+    axis_impulse: wp.array2d(dtype=real)  # [speed, world] N·s, N·m·s: all that acts on the free axis
+    friction_impulse: wp.array2d(dtype=real)  # [speed, world] its dry friction
+    limit_impulse: wp.array2d(dtype=real)  # [speed, world] its limit
+    drive_impulse: wp.array2d(dtype=real)  # [speed, world] its servo or motor
+    current: wp.array2d(dtype=real)  # [speed, world] A, of a DC motor
+    stuck: wp.array2d(dtype=wp.int32)  # [speed, world] 1 where friction holds the axis
+    dissipated: wp.array2d(dtype=real)  # [joint, world] J, by friction and dampers in the last step
+    spring_impulse: wp.array2d(dtype=real)  # [spring, world] N·s
     time: wp.array(dtype=wp.float64)  # [world] s
     failed: wp.array(dtype=wp.int32)  # [world] 0, or 1 + the body whose state would have become non-finite
 
@@ -59,6 +69,34 @@ class Control:
     force_once: wp.array2d(dtype=vec3)  # [body, world] N in the next step alone
     torque_once: wp.array2d(dtype=vec3)  # [body, world] N·m in the next step alone
     joint_force: wp.array2d(dtype=real)  # [speed, world] N, N·m along the free axes, until changed
+    enabled: wp.array2d(dtype=wp.int32)  # [joint, world] 0 takes a joint out
+    acts: wp.array2d(dtype=wp.int32)  # [joint, world] 1 where something acts on its free axes
+    friction_static: wp.array2d(dtype=real)  # [speed, world] N, N·m; see Friction
+    friction_dynamic: wp.array2d(dtype=real)
+    friction_load: wp.array2d(dtype=real)
+    friction_viscous: wp.array2d(dtype=real)
+    friction_stribeck: wp.array2d(dtype=real)  # 0: none
+    servo_position: wp.array2d(dtype=real)  # [speed, world] see Servo
+    servo_velocity: wp.array2d(dtype=real)
+    servo_torque: wp.array2d(dtype=real)
+    servo_kp: wp.array2d(dtype=real)
+    servo_kd: wp.array2d(dtype=real)
+    servo_max_force: wp.array2d(dtype=real)
+    voltage: wp.array2d(dtype=real)  # [speed, world] V, of a DC motor
+
+
+@wp.struct
+class SpringTable:
+    """Point-to-point springs, indexed by spring; points from the centre of mass in body axes (m)."""
+
+    count: wp.int32
+    parent: wp.array(dtype=wp.int32)
+    child: wp.array(dtype=wp.int32)
+    parent_point: wp.array(dtype=vec3)
+    child_point: wp.array(dtype=vec3)
+    stiffness: wp.array(dtype=real)
+    rest: wp.array(dtype=real)
+    damping: wp.array(dtype=real)
 
 
 @dataclass
@@ -71,15 +109,19 @@ class Model:
     bodies: BodyTable
     joints: JointTable
     gears: GearTable
+    axes: AxisTable
+    springs: SpringTable
     body_names: dict[str, int]
     joint_names: dict[str, int]
     gear_names: dict[str, int]
+    spring_names: dict[str, int]
     start: dict[str, np.ndarray]
     gravity: tuple[float, float, float]
     worlds: int
     device: Any
     com: np.ndarray  # (bodies, 3) centre of mass in the body's own frame, m
     joint_kinds: list[Any]  # the Joint objects, by index
+    joint_axes: list[tuple[Axis, ...]]  # what acts on their free axes at the start
     parents: np.ndarray  # (joints,)
     children: np.ndarray  # (joints,)
     q_start: np.ndarray
@@ -94,9 +136,11 @@ class Model:
         body = "position rest rotation velocity spin momentum acceleration"
         fill(state, self, len(self.com), body)
         fill(state, self, len(self.joint_kinds), "joint_force joint_torque")
-        fill(state, self, len(self.gear_names), "gear_impulse")
+        fill(state, self, len(self.gear_names), "gear_impulse gear_start")
         fill(state, self, sum(j.q_size for j in self.joint_kinds), "q")
-        fill(state, self, self.speeds, "qd")
+        fill(state, self, self.speeds, "qd axis_impulse friction_impulse limit_impulse drive_impulse current stuck")
+        fill(state, self, len(self.joint_kinds), "dissipated")
+        fill(state, self, len(self.spring_names), "spring_impulse")
         fill(state, self, None, "time failed")
         for name, value in self.start.items():
             rows = np.repeat(np.asarray(value, np_real)[:, None], self.worlds, 1)
@@ -113,7 +157,38 @@ class Model:
         control = Control()
         fill(control, self, len(self.com), "force torque force_once torque_once")
         fill(control, self, self.speeds, "joint_force")
+        fill(control, self, len(self.joint_kinds), "enabled acts")
+        control.enabled.fill_(1)
+        rows = [(k, axis) for k, axes in enumerate(self.joint_axes) for axis in axes]
+        control.acts.assign(self._column([any(a.acts for a in axes) for axes in self.joint_axes], np.int32))
+        for name, values in command_values([axis for _, axis in rows]).items():
+            fill(control, self, self.speeds, name)
+            getattr(control, name).assign(self._column(values, np_real))
         return control
+
+    def _column(self, values: Any, dtype: Any) -> np.ndarray:
+        """(rows,) repeated over the worlds."""
+        return np.ascontiguousarray(np.repeat(np.asarray(values, dtype)[:, None], self.worlds, 1))
+
+
+def command_values(axes: list[Axis]) -> dict[str, list[float]]:
+    """The commands (fields of Control) that friction and drives of some axes stand for."""
+    out: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    for axis in axes:
+        servo = axis.drive if isinstance(axis.drive, Servo) else Servo()
+        motor = axis.drive if isinstance(axis.drive, DCMotor) else DCMotor()
+        own = abs(motor.gear_ratio) * motor.no_load_friction
+        f = axis.friction
+        values = {
+            "friction_static": f.static + own,
+            "friction_dynamic": (f.static if f.dynamic is None else f.dynamic) + own,
+            "friction_load": f.load, "friction_viscous": f.viscous, "friction_stribeck": f.stribeck or 0.0,
+            "servo_position": servo.position, "servo_velocity": servo.velocity, "servo_torque": servo.torque,
+            "servo_kp": servo.kp, "servo_kd": servo.kd, "servo_max_force": min(servo.max_force, 1e300), "voltage": motor.voltage,
+        }  # fmt: skip
+        for name in COMMANDS:
+            out[name].append(values[name])
+    return out
 
 
 def fill(struct: Any, model: Model, rows: int | None, names: str) -> None:
@@ -124,5 +199,9 @@ def fill(struct: Any, model: Model, rows: int | None, names: str) -> None:
         setattr(struct, name, wp.zeros(shape, dtype=dtype, device=model.device))
 
 
+COMMANDS = (
+    "friction_static", "friction_dynamic", "friction_load", "friction_viscous", "friction_stribeck", "servo_position",
+    "servo_velocity", "servo_torque", "servo_kp", "servo_kd", "servo_max_force", "voltage",
+)  # fmt: skip
 STATE_FIELDS = tuple(State.vars)  # type: ignore[attr-defined]
 CONTROL_FIELDS = tuple(Control.vars)  # type: ignore[attr-defined]

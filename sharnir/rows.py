@@ -1,4 +1,4 @@
-"""A block of rows between two bodies and its solve, shared by every kind of row.
+"""Rows between two bodies and their solve: a block of locked axes, and the laws that act on the free ones.
 
 An impulse P = (p, l) acts on the child at the common point and with the opposite sign on the parent; r is that point from
 the body's centre of mass. The relative velocity there, u = V_child − V_parent, changes by K P,
@@ -7,11 +7,18 @@ the body's centre of mass. The relative velocity there, u = V_child − V_parent
                             [ I⁻¹[r]              I⁻¹   ]
 
 and W, the inverse of K on the constrained axes and zero on the free ones, gives the impulse that stops u there: P = −W u.
+
+An impulse on free axis i comes with the constraint impulse that keeps the joint closed: N = (E − W K) Bᵀ, so the laws of a
+joint's axes (see `axes`) see the responses A = B K N and are solved exactly, together with the block.
 """
 
 import warp as wp
 
-from sharnir.types import mat33, real, vec3
+from sharnir.types import mat33, mat66, real, vec3, vec6
+
+TINY = wp.constant(real(1.0e-14))
+PASSES = wp.constant(24)  # over friction groups and limits of one joint with several axes
+SECULAR_STEPS = wp.constant(30)
 
 
 @wp.struct
@@ -20,6 +27,19 @@ class Twists:
 
     linear: wp.array2d(dtype=vec3)
     angular: wp.array2d(dtype=vec3)
+
+
+@wp.struct
+class AxisRows:
+    """Rows of the free axes, [axis, world], and responses, [joint, world]."""
+
+    d: wp.array2d(dtype=vec3)  # B of the axis: speed = d·(relative velocity) + n·(relative spin)
+    n: wp.array2d(dtype=vec3)
+    force: wp.array2d(dtype=vec3)  # the constraint impulse −W K Bᵀ that comes with a unit impulse on it
+    torque: wp.array2d(dtype=vec3)
+    turn_parent: wp.array2d(dtype=vec3)  # the change of ω that both bring
+    turn_child: wp.array2d(dtype=vec3)
+    response: wp.array2d(dtype=mat66)  # A of the joint's axes
 
 
 @wp.func
@@ -68,3 +88,271 @@ def apply_impulse(twists: Twists, b: int, w: int, p: vec3, l: vec3, r: vec3, inv
     """Change a body's velocity by the impulse sign·(p at r, l)."""
     twists.linear[b, w] = twists.linear[b, w] + p * (sign * inv_mass)
     twists.angular[b, w] = twists.angular[b, w] + inv_inertia * ((wp.cross(r, p) + l) * sign)
+
+
+# ---- laws of the free axes ---------------------------------------------------------------------------------------------
+
+
+@wp.struct
+class Laws:
+    """The laws of one solve, [axis, world]; impulses in N·s or N·m·s. Linear laws are p = −a u − b."""
+
+    a: wp.array2d(dtype=real)
+    b: wp.array2d(dtype=real)
+    servo_a: wp.array2d(dtype=real)
+    servo_b: wp.array2d(dtype=real)
+    servo_cap: wp.array2d(dtype=real)  # |p| of the servo at most
+    hold: wp.array2d(dtype=real)  # friction: |p| that can hold
+    slide: wp.array2d(dtype=real)  # friction: |p| while sliding
+    lower: wp.array2d(dtype=real)  # speeds allowed by the limits
+    upper: wp.array2d(dtype=real)
+    row: wp.array2d(dtype=vec3)  # of a ball joint's limit: its direction in the joint's rotation axes
+    impulse: wp.array2d(dtype=real)  # all that acts on the axis
+    friction: wp.array2d(dtype=real)
+    limit: wp.array2d(dtype=real)
+    stuck: wp.array2d(dtype=wp.int32)
+    efficiency: wp.array2d(dtype=real)  # of a DC motor's gear, in the direction the power flows
+
+
+@wp.func
+def clamp_sign(x: real, bound: real) -> real:
+    return wp.clamp(x, -bound, bound)
+
+
+@wp.func
+def friction_1d(u: real, A: real, hold: real, slide: real):
+    """Friction impulse of one axis whose speed without it is u: (f, 1 if it holds)."""
+    if wp.abs(u) <= hold * A:
+        held = int(0)
+        if hold > real(0.0):
+            held = 1
+        return -u / A, held
+    return -wp.sign(u) * wp.min(slide, wp.abs(u) / A), 0
+
+
+@wp.func
+def axis_1d(u: real, A: real, hold: real, slide: real, lower: real, upper: real):
+    """Friction and limit of one axis whose speed without them is u: (speed, friction, limit impulse, holds)."""
+    f, held = friction_1d(u, A, hold, slide)
+    v = u + A * f
+    if held == 1:
+        v = real(0.0)
+    limit = real(0.0)
+    if v < lower or v > upper:
+        v = wp.clamp(v, lower, upper)
+        need = (v - u) / A
+        # at a limit friction opposes what speed is left, or takes its share of the load
+        if v == real(0.0):
+            f = clamp_sign(need, hold)
+        else:
+            f = -wp.sign(v) * slide
+        held = 0
+        limit = need - f
+    return v, f, limit, held
+
+
+@wp.func
+def solve_axis(
+    u: real, A: real, p: real, a: real, b: real, servo_a: real, servo_b: real, servo_cap: real,
+    hold: real, slide: real, lower: real, upper: real,
+):  # fmt: skip
+    """All laws of a joint's only axis, in closed form: speed u, response A, impulse p so far; (p, friction, limit, holds)."""
+    u0 = u - A * p
+    a_all = a + servo_a
+    b_all = b + servo_b
+    soft = real(1.0) / (real(1.0) + a_all * A)
+    v, f, limit, held = axis_1d((u0 - A * b_all) * soft, A * soft, hold, slide, lower, upper)
+    servo = -servo_a * v - servo_b
+    if wp.abs(servo) > servo_cap:
+        a_all = a
+        b_all = b - clamp_sign(servo, servo_cap)
+        soft = real(1.0) / (real(1.0) + a * A)
+        v, f, limit, held = axis_1d((u0 - A * b_all) * soft, A * soft, hold, slide, lower, upper)
+    return -a_all * v - b_all + f + limit, f, limit, held
+
+
+@wp.func
+def friction_3d(v: vec3, M: mat33, hold: real, slide: real):
+    """Friction impulse of a group of up to three axes whose speed without it is v, response M: (f, 1 if it holds).
+
+    It holds where |M⁻¹v| ≤ hold; else f = −slide y, y = u/|u| = (sE + slide M)⁻¹ v with |y| = 1, s = |u| > 0: the secular
+    equation, by the Newton steps of Moré and Sorensen, which approach from the left.
+    """
+    need = wp.inverse(M) * v
+    if wp.length(need) <= hold:
+        held = int(0)
+        if hold > real(0.0):
+            held = 1
+        return -need, held
+    if slide <= real(0.0):
+        return vec3(real(0.0)), 0
+    E = wp.identity(n=3, dtype=real)
+    s = wp.max(real(0.0), wp.length(v) - slide * wp.trace(M))
+    y = vec3(real(0.0))
+    for _i in range(SECULAR_STEPS):
+        R = wp.inverse(E * s + M * slide)
+        y = R * v
+        size = wp.length(y)
+        if wp.abs(size - real(1.0)) <= TINY * real(10.0):
+            break
+        s = wp.max(real(0.0), s + wp.dot(y, y) / wp.dot(y, R * y) * (size - real(1.0)))
+    return -wp.normalize(y) * slide, 0
+
+
+@wp.func
+def add_soft(A: mat66, u: vec6, n: int, i: int, a: real, b: real):
+    """Responses and speeds with the linear law p_i = −a u_i − b in force on axis i (Sherman–Morrison)."""
+    k = real(1.0) / (real(1.0) + a * A[i, i])
+    c = vec6()
+    for j in range(n):
+        c[j] = A[j, i]
+    shift = k * (a * u[i] + b)
+    for j in range(n):
+        u[j] = u[j] - c[j] * shift
+        for h in range(n):
+            A[j, h] = A[j, h] - c[j] * c[h] * (a * k)
+    return A, u
+
+
+@wp.func
+def group_friction(A: mat66, u: vec6, f: vec6, n: int, head: int, groups: vec6, hold: real, slide: real):
+    """Friction of the axes whose group is `head`, given speeds u with all impulses f: (u, f, largest change, holds)."""
+    index = wp.vec3i(0, 0, 0)
+    m = int(0)
+    for j in range(n):
+        if int(groups[j]) == head:
+            index[m] = j
+            m = m + 1
+    M = wp.identity(n=3, dtype=real)
+    v = vec3(real(0.0))
+    for j in range(m):
+        v[j] = u[index[j]]
+        for h in range(m):
+            M[j, h] = A[index[j], index[h]]
+            v[j] = v[j] - M[j, h] * f[index[h]]
+    g, held = friction_3d(v, M, hold, slide)
+    largest = real(0.0)
+    for j in range(m):
+        i = index[j]
+        change = g[j] - f[i]
+        f[i] = g[j]
+        for h in range(n):
+            u[h] = u[h] + A[h, i] * change
+        largest = wp.max(largest, wp.abs(change) * A[i, i])
+    if held == 1:
+        for j in range(m):
+            u[index[j]] = real(0.0)
+    return u, f, largest, held
+
+
+@wp.func
+def limit_row(rows: mat33, j: int, turn: int, ball: int) -> vec6:
+    """Direction of the limit of axis j in the joint's axes: the axis itself, or a column of a ball joint's rows."""
+    g = vec6()
+    if ball != 0 and j >= turn:
+        for h in range(3):
+            g[turn + h] = rows[h, j - turn]
+    else:
+        g[j] = real(1.0)
+    return g
+
+
+@wp.func
+def limited(lower: real, upper: real) -> bool:
+    return lower > real(-1.0e29) or upper < real(1.0e29)
+
+
+@wp.func
+def solve_axes(
+    laws: Laws, group: wp.array(dtype=wp.int32), v0: int, w: int, n: int, turn: int, ball: int, u_now: vec6, response: mat66
+) -> vec6:
+    """All laws of a joint with n axes: linear ones exactly, friction groups and limits in passes. Returns the changes of p.
+
+    `turn` is the number of its first rotation, `ball` whether its rotations are limited as a ball joint's.
+    """
+    p0 = vec6()
+    f = vec6()
+    l = vec6()
+    groups = vec6()
+    rows = mat33(real(0.0))
+    for j in range(n):
+        p0[j] = laws.impulse[v0 + j, w]
+        f[j] = laws.friction[v0 + j, w]
+        l[j] = laws.limit[v0 + j, w]
+        groups[j] = real(group[v0 + j])
+        if ball != 0 and j >= turn:
+            row = laws.row[v0 + j, w]
+            for h in range(3):
+                rows[h, j - turn] = row[h]
+    free = u_now - response * p0
+    saturated = vec6()
+    held = vec6()
+    u = vec6()
+    a = vec6()
+    b = vec6()
+    for _try in range(3):
+        A = response
+        u = free
+        for j in range(n):
+            i = v0 + j
+            a[j] = laws.a[i, w]
+            b[j] = laws.b[i, w]
+            if saturated[j] == real(0.0):
+                a[j] = a[j] + laws.servo_a[i, w]
+                b[j] = b[j] + laws.servo_b[i, w]
+            else:
+                b[j] = b[j] - saturated[j] * laws.servo_cap[i, w]
+            if a[j] != real(0.0) or b[j] != real(0.0):
+                A, u = add_soft(A, u, n, j, a[j], b[j])
+        scale = wp.length(u)
+        p = f
+        for j in range(n):
+            if l[j] != real(0.0):
+                p = p + limit_row(rows, j, turn, ball) * l[j]
+        u = u + A * p
+        for _pass in range(PASSES):
+            largest = real(0.0)
+            for j in range(n):
+                lower = laws.lower[v0 + j, w]
+                upper = laws.upper[v0 + j, w]
+                if limited(lower, upper) or l[j] != real(0.0):
+                    g = limit_row(rows, j, turn, ball)
+                    Ag = A * g
+                    gAg = wp.dot(g, Ag)
+                    v = wp.dot(g, u) - gAg * l[j]
+                    new = (wp.clamp(v, lower, upper) - v) / gAg
+                    u = u + Ag * (new - l[j])
+                    largest = wp.max(largest, wp.abs(new - l[j]) * gAg)
+                    l[j] = new
+            for j in range(n):
+                hold = laws.hold[v0 + j, w]
+                if int(groups[j]) == j and (hold > real(0.0) or laws.slide[v0 + j, w] > real(0.0) or f[j] != real(0.0)):
+                    u, f, moved, stuck = group_friction(A, u, f, n, j, groups, hold, laws.slide[v0 + j, w])
+                    largest = wp.max(largest, moved)
+                    held[j] = real(stuck)
+            if largest <= TINY * scale:
+                break
+        again = int(0)
+        for j in range(n):
+            i = v0 + j
+            if saturated[j] == real(0.0):
+                servo = -laws.servo_a[i, w] * u[j] - laws.servo_b[i, w]
+                if wp.abs(servo) > laws.servo_cap[i, w]:
+                    saturated[j] = wp.sign(servo)
+                    again = 1
+        if again == 0:
+            break
+    changes = vec6()
+    p = f
+    for j in range(n):
+        if l[j] != real(0.0):
+            p = p + limit_row(rows, j, turn, ball) * l[j]
+    for j in range(n):
+        i = v0 + j
+        p[j] = p[j] - a[j] * u[j] - b[j]
+        changes[j] = p[j] - p0[j]
+        laws.impulse[i, w] = p[j]
+        laws.friction[i, w] = f[j]
+        laws.limit[i, w] = l[j]
+        laws.stuck[i, w] = int(held[int(groups[j])])
+    return changes

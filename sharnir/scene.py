@@ -11,13 +11,14 @@ import numpy as np
 import warp as wp
 
 from sharnir import assembly
+from sharnir.axes import Axis, number
 from sharnir.errors import SceneError, is_positive
-from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, joint_tables
+from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
-from sharnir.model import FIXED, MOTIONS, BodyTable, Model
+from sharnir.model import FIXED, MOTIONS, BodyTable, Model, SpringTable
 from sharnir.shapes import Shape, check_inertia
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
-from sharnir.types import load_modules, mat33, real
+from sharnir.types import load_modules, mat33, real, vec3
 
 Frame = tuple[Sequence[float], Sequence[float]]
 log = logging.getLogger("sharnir")
@@ -32,6 +33,14 @@ def vector(value: Any, who: str, what: str) -> np.ndarray:
     if v.shape != (3,) or not np.all(np.isfinite(v)):
         raise SceneError(f"{who}: {what} is three finite numbers, got {v.tolist()}")
     return v
+
+
+def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A path's pose at time t: (position, rotation), or a position alone."""
+    value = path(t)
+    place, turn = value if len(value) == 2 else (value, (0.0, 0.0, 0.0, 1.0))
+    who = f"path of body {name!r} at t = {t:g} s"
+    return vector(place, who, "position (m)"), unit_quat(np.asarray(turn, float), who)
 
 
 @dataclass
@@ -63,7 +72,21 @@ class JointDescription:
     child_point: np.ndarray
     parent_frame: np.ndarray
     child_frame: np.ndarray
+    axes: tuple[Axis, ...]
     rod: float = -1.0
+
+
+@dataclass
+class SpringDescription:
+    """A point-to-point spring: bodies by index, its points from their centres of mass."""
+
+    parent: int
+    child: int
+    parent_point: np.ndarray
+    child_point: np.ndarray
+    stiffness: float
+    rest: float
+    damping: float
 
 
 class Scene:
@@ -82,6 +105,7 @@ class Scene:
         self.bodies: dict[str, BodyDescription] = {self.world: ground}
         self.joints: dict[str, JointDescription] = {}
         self.gears: dict[str, Gear] = {}
+        self.springs: dict[str, SpringDescription] = {}
 
     # ---- bodies ----
 
@@ -94,8 +118,8 @@ class Scene:
         density: float | None = None,
         inertia: Any = None,
         com: Sequence[float] | None = None,
-        position: Sequence[float] = (0.0, 0.0, 0.0),
-        rotation: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
+        position: Sequence[float] | None = None,
+        rotation: Sequence[float] | None = None,
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
         spin: Sequence[float] = (0.0, 0.0, 0.0),
         motion: str = "dynamic",
@@ -108,7 +132,7 @@ class Scene:
             mass: kg. Without a shape and without `inertia` the body is a point mass.
             inertia: kg·m² about the centre of mass, in the body's frame, (3, 3) or its diagonal; overrides the shape's.
             com: centre of mass in the body's frame, m; the shape's if not given.
-            position, rotation: pose of the body's own frame: m, unit quaternion (x, y, z, w).
+            position, rotation: pose of the body's own frame: m, unit quaternion (x, y, z, w); the origin, or the start of `path`.
             velocity, spin: of the centre of mass, m/s and rad/s, world axes.
             motion: "dynamic", "fixed", or "kinematic" (prescribed: it pushes and is not pushed).
             path: of a kinematic body, time (s) → (position, rotation), or position alone.
@@ -120,8 +144,8 @@ class Scene:
         for what, value in (("mass", mass), ("density", density)):
             if value is not None and not is_positive(value):
                 raise SceneError(f"{who}: {what} is a positive finite number, got {value}")
-        if path is not None and motion != "kinematic":
-            raise SceneError(f"{who}: a path moves a kinematic body, motion is {motion!r}")
+        if path is not None and (motion != "kinematic" or not callable(path)):
+            raise SceneError(f"{who}: a path is a function of time that moves a kinematic body, got {path!r}, motion {motion!r}")
         if shape is not None and not isinstance(shape, Shape):
             raise SceneError(f"{who}: shape is one of the shapes of sharnir (Box, Sphere, …), got {shape!r}")
         if shape is None and density is not None:
@@ -142,8 +166,27 @@ class Scene:
             centre = vector(com, who, "com (m)")
         if inertia is not None:
             tensor = check_inertia(inertia, who)
-        place = vector(position, who, "position (m)")
-        turn = unit_quat(np.asarray(rotation, float), who)
+        if np.any(tensor) and np.linalg.eigvalsh(tensor)[0] <= 1e-12 * np.linalg.eigvalsh(tensor)[2]:
+            raise SceneError(
+                f"{who}: its mass lies on a line, about which it has no inertia; give inertia=, got {tensor.tolist()}"
+            )
+        place, turn = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+        if path is not None:
+            place, turn = path_pose(path, 0.0, name)
+        if position is not None:
+            given = vector(position, who, "position (m)")
+            if path is not None and np.abs(given - place).max() > 1e-6:
+                raise SceneError(f"{who}: position {given.tolist()} is not where its path starts, {place.tolist()}")
+            place = given
+        if rotation is not None:
+            try:
+                turn = unit_quat(np.asarray(rotation, float), who)
+            except (TypeError, ValueError) as error:
+                raise SceneError(
+                    str(error) if isinstance(error, SceneError) else f"{who}: rotation is a quaternion, got {rotation!r}"
+                ) from None
+        if motion == "fixed" and (np.any(velocity) or np.any(spin)):
+            raise SceneError(f"{who}: a fixed body has no velocity or spin, got {list(velocity)} and {list(spin)}")
         self.bodies[name] = BodyDescription(
             name, shape, MOTIONS[motion], total, centre, tensor, place, turn,
             vector(velocity, who, "velocity (m/s)"), vector(spin, who, "spin (rad/s)"), path,
@@ -176,6 +219,8 @@ class Scene:
         who = f"joint {name!r}"
         self._new_name(name)
         if isinstance(joint, Gear):
+            if any(v is not None for v in (parent, child, position, rotation, parent_frame, child_frame)):
+                raise SceneError(f"{who}: a gear couples two joints and takes no bodies, positions or frames")
             for end in (joint.joint_a, joint.joint_b):
                 self._gear_axis(who, end)
             if joint.joint_a == joint.joint_b:
@@ -195,7 +240,10 @@ class Scene:
         points = [p - body.com for (p, _), body in zip(frames, (a, b), strict=True)]
         quats = [quat_multiply(q, turn) for _, q in frames]
         index = list(self.bodies)
-        made = JointDescription(name, joint, index.index(a.name), index.index(b.name), points[0], points[1], quats[0], quats[1])
+        axes = joint.axes(f"{who} ({joint.kind})")
+        made = JointDescription(
+            name, joint, index.index(a.name), index.index(b.name), points[0], points[1], quats[0], quats[1], axes
+        )
         if isinstance(joint, Distance):
             ends = [body.position + quat_rotate(body.rotation, p) for (p, _), body in zip(frames, (a, b), strict=True)]
             made.rod = float(np.linalg.norm(ends[1] - ends[0])) if joint.length is None else joint.length
@@ -209,6 +257,47 @@ class Scene:
                     f"free (Spherical, PointOnLine, Distance), got {joint.kind} {np.linalg.norm(point):g} m off it"
                 )
         self.joints[name] = made
+        return name
+
+    def add_spring(
+        self,
+        name: str,
+        a: str,
+        b: str,
+        *,
+        at_a: Sequence[float] = (0.0, 0.0, 0.0),
+        at_b: Sequence[float] = (0.0, 0.0, 0.0),
+        stiffness: float = 0.0,
+        rest: float | None = None,
+        damping: float = 0.0,
+    ) -> str:
+        """A spring and damper between a point of body a and one of body b (each in its body's frame, m). Returns its name.
+
+        Args:
+            stiffness: N/m. rest: length without force, m; the distance at the start if None. damping: N·s/m along the line.
+        """
+        who = f"spring {name!r}"
+        self._new_name(name)
+        first, second = self._body(who, "a", a), self._body(who, "b", b)
+        if first is second:
+            raise SceneError(f"{who}: both ends are on {a!r}; allowed are two different bodies")
+        if MOTIONS["dynamic"] not in (first.motion, second.motion):
+            raise SceneError(f"{who}: neither {a!r} nor {b!r} is dynamic; at least one has to be")
+        points = [vector(at_a, who, "at_a (m)"), vector(at_b, who, "at_b (m)")]
+        ends = [body.position + quat_rotate(body.rotation, p) for body, p in zip((first, second), points, strict=True)]
+        length = float(np.linalg.norm(ends[1] - ends[0])) if rest is None else rest
+        numbers = [
+            number(who, what, v, least=0.0) for what, v in (("stiffness", stiffness), ("rest", length), ("damping", damping))
+        ]
+        for body, point in zip((first, second), points, strict=True):
+            if body.motion == MOTIONS["dynamic"] and not np.any(body.inertia) and np.linalg.norm(point - body.com) > 1e-9:
+                raise SceneError(
+                    f"{who}: body {body.name!r} is a point mass; a spring holds it at its centre, got {point.tolist()}"
+                )
+        index = list(self.bodies)
+        self.springs[name] = SpringDescription(
+            index.index(a), index.index(b), points[0] - first.com, points[1] - second.com, *numbers
+        )
         return name
 
     def _frames(
@@ -244,7 +333,7 @@ class Scene:
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if name in self.bodies or name in self.joints or name in self.gears:
+        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs)):
             raise SceneError(f"the name {name!r} is taken; bodies and joints have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
@@ -254,6 +343,8 @@ class Scene:
 
     def _gear_axis(self, who: str, end: str | tuple[str, str]) -> tuple[int, int]:
         """(joint, number of the axis among its speeds) of one end of a gear."""
+        if not isinstance(end, str) and not (isinstance(end, tuple | list) and len(end) == 2):
+            raise SceneError(f"{who}: an end of a gear is a joint's name or (joint, axis), got {end!r}")
         name, axis = (end, None) if isinstance(end, str) else end
         if name not in self.joints:
             raise SceneError(f"{who}: {name!r} is no joint of the scene; known: {', '.join(map(repr, self.joints)) or 'none'}")
@@ -276,6 +367,9 @@ class Scene:
         """
         if len(self.bodies) == 1:
             raise SceneError("the scene is empty: add a body")
+        if device not in [d.alias for d in wp.get_devices()]:
+            known = ", ".join(repr(d.alias) for d in wp.get_devices())
+            raise SceneError(f"device {device!r} is not here; known: {known}")
         if not isinstance(worlds, int) or worlds < 1:
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
@@ -288,9 +382,9 @@ class Scene:
             log.info("redundant rows in closed loops (the motion is right, their reactions are shared): %s", ", ".join(redundant))
         assembly.set_spin(one, state, state.spin.numpy().astype(float))
         assembly.read_all(one, state)
-        start = {
-            n: getattr(state, n).numpy()[:, 0].copy() for n in ("position", "rotation", "velocity", "spin", "momentum", "q", "qd")
-        }
+        assembly.start_gears(one, state)
+        names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start")
+        start = {n: getattr(state, n).numpy()[:, 0].copy() for n in names}
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant = start, redundant
         return model
@@ -330,6 +424,16 @@ class Scene:
         gears.joint_b, gears.axis_b = (put([e[1][i] for e in ends], wp.int32) for i in (0, 1))
         gears.ratio = put([g.ratio for g in self.gears.values()], real)
 
+        links = list(self.springs.values())
+        springs = SpringTable()
+        springs.count = len(links)
+        for field_name in ("parent", "child"):
+            setattr(springs, field_name, put([getattr(x, field_name) for x in links], wp.int32))
+        for field_name in ("parent_point", "child_point"):
+            setattr(springs, field_name, put(np.array([getattr(x, field_name) for x in links]).reshape(-1, 3), vec3))
+        for field_name in ("stiffness", "rest", "damping"):
+            setattr(springs, field_name, put([getattr(x, field_name) for x in links], real))
+
         com = np.array([b.com for b in bodies])
         rotation = np.array([b.rotation for b in bodies])
         start = {
@@ -343,15 +447,19 @@ class Scene:
             bodies=table,
             joints=joint_tables(joints, device),
             gears=gears,
+            axes=axis_table(joints, device),
+            springs=springs,
             body_names={b.name: i for i, b in enumerate(bodies)},
             joint_names={j.name: i for i, j in enumerate(joints)},
             gear_names={n: i for i, n in enumerate(self.gears)},
+            spring_names={n: i for i, n in enumerate(self.springs)},
             start=start,
             gravity=(float(self.gravity[0]), float(self.gravity[1]), float(self.gravity[2])),
             worlds=worlds,
             device=device,
             com=com,
             joint_kinds=[j.joint for j in joints],
+            joint_axes=[j.axes for j in joints],
             parents=np.array([j.parent for j in joints], int),
             children=np.array([j.child for j in joints], int),
             q_start=np.cumsum([0, *q_sizes])[:-1],

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from sharnir import assembly
-from sharnir.errors import SimulationError, is_positive
+from sharnir.axes import Axis, DCMotor, Friction, Servo
+from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.solver import Report, SolverImpulse
-from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model
-from sharnir.scene import Scene
+from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model, command_values
+from sharnir.scene import Scene, path_pose
 from sharnir.spatial import quat_conjugate, quat_log, quat_multiply, quat_rotate, unit_quat
 
 
@@ -64,6 +65,10 @@ class Simulation:
     ) -> None:
         if solver != "impulse":
             raise SimulationError(f"solver {solver!r} is unknown; allowed: 'impulse'")
+        if not isinstance(scene, Scene | Model):
+            raise SceneError(f"Simulation: scene is a Scene or a Model, got {scene!r}")
+        if not is_positive(dt):
+            raise SceneError(f"Simulation: dt is a positive finite number of seconds, got {dt!r}")
         self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
         self.worlds = self.model.worlds
         self.state, self.control = self.model.state(), self.model.control()
@@ -71,29 +76,35 @@ class Simulation:
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}
         self._joints |= {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
+        self._springs = {name: SpringView(self, i, name) for name, i in self.model.spring_names.items()}
         self._read = False  # whether state.q and state.qd are those of now
         self._gravity = np.array(self.model.gravity)
-        self.solver.start_gears(self.state)
         self._host_failed = self.state.failed.numpy() if self.model.device == "cpu" else None
         self._start = self.snapshot()
 
     # ---- time ----
 
-    def step(self, n: int = 1) -> Report:
+    def step(self, n: int = 1, *, budget: float | None = None, iterations: int | None = None) -> Report:
         """Advance by n steps; returns the report of the last one (an object that is reused).
+
+        Args:
+            budget: wall-clock time for a step, s: the solver stops iterating before it runs out, and says so in the report.
+            iterations: cap of the sweeps in this call; the counts that budgeted steps reported replay them bit for bit.
 
         A step whose result is not finite is not made: with one world this raises `SimulationError`, with several the world is
         marked in `failed` and stays at its last good state while the others go on.
         """
         if n.__class__ is not int or n < 1:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
+        if budget is not None and not is_positive(budget):
+            raise SimulationError(f"step(budget=…): a positive finite time in s, got {budget!r}")
         self._read = False
         if self.model.paths:
             for _ in range(n):
                 self._follow_paths()
-                report = self.solver.step(self.state, self.control)
+                report = self.solver.step(self.state, self.control, 1, budget=budget, iterations=iterations)
         else:
-            report = self.solver.step(self.state, self.control, n)
+            report = self.solver.step(self.state, self.control, n, budget=budget, iterations=iterations)
         if self._host_failed is not None and self.worlds == 1 and self._host_failed[0]:
             self._raise_failed()
         return report
@@ -123,6 +134,10 @@ class Simulation:
         """Time since the start, s (of the worlds that have not failed)."""
         return float(self.state.time.numpy().max())
 
+    @time.setter
+    def time(self, value: float) -> None:
+        self.state.time.fill_(float(self._in(value, 1, "Simulation", "time (s)")[0, 0]))
+
     @property
     def dt(self) -> float:
         """Step, s; may be changed while running."""
@@ -132,7 +147,11 @@ class Simulation:
     def dt(self, value: float) -> None:
         old = self.solver.dt
         self.solver.dt = value
-        for name in ("joint_force", "joint_torque", "gear_impulse"):  # impulses of the last step start the next
+        # impulses of the last step start the next
+        impulses = (
+            "joint_force joint_torque gear_impulse spring_impulse axis_impulse friction_impulse limit_impulse drive_impulse"
+        )
+        for name in impulses.split():
             array = getattr(self.state, name)
             array.assign(array.numpy() * (value / old))
 
@@ -143,7 +162,10 @@ class Simulation:
 
     @gravity.setter
     def gravity(self, value: Any) -> None:
-        g = np.asarray(value, float)
+        try:
+            g = np.asarray(value, float)
+        except (TypeError, ValueError):
+            g = np.full(3, np.nan)
         if g.shape != (3,) or not np.all(np.isfinite(g)):
             raise SimulationError(f"gravity is three finite numbers in m/s², got {value!r}")
         self._gravity = g.copy()
@@ -188,14 +210,15 @@ class Simulation:
         """All that changes, as a dict of copies; `restore` continues from it bit for bit."""
         out = {f"state.{n}": getattr(self.state, n).numpy().copy() for n in STATE_FIELDS}
         out |= {f"control.{n}": getattr(self.control, n).numpy().copy() for n in CONTROL_FIELDS}
-        out |= {"dt": np.array(self.dt), "gravity": self.gravity, "gear_start": self.solver.work.gear_start.numpy().copy()}
+        out |= {"dt": np.array(self.dt), "gravity": self.gravity}
         return out
 
     def restore(self, snapshot: dict[str, np.ndarray]) -> None:
         """Continue from a snapshot of this scene."""
         arrays = {f"state.{n}": getattr(self.state, n) for n in STATE_FIELDS}
         arrays |= {f"control.{n}": getattr(self.control, n) for n in CONTROL_FIELDS}
-        arrays["gear_start"] = self.solver.work.gear_start
+        if not isinstance(snapshot, dict):
+            raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
         for name, array in arrays.items():
             if name not in snapshot or snapshot[name].shape != array.numpy().shape:
                 raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
@@ -203,6 +226,7 @@ class Simulation:
         self.gravity = snapshot["gravity"]
         for name, array in arrays.items():
             array.assign(snapshot[name])
+        self._acts_changed()
         self._read = False
 
     def energy(self) -> Energy:
@@ -210,7 +234,27 @@ class Simulation:
         m, x, v, L, w = self._dynamic()
         kinetic = 0.5 * np.einsum("b,bwi,bwi->w", m, v, v) + 0.5 * np.einsum("bwi,bwi->w", L, w)
         potential = -np.einsum("b,bwi,i->w", m, x, self._gravity)
-        return Energy(self._out(kinetic), self._out(potential), self._out(np.zeros(self.worlds)))
+        return Energy(self._out(kinetic), self._out(potential), self._out(self._elastic()))
+
+    def _elastic(self) -> np.ndarray:
+        """(worlds,) energy of springs at joints and between points, J."""
+        out = np.zeros(self.worlds)
+        stiffness, rest = self.model.axes.stiffness.numpy().astype(float), self.model.axes.rest.numpy().astype(float)
+        if np.any(stiffness):
+            self._coordinates()
+            q = self.state.q.numpy().astype(float)
+            for k, kind in enumerate(self.model.joint_kinds):
+                at, v0 = int(self.model.q_start[k]), int(self.model.v_start[k])
+                mine = q[at : at + kind.q_size]
+                if len(kind.turns) == 3:
+                    mine = np.concatenate([mine[:-4], quat_log(mine[-4:].T).T])
+                k_axis, rest_axis = stiffness[v0 : v0 + kind.v_size, None], rest[v0 : v0 + kind.v_size, None]
+                out += 0.5 * (k_axis * (mine[: kind.v_size] - rest_axis) ** 2).sum(0)
+        for name in self.model.spring_names:
+            out += (
+                0.5 * self._springs[name].stiffness * (np.atleast_1d(self._springs[name].length) - self._springs[name].rest) ** 2
+            )
+        return out
 
     def momentum(self) -> Momentum:
         """Linear momentum and angular momentum about the origin of the dynamic bodies."""
@@ -240,6 +284,12 @@ class Simulation:
         if name not in self._joints:
             raise SimulationError(f"no joint is named {name!r}; known: {', '.join(map(repr, self._joints)) or 'none'}")
         return self._joints[name]
+
+    def spring(self, name: str) -> SpringView:
+        """The point-to-point spring of that name."""
+        if name not in self._springs:
+            raise SimulationError(f"no spring is named {name!r}; known: {', '.join(map(repr, self._springs)) or 'none'}")
+        return self._springs[name]
 
     @property
     def redundant(self) -> list[str]:
@@ -283,6 +333,11 @@ class Simulation:
         array[i].assign(value)
         self._read = False
 
+    def _acts_changed(self) -> None:
+        """After a change of what acts on free axes."""
+        if self.control.acts.numpy().any():
+            self.solver.acts_changed()
+
     def _coordinates(self) -> None:
         """Bring the joint coordinates up to date, once after each change."""
         if not self._read:
@@ -290,18 +345,10 @@ class Simulation:
             self._read = True
 
 
-def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A path's pose at time t: (position, rotation), or a position alone."""
-    value = path(t)
-    place, turn = value if len(value) == 2 else (value, (0.0, 0.0, 0.0, 1.0))
-    place = np.asarray(place, float)
-    if place.shape != (3,) or not np.all(np.isfinite(place)):
-        raise SimulationError(f"body {name!r}: its path gives three finite numbers in m, got {value!r} at t = {t:g}")
-    return place, unit_quat(np.asarray(turn, float), f"path of body {name!r}")
-
-
 class BodyView:
     """One body of a running simulation; values may be read and set between steps. World axes."""
+
+    __slots__ = ("_i", "_sim", "name")
 
     def __init__(self, sim: Simulation, index: int, name: str) -> None:
         self._sim, self._i, self.name = sim, index, name
@@ -327,7 +374,7 @@ class BodyView:
     @rotation.setter
     def rotation(self, value: Any) -> None:
         self._movable("rotation")
-        q = unit_quat(self._checked(value, "rotation", 4), f"body {self.name!r}")
+        q = unit_quat(self._checked(value, "rotation", 4), f"body {self.name!r}", SimulationError)
         place, spin = self._place(), self._get("spin")
         self._sim._write(self._sim.state.rotation, self._i, q)
         self._put_place(place)
@@ -366,7 +413,10 @@ class BodyView:
     @spin.setter
     def spin(self, value: Any) -> None:
         self._movable("spin")
-        self._put_spin(self._checked(value, "spin (rad/s)"))
+        spin = self._checked(value, "spin (rad/s)")
+        if np.any(spin):
+            self._solid("spin")
+        self._put_spin(spin)
 
     @property
     def acceleration(self) -> Any:
@@ -388,6 +438,8 @@ class BodyView:
     def _act(self, what: str, value: np.ndarray, once: bool) -> None:
         if self._sim.model.bodies.motion.numpy()[self._i] != DYNAMIC:
             raise SimulationError(f"body {self.name!r} is not dynamic: a {what} cannot move it")
+        if what == "torque" and np.any(value):
+            self._solid("torque")
         array = getattr(self._sim.control, f"{what}_once" if once else what)
         self._sim._write(array, self._i, value + self._sim._row(array, self._i) if once else value)
 
@@ -398,6 +450,14 @@ class BodyView:
     def _put_place(self, place: np.ndarray) -> None:
         com = np.broadcast_to(self._sim.model.com[self._i], place.shape)
         self._sim._write(self._sim.state.position, self._i, place + quat_rotate(self._get("rotation"), com))
+
+    def _solid(self, what: str) -> None:
+        """A point mass cannot turn."""
+        if (
+            not np.any(self._sim.model.bodies.inertia.numpy()[self._i])
+            and self._sim.model.bodies.motion.numpy()[self._i] == DYNAMIC
+        ):
+            raise SimulationError(f"body {self.name!r} is a point mass: it takes no {what}")
 
     def _put_spin(self, spin: np.ndarray) -> None:
         """ω and, for it, L = R I Rᵀ ω."""
@@ -415,11 +475,14 @@ class JointView:
     quaternion (x, y, z, w) as coordinates and the relative spin in the parent's joint frame as speeds.
     """
 
+    __slots__ = ("_drive", "_i", "_q", "_sim", "_v", "kind", "name")
+
     def __init__(self, sim: Simulation, index: int, name: str) -> None:
         self._sim, self._i, self.name = sim, index, name
         self.kind = sim.model.joint_kinds[index]
         q, v = int(sim.model.q_start[index]), int(sim.model.v_start[index])
         self._q, self._v = slice(q, q + self.kind.q_size), slice(v, v + self.kind.v_size)
+        self._drive = DriveView(self)
 
     def __repr__(self) -> str:
         return f"<joint {self.name!r}: {self.kind.kind}>"
@@ -427,6 +490,14 @@ class JointView:
     def _axes(self, array: Any, part: slice) -> Any:
         values = np.array(array.numpy()[part], float).T
         return self._sim._out(values[:, 0] if values.shape[1] == 1 else values)
+
+    def _put(self, array: Any, value: Any, what: str) -> None:
+        """Write a value per free axis (one value serves all)."""
+        size = self.kind.v_size
+        if np.ndim(value) == 0:
+            value = np.full(size, value)
+        for i, row in enumerate(self._sim._in(value, size, f"joint {self.name!r}", what).T):
+            self._sim._write(array, self._v.start + i, row)
 
     @property
     def position(self) -> Any:
@@ -438,7 +509,7 @@ class JointView:
     def position(self, value: Any) -> None:
         q = self._sim._in(value, self.kind.q_size, f"joint {self.name!r}", "position")
         if len(self.kind.turns) == 3:
-            q[:, -4:] = unit_quat(q[:, -4:], f"joint {self.name!r}")
+            q[:, -4:] = unit_quat(q[:, -4:], f"joint {self.name!r}", SimulationError)
         assembly.set_position(self._sim.model, self._sim.state, self._i, q)
         self._sim._read = False
 
@@ -474,6 +545,85 @@ class JointView:
         return sim._out(force), sim._out(torque)
 
     @property
+    def enabled(self) -> Any:
+        """Whether the joint holds; False takes it out, with all that acts on it, until it is set again."""
+        values = self._sim.control.enabled[self._i].numpy() != 0
+        return bool(values[0]) if self._sim.worlds == 1 else values
+
+    @enabled.setter
+    def enabled(self, value: Any) -> None:
+        on = self._sim._in(np.asarray(value, float), 1, f"joint {self.name!r}", "enabled")[:, 0] != 0
+        self._sim.control.enabled[self._i].assign(on.astype(np.int32))
+
+    @property
+    def friction(self) -> Friction:
+        """Friction of the first free axis (first world); set a Friction or a bound for all axes, as a brake does."""
+        at, c = self._v.start, self._sim.control
+        static, dynamic, load, viscous, stribeck = (
+            float(a.numpy()[at, 0])
+            for a in (c.friction_static, c.friction_dynamic, c.friction_load, c.friction_viscous, c.friction_stribeck)
+        )
+        return Friction(static, dynamic, load, viscous, stribeck or None)
+
+    @friction.setter
+    def friction(self, value: Any) -> None:
+        who = f"joint {self.name!r}"
+        if self.kind.v_size == 0:
+            raise SimulationError(f"{who}: friction needs a free axis, and there is none")
+        try:
+            friction = Friction.of(value, who)
+        except SceneError as error:
+            raise SimulationError(str(error)) from None
+        for i, axis in enumerate(self._sim.model.joint_axes[self._i]):
+            drive = axis.drive if isinstance(axis.drive, DCMotor) else None
+            for name, (number,) in command_values([Axis(friction=friction, drive=drive)]).items():
+                if name.startswith("friction"):
+                    row = np.full(self._sim.worlds, number)
+                    self._sim._write(getattr(self._sim.control, name), self._v.start + i, row)
+        self._begin_acting()
+
+    def _begin_acting(self) -> None:
+        self._sim.control.acts[self._i].fill_(1)
+        self._sim._acts_changed()
+
+    @property
+    def stuck(self) -> Any:
+        """Whether friction holds the joint: a bool, or (v_size,)."""
+        values = self._sim.state.stuck.numpy()[self._v].T != 0
+        if values.shape[1] == 1:
+            values = values[:, 0]
+        return bool(values[0]) if self._sim.worlds == 1 and values.ndim == 1 else self._sim._out(values)
+
+    @property
+    def friction_force(self) -> Any:
+        """Dry friction of the last step on the child's side, N and N·m: a float, or (v_size,)."""
+        return self._axes(self._sim.state.friction_impulse, self._v) / self._sim.dt
+
+    @property
+    def limit_force(self) -> Any:
+        """Force or torque of the limits in the last step: a float, or (v_size,); of a ball joint, along the limits' rows."""
+        return self._axes(self._sim.state.limit_impulse, self._v) / self._sim.dt
+
+    @property
+    def dissipated(self) -> Any:
+        """Energy that friction and dampers took in the last step, J."""
+        return self._sim._out(self._sim._row(self._sim.state.dissipated, self._i))
+
+    @property
+    def drive(self) -> DriveView:
+        """The servo or motor: its targets, gains and voltage may be set; assign a Servo to give the joint one."""
+        return self._drive
+
+    @drive.setter
+    def drive(self, value: Servo) -> None:
+        if not isinstance(value, Servo) or self.kind.v_size == 0:
+            raise SimulationError(f"joint {self.name!r}: a Servo can be given to a joint with a free axis, got {value!r}")
+        for name, (number,) in command_values([Axis(drive=value)]).items():
+            if name.startswith("servo"):
+                self._put(getattr(self._sim.control, name), number if np.isfinite(number) else 1e300, name)
+        self._begin_acting()
+
+    @property
     def gap(self) -> Any:
         """(2,) how far the joint stands open: m, rad."""
         return self._sim._out(self._sim.gaps()[:, self._i])
@@ -493,8 +643,152 @@ class JointView:
         return {name: both[i] for i, name in enumerate(names)}
 
 
+class DriveView:
+    """The servo or DC motor of a joint: a float, or (v_size,) where the joint has several free axes."""
+
+    __slots__ = ("_joint",)
+
+    def __init__(self, joint: JointView) -> None:
+        self._joint = joint
+
+    def _get(self, name: str) -> Any:
+        return self._joint._axes(getattr(self._joint._sim.control, name), self._joint._v)
+
+    def _set(self, name: str, value: Any, kind: type) -> None:
+        joint = self._joint
+        axes = joint._sim.model.joint_axes[joint._i]
+        if kind is DCMotor and not any(isinstance(a.drive, DCMotor) for a in axes):
+            raise SimulationError(f"joint {joint.name!r} has no DCMotor: {name} cannot be set")
+        joint._put(getattr(joint._sim.control, name), value, name)
+        joint._begin_acting()
+
+    @property
+    def position(self) -> Any:
+        """Target of the servo, m or rad."""
+        return self._get("servo_position")
+
+    @position.setter
+    def position(self, value: Any) -> None:
+        self._set("servo_position", value, Servo)
+
+    @property
+    def velocity(self) -> Any:
+        """Target speed of the servo, m/s or rad/s."""
+        return self._get("servo_velocity")
+
+    @velocity.setter
+    def velocity(self, value: Any) -> None:
+        self._set("servo_velocity", value, Servo)
+
+    @property
+    def torque(self) -> Any:
+        """Force or torque the servo adds, N or N·m."""
+        return self._get("servo_torque")
+
+    @torque.setter
+    def torque(self, value: Any) -> None:
+        self._set("servo_torque", value, Servo)
+
+    @property
+    def kp(self) -> Any:
+        """Stiffness of the servo, N/m or N·m/rad."""
+        return self._get("servo_kp")
+
+    @kp.setter
+    def kp(self, value: Any) -> None:
+        self._set("servo_kp", self._at_least_zero("kp", value), Servo)
+
+    @property
+    def kd(self) -> Any:
+        """Damping of the servo, N·s/m or N·m·s."""
+        return self._get("servo_kd")
+
+    @kd.setter
+    def kd(self, value: Any) -> None:
+        self._set("servo_kd", self._at_least_zero("kd", value), Servo)
+
+    @property
+    def max_force(self) -> Any:
+        """Bound on the servo's force or torque, N or N·m."""
+        return self._get("servo_max_force")
+
+    @max_force.setter
+    def max_force(self, value: Any) -> None:
+        self._set("servo_max_force", self._at_least_zero("max_force", value), Servo)
+
+    @property
+    def voltage(self) -> Any:
+        """Voltage at the motor, V."""
+        return self._get("voltage")
+
+    @voltage.setter
+    def voltage(self, value: Any) -> None:
+        self._set("voltage", value, DCMotor)
+
+    @property
+    def current(self) -> Any:
+        """Current in the motor, A."""
+        return self._joint._axes(self._joint._sim.state.current, self._joint._v)
+
+    @property
+    def force(self) -> Any:
+        """Force or torque of the drive on the joint in the last step, N or N·m."""
+        return self._joint._axes(self._joint._sim.state.drive_impulse, self._joint._v) / self._joint._sim.dt
+
+    def _at_least_zero(self, what: str, value: Any) -> Any:
+        if np.any(np.asarray(value, float) < 0):
+            raise SimulationError(f"joint {self._joint.name!r}: {what} is at least 0, got {value!r}")
+        return value
+
+
+class SpringView:
+    """One point-to-point spring of a running simulation."""
+
+    __slots__ = ("_i", "_sim", "name")
+
+    def __init__(self, sim: Simulation, index: int, name: str) -> None:
+        self._sim, self._i, self.name = sim, index, name
+
+    def __repr__(self) -> str:
+        return f"<spring {self.name!r}>"
+
+    @property
+    def stiffness(self) -> float:
+        """N/m."""
+        return float(self._sim.model.springs.stiffness.numpy()[self._i])
+
+    @property
+    def rest(self) -> float:
+        """Length without force, m."""
+        return float(self._sim.model.springs.rest.numpy()[self._i])
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        """Its two points, (3,) m, world."""
+        t, sim = self._sim.model.springs, self._sim
+        out = []
+        for body, point in ((t.parent, t.parent_point), (t.child, t.child_point)):
+            b = int(body.numpy()[self._i])
+            arm = np.broadcast_to(point.numpy()[self._i].astype(float), (sim.worlds, 3))
+            out.append(sim._out(sim._row(sim.state.position, b) + quat_rotate(sim._row(sim.state.rotation, b), arm)))
+        return out[0], out[1]
+
+    @property
+    def length(self) -> Any:
+        """Distance of its points, m."""
+        a, b = self.ends
+        return self._sim._out(np.atleast_1d(np.linalg.norm(b - a, axis=-1)))
+
+    @property
+    def force(self) -> Any:
+        """Force of spring and damper that pushed its points apart in the last step, N."""
+        return self._sim._out(self._sim._row(self._sim.state.spring_impulse, self._i) / self._sim.dt)
+
+
 class GearView:
     """One gear of a running simulation."""
+
+    __slots__ = ("_i", "_sim", "name")
 
     def __init__(self, sim: Simulation, index: int, name: str) -> None:
         self._sim, self._i, self.name = sim, index, name
@@ -506,3 +800,8 @@ class GearView:
     def reaction(self) -> Any:
         """Torque (N·m) or force (N) of the gear on its first axis in the last step; −ratio times it acts on the second."""
         return self._sim._out(self._sim._row(self._sim.state.gear_impulse, self._i) / self._sim.dt)
+
+    @property
+    def gap(self) -> Any:
+        """How far the gear is off: q_a − ratio · q_b against its start, m or rad."""
+        return self._sim._out(np.array([row.gear_gap[self._i] for row in assembly.evaluate(self._sim.model, self._sim.state)]))

@@ -100,14 +100,14 @@ def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: r
 # ---- the same, on the host -------------------------------------------------------------------------------------------
 
 
-def unit_quat(q: np.ndarray, who: str) -> np.ndarray:
+def unit_quat(q: np.ndarray, who: str, error: type[Exception] = SceneError) -> np.ndarray:
     """A quaternion (x, y, z, w), or an array of them, scaled to unit length; refused when not finite or far (1e-3) from it."""
     q = np.asarray(q, float)
     if q.shape[-1:] != (4,) or not np.all(np.isfinite(q)):
-        raise SceneError(f"{who}: a rotation is a finite unit quaternion (x, y, z, w), got {q.tolist()}")
+        raise error(f"{who}: a rotation is a finite unit quaternion (x, y, z, w), got {q.tolist()}")
     norm = np.linalg.norm(q, axis=-1, keepdims=True)
     if np.any(np.abs(norm - 1.0) > 1e-3):
-        raise SceneError(f"{who}: a rotation has unit length to 1e-3, got {q.tolist()} of length {np.ravel(norm)[0]:g}")
+        raise error(f"{who}: a rotation has unit length to 1e-3, got {q.tolist()} of length {np.ravel(norm)[0]:g}")
     return q / norm
 
 

@@ -46,6 +46,7 @@ else:
     real, vec3, quat, mat33 = wp.float32, wp.vec3f, wp.quatf, wp.mat33f
     np_real = np.float32
 
+vec6, mat66 = wp.types.vector(length=6, dtype=real), wp.types.matrix(shape=(6, 6), dtype=real)
 EPSILON = float(np.finfo(np_real).eps)
 
 

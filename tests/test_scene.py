@@ -119,7 +119,7 @@ def test_a_scene_needs_a_body():
 
 @pytest.mark.parametrize("dt", [0.0, -1e-3, NAN, float("inf")])
 def test_dt_is_positive(dt):
-    with pytest.raises(sh.SimulationError, match="dt is a positive finite number"):
+    with pytest.raises(sh.SceneError, match="dt is a positive finite number"):
         sh.Simulation(scene_with_box(), dt)
 
 
@@ -216,3 +216,149 @@ def test_setting_a_joint_of_a_loop_assembles_it_again(example):
         sim.joint("D").position = 0.0  # the rocker points away from the crank, out of the coupler's reach
     after = sim.snapshot()
     assert np.allclose(before["state.position"], after["state.position"])
+
+
+# ---- regressions, named after what broke ---------------------------------------------------------------------------------
+
+
+def two_links(dt=1e-4, **options):
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("a", sh.Box(1, 0.1, 0.1), mass=1, position=(0.5, 0, 0))
+    scene.add_body("b", sh.Box(1, 0.1, 0.1), mass=1, position=(1.5, 0, 0))
+    scene.add_joint("h", sh.Revolute("z"), scene.world, "a", position=(0, 0, 0))
+    scene.add_joint("g", sh.Revolute("z"), "a", "b", position=(1, 0, 0))
+    return sh.Simulation(scene, dt, **options)
+
+
+def test_setting_a_position_keeps_the_speeds_of_the_joints():
+    sim = two_links()
+    sim.joint("h").velocity = 1.0
+    sim.joint("g").velocity = 2.0
+    sim.joint("g").position = 1.5
+    sim.joint("h").position = -0.3
+    assert sim.joint("h").velocity == pytest.approx(1.0) and sim.joint("g").velocity == pytest.approx(2.0)
+    sim.step()
+    print("speeds after the first step", sim.joint("h").velocity, sim.joint("g").velocity)
+    assert sim.joint("h").velocity == pytest.approx(1.0, abs=1e-3) and sim.joint("g").velocity == pytest.approx(2.0, abs=2e-3)
+
+
+def test_setting_a_slider_on_a_turntable_keeps_it_turning():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("table", sh.Cylinder(1, 0.1), mass=1)
+    scene.add_body("slider", sh.Box(0.1, 0.1, 0.1), mass=1, position=(1, 0, 0))
+    scene.add_joint("axle", sh.Revolute("z"), scene.world, "table", position=(0, 0, 0))
+    scene.add_joint("rail", sh.Prismatic("x"), "table", "slider", position=(1, 0, 0))
+    sim = sh.Simulation(scene, 1e-4)
+    sim.joint("axle").velocity = 1.0
+    sim.joint("rail").position = 1.0
+    assert np.allclose(sim.body("slider").velocity, (0, 2, 0))
+    sim.step()
+    assert sim.joint("axle").velocity == pytest.approx(1.0, abs=1e-3)
+
+
+def test_setting_a_loop_keeps_its_speed(example):
+    sim = example("four_bar").make(1e-4)
+    sim.joint("A").position = sim.joint("A").position + 0.7
+    speeds = [sim.joint(n).velocity for n in "ABCD"]
+    assert speeds[0] == pytest.approx(6.0, abs=1e-9)
+    sim.step()
+    assert np.allclose([sim.joint(n).velocity for n in "ABCD"], speeds, atol=0.02)
+
+
+def geared(ratio, dt=1e-3):
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("a", mass=1, inertia=(0.5, 0.5, 0.5))
+    scene.add_body("b", mass=1, inertia=(0.2, 0.2, 0.2), position=(1, 0, 0))
+    scene.add_joint("ja", sh.Revolute("z"), scene.world, "a", position=(0, 0, 0))
+    scene.add_joint("jb", sh.Revolute("z"), scene.world, "b", position=(1, 0, 0))
+    scene.add_joint("g", sh.Gear("ja", "jb", ratio))
+    return scene, dt
+
+
+def test_setting_a_geared_joint_moves_both():
+    scene, dt = geared(2.0)
+    sim = sh.Simulation(scene, dt)
+    sim.joint("ja").position = 1.0
+    assert sim.joint("jb").position == pytest.approx(0.5, abs=1e-9)
+    sim.joint("ja").velocity = 100.0
+    assert sim.joint("jb").velocity == pytest.approx(50.0)
+    sim.run(2.0)
+    assert sim.joint("ja").position == pytest.approx(201.0, abs=1e-6)
+    assert sim.joint("g").gap == pytest.approx(0.0, abs=1e-9)
+
+
+def test_setting_a_screw_against_its_thread_is_refused():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("nut", sh.Cylinder(0.1, 0.1), mass=1.0)
+    scene.add_joint("c", sh.Cylindrical("z"), scene.world, "nut", position=(0, 0, 0))
+    scene.add_joint("thread", sh.Gear(("c", "z"), ("c", "rz"), 0.05))
+    sim = sh.Simulation(scene, 1e-3)
+    with pytest.raises(sh.SimulationError, match="joint 'c' cannot be set"):
+        sim.joint("c").position = (0.05, 0.0)
+    sim.joint("c").position = (0.05, 1.0)
+    assert np.allclose(sim.joint("c").position, (0.05, 1.0))
+
+
+def test_turns_are_counted_beyond_half_a_turn_a_step():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("a", mass=1, inertia=(0.2, 0.2, 0.3))
+    scene.add_joint("h", sh.Revolute("z"), scene.world, "a", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 0.01)
+    sim.joint("h").velocity = 400.0
+    sim.run(1.0)
+    assert sim.joint("h").position == pytest.approx(400.0, abs=1e-6)
+    scene, _ = geared(4.0)
+    sim = sh.Simulation(scene, 0.01)
+    sim.body("a").spin, sim.body("b").spin = (0, 0, 400.0), (0, 0, 100.0)
+    sim.step()
+    assert sim.joint("jb").position == pytest.approx(1.0, abs=1e-9)
+
+
+def test_redundant_gears_are_named():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    for i, name in enumerate("abc"):
+        scene.add_body(name, sh.Cylinder(0.1, 0.1), mass=1, position=(i, 0, 0))
+        scene.add_joint(f"j{name}", sh.Revolute("z"), scene.world, name, position=(i, 0, 0))
+    scene.add_joint("ab", sh.Gear("ja", "jb", 2.0))
+    scene.add_joint("bc", sh.Gear("jb", "jc", 3.0))
+    scene.add_joint("ac", sh.Gear("ja", "jc", 6.0))
+    assert scene.build().redundant == ["ac"]
+
+
+def test_more_mistakes_are_refused():
+    def refused(match, function):
+        with pytest.raises((sh.SceneError, sh.SimulationError), match=match) as error:
+            function()
+        print(error.value)
+
+    scene = sh.Scene()
+    refused("fixed body has no velocity", lambda: scene.add_body("f", sh.Box(1, 1, 1), motion="fixed", velocity=(1, 0, 0)))
+    refused("function of time", lambda: scene.add_body("k", sh.Box(1, 1, 1), motion="kinematic", path=3))
+    refused("is not where its path starts", lambda: scene.add_body(
+        "k", sh.Box(1, 1, 1), motion="kinematic", position=(0, 0, 0), path=lambda t: (1 + t, 0, 0)))  # fmt: skip
+    pair = sh.Compound(sh.PointMass(mass=1, position=(1, 0, 0)), sh.PointMass(mass=1, position=(-1, 0, 0)))
+    refused("'d': its mass lies on a line", lambda: scene.add_body("d", pair))
+    refused("not here", lambda: scene_with_box().build(device="foo"))
+    refused("Scene or a Model", lambda: sh.Simulation(None, 0.1))
+    refused("free axes are a text", lambda: sh.Joint(None))
+    refused("ratio", lambda: sh.Gear("a", "b", "x"))
+    wheels, dt = geared(2.0)
+    refused("takes no bodies", lambda: wheels.add_joint("h", sh.Gear("ja", "jb"), "a", "b"))
+    refused("an end of a gear", lambda: wheels.add_joint("h", sh.Gear("ja", None)))
+    sim = sh.Simulation(wheels, dt)
+    refused("gravity", lambda: setattr(sim, "gravity", "x"))
+    refused("snapshot", lambda: sim.restore(None))
+    refused("unit length", lambda: setattr(sim.body("a"), "rotation", (0, 0, 0, 2)))
+    with pytest.raises(AttributeError):
+        sim.joint("ja").postion = 1
+    dot = sh.Scene()
+    dot.add_body("dot", mass=1.0)
+    point = sh.Simulation(dot, 0.1).body("dot")
+    refused("point mass: it takes no spin", lambda: setattr(point, "spin", (1, 0, 0)))
+    refused("point mass: it takes no torque", lambda: point.apply_torque((1, 0, 0)))
+
+
+def test_a_kinematic_body_starts_where_its_path_does():
+    scene = sh.Scene()
+    scene.add_body("k", sh.Sphere(0.1), motion="kinematic", path=lambda t: (1 + t, 0, 0))
+    assert np.allclose(sh.Simulation(scene, 1e-3).body("k").position, (1, 0, 0))

@@ -5,491 +5,326 @@ Symbols are those of theory: V = (v, ω) a twist, P = (p, l) an impulse, K and W
 
 import warp as wp
 
-from sharnir.joints import (
-    GearTable,
-    JointTable,
-    angular_axes,
-    coordinate,
-    free_axis,
-    joint_curvature,
-    joint_gap,
-    linear_axes,
-    masked,
-    read_angles,
+from sharnir.impulse.actions import (
+    apply_axis,
+    only_ball_friction,
+    prepare_laws,
+    prepare_rows,
+    pseudo_actions,
+    report_actions,
+    solve_ball,
+    solve_one,
 )
+from sharnir.impulse.data import POSITIONS, VELOCITIES, Solve, Step
+from sharnir.impulse.links import apply_gear, apply_spring, gear_gap, prepare_gear, prepare_spring, solve_gear, solve_spring
+from sharnir.joints import angular_axes, coordinate, free_axis, joint_curvature, joint_gap, linear_axes, masked
 from sharnir.kinematics import pose_at
-from sharnir.model import BodyTable, Control, State
-from sharnir.rows import Twists, apply_impulse, block_inverse, body_response
+from sharnir.rows import apply_impulse, block_inverse, body_response, solve_axes
 from sharnir.spatial import advance_rotation, rotated, turned
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.types import mat33, real, vec3, vec6
 
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
+BLOCK = wp.constant(1)  # bits of a joint's mode
+ACTS = wp.constant(2)
+BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
 
 
-@wp.struct
-class Settings:
-    """Numbers that may change between steps, one element each, so that a captured step reads them."""
-
-    dt: wp.array(dtype=real)
-    gravity: wp.array(dtype=vec3)
-    erp: wp.array(dtype=real)
-    tolerance: wp.array(dtype=real)
-    iterations: wp.array(dtype=wp.int32)
-    position_iterations: wp.array(dtype=wp.int32)
-
-
-@wp.struct
-class Work:
-    """Scratch of a step; [item, world]."""
-
-    twist: Twists  # V, being solved
-    pseudo: Twists  # V*, the split impulses' velocities
-    gyro: wp.array2d(dtype=vec3)  # −I⁻¹(ω × L), the angular acceleration of a free body
-    spin_start: wp.array2d(dtype=vec3)  # ω after external torques
-    momentum: wp.array2d(dtype=vec3)  # L after external torques
-    inv_inertia: wp.array2d(dtype=mat33)  # I⁻¹, world axes
-    position: wp.array2d(dtype=vec3)  # the new pose
-    rest: wp.array2d(dtype=vec3)
-    rotation: wp.array2d(dtype=quat)
-    r_parent: wp.array2d(dtype=vec3)  # the common point from each centre of mass
-    r_child: wp.array2d(dtype=vec3)
-    joint_force: wp.array2d(dtype=vec3)  # accumulated P of every joint
-    joint_torque: wp.array2d(dtype=vec3)
-    gear_impulse: wp.array2d(dtype=real)
-    W_ll: wp.array2d(dtype=mat33)
-    W_la: wp.array2d(dtype=mat33)
-    W_aa: wp.array2d(dtype=mat33)
-    turn_parent_l: wp.array2d(dtype=mat33)  # I⁻¹([r]W_ll + W_al) and I⁻¹([r]W_la + W_aa) of each body: the change of ω straight
-    turn_parent_a: wp.array2d(dtype=mat33)  # from u, since a sweep is as slow as its longest chain of operations
-    turn_child_l: wp.array2d(dtype=mat33)
-    turn_child_a: wp.array2d(dtype=mat33)
-    curve_linear: wp.array2d(dtype=vec3)  # ½Δt γ
-    curve_angular: wp.array2d(dtype=vec3)
-    drive_force: wp.array2d(dtype=vec3)  # impulse of the forces applied on free axes
-    drive_torque: wp.array2d(dtype=vec3)
-    gap_linear: wp.array2d(dtype=vec3)  # ERP·G/Δt at the new pose
-    gap_angular: wp.array2d(dtype=vec3)
-    pseudo_force: wp.array2d(dtype=vec3)  # what the split impulses add up to, not used again
-    pseudo_torque: wp.array2d(dtype=vec3)
-    gear_row: wp.array3d(dtype=vec3)  # [gear, 8: (linear, angular) of child a, parent a, child b, parent b, world]
-    gear_W: wp.array2d(dtype=real)
-    gear_gap: wp.array2d(dtype=real)
-    gear_start: wp.array2d(dtype=real)
-    iterations: wp.array(dtype=wp.int32)
-    residual: wp.array(dtype=real)
-
-
-@wp.struct
-class Step:
-    """All that a step reads and writes. Kernels take it as an array of one element: a launch then costs one pointer."""
-
-    bodies: BodyTable
-    joints: JointTable
-    gears: GearTable
-    settings: Settings
-    control: Control
-    state: State
-    work: Work
-
-
-# ---- 1. external forces ----------------------------------------------------------------------------------------------
+# ---- external forces --------------------------------------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
 def predict(step: wp.array(dtype=Step), first: int):
     """V ← V + M⁻¹ Fᵉ Δt; the gyroscopic moment is in ω = I⁻¹(q) L."""
-    s = step[0]
-    bodies = s.bodies
-    settings = s.settings
-    control = s.control
-    state = s.state
-    work = s.work
     b, i = wp.tid()
     w = first + i
-    dt = settings.dt[0]
-    v = state.velocity[b, w]
-    omega = state.spin[b, w]
+    s = step[0]
+    twist = s.solves[VELOCITIES].twist
+    dt = s.settings.dt[0]
+    v = s.state.velocity[b, w]
+    omega = s.state.spin[b, w]
     J = mat33(real(0.0))
-    if bodies.motion[b] == DYNAMIC:
-        J = rotated(wp.quat_to_matrix(state.rotation[b, w]), bodies.inv_inertia[b])
-        f = control.force[b, w] + control.force_once[b, w]
-        L = state.momentum[b, w] + (control.torque[b, w] + control.torque_once[b, w]) * dt
-        v = v + (settings.gravity[0] + f * bodies.inv_mass[b]) * dt
+    if s.bodies.motion[b] == DYNAMIC:
+        J = rotated(wp.quat_to_matrix(s.state.rotation[b, w]), s.bodies.inv_inertia[b])
+        f = s.control.force[b, w] + s.control.force_once[b, w]
+        L = s.state.momentum[b, w] + (s.control.torque[b, w] + s.control.torque_once[b, w]) * dt
+        v = v + (s.settings.gravity[0] + f * s.bodies.inv_mass[b]) * dt
         omega = J * L
-        work.momentum[b, w] = L
-        work.gyro[b, w] = J * wp.cross(L, omega)
-    control.force_once[b, w] = vec3(real(0.0))
-    control.torque_once[b, w] = vec3(real(0.0))
-    work.inv_inertia[b, w] = J
-    work.twist.linear[b, w] = v
-    work.twist.angular[b, w] = omega
-    work.spin_start[b, w] = omega
+        s.work.momentum[b, w] = L
+        s.work.gyro[b, w] = J * wp.cross(L, omega)
+    s.control.force_once[b, w] = vec3(real(0.0))
+    s.control.torque_once[b, w] = vec3(real(0.0))
+    if b == 0:
+        s.solves[VELOCITIES].done[w] = -1  # neither solve has begun
+        s.solves[POSITIONS].done[w] = -1
+    s.work.inv_inertia[b, w] = J
+    twist.linear[b, w] = v
+    twist.angular[b, w] = omega
+    s.work.spin_start[b, w] = omega
 
 
-# ---- 2. joints: frames, blocks, warm start -----------------------------------------------------------------------------
+# ---- joints and links: frames, blocks, laws, warm start ---------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
 def prepare(step: wp.array(dtype=Step), first: int):
-    """Of every joint: W, last step's impulse on the axes of today, ½Δt γ, and the impulse of forces on its free axes.
+    """Of every joint: W, last step's impulse on the axes of today, ½Δt γ, the laws of its axes, forces applied on them.
 
     JV⁺ = −½Δt γ aims along the chord of the arc that the joint prescribes. With JV⁺ = 0 a body leaves the arc along the tangent,
     and the next projection takes ½(ωΔt)² of its speed; so it keeps its speed, and the gap that is left is of third order.
     """
-    s = step[0]
-    bodies = s.bodies
-    joints = s.joints
-    settings = s.settings
-    control = s.control
-    state = s.state
-    work = s.work
     k, i = wp.tid()
     w = first + i
-    p = joints.parent[k]
-    c = joints.child[k]
-    free = joints.free[k]
-    pose = pose_at(joints, k, w, state.position, state.rotation)
-    r_p = pose.child_anchor - state.position[p, w]
-    r_c = pose.child_anchor - state.position[c, w]
-    work.r_parent[k, w] = r_p
-    work.r_child[k, w] = r_c
+    s = step[0]
+    solve = s.solves[VELOCITIES]
+    p = s.joints.parent[k]
+    c = s.joints.child[k]
+    free = s.joints.free[k]
+    dt = s.settings.dt[0]
+    mode = int(0)
+    if s.control.enabled[k, w] != 0:
+        if free != 63:
+            mode = mode | BLOCK
+        if s.control.acts[k, w] != 0:
+            mode = mode | ACTS
+    s.work.mode[k, w] = mode
+    force = s.state.joint_force[k, w]
+    torque = s.state.joint_torque[k, w]
+    pushed = vec3(real(0.0))
+    turned_by = vec3(real(0.0))
+    if s.control.enabled[k, w] == 0:
+        force = vec3(real(0.0))
+        torque = vec3(real(0.0))
+    else:
+        pose = pose_at(s.joints, k, w, s.state.position, s.state.rotation)
+        r_p = pose.child_anchor - s.state.position[p, w]
+        r_c = pose.child_anchor - s.state.position[c, w]
+        s.work.r_parent[k, w] = r_p
+        s.work.r_child[k, w] = r_c
 
-    pll, pla, paa = body_response(r_p, bodies.inv_mass[p], work.inv_inertia[p, w])
-    cll, cla, caa = body_response(r_c, bodies.inv_mass[c], work.inv_inertia[c, w])
-    Fl = mat33(real(0.0))
-    Fa = mat33(real(0.0))
-    force = state.joint_force[k, w]
-    torque = state.joint_torque[k, w]
-    if free & 7 != 0 and free & 7 != 7:
-        Fl = linear_axes(joints, k, pose)
-        force = masked(Fl, free, force)
-    if free >> 3 != 0 and free >> 3 != 7:
-        Fa = angular_axes(joints, k, pose)
-        torque = masked(Fa, free >> 3, torque)
-    work.joint_force[k, w] = force
-    work.joint_torque[k, w] = torque
-    ll, la, aa = block_inverse(Fl, Fa, free, pll + cll, pla + cla, paa + caa)
-    work.W_ll[k, w] = ll
-    work.W_la[k, w] = la
-    work.W_aa[k, w] = aa
-    al = wp.transpose(la)
-    work.turn_parent_l[k, w] = work.inv_inertia[p, w] * (wp.skew(r_p) * ll + al)
-    work.turn_child_l[k, w] = work.inv_inertia[c, w] * (wp.skew(r_c) * ll + al)
-    if free >> 3 != 7:
-        work.turn_parent_a[k, w] = work.inv_inertia[p, w] * (wp.skew(r_p) * la + aa)
-        work.turn_child_a[k, w] = work.inv_inertia[c, w] * (wp.skew(r_c) * la + aa)
+        pll, pla, paa = body_response(r_p, s.bodies.inv_mass[p], s.work.inv_inertia[p, w])
+        cll, cla, caa = body_response(r_c, s.bodies.inv_mass[c], s.work.inv_inertia[c, w])
+        Fl = mat33(real(0.0))
+        Fa = mat33(real(0.0))
+        if free & 7 != 0 and free & 7 != 7:
+            Fl = linear_axes(s.joints, k, pose)
+            force = masked(Fl, free, force)
+        if free >> 3 != 0 and free >> 3 != 7:
+            Fa = angular_axes(s.joints, k, pose)
+            torque = masked(Fa, free >> 3, torque)
+        ll, la, aa = block_inverse(Fl, Fa, free, pll + cll, pla + cla, paa + caa)
+        s.work.W_ll[k, w] = ll
+        s.work.W_la[k, w] = la
+        s.work.W_aa[k, w] = aa
+        al = wp.transpose(la)
+        s.work.turn_parent_l[k, w] = s.work.inv_inertia[p, w] * (wp.skew(r_p) * ll + al)
+        s.work.turn_child_l[k, w] = s.work.inv_inertia[c, w] * (wp.skew(r_c) * ll + al)
+        if free >> 3 != 7:
+            s.work.turn_parent_a[k, w] = s.work.inv_inertia[p, w] * (wp.skew(r_p) * la + aa)
+            s.work.turn_child_a[k, w] = s.work.inv_inertia[c, w] * (wp.skew(r_c) * la + aa)
 
-    w_p = work.twist.angular[p, w]
-    w_c = work.twist.angular[c, w]
-    u = work.twist.linear[c, w] + wp.cross(w_c, r_c) - work.twist.linear[p, w] - wp.cross(w_p, r_p)
-    linear, angular = joint_curvature(joints, k, pose, w_p, w_c, work.gyro[p, w], work.gyro[c, w], r_p, r_c, u)
-    half = real(0.5) * settings.dt[0]
-    work.curve_linear[k, w] = linear * half
-    work.curve_angular[k, w] = angular * half
+        w_p = solve.twist.angular[p, w]
+        w_c = solve.twist.angular[c, w]
+        u = solve.twist.linear[c, w] + wp.cross(w_c, r_c) - solve.twist.linear[p, w] - wp.cross(w_p, r_p)
+        linear, angular = joint_curvature(s.joints, k, pose, w_p, w_c, s.work.gyro[p, w], s.work.gyro[c, w], r_p, r_c, u)
+        solve.bias_linear[k, w] = linear * (real(0.5) * dt)
+        solve.bias_angular[k, w] = angular * (real(0.5) * dt)
 
-    force = vec3(real(0.0))
-    torque = vec3(real(0.0))
-    for j in range(joints.v_size[k]):
-        f = control.joint_force[joints.v_start[k] + j, w] * settings.dt[0]
-        if f != real(0.0):
-            d, n = free_axis(joints, k, j, pose)
-            force = force + d * f
-            torque = torque + n * f
-    work.drive_force[k, w] = force
-    work.drive_torque[k, w] = torque
-
-
-@wp.func
-def gear_body(joints: JointTable, gears: GearTable, g: int, i: int) -> int:
-    """The four bodies of a gear: child and parent of its first joint, child and parent of its second."""
-    k = gears.joint_a[g]
-    if i > 1:
-        k = gears.joint_b[g]
-    if i % 2 == 0:
-        return joints.child[k]
-    return joints.parent[k]
+        for j in range(s.joints.v_size[k]):
+            f = s.control.joint_force[s.joints.v_start[k] + j, w] * dt
+            if f != real(0.0):
+                d, n = free_axis(s.joints, k, j, pose)
+                pushed = pushed + d * f
+                turned_by = turned_by + n * f
+        if mode & ACTS != 0:
+            prepare_rows(s, k, w, pose, pll + cll, pla + cla, paa + caa)
+            prepare_laws(s, solve.laws, k, w, pose)
+            if only_ball_friction(s, solve.laws, k, w):
+                s.work.mode[k, w] = mode | BALL
+    solve.force[k, w] = force
+    solve.torque[k, w] = torque
+    s.work.drive_force[k, w] = pushed
+    s.work.drive_torque[k, w] = turned_by
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare_gears(step: wp.array(dtype=Step), first: int):
-    """The row of a gear, B_a − ratio · B_b, on its four bodies, and 1 / (J M⁻¹ Jᵀ); two of the bodies may be one."""
-    s = step[0]
-    bodies = s.bodies
-    joints = s.joints
-    gears = s.gears
-    state = s.state
-    work = s.work
-    g, j = wp.tid()
+def prepare_links(step: wp.array(dtype=Step), first: int):
+    """The rows of gears and springs, started from the impulses of the last step."""
+    i, j = wp.tid()
     w = first + j
-    for side in range(2):
-        k = gears.joint_a[g]
-        axis = gears.axis_a[g]
-        factor = real(1.0)
-        if side == 1:
-            k = gears.joint_b[g]
-            axis = gears.axis_b[g]
-            factor = -gears.ratio[g]
-        pose = pose_at(joints, k, w, state.position, state.rotation)
-        d, n = free_axis(joints, k, axis, pose)
-        for body in range(2):
-            sign = factor
-            r = work.r_child[k, w]
-            if body == 1:
-                sign = -factor
-                r = work.r_parent[k, w]
-            work.gear_row[g, 4 * side + 2 * body, w] = d * sign
-            work.gear_row[g, 4 * side + 2 * body + 1, w] = (wp.cross(r, d) + n) * sign
-    m = real(0.0)
-    for i in range(4):
-        a = gear_body(joints, gears, g, i)
-        for h in range(4):
-            if gear_body(joints, gears, g, h) == a:
-                m = m + wp.dot(work.gear_row[g, 2 * i, w], work.gear_row[g, 2 * h, w]) * bodies.inv_mass[a]
-                m = m + wp.dot(work.gear_row[g, 2 * i + 1, w], work.inv_inertia[a, w] * work.gear_row[g, 2 * h + 1, w])
-    work.gear_W[g, w] = real(1.0) / m
-    work.gear_impulse[g, w] = state.gear_impulse[g, w]
+    s = step[0]
+    solve = s.solves[VELOCITIES]
+    if i < s.gears.count:
+        prepare_gear(s, i, w)
+        solve.gear_impulse[i, w] = s.state.gear_impulse[i, w]
+    else:
+        prepare_spring(s, i - s.gears.count, w)
+        solve.spring_impulse[i - s.gears.count, w] = s.state.spring_impulse[i - s.gears.count, w]
 
 
 @wp.func
-def warm_start(bodies: BodyTable, joints: JointTable, gears: GearTable, w: int, work: Work):
+def warm_start(step: wp.array(dtype=Step), w: int):
     """Apply last step's impulses (temporal coherence) and the forces on free axes."""
-    for k in range(joints.count):
-        p = joints.parent[k]
-        c = joints.child[k]
-        f = work.joint_force[k, w] + work.drive_force[k, w]
-        l = work.joint_torque[k, w] + work.drive_torque[k, w]
-        apply_impulse(work.twist, c, w, f, l, work.r_child[k, w], bodies.inv_mass[c], work.inv_inertia[c, w], real(1.0))
-        apply_impulse(work.twist, p, w, f, l, work.r_parent[k, w], bodies.inv_mass[p], work.inv_inertia[p, w], real(-1.0))
-    for g in range(gears.count):
-        apply_gear(bodies, joints, gears, g, w, work.gear_impulse[g, w], work, work.twist)
+    s = step[0]
+    solve = s.solves[VELOCITIES]
+    for k in range(s.joints.count):
+        p = s.joints.parent[k]
+        c = s.joints.child[k]
+        f = solve.force[k, w] + s.work.drive_force[k, w]
+        l = solve.torque[k, w] + s.work.drive_torque[k, w]
+        if s.work.mode[k, w] & ACTS != 0:
+            for j in range(s.joints.v_start[k], s.joints.v_start[k] + s.joints.v_size[k]):
+                f = f + s.work.axis.d[j, w] * solve.laws.impulse[j, w]
+                l = l + s.work.axis.n[j, w] * solve.laws.impulse[j, w]
+        apply_impulse(solve.twist, c, w, f, l, s.work.r_child[k, w], s.bodies.inv_mass[c], s.work.inv_inertia[c, w], real(1.0))
+        apply_impulse(solve.twist, p, w, f, l, s.work.r_parent[k, w], s.bodies.inv_mass[p], s.work.inv_inertia[p, w], real(-1.0))
+    for g in range(s.gears.count):
+        apply_gear(s, solve, g, w, solve.gear_impulse[g, w])
+    for k in range(s.springs.count):
+        apply_spring(s, solve, k, w, solve.spring_impulse[k, w])
 
 
-# ---- 3. and 4. sequential impulses: one sweep serves velocities and pseudo-velocities -----------------------------------
-
-
-@wp.struct
-class Rows:
-    """One solve over the joints: the velocities it changes, the speeds it aims at (u = −bias), the impulses it adds up."""
-
-    twist: Twists
-    bias_linear: wp.array2d(dtype=vec3)
-    bias_angular: wp.array2d(dtype=vec3)
-    force: wp.array2d(dtype=vec3)
-    torque: wp.array2d(dtype=vec3)
+# ---- sequential impulses: one sweep serves velocities and pseudo-velocities ---------------------------------------------------
 
 
 @wp.func
-def solve_joint(bodies: BodyTable, joints: JointTable, k: int, w: int, work: Work, rows: Rows) -> real:
+def solve_block(s: Step, solve: Solve, k: int, w: int) -> real:
     """ΔP = −W (u + bias) of one joint, applied to both bodies; returns |ΔP|²."""
-    p = joints.parent[k]
-    c = joints.child[k]
-    free = joints.free[k]
-    r_p = work.r_parent[k, w]
-    r_c = work.r_child[k, w]
-    w_p = rows.twist.angular[p, w]
-    w_c = rows.twist.angular[c, w]
-    v_p = rows.twist.linear[p, w]
-    v_c = rows.twist.linear[c, w]
-    u = (v_c + wp.cross(w_c, r_c)) - (v_p + wp.cross(w_p, r_p) - rows.bias_linear[k, w])
-    force = work.W_ll[k, w] * u
-    turn_p = work.turn_parent_l[k, w] * u
-    turn_c = work.turn_child_l[k, w] * u
+    p = s.joints.parent[k]
+    c = s.joints.child[k]
+    r_p = s.work.r_parent[k, w]
+    r_c = s.work.r_child[k, w]
+    w_p = solve.twist.angular[p, w]
+    w_c = solve.twist.angular[c, w]
+    v_p = solve.twist.linear[p, w]
+    v_c = solve.twist.linear[c, w]
+    u = (v_c + wp.cross(w_c, r_c)) - (v_p + wp.cross(w_p, r_p) - solve.bias_linear[k, w])
+    force = s.work.W_ll[k, w] * u
+    turn_p = s.work.turn_parent_l[k, w] * u
+    turn_c = s.work.turn_child_l[k, w] * u
     size = real(0.0)
-    if free >> 3 != 7:  # without a rotation row the angular blocks of W are zero
-        v = w_c - (w_p - rows.bias_angular[k, w])
-        B = work.W_la[k, w]
+    if s.joints.free[k] >> 3 != 7:  # without a rotation row the angular blocks of W are zero
+        v = w_c - (w_p - solve.bias_angular[k, w])
+        B = s.work.W_la[k, w]
         force = force + B * v
-        torque = u * B + work.W_aa[k, w] * v
-        turn_p = turn_p + work.turn_parent_a[k, w] * v
-        turn_c = turn_c + work.turn_child_a[k, w] * v
-        rows.torque[k, w] = rows.torque[k, w] - torque
+        torque = u * B + s.work.W_aa[k, w] * v
+        turn_p = turn_p + s.work.turn_parent_a[k, w] * v
+        turn_c = turn_c + s.work.turn_child_a[k, w] * v
+        solve.torque[k, w] = solve.torque[k, w] - torque
         size = wp.dot(torque, torque)
-    rows.twist.linear[p, w] = v_p + force * bodies.inv_mass[p]
-    rows.twist.linear[c, w] = v_c - force * bodies.inv_mass[c]
-    rows.twist.angular[p, w] = w_p + turn_p
-    rows.twist.angular[c, w] = w_c - turn_c
-    rows.force[k, w] = rows.force[k, w] - force
+    solve.twist.linear[p, w] = v_p + force * s.bodies.inv_mass[p]
+    solve.twist.linear[c, w] = v_c - force * s.bodies.inv_mass[c]
+    solve.twist.angular[p, w] = w_p + turn_p
+    solve.twist.angular[c, w] = w_c - turn_c
+    solve.force[k, w] = solve.force[k, w] - force
     return size + wp.dot(force, force)
 
 
-@wp.func
-def sweep(bodies: BodyTable, joints: JointTable, w: int, back: bool, work: Work, rows: Rows) -> real:
-    """Every joint once, from first to last or back; returns the largest |ΔP|²."""
-    largest = real(0.0)
-    k = int(0)
-    stride = int(1)
-    if back:
-        k = joints.count - 1
-        stride = -1
-    for _j in range(joints.count):
-        if joints.free[k] != 63:
-            largest = wp.max(largest, solve_joint(bodies, joints, k, w, work, rows))
-        k = k + stride
-    return largest
-
-
-@wp.func
-def apply_gear(
-    bodies: BodyTable, joints: JointTable, gears: GearTable, g: int, w: int, impulse: real, work: Work, twists: Twists
-):
-    for i in range(4):
-        b = gear_body(joints, gears, g, i)
-        apply_impulse(
-            twists,
-            b,
-            w,
-            work.gear_row[g, 2 * i, w] * impulse,
-            work.gear_row[g, 2 * i + 1, w] * impulse,
-            vec3(real(0.0)),
-            bodies.inv_mass[b],
-            work.inv_inertia[b, w],
-            real(1.0),
-        )
-
-
-@wp.func
-def solve_gear(
-    bodies: BodyTable, joints: JointTable, gears: GearTable, g: int, w: int, work: Work, twists: Twists, bias: real
-) -> real:
-    """Δp = −(J V + bias) / (J M⁻¹ Jᵀ) of one gear, applied to its bodies."""
-    u = bias
-    for i in range(4):
-        b = gear_body(joints, gears, g, i)
-        u = u + wp.dot(work.gear_row[g, 2 * i, w], twists.linear[b, w])
-        u = u + wp.dot(work.gear_row[g, 2 * i + 1, w], twists.angular[b, w])
-    impulse = -work.gear_W[g, w] * u
-    apply_gear(bodies, joints, gears, g, w, impulse, work, twists)
-    return impulse
-
-
-@wp.kernel(module="sharnir.impulse")
-def solve_velocities(step: wp.array(dtype=Step), first: int):
-    """Warm start, then sweeps on V, forth and back in turn, until every |ΔP| ≤ ε or the iteration cap."""
-    s = step[0]
-    w = first + wp.tid()
-    warm_start(s.bodies, s.joints, s.gears, w, s.work)
-    rows = Rows()
-    rows.twist = s.work.twist
-    rows.bias_linear = s.work.curve_linear
-    rows.bias_angular = s.work.curve_angular
-    rows.force = s.work.joint_force
-    rows.torque = s.work.joint_torque
-    tolerance = s.settings.tolerance[0]
-    done = int(0)
-    largest = real(0.0)
-    for it in range(s.settings.iterations[0]):
-        largest = sweep(s.bodies, s.joints, w, it % 2 == 1, s.work, rows)
-        for g in range(s.gears.count):
-            impulse = solve_gear(s.bodies, s.joints, s.gears, g, w, s.work, s.work.twist, real(0.0))
-            s.work.gear_impulse[g, w] = s.work.gear_impulse[g, w] + impulse
-            largest = wp.max(largest, impulse * impulse)
-        done = it + 1
-        if largest <= tolerance * tolerance:
-            break
-    s.work.iterations[w] = done
-    s.work.residual[w] = wp.sqrt(largest)
-
-
-@wp.func
-def close_gaps(s: Step, w: int):
-    """Split impulses: the same sweeps on V*, from 0, towards −ERP·G/Δt; V* moves positions, never velocities."""
-    for b in range(s.bodies.count):
-        s.work.pseudo.linear[b, w] = vec3(real(0.0))
-        s.work.pseudo.angular[b, w] = vec3(real(0.0))
-    rate = s.settings.erp[0] / s.settings.dt[0]
-    for k in range(s.joints.count):
-        linear, angular = joint_gap(s.joints, k, pose_at(s.joints, k, w, s.work.position, s.work.rotation))
-        s.work.gap_linear[k, w] = linear * rate
-        s.work.gap_angular[k, w] = angular * rate
-    for g in range(s.gears.count):
-        s.work.gear_gap[g, w] = gear_gap(s, g, w) * rate
-    rows = Rows()
-    rows.twist = s.work.pseudo
-    rows.bias_linear = s.work.gap_linear
-    rows.bias_angular = s.work.gap_angular
-    rows.force = s.work.pseudo_force
-    rows.torque = s.work.pseudo_torque
-    for it in range(s.settings.position_iterations[0]):
-        sweep(s.bodies, s.joints, w, it % 2 == 1, s.work, rows)
-        for g in range(s.gears.count):
-            solve_gear(s.bodies, s.joints, s.gears, g, w, s.work, s.work.pseudo, s.work.gear_gap[g, w])
-
-
-@wp.func
-def gear_gap(s: Step, g: int, w: int) -> real:
-    """q_a − ratio · q_b at the new pose, against its value at the start."""
-    a = s.gears.joint_a[g]
-    b = s.gears.joint_b[g]
-    pose_a = pose_at(s.joints, a, w, s.work.position, s.work.rotation)
-    pose_b = pose_at(s.joints, b, w, s.work.position, s.work.rotation)
-    q_a = coordinate(s.joints, a, s.gears.axis_a[g], w, pose_a, s.state.q)
-    q_b = coordinate(s.joints, b, s.gears.axis_b[g], w, pose_b, s.state.q)
-    return q_a - s.gears.ratio[g] * q_b - s.work.gear_start[g, w]
-
-
-# ---- 5. positions ------------------------------------------------------------------------------------------------------
+# ---- positions ------------------------------------------------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
 def advance(step: wp.array(dtype=Step), first: int):
     """X ← X ⊕ Δt V. L takes the impulses that ω took; the rotation keeps L and its energy (`advance_rotation`)."""
-    s = step[0]
-    bodies = s.bodies
-    settings = s.settings
-    state = s.state
-    work = s.work
     b, i = wp.tid()
     w = first + i
-    dt = settings.dt[0]
-    omega = work.twist.angular[b, w]
-    q = state.rotation[b, w]
+    s = step[0]
+    twist = s.solves[VELOCITIES].twist
+    pseudo = s.solves[POSITIONS].twist
+    dt = s.settings.dt[0]
+    omega = twist.angular[b, w]
+    q = s.state.rotation[b, w]
     # compensated: what rounding drops from x + Δt v is kept for the next step
-    x = state.position[b, w]
-    move = work.twist.linear[b, w] * dt + state.rest[b, w]
+    x = s.state.position[b, w]
+    move = twist.linear[b, w] * dt + s.state.rest[b, w]
     there = x + move
-    work.position[b, w] = there
-    work.rest[b, w] = move - (there - x)
-    if bodies.motion[b] == DYNAMIC:
-        taken = wp.quat_rotate_inv(q, omega - work.spin_start[b, w])
-        L = work.momentum[b, w] + wp.quat_rotate(q, bodies.inertia[b] * taken)
-        work.momentum[b, w] = L
-        q = advance_rotation(q, L, bodies.inertia[b], bodies.inv_inertia[b], dt)
-    elif bodies.motion[b] == KINEMATIC:
+    s.work.position[b, w] = there
+    s.work.rest[b, w] = move - (there - x)
+    if s.bodies.motion[b] == DYNAMIC:
+        taken = wp.quat_rotate_inv(q, omega - s.work.spin_start[b, w])
+        L = s.work.momentum[b, w] + wp.quat_rotate(q, s.bodies.inertia[b] * taken)
+        s.work.momentum[b, w] = L
+        q = advance_rotation(q, L, s.bodies.inertia[b], s.bodies.inv_inertia[b], dt)
+    elif s.bodies.motion[b] == KINEMATIC:
         q = turned(q, omega * dt)
-    work.rotation[b, w] = q
+    s.work.rotation[b, w] = q
+    pseudo.linear[b, w] = vec3(real(0.0))
+    pseudo.angular[b, w] = vec3(real(0.0))
+
+
+@wp.func
+def measure(step: wp.array(dtype=Step), w: int):
+    """The split impulses' aims: ERP·G/Δt at the new pose, so that what the step opened is closed in it; what sticks stays."""
+    s = step[0]
+    solve = s.solves[POSITIONS]
+    rate = s.settings.erp[0] / s.settings.dt[0]
+    for k in range(s.joints.count):
+        mode = s.work.mode[k, w]
+        if mode & BLOCK != 0:
+            linear, angular = joint_gap(s.joints, k, pose_at(s.joints, k, w, s.work.position, s.work.rotation))
+            solve.bias_linear[k, w] = linear * rate
+            solve.bias_angular[k, w] = angular * rate
+        if mode & ACTS != 0:
+            pseudo_actions(s, s.solves[VELOCITIES].laws, solve.laws, k, w)
+    for g in range(s.gears.count):
+        solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
 
 
 @wp.func
 def first_bad_body(s: Step, w: int) -> int:
     """1 + the first dynamic body whose new state is not finite, or 0; adds Δt V* to the new poses on the way."""
     dt = s.settings.dt[0]
+    pseudo = s.solves[POSITIONS].twist
+    twist = s.solves[VELOCITIES].twist
     bad = int(0)
     for b in range(s.bodies.count):
-        x = s.work.position[b, w] + s.work.pseudo.linear[b, w] * dt
+        x = s.work.position[b, w] + pseudo.linear[b, w] * dt
         q = s.work.rotation[b, w]
-        turn = s.work.pseudo.angular[b, w]
+        turn = pseudo.angular[b, w]
         if wp.length_sq(turn) > real(0.0):
             q = turned(q, turn * dt)
         s.work.position[b, w] = x
         s.work.rotation[b, w] = q
-        v = s.work.twist.linear[b, w]
+        v = twist.linear[b, w]
         L = s.work.momentum[b, w]
-        if (
-            bad == 0
-            and s.bodies.motion[b] == DYNAMIC
-            and not wp.isfinite(wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q))
-        ):
+        size = wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q)
+        if bad == 0 and s.bodies.motion[b] == DYNAMIC and not wp.isfinite(size):
             bad = b + 1
     return bad
 
 
 @wp.func
-def commit(s: Step, w: int):
-    """The new state becomes the state."""
+def count_turns(s: Step, k: int, w: int):
+    """Bring the angles of a joint with one or two free rotations up to date, each on the turn its speed leads to."""
+    turns = s.joints.turns[k]
+    if s.joints.v_size[k] == 0 or turns == 0 or turns == 3:
+        return
+    spin = s.solves[VELOCITIES].twist.angular
+    turn = (spin[s.joints.child[k], w] - spin[s.joints.parent[k], w]) * s.settings.dt[0]
+    pose = pose_at(s.joints, k, w, s.state.position, s.state.rotation)
+    for i in range(s.joints.v_size[k] - turns, s.joints.v_size[k]):
+        at = s.joints.q_start[k] + i
+        near = s.state.q[at, w]
+        if wp.length_sq(turn) > real(1.0):  # a slower one is told by the last angle alone
+            _d, n = free_axis(s.joints, k, i, pose)
+            near = near + wp.dot(n, turn)
+        s.state.q[at, w] = coordinate(s.joints, k, i, pose, near)
+
+
+@wp.func
+def commit(step: wp.array(dtype=Step), w: int):
+    """The new state becomes the state; where a number is not finite, the world is marked and its state left alone."""
+    s = step[0]
+    if s.state.failed[w] != 0:
+        return
+    bad = first_bad_body(s, w)
+    s.state.failed[w] = bad
+    if bad != 0:
+        return
     dt = s.settings.dt[0]
+    solve = s.solves[VELOCITIES]
     for b in range(s.bodies.count):
-        v = s.work.twist.linear[b, w]
+        v = solve.twist.linear[b, w]
         q = s.work.rotation[b, w]
         s.state.acceleration[b, w] = (v - s.state.velocity[b, w]) / dt
         s.state.position[b, w] = s.work.position[b, w]
@@ -501,24 +336,135 @@ def commit(s: Step, w: int):
             s.state.momentum[b, w] = L
             s.state.spin[b, w] = wp.quat_rotate(q, s.bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
     for k in range(s.joints.count):
-        s.state.joint_force[k, w] = s.work.joint_force[k, w]
-        s.state.joint_torque[k, w] = s.work.joint_torque[k, w]
-        if s.joints.v_size[k] > 0 and (s.joints.turns[k] == 1 or s.joints.turns[k] == 2):
-            read_angles(s.joints, k, w, pose_at(s.joints, k, w, s.state.position, s.state.rotation), s.state.q)
+        s.state.joint_force[k, w] = solve.force[k, w]
+        s.state.joint_torque[k, w] = solve.torque[k, w]
+        if s.work.mode[k, w] & ACTS != 0:
+            report_actions(s, solve, k, w)
+        count_turns(s, k, w)
     for g in range(s.gears.count):
-        s.state.gear_impulse[g, w] = s.work.gear_impulse[g, w]
+        s.state.gear_impulse[g, w] = solve.gear_impulse[g, w]
+    for k in range(s.springs.count):
+        s.state.spring_impulse[k, w] = solve.spring_impulse[k, w]
     s.state.time[w] = s.state.time[w] + wp.float64(dt)
 
 
-@wp.kernel(module="sharnir.impulse")
-def finish(step: wp.array(dtype=Step), first: int):
-    """Close the gaps at the new pose, and commit; where a number is not finite, mark the world and leave its state alone."""
+# ---- the sweeps ----------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def sweep_links(s: Step, solve: Solve, w: int, which: int) -> real:
+    """Every gear and, at velocity level, every spring once; returns the largest |Δp|²."""
+    largest = real(0.0)
+    for g in range(s.gears.count):
+        change = solve_gear(s, solve, g, w)
+        largest = wp.max(largest, change * change)
+    if which == VELOCITIES:
+        for k in range(s.springs.count):
+            change = solve_spring(s, solve, k, w)
+            largest = wp.max(largest, change * change)
+    return largest
+
+
+@wp.func
+def open_solve(step: wp.array(dtype=Step), w: int, which: int):
+    """What comes before the first sweep of a solve."""
     s = step[0]
-    w = first + wp.tid()
-    if s.state.failed[w] != 0:
+    solve = s.solves[which]
+    if solve.done[w] >= 0:
         return
-    close_gaps(s, w)
-    bad = first_bad_body(s, w)
-    s.state.failed[w] = bad
-    if bad == 0:
-        commit(s, w)
+    solve.done[w] = 0
+    solve.residual[w] = real(0.0)
+    if which == VELOCITIES:
+        warm_start(step, w)
+    else:
+        measure(step, w)
+
+
+@wp.kernel(module="sharnir.impulse")
+def sweeps(step: wp.array(dtype=Step), first: int, which: int):
+    """Sweeps on V or V*, forth and back in turn, until every |ΔP| ≤ ε, the cap, or as many as one launch may make.
+
+    The first launch of a solve warm-starts or measures, and the launch on V* commits: few launches, because each costs.
+    """
+    w = first + wp.tid()
+    open_solve(step, w, which)
+    s = step[0]
+    solve = s.solves[which]
+    tolerance = s.settings.tolerance[which]
+    done = int(solve.done[w])
+    cap = wp.min(s.settings.iterations[which], done + s.settings.sweeps[which])
+    largest = real(0.0)
+    for _it in range(done, cap):
+        largest = real(0.0)
+        k = (s.joints.count - 1) * (done % 2)
+        for _j in range(s.joints.count):
+            if s.work.mode[k, w] & BLOCK != 0:
+                largest = wp.max(largest, solve_block(s, solve, k, w))
+            k = k + 1 - 2 * (done % 2)
+        largest = wp.max(largest, sweep_links(s, solve, w, which))
+        done = done + 1
+        if largest <= tolerance * tolerance:
+            break
+    solve.done[w] = done
+    solve.residual[w] = wp.sqrt(largest)
+    if which == POSITIONS:
+        commit(step, w)
+
+
+@wp.kernel(module="sharnir.impulse")
+def sweeps_acting(step: wp.array(dtype=Step), first: int, which: int):
+    """The same as `sweeps` where something acts on free axes; apart, because a scene without it is solved faster so."""
+    w = first + wp.tid()
+    open_solve(step, w, which)
+    s = step[0]
+    solve = s.solves[which]
+    tolerance = s.settings.tolerance[which]
+    done = int(solve.done[w])
+    cap = wp.min(s.settings.iterations[which], done + s.settings.sweeps[which])
+    largest = real(0.0)
+    for _it in range(done, cap):
+        largest = real(0.0)
+        k = (s.joints.count - 1) * (done % 2)
+        for _j in range(s.joints.count):
+            mode = s.work.mode[k, w]
+            if mode & BLOCK != 0:
+                largest = wp.max(largest, solve_block(s, solve, k, w))
+            if mode & ACTS != 0:
+                n = s.joints.v_size[k]
+                v0 = s.joints.v_start[k]
+                p = s.joints.parent[k]
+                c = s.joints.child[k]
+                w_p = solve.twist.angular[p, w]
+                v = solve.twist.angular[c, w] - w_p
+                u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], s.work.r_child[k, w])
+                u = u - solve.twist.linear[p, w] - wp.cross(w_p, s.work.r_parent[k, w])
+                A = s.work.axis.response[k, w]
+                speeds = vec6()
+                changes = vec6()
+                for i in range(n):
+                    speeds[i] = wp.dot(s.work.axis.d[v0 + i, w], u) + wp.dot(s.work.axis.n[v0 + i, w], v)
+                if n == 1:
+                    changes[0] = solve_one(solve.laws, v0, w, speeds[0], A[0, 0])
+                elif mode & BALL != 0:
+                    change = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+                    for i in range(3):
+                        changes[i] = change[i]
+                else:
+                    turn = n - s.joints.turns[k]
+                    changes = solve_axes(solve.laws, s.axes.group, v0, w, n, turn, s.joints.ball[k], speeds, A)
+                for i in range(n):
+                    if changes[i] != real(0.0):
+                        apply_axis(
+                            solve.twist, s.work.axis, solve.force, solve.torque, k, v0 + i, w, p, c,
+                            s.bodies.inv_mass[p], s.bodies.inv_mass[c], changes[i],
+                        )  # fmt: skip
+                largest = wp.max(largest, wp.dot(changes, changes))
+            k = k + 1 - 2 * (done % 2)
+        largest = wp.max(largest, sweep_links(s, solve, w, which))
+        done = done + 1
+        if largest <= tolerance * tolerance:
+            break
+    solve.done[w] = done
+    solve.residual[w] = wp.sqrt(largest)
+    if which == POSITIONS:
+        commit(step, w)

@@ -14,11 +14,12 @@ import warp as wp
 from sharnir import kinematics
 from sharnir.errors import SimulationError, is_positive
 from sharnir.impulse import kernels
-from sharnir.impulse.kernels import Settings, Step, Work
+from sharnir.impulse.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Work
 from sharnir.model import Control, Model, State, fill
-from sharnir.rows import Twists
+from sharnir.rows import AxisRows, Laws, Twists
 from sharnir.types import load_modules, np_real, real, vec3
 
+NO_CAP = 1_000_000
 CHUNK = 16  # steps in the graph that serves calls for many steps
 
 
@@ -35,31 +36,87 @@ class SolverImpulse:
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
 
-    def step(self, state: State, control: Control, n: int = 1) -> Report:
-        """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`."""
+    def step(
+        self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
+    ) -> Report:
+        """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`.
+
+        Args:
+            budget: wall-clock time of a step, s: sweeps stop when it is about to run out.
+            iterations: cap of the sweeps in this call.
+        """
         started = time.perf_counter()
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
-        if n < CHUNK:
-            self._replay(self._graphs[1], n)
+        if iterations is not None:
+            self._cap(iterations)
+        if budget is not None:
+            for _ in range(n):
+                self._budgeted(budget)
+        elif n < CHUNK:
+            self._replay(self._graphs["step"], n)
+            self.report.deadline_missed = False
         else:
             many, rest = divmod(n, CHUNK)
-            if CHUNK not in self._graphs:
-                self._graphs[CHUNK] = self._capture(CHUNK)
-            self._replay(self._graphs[CHUNK], many)
-            self._replay(self._graphs[1], rest)
-        self.report.elapsed = (time.perf_counter() - started) / n
+            if "chunk" not in self._graphs:
+                self._graphs["chunk"] = self._capture(*[self._stages] * CHUNK)
+            self._replay(self._graphs["chunk"], many)
+            self._replay(self._graphs["step"], rest)
+            self.report.deadline_missed = False
+        if iterations is not None:
+            self._cap(self.iterations)
+        if budget is None:
+            self.report.elapsed = (time.perf_counter() - started) / n
         return self.report
+
+    def _budgeted(self, budget: float) -> None:
+        """One step: begin, sweeps while there is time for one more and the end, end."""
+        clock, report = time.perf_counter, self.report
+        started = clock()
+        if "begin" not in self._graphs:
+            for name, stage in (("begin", self._begin), ("iterate", self._iterate), ("end", self._end)):
+                self._graphs[name] = self._capture(stage)
+            started = clock()  # a capture happens once and is no part of a step
+        self.settings.sweeps.assign(self._one_sweep)
+        self._replay(self._graphs["begin"], 1)
+        cut = begun = False
+        while True:
+            before = clock()
+            if begun and before - started + self._takes["iterate"] + self._takes["end"] > budget:
+                cut = True
+                break
+            begun = True  # the first sweep also applies the impulses that a valid state needs
+            self._replay(self._graphs["iterate"], 1)
+            self._takes["iterate"] += 0.2 * (clock() - before - self._takes["iterate"])
+            if np.all((self._done.numpy() >= self._cap_now) | (self._residual.numpy() <= self.tolerance)):
+                break
+        before = clock()
+        self._replay(self._graphs["end"], 1)
+        now = clock()
+        self._takes["end"] += 0.2 * (now - before - self._takes["end"])
+        self.settings.sweeps.assign(self._all_sweeps)
+        report.elapsed = now - started
+        report.deadline_missed = cut or report.elapsed > budget
 
     def _stages(self, step: Any, first: int, worlds: int) -> None:
         """One step of some worlds, a line a stage."""
-        bodies, joints, gears = self.model.bodies.count, self.model.joints.count, self.model.gears.count
-        self._launch(kernels.predict, (bodies, worlds), step, first)
-        self._launch(kernels.prepare, (joints, worlds), step, first)
-        self._launch(kernels.prepare_gears, (gears, worlds), step, first)
-        self._launch(kernels.solve_velocities, (worlds,), step, first)
-        self._launch(kernels.advance, (bodies, worlds), step, first)
-        self._launch(kernels.finish, (worlds,), step, first)
+        self._begin(step, first, worlds)
+        self._iterate(step, first, worlds)
+        self._end(step, first, worlds)
+
+    def _begin(self, step: Any, first: int, worlds: int) -> None:
+        m = self.model
+        links = m.gears.count + m.springs.count
+        self._launch(kernels.predict, (m.bodies.count, worlds), step, first)
+        self._launch(kernels.prepare, (m.joints.count, worlds), step, first)
+        self._launch(kernels.prepare_links, (links, worlds), step, first)
+
+    def _iterate(self, step: Any, first: int, worlds: int) -> None:
+        self._launch(self._sweeps, (worlds,), step, first, VELOCITIES)
+
+    def _end(self, step: Any, first: int, worlds: int) -> None:
+        self._launch(kernels.advance, (self.model.bodies.count, worlds), step, first)
+        self._launch(self._sweeps, (worlds,), step, first, POSITIONS)
 
     def __init__(
         self,
@@ -83,21 +140,27 @@ class SolverImpulse:
             raise SimulationError(f"threads is a whole number of at least 1, got {threads!r}")
         self.model, self.device = model, model.device
         load_modules([kernels.predict.module, kinematics.read_joints.module], self.device)
-        self.work = _scratch(model)
+        self.work, self.solves = _scratch(model)
         self.settings = Settings()
         self.settings.dt = wp.zeros(1, dtype=real, device=self.device)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
-        self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
-        self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
-        self.settings.position_iterations = wp.array([position_iterations], dtype=wp.int32, device=self.device)
+        self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
+        self.settings.iterations = wp.array([iterations, position_iterations], dtype=wp.int32, device=self.device)
+        self.settings.sweeps = wp.array([NO_CAP, NO_CAP], dtype=wp.int32, device=self.device)
         self.dt = dt
         cores = os.cpu_count() or 1
         on_cpu = wp.get_device(self.device).is_cpu
         self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
         self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
         self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
-        self._graphs: dict[int, list[Any]] = {}  # by number of steps
+        self._graphs: dict[str, list[Any]] = {}
+        self._sweeps = kernels.sweeps
+        self.iterations, self.position_iterations, self.tolerance = int(iterations), int(position_iterations), float(tolerance)
+        self._cap_now = self.iterations
+        self._done, self._residual = self.solves[0].done, self.solves[0].residual
+        self._takes = {"iterate": 0.0, "end": 0.0}  # s, measured while running
+        self._one_sweep, self._all_sweeps = np.array([1, NO_CAP], np.int32), np.array([NO_CAP, NO_CAP], np.int32)
         self.report = Report(self)
 
     @property
@@ -112,14 +175,6 @@ class SolverImpulse:
         self._dt = float(value)
         self.settings.dt.assign(np.array([value], np_real))
 
-    def start_gears(self, state: State) -> None:
-        """Take the present coordinates as those from which gears count."""
-        t = self.model.gears
-        if t.count:
-            q, start = state.q.numpy(), self.model.q_start
-            a, b = (start[j.numpy()] + i.numpy() for j, i in ((t.joint_a, t.axis_a), (t.joint_b, t.axis_b)))
-            self.work.gear_start.assign(q[a] - t.ratio.numpy()[:, None] * q[b])
-
     def _launch(self, kernel: Any, dim: tuple[int, ...], *inputs: Any) -> None:
         if min(dim) > 0:
             wp.launch(kernel, dim=dim, inputs=list(inputs), device=self.device)
@@ -127,19 +182,35 @@ class SolverImpulse:
     def _bind(self, state: State, control: Control) -> None:
         """Capture the step for these arrays."""
         step = Step()
-        step.bodies, step.joints, step.gears = self.model.bodies, self.model.joints, self.model.gears
+        for name in ("bodies", "joints", "axes", "gears", "springs"):
+            setattr(step, name, getattr(self.model, name))
         step.settings, step.control, step.state, step.work = self.settings, control, state, self.work
+        step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
         self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
-        self._graphs = {1: self._capture(1)}
+        self._step = step  # keeps its arrays alive
+        self._sweeps = kernels.sweeps_acting if control.acts.numpy().any() else kernels.sweeps
+        self._graphs = {"step": self._capture(self._stages)}
 
-    def _capture(self, steps: int) -> list[Any]:
-        """Some steps as graphs, one a thread."""
+    def acts_changed(self) -> None:
+        """To be called when something begins to act on free axes where nothing did."""
+        if self._sweeps is not kernels.sweeps_acting:
+            self._bound = None
+
+    def _cap(self, iterations: int) -> None:
+        """Cap the sweeps at velocity level."""
+        if not isinstance(iterations, int | np.integer) or iterations < 0:
+            raise SimulationError(f"iterations is a whole number of at least 0, got {iterations!r}")
+        self._cap_now = int(iterations)
+        self.settings.iterations.assign(np.array([iterations, self.position_iterations], np.int32))
+
+    def _capture(self, *stages: Any) -> list[Any]:
+        """Some stages as graphs, one a thread."""
         assert self._bound is not None
         graphs = []
         for first, last in pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int)):
             with wp.ScopedCapture(device=self.device) as capture:
-                for _ in range(steps):
-                    self._stages(self._bound[2], int(first), int(last - first))
+                for stage in stages:
+                    stage(self._bound[2], int(first), int(last - first))
             graphs.append(capture.graph)
         return graphs
 
@@ -160,10 +231,12 @@ class Report:
     """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
 
     def __init__(self, solver: SolverImpulse) -> None:
-        self._work, self._worlds = solver.work, solver.model.worlds
+        self._solve, self._worlds = solver.solves[0], solver.model.worlds
         self._tolerance = solver.settings.tolerance
         self.elapsed = 0.0
         """Wall-clock time of the step, s (mean, where a call made several)."""
+        self.deadline_missed = False
+        """Whether the budget cut the sweeps short, or the step took longer than its budget."""
 
     def _value(self, array: Any) -> Any:
         values = array.numpy()
@@ -172,12 +245,12 @@ class Report:
     @property
     def iterations(self) -> Any:
         """Sweeps made at velocity level."""
-        return self._value(self._work.iterations)
+        return self._value(self._solve.done)
 
     @property
     def residual(self) -> Any:
         """Largest impulse of the last sweep, N·s or N·m·s."""
-        return self._value(self._work.residual)
+        return self._value(self._solve.residual)
 
     @property
     def converged(self) -> Any:
@@ -185,18 +258,34 @@ class Report:
         return self.residual <= self._tolerance.numpy()[0]
 
 
-def _scratch(model: Model) -> Work:
+def _scratch(model: Model) -> tuple[Work, list[Solve]]:
+    """Scratch of a step, and its two solves."""
     bodies, joints, gears = len(model.com), len(model.joint_kinds), len(model.gear_names)
+    springs, axes = len(model.spring_names), model.speeds
     work = Work()
-    for name in ("twist", "pseudo"):
-        twists = Twists()
-        fill(twists, model, bodies, "linear angular")
-        setattr(work, name, twists)
     fill(work, model, bodies, "gyro spin_start momentum inv_inertia position rest rotation")
-    fill(work, model, joints, "r_parent r_child joint_force joint_torque drive_force drive_torque")
+    fill(work, model, joints, "mode r_parent r_child drive_force drive_torque")
     fill(work, model, joints, "W_ll W_la W_aa turn_parent_l turn_parent_a turn_child_l turn_child_a")
-    fill(work, model, joints, "curve_linear curve_angular gap_linear gap_angular pseudo_force pseudo_torque")
-    fill(work, model, gears, "gear_impulse gear_W gear_gap gear_start")
-    fill(work, model, None, "iterations residual")
+    rows = AxisRows()
+    fill(rows, model, axes, "d n force torque turn_parent turn_child")
+    fill(rows, model, joints, "response")
+    work.axis = rows
+    fill(work, model, gears, "gear_W")
+    fill(work, model, springs, "spring_n spring_r_parent spring_r_child spring_K spring_a spring_b")
     work.gear_row = wp.zeros((gears, 8, model.worlds), dtype=vec3, device=model.device)
-    return work
+    solves = []
+    for _ in range(2):
+        solve, twists, laws = Solve(), Twists(), Laws()
+        fill(twists, model, bodies, "linear angular")
+        fill(
+            laws, model, axes, "a b servo_a servo_b servo_cap hold slide lower upper row impulse friction limit stuck efficiency"
+        )
+        laws.lower.fill_(-1e30)
+        laws.upper.fill_(1e30)
+        solve.twist, solve.laws = twists, laws
+        fill(solve, model, joints, "bias_linear bias_angular force torque")
+        fill(solve, model, gears, "gear_bias gear_impulse")
+        fill(solve, model, springs, "spring_impulse")
+        fill(solve, model, None, "done residual")
+        solves.append(solve)
+    return work, solves

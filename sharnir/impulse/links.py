@@ -1,0 +1,148 @@
+"""Scalar rows beside the joints: gears, which couple two free axes, and springs between two points."""
+
+import warp as wp
+
+from sharnir.impulse.data import Solve, Step
+from sharnir.joints import GearTable, JointTable, coordinate, free_axis
+from sharnir.kinematics import pose_at
+from sharnir.rows import apply_impulse, body_response
+from sharnir.types import real, vec3
+
+
+@wp.func
+def gear_body(joints: JointTable, gears: GearTable, g: int, i: int) -> int:
+    """The four bodies of a gear: child and parent of its first joint, child and parent of its second."""
+    k = gears.joint_a[g]
+    if i > 1:
+        k = gears.joint_b[g]
+    if i % 2 == 0:
+        return joints.child[k]
+    return joints.parent[k]
+
+
+@wp.func
+def prepare_gear(s: Step, g: int, w: int):
+    """The row of a gear, B_a − ratio · B_b, on its four bodies, and 1 / (J M⁻¹ Jᵀ); two of the bodies may be one."""
+    for side in range(2):
+        k = s.gears.joint_a[g]
+        axis = s.gears.axis_a[g]
+        factor = real(1.0)
+        if side == 1:
+            k = s.gears.joint_b[g]
+            axis = s.gears.axis_b[g]
+            factor = -s.gears.ratio[g]
+        pose = pose_at(s.joints, k, w, s.state.position, s.state.rotation)
+        d, n = free_axis(s.joints, k, axis, pose)
+        for body in range(2):
+            sign = factor
+            r = s.work.r_child[k, w]
+            if body == 1:
+                sign = -factor
+                r = s.work.r_parent[k, w]
+            s.work.gear_row[g, 4 * side + 2 * body, w] = d * sign
+            s.work.gear_row[g, 4 * side + 2 * body + 1, w] = (wp.cross(r, d) + n) * sign
+    m = real(0.0)
+    for i in range(4):
+        a = gear_body(s.joints, s.gears, g, i)
+        for h in range(4):
+            if gear_body(s.joints, s.gears, g, h) == a:
+                m = m + wp.dot(s.work.gear_row[g, 2 * i, w], s.work.gear_row[g, 2 * h, w]) * s.bodies.inv_mass[a]
+                turn = s.work.inv_inertia[a, w] * s.work.gear_row[g, 2 * h + 1, w]
+                m = m + wp.dot(s.work.gear_row[g, 2 * i + 1, w], turn)
+    s.work.gear_W[g, w] = real(1.0) / m
+
+
+@wp.func
+def apply_gear(s: Step, solve: Solve, g: int, w: int, impulse: real):
+    for i in range(4):
+        b = gear_body(s.joints, s.gears, g, i)
+        p = s.work.gear_row[g, 2 * i, w] * impulse
+        l = s.work.gear_row[g, 2 * i + 1, w] * impulse
+        J = s.work.inv_inertia[b, w]
+        apply_impulse(solve.twist, b, w, p, l, vec3(real(0.0)), s.bodies.inv_mass[b], J, real(1.0))
+
+
+@wp.func
+def solve_gear(s: Step, solve: Solve, g: int, w: int) -> real:
+    """Δp = −(J V + bias) / (J M⁻¹ Jᵀ) of one gear, applied to its bodies."""
+    u = solve.gear_bias[g, w]
+    for i in range(4):
+        b = gear_body(s.joints, s.gears, g, i)
+        u = u + wp.dot(s.work.gear_row[g, 2 * i, w], solve.twist.linear[b, w])
+        u = u + wp.dot(s.work.gear_row[g, 2 * i + 1, w], solve.twist.angular[b, w])
+    impulse = -s.work.gear_W[g, w] * u
+    apply_gear(s, solve, g, w, impulse)
+    solve.gear_impulse[g, w] = solve.gear_impulse[g, w] + impulse
+    return impulse
+
+
+@wp.func
+def new_coordinate(s: Step, k: int, i: int, w: int) -> real:
+    """A coordinate at the new pose; turns are counted from the last one and the speed of the step."""
+    pose = pose_at(s.joints, k, w, s.work.position, s.work.rotation)
+    old = pose_at(s.joints, k, w, s.state.position, s.state.rotation)
+    twist = s.solves[0].twist
+    _d, n = free_axis(s.joints, k, i, old)
+    turned = wp.dot(n, twist.angular[s.joints.child[k], w] - twist.angular[s.joints.parent[k], w]) * s.settings.dt[0]
+    return coordinate(s.joints, k, i, pose, s.state.q[s.joints.q_start[k] + i, w] + turned)
+
+
+@wp.func
+def gear_gap(s: Step, g: int, w: int) -> real:
+    """q_a − ratio · q_b at the new pose, against its value at the start."""
+    q_a = new_coordinate(s, s.gears.joint_a[g], s.gears.axis_a[g], w)
+    q_b = new_coordinate(s, s.gears.joint_b[g], s.gears.axis_b[g], w)
+    return q_a - s.gears.ratio[g] * q_b - s.state.gear_start[g, w]
+
+
+@wp.func
+def prepare_spring(s: Step, k: int, w: int):
+    """Line, responses and law of a spring: p = −Δt k (length + Δt u − rest) − Δt c u, implicit along the line of now."""
+    p = s.springs.parent[k]
+    c = s.springs.child[k]
+    dt = s.settings.dt[0]
+    r_p = wp.quat_rotate(s.state.rotation[p, w], s.springs.parent_point[k])
+    r_c = wp.quat_rotate(s.state.rotation[c, w], s.springs.child_point[k])
+    line = s.state.position[c, w] + r_c - s.state.position[p, w] - r_p
+    length = wp.length(line)
+    n = vec3(real(0.0))  # ends on one point: no direction, no force
+    if length > real(1.0e-12):
+        n = line / length
+    pll, _pla, _paa = body_response(r_p, s.bodies.inv_mass[p], s.work.inv_inertia[p, w])
+    cll, _cla, _caa = body_response(r_c, s.bodies.inv_mass[c], s.work.inv_inertia[c, w])
+    s.work.spring_n[k, w] = n
+    s.work.spring_r_parent[k, w] = r_p
+    s.work.spring_r_child[k, w] = r_c
+    s.work.spring_K[k, w] = wp.dot(n, (pll + cll) * n)
+    s.work.spring_a[k, w] = dt * (dt * s.springs.stiffness[k] + s.springs.damping[k])
+    s.work.spring_b[k, w] = dt * s.springs.stiffness[k] * (length - s.springs.rest[k])
+
+
+@wp.func
+def apply_spring(s: Step, solve: Solve, k: int, w: int, impulse: real):
+    p = s.springs.parent[k]
+    c = s.springs.child[k]
+    f = s.work.spring_n[k, w] * impulse
+    zero = vec3(real(0.0))
+    r_p = s.work.spring_r_parent[k, w]
+    r_c = s.work.spring_r_child[k, w]
+    apply_impulse(solve.twist, c, w, f, zero, r_c, s.bodies.inv_mass[c], s.work.inv_inertia[c, w], real(1.0))
+    apply_impulse(solve.twist, p, w, f, zero, r_p, s.bodies.inv_mass[p], s.work.inv_inertia[p, w], real(-1.0))
+
+
+@wp.func
+def solve_spring(s: Step, solve: Solve, k: int, w: int) -> real:
+    """The law of a spring, given all other impulses: returns the change of its impulse."""
+    p = s.springs.parent[k]
+    c = s.springs.child[k]
+    v_c = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], s.work.spring_r_child[k, w])
+    v_p = solve.twist.linear[p, w] + wp.cross(solve.twist.angular[p, w], s.work.spring_r_parent[k, w])
+    K = s.work.spring_K[k, w]
+    a = s.work.spring_a[k, w]
+    b = s.work.spring_b[k, w]
+    u0 = wp.dot(s.work.spring_n[k, w], v_c - v_p) - K * solve.spring_impulse[k, w]
+    impulse = -(a * u0 + b) / (real(1.0) + a * K)
+    change = impulse - solve.spring_impulse[k, w]
+    solve.spring_impulse[k, w] = impulse
+    apply_spring(s, solve, k, w, change)
+    return change
