@@ -235,13 +235,14 @@ class Recording:
     kinetic: list[float] = field(default_factory=list)
     potential: list[float] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
+    taken: list[float] = field(default_factory=list)  # J, by friction since the start
     gap: float = 0.0  # m, the largest seen
-    pushed: float = 0.0  # s, until when something pushes from outside; energy is kept from there on
+    pushed: float = 0.0  # s, until when something pushes from outside; energy is kept from there on, or taken by friction
 
     def row(self, name: str) -> tuple[str, ...]:
         """A line of the demo's table."""
         duration = self.time[-1] - self.time[0]
-        total = np.add(self.kinetic, self.potential)
+        total = np.add(self.kinetic, self.potential) + self.taken
         scale = max(max(self.kinetic), float(np.ptp(self.potential)), 1e-300)
         alone = total[np.array(self.time) > self.pushed - 1e-9]
         change = 100 * float(np.abs(alone - alone[0]).max()) / scale
@@ -264,19 +265,23 @@ def _record(
     before = sim.snapshot()
     sim.step()  # the first step captures the graph; what is timed is a running simulation
     sim.restore(before)
-    live = sys.stderr.isatty()
+    rubbing = [sim.joint(joint) for joint in sim.model.joint_names] if sim.control.acts.numpy().any() else []
+    live, taken = sys.stderr.isatty(), 0.0
     for picture in range(pictures + 1):
         if picture:
             if push and sim.time > push[0] - 0.5 * sim.dt:
                 push[1]()
-            started = time.perf_counter()
-            sim.step(stride)
-            recording.wall += time.perf_counter() - started
-            recording.steps += stride
+            for n in [1] * stride if rubbing else [stride]:  # friction tells what it took in the last step alone
+                started = time.perf_counter()
+                sim.step(n)
+                recording.wall += time.perf_counter() - started
+                recording.steps += n
+                taken += sum(joint.dissipated for joint in rubbing)
         energy = sim.energy()
         recording.time.append(sim.time)
         recording.kinetic.append(energy.kinetic)
         recording.potential.append(energy.potential)
+        recording.taken.append(taken)
         recording.gap = max(recording.gap, float(sim.gaps()[0, :, 0].max(initial=0.0)))
         recording.values.append(observe())
         if live and (picture % 10 == 0 or picture == pictures):

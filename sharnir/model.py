@@ -160,7 +160,10 @@ class Model:
         fill(control, self, len(self.joint_kinds), "enabled acts")
         control.enabled.fill_(1)
         rows = [(k, axis) for k, axes in enumerate(self.joint_axes) for axis in axes]
-        control.acts.assign(self._column([any(a.acts for a in axes) for axes in self.joint_axes], np.int32))
+        acts = [
+            k.ball is not None or any(a.acts for a in axes) for k, axes in zip(self.joint_kinds, self.joint_axes, strict=True)
+        ]
+        control.acts.assign(self._column(acts, np.int32))
         for name, values in command_values([axis for _, axis in rows]).items():
             fill(control, self, self.speeds, name)
             getattr(control, name).assign(self._column(values, np_real))

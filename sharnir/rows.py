@@ -111,6 +111,7 @@ class Laws:
     friction: wp.array2d(dtype=real)
     limit: wp.array2d(dtype=real)
     stuck: wp.array2d(dtype=wp.int32)
+    taken: wp.array2d(dtype=real)  # energy that friction takes, J: −f·u where the law was met
     efficiency: wp.array2d(dtype=real)  # of a DC motor's gear, in the direction the power flows
 
 
@@ -156,19 +157,20 @@ def solve_axis(
     u: real, A: real, p: real, a: real, b: real, servo_a: real, servo_b: real, servo_cap: real,
     hold: real, slide: real, lower: real, upper: real,
 ):  # fmt: skip
-    """All laws of a joint's only axis, in closed form: speed u, response A, impulse p so far; (p, friction, limit, holds)."""
-    u0 = u - A * p
+    """All laws of a joint's only axis, in closed form: speed u, response A, impulse p so far; (Δp, friction, limit, holds, energy taken)."""
     a_all = a + servo_a
     b_all = b + servo_b
-    soft = real(1.0) / (real(1.0) + a_all * A)
-    v, f, limit, held = axis_1d((u0 - A * b_all) * soft, A * soft, hold, slide, lower, upper)
+    # the speed without friction and limit, from the present one: no large numbers cancel, however stiff the law
+    soft = A / (real(1.0) + a_all * A)
+    v, f, limit, held = axis_1d(u - soft * (a_all * u + b_all + p), soft, hold, slide, lower, upper)
     servo = -servo_a * v - servo_b
     if wp.abs(servo) > servo_cap:
         a_all = a
         b_all = b - clamp_sign(servo, servo_cap)
-        soft = real(1.0) / (real(1.0) + a * A)
-        v, f, limit, held = axis_1d((u0 - A * b_all) * soft, A * soft, hold, slide, lower, upper)
-    return -a_all * v - b_all + f + limit, f, limit, held
+        soft = A / (real(1.0) + a * A)
+        v, f, limit, held = axis_1d(u - soft * (a * u + b_all + p), soft, hold, slide, lower, upper)
+    # from the speeds: −a v − b would cancel two large numbers where the law is stiff
+    return (v - u) / A, f, limit, held, -f * v
 
 
 @wp.func
@@ -284,15 +286,15 @@ def solve_axes(
             row = laws.row[v0 + j, w]
             for h in range(3):
                 rows[h, j - turn] = row[h]
-    free = u_now - response * p0
     saturated = vec6()
     held = vec6()
+    took = vec6()
     u = vec6()
     a = vec6()
     b = vec6()
     for _try in range(3):
         A = response
-        u = free
+        u = u_now
         for j in range(n):
             i = v0 + j
             a[j] = laws.a[i, w]
@@ -302,8 +304,8 @@ def solve_axes(
                 b[j] = b[j] + laws.servo_b[i, w]
             else:
                 b[j] = b[j] - saturated[j] * laws.servo_cap[i, w]
-            if a[j] != real(0.0) or b[j] != real(0.0):
-                A, u = add_soft(A, u, n, j, a[j], b[j])
+            if a[j] != real(0.0) or b[j] + p0[j] != real(0.0):  # impulses count anew: take those of the last visit off
+                A, u = add_soft(A, u, n, j, a[j], b[j] + p0[j])
         scale = wp.length(u)
         p = f
         for j in range(n):
@@ -330,6 +332,9 @@ def solve_axes(
                     u, f, moved, stuck = group_friction(A, u, f, n, j, groups, hold, laws.slide[v0 + j, w])
                     largest = wp.max(largest, moved)
                     held[j] = real(stuck)
+                    for h in range(n):
+                        if int(groups[h]) == j:
+                            took[h] = -f[h] * u[h]
             if largest <= TINY * scale:
                 break
         again = int(0)
@@ -355,4 +360,5 @@ def solve_axes(
         laws.friction[i, w] = f[j]
         laws.limit[i, w] = l[j]
         laws.stuck[i, w] = int(held[int(groups[j])])
+        laws.taken[i, w] = took[j]
     return changes

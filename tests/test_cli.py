@@ -77,13 +77,13 @@ def test_wrong_words_end_with_2_and_without_a_traceback(words, capsys):
 def test_demo_prints_finite_numbers_and_writes_pictures(capsys, tmp_path):
     assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 0
     out = capsys.readouterr().out
-    for name in ("swinging door", "chain"):
+    for name, dt, lost in (("swinging door", 1e-2, 2.5), ("chain", 1e-3, 1.0)):
         line = next(line for line in out.splitlines() if line.startswith(name))
         numbers = [float(word) for word in line[len(name) :].split()]
         assert len(numbers) == len(cli.HEADINGS) - 1 and np.isfinite(numbers).all()
         duration, steps, cost, factor, gap, drift = numbers
-        assert steps == round(duration / 1e-3) and cost > 0 and factor > 0
-        assert gap < 1e-4 and drift < 1
+        assert steps == round(duration / dt) and cost > 0 and factor > 0
+        assert gap < 1e-4 and drift < lost
     for file in ("door.png", "chain.png"):
         picture = (tmp_path / "new" / file).read_bytes()
         assert picture.startswith(PNG) and len(picture) > 10_000

@@ -70,19 +70,35 @@ def axis_coordinate(s: Step, k: int, i: int, w: int, pose: JointPose) -> real:
 
 
 @wp.func
+def decay(s: Step, at: int):
+    """exp(−Δt R/L) of a motor's current, and the mean of that exponential over the step; (0, 0) without inductance."""
+    x = s.settings.dt[0] * s.axes.resistance[at]
+    L = s.axes.inductance[at]
+    if L <= real(1.0e-3) * x:
+        return real(0.0), L / x
+    x = x / L
+    e = wp.exp(-x)
+    return e, (real(1.0) - e) / x
+
+
+@wp.func
 def motor_law(s: Step, at: int, w: int, u_start: real):
-    """(a, b, efficiency) of a DC motor: the current of the end of the step eliminated, the rotor's inertia added."""
+    """(a, b, efficiency) of a DC motor: the mean current of the step at speed u, exact, and the rotor's inertia.
+
+    i(t) = i∞ + (i − i∞) exp(−t R/L),  i∞ = (V − k N u)/R.
+    """
     dt = s.settings.dt[0]
     N = s.axes.gear_ratio[at]
     k = s.axes.torque_constant[at]
+    R = s.axes.resistance[at]
     eta = s.axes.efficiency[at]
     if s.state.current[at, w] * N * u_start < real(0.0):  # the joint drives the motor
         eta = real(1.0) / eta
-    L = s.axes.inductance[at]
+    _e, mean = decay(s, at)
     rotor = s.axes.rotor_inertia[at] * N * N
-    gain = dt * N * eta * k / (L + dt * s.axes.resistance[at])
-    a = gain * dt * k * N + rotor
-    b = -gain * (L * s.state.current[at, w] + dt * s.control.voltage[at, w]) - rotor * u_start
+    gain = dt * N * eta * k
+    a = gain * (real(1.0) - mean) * k * N / R + rotor
+    b = -gain * ((real(1.0) - mean) * s.control.voltage[at, w] / R + mean * s.state.current[at, w]) - rotor * u_start
     return a, b, eta
 
 
@@ -172,15 +188,16 @@ def friction_bounds(s: Step, laws: Laws, k: int, i: int, w: int):
     stribeck = s.control.friction_stribeck[at, w]
     hold = static
     slide = dynamic
-    if stribeck > real(0.0):
+    if static > dynamic:
         speed2 = real(0.0)
         for j in range(n):
             if s.axes.group[v0 + j] == s.axes.group[at]:
                 u = axis_speed(s, k, j, w, s.state.velocity, s.state.spin)
                 speed2 = speed2 + u * u
-        slide = dynamic + (static - dynamic) * wp.exp(-speed2 / (stribeck * stribeck))
-    elif s.state.stuck[at, w] == 0:
-        hold = dynamic
+        if stribeck > real(0.0):
+            slide = dynamic + (static - dynamic) * wp.exp(-speed2 / (stribeck * stribeck))
+        elif s.state.stuck[at, w] == 0 and speed2 > real(0.0):
+            hold = dynamic
     laws.hold[at, w] = hold
     laws.slide[at, w] = slide
 
@@ -276,16 +293,17 @@ def solve_one(laws: Laws, at: int, w: int, u: real, A: real) -> real:
     a = laws.a[at, w] + laws.servo_a[at, w]
     inside = u > laws.lower[at, w] and u < laws.upper[at, w]
     if a == real(0.0) and laws.limit[at, w] == real(0.0) and inside and u * f < real(0.0) and wp.abs(f) == slide:
+        laws.taken[at, w] = -f * u
         return real(0.0)  # it slides on, as it did
-    p, f, limit, held = solve_axis(
+    change, f, limit, held, taken = solve_axis(
         u, A, laws.impulse[at, w], laws.a[at, w], laws.b[at, w], laws.servo_a[at, w], laws.servo_b[at, w],
         laws.servo_cap[at, w], laws.hold[at, w], slide, laws.lower[at, w], laws.upper[at, w],
     )  # fmt: skip
-    change = p - laws.impulse[at, w]
-    laws.impulse[at, w] = p
+    laws.impulse[at, w] = laws.impulse[at, w] + change
     laws.friction[at, w] = f
     laws.limit[at, w] = limit
     laws.stuck[at, w] = held
+    laws.taken[at, w] = taken
     return change
 
 
@@ -295,7 +313,11 @@ def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
     M = mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2])
     p = vec3(laws.impulse[v0, w], laws.impulse[v0 + 1, w], laws.impulse[v0 + 2, w])
     f, held = friction_3d(u - M * p, M, laws.hold[v0, w], laws.slide[v0, w])
+    v = u + M * (f - p)
+    if held == 1:
+        v = vec3(real(0.0))
     for j in range(3):
+        laws.taken[v0 + j, w] = -f[j] * v[j]
         laws.impulse[v0 + j, w] = f[j]
         laws.friction[v0 + j, w] = f[j]
         laws.stuck[v0 + j, w] = held
@@ -311,17 +333,15 @@ def report_actions(s: Step, solve: Solve, k: int, w: int):
     for i in range(s.joints.v_size[k]):
         at = v0 + i
         u = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
-        if solve.laws.stuck[at, w] == 0:
-            taken = taken - solve.laws.friction[at, w] * u
-        taken = taken + dt * (s.axes.damping[at] + s.control.friction_viscous[at, w]) * u * u
+        taken = taken + solve.laws.taken[at, w] + dt * (s.axes.damping[at] + s.control.friction_viscous[at, w]) * u * u
         servo = -solve.laws.servo_a[at, w] * u - solve.laws.servo_b[at, w]
         drive = wp.clamp(servo, -solve.laws.servo_cap[at, w], solve.laws.servo_cap[at, w])
         if s.axes.resistance[at] > real(0.0):
-            L = s.axes.inductance[at]
-            emf = s.axes.torque_constant[at] * s.axes.gear_ratio[at] * u
-            i_new = (L * s.state.current[at, w] + dt * (s.control.voltage[at, w] - emf)) / (L + dt * s.axes.resistance[at])
-            drive = dt * s.axes.gear_ratio[at] * solve.laws.efficiency[at, w] * s.axes.torque_constant[at] * i_new
-            s.state.current[at, w] = i_new
+            end = (s.control.voltage[at, w] - s.axes.torque_constant[at] * s.axes.gear_ratio[at] * u) / s.axes.resistance[at]
+            e, mean = decay(s, at)
+            i_mean = end + (s.state.current[at, w] - end) * mean
+            drive = dt * s.axes.gear_ratio[at] * solve.laws.efficiency[at, w] * s.axes.torque_constant[at] * i_mean
+            s.state.current[at, w] = end + (s.state.current[at, w] - end) * e
         s.state.drive_impulse[at, w] = drive
         s.state.axis_impulse[at, w] = solve.laws.impulse[at, w]
         s.state.friction_impulse[at, w] = solve.laws.friction[at, w]

@@ -438,6 +438,9 @@ def sweeps_acting(step: wp.array(dtype=Step), first: int, which: int):
                 v = solve.twist.angular[c, w] - w_p
                 u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], s.work.r_child[k, w])
                 u = u - solve.twist.linear[p, w] - wp.cross(w_p, s.work.r_parent[k, w])
+                if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
+                    u = u + solve.bias_linear[k, w]
+                    v = v + solve.bias_angular[k, w]
                 A = s.work.axis.response[k, w]
                 speeds = vec6()
                 changes = vec6()

@@ -77,7 +77,7 @@ class SolverImpulse:
             for name, stage in (("begin", self._begin), ("iterate", self._iterate), ("end", self._end)):
                 self._graphs[name] = self._capture(stage)
             started = clock()  # a capture happens once and is no part of a step
-        self.settings.sweeps.assign(self._one_sweep)
+        self._sweeps_at_once(1)
         self._replay(self._graphs["begin"], 1)
         cut = begun = False
         while True:
@@ -87,16 +87,34 @@ class SolverImpulse:
                 break
             begun = True  # the first sweep also applies the impulses that a valid state needs
             self._replay(self._graphs["iterate"], 1)
+            over = self._solved()
             self._takes["iterate"] += 0.2 * (clock() - before - self._takes["iterate"])
-            if np.all((self._done.numpy() >= self._cap_now) | (self._residual.numpy() <= self.tolerance)):
+            if over:
                 break
         before = clock()
+        self._sweeps_at_once(NO_CAP)
         self._replay(self._graphs["end"], 1)
         now = clock()
         self._takes["end"] += 0.2 * (now - before - self._takes["end"])
-        self.settings.sweeps.assign(self._all_sweeps)
         report.elapsed = now - started
         report.deadline_missed = cut or report.elapsed > budget
+
+    def _solved(self) -> bool:
+        """Whether every world has met the tolerance or its cap."""
+        if self._host is None:
+            done, residual = self.solves[0].done.numpy(), self.solves[0].residual.numpy()
+        else:
+            done, residual, _ = self._host
+            if len(done) == 1:
+                return bool(done[0] >= self._cap_now or residual[0] <= self.tolerance)
+        return bool(np.all((done >= self._cap_now) | (residual <= self.tolerance)))
+
+    def _sweeps_at_once(self, n: int) -> None:
+        """How many sweeps one launch may make at velocity level."""
+        if self._host is None:
+            self.settings.sweeps.assign(np.array([n, NO_CAP], np.int32))
+        else:
+            self._host[2][0] = n
 
     def _stages(self, step: Any, first: int, worlds: int) -> None:
         """One step of some worlds, a line a stage."""
@@ -158,9 +176,9 @@ class SolverImpulse:
         self._sweeps = kernels.sweeps
         self.iterations, self.position_iterations, self.tolerance = int(iterations), int(position_iterations), float(tolerance)
         self._cap_now = self.iterations
-        self._done, self._residual = self.solves[0].done, self.solves[0].residual
+        shared = (self.solves[0].done, self.solves[0].residual, self.settings.sweeps)
+        self._host = tuple(a.numpy() for a in shared) if on_cpu else None  # on the CPU, views of the same memory
         self._takes = {"iterate": 0.0, "end": 0.0}  # s, measured while running
-        self._one_sweep, self._all_sweeps = np.array([1, NO_CAP], np.int32), np.array([NO_CAP, NO_CAP], np.int32)
         self.report = Report(self)
 
     @property
@@ -278,7 +296,10 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
         solve, twists, laws = Solve(), Twists(), Laws()
         fill(twists, model, bodies, "linear angular")
         fill(
-            laws, model, axes, "a b servo_a servo_b servo_cap hold slide lower upper row impulse friction limit stuck efficiency"
+            laws,
+            model,
+            axes,
+            "a b servo_a servo_b servo_cap hold slide lower upper row impulse friction limit stuck taken efficiency",
         )
         laws.lower.fill_(-1e30)
         laws.upper.fill_(1e30)

@@ -66,19 +66,37 @@ def figure(path: Path, size: tuple[float, float], title: str, subtitle: str) -> 
 
 
 def door(path: Path, time: np.ndarray, angle: np.ndarray, speed: np.ndarray, pushed: float, subtitle: str) -> Path:
-    """Angle (rad) and angular speed (rad/s) of a door over time (s); it is pushed until the time `pushed`."""
-    with figure(path, (8.0, 5.4), "Swinging door", subtitle) as fig:
+    """Figures 6 and 7 of the friction paper: angle (rad) and angular speed (rad/s) of a door with dry friction over time (s).
+
+    It is pushed until the time `pushed`, coasts, and stands from where its speed is zero for good.
+    """
+    moving = np.flatnonzero(np.abs(speed) > 1e-9 * np.abs(speed).max(initial=0.0))
+    stands = min(int(moving[-1]) + 1, len(time) - 1) if len(moving) else 0
+    stop, last = float(time[stands]), float(np.degrees(angle[-1]))
+    with figure(path, (8.0, 5.8), "Door with dry friction in its hinge", subtitle) as fig:
         upper, lower = fig.subplots(2, 1, sharex=True)
         for ax, values, colour, title, unit in (
             (upper, np.degrees(angle), BLUE, "Angle", "angle, °"),
             (lower, speed, ORANGE, "Angular speed", "speed, rad/s"),
         ):
-            ax.plot(time, values, color=colour)
-            ax.fill_between(time, 0, values, color=colour, alpha=0.08, linewidth=0)
-            ax.axvspan(0, pushed, color=GREEN, alpha=0.1, linewidth=0)
+            ax.axvspan(time[0], pushed, color=GREEN, alpha=0.1, linewidth=0)
+            ax.axvspan(stop, time[-1], color=QUIET, alpha=0.08, linewidth=0)
+            ax.axvline(stop, color=QUIET, linewidth=1.0, linestyle=(0, (4, 3)))
+            ax.plot(time, values, color=colour, zorder=3)
+            ax.plot(stop, values[stands], "o", color=colour, markersize=6.5, zorder=4, clip_on=False)
             ax.set(title=title, ylabel=unit)
-            _room(ax, values)
-        upper.annotate("pushed", (pushed / 2, 0.9), xycoords=("data", "axes fraction"), ha="center", color=GREEN)
+            _room(ax, values, top=0.28)
+        phases = (("pushed", time[0], pushed, GREEN), ("coasting", pushed, stop, INK), ("standing", stop, time[-1], QUIET))
+        for ax in (upper, lower):
+            for word, start, end, colour in phases:
+                if end > start:
+                    middle = ((start + end) / 2, 0.9)
+                    ax.annotate(word, middle, xycoords=("data", "axes fraction"), ha="center", va="center", color=colour)
+        beside = {"xytext": (10, -15), "textcoords": "offset points", "fontweight": "bold"}
+        upper.annotate(f"stands at {stop:.2f} s after {last:.2f}°", (stop, last), color=BLUE, **beside)
+        first = int(np.argmin(np.abs(time - pushed)))
+        beside |= {"xytext": (9, -3)}
+        lower.annotate(f"{speed[first]:.4f} rad/s", (time[first], speed[first]), color=ORANGE, **beside)
         lower.set(xlabel="time, s", xlim=(time[0], time[-1]))
         fig.align_ylabels()
     return path
@@ -151,4 +169,4 @@ def _room(ax: Any, values: np.ndarray, top: float = 0.12) -> None:
     """Limits that hold zero and all values, and do not blow up rounding where a value never changes."""
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     room = max(high - low, 1e-9)
-    ax.set_ylim(low - (0.08 * room if low < 0 else 0.0), high + top * room)
+    ax.set_ylim(low - (0.08 * room if low < -1e-6 * room else 0.0), high + top * room)

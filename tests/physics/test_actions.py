@@ -1,0 +1,297 @@
+"""Limits, springs, servos and motors on free axes, and the deadline of a step."""
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+import sharnir as sh
+from sharnir.spatial import quat_exp, quat_to_matrix
+
+
+def rod_on(joint, *, gravity=(0, 0, 0), dt=1e-3, mass=1.0):
+    scene = sh.Scene(gravity=gravity)
+    scene.add_body("rod", sh.Box(0.5, 0.02, 0.02), mass=mass, position=(0.25, 0, 0))
+    scene.add_joint("joint", joint, scene.world, "rod", position=(0, 0, 0))
+    return sh.Simulation(scene, dt)
+
+
+LIMITED = {
+    "revolute": (sh.Revolute("z", limit=(-1, 1)), 0),
+    "prismatic": (sh.Prismatic("x", limit=(-1, 1)), 0),
+    "cylindrical, slide": (sh.Cylindrical("x", limit={"x": (-1, 1)}), 0),
+    "cylindrical, turn": (sh.Cylindrical("x", limit={"rx": (-1, 1)}), 1),
+    "universal, first": (sh.Universal(("z", "y"), limit={"rz": (-1, 1)}), 0),
+    "universal, second": (sh.Universal(("z", "y"), limit={"ry": (-1, 1)}), 1),
+    "planar, x": (sh.Planar("z", limit={"x": (-1, 1)}), 0),
+    "planar, turn": (sh.Planar("z", limit={"rz": (-1, 1)}), 2),
+}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_fast_joint_stops_at_its_limit(name):
+    joint, axis = LIMITED[name]
+    sim = rod_on(joint)
+    view = sim.joint("joint")
+    speed = np.zeros(joint.v_size)
+    speed[axis] = 20.0
+    view.velocity = speed if joint.v_size > 1 else 20.0
+    energy, worst, grown = sim.energy().total, 0.0, 0.0
+    for _ in range(150):
+        sim.step()
+        worst = max(worst, np.atleast_1d(view.position)[axis] - 1.0)
+        grown = max(grown, sim.energy().total / energy - 1)
+    print(f"{name}: overshoot {worst:.1e}, ends {np.atleast_1d(view.position)[axis] - 1:.1e} from the limit, energy {grown:+.1e}")
+    assert worst <= 1e-4 and grown < 1e-4
+    assert abs(np.atleast_1d(view.position)[axis] - 1) < 1e-4
+
+
+def test_restitution():
+    sim = rod_on(sh.Revolute("z", limit=sh.Limit(-1, 1, restitution=0.5)))
+    sim.joint("joint").velocity = 8.0
+    sim.run(0.2)
+    print(f"8 rad/s into a limit with e = 0.5: {sim.joint('joint').velocity:.4f} rad/s")
+    assert sim.joint("joint").velocity == pytest.approx(-4.0, rel=1e-3)
+
+
+def test_a_violated_limit_is_repaired_without_kinetic_energy():
+    sim = rod_on(sh.Revolute("z", limit=(-1, 1)))
+    sim.joint("joint").position = 1.3
+    sim.step(3)
+    assert sim.joint("joint").position == pytest.approx(1.0, abs=1e-9) and sim.energy().kinetic == 0.0
+
+
+def test_a_limit_pushes_and_never_pulls():
+    sim = rod_on(sh.Revolute("y", limit=(-1, 0.4)), gravity=(0, 0, -9.81))
+    sim.run(2.0)
+    torque = 9.81 * 0.25 * np.cos(0.4)
+    print(f"rests at {sim.joint('joint').position:.9f} with {sim.joint('joint').limit_force:.6f} N·m of {-torque:.6f}")
+    assert sim.joint("joint").position == pytest.approx(0.4, abs=1e-9)
+    assert sim.joint("joint").limit_force == pytest.approx(-torque, rel=1e-6)
+    sim.joint("joint").force = -2 * torque
+    sim.run(0.1)
+    assert sim.joint("joint").limit_force == 0.0 and sim.joint("joint").position < 0.4
+
+
+def cardan_angles(q):
+    R = quat_to_matrix(q)
+    return np.array([np.arctan2(-R[1, 2], R[2, 2]), np.arcsin(np.clip(R[0, 2], -1, 1)), np.arctan2(-R[0, 1], R[0, 0])])
+
+
+def shaken_ball(limit, worlds, steps, seed=0):
+    """Worlds of a hanging box on a limited ball joint, shaken by random torques; yields the joint's quaternions (worlds, 4)."""
+    rng = np.random.default_rng(seed)
+    scene = sh.Scene()
+    scene.add_body("b", sh.Box(0.3, 0.2, 0.5), mass=1.0, position=(0, 0, -0.25))
+    scene.add_joint("j", sh.Spherical(limit=limit), scene.world, "b", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 1e-3, worlds=worlds)
+    fastest = 0.0
+    for _ in range(steps // 20):
+        sim.body("b").apply_torque(rng.normal(size=(worlds, 3)) * 1.5, once=False)
+        for _ in range(4):
+            sim.step(5)
+            fastest = max(fastest, np.linalg.norm(sim.body("b").spin, axis=-1).max())
+            yield sim.joint("j").position
+    print(f"fastest spin {fastest:.1f} rad/s: |ω| dt = {fastest * 1e-3:.3f}")
+
+
+def test_three_cardan_limits_hold_for_a_hundred_thousand_steps():
+    limit = sh.Cardan(x=(-0.314, 0.314), y=(-0.262, 0.2), z=(-0.25, 0.314))
+    lower = np.array([r.lower for r in limit.ranges])
+    upper = np.array([r.upper for r in limit.ranges])
+    worst, reached = 0.0, np.zeros(3, bool)
+    for quats in shaken_ball(limit, worlds=50, steps=2000):  # 50 worlds × 2000 steps
+        for q in quats:
+            angles = cardan_angles(q)
+            worst = max(worst, (lower - angles).max(), (angles - upper).max())
+            reached |= (angles > upper - 1e-4) | (angles < lower + 1e-4)
+    print(f"10⁵ steps: a limit exceeded by at most {worst:.1e} rad; all three reached: {reached.all()}")
+    assert worst < 1e-3 and reached.all()
+
+
+@pytest.mark.parametrize("swing", [(0.5, 0.9), (np.radians(170), np.radians(170)), (np.radians(120), np.radians(30))])
+def test_swing_and_twist_limits(swing):
+    limit = sh.SwingTwist(swing=swing, twist=(-0.2, 0.4))
+    worst_swing = worst_twist = 0.0
+    for quats in shaken_ball(limit, worlds=8, steps=2000):
+        for q in quats:
+            z = quat_to_matrix(q)[:, 2]
+            sine = np.hypot(z[0], z[1])
+            h = np.hypot(-z[1] / sine / limit.cone[0], z[0] / sine / limit.cone[1]) if sine > 1e-9 else 1e-9
+            worst_swing = max(worst_swing, np.arctan2(sine, z[2]) - 1 / h)
+            twist = (2 * np.arctan2(q[2], q[3]) + np.pi) % (2 * np.pi) - np.pi
+            worst_twist = max(worst_twist, -0.2 - twist, twist - 0.4)
+    print(f"swing exceeded by {worst_swing:.1e} rad, twist by {worst_twist:.1e} rad")
+    assert worst_swing < 1e-3 and worst_twist < 1e-3
+
+
+@pytest.mark.parametrize(("axis", "name"), [((1, 0, 0), "x"), ((0, 1, 0), "y"), ((0, 0, 1), "z")])
+def test_each_cardan_axis_alone_is_a_revolute_joint(axis, name):
+    ends = []
+    for joint in (sh.Spherical(limit=sh.Cardan(**{name: (-0.5, 0.3)})), sh.Revolute(axis, limit=(-0.5, 0.3))):
+        scene = sh.Scene(gravity=(0, 0, 0))
+        scene.add_body("b", sh.Box(0.3, 0.2, 0.1), mass=1.0)
+        scene.add_joint("j", joint, scene.world, "b", position=(0, 0, 0))
+        sim = sh.Simulation(scene, 1e-3)
+        sim.body("b").spin = 4.0 * np.array(axis)
+        sim.run(0.05)
+        angles = [np.dot(axis, cardan_angles(q)) if len(q := np.atleast_1d(sim.joint("j").position)) == 4 else q[0]]
+        sim.run(0.2)
+        angles += [np.dot(axis, cardan_angles(q)) if len(q := np.atleast_1d(sim.joint("j").position)) == 4 else q[0]]
+        ends.append(angles)
+    print(f"{name}: ball {ends[0]}, revolute {ends[1]}")
+    assert np.allclose(ends[0], ends[1], atol=1e-9) and ends[1][1] == pytest.approx(0.3, abs=1e-9)
+
+
+@pytest.mark.parametrize("stiffness", [1e2, 1e5, 1e7, 1e9])
+def test_a_spring_step_is_the_implicit_euler_step(stiffness):
+    dt, mass, damping, rest = 0.01, 2.0, 3.0, 0.1
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("m", sh.Box(0.1, 0.1, 0.1), mass=mass)
+    scene.add_joint("j", sh.Prismatic("x", spring=(stiffness, rest), damping=damping), scene.world, "m", position=(0, 0, 0))
+    scene.add_body("n", mass=mass, position=(0.5, 2, 0))
+    scene.add_spring("s", scene.world, "n", at_a=(0, 2, 0), stiffness=stiffness, rest=0.4, damping=damping)
+    sim = sh.Simulation(scene, dt)
+    worst, largest = 0.0, 0.0
+    for _ in range(100):
+        x, v = sim.joint("j").position, sim.joint("j").velocity
+        y, u = sim.body("n").position[0], sim.body("n").velocity[0]
+        sim.step()
+        expected = (mass * v - dt * stiffness * (x - rest)) / (mass + dt * damping + dt**2 * stiffness)
+        point = (mass * u - dt * stiffness * (y - 0.4)) / (mass + dt * damping + dt**2 * stiffness)
+        worst = max(worst, abs(sim.joint("j").velocity - expected), abs(sim.body("n").velocity[0] - point))
+        largest = max(largest, abs(sim.joint("j").position), abs(sim.body("n").position[0]))
+    print(f"k = {stiffness:g} N/m at 10 ms: a step differs from the closed form by {worst:.1e} m/s, never beyond {largest:.3f} m")
+    assert worst < 1e-12 and largest < 0.6
+
+
+def test_spring_energy():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("m", mass=1.0, position=(0.7, 0, 0))
+    scene.add_spring("s", scene.world, "m", stiffness=100.0, rest=0.5)
+    sim = sh.Simulation(scene, 1e-5)
+    start = sim.energy()
+    assert start.elastic == pytest.approx(0.5 * 100 * 0.04) and start.kinetic == 0
+    sim.run(np.pi / 2 / 10)  # a quarter of the period 2π√(m/k)
+    now = sim.energy()
+    print(f"elastic {start.elastic:.4f} J becomes kinetic {now.kinetic:.4f} J")
+    assert now.kinetic == pytest.approx(2.0, rel=1e-3) and now.total == pytest.approx(2.0, rel=1e-3)
+
+
+def test_ball_joint_spring_and_damper():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("b", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    scene.add_joint("j", sh.Spherical(spring=(10.0, 0.0), damping=0.05), scene.world, "b", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 1e-4)
+    turn = quat_exp(np.array([0.1, -0.2, 0.15]))
+    sim.joint("j").position = turn
+    sim.run(np.pi / 10)  # half a period of √(k/I) = 10 rad/s
+    back = 2 * sim.joint("j").position[:3]
+    print("rotation vector after half a period", back)
+    assert np.allclose(back, -np.array([0.1, -0.2, 0.15]) * np.exp(-0.05 / 0.2 * np.pi / 10), atol=5e-3)
+
+
+def test_servo_holds_a_pose_and_saturates():
+    sim = rod_on(sh.Revolute("y", drive=sh.Servo(position=0.5, kp=500.0, kd=20.0)), gravity=(0, 0, -9.81))
+    sim.run(3.0)
+    sag = 9.81 * 0.25 * np.cos(0.5) / 500
+    print(f"holds {sim.joint('joint').position:.6f} rad, torque {sim.joint('joint').drive.force:.4f} N·m")
+    assert sim.joint("joint").position == pytest.approx(0.5 + sag, abs=1e-4)
+    assert sim.joint("joint").drive.force == pytest.approx(-9.81 * 0.25 * np.cos(sim.joint("joint").position), rel=1e-4)
+    sim.joint("joint").drive.max_force = 1.0
+    sim.run(0.2)
+    assert sim.joint("joint").drive.force == pytest.approx(-1.0) and sim.joint("joint").position > 0.6
+    sim.joint("joint").drive.max_force = 100.0
+    sim.joint("joint").drive.position = -0.2
+    sim.run(3.0)
+    assert sim.joint("joint").position == pytest.approx(-0.2, abs=6e-3)
+
+
+def test_velocity_servo_and_one_given_while_running():
+    sim = rod_on(sh.Revolute("z"))
+    sim.joint("joint").drive = sh.Servo(velocity=3.0, kd=50.0)
+    sim.run(0.5)
+    assert sim.joint("joint").velocity == pytest.approx(3.0, rel=1e-6)
+    sim.joint("joint").drive.velocity = -1.0
+    sim.run(0.5)
+    assert sim.joint("joint").velocity == pytest.approx(-1.0, rel=1e-5)
+
+
+def test_dc_motor_step_response():
+    motor = sh.DCMotor(voltage=12, resistance=1.2, inductance=5e-3, torque_constant=0.05, gear_ratio=10, rotor_inertia=2e-5)
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("wheel", mass=1.0, inertia=(0.01, 0.01, 0.005))
+    scene.add_joint("axle", sh.Revolute("z", drive=motor), scene.world, "wheel", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 1e-4)
+    inertia = 0.005 + 2e-5 * 100
+    A = np.array([[0, 0.5 / inertia], [-0.5 / 5e-3, -1.2 / 5e-3]])
+    b = np.array([0, 12 / 5e-3])
+    final = np.linalg.solve(A, -b)[0], 12 / 1.2  # top speed, stall current
+    for t in (0.002, 0.005, 0.02, 0.05, 0.2):
+        sim.run(t - sim.time)
+        speed, current = np.linalg.solve(A, (expm(A * t) - np.eye(2)) @ b)
+        off = abs(sim.joint("axle").velocity - speed) / final[0], abs(sim.joint("axle").drive.current - current) / final[1]
+        print(f"t = {t:5.3f} s: {speed:7.3f} rad/s, {100 * off[0]:.3f} % off; {current:6.3f} A, {100 * off[1]:.3f} % off")
+        assert max(off) < 5e-3
+    sim.joint("axle").drive.voltage = 0.0
+    sim.run(0.5)
+    assert abs(sim.joint("axle").velocity) < 1e-2, "it brakes itself when short-circuited"
+
+
+def test_dc_motor_is_back_drivable_and_has_no_load_friction():
+    motor = sh.DCMotor(resistance=1.0, torque_constant=0.1, gear_ratio=5, no_load_friction=0.02)
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("wheel", mass=1.0, inertia=(0.01, 0.01, 0.005))
+    scene.add_joint("axle", sh.Revolute("z", drive=motor), scene.world, "wheel", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 1e-3)
+    sim.joint("axle").force = 0.099  # below 5 · 0.02 N·m at the joint
+    sim.run(0.2)
+    assert sim.joint("axle").stuck
+    sim.joint("axle").force = 1.1
+    sim.run(1.0)
+    speed = (1.1 - 0.1) / (0.1 * 5) ** 2
+    print(f"driven backwards at {sim.joint('axle').velocity:.6f} rad/s (closed form {speed:.6f})")
+    assert sim.joint("axle").velocity == pytest.approx(speed, rel=1e-6)
+    assert sim.joint("axle").drive.current == pytest.approx(-0.5 * speed, rel=1e-6)
+
+
+def test_a_joint_switched_off_lets_go():
+    sim = rod_on(sh.Revolute("y", friction=10.0), gravity=(0, 0, -9.81))
+    sim.run(0.1)
+    sim.joint("joint").enabled = False
+    sim.run(0.2)
+    assert sim.body("rod").velocity[2] == pytest.approx(-9.81 * 0.2, abs=0.02)
+    assert not sim.joint("joint").enabled
+
+
+def arm_tree(iterations):
+    scene = sh.Scene()
+    bodies = [scene.world]
+    for i in range(30):
+        scene.add_body(f"b{i}", sh.Box(0.2, 0.05, 0.05), mass=1.0, position=(0.2 * i, 0.1 * (i % 3), 0))
+        parent = bodies[(i + 1) // 2]
+        scene.add_joint(f"j{i}", sh.Revolute("y", friction=0.5), parent, f"b{i}", position=(0.2 * i - 0.1, 0.1 * (i % 3), 0))
+        bodies.append(f"b{i}")
+    return sh.Simulation(scene, 1e-3, iterations=iterations, tolerance=1e-14)
+
+
+def test_a_budgeted_run_is_replayed_bit_for_bit():
+    sim, counts = arm_tree(1000), []
+    for _ in range(300):
+        report = sim.step(budget=2e-4)
+        counts.append(report.iterations)
+        assert report.deadline_missed or report.converged or report.iterations == 1000
+    print(f"sweeps within 200 µs: {min(counts)} to {max(counts)}")
+    again = arm_tree(1000)
+    for n in counts:
+        again.step(iterations=n)
+    assert np.array_equal(sim.state.position.numpy(), again.state.position.numpy())
+    assert np.array_equal(sim.state.momentum.numpy(), again.state.momentum.numpy())
+    assert again.step().iterations > 1, "the cap of one call does not last"
+
+
+def test_a_step_out_of_time_ends_in_a_valid_state():
+    sim = arm_tree(1000)
+    for _ in range(200):
+        report = sim.step(budget=1e-6)
+        assert report.deadline_missed and report.iterations >= 1
+    assert np.isfinite(sim.energy().total)
