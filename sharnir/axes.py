@@ -5,7 +5,7 @@ closed. Each action is a law between p and u (or a bound on u):
 
     spring, damper     p = −Δt k (q + Δt u − rest) − Δt c u                         implicit: any stiffness is stable
     servo              p = Δt (torque + kp (target − q − Δt u) + kd (speed − u)),   |p| ≤ Δt max_force
-    DC motor           p = Δt N η k_t · mean current at speed u,  L di/dt = V − R i − k_t N u,  and −J N² (u − u_start) of the rotor
+    DC motor           p = Δt N η k_t · mean current,  L di/dt = V − R i − k_t N u;   rotor p = −J N² (u − u_start)
     friction           |p| ≤ p_max where u = 0,   p = −p_max u/|u| where not         (the vector over a group of axes)
     limit              u ≥ −(q − lower)/Δt,  p ≥ 0, one of them an equality; likewise above
 

@@ -111,6 +111,7 @@ class Laws:
     friction: wp.array2d(dtype=real)
     limit: wp.array2d(dtype=real)
     stuck: wp.array2d(dtype=wp.int32)
+    start: wp.array2d(dtype=real)  # speed at the start of the step
     taken: wp.array2d(dtype=real)  # energy that friction takes, J: −f·u where the law was met
     efficiency: wp.array2d(dtype=real)  # of a DC motor's gear, in the direction the power flows
 
@@ -157,7 +158,10 @@ def solve_axis(
     u: real, A: real, p: real, a: real, b: real, servo_a: real, servo_b: real, servo_cap: real,
     hold: real, slide: real, lower: real, upper: real,
 ):  # fmt: skip
-    """All laws of a joint's only axis, in closed form: speed u, response A, impulse p so far; (Δp, friction, limit, holds, energy taken)."""
+    """All laws of a joint's only axis, in closed form, from its speed u, response A, impulse p so far.
+
+    Returns (Δp, friction, limit, whether it holds, energy taken).
+    """
     a_all = a + servo_a
     b_all = b + servo_b
     # the speed without friction and limit, from the present one: no large numbers cancel, however stiff the law

@@ -111,12 +111,19 @@ def unit_quat(q: np.ndarray, who: str, error: type[Exception] = SceneError) -> n
     return q / norm
 
 
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a × b over the last axis; several times quicker than np.cross on single vectors."""
+    x, y, z = a[..., 0], a[..., 1], a[..., 2]
+    u, v, w = b[..., 0], b[..., 1], b[..., 2]
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], -1)
+
+
 def quat_multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The rotation b followed by a; arrays (..., 4)."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     v, w = a[..., :3], a[..., 3:]
     u, t = b[..., :3], b[..., 3:]
-    return np.concatenate([w * u + t * v + np.cross(v, u), w * t - np.sum(v * u, -1, keepdims=True)], -1)
+    return np.concatenate([w * u + t * v + cross(v, u), w * t - np.sum(v * u, -1, keepdims=True)], -1)
 
 
 def quat_conjugate(q: np.ndarray) -> np.ndarray:
@@ -127,8 +134,8 @@ def quat_conjugate(q: np.ndarray) -> np.ndarray:
 def quat_rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """v turned by q; arrays (..., 4) and (..., 3)."""
     q, v = np.asarray(q, float), np.asarray(v, float)
-    t = 2.0 * np.cross(q[..., :3], v)
-    return v + q[..., 3:] * t + np.cross(q[..., :3], t)
+    t = 2.0 * cross(q[..., :3], v)
+    return v + q[..., 3:] * t + cross(q[..., :3], t)
 
 
 def quat_exp(phi: np.ndarray) -> np.ndarray:

@@ -74,7 +74,7 @@ def decay(s: Step, at: int):
     """exp(−Δt R/L) of a motor's current, and the mean of that exponential over the step; (0, 0) without inductance."""
     x = s.settings.dt[0] * s.axes.resistance[at]
     L = s.axes.inductance[at]
-    if L <= real(1.0e-3) * x:
+    if real(1.0e-3) * x >= L:
         return real(0.0), L / x
     x = x / L
     e = wp.exp(-x)
@@ -210,6 +210,7 @@ def prepare_laws(s: Step, laws: Laws, k: int, w: int, pose: JointPose):
     limit_boxes(s, laws, k, w, pose, real(0.0), True)
     for i in range(s.joints.v_size[k]):
         at = v0 + i
+        laws.start[at, w] = axis_speed(s, k, i, w, s.state.velocity, s.state.spin)
         a = dt * (s.axes.damping[at] + s.control.friction_viscous[at, w])
         b = real(0.0)
         stiffness = s.axes.stiffness[at]
@@ -222,7 +223,7 @@ def prepare_laws(s: Step, laws: Laws, k: int, w: int, pose: JointPose):
             a = a + dt * dt * stiffness
             b = dt * stiffness * (q - s.axes.rest[at])
         if s.axes.resistance[at] > real(0.0):
-            motor_a, motor_b, eta = motor_law(s, at, w, axis_speed(s, k, i, w, s.state.velocity, s.state.spin))
+            motor_a, motor_b, eta = motor_law(s, at, w, laws.start[at, w])
             a = a + motor_a
             b = b + motor_b
             laws.efficiency[at, w] = eta
@@ -292,7 +293,8 @@ def solve_one(laws: Laws, at: int, w: int, u: real, A: real) -> real:
     slide = laws.slide[at, w]
     a = laws.a[at, w] + laws.servo_a[at, w]
     inside = u > laws.lower[at, w] and u < laws.upper[at, w]
-    if a == real(0.0) and laws.limit[at, w] == real(0.0) and inside and u * f < real(0.0) and wp.abs(f) == slide:
+    slides = laws.stuck[at, w] == 0 and u * f < real(0.0) and wp.abs(f) == slide
+    if slides and inside and a == real(0.0) and laws.limit[at, w] == real(0.0):
         laws.taken[at, w] = -f * u
         return real(0.0)  # it slides on, as it did
     change, f, limit, held, taken = solve_axis(
@@ -329,11 +331,16 @@ def report_actions(s: Step, solve: Solve, k: int, w: int):
     """Keep the impulses for the next step, advance motor currents, add up what friction and dampers took."""
     dt = s.settings.dt[0]
     v0 = s.joints.v_start[k]
+    # the work of an impulse is that at the mean of the speeds before and after; a speed that turned round counts from 0
+    before = real(0.0)
     taken = real(0.0)
     for i in range(s.joints.v_size[k]):
         at = v0 + i
         u = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
-        taken = taken + solve.laws.taken[at, w] + dt * (s.axes.damping[at] + s.control.friction_viscous[at, w]) * u * u
+        before = before - real(0.5) * solve.laws.friction[at, w] * solve.laws.start[at, w]
+        taken = (
+            taken + real(0.5) * solve.laws.taken[at, w] + dt * (s.axes.damping[at] + s.control.friction_viscous[at, w]) * u * u
+        )
         servo = -solve.laws.servo_a[at, w] * u - solve.laws.servo_b[at, w]
         drive = wp.clamp(servo, -solve.laws.servo_cap[at, w], solve.laws.servo_cap[at, w])
         if s.axes.resistance[at] > real(0.0):
@@ -347,7 +354,7 @@ def report_actions(s: Step, solve: Solve, k: int, w: int):
         s.state.friction_impulse[at, w] = solve.laws.friction[at, w]
         s.state.limit_impulse[at, w] = solve.laws.limit[at, w]
         s.state.stuck[at, w] = solve.laws.stuck[at, w]
-    s.state.dissipated[k, w] = taken
+    s.state.dissipated[k, w] = taken + wp.max(real(0.0), before)
 
 
 @wp.func

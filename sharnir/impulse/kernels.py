@@ -25,6 +25,7 @@ from sharnir.types import mat33, real, vec3, vec6
 
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
+NOTHING = wp.constant(real(1.0e-36))  # (m/s)² or (kg·m²/s)²
 BLOCK = wp.constant(1)  # bits of a joint's mode
 ACTS = wp.constant(2)
 BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
@@ -294,6 +295,14 @@ def first_bad_body(s: Step, w: int) -> int:
 
 
 @wp.func
+def at_rest(v: vec3) -> vec3:
+    """v, or zero where nothing is left of it: speeds of held joints shrink for ever, and denormal numbers are slow."""
+    if wp.length_sq(v) < NOTHING:
+        return vec3(real(0.0))
+    return v
+
+
+@wp.func
 def count_turns(s: Step, k: int, w: int):
     """Bring the angles of a joint with one or two free rotations up to date, each on the turn its speed leads to."""
     turns = s.joints.turns[k]
@@ -324,7 +333,7 @@ def commit(step: wp.array(dtype=Step), w: int):
     dt = s.settings.dt[0]
     solve = s.solves[VELOCITIES]
     for b in range(s.bodies.count):
-        v = solve.twist.linear[b, w]
+        v = at_rest(solve.twist.linear[b, w])
         q = s.work.rotation[b, w]
         s.state.acceleration[b, w] = (v - s.state.velocity[b, w]) / dt
         s.state.position[b, w] = s.work.position[b, w]
@@ -332,7 +341,7 @@ def commit(step: wp.array(dtype=Step), w: int):
         s.state.rotation[b, w] = q
         s.state.velocity[b, w] = v
         if s.bodies.motion[b] == DYNAMIC:
-            L = s.work.momentum[b, w]
+            L = at_rest(s.work.momentum[b, w])
             s.state.momentum[b, w] = L
             s.state.spin[b, w] = wp.quat_rotate(q, s.bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
     for k in range(s.joints.count):

@@ -271,3 +271,29 @@ def test_mistakes_of_the_laws_themselves():
         sim.joint("joint").friction = -3.0
     with pytest.raises(sh.SimulationError, match="budget"):
         sim.step(budget=-1.0)
+
+
+def test_a_held_axis_keeps_holding_when_its_load_equals_the_sliding_bound():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("b", sh.Box(1, 1, 1), mass=1.0)
+    scene.add_joint("j", sh.Prismatic("x", friction=sh.Friction(10.0, 6.0)), scene.world, "b", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 1e-3)
+    for force in (3.0, 6.0, 7.0):
+        sim.joint("j").force = force
+        sim.step(5)
+        assert sim.joint("j").stuck and sim.joint("j").velocity == 0.0
+        assert sim.joint("j").friction_force == pytest.approx(-force)
+
+
+@pytest.mark.parametrize("dt", [0.1, 0.01, 0.001])
+def test_friction_takes_all_the_energy_there_was(dt):
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("b", sh.Box(1, 1, 1), mass=1.0, velocity=(1, 0, 0))
+    scene.add_joint("j", sh.Prismatic("x", friction=2.0), scene.world, "b", position=(0, 0, 0))
+    sim = sh.Simulation(scene, dt)
+    taken = 0.0
+    while not sim.joint("j").stuck:
+        sim.step()
+        taken += sim.joint("j").dissipated
+    print(f"dt = {dt} s: {taken:.9f} J of 0.5 J")
+    assert taken == pytest.approx(0.5, abs=1e-9)
