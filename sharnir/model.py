@@ -187,7 +187,7 @@ def command_values(axes: list[Axis]) -> dict[str, list[float]]:
             "friction_dynamic": (f.static if f.dynamic is None else f.dynamic) + own,
             "friction_load": f.load, "friction_viscous": f.viscous, "friction_stribeck": f.stribeck or 0.0,
             "servo_position": servo.position, "servo_velocity": servo.velocity, "servo_torque": servo.torque,
-            "servo_kp": servo.kp, "servo_kd": servo.kd, "servo_max_force": min(servo.max_force, 1e300), "voltage": motor.voltage,
+            "servo_kp": servo.kp, "servo_kd": servo.kd, "servo_max_force": min(servo.max_force, 1e30), "voltage": motor.voltage,
         }  # fmt: skip
         for name in COMMANDS:
             out[name].append(values[name])

@@ -620,7 +620,7 @@ class JointView:
             raise SimulationError(f"joint {self.name!r}: a Servo can be given to a joint with a free axis, got {value!r}")
         for name, (number,) in command_values([Axis(drive=value)]).items():
             if name.startswith("servo"):
-                self._put(getattr(self._sim.control, name), number if np.isfinite(number) else 1e300, name)
+                self._put(getattr(self._sim.control, name), number, name)
         self._begin_acting()
 
     @property
