@@ -78,11 +78,11 @@ def setting(quick: bool) -> str:
 def versions() -> dict[str, str]:
     """Of all that takes part."""
     found = {"sharnir": sharnir.__version__, "Python": platform.python_version()}
-    for name in ("warp-lang", "mujoco", "numpy"):
+    for name in ("warp-lang", "mujoco", "rapier3d", "numpy"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "none"
+            found[name] = f"none (pip install {name})"
     return found
 
 

@@ -5,6 +5,7 @@ joints or by hinges about y. Friction is a torque, N·m: of the whole vector wit
 """
 
 import math
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -57,32 +58,62 @@ def chain(
     return scene
 
 
-def arms(friction: float, arms: int = 4, links: int = 6) -> sh.Scene:
-    """A trunk of hinged rods, straight up, and `arms` arms spread out from its top: `links` rods in each of them.
+def arms(friction: float) -> sh.Scene:
+    """30 hinged rods of 0.1 m and 1 kg: a trunk of 6, straight and level, and 4 arms of 6 that spread from its end.
 
-    Hinges turn about y and z in turn (about x where that is the rod's own axis), so the mechanism moves in space.
+    Hinges turn about y and z of their limb in turn, so all of it moves in space.
     """
+    links = 6
     l, m, inertia = rod(10)
     scene = sh.Scene(gravity=(0.0, 0.0, -GRAVITY))
-
-    def limb(name: str, parent: str, root: np.ndarray, along: np.ndarray, rotation: Vec4, axes: tuple[Vec, Vec]) -> np.ndarray:
+    limbs = [("trunk", scene.world, 0.0, np.zeros(3))]
+    limbs += [
+        (f"arm {i}", f"trunk {links - 1}", yaw, np.array([links * l, 0.0, 0.0])) for i, yaw in enumerate((-0.9, -0.3, 0.3, 0.9))
+    ]
+    for name, parent, yaw, root in limbs:
+        along = l * np.array([math.cos(yaw), math.sin(yaw), 0.0])
+        turn = (0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2))
         for i in range(links):
-            centre = (root + along * (i + 0.5) * l).tolist()
-            body = scene.add_body(f"{name} {i}", mass=m, inertia=inertia, position=centre, rotation=rotation)
-            scene.add_joint(f"{name} hinge {i}", sh.Revolute(axis=axes[i % 2], friction=friction), parent, body,
-                            position=root + along * i * l)  # fmt: skip
+            centre = (root + along * (i + 0.5)).tolist()
+            body = scene.add_body(f"{name} {i}", mass=m, inertia=inertia, position=centre, rotation=turn)
+            hinge = sh.Revolute(axis="yz"[i % 2], friction=friction)
+            scene.add_joint(f"{name} hinge {i}", hinge, parent, body, position=root + along * i, rotation=turn)
             parent = body
-        return root + along * links * l
-
-    up, half = (0.0, -math.sin(math.pi / 4), 0.0, math.cos(math.pi / 4)), 2 * math.pi / arms
-    x, y, z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-    ...
+    return scene
 
 
 def chain_xml(
     n: int, joint: str, droop: float = 0.0, dt: float = 1e-3, *,
-    friction: float = 0.0, length: float = LENGTH, mass: float = MASS, noslip: int = 0,
+    friction: float = 0.0, noslip: int = 0, length: float = LENGTH, mass: float = MASS,
 ) -> str:  # fmt: skip
+    """The same for MuJoCo: nested bodies, Euler's method, no contacts; `noslip` sweeps of its second solver, for friction."""
+    l, m, inertia = rod(n, length, mass)
+    turn = f"{math.cos(droop / 2)!r} 0 {math.sin(droop / 2)!r} 0"
+    diagonal = " ".join(map(repr, inertia))
+    bodies = ""
+    for i in reversed(range(n)):
+        place = f'quat="{turn}"' if i == 0 else f'pos="{l!r} 0 0"'
+        inertial = f'<inertial pos="{l / 2!r} 0 0" mass="{m!r}" diaginertia="{diagonal}"/>'
+        bodies = f"<body {place}>{joint_xml(joint, friction)}{inertial}{bodies}</body>"
+    option = f'timestep="{dt!r}" integrator="Euler" gravity="0 0 {-GRAVITY!r}" noslip_iterations="{noslip}"'
+    return f'<mujoco><option {option}><flag contact="disable"/></option><worldbody>{bodies}</worldbody></mujoco>'
+
+
+class MujocoChain:
+    """A chain in MuJoCo, with the few values that are compared; options are those of `chain_xml`."""
+
+    def __init__(self, n: int, joint: str, droop: float = 0.0, dt: float = 1e-3, **options: Any) -> None:
+        import mujoco  # the peer is optional, and slow to import
+
+        self._mujoco: Any = mujoco
+        self.model = mujoco.MjModel.from_xml_string(chain_xml(n, joint, droop, dt, **options))
+        self.data = mujoco.MjData(self.model)
+        self._rod = options.get("length", LENGTH) / n
+
+    def reset(self) -> None:
+        """Back to the start."""
+        self._mujoco.mj_resetData(self.model, self.data)
+
     def step(self, n: int) -> None:
         """Advance by n steps in one call."""
         self._mujoco.mj_step(self.model, self.data, n)
@@ -105,3 +136,49 @@ def chain_xml(
         """(3,) free end of the last rod now, m."""
         self._mujoco.mj_kinematics(self.model, self.data)
         return np.array(self.data.xpos[-1] + self.data.xmat[-1].reshape(3, 3)[:, 0] * self._rod)
+
+    def rotation(self) -> np.ndarray:
+        """(4,) of the last rod now: x, y, z, w."""
+        self._mujoco.mj_kinematics(self.model, self.data)
+        return np.roll(self.data.xquat[-1], -1)
+
+
+class RapierRod:
+    """One rod on a joint in rapier3d, whose joints have no friction: a motor of speed 0 and bounded torque stands in for it.
+
+    Args:
+        reduced: rapier's joints in reduced coordinates, in place of its impulse joints; these damp, by 0.1 N·m·s.
+    """
+
+    def __init__(
+        self, joint: str, *, friction: float, length: float, mass: float, reduced: bool = False, dt: float = 1e-3
+    ) -> None:
+        rapier3d: Any = import_module("rapier3d")  # optional
+        gain = 1e6  # N·m·s; more changes nothing
+        force = rapier3d.MotorModel.FORCE_BASED  # the gain counts as it is, not per inertia
+        l, m, inertia = rod(1, length, mass)
+        self._world: Any = rapier3d.PhysicsWorld(gravity=(0.0, 0.0, -GRAVITY))
+        self._world.integration_parameters.dt = dt
+        base = self._world.add_body(rapier3d.RigidBodyBuilder(rapier3d.RigidBodyType.FIXED).build())
+        body = rapier3d.RigidBodyBuilder(rapier3d.RigidBodyType.DYNAMIC).translation((l / 2, 0.0, 0.0)).can_sleep(False)
+        body = body.additional_mass_properties(rapier3d.MassProperties((0.0, 0.0, 0.0), m, inertia))
+        self._body = self._world.add_body(body.build())
+        if joint == "hinge":
+            made = rapier3d.RevoluteJointBuilder((0.0, 1.0, 0.0))
+            made = made.motor_velocity(0.0, gain).motor_max_force(friction).motor_model(force)
+        else:
+            made = rapier3d.SphericalJointBuilder()
+            for axis in (rapier3d.JointAxis.ANG_X, rapier3d.JointAxis.ANG_Y, rapier3d.JointAxis.ANG_Z):
+                made = made.motor_velocity(axis, 0.0, gain).motor_max_force(axis, friction).motor_model(axis, force)
+        made = made.local_anchor1((0.0, 0.0, 0.0)).local_anchor2((-l / 2, 0.0, 0.0)).build()
+        (self._world.multibody_joints if reduced else self._world.impulse_joints).insert(base, self._body, made)
+
+    def step(self, n: int) -> None:
+        """Advance by n steps."""
+        for _ in range(n):
+            self._world.step()
+
+    def rotation(self) -> np.ndarray:
+        """(4,) of the rod now: x, y, z, w."""
+        turn = self._world.rigid_bodies[self._body].rotation
+        return np.array([turn.i, turn.j, turn.k, turn.w])

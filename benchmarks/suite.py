@@ -7,19 +7,23 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import sharnir as sh
-from benchmarks.scenes import LENGTH, MujocoChain, chain, swing_energy
-from benchmarks.timing import Pair, interleave
+from benchmarks.scenes import LENGTH, MujocoChain, RapierRod, arms, chain, swing_energy
+from benchmarks.timing import Pair, busy_neighbour, interleave, wait
 
 DT = 1e-3  # s
 ITERATIONS = 20  # velocity sweeps; tolerance 0 has all of them made
 POSITION_ITERATIONS = inspect.signature(sh.SolverImpulse).parameters["position_iterations"].default
+NOSLIP = 20  # MuJoCo's second solver, without which its friction creeps
+BUDGET = 200e-6  # s
+ROD: dict[str, Any] = {"friction": 1.5, "length": 0.2, "mass": 1.0}  # N·m, m, kg: gravity's torque on it is 0.98 N·m
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,10 @@ class Benchmark:
     slow: bool = False
 
 
-def simulate(n: int, joint: str, *, droop: float = 0.0, dt: float = DT, **options: Any) -> sh.Simulation:
+def simulate(n: int, joint: str, *, droop: float = 0.0, dt: float = DT, friction: float = 0.0, **options: Any) -> sh.Simulation:
     """Our chain with the settings of every benchmark."""
-    return sh.Simulation(chain(n, joint, droop), dt, iterations=ITERATIONS, tolerance=0.0, **options)
+    scene = chain(n, joint, droop, friction=friction)
+    return sh.Simulation(scene, dt, iterations=ITERATIONS, tolerance=0.0, **options)
 
 
 def step_each(sim: sh.Simulation, n: int) -> None:
@@ -101,6 +106,19 @@ def one_a_call(joint: str, quick: bool) -> Figure:
     return micro(each)
 
 
+def with_friction(joint: str, friction: float, noslip: int, quick: bool) -> Figure:
+    """A step with friction in every joint: the first half second of the fall, over and over."""
+    sim, peer = simulate(10, joint, friction=friction), MujocoChain(10, joint, friction=friction, noslip=noslip)
+    steps = 200 if quick else 500
+
+    def restart() -> None:
+        sim.reset()
+        peer.reset()
+
+    runs = (lambda: sim.step(steps)), (lambda: peer.step(steps))
+    return micro(interleave(*runs, rounds=rounds(quick), steps=(steps, steps), before=restart))
+
+
 def cost_per_joint(quick: bool) -> Figure:
     """A step divided by the number of joints: 1000 against 10.
 
@@ -124,6 +142,37 @@ def two_threads(quick: bool) -> Figure:
     two, one = (simulate(10, "ball", worlds=64, threads=t) for t in (2, 1))
     figure = micro(interleave(lambda: two.step(10), lambda: one.step(10), rounds=rounds(quick), steps=(10, 10)))
     return Figure(figure.ours, figure.peer, 1 / figure.ratio if figure.ratio else None)
+
+
+@cache
+def budgeted(quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps of 30 joints that do not converge within the budget, while another process computes: (steps,) each.
+
+    Times of the steps, s; sweeps; and, taking turns with them, times of a loop that looks at the clock until the budget is
+    over: what is beyond it there, the operating system took.
+    """
+    sim = sh.Simulation(arms(0.5), DT, iterations=1000, tolerance=1e-14)
+    steps = 1000 if quick else 10_000
+    times, sweeps, waits = np.zeros(steps), np.zeros(steps, int), np.zeros(steps)
+    with busy_neighbour():
+        for _ in range(100):  # the first captures the stages and learns how long they take
+            sim.step(budget=BUDGET)
+        for i in range(steps):
+            report = sim.step(budget=BUDGET)
+            times[i], sweeps[i], waits[i] = report.elapsed, report.iterations, wait(BUDGET)
+    return times, sweeps, waits
+
+
+def budget_time(percent: float, quick: bool) -> Figure:
+    """That percentile of the times, µs."""
+    times, _, waits = budgeted(quick)
+    ours, loop = (float(np.percentile(t, percent)) * 1e6 for t in (times, waits))
+    return Figure(ours, loop)
+
+
+def budget_sweeps(quick: bool) -> Figure:
+    """Mean number of sweeps."""
+    return Figure(float(budgeted(quick)[1].mean()))
 
 
 FIRST_STEP = """
@@ -182,6 +231,24 @@ def energy_change(n: int, joint: str, droop: float, dt: float, quick: bool) -> F
     return Figure(ours, other, abs(ours / other))
 
 
+def angle(rotation: np.ndarray) -> float:
+    """Of a quaternion x, y, z, w; small ones are exact, too."""
+    return float(2 * np.arctan2(np.linalg.norm(rotation[:3]), abs(rotation[3])))
+
+
+def hold(joint: str, peer: Callable[..., Any], options: dict[str, Any], quick: bool) -> Figure:
+    """How far a level rod turns in 10 s whose joint's friction is half as much again as gravity needs, rad."""
+    sim = sh.Simulation(chain(1, joint, **ROD), DT, iterations=ITERATIONS, tolerance=0.0)
+    steps = round((1.0 if quick else 10.0) / DT)
+    sim.step(steps)
+    ours = angle(sim.body("rod 0").rotation)
+    if peer is RapierRod and find_spec("rapier3d") is None:
+        return Figure(ours)
+    other = peer(joint=joint, **ROD, **options)
+    other.step(steps)
+    return Figure(ours, angle(other.rotation()))
+
+
 # ---- the list --------------------------------------------------------------------------------------------------------
 
 SPEED = [
@@ -191,11 +258,25 @@ SPEED = [
               partial(one_a_call, "ball"), Target("ratio", "≤", 2.0, "×")),
     Benchmark("hinge-chain", "step of a 10-hinge chain, 1000 a call; MuJoCo", "µs", partial(many_a_call, "hinge")),
     Benchmark("hinge-chain-single", "step of a 10-hinge chain, 1 a call; MuJoCo", "µs", partial(one_a_call, "hinge")),
+    *(
+        Benchmark(f"{joint}-friction-{friction:g}{'-noslip' * bool(noslip)}",
+                  f"step of a 10-{joint} chain, friction {friction:g} N·m; MuJoCo{f', noslip {noslip}' * bool(noslip)}", "µs",
+                  partial(with_friction, joint, friction, noslip), target if friction == 0.2 and not noslip else None)
+        for joint, target in (("ball", Target("ratio", "≤", 0.8, "×")), ("hinge", Target("ratio", "≤", 2.5, "×")))
+        for friction in (0.2, 1.0)
+        for noslip in (0, NOSLIP)
+    ),
     Benchmark("joint-cost", "cost per joint, chain of 1000; chain of 10", "µs",
               cost_per_joint, Target("ratio", "≤", 1.3, "×")),
     Benchmark("overhead", "overhead of a call of step()", "µs", call_overhead, Target("ours", "≤", 8.0, "µs")),
     Benchmark("threads", "step of 64 chains, 2 threads; 1 thread (speed-up)", "µs",
               two_threads, Target("ratio", "≥", 1.8, "×")),
+    *(
+        Benchmark(f"budget-{name}", f"{name} of a step of 30 joints, budget 200 µs; idle loop", "µs",
+                  partial(budget_time, percent), Target("ours", "≤", 300.0, "µs") if name == "p99" else None)
+        for name, percent in (("p50", 50.0), ("p99", 99.0), ("max", 100.0))
+    ),
+    Benchmark("budget-sweeps", "sweeps of such a step, mean", "", budget_sweeps),
     Benchmark("cold-start", "import to first step, kernels compiled", "s",
               cold_start, Target("ours", "≤", 40.0, "s"), slow=True),
     Benchmark("warm-start", "import to first step, kernels cached", "s", warm_start, Target("ours", "≤", 2.0, "s")),
@@ -212,4 +293,17 @@ ACCURACY = [
     for dt in (1e-3, 0.5e-3)
 ]  # fmt: skip
 
-BENCHMARKS = SPEED + ACCURACY
+PEERS: list[tuple[str, str, Callable[..., Any], dict[str, Any]]] = [
+    ("mujoco", "MuJoCo", MujocoChain, {"n": 1}),
+    ("mujoco-noslip", f"MuJoCo, noslip {NOSLIP}", MujocoChain, {"n": 1, "noslip": NOSLIP}),
+    ("rapier", "Rapier, motor", RapierRod, {}),
+    ("rapier-reduced", "Rapier, motor, reduced", RapierRod, {"reduced": True}),
+]
+HOLD = [
+    Benchmark(f"hold-{joint}-{name}", f"turn of a held rod in 10 s, {joint}; {versus}", "rad",
+              partial(hold, joint, peer, options), Target("ours", "≤", 1e-12, "rad"))
+    for joint in ("hinge", "ball")
+    for name, versus, peer, options in PEERS
+]  # fmt: skip
+
+BENCHMARKS = SPEED + ACCURACY + HOLD

@@ -1,9 +1,13 @@
 """Times that can be trusted on a noisy machine: ratios of short runs that take turns."""
 
 import gc
+import multiprocessing
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.synchronize import Event
 
 import numpy as np
 
@@ -59,3 +63,34 @@ def interleave(
         if collecting:
             gc.enable()
     return Pair(*times[warm_up:].T)
+
+
+def wait(duration: float) -> float:
+    """Look at the clock until that time is over, s; returns how long it took."""
+    started = time.perf_counter()
+    while (now := time.perf_counter()) < started + duration:
+        pass
+    return now - started
+
+
+def spin(parent: int, started: Event) -> None:
+    """Compute until told to stop, or until `parent` is gone."""
+    started.set()
+    while os.getppid() == parent:
+        sum(range(10**6))
+
+
+@contextmanager
+def busy_neighbour() -> Iterator[None]:
+    """A second process that computes without a pause."""
+    context = multiprocessing.get_context("spawn")
+    started = context.Event()
+    process = context.Process(target=spin, args=(os.getpid(), started), daemon=True)
+    process.start()
+    try:
+        if not started.wait(60.0):
+            raise RuntimeError("the second process did not start within a minute")
+        yield
+    finally:
+        process.terminate()
+        process.join()

@@ -178,13 +178,13 @@ def solve_axis(
 
 
 @wp.func
-def friction_3d(v: vec3, M: mat33, hold: real, slide: real):
+def friction_3d(v: vec3, M: mat33, inverse: mat33, hold: real, slide: real, guess: real):
     """Friction impulse of a group of up to three axes whose speed without it is v, response M: (f, 1 if it holds).
 
     It holds where |M⁻¹v| ≤ hold; else f = −slide y, y = u/|u| = (sE + slide M)⁻¹ v with |y| = 1, s = |u| > 0: the secular
-    equation, by the Newton steps of Moré and Sorensen, which approach from the left.
+    equation, by the Newton steps of Moré and Sorensen from a guess of s.
     """
-    need = wp.inverse(M) * v
+    need = inverse * v
     if wp.length(need) <= hold:
         held = int(0)
         if hold > real(0.0):
@@ -193,7 +193,8 @@ def friction_3d(v: vec3, M: mat33, hold: real, slide: real):
     if slide <= real(0.0):
         return vec3(real(0.0)), 0
     E = wp.identity(n=3, dtype=real)
-    s = wp.max(real(0.0), wp.length(v) - slide * wp.trace(M))
+    least = wp.max(real(0.0), wp.length(v) - slide * wp.trace(M))
+    s = wp.max(least, guess)
     y = vec3(real(0.0))
     for _i in range(SECULAR_STEPS):
         R = wp.inverse(E * s + M * slide)
@@ -201,7 +202,7 @@ def friction_3d(v: vec3, M: mat33, hold: real, slide: real):
         size = wp.length(y)
         if wp.abs(size - real(1.0)) <= TINY * real(10.0):
             break
-        s = wp.max(real(0.0), s + wp.dot(y, y) / wp.dot(y, R * y) * (size - real(1.0)))
+        s = wp.max(least, s + wp.dot(y, y) / wp.dot(y, R * y) * (size - real(1.0)))
     return -wp.normalize(y) * slide, 0
 
 
@@ -236,7 +237,7 @@ def group_friction(A: mat66, u: vec6, f: vec6, n: int, head: int, groups: vec6, 
         for h in range(m):
             M[j, h] = A[index[j], index[h]]
             v[j] = v[j] - M[j, h] * f[index[h]]
-    g, held = friction_3d(v, M, hold, slide)
+    g, held = friction_3d(v, M, wp.inverse(M), hold, slide, real(0.0))
     largest = real(0.0)
     for j in range(m):
         i = index[j]

@@ -1,6 +1,7 @@
 """The benchmarks compare like with like, and their table says what was measured."""
 
 import json
+import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,9 @@ import pytest
 
 import sharnir as sh
 from benchmarks.__main__ import main, table
-from benchmarks.scenes import GRAVITY, LENGTH, MASS, MujocoChain, chain, swing_energy
-from benchmarks.suite import BENCHMARKS, Benchmark, Figure, Target
-from benchmarks.timing import interleave
+from benchmarks.scenes import GRAVITY, LENGTH, MASS, MujocoChain, RapierRod, arms, chain, swing_energy
+from benchmarks.suite import BENCHMARKS, ROD, Benchmark, Figure, Target, angle, hold
+from benchmarks.timing import busy_neighbour, interleave, wait
 from sharnir.spatial import quat_rotate
 
 N = 10
@@ -47,6 +48,76 @@ def test_both_engines_have_the_same_chain(joint: str, droop: float) -> None:
     assert apart < 5e-6
     assert sim.energy().kinetic == pytest.approx(kinetic, rel=3e-4)
     assert sim.energy().potential == pytest.approx(potential, abs=3e-4 * kinetic)
+
+
+@pytest.mark.parametrize("joint", ["ball", "hinge"])
+def test_both_engines_have_the_same_friction(joint: str) -> None:
+    pytest.importorskip("mujoco")
+    dt, given = 1e-4, {"friction": 0.3, "length": 0.2, "mass": 1.0}  # gravity needs 0.98 N·m: it slides
+    sim, peer = sh.Simulation(chain(1, joint, **given), dt), MujocoChain(1, joint, dt=dt, noslip=20, **given)
+    sim.step(1000)
+    peer.step(1000)
+    ours, other = angle(sim.body("rod 0").rotation), angle(peer.rotation())
+    free = sh.Simulation(chain(1, joint, length=0.2, mass=1.0), dt)
+    free.step(1000)
+    print(f"{joint}: {ours:.6f} and {other:.6f} rad, without friction {angle(free.body('rod 0').rotation):.6f}")
+    assert ours == pytest.approx(other, rel=2e-3)
+    assert 0.1 < ours < 0.8 * angle(free.body("rod 0").rotation)
+    peer.reset()
+    assert angle(peer.rotation()) == 0.0
+
+
+@pytest.mark.parametrize("joint", ["ball", "hinge"])
+def test_a_held_rod_stays(joint: str) -> None:
+    pytest.importorskip("mujoco")
+    figure = hold(joint, MujocoChain, {"n": 1}, True)
+    print(f"{joint}: ours turned by {figure.ours:.1e} rad, MuJoCo's by {figure.peer:.1e} rad")
+    assert figure.ours <= 1e-12
+    assert figure.peer is not None and figure.peer > 1e-3
+
+
+@pytest.mark.parametrize("joint", ["ball", "hinge"])
+def test_rapier_has_the_same_rod(joint: str) -> None:
+    pytest.importorskip("rapier3d")
+    peer = RapierRod(joint, **(ROD | {"friction": 0.0}))
+    sim = sh.Simulation(chain(1, joint, **(ROD | {"friction": 0.0})), 1e-3)
+    peer.step(100)
+    sim.step(100)
+    assert angle(peer.rotation()) == pytest.approx(angle(sim.body("rod 0").rotation), rel=0.02)
+
+
+def test_a_missing_peer_leaves_its_cell_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.suite.find_spec", lambda name: None)
+    assert hold("hinge", RapierRod, {}, True).peer is None
+
+
+def test_an_angle_of_a_quaternion() -> None:
+    for value in (0.0, 1e-17, 0.4, 3.0):
+        assert angle(np.array([0.0, np.sin(value / 2), 0.0, np.cos(value / 2)])) == pytest.approx(value, rel=1e-12)
+        assert angle(-np.array([0.0, np.sin(value / 2), 0.0, np.cos(value / 2)])) == pytest.approx(value, rel=1e-12)
+
+
+def test_the_arms_are_thirty_hinges_in_a_tree() -> None:
+    scene = arms(0.5)
+    sim = sh.Simulation(scene, 1e-3)
+    assert len(scene.joints) == len(scene.bodies) - 1 == 30  # one of the bodies is the world
+    assert sim.gaps().max() < 1e-12
+    first, last = sim.step(iterations=1).residual, sim.step(iterations=50).residual
+    print(f"residual {first:.1e} after 1 sweep, {last:.1e} after 50 N·s")
+    assert last > 1e-14  # the budget ends the sweeps, not the tolerance
+
+
+def test_the_neighbour_is_stopped() -> None:
+    before = multiprocessing.active_children()
+    with pytest.raises(ZeroDivisionError), busy_neighbour():
+        (child,) = set(multiprocessing.active_children()) - set(before)
+        assert child.is_alive()
+        raise ZeroDivisionError
+    assert multiprocessing.active_children() == before
+
+
+def test_waiting_takes_its_time() -> None:
+    assert wait(1e-3) >= 1e-3
 
 
 def test_a_hanging_chain_has_no_swing_left() -> None:

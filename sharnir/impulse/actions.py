@@ -44,6 +44,11 @@ def prepare_rows(s: Step, k: int, w: int, pose: JointPose, Kll: mat33, Kla: mat3
         ka = Nl * Kla + Kaa * Na
         for j in range(n):
             A[j, i] = wp.dot(s.work.axis.d[v0 + j, w], kl) + wp.dot(s.work.axis.n[v0 + j, w], ka)
+    if n == 3:  # their inverse in the corner that is not used
+        inverse = wp.inverse(mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2]))
+        for i in range(3):
+            for j in range(3):
+                A[3 + i, 3 + j] = inverse[i, j]
     s.work.axis.response[k, w] = A
 
 
@@ -314,7 +319,8 @@ def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
     """Three axes with one friction bound and nothing else; returns the changes of their impulses."""
     M = mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2])
     p = vec3(laws.impulse[v0, w], laws.impulse[v0 + 1, w], laws.impulse[v0 + 2, w])
-    f, held = friction_3d(u - M * p, M, laws.hold[v0, w], laws.slide[v0, w])
+    inverse = mat33(A[3, 3], A[3, 4], A[3, 5], A[4, 3], A[4, 4], A[4, 5], A[5, 3], A[5, 4], A[5, 5])
+    f, held = friction_3d(u - M * p, M, inverse, laws.hold[v0, w], laws.slide[v0, w], wp.length(u))
     v = u + M * (f - p)
     if held == 1:
         v = vec3(real(0.0))

@@ -450,24 +450,27 @@ def sweeps_acting(step: wp.array(dtype=Step), first: int, which: int):
                 if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
                     u = u + solve.bias_linear[k, w]
                     v = v + solve.bias_angular[k, w]
-                A = s.work.axis.response[k, w]
-                speeds = vec6()
                 changes = vec6()
-                for i in range(n):
-                    speeds[i] = wp.dot(s.work.axis.d[v0 + i, w], u) + wp.dot(s.work.axis.n[v0 + i, w], v)
                 if n == 1:
-                    changes[0] = solve_one(solve.laws, v0, w, speeds[0], A[0, 0])
-                elif mode & BALL != 0:
-                    change = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
-                    for i in range(3):
-                        changes[i] = change[i]
+                    speed = wp.dot(s.work.axis.d[v0, w], u) + wp.dot(s.work.axis.n[v0, w], v)
+                    changes[0] = solve_one(solve.laws, v0, w, speed, s.work.axis.response[k, w][0, 0])
                 else:
-                    turn = n - s.joints.turns[k]
-                    changes = solve_axes(solve.laws, s.axes.group, v0, w, n, turn, s.joints.ball[k], speeds, A)
+                    A = s.work.axis.response[k, w]
+                    speeds = vec6()
+                    for i in range(n):
+                        speeds[i] = wp.dot(s.work.axis.d[v0 + i, w], u) + wp.dot(s.work.axis.n[v0 + i, w], v)
+                    if mode & BALL != 0:
+                        by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+                        for i in range(3):
+                            changes[i] = by[i]
+                    else:
+                        turn = n - s.joints.turns[k]
+                        changes = solve_axes(solve.laws, s.axes.group, v0, w, n, turn, s.joints.ball[k], speeds, A)
                 for i in range(n):
                     if changes[i] != real(0.0):
+                        at = v0 + i
                         apply_axis(
-                            solve.twist, s.work.axis, solve.force, solve.torque, k, v0 + i, w, p, c,
+                            solve.twist, s.work.axis, solve.force, solve.torque, k, at, w, p, c,
                             s.bodies.inv_mass[p], s.bodies.inv_mass[c], changes[i],
                         )  # fmt: skip
                 largest = wp.max(largest, wp.dot(changes, changes))
