@@ -1,5 +1,6 @@
 """sharnir: real-time dynamics of jointed bodies and ropes."""
 
+from sharnir import dynamics
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
 from sharnir.errors import SceneError, SimulationError
 from sharnir.impulse.solver import Report, SolverImpulse
@@ -64,4 +65,5 @@ __all__ = [
     "State",
     "SwingTwist",
     "Universal",
+    "dynamics",
 ]

@@ -1,0 +1,493 @@
+"""Dynamics of trees as functions: NumPy in, NumPy out, one state or many at once (`sh.dynamics`).
+
+q are the joint coordinates of a model in the order of its joints, v their speeds (see conventions); a mechanism that no joint
+ties to the ground gets a `Free` joint of its own: coordinates (position of the body's frame, quaternion) and speeds come last.
+Shapes are (nq,), (nv,), or (n, nq), (n, nv) for n states at once; results follow.
+
+    M(q) a + bias(q, v) = tau        bias holds gravity, Coriolis and centrifugal forces
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir import assembly, tree
+from sharnir.errors import SceneError, SimulationError
+from sharnir.joints import Free, JointTable
+from sharnir.model import Model
+from sharnir.scene import Scene
+from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate
+from sharnir.tree import TreeTable, TreeWork
+from sharnir.types import load_modules, mat33, mat66, np_real, quat, real, vec3
+
+
+class Links:
+    """The tree of a model: which joint carries which body, coordinates of floating bases included."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.device = model.device
+        load_modules([tree.forward_dynamics.module], self.device)
+        dynamic = assembly.yields(model)
+        near: dict[int, list[tuple[int, int]]] = {}
+        for k, (p, c) in enumerate(zip(model.parents.tolist(), model.children.tolist(), strict=True)):
+            near.setdefault(p, []).append((k, c))
+            near.setdefault(c, []).append((k, p))
+        self.kinds = list(model.joint_kinds)
+        parents, children = model.parents.tolist(), model.children.tolist()
+        seen, used, links = {b for b in range(len(dynamic)) if not dynamic[b]}, set(), []
+        order = sorted(seen)
+        rows: list[tuple[int, int, int, int]] = []
+
+        def walk(start: list[int]) -> None:
+            todo = list(start)
+            while todo:
+                base = todo.pop(0)
+                for k, other in near.get(base, ()):
+                    if k in used or (self.kinds[k].v_size == 0 and self.kinds[k].mask != 0):
+                        continue
+                    if other in seen:
+                        continue
+                    used.add(k)
+                    seen.add(other)
+                    rows.append((k, other, base, 1 if children[k] == other else -1))
+                    todo.append(other)
+
+        walk(order)
+        for b in range(len(dynamic)):
+            if b not in seen:  # a floating mechanism: its first body hangs on the ground by a joint that allows everything
+                self.kinds.append(Free())
+                parents.append(0)
+                children.append(b)
+                seen.add(b)
+                rows.append((len(self.kinds) - 1, b, 0, 1))
+                walk([b])
+        links = rows
+        left = [n for n, k in model.joint_names.items() if k not in used and model.joint_kinds[k].mask != 63]
+        if left or model.gear_names:
+            what = f"joint {left[0]!r} closes a loop" if left else f"gear {next(iter(model.gear_names))!r} couples joints"
+            raise SceneError(f"dynamics: {what}; these functions take trees")
+        for b in np.flatnonzero(dynamic).tolist():
+            if not np.any(model.bodies.inertia.numpy()[b]):
+                name = next(n for n, i in model.body_names.items() if i == b)
+                raise SceneError(f"dynamics: body {name!r} is a point mass; these functions take bodies with an inertia")
+        self.q_size = np.array([k.q_size for k in self.kinds], int)
+        self.v_size = np.array([k.v_size for k in self.kinds], int)
+        self.q_start = np.cumsum([0, *self.q_size])[:-1]
+        self.v_start = np.cumsum([0, *self.v_size])[:-1]
+        self.nq, self.nv = int(self.q_size.sum()), int(self.v_size.sum())
+        self.bodies = len(dynamic)
+        link_of = {body: i for i, (_, body, _, _) in enumerate(links)}
+        self.link_of, self.links = link_of, links
+        t = TreeTable()
+        t.count = len(links)
+        columns = [list(c) for c in zip(*links, strict=True)] if links else [[], [], [], []]
+        for name, values in (("joint", columns[0]), ("body", columns[1]), ("base", columns[2]), ("sign", columns[3])):
+            setattr(t, name, wp.array(values, dtype=wp.int32, device=self.device))
+        t.base_link = wp.array([link_of.get(b, -1) for b in columns[2]], dtype=wp.int32, device=self.device)
+        self.tree = t
+        self.joints = self._joint_table(len(self.kinds) - len(model.joint_kinds), parents, children)
+        self._work: dict[int, tuple[TreeWork, dict[str, Any]]] = {}
+
+    def _joint_table(self, added: int, parents: list[int], children: list[int]) -> JointTable:
+        """The model's joint table, with the joints of floating bases behind it."""
+        if added == 0:
+            return self.model.joints
+        old, t = self.model.joints, JointTable()
+        t.count = len(self.kinds)
+        com = self.model.com
+        extra = {
+            "parent": parents[-added:], "child": children[-added:], "parent_point": np.zeros((added, 3)),
+            "child_point": [-com[b] for b in children[-added:]], "parent_frame": [(0, 0, 0, 1)] * added,
+            "child_frame": [(0, 0, 0, 1)] * added, "free": [63] * added, "turns": [3] * added, "first": [0] * added,
+            "second": [1] * added, "rod": [-1.0] * added, "q_start": self.q_start[-added:], "v_start": self.v_start[-added:],
+            "v_size": [6] * added, "ball": [0] * added,
+        }  # fmt: skip
+        for name, values in extra.items():
+            array = getattr(old, name)
+            both = np.concatenate([array.numpy().reshape(len(self.kinds) - added, -1), np.array(values).reshape(added, -1)])
+            both = both[:, 0] if array.numpy().ndim == 1 else both
+            setattr(t, name, wp.array(both, dtype=array.dtype, device=self.device))
+        slot = np.concatenate([old.slot.numpy()[:, : len(self.kinds) - added], np.repeat(np.arange(6)[:, None], added, 1)], 1)
+        t.slot = wp.array(slot.astype(np.int32), dtype=wp.int32, device=self.device)
+        return t
+
+    def work(self, n: int) -> tuple[TreeWork, dict[str, Any]]:
+        """Scratch and arrays q, v, a, tau, M for n states."""
+        if n not in self._work:
+            k = TreeWork()
+            rows = {"body": self.bodies, "link": len(self.links), "speed": self.nv}
+            fields = {
+                "body": {
+                    "position": vec3, "rotation": quat, "velocity": vec3, "spin": vec3, "acceleration": vec3, "turning": vec3,
+                },
+                "link": {
+                    "bias_l": vec3, "bias_a": vec3, "arm": vec3, "anchor": vec3, "A": mat33, "B": mat33, "D": mat33,
+                    "Q_l": vec3, "Q_a": vec3, "inverse": mat66,
+                },
+                "speed": {"S_l": vec3, "S_a": vec3, "H_l": vec3, "H_a": vec3, "u": real},
+            }  # fmt: skip
+            for item, names in fields.items():
+                for name, dtype in names.items():
+                    setattr(k, name, wp.zeros((rows[item], n), dtype=dtype, device=self.device))
+            start = self.model.start
+            ground = [np.repeat(start[f][:, None], n, 1) for f in ("position", "rotation")]
+            k.position.assign(np.ascontiguousarray(ground[0], np_real))
+            k.rotation.assign(np.ascontiguousarray(ground[1], np_real))
+            arrays = {"q": wp.zeros((self.nq, n), dtype=real, device=self.device)}
+            arrays |= {f: wp.zeros((self.nv, n), dtype=real, device=self.device) for f in ("v", "a", "tau")}
+            self._work[n] = k, arrays
+        return self._work[n]
+
+    def state(self, what: str, value: Any, size: int, n: int | None = None) -> np.ndarray:
+        """(n, size) from a user's (size,) or (n, size)."""
+        x = np.asarray(value if value is not None else np.zeros(size), float)
+        if x.shape[-1:] != (size,) or x.ndim > 2 or not np.all(np.isfinite(x)):
+            raise SimulationError(f"dynamics: {what} is ({size},) or (n, {size}) finite numbers, got shape {x.shape}")
+        x = np.atleast_2d(x)
+        if n is not None and len(x) not in (1, n):
+            raise SimulationError(f"dynamics: {what} holds {len(x)} states, the others {n}")
+        return x if n is None else np.broadcast_to(x, (n, size))
+
+
+_links: weakref.WeakValueDictionary[int, Links] = weakref.WeakValueDictionary()
+
+
+def links(model: Model | Scene | Links) -> Links:
+    """The tree of a model (kept as long as the model); a Scene is built first."""
+    if isinstance(model, Links):
+        return model
+    if isinstance(model, Scene):
+        model = model.build()
+    made = _links.get(id(model))
+    if made is None or made.model is not model:
+        made = Links(model)
+        _links[id(model)] = made
+        model.__dict__["_links"] = made  # lives with the model
+    return made
+
+
+def _load(t: Links, n: int, **values: np.ndarray) -> tuple[TreeWork, dict[str, Any]]:
+    k, arrays = t.work(n)
+    for name, value in values.items():
+        arrays[name].assign(np.ascontiguousarray(value.T, np_real))
+    return k, arrays
+
+
+def _states(t: Links, q: Any, v: Any = None, third: Any = None, name: str = "tau") -> tuple[bool, int, list[np.ndarray]]:
+    """Whether there is one state, how many, and q, v, third as (n, size)."""
+    n = max(len(np.atleast_2d(np.asarray(x, float))) for x in (q, v, third) if x is not None)
+    single = all(np.ndim(x) < 2 for x in (q, v, third) if x is not None)
+    parts = [t.state("q", q, t.nq, n), t.state("v", v, t.nv, n), t.state(name, third, t.nv, n)]
+    return single, n, parts
+
+
+def _gravity(t: Links, gravity: Sequence[float] | None) -> Any:
+    return vec3(*(t.model.gravity if gravity is None else gravity))
+
+
+def _launch(kernel: Any, t: Links, n: int, *inputs: Any) -> None:
+    wp.launch(kernel, dim=n, inputs=list(inputs), device=t.device)
+
+
+def forward_dynamics(model: Any, q: Any, v: Any, tau: Any = None, *, gravity: Sequence[float] | None = None) -> np.ndarray:
+    """Accelerations of the joints, (nv,) or (n, nv), from coordinates, speeds and forces on the free axes; O(n)."""
+    t = links(model)
+    single, n, (q, v, tau) = _states(t, q, v, tau)
+    k, x = _load(t, n, q=q, v=v, tau=tau)
+    _launch(
+        tree.forward_dynamics, t, n, t.model.bodies, t.joints, t.tree, _gravity(t, gravity), x["q"], x["v"], x["tau"], k, x["a"]
+    )
+    a = x["a"].numpy().T.astype(float)
+    return np.asarray(a[0] if single else a)
+
+
+def inverse_dynamics(model: Any, q: Any, v: Any, a: Any, *, gravity: Sequence[float] | None = None) -> np.ndarray:
+    """Forces on the free axes, (nv,) or (n, nv), that give the accelerations a: recursive Newton–Euler."""
+    t = links(model)
+    single, n, (q, v, a) = _states(t, q, v, a, "a")
+    k, x = _load(t, n, q=q, v=v, a=a)
+    _launch(
+        tree.inverse_dynamics, t, n, t.model.bodies, t.joints, t.tree, _gravity(t, gravity), x["q"], x["v"], x["a"], k, x["tau"]
+    )
+    tau = x["tau"].numpy().T.astype(float)
+    return np.asarray(tau[0] if single else tau)
+
+
+def bias_forces(model: Any, q: Any, v: Any, *, gravity: Sequence[float] | None = None) -> np.ndarray:
+    """Gravity, Coriolis and centrifugal forces: the tau that gives no acceleration."""
+    return inverse_dynamics(model, q, v, np.zeros(links(model).nv), gravity=gravity)
+
+
+def gravity_torques(model: Any, q: Any, *, gravity: Sequence[float] | None = None) -> np.ndarray:
+    """The tau that holds the mechanism at rest."""
+    t = links(model)
+    return inverse_dynamics(t, q, np.zeros(t.nv), np.zeros(t.nv), gravity=gravity)
+
+
+def mass_matrix(model: Any, q: Any) -> np.ndarray:
+    """(nv, nv) or (n, nv, nv), by composite inertias."""
+    t = links(model)
+    single, n, (q, v, _) = _states(t, q)
+    k, x = _load(t, n, q=q, v=v)
+    M = wp.zeros((t.nv, t.nv, n), dtype=real, device=t.device)
+    _launch(tree.mass_matrix, t, n, t.model.bodies, t.joints, t.tree, x["q"], x["v"], k, M)
+    out = np.moveaxis(M.numpy().astype(float), -1, 0)
+    return np.asarray(out[0] if single else out)
+
+
+def passive_forces(model: Any, q: Any, v: Any) -> np.ndarray:
+    """Forces of the springs, dampers and viscous friction at the joints, on the free axes."""
+    t = links(model)
+    single, n, (q, v, _) = _states(t, q, v)
+    out = np.zeros((n, t.nv))
+    for k, kind in enumerate(t.kinds[: len(t.model.joint_kinds)]):
+        at, v0 = int(t.q_start[k]), int(t.v_start[k])
+        mine = q[:, at : at + kind.q_size]
+        if len(kind.turns) == 3:
+            mine = np.concatenate([mine[:, :-4], quat_log(mine[:, -4:])], 1)
+        for i, axis in enumerate(t.model.joint_axes[k]):
+            c = axis.damping + axis.friction.viscous
+            out[:, v0 + i] = -axis.stiffness * (mine[:, i] - axis.rest) - c * v[:, v0 + i]
+    return np.asarray(out[0] if single else out)
+
+
+def neutral(model: Any) -> np.ndarray:
+    """(nq,) the coordinates of the model's start."""
+    t = links(model)
+    q = np.zeros(t.nq)
+    own = int(sum(k.q_size for k in t.model.joint_kinds))
+    q[:own] = t.model.start["q"]
+    for k in range(len(t.model.joint_kinds), len(t.kinds)):
+        b = next(body for joint, body, _, _ in t.links if joint == k)
+        rotation = t.model.start["rotation"][b]
+        place = t.model.start["position"][b] - quat_rotate(rotation, t.model.com[b])
+        q[t.q_start[k] : t.q_start[k] + 7] = [*place, *rotation]
+    return q
+
+
+def forward_kinematics(model: Any, q: Any, v: Any = None) -> dict[str, dict[str, np.ndarray]]:
+    """Of every body by name: position and rotation of its frame, com, velocity of the com, spin; (3,), (4,) or (n, …)."""
+    t = links(model)
+    single, n, (q, v, _) = _states(t, q, v)
+    k, x = _load(t, n, q=q, v=v)
+    _launch(tree.kinematics, t, n, t.joints, t.tree, x["q"], x["v"], k)
+    fields = {f: getattr(k, f).numpy().astype(float) for f in ("position", "rotation", "velocity", "spin")}
+    out = {}
+    for name, b in t.model.body_names.items():
+        com, rotation = fields["position"][b], fields["rotation"][b]
+        place = com - quat_rotate(rotation, np.broadcast_to(t.model.com[b], com.shape))
+        parts = {
+            "position": place,
+            "rotation": rotation,
+            "com": com,
+            "velocity": fields["velocity"][b],
+            "spin": fields["spin"][b],
+        }
+        out[name] = {f: (a[0] if single else a).copy() for f, a in parts.items()}
+    return out
+
+
+def jacobian(model: Any, q: Any, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> np.ndarray:
+    """(6, nv) or (n, 6, nv): velocity of a point of a body (in its frame, m) and its spin, world axes, per unit of speed."""
+    t = links(model)
+    b = _body(t, body)
+    single, n, (q, v, _) = _states(t, q)
+    k, x = _load(t, n, q=q, v=v)
+    _launch(tree.kinematics, t, n, t.joints, t.tree, x["q"], x["v"], k)
+    S_l, S_a = k.S_l.numpy().astype(float), k.S_a.numpy().astype(float)
+    position, rotation = k.position.numpy().astype(float), k.rotation.numpy().astype(float)
+    place = position[b] + quat_rotate(rotation[b], np.broadcast_to(np.asarray(point, float) - t.model.com[b], (n, 3)))
+    J = np.zeros((n, 6, t.nv))
+    link = t.link_of.get(b)
+    while link is not None:
+        joint, own, base, _ = t.links[link]
+        for a in range(t.v_start[joint], t.v_start[joint] + t.v_size[joint]):
+            J[:, :3, a] = S_l[a] + cross(S_a[a], place - position[own])
+            J[:, 3:, a] = S_a[a]
+        link = t.link_of.get(base)
+    return np.asarray(J[0] if single else J)
+
+
+def _body(t: Links, name: str) -> int:
+    if name not in t.model.body_names:
+        raise SimulationError(f"dynamics: no body is named {name!r}; known: {', '.join(map(repr, t.model.body_names))}")
+    return t.model.body_names[name]
+
+
+def moved(model: Any, q: Any, step: Any) -> np.ndarray:
+    """Coordinates after a small motion `step` (nv,): q + step, a quaternion turned by its rotation vector."""
+    t = links(model)
+    q, step = np.array(q, float), np.asarray(step, float)
+    out: np.ndarray = q.copy()
+    for k, kind in enumerate(t.kinds):
+        at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns)
+        plain = kind.v_size - (3 if turns == 3 else 0)
+        out[..., at : at + plain] += step[..., v0 : v0 + plain]
+        if turns == 3:
+            p = slice(at + plain, at + plain + 4)
+            turned = quat_multiply(quat_exp(step[..., v0 + plain : v0 + plain + 3]), q[..., p])
+            out[..., p] = turned / np.linalg.norm(turned, axis=-1, keepdims=True)
+    return out
+
+
+def rates(model: Any, q: Any, v: Any) -> np.ndarray:
+    """q̇ (…, nq) of coordinates q at speeds v; of a quaternion ½ (ω, 0) ∘ p."""
+    t = links(model)
+    q, v = np.asarray(q, float), np.asarray(v, float)
+    out: np.ndarray = np.zeros_like(q)
+    for k, kind in enumerate(t.kinds):
+        at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns)
+        plain = kind.v_size - (3 if turns == 3 else 0)
+        out[..., at : at + plain] = v[..., v0 : v0 + plain]
+        if turns == 3:
+            p = q[..., at + plain : at + plain + 4]
+            omega = np.concatenate([v[..., v0 + plain : v0 + plain + 3], np.zeros((*p.shape[:-1], 1))], -1)
+            out[..., at + plain : at + plain + 4] = 0.5 * quat_multiply(omega, p)
+    return out
+
+
+def rhs(
+    model: Any, tau: Callable[[float, np.ndarray, np.ndarray], Any] | None = None
+) -> Callable[[float, np.ndarray], np.ndarray]:
+    """The right-hand side f(t, y), y = (q, v), for SciPy's `solve_ivp`; springs and dampers act, `tau(t, q, v)` adds forces."""
+    t = links(model)
+
+    def f(time: float, y: np.ndarray) -> np.ndarray:
+        q, v = y[: t.nq], y[t.nq :]
+        force = passive_forces(t, q, v)
+        if tau is not None:
+            force = force + np.asarray(tau(time, q, v), float)
+        return np.concatenate([rates(t, q, v), forward_dynamics(t, q, v, force)])
+
+    return f
+
+
+def reactions(model: Any, q: Any, v: Any, tau: Any = None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Of every joint by name: force (3,) N and torque (3,) N·m of the constraint on its child at the anchor; one state."""
+    t = links(model)
+    a = forward_dynamics(t, q, v, tau)
+    applied = inverse_dynamics(t, q, v, a)
+    k, _ = t.work(1)
+    Q_l, Q_a, anchor, position = (getattr(k, f).numpy().astype(float)[:, 0] for f in ("Q_l", "Q_a", "anchor", "position"))
+    S_l, S_a = k.S_l.numpy().astype(float)[:, 0], k.S_a.numpy().astype(float)[:, 0]
+    names = {i: n for n, i in t.model.joint_names.items()}
+    out = {}
+    for i, (joint, body, _, sign) in enumerate(t.links):
+        if joint not in names:
+            continue
+        force, torque = Q_l[i], Q_a[i] + np.cross(position[body] - anchor[i], Q_l[i])
+        for s in range(t.v_start[joint], t.v_start[joint] + t.v_size[joint]):
+            # the axis itself, seen at the anchor: a translation's S_l, a rotation's S_a
+            force = force - applied[s] * (S_l[s] if not np.any(S_a[s]) else 0.0)
+            torque = torque - applied[s] * S_a[s]
+        out[names[joint]] = (sign * force, sign * torque)
+    return out
+
+
+def inverse_kinematics(
+    model: Any,
+    body: str,
+    position: Sequence[float],
+    *,
+    rotation: Sequence[float] | None = None,
+    point: Sequence[float] = (0.0, 0.0, 0.0),
+    start: Any = None,
+    damping: float = 1e-2,
+    tolerance: float = 1e-10,
+    iterations: int = 200,
+) -> np.ndarray:
+    """(nq,) coordinates that bring a point of a body (in its frame) to a place (m), and its frame to a rotation if given.
+
+    Damped least squares from `start` (the model's if None); the damping shrinks with the error. Raises where it is out of reach.
+    """
+    t = links(model)
+    q = neutral(t) if start is None else t.state("start", start, t.nq)[0].copy()
+    goal = np.asarray(position, float)
+    error = np.zeros(3)
+    for _ in range(iterations):
+        pose = forward_kinematics(t, q)[body]
+        error = goal - pose["position"] - quat_rotate(pose["rotation"], np.asarray(point, float))
+        J = jacobian(t, q, body, point)
+        if rotation is None:
+            J = J[:3]
+        else:
+            turn = quat_log(quat_multiply(np.asarray(rotation, float), pose["rotation"] * [-1, -1, -1, 1]))
+            error = np.concatenate([error, turn])
+        size = float(np.linalg.norm(error))
+        if size <= tolerance:
+            return q
+        step = J.T @ np.linalg.solve(J @ J.T + (damping * min(1.0, size)) ** 2 * np.eye(len(J)), error)
+        q = moved(t, q, step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-300)))
+    raise SimulationError(
+        f"inverse_kinematics: body {body!r} cannot be brought to {goal.tolist()}: {np.linalg.norm(error):.3g} (m, rad) remain"
+    )
+
+
+def linearise(model: Any, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
+    """A (2nv, 2nv), B (2nv, nv) of small motions x = (δq, δv) about a state, δq along the speeds: ẋ = A x + B tau.
+
+    Springs and dampers of the joints act. Central differences; q and v are one state, v zero if None.
+    """
+    t = links(model)
+    q, v = t.state("q", q, t.nq)[0], t.state("v", v, t.nv)[0]
+    eye = np.eye(t.nv) * step
+
+    def accelerations(qs: np.ndarray, vs: np.ndarray) -> np.ndarray:
+        return forward_dynamics(t, qs, vs, passive_forces(t, qs, vs))
+
+    many = np.repeat(q[None], t.nv, 0)
+    still = np.repeat(v[None], t.nv, 0)
+    dq = (accelerations(moved(t, many, eye), still) - accelerations(moved(t, many, -eye), still)) / (2 * step)
+    dv = (accelerations(many, still + eye) - accelerations(many, still - eye)) / (2 * step)
+    A = np.block([[np.zeros((t.nv, t.nv)), np.eye(t.nv)], [dq.T, dv.T]])
+    B = np.vstack([np.zeros((t.nv, t.nv)), np.linalg.inv(mass_matrix(t, q))])
+    return A, B
+
+
+def natural_frequencies(model: Any, q: Any) -> np.ndarray:
+    """(nv,) undamped frequencies of small motions about an equilibrium, rad/s, ascending; NaN where it is unstable."""
+    t = links(model)
+    q = t.state("q", q, t.nq)[0]
+    step = 1e-5
+    eye = np.eye(t.nv) * step
+    many = np.repeat(q[None], t.nv, 0)
+
+    def force(qs: np.ndarray) -> Any:
+        return gravity_torques(t, qs) - passive_forces(t, qs, np.zeros((len(qs), t.nv)))
+
+    K = ((force(moved(t, many, eye)) - force(moved(t, many, -eye))) / (2 * step)).T
+    squares = np.linalg.eigvals(np.linalg.solve(mass_matrix(t, q), 0.5 * (K + K.T))).real
+    return np.sqrt(np.where(np.sort(squares) >= -1e-9 * np.abs(squares).max(), np.maximum(np.sort(squares), 0.0), np.nan))
+
+
+def static_equilibrium(
+    model: Any, start: Any = None, *, tau: Any = None, tolerance: float = 1e-10, iterations: int = 200
+) -> np.ndarray:
+    """(nq,) coordinates at which gravity, springs and tau balance: Newton steps, bounded, from `start` (the model's if None)."""
+    t = links(model)
+    q = neutral(t) if start is None else t.state("start", start, t.nq)[0].copy()
+    push = t.state("tau", tau, t.nv)[0]
+
+    def force(qs: np.ndarray) -> Any:
+        return gravity_torques(t, qs) - passive_forces(t, qs, np.zeros((len(qs), t.nv))) - push
+
+    eye = np.eye(t.nv) * 1e-6
+    off = np.inf
+    for _ in range(iterations):
+        here = force(q[None])[0]
+        off = float(np.abs(here).max(initial=0.0))
+        if off <= tolerance * (1.0 + float(np.abs(gravity_torques(t, q)).max(initial=0.0))):
+            return q
+        many = np.repeat(q[None], t.nv, 0)
+        K = ((force(moved(t, many, eye)) - force(moved(t, many, -eye))) / 2e-6).T
+        # towards a minimum of the energy: directions of negative stiffness are followed downhill
+        values, vectors = np.linalg.eigh(0.5 * (K + K.T))
+        step = -vectors @ ((vectors.T @ here) / np.maximum(np.abs(values), 1e-9 * np.abs(values).max()))
+        q = moved(t, q, step * min(1.0, 0.3 / max(float(np.abs(step).max()), 1e-300)))
+    raise SimulationError(f"static_equilibrium: no balance found; a force of {off:.3g} N or N·m remains")
