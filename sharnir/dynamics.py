@@ -9,15 +9,20 @@ Shapes are (nq,), (nv,), or (n, nq), (n, nv) for n states at once; results follo
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import warp as wp
 
 from sharnir import assembly, tree
-from sharnir.errors import SceneError, SimulationError
+from sharnir.articulated import ode
+from sharnir.articulated.methods import METHODS, Method
+from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.joints import Free, JointTable
 from sharnir.model import Model
 from sharnir.scene import Scene
@@ -93,6 +98,7 @@ class Links:
         self.tree = t
         self.joints = self._joint_table(len(self.kinds) - len(model.joint_kinds), parents, children)
         self._work: dict[int, tuple[TreeWork, dict[str, Any]]] = {}
+        self.kept: Any = None
 
     def _joint_table(self, added: int, parents: list[int], children: list[int]) -> JointTable:
         """The model's joint table, with the joints of floating bases behind it."""
@@ -491,3 +497,108 @@ def static_equilibrium(
         step = -vectors @ ((vectors.T @ here) / np.maximum(np.abs(values), 1e-9 * np.abs(values).max()))
         q = moved(t, q, step * min(1.0, 0.3 / max(float(np.abs(step).max()), 1e-300)))
     raise SimulationError(f"static_equilibrium: no balance found; a force of {off:.3g} N or N·m remains")
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A motion at some times (s): q (times, nq) and v (times, nv), or with a leading axis of states; steps made and rejected."""
+
+    times: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    steps: Any
+    rejected: Any
+
+
+def integrate(
+    model: Any,
+    q: Any,
+    v: Any,
+    times: Any,
+    *,
+    tau: Any = None,
+    method: str = "dop853",
+    rtol: float = 1e-9,
+    atol: float = 1e-9,
+    step: float | None = None,
+    gravity: Sequence[float] | None = None,
+    progress: bool = False,
+) -> Trajectory:
+    """The motion of a tree from (q, v) at time 0 through the given times (a number: just its end), to tolerances.
+
+    Runs on the model's device without returning to Python between steps; each time is hit by a step of its own. Springs, dampers
+    and viscous friction act; `tau` (nv,) is constant.
+
+    Args:
+        method: "dop853" (order 8), "rk45" (order 5), or "rk4" (order 4, needs `step`).
+        step: a constant step, s, instead of error control.
+        progress: show a bar.
+    """
+    if method not in METHODS:
+        raise SimulationError(f"integrate: method is one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    if method == "rk4" and step is None:
+        raise SimulationError("integrate: rk4 has no error estimate and needs step=")
+    for what, number in (("rtol", rtol), ("atol", atol), ("step", step)):
+        if number is not None and not is_positive(number):
+            raise SimulationError(f"integrate: {what} is a positive finite number, got {number!r}")
+    t = links(model)
+    single, n, (q, v, tau) = _states(t, q, v, tau)
+    ends = np.atleast_1d(np.asarray(times, float))
+    if ends.ndim != 1 or not np.all(np.isfinite(ends)) or ends[0] < 0 or np.any(np.diff(ends) <= 0):
+        raise SimulationError(f"integrate: times rise from 0 or later, got {np.asarray(times).tolist()}")
+    load_modules([ode.integrate.module], t.device)
+    motion, y, clock, counts = _motion(t, n, q, v, tau, gravity)
+    table, stages = _tableau(t, METHODS[method])
+    K = wp.zeros((stages, t.nq + t.nv, n), dtype=real, device=t.device)
+    out = wp.zeros((len(ends), t.nq + t.nv, n), dtype=real, device=t.device)
+    stops = wp.array(ends, dtype=real, device=t.device)
+    cuts = np.unique(np.linspace(0, len(ends), min(len(ends), 50 if progress else 1) + 1).astype(int))
+    for first, last in pairwise(cuts.tolist()):
+        inputs = [motion, table, step or 0.0, rtol, atol, stops, first, last, clock, y, K, out, counts]
+        wp.launch(ode.integrate, dim=n, inputs=inputs, device=t.device)
+        if progress:
+            bar = "#" * (30 * last // len(ends))
+            sys.stderr.write(f"\r[{bar:<30}] {ends[last - 1]:8.2f} s" + ("\n" if last == len(ends) else ""))
+            sys.stderr.flush()
+    made = counts.numpy()
+    if made[2].any():
+        raise SimulationError(
+            f"integrate: the step became too small at t = {float(clock.numpy()[0].max()):.6g} s; tolerances or motion?"
+        )
+    values = np.moveaxis(out.numpy().astype(float), -1, 0)  # (n, times, rows)
+    parts = values[..., : t.nq], values[..., t.nq :]
+    if single:
+        return Trajectory(ends, parts[0][0], parts[1][0], int(made[0, 0]), int(made[1, 0]))
+    return Trajectory(ends, *parts, made[0].copy(), made[1].copy())
+
+
+def _motion(t: Links, n: int, q: np.ndarray, v: np.ndarray, tau: np.ndarray, gravity: Sequence[float] | None) -> tuple[Any, ...]:
+    """The device's Motion (as an array of one), its state, clock and counters."""
+    work, x = _load(t, n, q=q, v=v)
+    motion = ode.Motion()
+    motion.bodies, motion.joints, motion.axes, motion.tree, motion.work = t.model.bodies, t.joints, t.model.axes, t.tree, work
+    motion.gravity = wp.array([_gravity(t, gravity)], dtype=vec3, device=t.device)
+    motion.own, motion.nq, motion.nv = len(t.model.joint_kinds), t.nq, t.nv
+    viscous = [axis.friction.viscous for axes in t.model.joint_axes for axis in axes]
+    motion.viscous = wp.array(viscous, dtype=real, device=t.device)
+    motion.q, motion.v, motion.a = x["q"], x["v"], x["a"]
+    motion.applied = wp.array(np.ascontiguousarray(tau.T, np_real), dtype=real, device=t.device)
+    motion.tau = x["tau"]
+    y = wp.array(np.ascontiguousarray(np.concatenate([q, v], 1).T, np_real), dtype=real, device=t.device)
+    clock = wp.array(np.repeat([[0.0], [1e-4]], n, 1), dtype=real, device=t.device)
+    counts = wp.zeros((3, n), dtype=wp.int32, device=t.device)
+    t.kept = motion  # its arrays live as long as the launch may need them
+    return wp.array([motion], dtype=ode.Motion, device=t.device), y, clock, counts
+
+
+def _tableau(t: Links, method: Method) -> tuple[Any, int]:
+    """A method's coefficients on the device, and its number of stages."""
+    s = len(method.stages)
+    dense = np.array([[row.get(j, 0.0) for j in range(s)] for row in method.stages])
+    table = ode.Tableau()
+    table.count, table.order, table.paired = s, method.error_order, int(bool(method.error_low))
+    table.stages = wp.array(dense, dtype=real, device=t.device)
+    for name in ("weights", "error", "error_low"):
+        weights = getattr(method, name)
+        setattr(table, name, wp.array([weights.get(j, 0.0) for j in range(s)], dtype=real, device=t.device))
+    return table, s

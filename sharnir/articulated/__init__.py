@@ -1,0 +1,1 @@
+"""Joint coordinates: trees by the method of separate bodies, integrated to any accuracy."""
