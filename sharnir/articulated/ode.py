@@ -159,7 +159,8 @@ def normalise(m: Motion, w: int):
 @wp.kernel(module="sharnir.ode")
 def integrate(
     motion: wp.array(dtype=Motion), t: Tableau, fixed: real, rtol: real, atol: real,
-    times: wp.array(dtype=real), first: int, last: int, clock: wp.array2d(dtype=real), y: wp.array2d(dtype=real), K: wp.array3d(dtype=real),
+    times: wp.array(dtype=real), first: int, last: int,
+    clock: wp.array2d(dtype=real), y: wp.array2d(dtype=real), K: wp.array3d(dtype=real),
     out: wp.array3d(dtype=real), counts: wp.array2d(dtype=wp.int32),
 ):  # fmt: skip
     """From y at clock[0] through times[first:last], each hit by a step of its own; clock[1] keeps the step size in between.

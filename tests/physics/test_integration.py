@@ -65,7 +65,7 @@ def test_energy_of_the_paper_chain():
 
 
 @pytest.mark.parametrize(
-    ("method", "order", "steps"), [("rk4", 4, (0.02, 0.01)), ("rk45", 5, (0.04, 0.02)), ("dop853", 8, (0.1, 0.05))]
+    ("method", "order", "steps"), [("rk4", 4, (0.02, 0.01)), ("rk45", 5, (0.04, 0.02)), ("dop853", 8, (0.04, 0.02))]
 )
 def test_the_order_of_every_method(method, order, steps):
     model = rods(2, 0.0)
