@@ -88,16 +88,21 @@ class SolverImpulse:
             begun = True  # the first sweep also applies the impulses that a valid state needs
             self._replay(self._graphs["iterate"], 1)
             over = self._solved()
-            self._takes["iterate"] += 0.2 * (clock() - before - self._takes["iterate"])
+            self._learn("iterate", clock() - before)
             if over:
                 break
         before = clock()
         self._sweeps_at_once(NO_CAP)
         self._replay(self._graphs["end"], 1)
         now = clock()
-        self._takes["end"] += 0.2 * (now - before - self._takes["end"])
+        self._learn("end", now - before)
         report.elapsed = now - started
         report.deadline_missed = cut or report.elapsed > budget
+
+    def _learn(self, stage: str, took: float) -> None:
+        """Follow how long a stage takes; a sample much longer than usual is the operating system's, not the stage's."""
+        usual = self._takes[stage]
+        self._takes[stage] = took if usual == 0.0 else usual + 0.2 * (min(took, 2.0 * usual) - usual)
 
     def _solved(self) -> bool:
         """Whether every world has met the tolerance or its cap."""

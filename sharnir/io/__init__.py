@@ -1,0 +1,5 @@
+"""Files of other tools: robots in."""
+
+from sharnir.io.urdf import load_urdf
+
+__all__ = ["load_urdf"]

@@ -1,0 +1,860 @@
+"""URDF in: a robot's links and joints as a Scene.
+
+    file ── read_xml ──▶ elements with lines ── read_robot ──▶ links, joints ── order_links ──▶ a tree
+         ── group_links ──▶ bodies ── fill_scene ──▶ Scene
+
+A file is not trusted: no document type (so no entities), no network, no file outside the given roots; every refusal names
+the file, the line, the element, the value, and what is allowed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import logging
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import unquote
+from xml.parsers import expat
+
+import numpy as np
+
+from sharnir.axes import Servo
+from sharnir.errors import SceneError
+from sharnir.joints import Fixed, Free, Gear, Joint, Planar, Prismatic, Revolute, Spherical
+from sharnir.scene import Scene
+from sharnir.shapes import (
+    TRIANGLE_SLACK,
+    Array,
+    Box,
+    Capsule,
+    Compound,
+    Cylinder,
+    MassProperties,
+    PointMass,
+    Shape,
+    Sphere,
+    Triangles,
+    combine,
+)
+from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
+
+MAX_BYTES = 64 * 2**20
+"""Largest file that is read, a mesh likewise."""
+
+MAX_ELEMENTS = 1_000_000
+MAX_DEPTH = 100
+
+ROUNDING = 1e-9
+"""A negative moment of this size is taken for rounding, kg·m²."""
+
+GYRATION = 1e-3
+"""Radius of gyration that a missing principal moment is lifted to, m."""
+
+log = logging.getLogger("sharnir")
+
+Path_ = str | PathLike[str]
+Pose = tuple[Array, Array]  # position (m), unit quaternion (x, y, z, w)
+HERE: Pose = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
+
+
+def load_urdf(
+    path: Path_,
+    *,
+    roots: Sequence[Path_] = (),
+    merge_fixed: bool = True,
+    floating: bool = False,
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    meshes: bool = True,
+) -> Scene:
+    """The robot of a URDF file, every joint at its zero, as a Scene; bodies and joints keep the names of the file.
+
+    Bodies. A body's frame is its link's. A link without `<inertial>`, or with zero mass, is massless and is part of the link
+    it is fixed to. A moving joint with no mass at all below it is left out, its links drawn where they are at zero; a
+    massless link that moves and carries mass further on is an error. The root link stands on the ground: as a fixed body
+    named after it, or, if it and all that is fixed to it have neither mass nor geometry, as the world itself. A principal
+    moment that no body can have is lifted, with a warning: one that is zero (below mass · (1 µm)²) or negative to
+    mass · (1 mm)²; where the largest exceeds the sum of the other two, these by half the excess each. Geometry is for drawing (`<visual>`; `<collision>` where
+    there is none) and gives no mass.
+
+    Joints. `<limit effort>` becomes the bound of an idle servo (`sim.joint(name).drive`), `<limit velocity>` is not enforced,
+    `<dynamics>` is damping and dry friction. A `<mimic>` is a gear; the joint starts at its offset, since a gear keeps
+    what it finds at the start, so that q = multiplier · q_other + offset holds. With multiplier 0 the joint is held at
+    the offset by its limit. A joint with the name of a link gets "_joint" added, and a link called "world" that is not the
+    world "_link". Calibration, safety controllers, transmissions and tags of other tools are ignored.
+
+    Args:
+        path: the file; expand xacro first.
+        roots: folders in which meshes are looked for, and outside of which none is read; the file's own if empty.
+            `package://name/rest` is root/name/rest or root/rest. An absolute path elsewhere is left out with a note, a
+            path that climbs out of the roots (by `..` or a symbolic link) is an error.
+        merge_fixed: links on fixed joints become part of their parent's body; otherwise bodies with a `Fixed` joint.
+        floating: the root is a free body.
+        gravity: m/s².
+        meshes: draw meshes (files .stl, .obj, .ply, .off, .dae); one that is missing or unreadable is left out with a note.
+    """
+    file = Path(path)
+    robot = read_robot(read_xml(file), Meshes(file, roots) if meshes else None)
+    order = order_links(robot)
+    starts, gears = read_mimics(robot)
+    place_links(order, starts)
+    scene = Scene(gravity)
+    fill_scene(scene, robot, group_links(order, merge_fixed, floating), starts, gears, floating)
+    return scene
+
+
+# ---- XML, with lines -------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_INFINITY = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element of the file, and the questions a reader asks of it."""
+
+    file: str
+    line: int
+    tag: str
+    attributes: dict[str, str]
+    parent: Element | None = None
+    children: list[Element] = field(default_factory=list)
+
+    def where(self, *attributes: str) -> str:
+        """Such as `ur5.urdf:41: <joint name='elbow'> <axis xyz='0 0 0'>`, with the attributes in question."""
+        owner: Element | None = self
+        while owner is not None and owner.tag not in ("link", "joint"):
+            owner = owner.parent
+        parts = [] if owner is None or owner is self else [owner._tag("name")]
+        named = ("name", *attributes) if owner is self else attributes
+        return f"{self.file}:{self.line}: {' '.join([*parts, self._tag(*named)])}"
+
+    def _tag(self, *attributes: str) -> str:
+        values = {a: self.attributes[a] for a in dict.fromkeys(attributes) if a in self.attributes}
+        shown = [f" {a}={v if len(v) <= 80 else v[:77] + '...'!r}" for a, v in values.items()]
+        return f"<{self.tag}{''.join(shown)}>"
+
+    def refuse(self, allowed: str, *attributes: str) -> NoReturn:
+        raise SceneError(f"{self.where(*attributes)}: {allowed}")
+
+    def all(self, tag: str) -> list[Element]:
+        return [child for child in self.children if child.tag == tag]
+
+    def one(self, tag: str) -> Element | None:
+        """The child element of that tag, of which there is at most one."""
+        found = self.all(tag)
+        if len(found) > 1:
+            found[1].refuse(f"at most one <{tag}>, the first is on line {found[0].line}")
+        return found[0] if found else None
+
+    def need(self, tag: str) -> Element:
+        found = self.one(tag)
+        if found is None:
+            self.refuse(f"needs <{tag}>")
+        return found
+
+    def text(self, attribute: str) -> str:
+        """An attribute that has to be there."""
+        if not self.attributes.get(attribute):
+            self.refuse(f"needs the attribute {attribute!r}, not empty", attribute)
+        return self.attributes[attribute]
+
+    def numbers(self, attribute: str, count: int, default: Sequence[float] | None = None) -> Array:
+        """So many finite numbers."""
+        if attribute not in self.attributes and default is not None:
+            return np.array(default, float)
+        words = self.text(attribute).split()
+        values = [float(w) if _NUMBER.fullmatch(w) else math.nan for w in words]
+        if len(values) != count or not all(map(math.isfinite, values)):
+            self.refuse("a finite number" if count == 1 else f"{count} finite numbers", attribute)
+        return np.array(values)
+
+    def number(self, attribute: str, default: float | None = None, *, least: float = -math.inf, infinite: bool = False) -> float:
+        """A number of at least `least`, finite unless `infinite`."""
+        word = self.attributes.get(attribute, "").strip()
+        if infinite and _INFINITY.fullmatch(word):
+            value = float(word)
+        else:
+            value = float(self.numbers(attribute, 1, None if default is None else (default,))[0])
+        if value < least:
+            self.refuse(f"a number of at least {least:g}", attribute)
+        return value
+
+    def pose(self) -> Pose:
+        """The `<origin>` inside, which is optional: xyz in m, rpy the angles of R = R(z, yaw) R(y, pitch) R(x, roll)."""
+        origin = self.one("origin")
+        if origin is None:
+            return HERE
+        xyz = origin.numbers("xyz", 3, (0.0, 0.0, 0.0))
+        if "quat_xyzw" in origin.attributes:
+            if "rpy" in origin.attributes:
+                origin.refuse("rpy or quat_xyzw, not both", "rpy", "quat_xyzw")
+            return xyz, unit_quat(origin.numbers("quat_xyzw", 4), origin.where("quat_xyzw"))
+        turns = [quat_exp(angle * e) for angle, e in zip(origin.numbers("rpy", 3, (0.0, 0.0, 0.0)), np.eye(3), strict=True)]
+        return xyz, quat_multiply(quat_multiply(turns[2], turns[1]), turns[0])
+
+
+def read_xml(file: Path) -> Element:
+    """The root element. A document type is refused, and with it every entity but the five of XML itself."""
+    data = read_bytes(file)
+    root: list[Element] = []
+    open_elements: list[Element] = []
+    count = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        line = parser.CurrentLineNumber
+        if count > MAX_ELEMENTS or len(open_elements) >= MAX_DEPTH:
+            raise SceneError(f"{file.name}:{line}: <{tag}>: at most {MAX_ELEMENTS} elements, {MAX_DEPTH} inside each other")
+        parent = open_elements[-1] if open_elements else None
+        element = Element(file.name, line, tag, attributes, parent)
+        (root if parent is None else parent.children).append(element)
+        open_elements.append(element)
+
+    parser = _parser(file.name)
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: open_elements.pop()
+    _parse(parser, file.name, data)
+    return root[0]
+
+
+def read_bytes(file: Path) -> bytes:
+    """All of a regular file of sane size."""
+    try:
+        if not file.is_file():
+            raise SceneError(f"{file}: no such file")
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise SceneError(f"{file}: cannot be read: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise SceneError(f"{file}: at most {MAX_BYTES // 2**20} MB are read")
+    return data
+
+
+def _parser(name: str) -> expat.XMLParserType:
+    def refuse(*_: Any) -> NoReturn:
+        raise SceneError(f"{name}:{parser.CurrentLineNumber}: <!DOCTYPE> and entities are refused")
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    return parser
+
+
+def _parse(parser: expat.XMLParserType, name: str, data: bytes) -> None:
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise SceneError(f"{name}:{error.lineno}: no well-formed XML: {expat.ErrorString(error.code)}") from None
+    except (ValueError, LookupError) as error:  # of an encoding that is unknown here
+        if isinstance(error, SceneError):
+            raise
+        raise SceneError(f"{name}:1: no well-formed XML: {error}") from None
+
+
+# ---- meshes ----------------------------------------------------------------------------------------------------------
+
+MESH_FORMATS = ("stl", "obj", "ply", "off", "dae")
+
+
+class Meshes:
+    """Where meshes may be: inside the roots and nowhere else, symbolic links followed."""
+
+    def __init__(self, file: Path, roots: Sequence[Path_]) -> None:
+        if isinstance(roots, str | PathLike):
+            raise SceneError(f"load_urdf: roots is a list of folders, got {str(roots)!r}")
+        self.folder = file.parent
+        self.roots = [Path(os.path.realpath(root)) for root in (roots or [file.parent])]
+        self.given = [*self.roots, *(Path(os.path.abspath(root)) for root in (roots or [file.parent]))]
+        for given, root in zip(roots, self.roots, strict=False):
+            if not root.is_dir():
+                raise SceneError(f"load_urdf: roots are folders, got {str(given)!r}")
+
+    def find(self, mesh: Element) -> Path | None:
+        """The file of a `<mesh>`, or None with a note where it is missing."""
+        name = mesh.text("filename")
+        scheme, _, rest = name.rpartition("://")
+        if scheme in ("package", "model"):
+            rest = unquote(rest)
+            tries = [root / r for root in self.roots for r in (rest, rest.partition("/")[2]) if r and not r.startswith("/")]
+        elif scheme in ("", "file"):
+            tries = [self.folder / (unquote(rest) if scheme else name)]
+            if self._foreign(Path(unquote(rest) if scheme else name)):
+                log.info("%s: left out, a place outside the roots, perhaps on another machine", mesh.where("filename"))
+                return None
+        else:
+            mesh.refuse("a path, package://… or file://…; nothing is read over a network", "filename")
+        inside = [t for t in tries if self._inside(t)]
+        if not inside or any(os.path.lexists(t) for t in tries if t not in inside):
+            roots = ", ".join(repr(str(root)) for root in self.roots)
+            mesh.refuse(f"a file inside the roots {roots}; see roots= and meshes=False of load_urdf", "filename")
+        found = next((t for t in inside if t.is_file()), None)
+        if found is None:
+            log.info("%s: left out, no such file", mesh.where("filename"))
+            return None
+        wanting = _missing_reader(found)
+        if wanting:
+            log.info("%s: left out, %s", mesh.where("filename"), wanting)
+            return None
+        return Path(os.path.realpath(found))
+
+    def _foreign(self, path: Path) -> bool:
+        """Whether a path is absolute and does not even pretend to be inside a root; it is not looked at then."""
+        return path.is_absolute() and ".." not in path.parts and not any(path.is_relative_to(root) for root in self.given)
+
+    def _inside(self, path: Path) -> bool:
+        real = Path(os.path.realpath(path))
+        return any(real.is_relative_to(root) for root in self.roots)
+
+
+def _missing_reader(file: Path) -> str:
+    """What is wanting to read a mesh file, in words; empty if nothing."""
+    kind = file.suffix[1:].lower()
+    if kind not in MESH_FORMATS:
+        return f"a mesh is one of {', '.join(MESH_FORMATS)}"
+    for module in ("trimesh", "collada") if kind == "dae" else ("trimesh",):
+        if importlib.util.find_spec(module) is None:
+            return f"it needs {'pycollada' if module == 'collada' else module}, which is not installed"
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Surface(Shape):
+    """The triangles of a file, for drawing: read when first drawn, open surfaces too. No volume and no mass."""
+
+    file: Path
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    _read: list[Triangles] = field(init=False, repr=False, default_factory=list)
+
+    @property
+    def volume(self) -> float:
+        return 0.0
+
+    def _per_kilogram(self) -> tuple[Array, Array]:
+        return np.zeros(3), np.zeros((3, 3))
+
+    def _own_mesh(self) -> Triangles:
+        if not self._read:
+            self._read.append(self._triangles())
+        return self._read[0]
+
+    def _triangles(self) -> Triangles:
+        import trimesh
+
+        try:
+            data = read_bytes(self.file)
+            kind = self.file.suffix[1:].lower()
+            if kind == "dae":
+                _parse(_parser(self.file.name), self.file.name, data)
+            # From memory and without a resolver: a mesh cannot draw other files in.
+            surface: Any = trimesh.load_mesh(io.BytesIO(data), file_type=kind, resolver=None)
+            vertices = np.array(surface.vertices, dtype=np.float64) * self.scale
+            faces = np.array(surface.faces, dtype=np.int64)
+            if not len(faces) or not np.isfinite(vertices).all():
+                raise ValueError("no triangles, or not finite ones")
+        except Exception as error:  # every file format fails in its own way
+            log.warning("%s: cannot be drawn: %s", self.file.name, error)
+            return PointMass(mass=1.0).mesh()
+        return vertices, faces[:, ::-1] if np.prod(self.scale) < 0 else faces
+
+
+class Drawing(Compound):
+    """Shapes that are drawn and weigh nothing; the body's mass is given apart from them."""
+
+    @property
+    def volume(self) -> float:
+        return 0.0
+
+    def _own_properties(self, mass: float | None, density: float | None) -> MassProperties:
+        return MassProperties(mass or 0.0, np.zeros(3), np.zeros((3, 3)))
+
+
+Maker = Callable[..., Shape]
+
+
+def _sizes(geometry: Element, sizes: Sequence[float], *names: str) -> Sequence[float] | None:
+    """Positive lengths; None, with a note, where one is 0: there is nothing to draw."""
+    if min(sizes) < 0:
+        geometry.refuse("a size of at least 0", *names)
+    if min(sizes) > 0:
+        return sizes
+    log.info("%s: left out, a size is 0", geometry.where(*names))
+    return None
+
+
+def _box(geometry: Element, meshes: Meshes | None) -> Maker | None:
+    sizes = _sizes(geometry, geometry.numbers("size", 3).tolist(), "size")
+    return None if sizes is None else lambda **place: Box(*sizes, **place)
+
+
+def _round(kind: type[Shape], *names: str) -> Callable[[Element, Meshes | None], Maker | None]:
+    def make(geometry: Element, meshes: Meshes | None) -> Maker | None:
+        sizes = _sizes(geometry, [geometry.number(name) for name in names], *names)
+        return None if sizes is None else lambda **place: kind(*sizes, **place)
+
+    return make
+
+
+def _mesh(geometry: Element, meshes: Meshes | None) -> Maker | None:
+    if meshes is None:
+        return None
+    scale = geometry.numbers("scale", 3, (1.0, 1.0, 1.0))
+    if not scale.all():
+        log.info("%s: left out, a scale is 0", geometry.where("scale"))
+        return None
+    file = meshes.find(geometry)
+    return None if file is None else (lambda **place: Surface(file, tuple(scale.tolist()), **place))
+
+
+GEOMETRIES: dict[str, Callable[[Element, Meshes | None], Maker | None]] = {
+    "box": _box,
+    "sphere": _round(Sphere, "radius"),
+    "cylinder": _round(Cylinder, "radius", "length"),
+    "capsule": _round(Capsule, "radius", "length"),
+    "mesh": _mesh,
+}
+
+
+def read_geometry(owner: Element, meshes: Meshes | None) -> Maker | None:
+    """What makes the shape of a `<visual>` or `<collision>`; None where there is nothing to draw."""
+    geometry = owner.need("geometry")
+    known = [child for child in geometry.children if child.tag in GEOMETRIES]
+    if len(known) != 1:
+        got = ", ".join(f"<{child.tag}>" for child in geometry.children) or "nothing"
+        geometry.refuse(f"one of {', '.join(f'<{g}>' for g in GEOMETRIES)}, got {got}")
+    return GEOMETRIES[known[0].tag](known[0], meshes)
+
+
+# ---- links and joints as the file has them ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JointType:
+    """How one URDF type is made here; `axes` is the number of free axes, `range`: whether it needs a `<limit>`."""
+
+    make: Callable[[Array, dict[str, Any]], Joint]
+    axes: int
+    range: bool = False
+
+
+JOINT_TYPES = {
+    "revolute": JointType(lambda axis, acts: Revolute(axis.tolist(), **acts), 1, range=True),
+    "continuous": JointType(lambda axis, acts: Revolute(axis.tolist(), **acts), 1),
+    "prismatic": JointType(lambda axis, acts: Prismatic(axis.tolist(), **acts), 1, range=True),
+    "fixed": JointType(lambda axis, acts: Fixed(), 0),
+    "floating": JointType(lambda axis, acts: Free(**acts), 6),
+    "planar": JointType(lambda axis, acts: Planar(axis.tolist(), **acts), 3),
+    "spherical": JointType(lambda axis, acts: Spherical(**acts), 3),
+    "ball": JointType(lambda axis, acts: Spherical(**acts), 3),
+}
+AXIS_TYPES = ("revolute", "continuous", "prismatic", "planar")
+IGNORED = ("safety_controller", "calibration")
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """A link; `above` is the joint that carries it, `pose` that of its frame at the start."""
+
+    name: str
+    element: Element
+    mass: MassProperties  # in the link's frame; 0 kg where there is none
+    shapes: list[tuple[Pose, Maker]]
+    above: UrdfJoint | None = None
+    below: list[UrdfJoint] = field(default_factory=list)
+    pose: Pose = HERE
+    mass_below: float = 0.0  # of the link and all that it carries
+
+
+@dataclass(slots=True, eq=False)
+class UrdfJoint:
+    name: str
+    element: Element
+    kind: str
+    parent: Link
+    child: Link
+    origin: Pose
+    axis: Array
+    acts: dict[str, Any]
+
+    @property
+    def type(self) -> JointType:
+        return JOINT_TYPES[self.kind]
+
+    def moved(self, q: float) -> Pose:
+        """The child's frame in the joint's at coordinate q of its one axis."""
+        if self.kind == "prismatic":
+            return q * self.axis, HERE[1]
+        return HERE[0], quat_exp(q * self.axis)
+
+
+@dataclass(slots=True)
+class Robot:
+    element: Element
+    links: dict[str, Link]
+    joints: dict[str, UrdfJoint]
+
+
+def read_robot(root: Element, meshes: Meshes | None) -> Robot:
+    """Links and joints, each checked by itself; joints hung on their links."""
+    if root.tag != "robot":
+        root.refuse("a URDF starts with <robot>")
+    for child in root.children:
+        if child.tag.startswith("xacro:"):
+            child.refuse("a macro; expand the file with xacro first")
+    robot = Robot(root, {}, {})
+    for element in root.all("link"):
+        _new_name(robot.links, element)
+        link = read_link(element, meshes)
+        robot.links[link.name] = link
+    if not robot.links:
+        root.refuse("needs at least one <link>", "name")
+    for element in root.all("joint"):
+        _new_name(robot.joints, element)
+        joint = read_joint(element, robot.links)
+        robot.joints[joint.name] = joint
+    return robot
+
+
+def _new_name(taken: dict[str, Any], element: Element) -> None:
+    name = element.text("name")
+    if name in taken:
+        element.refuse(f"a name of its own, line {taken[name].element.line} has the same", "name")
+
+
+def read_link(element: Element, meshes: Meshes | None) -> Link:
+    """A link with its mass properties in its own frame."""
+    shapes: list[tuple[Pose, Maker]] = []
+    for tag in ("visual", "collision"):
+        found = [(owner.pose(), read_geometry(owner, meshes)) for owner in element.all(tag)]
+        shapes = shapes or [(pose, make) for pose, make in found if make is not None]
+    return Link(element.text("name"), element, read_inertial(element.one("inertial")), shapes)
+
+
+def read_inertial(inertial: Element | None) -> MassProperties:
+    """Mass, centre and inertia about it, turned into the link's axes."""
+    massless = MassProperties(0.0, np.zeros(3), np.zeros((3, 3)))
+    if inertial is None:
+        return massless
+    mass = inertial.need("mass").number("value", least=0.0)
+    place, turn = inertial.pose()
+    tensor = np.zeros((3, 3))
+    given = inertial.one("inertia")
+    if given is not None:
+        for i, j, name in ((0, 0, "ixx"), (1, 1, "iyy"), (2, 2, "izz")):
+            tensor[i, j] = given.number(name, least=-ROUNDING)
+        for i, j, name in ((0, 1, "ixy"), (0, 2, "ixz"), (1, 2, "iyz")):
+            tensor[i, j] = tensor[j, i] = given.number(name, 0.0)
+    if mass == 0.0:
+        if tensor.any():
+            log.info("%s: massless, its inertia is left out", inertial.where())
+        return massless
+    R = quat_to_matrix(turn)
+    return MassProperties(mass, place, R @ tensor @ R.T)
+
+
+def read_joint(element: Element, links: dict[str, Link]) -> UrdfJoint:
+    """A joint, hung between its links."""
+    kind = element.text("type")
+    if kind not in JOINT_TYPES:
+        element.refuse(f"type is one of {', '.join(JOINT_TYPES)}", "type")
+    parent, child = (_end(element.need(tag), links) for tag in ("parent", "child"))
+    for ignored in (e for e in element.children if e.tag in IGNORED):
+        log.debug("%s: ignored", ignored.where())
+    if parent is child:
+        element.refuse(f"parent and child are two links, both are {parent.name!r}")
+    if child.above is not None:
+        other = f"joint {child.above.name!r}, line {child.above.element.line}, has it too"
+        element.need("child").refuse(f"a link with one parent; {other}", "link")
+    axis, acts = read_axis(element, kind), read_actions(element, kind)
+    joint = UrdfJoint(element.text("name"), element, kind, parent, child, element.pose(), axis, acts)
+    child.above = joint
+    parent.below.append(joint)
+    return joint
+
+
+def _end(element: Element, links: dict[str, Link]) -> Link:
+    if element.text("link") not in links:
+        element.refuse("the name of a link of the file", "link")
+    return links[element.text("link")]
+
+
+def read_axis(element: Element, kind: str) -> Array:
+    """The unit axis of a joint (the normal of a planar one), x if not given."""
+    axis = element.one("axis")
+    if axis is None or kind not in AXIS_TYPES:
+        return np.array([1.0, 0.0, 0.0])
+    xyz = axis.numbers("xyz", 3)
+    length = float(np.linalg.norm(xyz))
+    if length < 1e-9:
+        axis.refuse("a vector other than zero", "xyz")
+    return np.asarray(xyz / length)
+
+
+def read_actions(element: Element, kind: str) -> dict[str, Any]:
+    """What acts on the free axes: limits, the bound of a drive, damping, friction."""
+    acts: dict[str, Any] = {}
+    free = JOINT_TYPES[kind].axes
+    limit = element.one("limit")
+    if limit is None and JOINT_TYPES[kind].range:
+        element.refuse(f"a {kind} joint needs <limit lower='…' upper='…'>; without limits it is continuous")
+    if limit is not None and free == 1:
+        if JOINT_TYPES[kind].range:
+            ends = limit.number("lower", 0.0, infinite=True), limit.number("upper", 0.0, infinite=True)
+            if ends[0] > ends[1]:
+                limit.refuse("lower is at most upper", "lower", "upper")
+            acts["limit"] = ends
+        effort = limit.number("effort", 0.0, infinite=True)
+        if effort > 0:
+            acts["drive"] = Servo(max_force=effort)
+    dynamics = element.one("dynamics")
+    if dynamics is not None and free:
+        for what in ("damping", "friction"):
+            value = dynamics.number(what, 0.0, least=0.0)
+            if value > 0:
+                acts[what] = value
+    return acts
+
+
+# ---- the tree --------------------------------------------------------------------------------------------------------
+
+
+def order_links(robot: Robot) -> list[Link]:
+    """All links, parents first; refused unless they are one tree."""
+    tops = [link for link in robot.links.values() if link.above is None]
+    if len(tops) > 1:
+        tops[1].element.refuse(f"one link without a parent, the root; {', '.join(repr(t.name) for t in tops[:8])} have none")
+    order = list(tops)
+    for link in order:
+        order += [joint.child for joint in link.below]
+    if len(order) < len(robot.links):
+        known = set(map(id, order))
+        joint = next(link.above for link in robot.links.values() if id(link) not in known and link.above is not None)
+        joint.element.refuse(f"a tree; {joint.parent.name!r} and {joint.child.name!r} are in a cycle, or behind one")
+    for link in reversed(order):
+        link.mass_below = link.mass.mass + sum(joint.child.mass_below for joint in link.below)
+    return order
+
+
+@dataclass(frozen=True)
+class Follow:
+    """q = multiplier · q of the leader + offset, where the leader follows no other joint."""
+
+    leader: str
+    multiplier: float
+    offset: float
+
+
+def read_mimics(robot: Robot) -> tuple[dict[str, float], dict[str, Follow]]:
+    """Start values of the joints that follow others, by name, and whom they follow."""
+    own: dict[str, tuple[Element, Follow]] = {}
+    for joint in robot.joints.values():
+        mimic = joint.element.one("mimic")
+        if mimic is None or joint.type.axes == 0:
+            continue
+        leader = robot.joints.get(mimic.text("joint"))
+        if leader is None:
+            mimic.refuse("the name of a joint of the file", "joint")
+        if joint.type.axes != 1 or leader.type.axes != 1:
+            mimic.refuse(f"one free axis follows another, here {joint.kind} and {leader.kind}", "joint")
+        own[joint.name] = mimic, Follow(leader.name, mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
+    follows: dict[str, Follow] = {}
+    for name, (mimic, _) in own.items():
+        total, seen = Follow(name, 1.0, 0.0), set()
+        while total.leader in own:
+            if total.leader in seen:
+                mimic.refuse("no circle of joints that follow each other", "joint")
+            seen.add(total.leader)
+            step = own[total.leader][1]
+            total = Follow(step.leader, total.multiplier * step.multiplier, total.multiplier * step.offset + total.offset)
+        if robot.joints[name].kind != "prismatic" and abs(total.offset) > math.pi:
+            mimic.refuse("an angle starts within ±π", "offset")
+        follows[name] = total
+    return {name: follow.offset for name, follow in follows.items()}, follows
+
+
+def compose(a: Pose, b: Pose) -> Pose:
+    """The pose b, given in the frame a."""
+    return a[0] + quat_rotate(a[1], b[0]), quat_multiply(a[1], b[1])
+
+
+def relative(a: Pose, b: Pose) -> Pose:
+    """The pose b in the frame a, both given in the world."""
+    back = quat_conjugate(a[1])
+    return quat_rotate(back, b[0] - a[0]), quat_multiply(back, b[1])
+
+
+def place_links(order: list[Link], starts: dict[str, float]) -> None:
+    """Forward kinematics at the start: zero, but for joints that follow others with an offset."""
+    for link in order:
+        for joint in link.below:
+            at = compose(link.pose, joint.origin)
+            q = starts.get(joint.name, 0.0)
+            lower, upper = joint.acts.get("limit", (-math.inf, math.inf))
+            if not lower <= q <= upper:
+                log.info("%s: starts at %g, outside its limit (%g, %g)", joint.element.where(), q, lower, upper)
+            joint.child.pose = compose(at, joint.moved(q)) if q else at
+
+
+# ---- bodies and the scene --------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Links that are one body; `joint` carries it, None for the root."""
+
+    links: list[Link]
+    joint: UrdfJoint | None
+    mass: float = 0.0
+
+    @property
+    def main(self) -> Link:
+        """The link whose name and frame the body has: the topmost, unless that is a world with something fixed to it."""
+        top = self.links[0]
+        if top.name == Scene.world and not top.mass.mass and not top.shapes:
+            return next((link for link in self.links if link.mass.mass or link.shapes), top)
+        return top
+
+    def properties(self) -> MassProperties:
+        frame = self.main.pose
+        return combine(link.mass.moved(*relative(frame, link.pose)) for link in self.links)
+
+    def drawing(self) -> Drawing | None:
+        frame = self.main.pose
+        made = []
+        for link in self.links:
+            for pose, make in link.shapes:
+                position, rotation = relative(frame, compose(link.pose, pose))
+                made.append(make(position=tuple(position.tolist()), rotation=tuple(rotation.tolist())))
+        return Drawing(*made) if made else None
+
+
+def group_links(order: list[Link], merge_fixed: bool, floating: bool) -> list[Group]:
+    """Which links are one body, parents first; the first group is the root's."""
+    groups: list[Group] = []
+    group_of: dict[int, Group] = {}
+    for link in order:
+        joint = link.above
+        group = None if joint is None else group_of[id(joint.parent)]
+        if joint is not None and group is not None and (joint.kind == "fixed" or not link.mass_below):
+            if joint.kind != "fixed":
+                log.info("%s: left out, there is no mass below it", joint.element.where())
+            carries_none = group.mass == 0.0 and (floating or group is not groups[0])
+            if merge_fixed or link.mass.mass == 0.0 or carries_none:
+                group.links.append(link)
+                group.mass += link.mass.mass
+                group_of[id(link)] = group
+                continue
+        group = Group([link], joint, link.mass.mass)
+        groups.append(group)
+        group_of[id(link)] = group
+    return groups
+
+
+def fill_scene(
+    scene: Scene, robot: Robot, groups: list[Group], starts: dict[str, float], follows: dict[str, Follow], floating: bool
+) -> None:
+    """Bodies, joints and gears of the scene."""
+    root = groups[0]
+    body_of = {id(link): group for group in groups for link in group.links}
+    body_name: dict[int, str] = {id(root): scene.world}
+    if floating or root.mass or root.drawing() is not None:
+        body_name[id(root)] = add_body(scene, root, "dynamic" if floating else "fixed")
+    for group in groups[1:]:
+        body_name[id(group)] = add_body(scene, group, "dynamic")
+
+    taken = {scene.world, *robot.links, *scene.bodies}
+    joint_name: dict[str, str] = {}
+    for group in groups[1:]:
+        joint = group.joint
+        assert joint is not None
+        name = new_name(joint.element, joint.name, "_joint", taken)
+        above = body_of[id(joint.parent)]
+        above_frame = HERE if body_name[id(above)] == scene.world else above.main.pose
+        acts = dict(joint.acts)
+        if joint.name in follows and follows[joint.name].multiplier == 0.0:
+            acts["limit"] = (starts[joint.name],) * 2
+        scene.add_joint(
+            name,
+            joint.type.make(joint.axis, acts),
+            body_name[id(above)],
+            body_name[id(group)],
+            parent_frame=_frame(relative(above_frame, compose(joint.parent.pose, joint.origin))),
+            child_frame=_frame(HERE),
+        )
+        joint_name[joint.name] = name
+    for follower, gear in gear_pairs(joint_name, follows):
+        element = robot.joints[follower].element
+        scene.add_joint(new_name(element, f"{follower}_mimic", "_gear", taken), gear)
+
+
+def add_body(scene: Scene, group: Group, motion: str) -> str:
+    """One body of the scene; returns its name."""
+    link = group.main
+    name = new_name(link.element, link.name, "_link", set(scene.bodies))
+    position, rotation = _frame(link.pose)
+    place: dict[str, Any] = {"position": position, "rotation": rotation, "motion": motion}
+    if motion == "dynamic" and not group.mass:
+        link.element.refuse("a link that moves and carries others needs a mass: <inertial> with <mass value='…'> above 0")
+    if group.mass:
+        whole = group.properties()
+        place |= {"mass": whole.mass, "com": whole.com.tolist()}
+        if motion == "dynamic":
+            place["inertia"] = sound_inertia(group, whole)
+    return scene.add_body(name, group.drawing(), **place)
+
+
+def sound_inertia(group: Group, whole: MassProperties) -> Array:
+    """An inertia that a body can have, lifted as little as possible, with a warning where it had to be; see `load_urdf`."""
+    given, axes = np.linalg.eigh(whole.inertia)
+    moments = given.copy()
+    if moments[0] <= max(1e-9 * moments[2], whole.mass * (1e-3 * GYRATION) ** 2):
+        moments = np.maximum(moments, max(whole.mass * GYRATION**2, 1e-9 * moments[2]))
+    excess = moments[2] - moments[0] - moments[1]
+    if excess > TRIANGLE_SLACK * moments[2]:
+        moments[:2] += 0.5 * excess
+    if np.array_equal(moments, given):
+        return whole.inertia
+    others = f" with {', '.join(repr(link.name) for link in group.links[1:])}" if len(group.links) > 1 else ""
+    log.warning(
+        "%s%s: no body of %g kg has the principal moments (%.6g, %.6g, %.6g) kg·m²; taken as (%.6g, %.6g, %.6g)",
+        group.main.element.where(), others, whole.mass, *given, *moments,
+    )  # fmt: skip
+    return np.asarray(axes @ np.diag(moments) @ axes.T)
+
+
+def gear_pairs(names: dict[str, str], follows: dict[str, Follow]) -> Iterator[tuple[str, Gear]]:
+    """(follower, gear); where the leader itself was left out, its first follower leads the others."""
+    stand_in: dict[str, tuple[str, float]] = {}
+    for follower, follow in follows.items():
+        if follower not in names or follow.multiplier == 0.0:
+            continue
+        if follow.leader in names:
+            yield follower, Gear(names[follower], names[follow.leader], follow.multiplier)
+        elif follow.leader in stand_in:
+            other, multiplier = stand_in[follow.leader]
+            yield follower, Gear(names[follower], names[other], follow.multiplier / multiplier)
+        else:
+            stand_in[follow.leader] = follower, follow.multiplier
+
+
+def new_name(element: Element, name: str, suffix: str, taken: set[str]) -> str:
+    """A name not taken yet: that of the file, or with suffixes and a note; it is taken then."""
+    free = name
+    while free in taken:
+        free += suffix
+    if free != name:
+        log.info("%s: called %r, %r is taken", element.where(), free, name)
+    taken.add(free)
+    return free
+
+
+def _frame(pose: Pose) -> tuple[list[float], list[float]]:
+    return pose[0].tolist(), (pose[1] / np.linalg.norm(pose[1])).tolist()
