@@ -389,97 +389,79 @@ def open_solve(step: wp.array(dtype=Step), w: int, which: int):
         measure(step, w)
 
 
-@wp.kernel(module="sharnir.impulse")
-def sweeps(step: wp.array(dtype=Step), first: int, which: int):
-    """Sweeps on V or V*, forth and back in turn, until every |ΔP| ≤ ε, the cap, or as many as one launch may make.
+def sweeping(acting: bool) -> wp.Kernel:
+    """The kernel that sweeps, with or without what acts on free axes: a scene without it is solved faster so."""
 
-    The first launch of a solve warm-starts or measures, and the launch on V* commits: few launches, because each costs.
-    """
-    w = first + wp.tid()
-    open_solve(step, w, which)
-    s = step[0]
-    solve = s.solves[which]
-    tolerance = s.settings.tolerance[which]
-    done = int(solve.done[w])
-    cap = wp.min(s.settings.iterations[which], done + s.settings.sweeps[which])
-    largest = real(0.0)
-    for _it in range(done, cap):
+    @wp.kernel(module="sharnir.impulse")
+    def sweeps(step: wp.array(dtype=Step), first: int, which: int):
+        """Sweeps on V or V*, forth and back in turn, until every |ΔP| ≤ ε, the cap, or as many as one launch may make.
+
+        The first launch of a solve warm-starts or measures, and the launch on V* commits: few launches, because each costs.
+        """
+        w = first + wp.tid()
+        open_solve(step, w, which)
+        s = step[0]
+        solve = s.solves[which]
+        tolerance = s.settings.tolerance[which]
+        done = int(solve.done[w])
+        cap = wp.min(s.settings.iterations[which], done + s.settings.sweeps[which])
         largest = real(0.0)
-        k = (s.joints.count - 1) * (done % 2)
-        for _j in range(s.joints.count):
-            if s.work.mode[k, w] & BLOCK != 0:
-                largest = wp.max(largest, solve_block(s, solve, k, w))
-            k = k + 1 - 2 * (done % 2)
-        largest = wp.max(largest, sweep_links(s, solve, w, which))
-        done = done + 1
-        if largest <= tolerance * tolerance:
-            break
-    solve.done[w] = done
-    solve.residual[w] = wp.sqrt(largest)
-    if which == POSITIONS:
-        commit(step, w)
+        for _it in range(done, cap):
+            largest = real(0.0)
+            k = (s.joints.count - 1) * (done % 2)
+            for _j in range(s.joints.count):
+                mode = s.work.mode[k, w]
+                if mode & BLOCK != 0:
+                    largest = wp.max(largest, solve_block(s, solve, k, w))
+                if wp.static(acting):
+                    if mode & ACTS != 0:
+                        n = s.joints.v_size[k]
+                        v0 = s.joints.v_start[k]
+                        p = s.joints.parent[k]
+                        c = s.joints.child[k]
+                        w_p = solve.twist.angular[p, w]
+                        v = solve.twist.angular[c, w] - w_p
+                        u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], s.work.r_child[k, w])
+                        u = u - solve.twist.linear[p, w] - wp.cross(w_p, s.work.r_parent[k, w])
+                        if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
+                            u = u + solve.bias_linear[k, w]
+                            v = v + solve.bias_angular[k, w]
+                        changes = vec6()
+                        if n == 1:
+                            speed = wp.dot(s.work.axis.d[v0, w], u) + wp.dot(s.work.axis.n[v0, w], v)
+                            changes[0] = solve_one(solve.laws, v0, w, speed, s.work.axis.response[k, w][0, 0])
+                        else:
+                            A = s.work.axis.response[k, w]
+                            speeds = vec6()
+                            for i in range(n):
+                                speeds[i] = wp.dot(s.work.axis.d[v0 + i, w], u) + wp.dot(s.work.axis.n[v0 + i, w], v)
+                            if mode & BALL != 0:
+                                by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+                                for i in range(3):
+                                    changes[i] = by[i]
+                            else:
+                                turn = n - s.joints.turns[k]
+                                changes = solve_axes(solve.laws, s.axes.group, v0, w, n, turn, s.joints.ball[k], speeds, A)
+                        for i in range(n):
+                            if changes[i] != real(0.0):
+                                at = v0 + i
+                                apply_axis(
+                                    solve.twist, s.work.axis, solve.force, solve.torque, k, at, w, p, c,
+                                    s.bodies.inv_mass[p], s.bodies.inv_mass[c], changes[i],
+                                )  # fmt: skip
+                        largest = wp.max(largest, wp.dot(changes, changes))
+                k = k + 1 - 2 * (done % 2)
+            largest = wp.max(largest, sweep_links(s, solve, w, which))
+            done = done + 1
+            if largest <= tolerance * tolerance:
+                break
+        solve.done[w] = done
+        solve.residual[w] = wp.sqrt(largest)
+        if which == POSITIONS:
+            commit(step, w)
+
+    return sweeps
 
 
-@wp.kernel(module="sharnir.impulse")
-def sweeps_acting(step: wp.array(dtype=Step), first: int, which: int):
-    """The same as `sweeps` where something acts on free axes; apart, because a scene without it is solved faster so."""
-    w = first + wp.tid()
-    open_solve(step, w, which)
-    s = step[0]
-    solve = s.solves[which]
-    tolerance = s.settings.tolerance[which]
-    done = int(solve.done[w])
-    cap = wp.min(s.settings.iterations[which], done + s.settings.sweeps[which])
-    largest = real(0.0)
-    for _it in range(done, cap):
-        largest = real(0.0)
-        k = (s.joints.count - 1) * (done % 2)
-        for _j in range(s.joints.count):
-            mode = s.work.mode[k, w]
-            if mode & BLOCK != 0:
-                largest = wp.max(largest, solve_block(s, solve, k, w))
-            if mode & ACTS != 0:
-                n = s.joints.v_size[k]
-                v0 = s.joints.v_start[k]
-                p = s.joints.parent[k]
-                c = s.joints.child[k]
-                w_p = solve.twist.angular[p, w]
-                v = solve.twist.angular[c, w] - w_p
-                u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], s.work.r_child[k, w])
-                u = u - solve.twist.linear[p, w] - wp.cross(w_p, s.work.r_parent[k, w])
-                if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
-                    u = u + solve.bias_linear[k, w]
-                    v = v + solve.bias_angular[k, w]
-                changes = vec6()
-                if n == 1:
-                    speed = wp.dot(s.work.axis.d[v0, w], u) + wp.dot(s.work.axis.n[v0, w], v)
-                    changes[0] = solve_one(solve.laws, v0, w, speed, s.work.axis.response[k, w][0, 0])
-                else:
-                    A = s.work.axis.response[k, w]
-                    speeds = vec6()
-                    for i in range(n):
-                        speeds[i] = wp.dot(s.work.axis.d[v0 + i, w], u) + wp.dot(s.work.axis.n[v0 + i, w], v)
-                    if mode & BALL != 0:
-                        by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
-                        for i in range(3):
-                            changes[i] = by[i]
-                    else:
-                        turn = n - s.joints.turns[k]
-                        changes = solve_axes(solve.laws, s.axes.group, v0, w, n, turn, s.joints.ball[k], speeds, A)
-                for i in range(n):
-                    if changes[i] != real(0.0):
-                        at = v0 + i
-                        apply_axis(
-                            solve.twist, s.work.axis, solve.force, solve.torque, k, at, w, p, c,
-                            s.bodies.inv_mass[p], s.bodies.inv_mass[c], changes[i],
-                        )  # fmt: skip
-                largest = wp.max(largest, wp.dot(changes, changes))
-            k = k + 1 - 2 * (done % 2)
-        largest = wp.max(largest, sweep_links(s, solve, w, which))
-        done = done + 1
-        if largest <= tolerance * tolerance:
-            break
-    solve.done[w] = done
-    solve.residual[w] = wp.sqrt(largest)
-    if which == POSITIONS:
-        commit(step, w)
+sweeps_plain = sweeping(False)
+sweeps_acting = sweeping(True)

@@ -178,7 +178,7 @@ class SolverImpulse:
         self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
         self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
         self._graphs: dict[str, list[Any]] = {}
-        self._sweeps = kernels.sweeps
+        self._sweeps = kernels.sweeps_plain
         self.iterations, self.position_iterations, self.tolerance = int(iterations), int(position_iterations), float(tolerance)
         self._cap_now = self.iterations
         shared = (self.solves[0].done, self.solves[0].residual, self.settings.sweeps)
@@ -211,7 +211,7 @@ class SolverImpulse:
         step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
         self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
         self._step = step  # keeps its arrays alive
-        self._sweeps = kernels.sweeps_acting if control.acts.numpy().any() else kernels.sweeps
+        self._sweeps = kernels.sweeps_acting if control.acts.numpy().any() else kernels.sweeps_plain
         self._graphs = {"step": self._capture(self._stages)}
 
     def acts_changed(self) -> None:

@@ -80,8 +80,8 @@ def load_urdf(
     massless link that moves and carries mass further on is an error. The root link stands on the ground: as a fixed body
     named after it, or, if it and all that is fixed to it have neither mass nor geometry, as the world itself. A principal
     moment that no body can have is lifted, with a warning: one that is zero (below mass · (1 µm)²) or negative to
-    mass · (1 mm)²; where the largest exceeds the sum of the other two, these by half the excess each. Geometry is for drawing (`<visual>`; `<collision>` where
-    there is none) and gives no mass.
+    mass · (1 mm)²; where the largest exceeds the sum of the other two, these by half the excess each. Geometry is for
+    drawing (`<visual>`; `<collision>` where there is none) and gives no mass.
 
     Joints. `<limit effort>` becomes the bound of an idle servo (`sim.joint(name).drive`), `<limit velocity>` is not enforced,
     `<dynamics>` is damping and dry friction. A `<mimic>` is a gear; the joint starts at its offset, since a gear keeps
