@@ -1,4 +1,4 @@
-"""The chain of ten rods twice: stepped in real time, and integrated in joint coordinates to ten digits; how far apart are they?"""
+"""The chain of ten rods twice, stepped in real time and integrated in joint coordinates to ten digits: how far apart are they?"""
 
 import numpy as np
 
@@ -15,9 +15,7 @@ def make(dt: float = 1e-3) -> sh.Simulation:
     along, turn = np.array([np.cos(ANGLE), 0, np.sin(ANGLE)]), (0, -np.sin(ANGLE / 2), 0, np.cos(ANGLE / 2))
     for i in range(RODS):
         inertia = (m * l**2 / 200, m * l**2 / 12, m * l**2 / 12)
-        scene.add_body(
-            f"rod{i}", sh.Box(l, l / 8, l / 8), mass=m, inertia=inertia, position=(i + 0.5) * l * along, rotation=turn
-        )
+        scene.add_body(f"rod{i}", sh.Box(l, l / 8, l / 8), mass=m, inertia=inertia, position=(i + 0.5) * l * along, rotation=turn)
         scene.add_joint(f"hinge{i}", sh.Revolute("y"), last, f"rod{i}", position=i * l * along)
         last = f"rod{i}"
     return sh.Simulation(scene, dt)

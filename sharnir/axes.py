@@ -24,14 +24,17 @@ from sharnir.errors import SceneError, is_positive
 INF = math.inf
 
 
-def number(who: str, what: str, value: object, *, least: float | None = None, most: float = INF) -> float:
-    """A finite number (infinity where `most` allows it) of at least `least`, or a SceneError."""
+def number(who: str, what: str, value: object, *, least: float | None = None, most: float = INF, endless: bool = False) -> float:
+    """A finite number (or infinity where `endless`) from `least` to `most`, or a SceneError."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         number = math.nan
-    if math.isnan(number) or (math.isinf(number) and number != most) or (least is not None and number < least) or number > most:
-        allowed = "a finite number" if least is None else f"a number of at least {least:g}"
+    bad = math.isnan(number) or (math.isinf(number) and not (endless and number > 0))
+    if bad or (least is not None and number < least) or number > most:
+        allowed = "a finite number" if least is None else f"a finite number of at least {least:g}"
+        if most != INF:
+            allowed = f"a number from {least:g} to {most:g}"
         raise SceneError(f"{who}: {what} is {allowed}, got {value!r}")
     return number
 
@@ -81,9 +84,9 @@ class Limit:
     restitution: float = 0.0
 
     def __post_init__(self) -> None:
-        for what in ("lower", "upper"):
-            if math.isnan(getattr(self, what)):
-                raise SceneError(f"Limit: {what} is a number, got nan")
+        for what, wrong in (("lower", INF), ("upper", -INF)):
+            if math.isnan(getattr(self, what)) or getattr(self, what) == wrong:
+                raise SceneError(f"Limit: {what} is a number, or {-wrong} for none, got {getattr(self, what)}")
         if not self.lower <= self.upper:
             raise SceneError(f"Limit: lower is at most upper, got ({self.lower:g}, {self.upper:g})")
         number("Limit", "restitution", self.restitution, least=0.0, most=1.0)
@@ -110,7 +113,7 @@ FREE = Limit()
 class Cardan:
     """Limits of a ball joint on the three angles of R = R(x) R(y) R(z); each (lower, upper) in rad, or None.
 
-    The outer angles reach up to ±180°, the middle one up to ±89°.
+    The outer angles reach up to ±180°, the middle one up to ±85°.
     """
 
     x: Any = None
@@ -120,7 +123,7 @@ class Cardan:
 
     def __post_init__(self) -> None:
         ranges = []
-        for name, most in (("x", math.pi), ("y", math.radians(89.0)), ("z", math.pi)):
+        for name, most in (("x", math.pi), ("y", math.radians(85.0)), ("z", math.pi)):
             value = getattr(self, name)
             limit = FREE if value is None else Limit.of(value, f"Cardan {name}")
             for end in (limit.lower, limit.upper):
@@ -154,6 +157,12 @@ class SwingTwist:
                 if not is_positive(angle) or angle > math.radians(175.0) + 1e-12:
                     raise SceneError(f"SwingTwist: a swing is above 0 and at most 175°, got {angle!r} rad")
             cone = (float(pair[0]), float(pair[1]))
+            if max(cone) > math.radians(120.0) and max(cone) > 5 * min(cone):
+                raise SceneError(
+                    f"SwingTwist: a swing beyond 120° is at most 5 times the other, got {pair[0]!r} and {pair[1]!r} rad"
+                )
+        elif self.twist is None:
+            raise SceneError("SwingTwist: give swing=, twist= or both")
         twist = FREE if self.twist is None else Limit.of(self.twist, "SwingTwist twist")
         for end in (twist.lower, twist.upper):
             if math.isfinite(end) and abs(end) > math.pi + 1e-12:
@@ -184,7 +193,7 @@ class Servo:
             number("Servo", what, getattr(self, what))
         for what in ("kp", "kd"):
             number("Servo", what, getattr(self, what), least=0.0)
-        number("Servo", "max_force", self.max_force, least=0.0, most=INF)
+        number("Servo", "max_force", self.max_force, least=0.0, endless=True)
         if self.velocity != 0 and self.kd == 0:
             raise SceneError("Servo: a velocity target needs kd above 0, got kd = 0")
         if self.position != 0 and self.kp == 0:

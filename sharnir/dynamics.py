@@ -22,11 +22,12 @@ import warp as wp
 from sharnir import assembly, tree
 from sharnir.articulated import ode
 from sharnir.articulated.methods import METHODS, Method
+from sharnir.axes import Axis
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.joints import Free, JointTable
 from sharnir.model import Model
 from sharnir.scene import Scene
-from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate
+from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.tree import TreeTable, TreeWork
 from sharnir.types import load_modules, mat33, mat66, np_real, quat, real, vec3
 
@@ -254,13 +255,26 @@ def passive_forces(model: Any, q: Any, v: Any) -> np.ndarray:
     out = np.zeros((n, t.nv))
     for k, kind in enumerate(t.kinds[: len(t.model.joint_kinds)]):
         at, v0 = int(t.q_start[k]), int(t.v_start[k])
-        mine = q[:, at : at + kind.q_size]
-        if len(kind.turns) == 3:
-            mine = np.concatenate([mine[:, :-4], quat_log(mine[:, -4:])], 1)
-        for i, axis in enumerate(t.model.joint_axes[k]):
-            c = axis.damping + axis.friction.viscous
-            out[:, v0 + i] = -axis.stiffness * (mine[:, i] - axis.rest) - c * v[:, v0 + i]
+        axes = t.model.joint_axes[k]
+        for i, axis in enumerate(axes):
+            out[:, v0 + i] = -(axis.damping + axis.friction.viscous) * v[:, v0 + i]
+            if len(kind.turns) < 3 or i < len(axes) - 3:
+                out[:, v0 + i] -= axis.stiffness * (q[:, at + i] - axis.rest)
+        if len(kind.turns) == 3 and any(axis.stiffness for axis in axes[-3:]):
+            out[:, v0 + len(axes) - 3 : v0 + len(axes)] -= ball_pull(q[:, at + kind.q_size - 4 : at + kind.q_size], axes[-3:])
     return np.asarray(out[0] if single else out)
+
+
+def ball_pull(turn: np.ndarray, axes: Sequence[Axis]) -> np.ndarray:
+    """(n, 3) torque that the springs of a ball joint, at quaternions (n, 4), ask for: J⁻ᵀ K φ (see `joints.ball_pull`)."""
+    phi = turn_from(turn, np.array([axis.rest for axis in axes]))
+    f = phi * [axis.stiffness for axis in axes]
+    half = 0.5 * np.linalg.norm(phi, axis=-1, keepdims=True)
+    small = half < 5e-4
+    safe = np.where(small, 1.0, half)
+    c = np.where(small, 1.0 / 12.0, (1 - safe / np.tan(safe)) / (4 * safe**2))
+    once = cross(phi, f)
+    return np.asarray(f + 0.5 * once + c * cross(phi, once))
 
 
 def neutral(model: Any) -> np.ndarray:

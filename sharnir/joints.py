@@ -74,8 +74,6 @@ class Joint:
 
     def axes(self, who: str) -> tuple[Axis, ...]:
         """What acts on each free axis, checked; `who` names the joint in messages."""
-        if self.v_size == 0:
-            return ()
         return describe_axes(who, tuple(self.free), self.limit, self.friction, self.spring, self.damping, self.drive)
 
     @property
@@ -130,8 +128,8 @@ def _along(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[
 class Fixed(Joint):
     """No relative motion."""
 
-    def __init__(self) -> None:
-        super().__init__(())
+    def __init__(self, **actions: Any) -> None:
+        super().__init__((), **actions)
 
 
 class Revolute(Joint):
@@ -208,6 +206,10 @@ class Distance(Joint):
     """A massless rod between an anchor on the parent and one on the child; `length` in m, or their distance at the start."""
 
     length: float | None = None
+
+    def axes(self, who: str) -> tuple[Axis, ...]:
+        """Nothing acts on a rod but its length."""
+        return ()
 
     def __init__(self, length: float | None = None) -> None:
         if length is not None and not is_positive(length):
@@ -547,6 +549,23 @@ def read_coordinates(t: JointTable, k: int, w: int, pose: JointPose, q: wp.array
         p = wp.quat_inverse(parent_frame(t, k, pose)) * child_frame(t, k, pose)
         for i in range(4):
             q[t.q_start[k] + moves + i, w] = p[i]
+
+
+@wp.func
+def ball_pull(turn: quat, rest: vec3, stiffness: vec3) -> vec3:
+    """Gradient of ½ Σ k φ² along the speeds of a ball joint, φ the rotation vector from its rest to where it is, parent frame.
+
+    φ̇ = J⁻¹ ω, so the gradient is J⁻ᵀ K φ, J⁻ᵀ = E + ½[φ]× + c[φ]×², c = (1 − (θ/2) cot(θ/2))/θ².
+    """
+    phi = log_quat(turn * wp.quat_inverse(exp_quat(rest)))
+    f = wp.cw_mul(stiffness, phi)
+    x2 = wp.dot(phi, phi)
+    c = real(1.0 / 12.0)
+    if x2 > real(1.0e-6):
+        half = real(0.5) * wp.sqrt(x2)
+        c = (real(1.0) - half * wp.cos(half) / wp.sin(half)) / x2
+    once = wp.cross(phi, f)
+    return f + real(0.5) * once + c * wp.cross(phi, once)
 
 
 @wp.func

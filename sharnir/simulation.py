@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from sharnir import assembly
-from sharnir.axes import Axis, DCMotor, Friction, Servo
+from sharnir.axes import Axis, DCMotor, Friction, Servo, per_axis
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.solver import Report, SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model, command_values
 from sharnir.scene import Scene, path_pose
-from sharnir.spatial import quat_conjugate, quat_log, quat_multiply, quat_rotate, unit_quat
+from sharnir.spatial import quat_conjugate, quat_log, quat_multiply, quat_rotate, turn_from, unit_quat
 
 
 @dataclass(frozen=True)
@@ -233,8 +233,17 @@ class Simulation:
         """Kinetic, potential and elastic energy of the dynamic bodies, J."""
         m, x, v, L, w = self._dynamic()
         kinetic = 0.5 * np.einsum("b,bwi,bwi->w", m, v, v) + 0.5 * np.einsum("bwi,bwi->w", L, w)
+        kinetic = kinetic + self._rotors()
         potential = -np.einsum("b,bwi,i->w", m, x, self._gravity)
         return Energy(self._out(kinetic), self._out(potential), self._out(self._elastic()))
+
+    def _rotors(self) -> np.ndarray:
+        """(worlds,) kinetic energy of motors' rotors, J."""
+        inertia = (self.model.axes.rotor_inertia.numpy() * self.model.axes.gear_ratio.numpy() ** 2).astype(float)
+        if not np.any(inertia):
+            return np.zeros(self.worlds)
+        self._coordinates()
+        return np.asarray(0.5 * inertia @ self.state.qd.numpy().astype(float) ** 2)
 
     def _elastic(self) -> np.ndarray:
         """(worlds,) energy of springs at joints and between points, J."""
@@ -245,11 +254,13 @@ class Simulation:
             q = self.state.q.numpy().astype(float)
             for k, kind in enumerate(self.model.joint_kinds):
                 at, v0 = int(self.model.q_start[k]), int(self.model.v_start[k])
+                k_axis, rest_axis = stiffness[v0 : v0 + kind.v_size, None], rest[v0 : v0 + kind.v_size, None]
                 mine = q[at : at + kind.q_size]
                 if len(kind.turns) == 3:
-                    mine = np.concatenate([mine[:-4], quat_log(mine[-4:].T).T])
-                k_axis, rest_axis = stiffness[v0 : v0 + kind.v_size, None], rest[v0 : v0 + kind.v_size, None]
-                out += 0.5 * (k_axis * (mine[: kind.v_size] - rest_axis) ** 2).sum(0)
+                    turn = turn_from(mine[-4:].T, rest_axis[-3:, 0]).T
+                    mine = np.concatenate([mine[:-4], turn + rest_axis[-3:]])
+                on = self.control.enabled.numpy()[k] != 0
+                out += on * 0.5 * (k_axis * (mine[: kind.v_size] - rest_axis) ** 2).sum(0)
         for name in self.model.spring_names:
             out += (
                 0.5 * self._springs[name].stiffness * (np.atleast_1d(self._springs[name].length) - self._springs[name].rest) ** 2
@@ -552,12 +563,17 @@ class JointView:
 
     @enabled.setter
     def enabled(self, value: Any) -> None:
-        on = self._sim._in(np.asarray(value, float), 1, f"joint {self.name!r}", "enabled")[:, 0] != 0
+        on = self._sim._in(value, 1, f"joint {self.name!r}", "enabled")[:, 0] != 0
         self._sim.control.enabled[self._i].assign(on.astype(np.int32))
 
     @property
     def friction(self) -> Friction:
-        """Friction of the first free axis (first world); set a Friction or a bound for all axes, as a brake does."""
+        """Friction of the first free axis (first world); set a Friction or a bound, as a brake does.
+
+        One value for all axes, a dict by axis name (bounds that were shared stay shared), or a list of one a world.
+        """
+        if self.kind.v_size == 0:
+            raise SimulationError(f"joint {self.name!r}: friction needs a free axis, and there is none")
         at, c = self._v.start, self._sim.control
         static, dynamic, load, viscous, stribeck = (
             float(a.numpy()[at, 0])
@@ -570,16 +586,22 @@ class JointView:
         who = f"joint {self.name!r}"
         if self.kind.v_size == 0:
             raise SimulationError(f"{who}: friction needs a free axis, and there is none")
+        sim, names = self._sim, self.kind.free[: self.kind.v_size]
         try:
-            friction = Friction.of(value, who)
+            by_axis = per_axis(who, "friction", value, tuple(names))
+            for i, axis in enumerate(sim.model.joint_axes[self._i]):
+                if names[i] not in by_axis:
+                    continue
+                given = by_axis[names[i]]
+                laws = [Friction.of(v, who) for v in (given if np.ndim(given) == 1 else [given] * sim.worlds)]
+                if len(laws) != sim.worlds:
+                    raise SceneError(f"{who}: friction is one value, or one a world ({sim.worlds}), got {len(laws)}")
+                drive = axis.drive if isinstance(axis.drive, DCMotor) else None
+                for name, row in command_values([Axis(friction=law, drive=drive) for law in laws]).items():
+                    if name.startswith("friction"):
+                        sim._write(getattr(sim.control, name), self._v.start + i, np.array(row))
         except SceneError as error:
             raise SimulationError(str(error)) from None
-        for i, axis in enumerate(self._sim.model.joint_axes[self._i]):
-            drive = axis.drive if isinstance(axis.drive, DCMotor) else None
-            for name, (number,) in command_values([Axis(friction=friction, drive=drive)]).items():
-                if name.startswith("friction"):
-                    row = np.full(self._sim.worlds, number)
-                    self._sim._write(getattr(self._sim.control, name), self._v.start + i, row)
         self._begin_acting()
 
     def _begin_acting(self) -> None:
@@ -714,7 +736,8 @@ class DriveView:
 
     @max_force.setter
     def max_force(self, value: Any) -> None:
-        self._set("servo_max_force", self._at_least_zero("max_force", value), Servo)
+        bound = self._at_least_zero("max_force", value)
+        self._set("servo_max_force", np.minimum(np.asarray(bound, float), 1e30), Servo)
 
     @property
     def voltage(self) -> Any:
@@ -736,7 +759,11 @@ class DriveView:
         return self._joint._axes(self._joint._sim.state.drive_impulse, self._joint._v) / self._joint._sim.dt
 
     def _at_least_zero(self, what: str, value: Any) -> Any:
-        if np.any(np.asarray(value, float) < 0):
+        try:
+            numbers = np.asarray(value, float)
+        except (TypeError, ValueError):
+            numbers = np.array(np.nan)
+        if not np.all(numbers >= 0):
             raise SimulationError(f"joint {self._joint.name!r}: {what} is at least 0, got {value!r}")
         return value
 

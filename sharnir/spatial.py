@@ -153,6 +153,11 @@ def quat_log(q: np.ndarray) -> np.ndarray:
     return np.where(s > 1e-12, 2 * np.arctan2(s, q[..., 3:]) / np.maximum(s, 1e-300), 2.0) * q[..., :3]
 
 
+def turn_from(q: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """The rotation vector (..., 3) from the rotation vector `rest` (3,) to the quaternions q (..., 4), parent axes."""
+    return quat_log(quat_multiply(q, np.broadcast_to(quat_conjugate(quat_exp(rest)), np.shape(q))))
+
+
 def quat_to_matrix(q: np.ndarray) -> np.ndarray:
     """Rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
     q = np.asarray(q, float)

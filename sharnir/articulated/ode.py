@@ -2,9 +2,8 @@
 
 import warp as wp
 
-from sharnir.joints import AxisTable, JointTable, joint_transform
+from sharnir.joints import AxisTable, JointTable, ball_pull, joint_transform
 from sharnir.model import BodyTable
-from sharnir.spatial import log_quat
 from sharnir.tree import TreeTable, TreeWork, backward, forward, link_inertia, link_motion
 from sharnir.types import quat, real, vec3
 
@@ -51,16 +50,21 @@ def passive(m: Motion, j: int, w: int):
     n = m.joints.v_size[j]
     v0 = m.joints.v_start[j]
     moves = n - m.joints.turns[j]
-    _offset, turn = joint_transform(m.joints, j, w, m.q)
-    vector = log_quat(turn)
+    pull = vec3(real(0.0))
+    if j < m.own and m.joints.turns[j] == 3:
+        at = v0 + moves
+        _offset, turn = joint_transform(m.joints, j, w, m.q)
+        rest = vec3(m.axes.rest[at], m.axes.rest[at + 1], m.axes.rest[at + 2])
+        pull = ball_pull(turn, rest, vec3(m.axes.stiffness[at], m.axes.stiffness[at + 1], m.axes.stiffness[at + 2]))
     for i in range(n):
         at = v0 + i
         force = m.applied[at, w]
         if j < m.own:
-            x = m.q[m.joints.q_start[j] + i, w]
+            force = force - (m.axes.damping[at] + m.viscous[at]) * m.v[at, w]
             if m.joints.turns[j] == 3 and i >= moves:
-                x = vector[i - moves]
-            force = force - m.axes.stiffness[at] * (x - m.axes.rest[at]) - (m.axes.damping[at] + m.viscous[at]) * m.v[at, w]
+                force = force - pull[i - moves]
+            else:
+                force = force - m.axes.stiffness[at] * (m.q[m.joints.q_start[j] + i, w] - m.axes.rest[at])
         m.tau[at, w] = force
 
 

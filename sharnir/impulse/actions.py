@@ -3,13 +3,23 @@
 import warp as wp
 
 from sharnir.impulse.data import Solve, Step
-from sharnir.joints import JointPose, cardan_limits, child_frame, coordinate, free_axis, parent_frame, swing_twist_limits
+from sharnir.joints import (
+    JointPose,
+    ball_pull,
+    cardan_limits,
+    child_frame,
+    coordinate,
+    free_axis,
+    parent_frame,
+    swing_twist_limits,
+)
 from sharnir.kinematics import pose_at
 from sharnir.rows import AxisRows, Laws, Twists, friction_3d, solve_axis
-from sharnir.spatial import log_quat
+from sharnir.spatial import exp_quat, log_quat
 from sharnir.types import mat33, mat66, real, vec3
 
 INFINITE = wp.constant(real(1.0e30))
+MOST_REPAIR = wp.constant(real(0.02))  # m, rad: of a passed limit in one step, or joints would be torn open
 
 
 @wp.func
@@ -65,16 +75,6 @@ def axis_speed(s: Step, k: int, i: int, w: int, linear: wp.array2d(dtype=vec3), 
 
 
 @wp.func
-def axis_coordinate(s: Step, k: int, i: int, w: int, pose: JointPose) -> real:
-    """The coordinate on which springs and servos of axis i act: of a ball joint, a component of the rotation vector."""
-    moves = s.joints.v_size[k] - s.joints.turns[k]
-    if s.joints.turns[k] == 3 and i >= moves:
-        turn = log_quat(wp.quat_inverse(parent_frame(s.joints, k, pose)) * child_frame(s.joints, k, pose))
-        return turn[i - moves]
-    return coordinate(s.joints, k, i, pose, s.state.q[s.joints.q_start[k] + i, w])
-
-
-@wp.func
 def decay(s: Step, at: int):
     """exp(−Δt R/L) of a motor's current, and the mean of that exponential over the step; (0, 0) without inductance."""
     x = s.settings.dt[0] * s.axes.resistance[at]
@@ -122,13 +122,13 @@ def limit_box(s: Step, laws: Laws, at: int, w: int, q: real, u_start: real, erp:
     if low < INFINITE:
         lower = -low / dt
         if low < real(0.0):
-            lower = lower * erp
+            lower = wp.min(lower, MOST_REPAIR / dt) * erp
         if e > real(0.0) and u_start < real(0.0) and low + dt * u_start < real(0.0):
             lower = -e * u_start
     if high < INFINITE:
         upper = high / dt
         if high < real(0.0):
-            upper = upper * erp
+            upper = wp.max(upper, -MOST_REPAIR / dt) * erp
         if e > real(0.0) and u_start > real(0.0) and high - dt * u_start < real(0.0):
             upper = -e * u_start
     laws.lower[at, w] = lower
@@ -166,7 +166,7 @@ def limit_boxes(s: Step, laws: Laws, k: int, w: int, pose: JointPose, erp: real,
             elif j == 0 and s.axes.upper[at] < INFINITE:
                 room = values[0]
                 if room < real(0.0):
-                    room = room * erp
+                    room = wp.max(room, -MOST_REPAIR) * erp
                 laws.lower[at, w] = -room / s.settings.dt[0]
     for i in range(simple):
         at = v0 + i
@@ -193,6 +193,11 @@ def friction_bounds(s: Step, laws: Laws, k: int, i: int, w: int):
     stribeck = s.control.friction_stribeck[at, w]
     hold = static
     slide = dynamic
+    if s.state.time[w] == wp.float64(0.0) and s.control.friction_load[at, w] > real(0.0):
+        hold = INFINITE  # the load is not known yet: what rests, rests in the first step
+        for j in range(n):
+            if axis_speed(s, k, j, w, s.state.velocity, s.state.spin) != real(0.0):
+                hold = static
     if static > dynamic:
         speed2 = real(0.0)
         for j in range(n):
@@ -213,20 +218,37 @@ def prepare_laws(s: Step, laws: Laws, k: int, w: int, pose: JointPose):
     dt = s.settings.dt[0]
     v0 = s.joints.v_start[k]
     limit_boxes(s, laws, k, w, pose, real(0.0), True)
+    moves = s.joints.v_size[k] - s.joints.turns[k]
+    spring_turn = vec3(real(0.0))
+    servo_turn = vec3(real(0.0))
+    if s.joints.turns[k] == 3:
+        turn = wp.quat_inverse(parent_frame(s.joints, k, pose)) * child_frame(s.joints, k, pose)
+        at = v0 + moves
+        rest = vec3(s.axes.rest[at], s.axes.rest[at + 1], s.axes.rest[at + 2])
+        spring_turn = ball_pull(turn, rest, vec3(s.axes.stiffness[at], s.axes.stiffness[at + 1], s.axes.stiffness[at + 2]))
+        wanted = vec3(s.control.servo_position[at, w], s.control.servo_position[at + 1, w], s.control.servo_position[at + 2, w])
+        servo_turn = log_quat(turn * wp.quat_inverse(exp_quat(wanted)))
     for i in range(s.joints.v_size[k]):
         at = v0 + i
+        ball = s.joints.turns[k] == 3 and i >= moves
         laws.start[at, w] = axis_speed(s, k, i, w, s.state.velocity, s.state.spin)
         a = dt * (s.axes.damping[at] + s.control.friction_viscous[at, w])
         b = real(0.0)
         stiffness = s.axes.stiffness[at]
         kp = s.control.servo_kp[at, w]
         kd = s.control.servo_kd[at, w]
-        q = real(0.0)
-        if stiffness > real(0.0) or kp > real(0.0):
-            q = axis_coordinate(s, k, i, w, pose)
+        stretch = real(0.0)  # how far the spring, and the servo, is off
+        error = real(0.0)
+        if ball:
+            stretch = spring_turn[i - moves]
+            error = servo_turn[i - moves]
+        elif stiffness > real(0.0) or kp > real(0.0):
+            q = coordinate(s.joints, k, i, pose, s.state.q[s.joints.q_start[k] + i, w])
+            stretch = stiffness * (q - s.axes.rest[at])
+            error = q - s.control.servo_position[at, w]
         if stiffness > real(0.0):
             a = a + dt * dt * stiffness
-            b = dt * stiffness * (q - s.axes.rest[at])
+            b = dt * stretch
         if s.axes.resistance[at] > real(0.0):
             motor_a, motor_b, eta = motor_law(s, at, w, laws.start[at, w])
             a = a + motor_a
@@ -234,7 +256,7 @@ def prepare_laws(s: Step, laws: Laws, k: int, w: int, pose: JointPose):
             laws.efficiency[at, w] = eta
         laws.a[at, w] = a
         laws.b[at, w] = b
-        push = kp * (q - s.control.servo_position[at, w]) - kd * s.control.servo_velocity[at, w] - s.control.servo_torque[at, w]
+        push = kp * error - kd * s.control.servo_velocity[at, w] - s.control.servo_torque[at, w]
         laws.servo_a[at, w] = dt * (dt * kp + kd)
         laws.servo_b[at, w] = dt * push
         laws.servo_cap[at, w] = s.control.servo_max_force[at, w] * dt
@@ -361,6 +383,19 @@ def report_actions(s: Step, solve: Solve, k: int, w: int):
         s.state.limit_impulse[at, w] = solve.laws.limit[at, w]
         s.state.stuck[at, w] = solve.laws.stuck[at, w]
     s.state.dissipated[k, w] = taken + wp.max(real(0.0), before)
+
+
+@wp.func
+def clear_actions(s: Step, k: int, w: int):
+    """Nothing acts on a joint that is switched off."""
+    for at in range(s.joints.v_start[k], s.joints.v_start[k] + s.joints.v_size[k]):
+        s.state.drive_impulse[at, w] = real(0.0)
+        s.state.axis_impulse[at, w] = real(0.0)
+        s.state.friction_impulse[at, w] = real(0.0)
+        s.state.limit_impulse[at, w] = real(0.0)
+        s.state.current[at, w] = real(0.0)
+        s.state.stuck[at, w] = 0
+    s.state.dissipated[k, w] = real(0.0)
 
 
 @wp.func

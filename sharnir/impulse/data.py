@@ -58,6 +58,7 @@ class Work:
     spring_K: wp.array2d(dtype=real)  # n·K n
     spring_a: wp.array2d(dtype=real)  # p = −a u − b
     spring_b: wp.array2d(dtype=real)
+    spring_bend: wp.array2d(dtype=real)
 
 
 @wp.struct

@@ -7,6 +7,7 @@ import warp as wp
 
 from sharnir.impulse.actions import (
     apply_axis,
+    clear_actions,
     only_ball_friction,
     prepare_laws,
     prepare_rows,
@@ -349,6 +350,8 @@ def commit(step: wp.array(dtype=Step), w: int):
         s.state.joint_torque[k, w] = solve.torque[k, w]
         if s.work.mode[k, w] & ACTS != 0:
             report_actions(s, solve, k, w)
+        elif s.control.acts[k, w] != 0:
+            clear_actions(s, k, w)
         count_turns(s, k, w)
     for g in range(s.gears.count):
         s.state.gear_impulse[g, w] = solve.gear_impulse[g, w]

@@ -116,6 +116,17 @@ def prepare_spring(s: Step, k: int, w: int):
     s.work.spring_K[k, w] = wp.dot(n, (pll + cll) * n)
     s.work.spring_a[k, w] = dt * (dt * s.springs.stiffness[k] + s.springs.damping[k])
     s.work.spring_b[k, w] = dt * s.springs.stiffness[k] * (length - s.springs.rest[k])
+    # ½Δt times the rate of the line's speed, n·(centripetal parts) + |ṡ across n|²/length: the length is that of the chord
+    twist = s.solves[0].twist
+    w_p = twist.angular[p, w]
+    w_c = twist.angular[c, w]
+    rate = twist.linear[c, w] + wp.cross(w_c, r_c) - twist.linear[p, w] - wp.cross(w_p, r_p)
+    across = rate - n * wp.dot(n, rate)
+    turning = wp.cross(w_c, wp.cross(w_c, r_c)) - wp.cross(w_p, wp.cross(w_p, r_p))
+    bend = wp.dot(n, turning)
+    if length > real(1.0e-12):
+        bend = bend + wp.dot(across, across) / length
+    s.work.spring_bend[k, w] = real(0.5) * dt * bend
 
 
 @wp.func
@@ -140,7 +151,7 @@ def solve_spring(s: Step, solve: Solve, k: int, w: int) -> real:
     K = s.work.spring_K[k, w]
     a = s.work.spring_a[k, w]
     b = s.work.spring_b[k, w]
-    u0 = wp.dot(s.work.spring_n[k, w], v_c - v_p) - K * solve.spring_impulse[k, w]
+    u0 = wp.dot(s.work.spring_n[k, w], v_c - v_p) + s.work.spring_bend[k, w] - K * solve.spring_impulse[k, w]
     impulse = -(a * u0 + b) / (real(1.0) + a * K)
     change = impulse - solve.spring_impulse[k, w]
     solve.spring_impulse[k, w] = impulse

@@ -294,7 +294,7 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     fill(rows, model, joints, "response")
     work.axis = rows
     fill(work, model, gears, "gear_W")
-    fill(work, model, springs, "spring_n spring_r_parent spring_r_child spring_K spring_a spring_b")
+    fill(work, model, springs, "spring_n spring_r_parent spring_r_child spring_K spring_a spring_b spring_bend")
     work.gear_row = wp.zeros((gears, 8, model.worlds), dtype=vec3, device=model.device)
     solves = []
     for _ in range(2):

@@ -56,7 +56,7 @@ def test_restitution():
 def test_a_violated_limit_is_repaired_without_kinetic_energy():
     sim = rod_on(sh.Revolute("z", limit=(-1, 1)))
     sim.joint("joint").position = 1.3
-    sim.step(3)
+    sim.step(20)  # 0.02 rad a step
     assert sim.joint("joint").position == pytest.approx(1.0, abs=1e-9) and sim.energy().kinetic == 0.0
 
 
@@ -295,3 +295,119 @@ def test_a_step_out_of_time_ends_in_a_valid_state():
         report = sim.step(budget=1e-6)
         assert report.deadline_missed and report.iterations >= 1
     assert np.isfinite(sim.energy().total)
+
+
+@pytest.mark.parametrize(
+    ("spring", "speed"),
+    [((20.0, 0.3), (6, 8, -3)), ((20.0, 0.3), (3, 2, -1)), ({"rx": (20, 0), "ry": (40, 0), "rz": (10, 0)}, (3, 2, -1))],
+)
+def test_a_ball_joint_spring_keeps_energy(spring, speed):
+    worst = []
+    for dt in (2e-4, 1e-4):
+        scene = sh.Scene(gravity=(0, 0, 0))
+        scene.add_body("b", mass=1.0, inertia=(0.1, 0.13, 0.16))
+        scene.add_joint("j", sh.Spherical(spring=spring), scene.world, "b", position=(0, 0, 0))
+        sim = sh.Simulation(scene, dt)
+        sim.joint("j").velocity = speed
+        start, drift = sim.energy().total, 0.0
+        for _ in range(20):
+            sim.run(0.05)
+            drift = max(drift, sim.energy().total / start - 1)
+        worst.append(drift)
+    print(f"ball spring {spring}: energy above the start by {worst[0]:.1e}, {worst[1]:.1e}")
+    assert worst[1] < 1e-2
+
+
+@pytest.mark.parametrize("target", [(2, -2, 1), (4, 0, 0), (3.2, 0, 0), (0.5, -0.8, 0.3)])
+def test_a_ball_joint_servo_reaches_its_target(target):
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("b", mass=1.0, inertia=(0.1, 0.13, 0.16))
+    scene.add_joint("j", sh.Spherical(drive=sh.Servo(kp=50, kd=5)), scene.world, "b", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 1e-3)
+    sim.joint("j").drive.position = target
+    sim.run(5.0)
+    goal = quat_exp(np.array(target, float))
+    assert abs(sim.joint("j").position @ goal) == pytest.approx(1.0, abs=1e-9)
+    assert np.allclose(sim.joint("j").velocity, 0, atol=1e-6)
+
+
+def test_a_stiff_spring_that_turns_keeps_its_length():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("a", mass=1.0, position=(-0.5, 0, 0), velocity=(0, -3, 0))
+    scene.add_body("b", mass=1.0, position=(0.5, 0, 0), velocity=(0, 3, 0))
+    scene.add_spring("s", "a", "b", stiffness=1e9)
+    sim = sh.Simulation(scene, 0.01)
+    start, worst = sim.energy().total, 0.0
+    for _ in range(100):
+        sim.step()
+        worst = max(worst, abs(sim.spring("s").length - 1.0))
+    print(f"length within {worst:.1e} m, energy {sim.energy().total:.4f} J of {start:.4f} J")
+    assert worst < 1e-4 and sim.energy().kinetic == pytest.approx(start, rel=2e-2)
+
+
+def test_brakes_differ_between_worlds_and_axes():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("w", sh.Cylinder(0.2, 0.1), mass=5.0)
+    scene.add_joint("axle", sh.Revolute("z"), scene.world, "w", position=(0, 0, 0))
+    sim = sh.Simulation(scene, 1e-3, worlds=3)
+    sim.joint("axle").velocity = [1.0, 1.0, 1.0]
+    sim.joint("axle").friction = [0.0, 0.1, 100.0]
+    sim.run(0.1)
+    assert np.allclose(sim.joint("axle").velocity, [1.0, 0.9, 0.0], atol=2e-3)
+    with pytest.raises(sh.SimulationError, match="one a world"):
+        sim.joint("axle").friction = [1.0, 2.0]
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("b", sh.Sphere(0.1), mass=1.0)
+    scene.add_joint("u", sh.Universal(("x", "y"), friction={"rx": 0.0, "ry": 0.0}), scene.world, "b", position=(0, 0, 0))
+    one = sh.Simulation(scene, 1e-3)
+    one.joint("u").friction = {"rx": 50.0}
+    one.joint("u").force = (1e-3, 1e-3)
+    one.run(0.1)
+    assert abs(one.joint("u").velocity[0]) < 1e-15 and one.joint("u").velocity[1] > 0.01
+
+
+def test_a_joint_switched_off_reports_nothing():
+    joint = sh.Prismatic("x", spring=(100.0, 0.2), friction=3.0, limit=(-1, 0.1), drive=sh.Servo(torque=40.0))
+    sim = rod_on(joint)
+    sim.run(0.2)
+    view = sim.joint("joint")
+    assert view.limit_force != 0
+    view.enabled = False
+    sim.run(0.05)
+    assert view.drive.force == view.limit_force == view.friction_force == 0 and not view.stuck and sim.energy().elastic == 0
+
+
+def test_load_friction_holds_from_the_first_step():
+    scene = sh.Scene()
+    tilt = quat_exp(np.array([0, 0.29, 0]))
+    scene.add_body("b", sh.Box(0.1, 0.1, 0.1), mass=2.0)
+    scene.add_joint(
+        "j", sh.Prismatic("x", friction=sh.Friction(0, load=0.3)), scene.world, "b", position=(0, 0, 0), rotation=tilt
+    )
+    sim = sh.Simulation(scene, 0.01)
+    sim.run(1.0)
+    assert abs(sim.joint("j").position) < 1e-12
+
+
+def test_more_refusals():
+    body = sh.Scene()
+    body.add_body("b", sh.Box(1, 1, 1))
+    for make, word in (
+        (lambda: sh.Joint("", limit=(0, 1)), "free axis"),
+        (lambda: sh.Fixed(friction=1.0), "free axis"),
+        (lambda: sh.Revolute("z", spring=(np.inf, 0)), "finite"),
+        (lambda: sh.Revolute("z", damping=np.inf), "finite"),
+        (lambda: sh.Revolute("z", limit=(np.inf, np.inf)), "lower is a number"),
+        (lambda: sh.SwingTwist(), "give swing="),
+        (lambda: sh.SwingTwist(swing=(0.2, 2.9)), "at most 5 times"),
+        (lambda: sh.Limit(-1, 1, 2), "from 0 to 1"),
+        (lambda: sh.Friction(viscous=np.inf), "finite"),
+    ):
+        with pytest.raises(sh.SceneError, match=word) as error:
+            body.add_joint("j", make(), body.world, "b", position=(0, 0, 0))
+        print(error.value)
+    sim = rod_on(sh.Revolute("z", drive=sh.Servo(kp=1.0)))
+    sim.joint("joint").drive.max_force = np.inf
+    for setter in (lambda: setattr(sim.joint("joint").drive, "kp", "x"), lambda: setattr(sim.joint("joint"), "enabled", "x")):
+        with pytest.raises(sh.SimulationError, match="'joint'"):
+            setter()

@@ -255,7 +255,7 @@ def test_mistakes_of_the_laws_themselves():
         (lambda: sh.Friction(static=1.0, dynamic=2.0), "dynamic is at most static"),
         (lambda: sh.Friction(static=float("nan")), "static"),
         (lambda: sh.SwingTwist(swing=3.2), "at most 175°"),
-        (lambda: sh.Cardan(y=(-2, 2)), "within ±89°"),
+        (lambda: sh.Cardan(y=(-2, 2)), "within ±85°"),
         (lambda: sh.DCMotor(resistance=0.0), "resistance is a positive"),
         (lambda: sh.DCMotor(efficiency=1.2), "efficiency"),
         (lambda: sh.Servo(kp=-1), "kp"),
