@@ -4,6 +4,7 @@ from sharnir import dynamics
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
 from sharnir.errors import SceneError, SimulationError
 from sharnir.impulse.solver import Report, SolverImpulse
+from sharnir.io import load_urdf
 from sharnir.joints import (
     Cylindrical,
     Distance,
@@ -66,4 +67,5 @@ __all__ = [
     "SwingTwist",
     "Universal",
     "dynamics",
+    "load_urdf",
 ]
