@@ -2,6 +2,7 @@
 
 from sharnir import dynamics
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
+from sharnir.compare import Comparison, compare
 from sharnir.errors import SceneError, SimulationError
 from sharnir.impulse.solver import Report, SolverImpulse
 from sharnir.io import load_urdf
@@ -30,6 +31,7 @@ __all__ = [
     "Box",
     "Capsule",
     "Cardan",
+    "Comparison",
     "Compound",
     "Cone",
     "Control",
@@ -66,6 +68,7 @@ __all__ = [
     "State",
     "SwingTwist",
     "Universal",
+    "compare",
     "dynamics",
     "load_urdf",
 ]

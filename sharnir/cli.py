@@ -55,6 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     view.add_argument("--speed", type=_positive, default=1.0, help="simulated seconds per second (default: 1)")
     view.set_defaults(run=lambda a: _view(a.name, a.port, a.dt, a.speed))
 
+    compare = commands.add_parser("compare", help="what a step size costs: an example beside an integration to many digits")
+    compare.add_argument("name", help="an example: a tree with springs and dampers at most")
+    compare.add_argument("--duration", type=_positive, default=1.0, metavar="S", help="s (default: 1)")
+    compare.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder of the plot (default: ./out)")
+    compare.set_defaults(run=lambda a: _compare(a.name, a.duration, a.out))
+
     try:
         chosen = parser.parse_args(arguments)
     except SystemExit as end:  # argparse has said what is wrong
@@ -219,6 +225,15 @@ def _view(name: str, port: int, dt: float, speed: float) -> int:
 
     need("viser", "view")
     viewer.serve(module.make(dt), name.replace("_", " "), port=port, speed=speed, control=getattr(module, "control", None))
+    return 0
+
+
+def _compare(name: str, duration: float, out: Path) -> int:
+    from sharnir.compare import compare
+
+    found = compare(load(name).make, duration=duration)
+    _say(found.table())
+    _say(f"wrote {found.plot(out / f'compare_{name}.png')}")
     return 0
 
 

@@ -117,7 +117,8 @@ class Links:
         }  # fmt: skip
         for name, values in extra.items():
             array = getattr(old, name)
-            both = np.concatenate([array.numpy().reshape(len(self.kinds) - added, -1), np.array(values).reshape(added, -1)])
+            new = np.array(values).reshape(added, -1)
+            both = np.concatenate([array.numpy().reshape(-1, new.shape[1]), new])
             both = both[:, 0] if array.numpy().ndim == 1 else both
             setattr(t, name, wp.array(both, dtype=array.dtype, device=self.device))
         slot = np.concatenate([old.slot.numpy()[:, : len(self.kinds) - added], np.repeat(np.arange(6)[:, None], added, 1)], 1)

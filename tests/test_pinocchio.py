@@ -16,8 +16,8 @@ ROBOTS = next((f for f in FOLDERS if f.is_dir()), None)
 if ROBOTS is None:
     pytest.skip("example-robot-data is not installed", allow_module_level=True)
 
-# files that are refused (empty, massless moving links, a mimic of a joint that is not there), and files in which a link has an inertia
-# that no body can have, or moving links without mass: those are repaired or left out here, and differ there
+# files that are refused (empty, massless moving links, a mimic of a joint that is not there), and files in which a link has an
+# inertia that no body can have, or moving links without mass: those are repaired or left out here, and differ there
 REFUSED = {"alex_psyonic_hands.urdf", "human.urdf", "ur3.urdf"}
 REPAIRED = {"bolt.urdf", "icub.urdf", "icub_reduced.urdf", "romeo.urdf", "romeo_laas_small.urdf", "romeo_small.urdf"}
 

@@ -170,3 +170,25 @@ def _room(ax: Any, values: np.ndarray, top: float = 0.12) -> None:
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     room = max(high - low, 1e-9)
     ax.set_ylim(low - (0.08 * room if low < -1e-6 * room else 0.0), high + top * room)
+
+
+def figure_of_errors(found: Any, path: Path) -> Path:
+    """Errors of a `Comparison` over the step, each beside a slope of first and second order."""
+    dt = np.array([row.dt for row in found.rows])
+    subtitle = f"real-time solver over {found.duration:g} s, against an integration in {found.reference_steps} steps"
+    with figure(path, (10, 4.6), "What a step size costs", subtitle) as fig:
+        left, right = fig.subplots(1, 2)
+        places = (("position", "position, m", BLUE), ("gap", "joint gap, m or rad", GREEN))
+        rest = (("energy", "energy, of its scale", ORANGE), ("reaction", "reaction, of the largest", INK))
+        for ax, names in ((left, places), (right, rest)):
+            top = 0.0
+            for name, label, colour in names:
+                values = np.array([getattr(row, name) for row in found.rows])
+                top = max(top, float(values.max()))
+                ax.loglog(dt * 1e3, np.maximum(values, 1e-16), "o-", color=colour, label=label)
+            ax.loglog(dt * 1e3, top * dt / dt.max(), ":", color=QUIET, label="first order", linewidth=1.0)
+            ax.set_xlabel("step, ms")
+            ax.legend()
+        left.set_title("Place")
+        right.set_title("Energy and reaction")
+    return path

@@ -1,0 +1,47 @@
+"""What a step size costs."""
+
+import numpy as np
+import pytest
+from conftest import load_example
+
+import sharnir as sh
+from sharnir.cli import main
+
+
+@pytest.mark.parametrize("name", ["double_pendulum", "chain", "tumbling_body", "spinning_top"])
+def test_errors_fall_with_the_step(name):
+    found = sh.compare(load_example(name).make, duration=0.3, steps=(1e-3, 5e-4, 2.5e-4))
+    print(found.table())
+    for what in ("position", "energy", "gap"):
+        values = [getattr(row, what) for row in found.rows]
+        assert all(np.isfinite(values))
+        assert values[2] < 0.6 * values[0] or values[2] < 1e-9
+
+
+def test_springs_and_applied_forces_are_in_both():
+    def make(dt):
+        scene = sh.Scene()
+        scene.add_body("arm", sh.Box(0.5, 0.1, 0.1), mass=1.0, position=(0.25, 0, 0))
+        scene.add_joint("hinge", sh.Revolute("y", spring=(20.0, 0.3), damping=0.4), scene.world, "arm", position=(0, 0, 0))
+        sim = sh.Simulation(scene, dt)
+        sim.joint("hinge").force = 1.5
+        sim.joint("hinge").velocity = 1.0
+        return sim
+
+    found = sh.compare(make, duration=0.5, steps=(1e-3, 5e-4))
+    print(found.table())
+    assert found.rows[1].position < 2e-3 and found.rows[1].position < 0.6 * found.rows[0].position
+    assert found.rows[1].reaction < 0.02
+
+
+def test_what_is_not_smooth_is_refused_by_name():
+    with pytest.raises(sh.SceneError, match="joint 'hinge' has dry friction or limits"):
+        sh.compare(load_example("swinging_door").make)
+    with pytest.raises(sh.SceneError, match="closes a loop"):
+        sh.compare(load_example("four_bar").make)
+
+
+def test_command(tmp_path, capsys):
+    assert main(["compare", "double_pendulum", "--duration", "0.1", "--out", str(tmp_path)]) == 0
+    assert "position, m" in capsys.readouterr().out
+    assert (tmp_path / "compare_double_pendulum.png").stat().st_size > 10_000
