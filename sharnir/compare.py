@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import assembly
 from sharnir import dynamics as dyn
-from sharnir.axes import Servo
 from sharnir.errors import SceneError, is_positive
 from sharnir.scene import Scene
 from sharnir.simulation import Simulation
@@ -56,43 +54,6 @@ class Comparison:
         return figure_of_errors(self, Path(path))
 
 
-def start_state(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
-    """(q, v) of a simulation's first world in the coordinates of `sh.dynamics`."""
-    t = dyn.links(sim.model)
-    assembly.read_all(sim.model, sim.state)
-    q, v = np.zeros(t.nq), np.zeros(t.nv)
-    own_q, own_v = len(sim.state.q.numpy()), len(sim.state.qd.numpy())
-    q[:own_q], v[:own_v] = sim.state.q.numpy()[:, 0], sim.state.qd.numpy()[:, 0]
-    names = {b: n for n, b in sim.model.body_names.items()}
-    for k in range(len(sim.model.joint_kinds), len(t.kinds)):
-        b = next(body for joint, body, _, _ in t.links if joint == k)
-        body = sim.body(names[b])
-        place, com = np.atleast_2d(body.position)[0], np.atleast_2d(body.com)[0]
-        spin = np.atleast_2d(body.spin)[0]
-        q[t.q_start[k] : t.q_start[k] + 7] = [*place, *np.atleast_2d(body.rotation)[0]]
-        speed = np.atleast_2d(body.velocity)[0] + np.cross(spin, place - com)
-        v[t.v_start[k] : t.v_start[k] + 6] = [*speed, *spin]
-    return q, v
-
-
-def _smooth(sim: Simulation) -> None:
-    """Refuse what the reference does not integrate, by name."""
-    for name, k in sim.model.joint_names.items():
-        if sim.model.joint_kinds[k].ball is not None:
-            raise SceneError(f"compare: joint {name!r} has limits; the reference takes springs and dampers alone")
-        for axis in sim.model.joint_axes[k]:
-            f = axis.friction
-            rough = f.static > 0 or f.load > 0 or np.isfinite(axis.limit.lower) or np.isfinite(axis.limit.upper)
-            driven = axis.drive is not None and not (
-                isinstance(axis.drive, Servo) and axis.drive == Servo(max_force=axis.drive.max_force)
-            )
-            if rough or driven:
-                what = "dry friction or limits" if rough else "a drive"
-                raise SceneError(f"compare: joint {name!r} has {what}; the reference takes springs and dampers alone")
-    if sim.model.spring_names or sim.model.paths:
-        raise SceneError("compare: point-to-point springs and paths are not in the reference")
-
-
 def compare(
     scene: Scene | Callable[[float], Simulation],
     *,
@@ -112,9 +73,10 @@ def compare(
         raise SceneError(f"compare: duration and steps are positive numbers of s, got {duration!r} and {list(steps)!r}")
     make = scene if callable(scene) else lambda dt: Simulation(scene, dt)
     first = make(steps[0])
-    _smooth(first)
     t = dyn.links(first.model)
-    q, v = start_state(first)
+    dyn.check_smooth(t)
+    q, v = dyn.from_state(t, first.state)
+    q, v = q[0], v[0]
     push = np.zeros(t.nv)
     push[: len(first.control.joint_force.numpy())] = first.control.joint_force.numpy()[:, 0]
     times = duration * np.arange(1, samples + 1) / samples

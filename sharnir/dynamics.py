@@ -22,10 +22,10 @@ import warp as wp
 from sharnir import assembly, tree
 from sharnir.articulated import ode
 from sharnir.articulated.methods import METHODS, Method
-from sharnir.axes import Axis
+from sharnir.axes import Axis, Servo
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.joints import Free, JointTable
-from sharnir.model import Model
+from sharnir.model import Model, State
 from sharnir.scene import Scene
 from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.tree import TreeTable, TreeWork
@@ -617,3 +617,58 @@ def _tableau(t: Links, method: Method) -> tuple[Any, int]:
         weights = getattr(method, name)
         setattr(table, name, wp.array([weights.get(j, 0.0) for j in range(s)], dtype=real, device=t.device))
     return table, s
+
+
+# ---- between joint coordinates and the bodies' state ----------------------------------------------------------------------
+
+
+def check_smooth(model: Any) -> None:
+    """Refuse, by name, what an integration without events cannot have: dry friction, limits, drives, springs between points."""
+    m = links(model).model
+    for name, k in m.joint_names.items():
+        for axis in m.joint_axes[k]:
+            f, drive = axis.friction, axis.drive
+            rough = f.static > 0 or f.load > 0 or np.isfinite([axis.limit.lower, axis.limit.upper]).any()
+            idle = drive is None or (isinstance(drive, Servo) and drive == Servo(max_force=drive.max_force))
+            if rough or m.joint_kinds[k].ball is not None or not idle:
+                what = "a drive" if not idle else "dry friction or limits"
+                raise SceneError(f"joint {name!r} has {what}; an integration takes springs and dampers alone")
+    if m.spring_names or m.paths:
+        raise SceneError("an integration takes no point-to-point springs and no paths")
+
+
+def from_state(model: Any, state: State) -> tuple[np.ndarray, np.ndarray]:
+    """(worlds, nq), (worlds, nv) of the bodies' state."""
+    t = links(model)
+    m = t.model
+    assembly.read_all(m, state)
+    q, v = np.zeros((m.worlds, t.nq)), np.zeros((m.worlds, t.nv))
+    q[:, : len(state.q.numpy())], v[:, : len(state.qd.numpy())] = state.q.numpy().T, state.qd.numpy().T
+    fields = (state.position, state.rotation, state.velocity, state.spin)
+    for k in range(len(m.joint_kinds), len(t.kinds)):  # floating bases
+        b = next(body for joint, body, _, _ in t.links if joint == k)
+        com, rotation, velocity, spin = (a.numpy()[b].astype(float) for a in fields)
+        arm = quat_rotate(rotation, np.broadcast_to(m.com[b], com.shape))
+        q[:, t.q_start[k] : t.q_start[k] + 7] = np.concatenate([com - arm, rotation], 1)
+        v[:, t.v_start[k] : t.v_start[k] + 6] = np.concatenate([velocity - cross(spin, arm), spin], 1)
+    return q, v
+
+
+def to_state(model: Any, state: State, q: np.ndarray, v: np.ndarray) -> None:
+    """Give the bodies the poses and velocities of joint coordinates (worlds, nq), (worlds, nv); turns are those of q."""
+    t = links(model)
+    moving = forward_kinematics(t, q, v)
+    for field, key in (("position", "com"), ("rotation", "rotation"), ("velocity", "velocity")):
+        array = getattr(state, field)
+        values = array.numpy().astype(float)
+        for name, b in t.model.body_names.items():
+            if b in t.link_of:
+                values[b] = moving[name][key]
+        array.assign(values)
+    spin = state.spin.numpy().astype(float)
+    for name, b in t.model.body_names.items():
+        if b in t.link_of:
+            spin[b] = moving[name]["spin"]
+    assembly.set_spin(t.model, state, spin)
+    state.q.assign(np.ascontiguousarray(q[:, : len(state.q.numpy())].T, np_real))
+    assembly.read_all(t.model, state)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import assembly
+from sharnir import assembly, dynamics
 from sharnir.axes import Axis, DCMotor, Friction, Servo, per_axis
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.solver import Report, SolverImpulse
@@ -128,6 +128,47 @@ class Simulation:
                 sys.stderr.write(f"\r[{bar:<30}] {self.time:8.2f} s" + ("\n" if done == total else ""))
                 sys.stderr.flush()
         return report
+
+    def integrate(
+        self,
+        t_end: float,
+        *,
+        rtol: float = 1e-9,
+        atol: float = 1e-9,
+        integrator: str = "dop853",
+        times: Any = None,
+        progress: bool = False,
+    ) -> dynamics.Trajectory:
+        """Go on to the time t_end by high-order integration in joint coordinates: trees with springs, dampers and joint forces.
+
+        Args:
+            rtol, atol: tolerances of a step. integrator: "dop853" or "rk45".
+            times: times (s) at which the motion is returned; t_end alone if None.
+
+        Returns the motion at those times; the simulation stands at t_end.
+        """
+        tree = dynamics.links(self.model)
+        dynamics.check_smooth(tree)
+        now = self.time
+        ends = np.atleast_1d(np.asarray(t_end if times is None else times, float)) - now
+        if not is_positive(t_end - now) or ends[-1] > t_end - now + 1e-12:
+            raise SimulationError(f"integrate(t_end): a time after {now:g} s, and times up to it, got {t_end!r}")
+        wanted = len(ends)
+        if ends[-1] < t_end - now:
+            ends = np.append(ends, t_end - now)
+        q, v = dynamics.from_state(tree, self.state)
+        push = np.zeros((self.worlds, tree.nv))
+        push[:, : self.model.speeds] = self.control.joint_force.numpy().T
+        options: dict[str, Any] = {"rtol": rtol, "atol": atol, "method": integrator, "progress": progress}
+        options["gravity"] = tuple(self._gravity)
+        path = dynamics.integrate(tree, q, v, ends, tau=push, **options)
+        dynamics.to_state(tree, self.state, path.q[:, -1], path.v[:, -1])
+        self.state.time.fill_(float(t_end))
+        self._read = False
+        qs, vs = path.q[:, :wanted], path.v[:, :wanted]
+        if self.worlds == 1:
+            return dynamics.Trajectory(ends[:wanted] + now, qs[0], vs[0], int(path.steps[0]), int(path.rejected[0]))
+        return dynamics.Trajectory(ends[:wanted] + now, qs, vs, path.steps, path.rejected)
 
     @property
     def time(self) -> float:

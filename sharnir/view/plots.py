@@ -188,6 +188,8 @@ def figure_of_errors(found: Any, path: Path) -> Path:
                 ax.loglog(dt * 1e3, np.maximum(values, 1e-16), "o-", color=colour, label=label)
             ax.loglog(dt * 1e3, top * dt / dt.max(), ":", color=QUIET, label="first order", linewidth=1.0)
             ax.set_xlabel("step, ms")
+            ax.set_xticks(dt * 1e3, [f"{x * 1e3:g}" for x in dt])
+            ax.minorticks_off()
             ax.legend()
         left.set_title("Place")
         right.set_title("Energy and reaction")

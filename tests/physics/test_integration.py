@@ -122,3 +122,25 @@ def test_many_states_at_once_and_mistakes():
             dyn.integrate(model, q[0], np.zeros(2), 1.0, **options)
     with pytest.raises(sh.SimulationError, match="times rise"):
         dyn.integrate(model, q[0], np.zeros(2), [1.0, 0.5])
+
+
+def test_a_simulation_goes_on_by_integration(example):
+    sim = example("double_pendulum").make()
+    path = sim.integrate(1.0, rtol=1e-11, atol=1e-11, times=[0.25, 0.5])
+    assert path.q.shape == (2, 2) and sim.time == 1.0
+    lower = sim.body("lower")
+    tip = lower.position + quat_rotate(lower.rotation, np.array([0.25, 0, 0]))
+    error = np.abs(tip - [-0.9644093773, 0, 0.0420495857]).max()
+    print(f"double pendulum at t = 1 s: tip within {error:.1e} m, gap {sim.gaps().max():.1e}")
+    assert error < 1e-8 and sim.gaps().max() < 1e-12
+    sim.step(10)  # and on in real time
+    assert sim.time == pytest.approx(1.01)
+    floating = example("tumbling_body").make()
+    floating.integrate(10.0, rtol=1e-12, atol=1e-12)
+    body = floating.body("wing nut")
+    omega = quat_rotate(body.rotation * [-1, -1, -1, 1], body.spin)
+    assert np.allclose(omega, (-0.874573437891, 0.484996187341, 0.505001220548), atol=1e-9)
+    with pytest.raises(sh.SceneError, match="joint 'hinge' has dry friction"):
+        example("swinging_door").make().integrate(1.0)
+    with pytest.raises(sh.SimulationError, match="a time after"):
+        sim.integrate(0.5)
