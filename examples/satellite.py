@@ -37,7 +37,7 @@ def check(sim: sh.Simulation) -> None:
     span = np.linalg.norm(tips[0] - tips[1])
     flat = quat_rotate(sim.body("bus").rotation, np.array([1.0, 0, 0])) @ (tips[0] - tips[1]) / span
     print(
-        f"hinges within {off:.1e} rad of their stops, span {span:.2f} m, in line to {1 - abs(flat):.1e}; momenta kept to {kept:.1e}"
+        f"hinges within {off:.1e} rad of their stops, span {span:.2f} m, in line to {1 - abs(flat):.1e}, momenta {kept:.1e} off"
     )
     assert off < 0.02 and span > 2.5 and kept < 1e-6
 
