@@ -79,7 +79,8 @@ class Simulation:
         self._springs = {name: SpringView(self, i, name) for name, i in self.model.spring_names.items()}
         self._read = False  # whether state.q and state.qd are those of now
         self._gravity = np.array(self.model.gravity)
-        self._host_failed = self.state.failed.numpy() if self.model.device == "cpu" else None
+        on_cpu = self.model.device == "cpu" and self.worlds == 1
+        self._one_failed = self.state.failed.numpy() if on_cpu else None  # a view of the device's memory
         self._start = self.snapshot()
 
     # ---- time ----
@@ -94,6 +95,12 @@ class Simulation:
         A step whose result is not finite is not made: with one world this raises `SimulationError`, with several the world is
         marked in `failed` and stays at its last good state while the others go on.
         """
+        if n == 1 and budget is None and iterations is None and not self.model.paths:  # the usual call, kept short
+            self._read = False
+            report = self.solver.step(self.state, self.control)
+            if self._one_failed is not None and self._one_failed[0]:
+                self._raise_failed()
+            return report
         if n.__class__ is not int or n < 1:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
         if budget is not None and not is_positive(budget):
@@ -105,7 +112,7 @@ class Simulation:
                 report = self.solver.step(self.state, self.control, 1, budget=budget, iterations=iterations)
         else:
             report = self.solver.step(self.state, self.control, n, budget=budget, iterations=iterations)
-        if self._host_failed is not None and self.worlds == 1 and self._host_failed[0]:
+        if self._one_failed is not None and self._one_failed[0]:
             self._raise_failed()
         return report
 

@@ -225,11 +225,9 @@ def solve_block(s: Step, solve: Solve, k: int, w: int) -> real:
 # ---- positions ------------------------------------------------------------------------------------------------------------
 
 
-@wp.kernel(module="sharnir.impulse")
-def advance(step: wp.array(dtype=Step), first: int):
+@wp.func
+def advance(step: wp.array(dtype=Step), b: int, w: int):
     """X ← X ⊕ Δt V. L takes the impulses that ω took; the rotation keeps L and its energy (`advance_rotation`)."""
-    b, i = wp.tid()
-    w = first + i
     s = step[0]
     twist = s.solves[VELOCITIES].twist
     pseudo = s.solves[POSITIONS].twist
@@ -389,6 +387,8 @@ def open_solve(step: wp.array(dtype=Step), w: int, which: int):
     if which == VELOCITIES:
         warm_start(step, w)
     else:
+        for b in range(s.bodies.count):
+            advance(step, b, w)
         measure(step, w)
 
 
@@ -399,7 +399,7 @@ def sweeping(acting: bool) -> wp.Kernel:
     def sweeps(step: wp.array(dtype=Step), first: int, which: int):
         """Sweeps on V or V*, forth and back in turn, until every |ΔP| ≤ ε, the cap, or as many as one launch may make.
 
-        The first launch of a solve warm-starts or measures, and the launch on V* commits: few launches, because each costs.
+        The first launch of a solve warm-starts, or moves and measures; the one on V* commits: few launches, because each costs.
         """
         w = first + wp.tid()
         open_solve(step, w, which)

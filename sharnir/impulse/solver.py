@@ -143,7 +143,6 @@ class SolverImpulse:
         self._launch(self._sweeps, (worlds,), step, first, VELOCITIES)
 
     def _end(self, step: Any, first: int, worlds: int) -> None:
-        self._launch(kernels.advance, (self.model.bodies.count, worlds), step, first)
         self._launch(self._sweeps, (worlds,), step, first, POSITIONS)
 
     def __init__(
