@@ -301,6 +301,8 @@ class Simulation:
             self._coordinates()
             q = self.state.q.numpy().astype(float)
             for k, kind in enumerate(self.model.joint_kinds):
+                if kind.v_size == 0:
+                    continue
                 at, v0 = int(self.model.q_start[k]), int(self.model.v_start[k])
                 k_axis, rest_axis = stiffness[v0 : v0 + kind.v_size, None], rest[v0 : v0 + kind.v_size, None]
                 mine = q[at : at + kind.q_size]

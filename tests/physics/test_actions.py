@@ -411,3 +411,12 @@ def test_more_refusals():
     for setter in (lambda: setattr(sim.joint("joint").drive, "kp", "x"), lambda: setattr(sim.joint("joint"), "enabled", "x")):
         with pytest.raises(sh.SimulationError, match="'joint'"):
             setter()
+
+
+def test_elastic_energy_beside_a_rod():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("a", sh.Box(0.1, 0.1, 0.1), mass=1.0)
+    scene.add_body("b", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(1, 0, 0))
+    scene.add_joint("rod", sh.Distance(), "a", "b", position=[(0, 0, 0), (1, 0, 0)])
+    scene.add_joint("slide", sh.Prismatic("x", spring=(50.0, 0.2)), scene.world, "a", position=(0, 0, 0))
+    assert sh.Simulation(scene, 1e-3).energy().elastic == pytest.approx(1.0)
