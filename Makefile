@@ -13,8 +13,8 @@ help: ## this list
 demo: .venv/.demo ## run the demonstration
 	$(BIN)/sharnir demo
 
-view: .venv/.demo ## open the viewer in the browser
-	$(BIN)/sharnir view
+view: .venv/.demo ## show an example in the browser (NAME=four_bar)
+	$(BIN)/sharnir view $(or $(NAME),four_bar)
 
 # The kernels are compiled once before the tests, so that two workers do not compile the same module at once.
 test: .venv/.ready ## the fast tests, two at a time
