@@ -5,12 +5,14 @@ ties to the ground gets a `Free` joint of its own: coordinates (position of the 
 Shapes are (nq,), (nv,), or (n, nq), (n, nv) for n states at once; results follow.
 
     M(q) a + bias(q, v) = tau        bias holds gravity, Coriolis and centrifugal forces
+
+A loop is cut at a body, whose second half hangs on the joint that closes it: q and v have the coordinates of every joint, and
+must fit together. `forward_dynamics` and `integrate` keep the loop closed; M, bias and `inverse_dynamics` are the cut tree's.
 """
 
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,170 +23,22 @@ import warp as wp
 
 from sharnir import assembly, tree
 from sharnir.articulated import ode
+from sharnir.articulated.closures import forward_dynamics as forward_dynamics_kernel
+from sharnir.articulated.links import Links, Scratch, links
 from sharnir.articulated.methods import METHODS, Method
 from sharnir.axes import Axis, Servo
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.joints import Free, JointTable
-from sharnir.model import Model, State
-from sharnir.scene import Scene
+from sharnir.model import State
 from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
-from sharnir.tree import TreeTable, TreeWork
-from sharnir.types import load_modules, mat33, mat66, np_real, quat, real, vec3
+from sharnir.types import load_modules, np_real, real, vec3
 
 
-class Links:
-    """The tree of a model: which joint carries which body, coordinates of floating bases included."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.device = model.device
-        load_modules([tree.forward_dynamics.module], self.device)
-        dynamic = assembly.yields(model)
-        near: dict[int, list[tuple[int, int]]] = {}
-        for k, (p, c) in enumerate(zip(model.parents.tolist(), model.children.tolist(), strict=True)):
-            near.setdefault(p, []).append((k, c))
-            near.setdefault(c, []).append((k, p))
-        self.kinds = list(model.joint_kinds)
-        parents, children = model.parents.tolist(), model.children.tolist()
-        seen, used, links = {b for b in range(len(dynamic)) if not dynamic[b]}, set(), []
-        order = sorted(seen)
-        rows: list[tuple[int, int, int, int]] = []
-
-        def walk(start: list[int]) -> None:
-            todo = list(start)
-            while todo:
-                base = todo.pop(0)
-                for k, other in near.get(base, ()):
-                    if k in used or (self.kinds[k].v_size == 0 and self.kinds[k].mask != 0):
-                        continue
-                    if other in seen:
-                        continue
-                    used.add(k)
-                    seen.add(other)
-                    rows.append((k, other, base, 1 if children[k] == other else -1))
-                    todo.append(other)
-
-        walk(order)
-        for b in range(len(dynamic)):
-            if b not in seen:  # a floating mechanism: its first body hangs on the ground by a joint that allows everything
-                self.kinds.append(Free())
-                parents.append(0)
-                children.append(b)
-                seen.add(b)
-                rows.append((len(self.kinds) - 1, b, 0, 1))
-                walk([b])
-        links = rows
-        left = [n for n, k in model.joint_names.items() if k not in used and model.joint_kinds[k].mask != 63]
-        if left or model.gear_names:
-            what = f"joint {left[0]!r} closes a loop" if left else f"gear {next(iter(model.gear_names))!r} couples joints"
-            raise SceneError(f"dynamics: {what}; these functions take trees")
-        for b in np.flatnonzero(dynamic).tolist():
-            if not np.any(model.bodies.inertia.numpy()[b]):
-                name = next(n for n, i in model.body_names.items() if i == b)
-                raise SceneError(f"dynamics: body {name!r} is a point mass; these functions take bodies with an inertia")
-        self.q_size = np.array([k.q_size for k in self.kinds], int)
-        self.v_size = np.array([k.v_size for k in self.kinds], int)
-        self.q_start = np.cumsum([0, *self.q_size])[:-1]
-        self.v_start = np.cumsum([0, *self.v_size])[:-1]
-        self.nq, self.nv = int(self.q_size.sum()), int(self.v_size.sum())
-        self.bodies = len(dynamic)
-        link_of = {body: i for i, (_, body, _, _) in enumerate(links)}
-        self.link_of, self.links = link_of, links
-        t = TreeTable()
-        t.count = len(links)
-        columns = [list(c) for c in zip(*links, strict=True)] if links else [[], [], [], []]
-        for name, values in (("joint", columns[0]), ("body", columns[1]), ("base", columns[2]), ("sign", columns[3])):
-            setattr(t, name, wp.array(values, dtype=wp.int32, device=self.device))
-        t.base_link = wp.array([link_of.get(b, -1) for b in columns[2]], dtype=wp.int32, device=self.device)
-        self.tree = t
-        self.joints = self._joint_table(len(self.kinds) - len(model.joint_kinds), parents, children)
-        self._work: dict[int, tuple[TreeWork, dict[str, Any]]] = {}
-        self.kept: Any = None
-
-    def _joint_table(self, added: int, parents: list[int], children: list[int]) -> JointTable:
-        """The model's joint table, with the joints of floating bases behind it."""
-        if added == 0:
-            return self.model.joints
-        old, t = self.model.joints, JointTable()
-        t.count = len(self.kinds)
-        com = self.model.com
-        extra = {
-            "parent": parents[-added:], "child": children[-added:], "parent_point": np.zeros((added, 3)),
-            "child_point": [-com[b] for b in children[-added:]], "parent_frame": [(0, 0, 0, 1)] * added,
-            "child_frame": [(0, 0, 0, 1)] * added, "free": [63] * added, "turns": [3] * added, "first": [0] * added,
-            "second": [1] * added, "rod": [-1.0] * added, "q_start": self.q_start[-added:], "v_start": self.v_start[-added:],
-            "v_size": [6] * added, "ball": [0] * added,
-        }  # fmt: skip
-        for name, values in extra.items():
-            array = getattr(old, name)
-            new = np.array(values).reshape(added, -1)
-            both = np.concatenate([array.numpy().reshape(-1, new.shape[1]), new])
-            both = both[:, 0] if array.numpy().ndim == 1 else both
-            setattr(t, name, wp.array(both, dtype=array.dtype, device=self.device))
-        slot = np.concatenate([old.slot.numpy()[:, : len(self.kinds) - added], np.repeat(np.arange(6)[:, None], added, 1)], 1)
-        t.slot = wp.array(slot.astype(np.int32), dtype=wp.int32, device=self.device)
-        return t
-
-    def work(self, n: int) -> tuple[TreeWork, dict[str, Any]]:
-        """Scratch and arrays q, v, a, tau, M for n states."""
-        if n not in self._work:
-            k = TreeWork()
-            rows = {"body": self.bodies, "link": len(self.links), "speed": self.nv}
-            fields = {
-                "body": {
-                    "position": vec3, "rotation": quat, "velocity": vec3, "spin": vec3, "acceleration": vec3, "turning": vec3,
-                },
-                "link": {
-                    "bias_l": vec3, "bias_a": vec3, "arm": vec3, "anchor": vec3, "A": mat33, "B": mat33, "D": mat33,
-                    "Q_l": vec3, "Q_a": vec3, "inverse": mat66,
-                },
-                "speed": {"S_l": vec3, "S_a": vec3, "H_l": vec3, "H_a": vec3, "u": real},
-            }  # fmt: skip
-            for item, names in fields.items():
-                for name, dtype in names.items():
-                    setattr(k, name, wp.zeros((rows[item], n), dtype=dtype, device=self.device))
-            start = self.model.start
-            ground = [np.repeat(start[f][:, None], n, 1) for f in ("position", "rotation")]
-            k.position.assign(np.ascontiguousarray(ground[0], np_real))
-            k.rotation.assign(np.ascontiguousarray(ground[1], np_real))
-            arrays = {"q": wp.zeros((self.nq, n), dtype=real, device=self.device)}
-            arrays |= {f: wp.zeros((self.nv, n), dtype=real, device=self.device) for f in ("v", "a", "tau")}
-            self._work[n] = k, arrays
-        return self._work[n]
-
-    def state(self, what: str, value: Any, size: int, n: int | None = None) -> np.ndarray:
-        """(n, size) from a user's (size,) or (n, size)."""
-        x = np.asarray(value if value is not None else np.zeros(size), float)
-        if x.shape[-1:] != (size,) or x.ndim > 2 or not np.all(np.isfinite(x)):
-            raise SimulationError(f"dynamics: {what} is ({size},) or (n, {size}) finite numbers, got shape {x.shape}")
-        x = np.atleast_2d(x)
-        if n is not None and len(x) not in (1, n):
-            raise SimulationError(f"dynamics: {what} holds {len(x)} states, the others {n}")
-        return x if n is None else np.broadcast_to(x, (n, size))
-
-
-_links: weakref.WeakValueDictionary[int, Links] = weakref.WeakValueDictionary()
-
-
-def links(model: Model | Scene | Links) -> Links:
-    """The tree of a model (kept as long as the model); a Scene is built first."""
-    if isinstance(model, Links):
-        return model
-    if isinstance(model, Scene):
-        model = model.build()
-    made = _links.get(id(model))
-    if made is None or made.model is not model:
-        made = Links(model)
-        _links[id(model)] = made
-        model.__dict__["_links"] = made  # lives with the model
-    return made
-
-
-def _load(t: Links, n: int, **values: np.ndarray) -> tuple[TreeWork, dict[str, Any]]:
-    k, arrays = t.work(n)
+def _load(t: Links, n: int, **values: np.ndarray) -> Scratch:
+    load_modules([tree.kinematics.module], t.device)
+    x = t.work(n)
     for name, value in values.items():
-        arrays[name].assign(np.ascontiguousarray(value.T, np_real))
-    return k, arrays
+        getattr(x, name).assign(np.ascontiguousarray(value.T, np_real))
+    return x
 
 
 def _states(t: Links, q: Any, v: Any = None, third: Any = None, name: str = "tau") -> tuple[bool, int, list[np.ndarray]]:
@@ -193,6 +47,15 @@ def _states(t: Links, q: Any, v: Any = None, third: Any = None, name: str = "tau
     single = all(np.ndim(x) < 2 for x in (q, v, third) if x is not None)
     parts = [t.state("q", q, t.nq, n), t.state("v", v, t.nv, n), t.state(name, third, t.nv, n)]
     return single, n, parts
+
+
+def _tree(t: Links, who: str) -> None:
+    """Refuse, by name, loops where coordinates are moved one by one."""
+    if t.loops:
+        halves = {link.joint for link in t.links if link.body >= len(t.model.com)} | set(t.rods)
+        name = next((n for n, k in t.model.joint_names.items() if k in halves), next(iter(t.model.gear_names), ""))
+        what = "couples others" if name in t.model.gear_names else "closes a loop"
+        raise SceneError(f"{who}: joint {name!r} {what}; this function takes trees")
 
 
 def _gravity(t: Links, gravity: Sequence[float] | None) -> Any:
@@ -207,11 +70,10 @@ def forward_dynamics(model: Any, q: Any, v: Any, tau: Any = None, *, gravity: Se
     """Accelerations of the joints, (nv,) or (n, nv), from coordinates, speeds and forces on the free axes; O(n)."""
     t = links(model)
     single, n, (q, v, tau) = _states(t, q, v, tau)
-    k, x = _load(t, n, q=q, v=v, tau=tau)
-    _launch(
-        tree.forward_dynamics, t, n, t.model.bodies, t.joints, t.tree, _gravity(t, gravity), x["q"], x["v"], x["tau"], k, x["a"]
-    )
-    a = x["a"].numpy().T.astype(float)
+    x = _load(t, n, q=q, v=v, tau=tau)
+    tables = t.bodies, t.joints, t.tree, t.closures, _gravity(t, gravity)
+    _launch(forward_dynamics_kernel, t, n, *tables, x.q, x.v, x.tau, x.laws, x.tree, x.rows, x.a)
+    a = x.a.numpy().T.astype(float)
     return np.asarray(a[0] if single else a)
 
 
@@ -219,11 +81,9 @@ def inverse_dynamics(model: Any, q: Any, v: Any, a: Any, *, gravity: Sequence[fl
     """Forces on the free axes, (nv,) or (n, nv), that give the accelerations a: recursive Newton–Euler."""
     t = links(model)
     single, n, (q, v, a) = _states(t, q, v, a, "a")
-    k, x = _load(t, n, q=q, v=v, a=a)
-    _launch(
-        tree.inverse_dynamics, t, n, t.model.bodies, t.joints, t.tree, _gravity(t, gravity), x["q"], x["v"], x["a"], k, x["tau"]
-    )
-    tau = x["tau"].numpy().T.astype(float)
+    x = _load(t, n, q=q, v=v, a=a)
+    _launch(tree.inverse_dynamics, t, n, t.bodies, t.joints, t.tree, _gravity(t, gravity), x.q, x.v, x.a, x.tree, x.tau)
+    tau = x.tau.numpy().T.astype(float)
     return np.asarray(tau[0] if single else tau)
 
 
@@ -242,9 +102,9 @@ def mass_matrix(model: Any, q: Any) -> np.ndarray:
     """(nv, nv) or (n, nv, nv), by composite inertias."""
     t = links(model)
     single, n, (q, v, _) = _states(t, q)
-    k, x = _load(t, n, q=q, v=v)
+    x = _load(t, n, q=q, v=v)
     M = wp.zeros((t.nv, t.nv, n), dtype=real, device=t.device)
-    _launch(tree.mass_matrix, t, n, t.model.bodies, t.joints, t.tree, x["q"], x["v"], k, M)
+    _launch(tree.mass_matrix, t, n, t.bodies, t.joints, t.tree, x.q, x.v, x.tree, M)
     out = np.moveaxis(M.numpy().astype(float), -1, 0)
     return np.asarray(out[0] if single else out)
 
@@ -285,7 +145,7 @@ def neutral(model: Any) -> np.ndarray:
     own = int(sum(k.q_size for k in t.model.joint_kinds))
     q[:own] = t.model.start["q"]
     for k in range(len(t.model.joint_kinds), len(t.kinds)):
-        b = next(body for joint, body, _, _ in t.links if joint == k)
+        b = t.children[k]
         rotation = t.model.start["rotation"][b]
         place = t.model.start["position"][b] - quat_rotate(rotation, t.model.com[b])
         q[t.q_start[k] : t.q_start[k] + 7] = [*place, *rotation]
@@ -296,8 +156,9 @@ def forward_kinematics(model: Any, q: Any, v: Any = None) -> dict[str, dict[str,
     """Of every body by name: position and rotation of its frame, com, velocity of the com, spin; (3,), (4,) or (n, …)."""
     t = links(model)
     single, n, (q, v, _) = _states(t, q, v)
-    k, x = _load(t, n, q=q, v=v)
-    _launch(tree.kinematics, t, n, t.joints, t.tree, x["q"], x["v"], k)
+    x = _load(t, n, q=q, v=v)
+    k = x.tree
+    _launch(tree.kinematics, t, n, t.joints, t.tree, x.q, x.v, k)
     fields = {f: getattr(k, f).numpy().astype(float) for f in ("position", "rotation", "velocity", "spin")}
     out = {}
     for name, b in t.model.body_names.items():
@@ -319,15 +180,16 @@ def jacobian(model: Any, q: Any, body: str, point: Sequence[float] = (0.0, 0.0, 
     t = links(model)
     b = _body(t, body)
     single, n, (q, v, _) = _states(t, q)
-    k, x = _load(t, n, q=q, v=v)
-    _launch(tree.kinematics, t, n, t.joints, t.tree, x["q"], x["v"], k)
+    x = _load(t, n, q=q, v=v)
+    k = x.tree
+    _launch(tree.kinematics, t, n, t.joints, t.tree, x.q, x.v, k)
     S_l, S_a = k.S_l.numpy().astype(float), k.S_a.numpy().astype(float)
     position, rotation = k.position.numpy().astype(float), k.rotation.numpy().astype(float)
     place = position[b] + quat_rotate(rotation[b], np.broadcast_to(np.asarray(point, float) - t.model.com[b], (n, 3)))
     J = np.zeros((n, 6, t.nv))
     link = t.link_of.get(b)
     while link is not None:
-        joint, own, base, _ = t.links[link]
+        joint, own, base = t.links[link].joint, t.links[link].body, t.links[link].base
         for a in range(t.v_start[joint], t.v_start[joint] + t.v_size[joint]):
             J[:, :3, a] = S_l[a] + cross(S_a[a], place - position[own])
             J[:, 3:, a] = S_a[a]
@@ -394,15 +256,18 @@ def reactions(model: Any, q: Any, v: Any, tau: Any = None) -> dict[str, tuple[np
     t = links(model)
     a = forward_dynamics(t, q, v, tau)
     applied = inverse_dynamics(t, q, v, a)
-    k, _ = t.work(1)
-    Q_l, Q_a, anchor, position = (getattr(k, f).numpy().astype(float)[:, 0] for f in ("Q_l", "Q_a", "anchor", "position"))
+    k = t.work(1).tree
+    Q_l, Q_a, position, rotation = (getattr(k, f).numpy().astype(float)[:, 0] for f in ("Q_l", "Q_a", "position", "rotation"))
     S_l, S_a = k.S_l.numpy().astype(float)[:, 0], k.S_a.numpy().astype(float)[:, 0]
+    points = t.joints.child_point.numpy().astype(float)
     names = {i: n for n, i in t.model.joint_names.items()}
     out = {}
-    for i, (joint, body, _, sign) in enumerate(t.links):
+    for i, link in enumerate(t.links):
+        joint, sign, child = link.joint, link.sense, t.children[link.joint]
         if joint not in names:
             continue
-        force, torque = Q_l[i], Q_a[i] + np.cross(position[body] - anchor[i], Q_l[i])
+        anchor = position[child] + quat_rotate(rotation[child], points[joint])
+        force, torque = Q_l[i], Q_a[i] + np.cross(position[link.body] - anchor, Q_l[i])
         for s in range(t.v_start[joint], t.v_start[joint] + t.v_size[joint]):
             # the axis itself, seen at the anchor: a translation's S_l, a rotation's S_a
             force = force - applied[s] * (S_l[s] if not np.any(S_a[s]) else 0.0)
@@ -428,6 +293,7 @@ def inverse_kinematics(
     Damped least squares from `start` (the model's if None); the damping shrinks with the error. Raises where it is out of reach.
     """
     t = links(model)
+    _tree(t, "inverse_kinematics")
     q = neutral(t) if start is None else t.state("start", start, t.nq)[0].copy()
     goal = np.asarray(position, float)
     error = np.zeros(3)
@@ -456,6 +322,7 @@ def linearise(model: Any, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple
     Springs and dampers of the joints act. Central differences; q and v are one state, v zero if None.
     """
     t = links(model)
+    _tree(t, "linearise")
     q, v = t.state("q", q, t.nq)[0], t.state("v", v, t.nv)[0]
     eye = np.eye(t.nv) * step
 
@@ -474,6 +341,7 @@ def linearise(model: Any, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple
 def natural_frequencies(model: Any, q: Any) -> np.ndarray:
     """(nv,) undamped frequencies of small motions about an equilibrium, rad/s, ascending; NaN where it is unstable."""
     t = links(model)
+    _tree(t, "natural_frequencies")
     q = t.state("q", q, t.nq)[0]
     step = 1e-5
     eye = np.eye(t.nv) * step
@@ -492,6 +360,7 @@ def static_equilibrium(
 ) -> np.ndarray:
     """(nq,) coordinates at which gravity, springs and tau balance: Newton steps, bounded, from `start` (the model's if None)."""
     t = links(model)
+    _tree(t, "static_equilibrium")
     q = neutral(t) if start is None else t.state("start", start, t.nq)[0].copy()
     push = t.state("tau", tau, t.nv)[0]
 
@@ -589,20 +458,21 @@ def integrate(
 
 def _motion(t: Links, n: int, q: np.ndarray, v: np.ndarray, tau: np.ndarray, gravity: Sequence[float] | None) -> tuple[Any, ...]:
     """The device's Motion (as an array of one), its state, clock and counters."""
-    work, x = _load(t, n, q=q, v=v)
+    x = _load(t, n, q=q, v=v)
     motion = ode.Motion()
-    motion.bodies, motion.joints, motion.axes, motion.tree, motion.work = t.model.bodies, t.joints, t.model.axes, t.tree, work
+    motion.bodies, motion.joints, motion.axes, motion.tree, motion.work = t.bodies, t.joints, t.model.axes, t.tree, x.tree
+    motion.laws = x.laws
     motion.gravity = wp.array([_gravity(t, gravity)], dtype=vec3, device=t.device)
     motion.own, motion.nq, motion.nv = len(t.model.joint_kinds), t.nq, t.nv
     viscous = [axis.friction.viscous for axes in t.model.joint_axes for axis in axes]
     motion.viscous = wp.array(viscous, dtype=real, device=t.device)
-    motion.q, motion.v, motion.a = x["q"], x["v"], x["a"]
+    motion.q, motion.v, motion.a = x.q, x.v, x.a
     motion.applied = wp.array(np.ascontiguousarray(tau.T, np_real), dtype=real, device=t.device)
-    motion.tau = x["tau"]
+    motion.tau = x.tau
     y = wp.array(np.ascontiguousarray(np.concatenate([q, v], 1).T, np_real), dtype=real, device=t.device)
     clock = wp.array(np.repeat([[0.0], [1e-4]], n, 1), dtype=real, device=t.device)
     counts = wp.zeros((3, n), dtype=wp.int32, device=t.device)
-    t.kept = motion  # its arrays live as long as the launch may need them
+    x.kept = motion  # its arrays live as long as the launch may need them
     return wp.array([motion], dtype=ode.Motion, device=t.device), y, clock, counts
 
 
@@ -646,7 +516,7 @@ def from_state(model: Any, state: State) -> tuple[np.ndarray, np.ndarray]:
     q[:, : len(state.q.numpy())], v[:, : len(state.qd.numpy())] = state.q.numpy().T, state.qd.numpy().T
     fields = (state.position, state.rotation, state.velocity, state.spin)
     for k in range(len(m.joint_kinds), len(t.kinds)):  # floating bases
-        b = next(body for joint, body, _, _ in t.links if joint == k)
+        b = t.children[k]
         com, rotation, velocity, spin = (a.numpy()[b].astype(float) for a in fields)
         arm = quat_rotate(rotation, np.broadcast_to(m.com[b], com.shape))
         q[:, t.q_start[k] : t.q_start[k] + 7] = np.concatenate([com - arm, rotation], 1)

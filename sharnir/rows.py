@@ -112,6 +112,7 @@ class Laws:
     limit: wp.array2d(dtype=real)
     stuck: wp.array2d(dtype=wp.int32)
     start: wp.array2d(dtype=real)  # speed at the start of the step
+    end: wp.array2d(dtype=real)  # and at its end
     taken: wp.array2d(dtype=real)  # energy that friction takes, J: −f·u where the law was met
     efficiency: wp.array2d(dtype=real)  # of a DC motor's gear, in the direction the power flows
 

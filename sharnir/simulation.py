@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sharnir import assembly, dynamics
+from sharnir.articulated.solver import SolverArticulated
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.solver import Report, SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, STATE_FIELDS, Model
@@ -43,14 +44,19 @@ class Momentum:
     angular: np.ndarray
 
 
+SOLVERS: dict[str, Any] = {"impulse": SolverImpulse, "articulated": SolverArticulated}
+
+
 class Simulation:
     """A scene in motion.
 
     Args:
         scene: a Scene, or a Model that was built from one.
         dt: step, s.
+        solver: "impulse" (bodies, sequential impulses) or "articulated" (joint coordinates, trees in O(n)).
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0").
-        iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`.
+        iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
+            of them `SolverArticulated` takes iterations, tolerance, threads.
     """
 
     def __init__(
@@ -63,8 +69,8 @@ class Simulation:
         device: str = "cpu",
         **options: Any,
     ) -> None:
-        if solver != "impulse":
-            raise SimulationError(f"solver {solver!r} is unknown; allowed: 'impulse'")
+        if solver not in SOLVERS:
+            raise SimulationError(f"solver {solver!r} is unknown; allowed: {', '.join(map(repr, SOLVERS))}")
         if not isinstance(scene, Scene | Model):
             raise SceneError(f"Simulation: scene is a Scene or a Model, got {scene!r}")
         if not is_positive(dt):
@@ -72,7 +78,10 @@ class Simulation:
         self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
         self.worlds = self.model.worlds
         self.state, self.control = self.model.state(), self.model.control()
-        self.solver = SolverImpulse(self.model, dt, **options)
+        try:
+            self.solver = SOLVERS[solver](self.model, dt, **options)
+        except TypeError as error:
+            raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}
         self._joints |= {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}

@@ -6,6 +6,10 @@ outwards. Of a link with speeds q̇ (twists at centres of mass, world axes, C th
     V = C V_base + S q̇,      a = C a_base + S q̈ + a′,      a′ what the speeds alone contribute.
 
 A joint may point either way: where the link is the joint's parent, S and a′ change sign with the joint's motion (`sign` −1).
+
+What acts on a joint's axes may depend on the acceleration that it gets: it enters as q̈ = Y (u − Hᵀ C a_base) + y, where for
+given forces Y = U⁻¹, y = 0. Resistance adds to U before it is inverted; a locked direction leaves Y and puts its given
+acceleration into y (`condition`). So stick, slip, limit and drive change two small quantities of a link, not the pass.
 """
 
 import warp as wp
@@ -18,7 +22,11 @@ from sharnir.types import mat33, mat66, quat, real, vec3, vec6
 
 @wp.struct
 class TreeTable:
-    """Links in order: the joint, the body, the body it hangs on, that body's link (−1: ground), the joint's sense."""
+    """Links in order: the joint, the body, the body it hangs on, that body's link (−1: ground), the joint's sense.
+
+    A link whose joint is one rotation has R = R_base · turn · exp(axis q) and its points on both bodies at hand. Links that
+    another than the next one hangs on gather what is handed to them in memory; a chain's stays in registers.
+    """
 
     count: wp.int32
     joint: wp.array(dtype=wp.int32)
@@ -26,6 +34,12 @@ class TreeTable:
     base: wp.array(dtype=wp.int32)
     base_link: wp.array(dtype=wp.int32)
     sign: wp.array(dtype=wp.int32)
+    gathers: wp.array(dtype=wp.int32)
+    hinge: wp.array(dtype=wp.int32)
+    turn: wp.array(dtype=quat)
+    axis: wp.array(dtype=vec3)
+    base_point: wp.array(dtype=vec3)
+    own_point: wp.array(dtype=vec3)
 
 
 @wp.struct
@@ -34,16 +48,18 @@ class TreeWork:
 
     position: wp.array2d(dtype=vec3)  # [body, world] centre of mass
     rotation: wp.array2d(dtype=quat)
-    velocity: wp.array2d(dtype=vec3)
     spin: wp.array2d(dtype=vec3)
+    velocity: wp.array2d(dtype=vec3)
+    omega: wp.array2d(dtype=vec3)  # `spin` again, where velocities were wanted for other speeds than the recursion's
     acceleration: wp.array2d(dtype=vec3)
     turning: wp.array2d(dtype=vec3)  # [body, world] angular acceleration
+    force: wp.array2d(dtype=vec3)  # [body, world] applied, N and N·m
+    torque: wp.array2d(dtype=vec3)
     S_l: wp.array2d(dtype=vec3)  # [speed, world] columns of S
     S_a: wp.array2d(dtype=vec3)
     bias_l: wp.array2d(dtype=vec3)  # [link, world] a′
     bias_a: wp.array2d(dtype=vec3)
     arm: wp.array2d(dtype=vec3)  # [link, world] from the base's centre of mass to the link's
-    anchor: wp.array2d(dtype=vec3)  # [link, world] the joint's common point
     A: wp.array2d(dtype=mat33)  # [link, world] articulated or composite inertia: [A B; Bᵀ D]
     B: wp.array2d(dtype=mat33)
     D: wp.array2d(dtype=mat33)
@@ -51,8 +67,28 @@ class TreeWork:
     Q_a: wp.array2d(dtype=vec3)
     H_l: wp.array2d(dtype=vec3)  # [speed, world] columns of M* S
     H_a: wp.array2d(dtype=vec3)
-    inverse: wp.array2d(dtype=mat66)  # [link, world] U⁻¹ = (Sᵀ M* S)⁻¹
+    U: wp.array2d(dtype=real)  # [speed, world] Sᵀ M* S of a single axis, without what acts on it
+    Y: wp.array2d(dtype=real)  # [speed, world] Y of a single axis
+    inverse: wp.array2d(dtype=mat66)  # [link, world] of several axes: U⁻¹ without what acts on them
+    response: wp.array2d(dtype=mat66)  # [link, world] of several axes: Y
+    y: wp.array2d(dtype=real)  # [speed, world]
     u: wp.array2d(dtype=real)  # [speed, world] τ + Sᵀ (Q* − M* a′)
+
+
+@wp.struct
+class AxisLaws:
+    """What acts on axes, linear in the acceleration: τ = −resist q̈ − push, or a direction that is locked; [item, world]."""
+
+    acts: wp.array2d(dtype=wp.int32)  # [link, world] 1 where there is any
+    resist: wp.array2d(dtype=real)  # [speed, world] single axes
+    push: wp.array2d(dtype=real)  # [speed, world]
+    coupled: wp.array2d(dtype=mat66)  # [link, world] resistance of several axes
+    locks: wp.array2d(dtype=wp.int32)  # [link, world] number of locked directions
+    row: wp.array2d(dtype=vec6)  # [speed, world] the first `locks` of a link: their directions in its axes
+    wanted: wp.array2d(dtype=real)  # [speed, world] and accelerations along them
+
+
+# ---- outwards: pose, S, a′ ----------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -79,10 +115,10 @@ def link_pose(t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtyp
 
 
 @wp.func
-def link_motion(
+def any_motion(
     t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork
 ):
-    """Pose, twist, S and a′ of a link.
+    """Pose, spin, S and a′ of a link with any joint.
 
     With d, n the axes of the joint, u = Σ d q̇ and Σ n q̇ the child's motion relative to the parent at the common point P:
     a_child(P) = a_parent(P) + 2 ω_parent × u + Σ d q̈,   ω̇_child = ω̇_parent + Σ n q̈ + Σ ṅ q̇.
@@ -128,9 +164,7 @@ def link_motion(
                 carrier = w_child
             turning = turning + wp.cross(carrier, n) * qd[v0 + a, w]
     k.arm[i, w] = x - k.position[base, w]
-    k.anchor[i, w] = point
     k.spin[body, w] = w_i
-    k.velocity[body, w] = k.velocity[base, w] + wp.cross(w_b, r) + u * sign + wp.cross(w_i, out)
     bias_a = turning * sign
     k.bias_a[i, w] = bias_a
     coriolis = wp.cross(w_parent, u) * (real(2.0) * sign)
@@ -138,17 +172,75 @@ def link_motion(
 
 
 @wp.func
+def hinge_motion(t: JointTable, tree: TreeTable, i: int, w: int, angle: real, speed: real, k: TreeWork):
+    """The same of a link whose joint is one rotation, whichever way it points."""
+    body = tree.body[i]
+    base = tree.base[i]
+    v0 = t.v_start[tree.joint[i]]
+    R_b = k.rotation[base, w]
+    w_b = k.spin[base, w]
+    axis = tree.axis[i]
+    half = real(0.5) * angle
+    s = wp.sin(half)
+    R = R_b * tree.turn[i] * quat(axis[0] * s, axis[1] * s, axis[2] * s, wp.cos(half))
+    R = R * (real(1.5) - real(0.5) * wp.dot(R, R))
+    r = wp.quat_rotate(R_b, tree.base_point[i])
+    out = -wp.quat_rotate(R, tree.own_point[i])
+    n = wp.quat_rotate(R, axis)
+    w_i = w_b + n * speed
+    bias_a = wp.cross(w_b, n) * speed
+    k.rotation[body, w] = R
+    k.position[body, w] = k.position[base, w] + r + out
+    k.arm[i, w] = r + out
+    k.spin[body, w] = w_i
+    k.S_l[v0, w] = wp.cross(n, out)
+    k.S_a[v0, w] = n
+    k.bias_a[i, w] = bias_a
+    k.bias_l[i, w] = wp.cross(w_b, wp.cross(w_b, r)) + wp.cross(bias_a, out) + wp.cross(w_i, wp.cross(w_i, out))
+
+
+@wp.func
+def link_motion(
+    t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork
+):
+    """Pose, spin, S and a′ of a link from its base's."""
+    if tree.hinge[i] == 1:
+        j = tree.joint[i]
+        hinge_motion(t, tree, i, w, q[t.q_start[j], w], qd[t.v_start[j], w], k)
+    else:
+        any_motion(t, tree, i, w, q, qd, k)
+
+
+@wp.func
+def link_velocity(t: JointTable, tree: TreeTable, i: int, w: int, qd: wp.array2d(dtype=real), k: TreeWork):
+    """V = C V_base + S q̇, into `velocity` and `omega`."""
+    j = tree.joint[i]
+    base = tree.base[i]
+    omega = k.omega[base, w]
+    v = k.velocity[base, w] + wp.cross(omega, k.arm[i, w])
+    for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
+        v = v + k.S_l[a, w] * qd[a, w]
+        omega = omega + k.S_a[a, w] * qd[a, w]
+    k.velocity[tree.body[i], w] = v
+    k.omega[tree.body[i], w] = omega
+
+
+@wp.func
 def link_inertia(bodies: BodyTable, tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork):
-    """Own inertia, weight and gyroscopic moment of a link."""
+    """Own inertia, weight, applied force and gyroscopic moment of a link."""
     b = tree.body[i]
     m = bodies.mass[b]
     I = rotated(wp.quat_to_matrix(k.rotation[b, w]), bodies.inertia[b])
     omega = k.spin[b, w]
-    k.A[i, w] = wp.diag(vec3(m, m, m))
-    k.B[i, w] = mat33(real(0.0))
     k.D[i, w] = I
-    k.Q_l[i, w] = gravity * m
-    k.Q_a[i, w] = -wp.cross(omega, I * omega)
+    k.Q_l[i, w] = gravity * m + k.force[b, w]
+    k.Q_a[i, w] = k.torque[b, w] - wp.cross(omega, I * omega)
+    if tree.gathers[i] == 1:
+        k.A[i, w] = wp.diag(vec3(m, m, m))
+        k.B[i, w] = mat33(real(0.0))
+
+
+# ---- inwards: articulated inertia and force -----------------------------------------------------------------------------
 
 
 @wp.func
@@ -172,101 +264,233 @@ def small_inverse(U: mat66, n: int) -> mat66:
 
 
 @wp.func
-def add_shifted(A: mat33, B: mat33, D: mat33, arm: vec3, p: int, w: int, k: TreeWork):
-    """M_base += Cᵀ M C for the shift by `arm`, C = [E −[r]; 0 E]."""
-    r = wp.skew(arm)
-    ar = A * r
-    rb = r * B
-    k.A[p, w] = k.A[p, w] + A
-    k.B[p, w] = k.B[p, w] + B - ar
-    k.D[p, w] = k.D[p, w] + D + rb + wp.transpose(rb) - r * ar
+def condition(Y: mat66, y: vec6, scale: real, g: vec6, wanted: real):
+    """(Y, y) with the direction g locked at an acceleration: g·q̈ = wanted; one that is locked already changes nothing."""
+    z = Y * g
+    d = wp.dot(g, z)
+    if d > real(1.0e-12) * scale * wp.dot(g, g):
+        y = y + z * ((wanted - wp.dot(g, y)) / d)
+        Y = Y - wp.outer(z, z) / d
+    return Y, y
 
 
 @wp.func
-def backward(t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), k: TreeWork):
-    """One link of the backward pass (separate bodies (17)–(19)): its articulated inertia and force, handed to its base."""
+def several_axes(t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
+    A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
+):  # fmt: skip
+    """H, U⁻¹, u and (Y, y) of a link with several axes."""
     j = tree.joint[i]
     n = t.v_size[j]
     v0 = t.v_start[j]
-    A = k.A[i, w]
-    B = k.B[i, w]
-    D = k.D[i, w]
-    ql = k.Q_l[i, w] - (A * k.bias_l[i, w] + B * k.bias_a[i, w])
-    qa = k.Q_a[i, w] - (k.bias_l[i, w] * B + D * k.bias_a[i, w])
     U = mat66()
     for a in range(n):
-        hl = A * k.S_l[v0 + a, w] + B * k.S_a[v0 + a, w]
-        ha = k.S_l[v0 + a, w] * B + D * k.S_a[v0 + a, w]
+        sl = k.S_l[v0 + a, w]
+        sa = k.S_a[v0 + a, w]
+        hl = A * sl + B * sa
+        ha = sl * B + D * sa
         k.H_l[v0 + a, w] = hl
         k.H_a[v0 + a, w] = ha
         for c in range(n):
             U[c, a] = wp.dot(k.S_l[v0 + c, w], hl) + wp.dot(k.S_a[v0 + c, w], ha)
-        k.u[v0 + a, w] = tau[v0 + a, w] + wp.dot(k.S_l[v0 + a, w], ql) + wp.dot(k.S_a[v0 + a, w], qa)
+        k.u[v0 + a, w] = tau[v0 + a, w] + wp.dot(sl, ql) + wp.dot(sa, qa)
+        k.y[v0 + a, w] = real(0.0)
     V = small_inverse(U, n)
     k.inverse[i, w] = V
-    p = tree.base_link[i]
-    if p < 0:
-        return
-    for a in range(n):
-        # (U⁻¹ Hᵀ) row by row: what the joint yields is not handed on
-        yl = vec3(real(0.0))
-        ya = vec3(real(0.0))
-        y = real(0.0)
-        for c in range(n):
-            yl = yl + k.H_l[v0 + c, w] * V[a, c]
-            ya = ya + k.H_a[v0 + c, w] * V[a, c]
-            y = y + k.u[v0 + c, w] * V[a, c]
-        hl = k.H_l[v0 + a, w]
-        ha = k.H_a[v0 + a, w]
-        A = A - wp.outer(hl, yl)
-        B = B - wp.outer(hl, ya)
-        D = D - wp.outer(ha, ya)
-        ql = ql - hl * y
-        qa = qa - ha * y
-    arm = k.arm[i, w]
-    add_shifted(A, B, D, arm, p, w, k)
-    k.Q_l[p, w] = k.Q_l[p, w] + ql
-    k.Q_a[p, w] = k.Q_a[p, w] + qa + wp.cross(arm, ql)
+    if laws.acts[i, w] == 1:
+        V = small_inverse(U + laws.coupled[i, w], n)
+        push = vec6()
+        scale = real(0.0)
+        for a in range(n):
+            push[a] = laws.push[v0 + a, w]
+            scale = scale + V[a, a]
+        y = -(V * push)
+        for a in range(laws.locks[i, w]):
+            V, y = condition(V, y, scale, laws.row[v0 + a, w], laws.wanted[v0 + a, w])
+        for a in range(n):
+            k.y[v0 + a, w] = y[a]
+    k.response[i, w] = V
 
 
 @wp.func
-def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), k: TreeWork):
+def crossed(A: mat33, r: vec3) -> mat33:
+    """A [r]×, row by row."""
+    a0 = wp.cross(vec3(A[0, 0], A[0, 1], A[0, 2]), r)
+    a1 = wp.cross(vec3(A[1, 0], A[1, 1], A[1, 2]), r)
+    a2 = wp.cross(vec3(A[2, 0], A[2, 1], A[2, 2]), r)
+    return mat33(a0[0], a0[1], a0[2], a1[0], a1[1], a1[2], a2[0], a2[1], a2[2])
+
+
+@wp.func
+def shifted(A: mat33, B: mat33, D: mat33, r: vec3):
+    """B and D of Cᵀ M C for the shift by r, C = [E −[r]; 0 E]."""
+    ar = crossed(A, r)
+    br = crossed(wp.transpose(B), r)  # −([r] B)ᵀ
+    rar = crossed(wp.transpose(ar), r)  # −([r] A [r])ᵀ, symmetric
+    return B - ar, D - br - wp.transpose(br) + rar
+
+
+@wp.func
+def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
+    """The backward pass (separate bodies (17)–(19)): every link's articulated inertia and force, handed to its base.
+
+    What is handed to the next link in turn stays in registers.
+    """
+    zero = mat33(real(0.0))
+    cA = zero
+    cB = zero
+    cD = zero
+    cl = vec3(real(0.0))
+    ca = vec3(real(0.0))
+    for h in range(tree.count):
+        i = tree.count - 1 - h
+        j = tree.joint[i]
+        n = t.v_size[j]
+        v0 = t.v_start[j]
+        m = bodies.mass[tree.body[i]]
+        A = cA
+        B = cB
+        D = cD + k.D[i, w]
+        if tree.gathers[i] == 1:
+            A = A + k.A[i, w]
+            B = B + k.B[i, w]
+        else:
+            A = A + wp.diag(vec3(m, m, m))
+        bl = k.bias_l[i, w]
+        ba = k.bias_a[i, w]
+        ql = cl + k.Q_l[i, w] - (A * bl + B * ba)
+        qa = ca + k.Q_a[i, w] - (bl * B + D * ba)
+        if n == 1:
+            sl = k.S_l[v0, w]
+            sa = k.S_a[v0, w]
+            hl = A * sl + B * sa
+            ha = sl * B + D * sa
+            U = wp.dot(sl, hl) + wp.dot(sa, ha)
+            u = tau[v0, w] + wp.dot(sl, ql) + wp.dot(sa, qa)
+            Y = real(1.0) / U
+            yield_ = Y * u
+            if laws.acts[i, w] == 1:
+                y = laws.wanted[v0, w]
+                if laws.locks[i, w] == 1:
+                    Y = real(0.0)
+                else:
+                    Y = real(1.0) / (U + laws.resist[v0, w])
+                    y = -Y * laws.push[v0, w]
+                k.y[v0, w] = y
+                k.U[v0, w] = U
+                yield_ = Y * u + y
+            k.H_l[v0, w] = hl
+            k.H_a[v0, w] = ha
+            k.Y[v0, w] = Y
+            k.u[v0, w] = u
+            yl = hl * Y
+            ya = ha * Y
+            A = A - wp.outer(hl, yl)
+            B = B - wp.outer(hl, ya)
+            D = D - wp.outer(ha, ya)
+            ql = ql - hl * yield_
+            qa = qa - ha * yield_
+        elif n > 1:
+            several_axes(t, tree, i, w, tau, laws, k, A, B, D, ql, qa)
+            V = k.response[i, w]
+            for a in range(n):
+                # (Y Hᵀ) row by row: what the joint yields is not handed on
+                yl = vec3(real(0.0))
+                ya = vec3(real(0.0))
+                yield_ = k.y[v0 + a, w]
+                for c in range(n):
+                    yl = yl + k.H_l[v0 + c, w] * V[a, c]
+                    ya = ya + k.H_a[v0 + c, w] * V[a, c]
+                    yield_ = yield_ + k.u[v0 + c, w] * V[a, c]
+                hl = k.H_l[v0 + a, w]
+                ha = k.H_a[v0 + a, w]
+                A = A - wp.outer(hl, yl)
+                B = B - wp.outer(hl, ya)
+                D = D - wp.outer(ha, ya)
+                ql = ql - hl * yield_
+                qa = qa - ha * yield_
+        p = tree.base_link[i]
+        cA = zero
+        cB = zero
+        cD = zero
+        cl = vec3(real(0.0))
+        ca = vec3(real(0.0))
+        if p >= 0:
+            arm = k.arm[i, w]
+            qa = qa + wp.cross(arm, ql)
+            B, D = shifted(A, B, D, arm)
+            if p == i - 1:
+                cA = A
+                cB = B
+                cD = D
+                cl = ql
+                ca = qa
+            else:
+                k.A[p, w] = k.A[p, w] + A
+                k.B[p, w] = k.B[p, w] + B
+                k.D[p, w] = k.D[p, w] + D
+                k.Q_l[p, w] = k.Q_l[p, w] + ql
+                k.Q_a[p, w] = k.Q_a[p, w] + qa
+
+
+# ---- outwards again: accelerations --------------------------------------------------------------------------------------
+
+
+@wp.func
+def left_over(t: JointTable, tree: TreeTable, i: int, w: int, al: vec3, aa: vec3, k: TreeWork) -> vec6:
+    """u − Hᵀ C a_base of a link's axes, for its base's acceleration brought to the link's centre."""
+    rest = vec6()
+    v0 = t.v_start[tree.joint[i]]
+    for a in range(t.v_size[tree.joint[i]]):
+        rest[a] = k.u[v0 + a, w] - wp.dot(k.H_l[v0 + a, w], al) - wp.dot(k.H_a[v0 + a, w], aa)
+    return rest
+
+
+@wp.func
+def base_acceleration(tree: TreeTable, i: int, w: int, k: TreeWork):
+    """C a_base of a link."""
+    base = tree.base[i]
+    aa = k.turning[base, w]
+    return k.acceleration[base, w] + wp.cross(aa, k.arm[i, w]), aa
+
+
+@wp.func
+def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
     """One link of the forward pass (separate bodies (20), (21)): its joint's and its own acceleration."""
     j = tree.joint[i]
     n = t.v_size[j]
     v0 = t.v_start[j]
     b = tree.body[i]
-    base = tree.base[i]
-    aa = k.turning[base, w]
-    al = k.acceleration[base, w] + wp.cross(aa, k.arm[i, w])
-    rest = vec6()
-    for a in range(n):
-        rest[a] = k.u[v0 + a, w] - wp.dot(k.H_l[v0 + a, w], al) - wp.dot(k.H_a[v0 + a, w], aa)
-    y = k.inverse[i, w] * rest
-    al = al + k.bias_l[i, w]
-    aa = aa + k.bias_a[i, w]
-    for a in range(n):
-        qdd[v0 + a, w] = y[a]
-        al = al + k.S_l[v0 + a, w] * y[a]
-        aa = aa + k.S_a[v0 + a, w] * y[a]
-    k.acceleration[b, w] = al
-    k.turning[b, w] = aa
+    al, aa = base_acceleration(tree, i, w, k)
+    if n == 1:
+        y = k.Y[v0, w] * (k.u[v0, w] - wp.dot(k.H_l[v0, w], al) - wp.dot(k.H_a[v0, w], aa))
+        if laws.acts[i, w] == 1:
+            y = y + k.y[v0, w]
+        qdd[v0, w] = y
+        al = al + k.S_l[v0, w] * y
+        aa = aa + k.S_a[v0, w] * y
+    elif n > 1:
+        z = k.response[i, w] * left_over(t, tree, i, w, al, aa, k)
+        for a in range(n):
+            y = z[a] + k.y[v0 + a, w]
+            qdd[v0 + a, w] = y
+            al = al + k.S_l[v0 + a, w] * y
+            aa = aa + k.S_a[v0 + a, w] * y
+    k.acceleration[b, w] = al + k.bias_l[i, w]
+    k.turning[b, w] = aa + k.bias_a[i, w]
 
 
-@wp.kernel(module="sharnir.tree")
-def forward_dynamics(
-    bodies: BodyTable, t: JointTable, tree: TreeTable, gravity: vec3,
-    q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), tau: wp.array2d(dtype=real), k: TreeWork, qdd: wp.array2d(dtype=real),
-):  # fmt: skip
-    """q̈ from q, q̇, τ by the articulated-body recursion; poses, twists and accelerations of all bodies on the way."""
-    w = wp.tid()
-    for i in range(tree.count):
-        link_motion(t, tree, i, w, q, qd, k)
-        link_inertia(bodies, tree, i, w, gravity, k)
+@wp.func
+def collect_wrenches(tree: TreeTable, w: int, k: TreeWork):
+    """Wrenches of the links alone, in Q, summed to those that joints carry: all that hangs on a link included."""
     for h in range(tree.count):
-        backward(t, tree, tree.count - 1 - h, w, tau, k)
-    for i in range(tree.count):
-        forward(t, tree, i, w, qdd, k)
+        i = tree.count - 1 - h
+        p = tree.base_link[i]
+        if p >= 0:
+            k.Q_l[p, w] = k.Q_l[p, w] + k.Q_l[i, w]
+            k.Q_a[p, w] = k.Q_a[p, w] + k.Q_a[i, w] + wp.cross(k.arm[i, w], k.Q_l[i, w])
+
+
+# ---- the passes as kernels ----------------------------------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.tree")
@@ -281,26 +505,21 @@ def inverse_dynamics(
         link_inertia(bodies, tree, i, w, gravity, k)
         j = tree.joint[i]
         b = tree.body[i]
-        base = tree.base[i]
-        aa = k.turning[base, w]
-        al = k.acceleration[base, w] + wp.cross(aa, k.arm[i, w]) + k.bias_l[i, w]
+        al, aa = base_acceleration(tree, i, w, k)
+        al = al + k.bias_l[i, w]
         aa = aa + k.bias_a[i, w]
         for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
             al = al + k.S_l[a, w] * qdd[a, w]
             aa = aa + k.S_a[a, w] * qdd[a, w]
         k.acceleration[b, w] = al
         k.turning[b, w] = aa
-        k.Q_l[i, w] = k.A[i, w] * al - k.Q_l[i, w]
+        k.Q_l[i, w] = al * bodies.mass[b] - k.Q_l[i, w]
         k.Q_a[i, w] = k.D[i, w] * aa - k.Q_a[i, w]
-    for h in range(tree.count):
-        i = tree.count - 1 - h
+    collect_wrenches(tree, w, k)
+    for i in range(tree.count):
         j = tree.joint[i]
         for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
             tau[a, w] = wp.dot(k.S_l[a, w], k.Q_l[i, w]) + wp.dot(k.S_a[a, w], k.Q_a[i, w])
-        p = tree.base_link[i]
-        if p >= 0:
-            k.Q_l[p, w] = k.Q_l[p, w] + k.Q_l[i, w]
-            k.Q_a[p, w] = k.Q_a[p, w] + k.Q_a[i, w] + wp.cross(k.arm[i, w], k.Q_l[i, w])
 
 
 @wp.kernel(module="sharnir.tree")
@@ -311,17 +530,18 @@ def mass_matrix(
     """The mass matrix [speed, speed, world] by composite inertias, each axis handed down to the ground."""
     w = wp.tid()
     for i in range(tree.count):
+        mass = bodies.mass[tree.body[i]]
         link_motion(t, tree, i, w, q, qd, k)
         link_inertia(bodies, tree, i, w, vec3(real(0.0)), k)
+        k.A[i, w] = wp.diag(vec3(mass, mass, mass))
+        k.B[i, w] = mat33(real(0.0))
     for h in range(tree.count):
         i = tree.count - 1 - h
         j = tree.joint[i]
-        v0 = t.v_start[j]
-        n = t.v_size[j]
         A = k.A[i, w]
         B = k.B[i, w]
         D = k.D[i, w]
-        for a in range(v0, v0 + n):
+        for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
             f = A * k.S_l[a, w] + B * k.S_a[a, w]
             m = k.S_l[a, w] * B + D * k.S_a[a, w]
             link = int(i)
@@ -335,7 +555,10 @@ def mass_matrix(
                 link = tree.base_link[link]
         p = tree.base_link[i]
         if p >= 0:
-            add_shifted(A, B, D, k.arm[i, w], p, w, k)
+            B, D = shifted(A, B, D, k.arm[i, w])
+            k.A[p, w] = k.A[p, w] + A
+            k.B[p, w] = k.B[p, w] + B
+            k.D[p, w] = k.D[p, w] + D
 
 
 @wp.kernel(module="sharnir.tree")
@@ -344,3 +567,4 @@ def kinematics(t: JointTable, tree: TreeTable, q: wp.array2d(dtype=real), qd: wp
     w = wp.tid()
     for i in range(tree.count):
         link_motion(t, tree, i, w, q, qd, k)
+        link_velocity(t, tree, i, w, qd, k)

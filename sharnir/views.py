@@ -228,6 +228,7 @@ class JointView:
     def enabled(self, value: Any) -> None:
         on = self._sim._in(value, 1, f"joint {self.name!r}", "enabled")[:, 0] != 0
         self._sim.control.enabled[self._i].assign(on.astype(np.int32))
+        self._sim._acts_changed()
 
     @property
     def friction(self) -> Friction:

@@ -4,7 +4,7 @@ import warp as wp
 
 from sharnir.joints import AxisTable, JointTable, ball_pull, joint_transform
 from sharnir.model import BodyTable
-from sharnir.tree import TreeTable, TreeWork, backward, forward, link_inertia, link_motion
+from sharnir.tree import AxisLaws, TreeTable, TreeWork, backward, forward, link_inertia, link_motion
 from sharnir.types import quat, real, vec3
 
 MOST_STEPS = wp.constant(2_000_000)  # in one launch
@@ -32,6 +32,7 @@ class Motion:
     axes: AxisTable
     tree: TreeTable
     work: TreeWork
+    laws: AxisLaws
     gravity: wp.array(dtype=vec3)
     own: wp.int32  # joints that are the scene's; those of floating bases follow
     nq: wp.int32
@@ -76,10 +77,9 @@ def right_hand_side(m: Motion, w: int, stage: int, K: wp.array3d(dtype=real)):
         link_motion(m.joints, m.tree, i, w, m.q, m.v, m.work)
         link_inertia(m.bodies, m.tree, i, w, m.gravity[0], m.work)
         passive(m, m.tree.joint[i], w)
-    for h in range(count):
-        backward(m.joints, m.tree, count - 1 - h, w, m.tau, m.work)
+    backward(m.bodies, m.joints, m.tree, w, m.tau, m.laws, m.work)
     for i in range(count):
-        forward(m.joints, m.tree, i, w, m.a, m.work)
+        forward(m.joints, m.tree, i, w, m.a, m.laws, m.work)
         j = m.tree.joint[i]
         n = m.joints.v_size[j]
         v0 = m.joints.v_start[j]

@@ -5,21 +5,12 @@ Symbols are those of theory: V = (v, ω) a twist, P = (p, l) an impulse, K and W
 
 import warp as wp
 
-from sharnir.impulse.actions import (
-    apply_axis,
-    clear_actions,
-    only_ball_friction,
-    prepare_laws,
-    prepare_rows,
-    pseudo_actions,
-    report_actions,
-    solve_ball,
-    solve_one,
-)
+from sharnir.impulse.actions import apply_axis, prepare_rows, pseudo_actions, report_actions, start_laws
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Solve, Step
 from sharnir.impulse.links import apply_gear, apply_spring, gear_gap, prepare_gear, prepare_spring, solve_gear, solve_spring
 from sharnir.joints import angular_axes, coordinate, free_axis, joint_curvature, joint_gap, linear_axes, masked
 from sharnir.kinematics import pose_at
+from sharnir.laws import clear_laws, only_ball_friction, solve_ball, solve_one
 from sharnir.rows import apply_impulse, block_inverse, body_response, solve_axes
 from sharnir.spatial import advance_rotation, rotated, turned
 from sharnir.types import mat33, real, vec3, vec6
@@ -140,7 +131,7 @@ def prepare(step: wp.array(dtype=Step), first: int):
                 turned_by = turned_by + n * f
         if mode & ACTS != 0:
             prepare_rows(s, k, w, pose, pll + cll, pla + cla, paa + caa)
-            prepare_laws(s, solve.laws, k, w, pose)
+            start_laws(s, solve.laws, k, w, pose)
             if only_ball_friction(s, solve.laws, k, w):
                 s.work.mode[k, w] = mode | BALL
     solve.force[k, w] = force
@@ -349,7 +340,7 @@ def commit(step: wp.array(dtype=Step), w: int):
         if s.work.mode[k, w] & ACTS != 0:
             report_actions(s, solve, k, w)
         elif s.control.acts[k, w] != 0:
-            clear_actions(s, k, w)
+            clear_laws(s, k, w)
         count_turns(s, k, w)
     for g in range(s.gears.count):
         s.state.gear_impulse[g, w] = solve.gear_impulse[g, w]

@@ -1,0 +1,381 @@
+"""Rows beside the tree: what closes its loops, gears, springs between points; solved by multipliers with the tree's response.
+
+A joint that closes a loop is cut at a body, not at itself: the body is split in two halves, the second hangs on the joint like
+any link, and a weld of six rows holds the halves together. So every joint, with all that acts on it, is a joint of the tree.
+
+    J a + γ = wanted,      a = a_free + M⁻¹Jᵀ λ,      (J M⁻¹Jᵀ + softness) λ = wanted − γ − J a_free
+
+M⁻¹ is one backward and one forward pass for a force, so the matrix costs O(rows · links). Rows may depend on each other, always
+or in one pose: elimination takes the largest pivot, and rows that nothing is left of get no force.
+"""
+
+import warp as wp
+
+from sharnir.joints import JointTable, joint_curvature, joint_gap, joint_pose
+from sharnir.model import BodyTable, SpringTable
+from sharnir.spatial import log_quat
+from sharnir.tree import AxisLaws, TreeTable, TreeWork, backward, forward, link_inertia, link_motion, link_velocity
+from sharnir.types import EPSILON, real, vec3, vec6
+
+DEPENDENT = wp.constant(real(EPSILON * 1.0e4))  # of its diagonal is left of a row that depends on others
+
+
+@wp.struct
+class ClosureTable:
+    """Rows in order: six a weld, one a rod, one a gear, one a spring."""
+
+    count: wp.int32
+    welds: wp.int32
+    rods: wp.int32
+    gears: wp.int32
+    weld_body: wp.array(dtype=wp.int32)
+    weld_half: wp.array(dtype=wp.int32)
+    rod_joint: wp.array(dtype=wp.int32)
+    gear_q_a: wp.array(dtype=wp.int32)  # coordinate and speed of each side
+    gear_q_b: wp.array(dtype=wp.int32)
+    gear_v_a: wp.array(dtype=wp.int32)
+    gear_v_b: wp.array(dtype=wp.int32)
+    gear_ratio: wp.array(dtype=real)
+    springs: SpringTable
+
+
+@wp.struct
+class ClosureWork:
+    """Scratch, [item, world]."""
+
+    child: wp.array(dtype=wp.int32)  # [row] the two bodies; −1 for a gear
+    parent: wp.array(dtype=wp.int32)
+    child_l: wp.array2d(dtype=vec3)  # [row, world] J on each body
+    child_a: wp.array2d(dtype=vec3)
+    parent_l: wp.array2d(dtype=vec3)
+    parent_a: wp.array2d(dtype=vec3)
+    gap: wp.array2d(dtype=real)  # [row, world] of a spring, its stretch
+    gamma: wp.array2d(dtype=real)  # [row, world] γ
+    soft: wp.array2d(dtype=real)  # [row, world] of a spring; negative: the row is out
+    rhs: wp.array2d(dtype=real)
+    force: wp.array2d(dtype=real)  # [row, world] λ
+    matrix: wp.array3d(dtype=real)  # [row, row, world]
+    scale: wp.array2d(dtype=real)  # [row, world] its diagonal before elimination
+    order: wp.array2d(dtype=wp.int32)  # [row, world] of elimination
+    rank: wp.array(dtype=wp.int32)  # [world]
+    f_l: wp.array2d(dtype=vec3)  # [link, world] forces whose response is wanted
+    f_a: wp.array2d(dtype=vec3)
+    u: wp.array2d(dtype=real)  # [speed, world] the same on the axes
+    y: wp.array2d(dtype=real)  # [speed, world] accelerations of the response
+    a_l: wp.array2d(dtype=vec3)  # [body, world]
+    a_a: wp.array2d(dtype=vec3)
+    link_of: wp.array(dtype=wp.int32)  # [body] −1: none
+    gear_start: wp.array2d(dtype=real)  # [gear, world]
+
+
+# ---- the rows at a pose -------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def put_row(c: ClosureWork, r: int, w: int, child_l: vec3, child_a: vec3, parent_l: vec3, parent_a: vec3, gap: real, gamma: real):
+    c.child_l[r, w] = child_l
+    c.child_a[r, w] = child_a
+    c.parent_l[r, w] = parent_l
+    c.parent_a[r, w] = parent_a
+    c.gap[r, w] = gap
+    c.gamma[r, w] = gamma
+    c.soft[r, w] = real(0.0)
+
+
+@wp.func
+def weld_rows(table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int):
+    """Both halves in one place, turned alike: J is constant, γ nothing."""
+    b = table.weld_body[i]
+    half = table.weld_half[i]
+    gap = k.position[half, w] - k.position[b, w]
+    turn = log_quat(k.rotation[half, w] * wp.quat_inverse(k.rotation[b, w]))
+    zero = vec3(real(0.0))
+    for h in range(3):
+        e = vec3(real(0.0))
+        e[h] = real(1.0)
+        put_row(c, 6 * i + h, w, e, zero, -e, zero, gap[h], real(0.0))
+        put_row(c, 6 * i + 3 + h, w, zero, e, zero, -e, turn[h], real(0.0))
+
+
+@wp.func
+def line_row(c: ClosureWork, r: int, w: int, n: vec3, r_child: vec3, r_parent: vec3, gap: real, gamma: real):
+    put_row(c, r, w, n, wp.cross(r_child, n), -n, -wp.cross(r_parent, n), gap, gamma)
+
+
+@wp.func
+def rod_row(t: JointTable, table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int):
+    j = table.rod_joint[i]
+    p = t.parent[j]
+    b = t.child[j]
+    pose = joint_pose(t, j, k.position[p, w], k.rotation[p, w], k.position[b, w], k.rotation[b, w])
+    zero = vec3(real(0.0))
+    r_p = pose.child_anchor - k.position[p, w]  # one common point for both bodies
+    r_c = pose.child_anchor - k.position[b, w]
+    u = k.velocity[b, w] + wp.cross(k.omega[b, w], r_c) - k.velocity[p, w] - wp.cross(k.omega[p, w], r_p)
+    linear, _angular = joint_gap(t, j, pose)
+    gamma, _g = joint_curvature(t, j, pose, k.omega[p, w], k.omega[b, w], zero, zero, r_p, r_c, u)
+    n = wp.normalize(pose.child_anchor - pose.parent_anchor)
+    line_row(c, 6 * table.welds + i, w, n, r_c, r_p, wp.dot(n, linear), wp.dot(n, gamma))
+
+
+@wp.func
+def spring_row(table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int):
+    """The line of a spring; γ as a rod's."""
+    p = table.springs.parent[i]
+    b = table.springs.child[i]
+    r_p = wp.quat_rotate(k.rotation[p, w], table.springs.parent_point[i])
+    r_c = wp.quat_rotate(k.rotation[b, w], table.springs.child_point[i])
+    line = k.position[b, w] + r_c - k.position[p, w] - r_p
+    length = wp.length(line)
+    n = vec3(real(0.0))  # ends on one point: no direction, no force
+    gamma = real(0.0)
+    if length > real(1.0e-12):
+        n = line / length
+        w_p = k.omega[p, w]
+        w_c = k.omega[b, w]
+        rate = k.velocity[b, w] + wp.cross(w_c, r_c) - k.velocity[p, w] - wp.cross(w_p, r_p)
+        across = rate - n * wp.dot(n, rate)
+        turning = wp.cross(w_c, wp.cross(w_c, r_c)) - wp.cross(w_p, wp.cross(w_p, r_p))
+        gamma = wp.dot(n, turning) + wp.dot(across, across) / length
+    r = 6 * table.welds + table.rods + table.gears + i
+    line_row(c, r, w, n, r_c, r_p, length - table.springs.rest[i], gamma)
+
+
+@wp.func
+def find_rows(t: JointTable, table: ClosureTable, c: ClosureWork, k: TreeWork, q: wp.array2d(dtype=real), w: int):
+    """J, gaps and γ of all rows at the bodies' poses and velocities."""
+    for i in range(table.welds):
+        weld_rows(table, c, k, i, w)
+    for i in range(table.rods):
+        rod_row(t, table, c, k, i, w)
+    zero = vec3(real(0.0))
+    for i in range(table.gears):
+        gap = q[table.gear_q_a[i], w] - table.gear_ratio[i] * q[table.gear_q_b[i], w] - c.gear_start[i, w]
+        put_row(c, 6 * table.welds + table.rods + i, w, zero, zero, zero, zero, gap, real(0.0))
+    for i in range(table.springs.count):
+        spring_row(table, c, k, i, w)
+
+
+@wp.func
+def row_rate(
+    table: ClosureTable, c: ClosureWork, r: int, w: int,
+    linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3), axes: wp.array2d(dtype=real),
+) -> real:  # fmt: skip
+    """A row of J times velocities or accelerations of bodies and axes."""
+    b = c.child[r]
+    if b < 0:
+        g = r - 6 * table.welds - table.rods
+        return axes[table.gear_v_a[g], w] - table.gear_ratio[g] * axes[table.gear_v_b[g], w]
+    p = c.parent[r]
+    own = wp.dot(c.child_l[r, w], linear[b, w]) + wp.dot(c.child_a[r, w], angular[b, w])
+    return own + wp.dot(c.parent_l[r, w], linear[p, w]) + wp.dot(c.parent_a[r, w], angular[p, w])
+
+
+# ---- the tree's response ------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def push_row(table: ClosureTable, c: ClosureWork, r: int, w: int, force: real):
+    """Add a force on a row to those whose response is wanted."""
+    b = c.child[r]
+    if b < 0:
+        g = r - 6 * table.welds - table.rods
+        c.u[table.gear_v_a[g], w] = c.u[table.gear_v_a[g], w] + force
+        c.u[table.gear_v_b[g], w] = c.u[table.gear_v_b[g], w] - table.gear_ratio[g] * force
+        return
+    link = c.link_of[b]
+    if link >= 0:
+        c.f_l[link, w] = c.f_l[link, w] + c.child_l[r, w] * force
+        c.f_a[link, w] = c.f_a[link, w] + c.child_a[r, w] * force
+    link = c.link_of[c.parent[r]]
+    if link >= 0:
+        c.f_l[link, w] = c.f_l[link, w] + c.parent_l[r, w] * force
+        c.f_a[link, w] = c.f_a[link, w] + c.parent_a[r, w] * force
+
+
+@wp.func
+def clear_push(t: JointTable, tree: TreeTable, c: ClosureWork, w: int):
+    for i in range(tree.count):
+        c.f_l[i, w] = vec3(real(0.0))
+        c.f_a[i, w] = vec3(real(0.0))
+        j = tree.joint[i]
+        for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
+            c.u[a, w] = real(0.0)
+
+
+@wp.func
+def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int):
+    """Accelerations of axes (c.y) and bodies (c.a) by the forces pushed; leaves in c.u what they add to the links' u."""
+    for h in range(tree.count):
+        i = tree.count - 1 - h
+        j = tree.joint[i]
+        n = t.v_size[j]
+        v0 = t.v_start[j]
+        ql = c.f_l[i, w]
+        qa = c.f_a[i, w]
+        for a in range(v0, v0 + n):
+            c.u[a, w] = c.u[a, w] + wp.dot(k.S_l[a, w], ql) + wp.dot(k.S_a[a, w], qa)
+        p = tree.base_link[i]
+        if p >= 0:
+            for a in range(n):
+                y = real(0.0)
+                if n == 1:
+                    y = k.Y[v0, w] * c.u[v0, w]
+                else:
+                    V = k.response[i, w]
+                    for b in range(n):
+                        y = y + V[a, b] * c.u[v0 + b, w]
+                ql = ql - k.H_l[v0 + a, w] * y
+                qa = qa - k.H_a[v0 + a, w] * y
+            c.f_l[p, w] = c.f_l[p, w] + ql
+            c.f_a[p, w] = c.f_a[p, w] + qa + wp.cross(k.arm[i, w], ql)
+    for i in range(tree.count):
+        j = tree.joint[i]
+        n = t.v_size[j]
+        v0 = t.v_start[j]
+        base = tree.base[i]
+        aa = c.a_a[base, w]
+        al = c.a_l[base, w] + wp.cross(aa, k.arm[i, w])
+        rest = vec6()
+        for a in range(n):
+            rest[a] = c.u[v0 + a, w] - wp.dot(k.H_l[v0 + a, w], al) - wp.dot(k.H_a[v0 + a, w], aa)
+        if n == 1:
+            rest[0] = rest[0] * k.Y[v0, w]
+        elif n > 1:
+            rest = k.response[i, w] * rest
+        for a in range(n):
+            c.y[v0 + a, w] = rest[a]
+            al = al + k.S_l[v0 + a, w] * rest[a]
+            aa = aa + k.S_a[v0 + a, w] * rest[a]
+        c.a_l[tree.body[i], w] = al
+        c.a_a[tree.body[i], w] = aa
+
+
+@wp.func
+def response_matrix(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int, rows: int):
+    """J M⁻¹ Jᵀ of the first rows."""
+    for r in range(rows):
+        clear_push(t, tree, c, w)
+        push_row(table, c, r, w, real(1.0))
+        respond(t, tree, c, k, w)
+        for s in range(rows):
+            c.matrix[s, r, w] = row_rate(table, c, s, w, c.a_l, c.a_a, c.y)
+
+
+@wp.func
+def eliminate(c: ClosureWork, w: int, rows: int):
+    """(matrix + softness) = L D Lᵀ by the largest pivots, in place, rows in c.order; c.rank of them are independent."""
+    for r in range(rows):
+        c.order[r, w] = r
+        value = c.matrix[r, r, w] + wp.max(real(0.0), c.soft[r, w])
+        c.scale[r, w] = wp.max(value, real(1.0e-300))
+        if c.soft[r, w] < real(0.0):
+            value = real(0.0)
+        c.matrix[r, r, w] = value
+    rank = int(0)
+    for r in range(rows):
+        best = int(r)
+        most = real(0.0)
+        for a in range(r, rows):
+            s = c.order[a, w]
+            share = c.matrix[s, s, w] / c.scale[s, w]
+            if share > most:
+                most = share
+                best = a
+        p = c.order[best, w]
+        pivot = c.matrix[p, p, w]
+        if most <= DEPENDENT:
+            break
+        c.order[best, w] = c.order[r, w]
+        c.order[r, w] = p
+        rank = rank + 1
+        for a in range(r + 1, rows):
+            s = c.order[a, w]
+            factor = c.matrix[s, p, w] / pivot
+            for b in range(r + 1, a + 1):
+                h = c.order[b, w]
+                value = c.matrix[s, h, w] - factor * c.matrix[h, p, w]
+                c.matrix[s, h, w] = value
+                c.matrix[h, s, w] = value
+        for a in range(r + 1, rows):
+            s = c.order[a, w]
+            c.matrix[s, p, w] = c.matrix[s, p, w] / pivot
+    c.rank[w] = rank
+
+
+@wp.func
+def substitute(c: ClosureWork, w: int, rows: int):
+    """c.force from c.rhs with the eliminated matrix; none on dependent rows."""
+    rank = c.rank[w]
+    for a in range(rank):
+        s = c.order[a, w]
+        x = c.rhs[s, w]
+        for b in range(a):
+            h = c.order[b, w]
+            x = x - c.matrix[s, h, w] * c.force[h, w]
+        c.force[s, w] = x
+    for a in range(rank):
+        s = c.order[a, w]
+        c.force[s, w] = c.force[s, w] / c.matrix[s, s, w]
+    for a in range(rank, rows):
+        c.force[c.order[a, w], w] = real(0.0)
+    for h in range(rank):
+        a = rank - 1 - h
+        s = c.order[a, w]
+        x = c.force[s, w]
+        for b in range(a + 1, rank):
+            r = c.order[b, w]
+            x = x - c.matrix[r, s, w] * c.force[r, w]
+        c.force[s, w] = x
+
+
+@wp.func
+def push_forces(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int, rows: int):
+    """The response to the forces on all rows."""
+    clear_push(t, tree, c, w)
+    for r in range(rows):
+        push_row(table, c, r, w, c.force[r, w])
+    respond(t, tree, c, k, w)
+
+
+@wp.func
+def constrain(
+    t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int,
+    q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), qdd: wp.array2d(dtype=real),
+):  # fmt: skip
+    """Accelerations that keep the loops closed, from those of the cut tree: J a + γ = 0. Springs are no constraint."""
+    rows = table.count - table.springs.count
+    for i in range(tree.count):
+        link_velocity(t, tree, i, w, qd, k)
+    find_rows(t, table, c, k, q, w)
+    for r in range(rows):
+        c.rhs[r, w] = -c.gamma[r, w] - row_rate(table, c, r, w, k.acceleration, k.turning, qdd)
+    response_matrix(t, tree, table, c, k, w, rows)
+    eliminate(c, w, rows)
+    substitute(c, w, rows)
+    push_forces(t, tree, table, c, k, w, rows)
+    for i in range(tree.count):
+        b = tree.body[i]
+        k.acceleration[b, w] = k.acceleration[b, w] + c.a_l[b, w]
+        k.turning[b, w] = k.turning[b, w] + c.a_a[b, w]
+        j = tree.joint[i]
+        for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
+            qdd[a, w] = qdd[a, w] + c.y[a, w]
+
+
+@wp.kernel(module="sharnir.tree")
+def forward_dynamics(
+    bodies: BodyTable, t: JointTable, tree: TreeTable, table: ClosureTable, gravity: vec3,
+    q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), tau: wp.array2d(dtype=real),
+    laws: AxisLaws, k: TreeWork, c: ClosureWork, qdd: wp.array2d(dtype=real),
+):  # fmt: skip
+    """q̈ from q, q̇, τ by the articulated-body recursion, loops closed by multipliers; poses and accelerations on the way."""
+    w = wp.tid()
+    for i in range(tree.count):
+        link_motion(t, tree, i, w, q, qd, k)
+        link_inertia(bodies, tree, i, w, gravity, k)
+    backward(bodies, t, tree, w, tau, laws, k)
+    for i in range(tree.count):
+        forward(t, tree, i, w, qdd, laws, k)
+    if table.count > table.springs.count:
+        constrain(t, tree, table, c, k, w, q, qd, qdd)

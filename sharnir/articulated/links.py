@@ -1,0 +1,300 @@
+"""The tree of a model: which joint carries which body, what closes the loops, and scratch for the recursions along it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir import assembly
+from sharnir.articulated.closures import ClosureTable, ClosureWork
+from sharnir.errors import SimulationError
+from sharnir.joints import Free, JointTable
+from sharnir.model import BodyTable, Model
+from sharnir.scene import Scene
+from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
+from sharnir.tree import AxisLaws, TreeTable, TreeWork
+from sharnir.types import mat33, np_real, quat, real, vec3
+
+
+@dataclass(frozen=True)
+class Link:
+    """A body and the joint by which it hangs on its base; sense −1 where the body is the joint's parent."""
+
+    joint: int
+    body: int
+    base: int
+    sense: int
+
+
+class Links:
+    """The tree of a model: joints of floating bases, and halves of the bodies at which loops are cut, behind the model's own.
+
+    Args:
+        without: joints that are taken out.
+        at_com: a floating base's coordinates are those of its centre of mass, not of its frame.
+    """
+
+    def __init__(self, model: Model, *, without: Collection[int] = (), at_com: bool = False) -> None:
+        self.model, self.device = model, model.device
+        self.kinds = list(model.joint_kinds)
+        self.parents, self.children = model.parents.tolist(), model.children.tolist()
+        self.half_of = list(range(len(model.com)))  # of every body
+        self.links = self._hang(without)
+        self.link_of = {link.body: i for i, link in enumerate(self.links)}
+        self.welds = [(own, half) for half, own in enumerate(self.half_of) if half >= len(model.com)]
+        self.rods = [k for k, kind in enumerate(model.joint_kinds) if kind.mask and not kind.v_size and k not in without]
+        self.q_size = np.array([k.q_size for k in self.kinds], int)
+        self.v_size = np.array([k.v_size for k in self.kinds], int)
+        self.q_start = np.cumsum([0, *self.q_size])[:-1]
+        self.v_start = np.cumsum([0, *self.v_size])[:-1]
+        self.nq, self.nv = int(self.q_size.sum()), int(self.v_size.sum())
+        self.bodies = self._bodies()
+        self.joints = self._joint_table(at_com)
+        self.tree = self._tree_table()
+        self.closures = self._closure_table()
+        self._work: dict[int, Scratch] = {}
+
+    @property
+    def loops(self) -> bool:
+        """Whether coordinates depend on each other."""
+        return bool(self.welds or self.rods or self.model.gear_names)
+
+    def _hang(self, without: Collection[int]) -> list[Link]:
+        """Hang every body: breadth first from the ground, so that loops are cut far from it; then list branch by branch."""
+        model = self.model
+        dynamic = assembly.yields(model)
+        near: dict[int, list[tuple[int, int]]] = {}
+        for k, (p, c) in enumerate(zip(self.parents, self.children, strict=True)):
+            if k not in without and not (self.kinds[k].mask and not self.kinds[k].v_size):  # a rod carries nothing
+                near.setdefault(p, []).append((k, c))
+                near.setdefault(c, []).append((k, p))
+        seen = {b for b in range(len(dynamic)) if not dynamic[b]}
+        found: list[Link] = []
+        used: set[int] = set()
+
+        def walk(todo: list[int], loose: bool) -> None:
+            while todo:
+                base = todo.pop(0)
+                for k, other in near.get(base, ()):
+                    if other not in seen and (loose or self.kinds[k].mask != 63):
+                        seen.add(other)
+                        used.add(k)
+                        found.append(Link(k, other, base, 1 if self.children[k] == other else -1))
+                        todo.append(other)
+
+        walk(sorted(seen), False)
+        walk(sorted(seen), True)
+        for b in range(len(dynamic)):
+            if b not in seen:  # a floating mechanism: its first body hangs on the ground by a joint that allows everything
+                self.kinds.append(Free())
+                self.parents.append(0)
+                self.children.append(b)
+                seen.add(b)
+                found.append(Link(len(self.kinds) - 1, b, 0, 1))
+                walk([b], False)
+                walk(sorted(seen), True)
+        for k, pairs in sorted({k: (p, c) for p, kids in near.items() for k, c in kids}.items()):
+            free = self.kinds[k].mask == 63 and not any(axis.acts for axis in model.joint_axes[k])
+            if k not in used and not free and any(dynamic[b] for b in pairs):
+                found.append(self._cut(k, dynamic))
+        return _branch_by_branch(found)
+
+    def _cut(self, k: int, dynamic: np.ndarray) -> Link:
+        """Close a loop: the second half of one of the joint's bodies hangs on the other."""
+        parent, child = self.parents[k], self.children[k]
+        body, base = (child, parent) if dynamic[child] else (parent, child)
+        half = len(self.half_of)
+        self.half_of.append(body)
+        (self.children if body == child else self.parents)[k] = half
+        return Link(k, half, base, 1 if body == child else -1)
+
+    def _bodies(self) -> BodyTable:
+        """The model's bodies, and halves: a body cut n times has n + 1 equal parts. A point mass gets an inertia nobody sees."""
+        old, t = self.model.bodies, BodyTable()
+        parts = np.bincount(self.half_of, minlength=len(self.model.com))[self.half_of]
+        mass = old.mass.numpy().astype(float)[self.half_of] / parts
+        inertia = old.inertia.numpy().astype(float)[self.half_of] / parts[:, None, None]
+        points = ~inertia.any((1, 2)) & (mass > 0)
+        inertia[points] = np.eye(3) * mass[points, None, None]  # rows pass through its centre: its rotation is nobody's
+        t.count = len(self.half_of)
+        t.motion = wp.array(old.motion.numpy()[self.half_of], dtype=wp.int32, device=self.device)
+        t.mass = wp.array(mass, dtype=real, device=self.device)
+        t.inertia = wp.array(inertia, dtype=mat33, device=self.device)
+        t.inv_mass, t.inv_inertia = old.inv_mass, old.inv_inertia
+        return t
+
+    def _joint_table(self, at_com: bool) -> JointTable:
+        """The model's joint table with the halves in it, and the joints of floating bases behind it."""
+        added = len(self.kinds) - len(self.model.joint_kinds)
+        old, t = self.model.joints, JointTable()
+        t.count = len(self.kinds)
+        com = self.model.com * (0.0 if at_com else 1.0)
+        own = slice(len(self.model.joint_kinds), None)
+        extra = {
+            "parent_point": np.zeros((added, 3)), "child_point": [-com[b] for b in self.children[own]],
+            "parent_frame": [(0, 0, 0, 1)] * added, "child_frame": [(0, 0, 0, 1)] * added, "free": [63] * added,
+            "turns": [3] * added, "first": [0] * added, "second": [1] * added, "rod": [-1.0] * added,
+            "q_start": self.q_start[own], "v_start": self.v_start[own], "v_size": [6] * added, "ball": [0] * added,
+        }  # fmt: skip
+        for name, values in extra.items():
+            array = getattr(old, name)
+            mine = array.numpy()
+            both = np.concatenate([mine, np.array(values, mine.dtype).reshape(added, *mine.shape[1:])])
+            setattr(t, name, wp.array(both, dtype=array.dtype, device=self.device))
+        t.parent = wp.array(self.parents, dtype=wp.int32, device=self.device)
+        t.child = wp.array(self.children, dtype=wp.int32, device=self.device)
+        slot = np.concatenate([old.slot.numpy()[:, : len(self.model.joint_kinds)], np.repeat(np.arange(6)[:, None], added, 1)], 1)
+        t.slot = wp.array(slot.astype(np.int32).reshape(6, -1), dtype=wp.int32, device=self.device)
+        return t
+
+    def _tree_table(self) -> TreeTable:
+        t = TreeTable()
+        t.count = len(self.links)
+        base_link = [self.link_of.get(link.base, -1) for link in self.links]
+        gathers = np.zeros(len(self.links), np.int32)
+        for i, p in enumerate(base_link):
+            if p not in (-1, i - 1):
+                gathers[p] = 1
+        numbers = {
+            "joint": [link.joint for link in self.links], "body": [link.body for link in self.links],
+            "base": [link.base for link in self.links], "sign": [link.sense for link in self.links],
+            "base_link": base_link, "gathers": gathers,
+            "hinge": [int(self.kinds[link.joint].v_size == 1 and len(self.kinds[link.joint].turns) == 1) for link in self.links],
+        }  # fmt: skip
+        for name, values in numbers.items():
+            setattr(t, name, wp.array(values, dtype=wp.int32, device=self.device))
+        j = {f: getattr(self.joints, f).numpy().astype(float) for f in ("parent_frame", "child_frame")}
+        points = {f: getattr(self.joints, f).numpy().astype(float) for f in ("parent_point", "child_point")}
+        first = self.joints.first.numpy()
+        turn, axis, base_point, own_point = (np.zeros((len(self.links), n)) for n in (4, 3, 3, 3))
+        for i, link in enumerate(self.links):
+            k, forth = link.joint, link.sense > 0
+            base, own = ("parent", "child") if forth else ("child", "parent")
+            turn[i] = quat_multiply(j[f"{base}_frame"][k], quat_conjugate(j[f"{own}_frame"][k]))
+            axis[i] = link.sense * quat_rotate(j[f"{own}_frame"][k], np.eye(3)[first[k]])
+            base_point[i], own_point[i] = points[f"{base}_point"][k], points[f"{own}_point"][k]
+        t.turn = wp.array(turn, dtype=quat, device=self.device)
+        for name, values in (("axis", axis), ("base_point", base_point), ("own_point", own_point)):
+            setattr(t, name, wp.array(values, dtype=vec3, device=self.device))
+        return t
+
+    def _closure_table(self) -> ClosureTable:
+        c = ClosureTable()
+        ends = assembly.gear_ends(self.model)
+        c.welds, c.rods, c.gears = len(self.welds), len(self.rods), len(ends)
+        c.springs = self.model.springs
+        c.count = 6 * c.welds + c.rods + c.gears + c.springs.count
+        numbers = {
+            "weld_body": [own for own, _ in self.welds], "weld_half": [half for _, half in self.welds], "rod_joint": self.rods,
+        }  # fmt: skip
+        for side in (0, 1):
+            for kind, start in (("q", self.q_start), ("v", self.v_start)):
+                numbers[f"gear_{kind}_{'ab'[side]}"] = [int(start[end[side][0]]) + end[side][1] for end in ends]
+        for name, values in numbers.items():
+            setattr(c, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=self.device))
+        c.gear_ratio = wp.array([ratio for _, _, ratio in ends], dtype=real, device=self.device)
+        return c
+
+    def work(self, n: int) -> Scratch:
+        """Scratch for n states; made once."""
+        if n not in self._work:
+            self._work[n] = Scratch(self, n)
+        return self._work[n]
+
+    def state(self, what: str, value: Any, size: int, n: int | None = None) -> np.ndarray:
+        """(n, size) from a user's (size,) or (n, size)."""
+        x = np.asarray(value if value is not None else np.zeros(size), float)
+        if x.shape[-1:] != (size,) or x.ndim > 2 or not np.all(np.isfinite(x)):
+            raise SimulationError(f"dynamics: {what} is ({size},) or (n, {size}) finite numbers, got shape {x.shape}")
+        x = np.atleast_2d(x)
+        if n is not None and len(x) not in (1, n):
+            raise SimulationError(f"dynamics: {what} holds {len(x)} states, the others {n}")
+        return x if n is None else np.broadcast_to(x, (n, size))
+
+
+def _branch_by_branch(found: list[Link]) -> list[Link]:
+    """The links so that each stands next to its base where it can: what a chain hands on then stays in registers."""
+    hanging: dict[int, list[Link]] = {}
+    bodies = {link.body for link in found}
+    for link in found:
+        hanging.setdefault(link.base, []).append(link)
+    out: list[Link] = []
+    todo = [link for link in reversed(found) if link.base not in bodies]
+    while todo:
+        link = todo.pop()
+        out.append(link)
+        todo.extend(reversed(hanging.get(link.body, [])))
+    return out
+
+
+class Scratch:
+    """Arrays of the recursions for n states: `tree`, `laws` (none), `rows`, and q, v, a, tau."""
+
+    def __init__(self, links: Links, n: int) -> None:
+        self.sizes = {
+            "body": len(links.half_of), "link": len(links.links), "speed": links.nv, "row": int(links.closures.count),
+            "gear": int(links.closures.gears),
+        }  # fmt: skip
+        self.n, self.device = n, links.device
+        self.kept: Any = None
+        self.tree, self.laws, self.rows = TreeWork(), AxisLaws(), ClosureWork()
+        self.fill(self.tree, "body", "position rotation spin velocity omega acceleration turning force torque")
+        self.fill(self.tree, "link", "bias_l bias_a arm A B D Q_l Q_a inverse response")
+        self.fill(self.tree, "speed", "S_l S_a H_l H_a U Y y u")
+        self.fill(self.laws, "link", "acts coupled locks")
+        self.fill(self.laws, "speed", "resist push row wanted")
+        self.fill(self.rows, "row", "child_l child_a parent_l parent_a gap gamma soft rhs force scale order")
+        self.fill(self.rows, "link", "f_l f_a")
+        self.fill(self.rows, "speed", "u y")
+        self.fill(self.rows, "body", "a_l a_a")
+        self.fill(self.rows, "gear", "gear_start")
+        rows = self.sizes["row"]
+        self.rows.matrix = wp.zeros((rows, rows, n), dtype=real, device=self.device)
+        self.rows.rank = wp.zeros(n, dtype=wp.int32, device=self.device)
+        ends = [(half, own) for own, half in links.welds for _ in range(6)]
+        parents, children = links.parents, links.children
+        ends += [(children[k], parents[k]) for k in links.rods] + [(-1, -1)] * self.sizes["gear"]
+        springs = links.model.springs
+        if springs.count:
+            ends += list(zip(springs.child.numpy().tolist(), springs.parent.numpy().tolist(), strict=True))
+        both = np.array(ends, np.int32).reshape(-1, 2)
+        self.rows.child = wp.array(np.ascontiguousarray(both[:, 0]), dtype=wp.int32, device=self.device)
+        self.rows.parent = wp.array(np.ascontiguousarray(both[:, 1]), dtype=wp.int32, device=self.device)
+        link_of = [links.link_of.get(b, -1) for b in range(len(links.half_of))]
+        self.rows.link_of = wp.array(link_of, dtype=wp.int32, device=self.device)
+        for name in ("position", "rotation"):
+            still = np.repeat(links.model.start[name][links.half_of][:, None], n, 1)
+            getattr(self.tree, name).assign(np.ascontiguousarray(still, np_real))
+        if links.closures.gears:
+            start = np.repeat(np.asarray(links.model.start["gear_start"], np_real)[:, None], n, 1)
+            self.rows.gear_start.assign(np.ascontiguousarray(start))
+        self.q = wp.zeros((links.nq, n), dtype=real, device=self.device)
+        self.v, self.a, self.tau = (wp.zeros((links.nv, n), dtype=real, device=self.device) for _ in range(3))
+
+    def fill(self, struct: Any, item: str, names: str) -> None:
+        """Give the named array fields of a struct zeros, [item, state]."""
+        for name in names.split():
+            dtype = struct._cls.vars[name].type.dtype
+            setattr(struct, name, wp.zeros((self.sizes[item], self.n), dtype=dtype, device=self.device))
+
+
+_links: weakref.WeakValueDictionary[int, Links] = weakref.WeakValueDictionary()
+
+
+def links(model: Model | Scene | Links) -> Links:
+    """The tree of a model (kept as long as the model); a Scene is built first."""
+    if isinstance(model, Links):
+        return model
+    if isinstance(model, Scene):
+        model = model.build()
+    made = _links.get(id(model))
+    if made is None or made.model is not model:
+        made = Links(model)
+        _links[id(model)] = made
+        model.__dict__["_links"] = made  # lives with the model
+    return made

@@ -1,0 +1,201 @@
+"""SolverArticulated: trees in joint coordinates, O(n), loops closed by multipliers (theory, section 4)."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir import kinematics
+from sharnir.articulated import kernels
+from sharnir.articulated.data import Settings, Step
+from sharnir.articulated.links import Links
+from sharnir.errors import SimulationError, is_positive
+from sharnir.model import Control, Model, State, fill
+from sharnir.rows import Laws
+from sharnir.types import load_modules, np_real, real, vec3
+
+
+class SolverArticulated:
+    """Steps a model in time, in the coordinates of its joints: these never open, and loops are closed to 1e-9 m.
+
+    Args:
+        model: what `Scene.build` returned.
+        dt: step, s.
+        iterations: cap of the passes over the tree in a step; one is enough unless a joint begins to stick, slip or meet a limit.
+        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
+        threads: CPU threads that share the worlds; all cores if None (one world needs one).
+    """
+
+    def step(
+        self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
+    ) -> Report:
+        """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`.
+
+        Args:
+            budget: wall-clock time of a step, s; a step is direct and not cut short, the report says whether it took longer.
+            iterations: cap of the passes in this call.
+        """
+        started = time.perf_counter()
+        if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
+            self._bind(state, control)
+            started = time.perf_counter()
+        if iterations is not None:
+            self._cap(iterations)
+        if self._count != n:
+            self._steps.assign(np.array([n], np.int32))
+            self._count = n
+        if self._pool is None:
+            wp.capture_launch(self._graphs[0])
+        else:
+            list(self._pool.map(wp.capture_launch, self._graphs))
+        if iterations is not None:
+            self._cap(self.iterations)
+        self.report.elapsed = (time.perf_counter() - started) / n
+        self.report.deadline_missed = budget is not None and self.report.elapsed > budget
+        return self.report
+
+    def __init__(
+        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = 1e-10, threads: int | None = None
+    ) -> None:
+        if not isinstance(iterations, int | np.integer) or iterations < 1:
+            raise SimulationError(f"iterations is a whole number of at least 1, got {iterations!r}")
+        if not (np.isfinite(tolerance) and tolerance > 0):
+            raise SimulationError(f"tolerance is a finite impulse above 0 N·s, got {tolerance!r}")
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise SimulationError(f"threads is a whole number of at least 1, got {threads!r}")
+        self.model, self.device = model, model.device
+        load_modules([kernels.steps.module, kinematics.read_joints.module], self.device)
+        self.settings = Settings()
+        self.settings.dt = wp.zeros(1, dtype=real, device=self.device)
+        self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
+        self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
+        self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
+        self.dt = dt
+        self.iterations, self.tolerance = int(iterations), float(tolerance)
+        cores = os.cpu_count() or 1
+        on_cpu = wp.get_device(self.device).is_cpu
+        self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
+        self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
+        self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
+        self._graphs: list[Any] = []
+        self._steps = wp.array([1], dtype=wp.int32, device=self.device)
+        self._count = 1
+        self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
+        self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
+        self.report = Report(self)
+
+    @property
+    def dt(self) -> float:
+        """Step, s."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        if not is_positive(value):
+            raise SimulationError(f"dt is a positive finite number of seconds, got {value!r}")
+        self._dt = float(value)
+        self.settings.dt.assign(np.array([value], np_real))
+
+    def _cap(self, iterations: int) -> None:
+        if not isinstance(iterations, int | np.integer) or iterations < 1:
+            raise SimulationError(f"iterations is a whole number of at least 1, got {iterations!r}")
+        self.settings.iterations.assign(np.array([iterations], np.int32))
+
+    def acts_changed(self) -> None:
+        """To be called when something begins to act on free axes where nothing did, or a joint is taken out or put back."""
+        self._bound = None
+
+    def _without(self, control: Control) -> list[int]:
+        """Joints that are taken out: in all worlds, since these share the tree."""
+        on = control.enabled.numpy() != 0
+        some = np.flatnonzero(on.any(1) != on.all(1))
+        if len(some):
+            name = next(n for n, k in self.model.joint_names.items() if k == some[0])
+            raise SimulationError(f"joint {name!r}: enabled is the same in all worlds with solver='articulated'")
+        return [int(k) for k in np.flatnonzero(~on.all(1))]
+
+    def _bind(self, state: State, control: Control) -> None:
+        """Hang the tree, and capture the kernel for these arrays."""
+        m, without = self.model, self._without(control)
+        self.links = tree = Links(m, without=without, at_com=True)
+        scratch = tree.work(m.worlds)
+        step = Step()
+        step.bodies, step.whole, step.joints, step.axes = tree.bodies, m.bodies, tree.joints, m.axes
+        step.settings, step.control, step.tree, step.closures = self.settings, control, tree.tree, tree.closures
+        step.work, step.rows, step.linear = scratch.tree, scratch.rows, scratch.laws
+        step.rows.gear_start = state.gear_start
+        inner = State()
+        for name in State.vars:  # type: ignore[attr-defined]
+            setattr(inner, name, getattr(state, name))
+        inner.q, inner.qd = scratch.q, scratch.v
+        step.state, step.q, step.qd = inner, state.q, state.qd
+        step.own, step.scene_joints = len(m.com), len(m.joint_kinds)
+        step.nq, step.nv = len(state.q.numpy()), m.speeds
+        acts = control.acts.numpy()
+        acts[without] = 0
+        step.acting = int(acts.any())
+        step.loaded = int((control.friction_load.numpy() > 0).any())
+        held = {link.joint for link in tree.links}
+        step.half_of = wp.array(tree.half_of, dtype=wp.int32, device=self.device)
+        step.read = wp.array([int(k not in held) for k in range(step.scene_joints)], dtype=wp.int32, device=self.device)
+        laws = Laws()
+        fill(laws, m, m.speeds, " ".join(Laws.vars))  # type: ignore[attr-defined]
+        laws.lower.fill_(-1e30)
+        laws.upper.fill_(1e30)
+        step.laws = laws
+        step.tau, step.qdd = scratch.tau, scratch.a
+        step.mid = wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device)
+        step.new_v = wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device)
+        step.old_velocity = wp.zeros((len(m.com), m.worlds), dtype=vec3, device=self.device)
+        step.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
+        step.done, step.residual = self.done, self.residual
+        for name in ("drive_impulse", "axis_impulse", "friction_impulse", "limit_impulse", "current", "stuck"):
+            array = getattr(state, name)
+            values = array.numpy()
+            for k in without:  # nothing acts on a joint that is taken out
+                values[m.v_start[k] : m.v_start[k] + m.joint_kinds[k].v_size] = 0
+            array.assign(values)
+        bound = wp.array([step], dtype=Step, device=self.device)
+        self._kept = step  # keeps its arrays alive
+        self._graphs = []
+        for first, last in pairwise(np.linspace(0, m.worlds, self.threads + 1).astype(int)):
+            with wp.ScopedCapture(device=self.device) as capture:
+                wp.launch(kernels.steps, dim=int(last - first), inputs=[bound, int(first), self._steps], device=self.device)
+            self._graphs.append(capture.graph)
+        self._bound = state, control, bound
+
+
+class Report:
+    """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
+
+    def __init__(self, solver: SolverArticulated) -> None:
+        self._solver = solver
+        self.elapsed = 0.0
+        """Wall-clock time of the step, s (mean, where a call made several)."""
+        self.deadline_missed = False
+        """Whether the step took longer than its budget."""
+
+    def _value(self, array: Any) -> Any:
+        values = array.numpy()
+        return values[0].item() if self._solver.model.worlds == 1 else values
+
+    @property
+    def iterations(self) -> Any:
+        """Passes over the tree."""
+        return self._value(self._solver.done)
+
+    @property
+    def residual(self) -> Any:
+        """By how much what acts on an axis was missed, N·s or N·m·s."""
+        return self._value(self._solver.residual)
+
+    @property
+    def converged(self) -> Any:
+        """Whether the residual fell below the tolerance."""
+        return self.residual <= self._solver.tolerance

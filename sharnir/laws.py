@@ -1,0 +1,306 @@
+"""The laws of free axes in a step: springs, dampers, drives, limits and friction, set up, solved and reported.
+
+Functions take the structure of a solver's step, whichever it is: `joints`, `axes`, `control`, `state`, `settings`.
+"""
+
+from typing import Any
+
+import warp as wp
+
+from sharnir.joints import JointPose, ball_pull, cardan_limits, child_frame, coordinate, parent_frame, swing_twist_limits
+from sharnir.rows import Laws, friction_3d, solve_axis
+from sharnir.spatial import exp_quat, log_quat
+from sharnir.types import mat33, mat66, real, vec3
+
+INFINITE = wp.constant(real(1.0e30))
+MOST_REPAIR = wp.constant(real(0.02))  # m, rad: of a passed limit in one step, or joints would be torn open
+
+
+@wp.func
+def decay(s: Any, at: int):
+    """exp(−Δt R/L) of a motor's current, and the mean of that exponential over the step; (0, 0) without inductance."""
+    x = s.settings.dt[0] * s.axes.resistance[at]
+    L = s.axes.inductance[at]
+    if real(1.0e-3) * x >= L:
+        return real(0.0), L / x
+    x = x / L
+    e = wp.exp(-x)
+    return e, (real(1.0) - e) / x
+
+
+@wp.func
+def motor_law(s: Any, at: int, w: int, u_start: real):
+    """(a, b, efficiency) of a DC motor: the mean current of the step at speed u, exact, and the rotor's inertia.
+
+    i(t) = i∞ + (i − i∞) exp(−t R/L),  i∞ = (V − k N u)/R.
+    """
+    dt = s.settings.dt[0]
+    N = s.axes.gear_ratio[at]
+    k = s.axes.torque_constant[at]
+    R = s.axes.resistance[at]
+    eta = s.axes.efficiency[at]
+    if s.state.current[at, w] * N * u_start < real(0.0):  # the joint drives the motor
+        eta = real(1.0) / eta
+    _e, mean = decay(s, at)
+    rotor = s.axes.rotor_inertia[at] * N * N
+    gain = dt * N * eta * k
+    a = gain * (real(1.0) - mean) * k * N / R + rotor
+    b = -gain * ((real(1.0) - mean) * s.control.voltage[at, w] / R + mean * s.state.current[at, w]) - rotor * u_start
+    return a, b, eta
+
+
+@wp.func
+def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: real):
+    """Speeds that keep q inside its limits to the end of the step; outside already, none further out (times erp, back in).
+
+    A limit with restitution that the start speed would pass is left at −e times that speed.
+    """
+    dt = s.settings.dt[0]
+    e = s.axes.restitution[at]
+    low = q - s.axes.lower[at]
+    high = s.axes.upper[at] - q
+    lower = -INFINITE
+    upper = INFINITE
+    if low < INFINITE:
+        lower = -low / dt
+        if low < real(0.0):
+            lower = wp.min(lower, MOST_REPAIR / dt) * erp
+        if e > real(0.0) and u_start < real(0.0) and low + dt * u_start < real(0.0):
+            lower = -e * u_start
+    if high < INFINITE:
+        upper = high / dt
+        if high < real(0.0):
+            upper = wp.max(upper, -MOST_REPAIR / dt) * erp
+        if e > real(0.0) and u_start > real(0.0) and high - dt * u_start < real(0.0):
+            upper = -e * u_start
+    laws.lower[at, w] = lower
+    laws.upper[at, w] = wp.max(lower, upper)
+
+
+@wp.func
+def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, start: bool):
+    """The limits of every axis of a joint from its pose and laws.start: at the start of a step, where speeds count
+    (restitution), or at its end.
+    """
+    n = s.joints.v_size[k]
+    v0 = s.joints.v_start[k]
+    simple = n
+    if s.joints.ball[k] != 0:
+        simple = n - 3
+        at = v0 + simple
+        turn = wp.quat_inverse(parent_frame(s.joints, k, pose)) * child_frame(s.joints, k, pose)
+        values = vec3(real(0.0))
+        rows = mat33(real(0.0))
+        if s.joints.ball[k] == 1:
+            values, rows = cardan_limits(wp.quat_to_matrix(turn))
+        else:
+            values, rows = swing_twist_limits(turn, s.axes.upper[at], s.axes.upper[at + 1])
+        omega = vec3(real(0.0))
+        if start:
+            for j in range(3):
+                omega[j] = laws.start[v0 + simple + j, w]
+        for j in range(3):
+            row = vec3(rows[0, j], rows[1, j], rows[2, j])
+            laws.row[at + j, w] = row
+            laws.lower[at + j, w] = -INFINITE
+            laws.upper[at + j, w] = INFINITE
+            if s.joints.ball[k] == 1 or j == 2:
+                limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp)
+            elif j == 0 and s.axes.upper[at] < INFINITE:
+                room = values[0]
+                if room < real(0.0):
+                    room = wp.max(room, -MOST_REPAIR) * erp
+                laws.lower[at, w] = -room / s.settings.dt[0]
+    for i in range(simple):
+        at = v0 + i
+        u_start = real(0.0)
+        if start:
+            u_start = laws.start[at, w]
+        if s.axes.lower[at] > -INFINITE or s.axes.upper[at] < INFINITE:
+            near = s.state.q[s.joints.q_start[k] + i, w]
+            if not start:
+                near = near + s.settings.dt[0] * laws.start[at, w]
+            limit_box(s, laws, at, w, coordinate(s.joints, k, i, pose, near), u_start, erp)
+
+
+@wp.func
+def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
+    """What holds and what slides on the group of axis i: Δt (static or dynamic) + load · |last constraint impulse|."""
+    n = s.joints.v_size[k]
+    v0 = s.joints.v_start[k]
+    at = v0 + i
+    dt = s.settings.dt[0]
+    load = s.control.friction_load[at, w] * wp.length(s.state.joint_force[k, w])
+    static = s.control.friction_static[at, w] * dt + load
+    dynamic = s.control.friction_dynamic[at, w] * dt + load
+    stribeck = s.control.friction_stribeck[at, w]
+    hold = static
+    slide = dynamic
+    if s.state.time[w] == wp.float64(0.0) and s.control.friction_load[at, w] > real(0.0):
+        hold = INFINITE  # the load is not known yet: what rests, rests in the first step
+        for j in range(n):
+            if laws.start[v0 + j, w] != real(0.0):
+                hold = static
+    if static > dynamic:
+        speed2 = real(0.0)
+        for j in range(n):
+            if s.axes.group[v0 + j] == s.axes.group[at]:
+                u = laws.start[v0 + j, w]
+                speed2 = speed2 + u * u
+        if stribeck > real(0.0):
+            slide = dynamic + (static - dynamic) * wp.exp(-speed2 / (stribeck * stribeck))
+        elif s.state.stuck[at, w] == 0 and speed2 > real(0.0):
+            hold = dynamic
+    laws.hold[at, w] = hold
+    laws.slide[at, w] = slide
+
+
+@wp.func
+def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
+    """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step."""
+    dt = s.settings.dt[0]
+    v0 = s.joints.v_start[k]
+    limit_boxes(s, laws, k, w, pose, real(0.0), True)
+    moves = s.joints.v_size[k] - s.joints.turns[k]
+    spring_turn = vec3(real(0.0))
+    servo_turn = vec3(real(0.0))
+    if s.joints.turns[k] == 3:
+        turn = wp.quat_inverse(parent_frame(s.joints, k, pose)) * child_frame(s.joints, k, pose)
+        at = v0 + moves
+        rest = vec3(s.axes.rest[at], s.axes.rest[at + 1], s.axes.rest[at + 2])
+        spring_turn = ball_pull(turn, rest, vec3(s.axes.stiffness[at], s.axes.stiffness[at + 1], s.axes.stiffness[at + 2]))
+        wanted = vec3(s.control.servo_position[at, w], s.control.servo_position[at + 1, w], s.control.servo_position[at + 2, w])
+        servo_turn = log_quat(turn * wp.quat_inverse(exp_quat(wanted)))
+    for i in range(s.joints.v_size[k]):
+        at = v0 + i
+        ball = s.joints.turns[k] == 3 and i >= moves
+        a = dt * (s.axes.damping[at] + s.control.friction_viscous[at, w])
+        b = real(0.0)
+        stiffness = s.axes.stiffness[at]
+        kp = s.control.servo_kp[at, w]
+        kd = s.control.servo_kd[at, w]
+        stretch = real(0.0)  # how far the spring, and the servo, is off
+        error = real(0.0)
+        if ball:
+            stretch = spring_turn[i - moves]
+            error = servo_turn[i - moves]
+        elif stiffness > real(0.0) or kp > real(0.0):
+            q = coordinate(s.joints, k, i, pose, s.state.q[s.joints.q_start[k] + i, w])
+            stretch = stiffness * (q - s.axes.rest[at])
+            error = q - s.control.servo_position[at, w]
+        if stiffness > real(0.0):
+            a = a + dt * dt * stiffness
+            b = dt * stretch
+        if s.axes.resistance[at] > real(0.0):
+            motor_a, motor_b, eta = motor_law(s, at, w, laws.start[at, w])
+            a = a + motor_a
+            b = b + motor_b
+            laws.efficiency[at, w] = eta
+        laws.a[at, w] = a
+        laws.b[at, w] = b
+        push = kp * error - kd * s.control.servo_velocity[at, w] - s.control.servo_torque[at, w]
+        laws.servo_a[at, w] = dt * (dt * kp + kd)
+        laws.servo_b[at, w] = dt * push
+        laws.servo_cap[at, w] = s.control.servo_max_force[at, w] * dt
+        friction_bounds(s, laws, k, i, w)
+        laws.impulse[at, w] = s.state.axis_impulse[at, w]
+        laws.friction[at, w] = s.state.friction_impulse[at, w]
+        laws.limit[at, w] = s.state.limit_impulse[at, w]
+        laws.stuck[at, w] = s.state.stuck[at, w]
+
+
+@wp.func
+def only_ball_friction(s: Any, laws: Laws, k: int, w: int) -> bool:
+    """Whether a joint has three rotations with one friction bound, and nothing else acts on them."""
+    v0 = s.joints.v_start[k]
+    if s.joints.v_size[k] != 3 or s.joints.turns[k] != 3 or s.joints.ball[k] != 0:
+        return False
+    plain = s.axes.group[v0 + 1] == 0 and s.axes.group[v0 + 2] == 0
+    for i in range(v0, v0 + 3):
+        if laws.a[i, w] + laws.servo_a[i, w] != real(0.0) or laws.b[i, w] != real(0.0) or laws.servo_b[i, w] != real(0.0):
+            plain = False
+    return plain
+
+
+@wp.func
+def solve_one(laws: Laws, at: int, w: int, u: real, A: real) -> real:
+    """The laws of a joint's only axis; returns the change of its impulse."""
+    f = laws.friction[at, w]
+    slide = laws.slide[at, w]
+    a = laws.a[at, w] + laws.servo_a[at, w]
+    inside = u > laws.lower[at, w] and u < laws.upper[at, w]
+    slides = laws.stuck[at, w] == 0 and u * f < real(0.0) and wp.abs(f) == slide
+    if slides and inside and a == real(0.0) and laws.limit[at, w] == real(0.0):
+        laws.taken[at, w] = -f * u
+        return real(0.0)  # it slides on, as it did
+    change, f, limit, held, taken = solve_axis(
+        u, A, laws.impulse[at, w], laws.a[at, w], laws.b[at, w], laws.servo_a[at, w], laws.servo_b[at, w],
+        laws.servo_cap[at, w], laws.hold[at, w], slide, laws.lower[at, w], laws.upper[at, w],
+    )  # fmt: skip
+    laws.impulse[at, w] = laws.impulse[at, w] + change
+    laws.friction[at, w] = f
+    laws.limit[at, w] = limit
+    laws.stuck[at, w] = held
+    laws.taken[at, w] = taken
+    return change
+
+
+@wp.func
+def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
+    """Three axes with one friction bound and nothing else; returns the changes of their impulses."""
+    M = mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2])
+    p = vec3(laws.impulse[v0, w], laws.impulse[v0 + 1, w], laws.impulse[v0 + 2, w])
+    inverse = mat33(A[3, 3], A[3, 4], A[3, 5], A[4, 3], A[4, 4], A[4, 5], A[5, 3], A[5, 4], A[5, 5])
+    f, held = friction_3d(u - M * p, M, inverse, laws.hold[v0, w], laws.slide[v0, w], wp.length(u))
+    v = u + M * (f - p)
+    if held == 1:
+        v = vec3(real(0.0))
+    for j in range(3):
+        laws.taken[v0 + j, w] = -f[j] * v[j]
+        laws.impulse[v0 + j, w] = f[j]
+        laws.friction[v0 + j, w] = f[j]
+        laws.stuck[v0 + j, w] = held
+    return f - p
+
+
+@wp.func
+def report_laws(s: Any, laws: Laws, k: int, w: int):
+    """Keep the impulses for the next step, advance motor currents, add up what friction and dampers took; speeds in laws.end."""
+    dt = s.settings.dt[0]
+    v0 = s.joints.v_start[k]
+    # the work of an impulse is that at the mean of the speeds before and after; a speed that turned round counts from 0
+    before = real(0.0)
+    taken = real(0.0)
+    for i in range(s.joints.v_size[k]):
+        at = v0 + i
+        u = laws.end[at, w]
+        before = before - real(0.5) * laws.friction[at, w] * laws.start[at, w]
+        damping = dt * (s.axes.damping[at] + s.control.friction_viscous[at, w])
+        taken = taken + real(0.5) * laws.taken[at, w] + damping * u * u
+        servo = -laws.servo_a[at, w] * u - laws.servo_b[at, w]
+        drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
+        if s.axes.resistance[at] > real(0.0):
+            end = (s.control.voltage[at, w] - s.axes.torque_constant[at] * s.axes.gear_ratio[at] * u) / s.axes.resistance[at]
+            e, mean = decay(s, at)
+            i_mean = end + (s.state.current[at, w] - end) * mean
+            drive = dt * s.axes.gear_ratio[at] * laws.efficiency[at, w] * s.axes.torque_constant[at] * i_mean
+            s.state.current[at, w] = end + (s.state.current[at, w] - end) * e
+        s.state.drive_impulse[at, w] = drive
+        s.state.axis_impulse[at, w] = laws.impulse[at, w]
+        s.state.friction_impulse[at, w] = laws.friction[at, w]
+        s.state.limit_impulse[at, w] = laws.limit[at, w]
+        s.state.stuck[at, w] = laws.stuck[at, w]
+    s.state.dissipated[k, w] = taken + wp.max(real(0.0), before)
+
+
+@wp.func
+def clear_laws(s: Any, k: int, w: int):
+    """Nothing acts on a joint that is switched off."""
+    for at in range(s.joints.v_start[k], s.joints.v_start[k] + s.joints.v_size[k]):
+        s.state.drive_impulse[at, w] = real(0.0)
+        s.state.axis_impulse[at, w] = real(0.0)
+        s.state.friction_impulse[at, w] = real(0.0)
+        s.state.limit_impulse[at, w] = real(0.0)
+        s.state.current[at, w] = real(0.0)
+        s.state.stuck[at, w] = 0
+    s.state.dissipated[k, w] = real(0.0)
