@@ -118,15 +118,12 @@ def run(
     table = tableau(how.method, how.order, device)
     adams = memory(how.order, len(y), y.shape[1], device) if how.method == "adams" else Adams()
     course = begin(table, how, y, start, ends, keep, device)
-    ask = ode.Request()
-    ask.fixed, ask.rtol, ask.atol, ask.end, ask.keep = how.step or 0.0, how.rtol, how.atol, float(ends[-1]), int(keep)
-    ask.times = wp.array(np.append(ends, np.inf), dtype=real, device=device)
-    ask.most = MOST_STEPS
+    ask = request(how, ends, keep, device)
     holder = wp.array([motion], dtype=ode.Motion, device=device)
     pieces, watches = [Piecewise(nq, turns) for _ in y], [Watch(events) for _ in y]
-    now, span, stop = start, ends[-1] - start, None
-    while now < ends[-1] and stop is None:
-        ask.pause = min(now + 0.02 * span, ends[-1]) if how.progress else ends[-1]
+    now, last, stop = float(np_real(start)), float(ask.end), None
+    while now < last and stop is None:
+        ask.pause = min(now + 0.02 * (last - start), last) if how.progress else last
         wp.launch(ode.integrate, dim=len(y), inputs=[holder, table, ask, course, adams], device=device)
         clocks = course.now.numpy()
         now = float(clocks.min())
@@ -137,16 +134,16 @@ def run(
         if keep:
             stop = gather(course, pieces, watches, how.dense)
         if how.progress:
-            show(now if stop is None else stop[0], start, span, stop is not None)
+            show(now if stop is None else stop[0], start, last, stop is not None)
     count = course.count.numpy()
     values = np.moveaxis(course.out.numpy().astype(float), -1, 0)  # (n, times, rows)
-    for i in turns:
-        values[..., i : i + 4] /= np.linalg.norm(values[..., i : i + 4], axis=-1, keepdims=True)
     steps, rejected = count[0].copy(), count[1].copy()
     if stop is not None:
-        end, last, steps, rejected = stop
+        end, there, steps, rejected = stop
         before = ends < end
-        ends, values = np.append(ends[before], end), np.concatenate([values[:, before], last[None, None]], 1)
+        ends, values = np.append(ends[before], end), np.concatenate([values[:, before], there[None, None]], 1)
+    for i in turns:
+        values[..., i : i + 4] /= np.linalg.norm(values[..., i : i + 4], axis=-1, keepdims=True)
     return Trajectory(
         ends, values[..., :nq], values[..., nq:], steps, rejected,
         [watch.times() for watch in watches], [watch.states(nq, y.shape[1] - nq) for watch in watches],
@@ -170,6 +167,15 @@ def gather(course: Any, pieces: list[Piecewise], watches: list[Watch], dense: bo
                 made = np.array([count[0, w] - recorded + i + 1])
                 return piece.end, np.concatenate(piece.value(C, theta)), made, np.array([int(rejected)])
     return None
+
+
+def request(how: Options, ends: np.ndarray, keep: bool, device: Any) -> Any:
+    """What the device is asked for, all of it in one launch unless steps are kept."""
+    ask = ode.Request()
+    ask.fixed, ask.rtol, ask.atol, ask.keep, ask.most = how.step or 0.0, how.rtol, how.atol, int(keep), MOST_STEPS
+    ask.end = float(np_real(ends[-1]))  # as the device's clock will show it
+    ask.times = wp.array(np.append(ends, np.inf), dtype=real, device=device)
+    return ask
 
 
 def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarray, keep: bool, device: Any) -> Any:
@@ -234,9 +240,9 @@ def memory(order: int, n: int, rows: int, device: Any) -> Any:
     return adams
 
 
-def show(now: float, start: float, span: float, stopped: bool) -> None:
+def show(now: float, start: float, last: float, stopped: bool) -> None:
     """A bar on stderr."""
-    share = (now - start) / span
-    line = "\n" if stopped or share >= 1 else ""
+    share = (now - start) / (last - start)
+    line = "\n" if stopped or now >= last else ""
     sys.stderr.write(f"\r[{'#' * int(30 * share):<30}] {now:8.2f} s{line}")
     sys.stderr.flush()

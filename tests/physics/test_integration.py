@@ -345,6 +345,11 @@ def test_a_simulation_stops_at_an_event(example):
     print(f"stopped at {sim.time!r} s")
     assert sim.time == pytest.approx(0.5, abs=1e-12) and path.times.tolist() == [0.25, sim.time]
     assert np.allclose([sim.joint(n).position for n in ("shoulder", "elbow")], path.q[-1], atol=1e-12)
+    floating = example("tumbling_body").make()
+    with np.errstate(all="raise"):
+        path = floating.integrate(1.0, times=[0.25, 0.75], events=level, dense=True)
+    length = np.linalg.norm(path.at(np.linspace(0, 0.5, 50))[0][:, 3:], axis=1)
+    assert np.allclose(floating.body("wing nut").rotation, path.q[-1][3:]) and np.allclose(length, 1.0, atol=1e-15)
 
 
 def test_a_floating_body_and_what_integration_refuses(example):
