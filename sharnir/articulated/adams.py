@@ -75,21 +75,23 @@ def adams_predict(
         a.psi_next[i, w] = total
         a.sigma[i + 1, w] = a.sigma[i, w] * real(i + 1) * h / total
     for i in range(k + 1):
-        sum = real(0.0)
+        rise = real(1.0)  # the factor from c_{i-1} to c_i: still + rise θ
+        still = real(0.0)
+        if i > 1:
+            rise = h / a.psi_next[i - 1, w]
+            still = a.psi[i - 2, w] / a.psi_next[i - 1, w]
+        whole = real(0.0)
         for d in range(i + 1):
-            value = real(0.0)
-            if i < 2:
-                if d == i:
-                    value = real(1.0)
-            else:
-                scale = real(1.0) / a.psi_next[i - 1, w]
+            value = real(1.0)
+            if i > 0:
+                value = real(0.0)
                 if d > 0:
-                    value = value + a.c[i - 1, d - 1, w] * h * scale
+                    value = rise * a.c[i - 1, d - 1, w]
                 if d < i:
-                    value = value + a.c[i - 1, d, w] * a.psi[i - 2, w] * scale
+                    value = value + still * a.c[i - 1, d, w]
             a.c[i, d, w] = value
-            sum = sum + value / real(d + 1)
-        a.g[i, w] = sum
+            whole = whole + value / real(d + 1)
+        a.g[i, w] = whole
     beta = real(1.0)
     for i in range(k):
         if i > 0:

@@ -55,8 +55,8 @@ class Watch:
             raise SimulationError(f"{named(self.events[i], i)} returns a finite number, got {got!r} at t = {t:.6g} s")
         return float(g.reshape(()))
 
-    def scan(self, start: float, size: float, at: Callable[[float], tuple[np.ndarray, np.ndarray]]) -> float | None:
-        """Look at a step from time `start` of a size, s, whose states are at(θ); returns θ of a terminal event."""
+    def scan(self, start: float, size: float, at: Callable[[Any], tuple[np.ndarray, np.ndarray]]) -> float | None:
+        """Look at a step from a time and of a size, s, whose states are at(θ), one or several; returns θ of a terminal event."""
 
         def along(i: int, theta: float) -> float:
             return self.value(i, start + theta * size, *at(theta))
@@ -65,11 +65,11 @@ class Watch:
             self.before = [along(i, 0.0) for i in range(len(self.events))]
         exact = 4 * np.finfo(float).eps * (1 + abs(start) / size)
         crossings = []
-        looks = [(b, start + b * size, *at(b)) for b in LOOKS]
+        looks = list(zip(LOOKS, *at(LOOKS), strict=True))
         for i, event in enumerate(self.events):
             a, g_a, direction = 0.0, self.before[i], getattr(event, "direction", 0)
-            for b, t, q, v in looks:
-                g_b = self.value(i, t, q, v)
+            for b, q, v in looks:
+                g_b = self.value(i, start + b * size, q, v)
                 # one that begins on zero was met before, or the motion starts there
                 if g_a != 0 and g_a * g_b <= 0 and direction * g_a <= 0:
                     crossings.append((root(partial(along, i), a, b, g_a, g_b, exact), i))

@@ -75,14 +75,12 @@ class Piecewise:
         self.coefficients.append(coefficients)
         self.end = start + size
 
-    def value(self, C: np.ndarray, theta: float) -> tuple[np.ndarray, np.ndarray]:
-        """q and v in a step of coefficients C, 0 ≤ θ ≤ 1."""
-        y = C[-1]
-        for c in C[-2::-1]:
-            y = y * theta + c
+    def value(self, C: np.ndarray, theta: Any) -> tuple[np.ndarray, np.ndarray]:
+        """q (nq,) and v (nv,) in a step of coefficients C, 0 ≤ θ ≤ 1; (k, …) at k places."""
+        y = np.asarray(theta)[..., None] ** np.arange(len(C)) @ C
         for i in self.turns:
-            y[i : i + 4] /= np.sqrt(y[i : i + 4] @ y[i : i + 4])
-        return y[: self.nq], y[self.nq :]
+            y[..., i : i + 4] /= np.linalg.norm(y[..., i : i + 4], axis=-1, keepdims=True)
+        return y[..., : self.nq], y[..., self.nq :]
 
     def __call__(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         first = self.starts[0] if self.starts else self.end
