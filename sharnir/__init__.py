@@ -1,10 +1,11 @@
 """sharnir: real-time dynamics of jointed bodies and ropes."""
 
 from sharnir import dynamics
+from sharnir.articulated.solver import SolverArticulated
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
 from sharnir.compare import Comparison, compare
 from sharnir.errors import SceneError, SimulationError
-from sharnir.impulse.solver import Report, SolverImpulse
+from sharnir.impulse.solver import SolverImpulse
 from sharnir.io import load_urdf
 from sharnir.joints import (
     Cylindrical,
@@ -24,6 +25,7 @@ from sharnir.model import Control, Model, State
 from sharnir.scene import Scene
 from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
 from sharnir.simulation import Energy, Momentum, Simulation
+from sharnir.solver import Report
 
 __version__ = "0.1.0"
 
@@ -62,6 +64,7 @@ __all__ = [
     "Shape",
     "Simulation",
     "SimulationError",
+    "SolverArticulated",
     "SolverImpulse",
     "Sphere",
     "Spherical",

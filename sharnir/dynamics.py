@@ -12,10 +12,7 @@ must fit together. `forward_dynamics` and `integrate` keep the loop closed; M, b
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,8 +21,12 @@ import warp as wp
 from sharnir import assembly, tree
 from sharnir.articulated import ode
 from sharnir.articulated.closures import forward_dynamics as forward_dynamics_kernel
-from sharnir.articulated.links import Links, Scratch, links
-from sharnir.articulated.methods import METHODS, Method
+from sharnir.articulated.events import check_events
+from sharnir.articulated.integrate import Options, first_of, run
+from sharnir.articulated.integrate import Trajectory as Trajectory
+from sharnir.articulated.links import Links, Scratch
+from sharnir.articulated.links import links as links
+from sharnir.articulated.methods import ADAMS_ORDER, NAMES
 from sharnir.axes import Axis, Servo
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.model import State
@@ -383,81 +384,69 @@ def static_equilibrium(
     raise SimulationError(f"static_equilibrium: no balance found; a force of {off:.3g} N or N·m remains")
 
 
-@dataclass(frozen=True)
-class Trajectory:
-    """A motion at some times (s): q (times, nq) and v (times, nv), or with a leading axis of states; steps made and rejected."""
-
-    times: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    steps: Any
-    rejected: Any
-
-
 def integrate(
     model: Any,
     q: Any,
     v: Any,
     times: Any,
     *,
+    start: float = 0.0,
     tau: Any = None,
     method: str = "dop853",
     rtol: float = 1e-9,
     atol: float = 1e-9,
     step: float | None = None,
+    order: int | None = None,
+    events: Callable[[float, np.ndarray, np.ndarray], float] | Sequence[Callable[[float, np.ndarray, np.ndarray], float]] = (),
+    dense: bool = False,
     gravity: Sequence[float] | None = None,
     progress: bool = False,
 ) -> Trajectory:
-    """The motion of a tree from (q, v) at time 0 through the given times (a number: just its end), to tolerances.
+    """The motion of a tree from (q, v) at time `start` through the given times (a number: just its end), s, to tolerances.
 
-    Runs on the model's device without returning to Python between steps; each time is hit by a step of its own. Springs, dampers
-    and viscous friction act; `tau` (nv,) is constant.
+    Runs on the model's device without returning to Python between steps; times before the last are read off the polynomials that
+    stand for the steps. Springs, dampers and viscous friction act; `tau` (nv,) is constant.
 
     Args:
-        method: "dop853" (order 8), "rk45" (order 5), or "rk4" (order 4, needs `step`).
+        method: "dop853" (order 8), "rk45" (order 5), "rk4" (order 4, needs `step`), or "adams" (orders 1 to 12 by itself; the
+            fewest right-hand sides at tight tolerances).
+        rtol, atol: a step's error is below atol + rtol |y|.
         step: a constant step, s, instead of error control.
+        order: the highest order of "adams" (12 if None); with `step`, its order (4 if None).
+        events: functions f(t, q, v) of one state, q (nq,), v (nv,); the times at which one passes through zero are found on the
+            motion. Attributes as with SciPy: `direction` > 0 counts a rise alone, < 0 a fall; `terminal` (or the count of
+            passages after which to stop) ends the motion there. A zero at the start does not count.
+        dense: keep the motion between the times, for `Trajectory.at`.
         progress: show a bar.
     """
-    if method not in METHODS:
-        raise SimulationError(f"integrate: method is one of {', '.join(map(repr, METHODS))}, got {method!r}")
-    if method == "rk4" and step is None:
-        raise SimulationError("integrate: rk4 has no error estimate and needs step=")
-    for what, number in (("rtol", rtol), ("atol", atol), ("step", step)):
-        if number is not None and not is_positive(number):
-            raise SimulationError(f"integrate: {what} is a positive finite number, got {number!r}")
+    _check_options(method, rtol=rtol, atol=atol, step=step, order=order)
     t = links(model)
     single, n, (q, v, tau) = _states(t, q, v, tau)
     ends = np.atleast_1d(np.asarray(times, float))
-    if ends.ndim != 1 or not np.all(np.isfinite(ends)) or ends[0] < 0 or np.any(np.diff(ends) <= 0):
-        raise SimulationError(f"integrate: times rise from 0 or later, got {np.asarray(times).tolist()}")
+    if ends.ndim != 1 or not len(ends) or not np.all(np.isfinite(ends)) or ends[0] < start or np.any(np.diff(ends) <= 0):
+        raise SimulationError(f"integrate: times rise from {start:g} s or later, got {np.asarray(times).tolist()}")
+    watched = check_events(events, n)
     load_modules([ode.integrate.module], t.device)
-    motion, y, clock, counts = _motion(t, n, q, v, tau, gravity)
-    table, stages = _tableau(t, METHODS[method])
-    K = wp.zeros((stages, t.nq + t.nv, n), dtype=real, device=t.device)
-    out = wp.zeros((len(ends), t.nq + t.nv, n), dtype=real, device=t.device)
-    stops = wp.array(ends, dtype=real, device=t.device)
-    cuts = np.unique(np.linspace(0, len(ends), min(len(ends), 50 if progress else 1) + 1).astype(int))
-    for first, last in pairwise(cuts.tolist()):
-        inputs = [motion, table, step or 0.0, rtol, atol, stops, first, last, clock, y, K, out, counts]
-        wp.launch(ode.integrate, dim=n, inputs=inputs, device=t.device)
-        if progress:
-            bar = "#" * (30 * last // len(ends))
-            sys.stderr.write(f"\r[{bar:<30}] {ends[last - 1]:8.2f} s" + ("\n" if last == len(ends) else ""))
-            sys.stderr.flush()
-    made = counts.numpy()
-    if made[2].any():
-        raise SimulationError(
-            f"integrate: the step became too small at t = {float(clock.numpy()[0].max()):.6g} s; tolerances or motion?"
-        )
-    values = np.moveaxis(out.numpy().astype(float), -1, 0)  # (n, times, rows)
-    parts = values[..., : t.nq], values[..., t.nq :]
-    if single:
-        return Trajectory(ends, parts[0][0], parts[1][0], int(made[0, 0]), int(made[1, 0]))
-    return Trajectory(ends, *parts, made[0].copy(), made[1].copy())
+    turns = [int(t.q_start[k] + kind.q_size - 4) for k, kind in enumerate(t.kinds) if len(kind.turns) == 3]
+    how = Options(method, order or (4 if step else ADAMS_ORDER), rtol, atol, step, dense, progress)
+    path = run(_motion(t, n, q, v, tau, gravity), np.concatenate([q, v], 1), start, ends, turns, watched, how)
+    return first_of(path) if single else path
 
 
-def _motion(t: Links, n: int, q: np.ndarray, v: np.ndarray, tau: np.ndarray, gravity: Sequence[float] | None) -> tuple[Any, ...]:
-    """The device's Motion (as an array of one), its state, clock and counters."""
+def _check_options(method: str, **numbers: Any) -> None:
+    if method not in NAMES:
+        raise SimulationError(f"integrate: method is one of {', '.join(map(repr, NAMES))}, got {method!r}")
+    if method == "rk4" and numbers["step"] is None:
+        raise SimulationError("integrate: rk4 has no error estimate and needs step=")
+    for what, number in numbers.items():
+        if number is not None and not is_positive(number):
+            raise SimulationError(f"integrate: {what} is a positive finite number, got {number!r}")
+    if numbers["order"] not in (None, *range(1, ADAMS_ORDER + 1)):
+        raise SimulationError(f"integrate: order is a whole number from 1 to {ADAMS_ORDER}, got {numbers['order']!r}")
+
+
+def _motion(t: Links, n: int, q: np.ndarray, v: np.ndarray, tau: np.ndarray, gravity: Sequence[float] | None) -> ode.Motion:
+    """The tree, its forces and room for its state, as the device's integration takes them."""
     x = _load(t, n, q=q, v=v)
     motion = ode.Motion()
     motion.bodies, motion.joints, motion.axes, motion.tree, motion.work = t.bodies, t.joints, t.model.axes, t.tree, x.tree
@@ -469,24 +458,7 @@ def _motion(t: Links, n: int, q: np.ndarray, v: np.ndarray, tau: np.ndarray, gra
     motion.q, motion.v, motion.a = x.q, x.v, x.a
     motion.applied = wp.array(np.ascontiguousarray(tau.T, np_real), dtype=real, device=t.device)
     motion.tau = x.tau
-    y = wp.array(np.ascontiguousarray(np.concatenate([q, v], 1).T, np_real), dtype=real, device=t.device)
-    clock = wp.array(np.repeat([[0.0], [1e-4]], n, 1), dtype=real, device=t.device)
-    counts = wp.zeros((3, n), dtype=wp.int32, device=t.device)
-    x.kept = motion  # its arrays live as long as the launch may need them
-    return wp.array([motion], dtype=ode.Motion, device=t.device), y, clock, counts
-
-
-def _tableau(t: Links, method: Method) -> tuple[Any, int]:
-    """A method's coefficients on the device, and its number of stages."""
-    s = len(method.stages)
-    dense = np.array([[row.get(j, 0.0) for j in range(s)] for row in method.stages])
-    table = ode.Tableau()
-    table.count, table.order, table.paired = s, method.error_order, int(bool(method.error_low))
-    table.stages = wp.array(dense, dtype=real, device=t.device)
-    for name in ("weights", "error", "error_low"):
-        weights = getattr(method, name)
-        setattr(table, name, wp.array([weights.get(j, 0.0) for j in range(s)], dtype=real, device=t.device))
-    return table, s
+    return motion
 
 
 # ---- between joint coordinates and the bodies' state ----------------------------------------------------------------------

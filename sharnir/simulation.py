@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sharnir import assembly, dynamics
+from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import SolverArticulated
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.impulse.solver import Report, SolverImpulse
+from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, STATE_FIELDS, Model
 from sharnir.scene import Scene, path_pose
+from sharnir.solver import Report
 from sharnir.spatial import quat_conjugate, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.views import BodyView, GearView, JointView, SpringView
 
@@ -79,7 +81,7 @@ class Simulation:
         self.worlds = self.model.worlds
         self.state, self.control = self.model.state(), self.model.control()
         try:
-            self.solver = SOLVERS[solver](self.model, dt, **options)
+            self.solver: SolverImpulse | SolverArticulated = SOLVERS[solver](self.model, dt, **options)
         except TypeError as error:
             raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
@@ -153,38 +155,42 @@ class Simulation:
         atol: float = 1e-9,
         integrator: str = "dop853",
         times: Any = None,
+        events: Any = (),
+        dense: bool = False,
         progress: bool = False,
     ) -> dynamics.Trajectory:
         """Go on to the time t_end by high-order integration in joint coordinates: trees with springs, dampers and joint forces.
 
         Args:
-            rtol, atol: tolerances of a step. integrator: "dop853" or "rk45".
+            rtol, atol: tolerances of a step. integrator: "dop853", "rk45" or "adams".
             times: times (s) at which the motion is returned; t_end alone if None.
+            events: functions f(t, q, v) whose passages through zero are found; a terminal one ends the motion (one world).
+            dense: keep the motion between the times, for `Trajectory.at`.
 
-        Returns the motion at those times; the simulation stands at t_end.
+        Returns the motion at those times; the simulation stands at t_end, or where a terminal event ended it. See
+        `sharnir.dynamics.integrate` for more.
         """
         tree = dynamics.links(self.model)
         dynamics.check_smooth(tree)
         now = self.time
-        ends = np.atleast_1d(np.asarray(t_end if times is None else times, float)) - now
-        if not is_positive(t_end - now) or ends[-1] > t_end - now + 1e-12:
+        ends = np.atleast_1d(np.asarray(t_end if times is None else times, float))
+        if not is_positive(t_end - now) or ends[-1] > t_end + 1e-12:
             raise SimulationError(f"integrate(t_end): a time after {now:g} s, and times up to it, got {t_end!r}")
-        wanted = len(ends)
-        if ends[-1] < t_end - now:
-            ends = np.append(ends, t_end - now)
+        asked = len(ends)
+        if ends[-1] < t_end:
+            ends = np.append(ends, t_end)
         q, v = dynamics.from_state(tree, self.state)
         push = np.zeros((self.worlds, tree.nv))
         push[:, : self.model.speeds] = self.control.joint_force.numpy().T
         options: dict[str, Any] = {"rtol": rtol, "atol": atol, "method": integrator, "progress": progress}
-        options["gravity"] = tuple(self._gravity)
+        options |= {"gravity": tuple(self._gravity), "events": events, "dense": dense, "start": now}
         path = dynamics.integrate(tree, q, v, ends, tau=push, **options)
         dynamics.to_state(tree, self.state, path.q[:, -1], path.v[:, -1])
-        self.state.time.fill_(float(t_end))
+        self.state.time.fill_(float(path.times[-1]))
         self._read = False
-        qs, vs = path.q[:, :wanted], path.v[:, :wanted]
-        if self.worlds == 1:
-            return dynamics.Trajectory(ends[:wanted] + now, qs[0], vs[0], int(path.steps[0]), int(path.rejected[0]))
-        return dynamics.Trajectory(ends[:wanted] + now, qs, vs, path.steps, path.rejected)
+        if path.times[-1] == ends[-1]:
+            path = replace(path, times=path.times[:asked], q=path.q[:, :asked], v=path.v[:, :asked])
+        return first_of(path) if self.worlds == 1 else path
 
     @property
     def time(self) -> float:

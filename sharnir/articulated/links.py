@@ -192,9 +192,9 @@ class Links:
         numbers = {
             "weld_body": [own for own, _ in self.welds], "weld_half": [half for _, half in self.welds], "rod_joint": self.rods,
         }  # fmt: skip
-        for side in (0, 1):
+        for side, axes in (("a", [a for a, _, _ in ends]), ("b", [b for _, b, _ in ends])):
             for kind, start in (("q", self.q_start), ("v", self.v_start)):
-                numbers[f"gear_{kind}_{'ab'[side]}"] = [int(start[end[side][0]]) + end[side][1] for end in ends]
+                numbers[f"gear_{kind}_{side}"] = [int(start[joint]) + i for joint, i in axes]
         for name, values in numbers.items():
             setattr(c, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=self.device))
         c.gear_ratio = wp.array([ratio for _, _, ratio in ends], dtype=real, device=self.device)

@@ -1,24 +1,76 @@
-"""Coefficients of Runge–Kutta methods: the stages, the weights of the result, the weights of the error estimates.
+"""Coefficients of Runge–Kutta methods: the stages, the weights of the error estimates and of the interpolants.
 
 Dormand and Prince's pairs of orders 5(4) and 8(5,3), as in Hairer, Nørsett, Wanner: Solving Ordinary Differential Equations I.
 """
 
 from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
 
 
 @dataclass(frozen=True)
 class Method:
-    """Stage i is f(y + h Σ stages[i][j] k_j), the result y + h Σ weights[j] k_j; `error_low` is the second of two errors."""
+    """Stage i is f(y + h Σ stages[i][j] k_j); the point of stage `result` is the step's result.
+
+    `error` and `error_low` are weights of its error estimates, `dense` those of the interpolant beyond the cubic of Hermite
+    (see `interpolant`). Stages after both `result` and the error's last are for the interpolant alone.
+    """
 
     name: str
     order: int
     error_order: int
+    result: int
     stages: list[dict[int, float]]
-    weights: dict[int, float]
     error: dict[int, float] = field(default_factory=dict)
     error_low: dict[int, float] = field(default_factory=dict)
+    dense: list[dict[int, float]] = field(default_factory=list)
+
+    @property
+    def trial(self) -> int:
+        """How many stages the result and its error need."""
+        return max(*self.stages[self.result], *self.error, 0) + 1
 
 
+def interpolant(method: Method) -> np.ndarray:
+    """(degree, stages) P of y(θ) = y0 + h Σ_c θ^c Σ_s P[c - 1, s] k_s in a step of size h, 0 ≤ θ ≤ 1.
+
+    With Δ = y1 - y0 the published form is θ (F0 + (1 - θ) (F1 + θ (F2 + (1 - θ) (F3 + …)))): F0 = Δ, F1 = h k_0 - Δ,
+    F2 = 2 Δ - h (k_0 + k_result), and the rows of `dense` from F3 on.
+    """
+    count = len(method.stages)
+
+    def row(weights: dict[int, float]) -> np.ndarray:
+        return np.array([weights.get(s, 0.0) for s in range(count)])
+
+    rise, first, last = row(method.stages[method.result]), row({0: 1.0}), row({method.result: 1.0})
+    F = [rise, first - rise, 2 * rise - first - last, *map(row, method.dense)]
+    P = np.zeros((len(F) + 1, count))  # by powers of θ from 0
+    factor = np.array([1.0])
+    for i, f in enumerate(F):
+        factor = np.convolve(factor, (0.0, 1.0) if i % 2 == 0 else (1.0, -1.0))
+        P[: len(factor)] += factor[:, None] * f
+    return P[1:]
+
+
+def adams_constants(count: int) -> list[float]:
+    """|γ*_1| … |γ*_count| of the Adams–Moulton formulas: Σ_j γ*_j / (m + 1 - j) = 0 with γ*_0 = 1."""
+    gamma = [Fraction(1)]
+    for m in range(1, count + 1):
+        gamma.append(-sum((g / (m + 1 - j) for j, g in enumerate(gamma)), Fraction(0)))
+    return [abs(float(g)) for g in gamma[1:]]
+
+
+DOP853_WEIGHTS: dict[int, float] = {
+    0: 0.054293734116568765,
+    5: 4.450312892752409,
+    6: 1.8915178993145003,
+    7: -5.801203960010585,
+    8: 0.3111643669578199,
+    9: -0.1521609496625161,
+    10: 0.20136540080403034,
+    11: 0.04471061572777259,
+}
 DOP853_STAGES: list[dict[int, float]] = [
     {},
     {0: 0.05260015195876773},
@@ -66,17 +118,38 @@ DOP853_STAGES: list[dict[int, float]] = [
         9: 12.360567175794303,
         10: 0.6433927460157636,
     },
+    DOP853_WEIGHTS,
+    {
+        0: 0.056167502283047954,
+        6: 0.25350021021662483,
+        7: -0.2462390374708025,
+        8: -0.12419142326381637,
+        9: 0.15329179827876568,
+        10: 0.00820105229563469,
+        11: 0.007567897660545699,
+        12: -0.008298,
+    },
+    {
+        0: 0.03183464816350214,
+        5: 0.028300909672366776,
+        6: 0.053541988307438566,
+        7: -0.05492374857139099,
+        10: -0.00010834732869724932,
+        11: 0.0003825710908356584,
+        12: -0.00034046500868740456,
+        13: 0.1413124436746325,
+    },
+    {
+        0: -0.42889630158379194,
+        5: -4.697621415361164,
+        6: 7.683421196062599,
+        7: 4.06898981839711,
+        8: 0.3567271874552811,
+        12: -0.0013990241651590145,
+        13: 2.9475147891527724,
+        14: -9.15095847217987,
+    },
 ]
-DOP853_WEIGHTS: dict[int, float] = {
-    0: 0.054293734116568765,
-    5: 4.450312892752409,
-    6: 1.8915178993145003,
-    7: -5.801203960010585,
-    8: 0.3111643669578199,
-    9: -0.1521609496625161,
-    10: 0.20136540080403034,
-    11: 0.04471061572777259,
-}
 DOP853_ERROR_3: dict[int, float] = {
     0: -0.18980075407240762,
     5: 4.450312892752409,
@@ -98,6 +171,65 @@ DOP853_ERROR_5: dict[int, float] = {
     11: -0.022355307863886294,
 }
 
+DOP853_DENSE: list[dict[int, float]] = [
+    {
+        0: -8.428938276109013,
+        5: 0.5667149535193777,
+        6: -3.0689499459498917,
+        7: 2.38466765651207,
+        8: 2.117034582445028,
+        9: -0.871391583777973,
+        10: 2.2404374302607883,
+        11: 0.6315787787694688,
+        12: -0.08899033645133331,
+        13: 18.148505520854727,
+        14: -9.194632392478356,
+        15: -4.436036387594894,
+    },
+    {
+        0: 10.427508642579134,
+        5: 242.28349177525817,
+        6: 165.20045171727028,
+        7: -374.5467547226902,
+        8: -22.113666853125306,
+        9: 7.733432668472264,
+        10: -30.674084731089398,
+        11: -9.332130526430229,
+        12: 15.697238121770845,
+        13: -31.139403219565178,
+        14: -9.35292435884448,
+        15: 35.81684148639408,
+    },
+    {
+        0: 19.985053242002433,
+        5: -387.0373087493518,
+        6: -189.17813819516758,
+        7: 527.8081592054236,
+        8: -11.57390253995963,
+        9: 6.8812326946963,
+        10: -1.0006050966910838,
+        11: 0.7777137798053443,
+        12: -2.778205752353508,
+        13: -60.19669523126412,
+        14: 84.32040550667716,
+        15: 11.99229113618279,
+    },
+    {
+        0: -25.69393346270375,
+        5: -154.18974869023643,
+        6: -231.5293791760455,
+        7: 357.6391179106141,
+        8: 93.40532418362432,
+        9: -37.45832313645163,
+        10: 104.0996495089623,
+        11: 29.8402934266605,
+        12: -43.53345659001114,
+        13: 96.32455395918828,
+        14: -39.17726167561544,
+        15: -149.72683625798564,
+    },
+]
+
 RK45_STAGES: list[dict[int, float]] = [
     {},
     {0: 1 / 5},
@@ -107,11 +239,22 @@ RK45_STAGES: list[dict[int, float]] = [
     {0: 9017 / 3168, 1: -355 / 33, 2: 46732 / 5247, 3: 49 / 176, 4: -5103 / 18656},
     {0: 35 / 384, 2: 500 / 1113, 3: 125 / 192, 4: -2187 / 6784, 5: 11 / 84},
 ]
-RK45_WEIGHTS = RK45_STAGES[6]
 RK45_ERROR = {0: -71 / 57600, 2: 71 / 16695, 3: -71 / 1920, 4: 17253 / 339200, 5: -22 / 525, 6: 1 / 40}
+RK45_DENSE = {
+    0: -12715105075 / 11282082432,
+    2: 87487479700 / 32700410799,
+    3: -10690763975 / 1880347072,
+    4: 701980252875 / 199316789632,
+    5: -1453857185 / 822651844,
+    6: 69997945 / 29380423,
+}
+
+RK4_STAGES: list[dict[int, float]] = [{}, {0: 0.5}, {1: 0.5}, {2: 1.0}, {0: 1 / 6, 1: 1 / 3, 2: 1 / 3, 3: 1 / 6}]
 
 METHODS = {
-    "dop853": Method("dop853", 8, 7, DOP853_STAGES, DOP853_WEIGHTS, DOP853_ERROR_5, DOP853_ERROR_3),
-    "rk45": Method("rk45", 5, 4, RK45_STAGES, RK45_WEIGHTS, RK45_ERROR),
-    "rk4": Method("rk4", 4, 0, [{}, {0: 0.5}, {1: 0.5}, {2: 1.0}], {0: 1 / 6, 1: 1 / 3, 2: 1 / 3, 3: 1 / 6}),
+    "dop853": Method("dop853", 8, 7, 12, DOP853_STAGES, DOP853_ERROR_5, DOP853_ERROR_3, DOP853_DENSE),
+    "rk45": Method("rk45", 5, 4, 6, RK45_STAGES, RK45_ERROR, dense=[RK45_DENSE]),
+    "rk4": Method("rk4", 4, 0, 4, RK4_STAGES),
 }
+ADAMS_ORDER = 12  # the highest of "adams"
+NAMES = (*METHODS, "adams")

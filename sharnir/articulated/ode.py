@@ -1,26 +1,71 @@
-"""Adaptive Runge–Kutta integration of a tree, wholly on the device: one thread a state, no return to Python between steps."""
+"""Integration of a tree to tolerances, wholly on the device: one thread a state, no return to Python between steps.
+
+A step is made in two rounds of right-hand sides. TRY leaves a result and its error; FINISH, after a result that is good enough,
+adds the derivative at the result and what the interpolant needs. The step then stands as a polynomial, from which times asked
+for, events and changes of mode are read: y(θ) = Σ_c C[c] θ^c, 0 ≤ θ ≤ 1.
+"""
 
 import warp as wp
 
+from sharnir.articulated.adams import Adams, adams_accept, adams_begin, adams_dense, adams_judge, adams_predict, adams_reject
 from sharnir.joints import AxisTable, JointTable, ball_pull, joint_transform
 from sharnir.model import BodyTable
 from sharnir.tree import AxisLaws, TreeTable, TreeWork, backward, forward, link_inertia, link_motion
 from sharnir.types import quat, real, vec3
 
-MOST_STEPS = wp.constant(2_000_000)  # in one launch
+START, TRY, FINISH, FAILED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
+ACCEPTED, REJECTED, TARGET, RECORDED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
 
 
 @wp.struct
 class Tableau:
-    """A Runge–Kutta method: stages[i, j], weights and error weights [j]; order of the error estimate, 0 for none."""
+    """A method: stages from `first` to before `trial` give the error, all to before `total` the interpolant; 0 is at y.
 
-    count: wp.int32
-    order: wp.int32
-    stages: wp.array2d(dtype=real)
-    weights: wp.array(dtype=real)
-    error: wp.array(dtype=real)
-    error_low: wp.array(dtype=real)
+    The point of stage `result` is the step's result. Adams keeps its differences in K up to `first`, and has two stages: the
+    predicted and the corrected state.
+    """
+
+    adams: wp.int32  # 1: the tables below are empty
+    first: wp.int32
+    trial: wp.int32
+    result: wp.int32
+    total: wp.int32
+    order: wp.int32  # of the error estimate
+    degree: wp.int32  # of the interpolant
     paired: wp.int32  # 1 where the error is that of a pair, 5 and 3
+    stages: wp.array2d(dtype=real)
+    error: wp.array2d(dtype=real)  # [one of two, stage]
+    dense: wp.array2d(dtype=real)  # [power - 1, stage]
+
+
+@wp.struct
+class Request:
+    """What is asked for; a launch ends at `end`, or after a step past `pause`, `most` steps, or as many as can be recorded."""
+
+    fixed: real  # s, a constant step; 0: by the tolerances
+    rtol: real
+    atol: real
+    end: real  # s, hit by a step
+    pause: real
+    most: wp.int32
+    keep: wp.int32  # 1: record the steps
+    times: wp.array(dtype=real)  # s, ascending, infinity behind the last
+
+
+@wp.struct
+class Course:
+    """How far an integration has come, [.., world]; kept between launches."""
+
+    phase: wp.array(dtype=wp.int32)
+    now: wp.array(dtype=real)  # s
+    size: wp.array(dtype=real)  # s, the next step
+    count: wp.array2d(dtype=wp.int32)  # steps accepted, rejected; times passed; steps recorded in this launch
+    y: wp.array2d(dtype=real)
+    ahead: wp.array2d(dtype=real)  # the result being tried
+    K: wp.array3d(dtype=real)
+    C: wp.array4d(dtype=real)  # [recorded step, power, row, world], one step where none are kept
+    marks: wp.array3d(dtype=real)  # [recorded step, 3, world] its start and size, s, and the rejected trials until then
+    out: wp.array3d(dtype=real)  # [time, row, world], quaternions not quite of unit length
 
 
 @wp.struct
@@ -106,37 +151,42 @@ def put(m: Motion, w: int, row: int, value: real):
 
 
 @wp.func
-def try_step(
-    m: Motion, t: Tableau, w: int, h: real, rtol: real, atol: real, y: wp.array2d(dtype=real), K: wp.array3d(dtype=real)
-) -> real:
-    """One step from y: leaves the result in m.q, m.v and returns its error in units of the tolerance. K[0] = f(y) beforehand."""
-    rows = m.nq + m.nv
-    for s in range(1, t.count):
-        for r in range(rows):
+def place(m: Motion, t: Tableau, c: Course, w: int, stage: int, phase: int, h: real):
+    """Bring m.q, m.v to the point of a stage."""
+    for r in range(m.nq + m.nv):
+        value = c.y[r, w]
+        if phase != START and t.adams == 1:
+            value = c.ahead[r, w]
+        elif phase != START:
             add = real(0.0)
-            for j in range(s):
-                c = t.stages[s, j]
-                if c != real(0.0):
-                    add = add + c * K[j, r, w]
-            put(m, w, r, y[r, w] + h * add)
-        right_hand_side(m, w, s, K)
+            for j in range(stage):
+                weight = t.stages[stage, j]
+                if weight != real(0.0):
+                    add = add + weight * c.K[j, r, w]
+            value = value + h * add
+        put(m, w, r, value)
+
+
+@wp.func
+def judge(t: Tableau, c: Course, w: int, rows: int, h: real, rtol: real, atol: real) -> real:
+    """The result of a Runge–Kutta step in c.ahead; returns its error in units of the tolerance."""
     high = real(0.0)
     low = real(0.0)
     for r in range(rows):
         add = real(0.0)
         e = real(0.0)
         e_low = real(0.0)
-        for j in range(t.count):
-            k = K[j, r, w]
-            add = add + t.weights[j] * k
-            e = e + t.error[j] * k
-            e_low = e_low + t.error_low[j] * k
-        new = y[r, w] + h * add
-        put(m, w, r, new)
-        scale = atol + rtol * wp.max(wp.abs(y[r, w]), wp.abs(new))
-        high = high + (e / scale) * (e / scale)
-        low = low + (e_low / scale) * (e_low / scale)
-    size = wp.abs(h) / wp.sqrt(real(rows))
+        for j in range(t.trial):
+            k = c.K[j, r, w]
+            add = add + t.stages[t.result, j] * k
+            e = e + t.error[0, j] * k
+            e_low = e_low + t.error[1, j] * k
+        new = c.y[r, w] + h * add
+        c.ahead[r, w] = new
+        scale = real(1.0) / (atol + rtol * wp.max(wp.abs(c.y[r, w]), wp.abs(new)))
+        high = high + e * e * scale * scale
+        low = low + e_low * e_low * scale * scale
+    size = h / wp.sqrt(real(rows))
     if t.paired == 1:
         both = high + real(0.01) * low
         if both == real(0.0):
@@ -146,81 +196,165 @@ def try_step(
 
 
 @wp.func
-def normalise(m: Motion, w: int):
-    """Quaternions back to unit length."""
+def dense(t: Tableau, a: Adams, c: Course, w: int, rows: int, h: real, C: wp.array3d(dtype=real)):
+    """The step as a polynomial in θ: C[power, row]."""
+    for r in range(rows):
+        C[0, r, w] = c.y[r, w]
+    if t.adams == 1:
+        adams_dense(a, w, rows, t.degree, h, C)
+    else:
+        for d in range(t.degree):
+            for r in range(rows):
+                add = real(0.0)
+                for s in range(t.total):
+                    add = add + t.dense[d, s] * c.K[s, r, w]
+                C[d + 1, r, w] = h * add
+
+
+@wp.func
+def unit(m: Motion, w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real), count: int):
+    """Quaternions of y to unit length; the first `count` of `along`, made of derivatives, change alike: ṗ is linear in p."""
     for i in range(m.tree.count):
         j = m.tree.joint[i]
         if m.joints.turns[j] == 3:
             at = m.joints.q_start[j] + m.joints.v_size[j] - 3
             size = real(0.0)
-            for c in range(4):
-                size = size + m.q[at + c, w] * m.q[at + c, w]
+            for r in range(at, at + 4):
+                size = size + y[r, w] * y[r, w]
             size = real(1.0) / wp.sqrt(size)
-            for c in range(4):
-                m.q[at + c, w] = m.q[at + c, w] * size
+            for r in range(at, at + 4):
+                y[r, w] = y[r, w] * size
+                for k in range(count):
+                    along[k, r, w] = along[k, r, w] * size
+
+
+@wp.func
+def write(t: Tableau, c: Course, w: int, rows: int, time: int, theta: real, C: wp.array3d(dtype=real)):
+    """One of the times asked for, inside a step or (θ ≥ 1) at its end."""
+    for r in range(rows):
+        value = c.ahead[r, w]
+        if theta < real(1.0):
+            value = C[t.degree, r, w]
+            for d in range(t.degree):
+                value = value * theta + C[t.degree - 1 - d, r, w]
+        c.out[time, r, w] = value
+
+
+@wp.func
+def next_size(order: int, h: real, error: real) -> real:
+    """A step that would just keep the tolerance, with a margin."""
+    if not wp.isfinite(error):
+        return real(0.2) * h
+    factor = real(10.0)
+    if error > real(1.0e-10):
+        factor = wp.clamp(real(0.9) * wp.pow(error, real(-1.0) / real(order + 1)), real(0.2), real(10.0))
+    return h * factor
 
 
 @wp.kernel(module="sharnir.ode")
-def integrate(
-    motion: wp.array(dtype=Motion), t: Tableau, fixed: real, rtol: real, atol: real,
-    times: wp.array(dtype=real), first: int, last: int,
-    clock: wp.array2d(dtype=real), y: wp.array2d(dtype=real), K: wp.array3d(dtype=real),
-    out: wp.array3d(dtype=real), counts: wp.array2d(dtype=wp.int32),
-):  # fmt: skip
-    """From y at clock[0] through times[first:last], each hit by a step of its own; clock[1] keeps the step size in between.
-
-    counts: steps accepted, steps rejected, 1 where a step became too small or not finite. A positive `fixed` is a constant step.
-    """
+def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams):
+    """Steps from c.y at c.now on; see `Request` for where a launch ends. The phase is FAILED where a step became too small."""
     w = wp.tid()
     m = motion[0]
     rows = m.nq + m.nv
-    now = clock[0, w]
-    h = clock[1, w]
-    for r in range(rows):
-        put(m, w, r, y[r, w])
-    right_hand_side(m, w, 0, K)
-    power = real(-1.0) / real(t.order + 1)
+    now = c.now[w]
+    h = c.size[w]
+    phase = c.phase[w]
+    target = c.count[TARGET, w]
+    step = real(0.0)
+    after = real(0.0)
+    shape = int(0)  # 1 where the step's polynomial is wanted
+    error = real(0.0)
     steps = int(0)
-    for target in range(first, last):
-        end = times[target]
-        while now < end and counts[2, w] == 0 and steps < MOST_STEPS:
-            steps = steps + 1
-            room = end - now
+    recorded = int(0)
+    retry = int(0)
+    going = now < ask.end and phase != FAILED
+    while going:
+        first = int(0)
+        last = int(1)
+        if phase == TRY:
+            room = ask.end - now
             step = wp.min(h, room)
-            sliver = real(1.0e-3)
-            if fixed > real(0.0):
-                step = wp.min(fixed, room)
-                sliver = real(1.0e-6)
-            if room - step < sliver * step:
+            if room - step < real(1.0e-6) * step:  # no sliver of a step before the end
                 step = room
-            error = try_step(m, t, w, step, rtol, atol, y, K)
-            if fixed > real(0.0):
-                error = real(0.0)
-            if not wp.isfinite(error) or step < real(1.0e-14) * (real(1.0) + wp.abs(now)):
-                counts[2, w] = 1
-            elif error <= real(1.0):
-                normalise(m, w)
-                for r in range(m.nq):
-                    y[r, w] = m.q[r, w]
-                for r in range(m.nv):
-                    y[m.nq + r, w] = m.v[r, w]
-                now = now + step
-                if step == room:
-                    now = end
-                right_hand_side(m, w, 0, K)
-                counts[0, w] = counts[0, w] + 1
-                grow = real(10.0)
-                if error > real(1.0e-10):
-                    grow = wp.min(real(10.0), real(0.9) * wp.pow(error, power))
-                if step >= h or grow < real(1.0) or step * grow > h:
-                    h = step * grow
+            after = now + step
+            if step == room:
+                after = ask.end
+            shape = ask.keep
+            if ask.times[target] < after:
+                shape = 1
+            if t.adams == 1:
+                adams_predict(a, w, rows, step, c.y, c.ahead, c.K)
+            first = t.first
+            last = t.trial
+        elif phase == FINISH:
+            first = t.trial
+            last = t.result + 1
+            if shape == 1:
+                last = t.total
+        for s in range(first, last):
+            place(m, t, c, w, s, phase, step)
+            right_hand_side(m, w, s, c.K)
+
+        if phase == START:
+            phase = TRY
+            if t.adams == 1:
+                h = wp.min(h, adams_begin(a, w, rows, ask.rtol, ask.atol, c.y, c.K))
+        elif phase == TRY:
+            steps = steps + 1
+            if t.adams == 1:
+                error = adams_judge(a, w, rows, step, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.first])
             else:
-                for r in range(rows):
-                    put(m, w, r, y[r, w])
-                right_hand_side(m, w, 0, K)
-                counts[1, w] = counts[1, w] + 1
-                h = step * wp.max(real(0.2), real(0.9) * wp.pow(error, power))
-        for r in range(rows):
-            out[target, r, w] = y[r, w]
-    clock[0, w] = now
-    clock[1, w] = h
+                error = judge(t, c, w, rows, step, ask.rtol, ask.atol)
+            if wp.isfinite(error) and (error <= real(1.0) or ask.fixed > real(0.0)):
+                phase = FINISH
+            elif ask.fixed > real(0.0) or step < real(1.0e-14) * (real(1.0) + wp.abs(now)):
+                phase = FAILED
+                going = False
+            else:
+                c.count[REJECTED, w] = c.count[REJECTED, w] + 1
+                retry = 1
+                if t.adams == 1:
+                    h = adams_reject(a, w, step)
+                else:
+                    h = next_size(t.order, step, error)
+        else:
+            phase = TRY
+            C = c.C[recorded]
+            if shape == 1:
+                dense(t, a, c, w, rows, step, C)
+            # A change of mode inside the step is looked for here, on C (with shape = 1 in such models). The step is cut there
+            # by after = now + θ step and c.ahead = y(θ); phase = START makes the method begin anew.
+            while ask.times[target] <= after:
+                theta = real(1.0)
+                if ask.times[target] < after:
+                    theta = (ask.times[target] - now) / step
+                write(t, c, w, rows, target, theta, C)
+                target = target + 1
+            depth = int(1)
+            if t.adams == 1:
+                h = adams_accept(a, w, rows, step, ask.fixed, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.result], c.K)
+                depth = a.order[w] + 1
+            elif ask.fixed == real(0.0):
+                h = next_size(t.order, step, error)
+                if retry == 1:
+                    h = wp.min(h, step)
+            retry = 0
+            for r in range(rows):
+                c.y[r, w] = c.ahead[r, w]
+                c.K[0, r, w] = c.K[t.result, r, w]
+            unit(m, w, c.y, c.K, depth)
+            c.count[ACCEPTED, w] = c.count[ACCEPTED, w] + 1
+            if ask.keep == 1:
+                c.marks[recorded, 0, w] = now
+                c.marks[recorded, 1, w] = step
+                c.marks[recorded, 2, w] = real(c.count[REJECTED, w])
+                recorded = recorded + 1
+            now = after
+            if now >= ask.pause or steps >= ask.most or recorded >= c.C.shape[0]:
+                going = False
+    c.now[w] = now
+    c.size[w] = h
+    c.phase[w] = phase
+    c.count[TARGET, w] = target
+    c.count[RECORDED, w] = recorded

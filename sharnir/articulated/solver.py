@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,13 +12,14 @@ from sharnir import kinematics
 from sharnir.articulated import kernels
 from sharnir.articulated.data import Settings, Step
 from sharnir.articulated.links import Links
-from sharnir.errors import SimulationError, is_positive
+from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rows import Laws
-from sharnir.types import load_modules, np_real, real, vec3
+from sharnir.solver import Report, Solver, check_iterations
+from sharnir.types import load_modules, real, vec3
 
 
-class SolverArticulated:
+class SolverArticulated(Solver):
     """Steps a model in time, in the coordinates of its joints: these never open, and loops are closed to 1e-9 m.
 
     Args:
@@ -47,13 +45,8 @@ class SolverArticulated:
             started = time.perf_counter()
         if iterations is not None:
             self._cap(iterations)
-        if self._count != n:
-            self._steps.assign(np.array([n], np.int32))
-            self._count = n
-        if self._pool is None:
-            wp.capture_launch(self._graphs[0])
-        else:
-            list(self._pool.map(wp.capture_launch, self._graphs))
+        self._ask(n)
+        self._replay(self._graphs, 1)
         if iterations is not None:
             self._cap(self.iterations)
         self.report.elapsed = (time.perf_counter() - started) / n
@@ -63,49 +56,29 @@ class SolverArticulated:
     def __init__(
         self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = 1e-10, threads: int | None = None
     ) -> None:
-        if not isinstance(iterations, int | np.integer) or iterations < 1:
-            raise SimulationError(f"iterations is a whole number of at least 1, got {iterations!r}")
         if not (np.isfinite(tolerance) and tolerance > 0):
             raise SimulationError(f"tolerance is a finite impulse above 0 N·s, got {tolerance!r}")
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise SimulationError(f"threads is a whole number of at least 1, got {threads!r}")
-        self.model, self.device = model, model.device
+        super().__init__(model, dt, Settings(), threads)
+        self.iterations, self.tolerance = check_iterations(iterations, 1), float(tolerance)
         load_modules([kernels.steps.module, kinematics.read_joints.module], self.device)
-        self.settings = Settings()
-        self.settings.dt = wp.zeros(1, dtype=real, device=self.device)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
-        self.dt = dt
-        self.iterations, self.tolerance = int(iterations), float(tolerance)
-        cores = os.cpu_count() or 1
-        on_cpu = wp.get_device(self.device).is_cpu
-        self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
-        self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
-        self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
         self._graphs: list[Any] = []
         self._steps = wp.array([1], dtype=wp.int32, device=self.device)
-        self._count = 1
+        self._count: int = 1
         self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self.report = Report(self)
+        self.report: Report = Report(self.done, self.residual, self.tolerance)
 
-    @property
-    def dt(self) -> float:
-        """Step, s."""
-        return self._dt
-
-    @dt.setter
-    def dt(self, value: float) -> None:
-        if not is_positive(value):
-            raise SimulationError(f"dt is a positive finite number of seconds, got {value!r}")
-        self._dt = float(value)
-        self.settings.dt.assign(np.array([value], np_real))
+    def _ask(self, n: int) -> None:
+        """How many steps a launch makes."""
+        if self._count != n:
+            self._steps.assign(np.array([n], np.int32))
+            self._count = n
 
     def _cap(self, iterations: int) -> None:
-        if not isinstance(iterations, int | np.integer) or iterations < 1:
-            raise SimulationError(f"iterations is a whole number of at least 1, got {iterations!r}")
-        self.settings.iterations.assign(np.array([iterations], np.int32))
+        self.settings.iterations.assign(np.array([check_iterations(iterations, 1)], np.int32))
 
     def acts_changed(self) -> None:
         """To be called when something begins to act on free axes where nothing did, or a joint is taken out or put back."""
@@ -163,39 +136,8 @@ class SolverArticulated:
             array.assign(values)
         bound = wp.array([step], dtype=Step, device=self.device)
         self._kept = step  # keeps its arrays alive
-        self._graphs = []
-        for first, last in pairwise(np.linspace(0, m.worlds, self.threads + 1).astype(int)):
-            with wp.ScopedCapture(device=self.device) as capture:
-                wp.launch(kernels.steps, dim=int(last - first), inputs=[bound, int(first), self._steps], device=self.device)
-            self._graphs.append(capture.graph)
         self._bound = state, control, bound
+        self._graphs = self._capture(self._launch)
 
-
-class Report:
-    """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
-
-    def __init__(self, solver: SolverArticulated) -> None:
-        self._solver = solver
-        self.elapsed = 0.0
-        """Wall-clock time of the step, s (mean, where a call made several)."""
-        self.deadline_missed = False
-        """Whether the step took longer than its budget."""
-
-    def _value(self, array: Any) -> Any:
-        values = array.numpy()
-        return values[0].item() if self._solver.model.worlds == 1 else values
-
-    @property
-    def iterations(self) -> Any:
-        """Passes over the tree."""
-        return self._value(self._solver.done)
-
-    @property
-    def residual(self) -> Any:
-        """By how much what acts on an axis was missed, N·s or N·m·s."""
-        return self._value(self._solver.residual)
-
-    @property
-    def converged(self) -> Any:
-        """Whether the residual fell below the tolerance."""
-        return self.residual <= self._solver.tolerance
+    def _launch(self, step: Any, first: int, worlds: int) -> None:
+        wp.launch(kernels.steps, dim=worlds, inputs=[step, first, self._steps], device=self.device)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import time
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import warp as wp
 
 from sharnir import kinematics
-from sharnir.errors import SimulationError, is_positive
+from sharnir.errors import SimulationError
 from sharnir.impulse import kernels
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Work
 from sharnir.model import Control, Model, State, fill
 from sharnir.rows import AxisRows, Laws, Twists
-from sharnir.types import load_modules, np_real, real, vec3
+from sharnir.solver import Report, Solver, check_iterations
+from sharnir.types import load_modules, real, vec3
 
 NO_CAP = 1_000_000
 CHUNK = 16  # steps in the graph that serves calls for many steps
 
 
-class SolverImpulse:
+class SolverImpulse(Solver):
     """Steps a model in time.
 
     Args:
@@ -156,52 +154,30 @@ class SolverImpulse:
         tolerance: float = 1e-10,
         threads: int | None = None,
     ) -> None:
-        for what, value, least in (("iterations", iterations, 1), ("position_iterations", position_iterations, 0)):
-            if not isinstance(value, int | np.integer) or value < least:
-                raise SimulationError(f"{what} is a whole number of at least {least}, got {value!r}")
+        self.iterations = check_iterations(iterations, 1)
+        self.position_iterations = check_iterations(position_iterations, 0, "position_iterations")
         if not 0 < erp <= 1:
             raise SimulationError(f"erp is a fraction, 0 < erp ≤ 1, got {erp!r}")
         if not (np.isfinite(tolerance) and tolerance >= 0):
             raise SimulationError(f"tolerance is a finite impulse of at least 0 N·s, got {tolerance!r}")
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise SimulationError(f"threads is a whole number of at least 1, got {threads!r}")
-        self.model, self.device = model, model.device
+        super().__init__(model, dt, Settings(), threads)
         load_modules([kernels.predict.module, kinematics.read_joints.module], self.device)
         self.work, self.solves = _scratch(model)
-        self.settings = Settings()
-        self.settings.dt = wp.zeros(1, dtype=real, device=self.device)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
         self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations, position_iterations], dtype=wp.int32, device=self.device)
         self.settings.sweeps = wp.array([NO_CAP, NO_CAP], dtype=wp.int32, device=self.device)
-        self.dt = dt
-        cores = os.cpu_count() or 1
-        on_cpu = wp.get_device(self.device).is_cpu
-        self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
-        self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
-        self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
         self._graphs: dict[str, list[Any]] = {}
         self._one: Any = None  # the graph of one step, where one thread makes it
         self._sweeps = kernels.sweeps_plain
-        self.iterations, self.position_iterations, self.tolerance = int(iterations), int(position_iterations), float(tolerance)
+        self.tolerance = float(tolerance)
         self._cap_now = self.iterations
         shared = (self.solves[0].done, self.solves[0].residual, self.settings.sweeps)
-        self._host = tuple(a.numpy() for a in shared) if on_cpu else None  # on the CPU, views of the same memory
+        on_cpu = wp.get_device(self.device).is_cpu
+        self._host = tuple(a.numpy() for a in shared) if on_cpu else None  # views of the same memory
         self._takes = {"iterate": 0.0, "end": 0.0}  # s, measured while running
-        self.report = Report(self)
-
-    @property
-    def dt(self) -> float:
-        """Step, s."""
-        return self._dt
-
-    @dt.setter
-    def dt(self, value: float) -> None:
-        if not is_positive(value):
-            raise SimulationError(f"dt is a positive finite number of seconds, got {value!r}")
-        self._dt = float(value)
-        self.settings.dt.assign(np.array([value], np_real))
+        self.report = Report(self.solves[0].done, self.solves[0].residual, self.tolerance)
 
     def _launch(self, kernel: Any, dim: tuple[int, ...], *inputs: Any) -> None:
         if min(dim) > 0:
@@ -227,64 +203,8 @@ class SolverImpulse:
 
     def _cap(self, iterations: int) -> None:
         """Cap the sweeps at velocity level."""
-        if not isinstance(iterations, int | np.integer) or iterations < 0:
-            raise SimulationError(f"iterations is a whole number of at least 0, got {iterations!r}")
-        self._cap_now = int(iterations)
+        self._cap_now = check_iterations(iterations, 0)
         self.settings.iterations.assign(np.array([iterations, self.position_iterations], np.int32))
-
-    def _capture(self, *stages: Any) -> list[Any]:
-        """Some stages as graphs, one a thread."""
-        assert self._bound is not None
-        graphs = []
-        for first, last in pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int)):
-            with wp.ScopedCapture(device=self.device) as capture:
-                for stage in stages:
-                    stage(self._bound[2], int(first), int(last - first))
-            graphs.append(capture.graph)
-        return graphs
-
-    def _replay(self, graphs: list[Any], n: int) -> None:
-        if self._pool is None:
-            for _ in range(n):
-                wp.capture_launch(graphs[0])
-        elif n:
-            list(self._pool.map(_replay, graphs, [n] * len(graphs)))
-
-
-def _replay(graph: Any, n: int) -> None:
-    for _ in range(n):
-        wp.capture_launch(graph)
-
-
-class Report:
-    """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
-
-    def __init__(self, solver: SolverImpulse) -> None:
-        self._solve, self._worlds = solver.solves[0], solver.model.worlds
-        self._tolerance = solver.settings.tolerance
-        self.elapsed = 0.0
-        """Wall-clock time of the step, s (mean, where a call made several)."""
-        self.deadline_missed = False
-        """Whether the budget cut the sweeps short, or the step took longer than its budget."""
-
-    def _value(self, array: Any) -> Any:
-        values = array.numpy()
-        return values[0].item() if self._worlds == 1 else values
-
-    @property
-    def iterations(self) -> Any:
-        """Sweeps made at velocity level."""
-        return self._value(self._solve.done)
-
-    @property
-    def residual(self) -> Any:
-        """Largest impulse of the last sweep, N·s or N·m·s."""
-        return self._value(self._solve.residual)
-
-    @property
-    def converged(self) -> Any:
-        """Whether the residual fell below the tolerance."""
-        return self.residual <= self._tolerance.numpy()[0]
 
 
 def _scratch(model: Model) -> tuple[Work, list[Solve]]:

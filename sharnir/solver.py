@@ -1,0 +1,110 @@
+"""What both solvers share: the step, the threads that split the worlds, captured graphs, the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.errors import SimulationError, is_positive
+from sharnir.model import Control, Model, State
+from sharnir.types import np_real, real
+
+
+class Solver:
+    """A model, its step, and threads that share its worlds.
+
+    Args:
+        settings: the device's structure with an array `dt`.
+        threads: CPU threads; all cores if None (one world needs one).
+    """
+
+    def __init__(self, model: Model, dt: float, settings: Any, threads: int | None) -> None:
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise SimulationError(f"threads is a whole number of at least 1, got {threads!r}")
+        self.model, self.device, self.settings = model, model.device, settings
+        settings.dt = wp.zeros(1, dtype=real, device=self.device)
+        self.dt = dt
+        cores = os.cpu_count() or 1
+        on_cpu = wp.get_device(self.device).is_cpu
+        self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
+        self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
+        self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
+
+    @property
+    def dt(self) -> float:
+        """Step, s."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        if not is_positive(value):
+            raise SimulationError(f"dt is a positive finite number of seconds, got {value!r}")
+        self._dt = float(value)
+        self.settings.dt.assign(np.array([value], np_real))
+
+    def _capture(self, *stages: Callable[[Any, int, int], None]) -> list[Any]:
+        """Some stages as graphs, one a thread; a stage is given the bound structure, its first world and their number."""
+        assert self._bound is not None
+        graphs = []
+        for first, last in pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int)):
+            with wp.ScopedCapture(device=self.device) as capture:
+                for stage in stages:
+                    stage(self._bound[2], int(first), int(last - first))
+            graphs.append(capture.graph)
+        return graphs
+
+    def _replay(self, graphs: list[Any], n: int) -> None:
+        if self._pool is None:
+            for _ in range(n):
+                wp.capture_launch(graphs[0])
+        elif n:
+            list(self._pool.map(_replay, graphs, [n] * len(graphs)))
+
+
+def _replay(graph: Any, n: int) -> None:
+    for _ in range(n):
+        wp.capture_launch(graph)
+
+
+def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
+    """A whole number of at least `least`, or an error that names it."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise SimulationError(f"{what} is a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+class Report:
+    """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
+
+    def __init__(self, done: Any, residual: Any, tolerance: float) -> None:
+        self._done, self._residual, self._tolerance = done, residual, tolerance
+        self.elapsed = 0.0
+        """Wall-clock time of the step, s (mean, where a call made several)."""
+        self.deadline_missed = False
+        """Whether the budget cut the step short, or it took longer than its budget."""
+
+    @staticmethod
+    def _value(array: Any) -> Any:
+        values = array.numpy()
+        return values[0].item() if len(values) == 1 else values
+
+    @property
+    def iterations(self) -> Any:
+        """Sweeps made at velocity level, or passes over the tree."""
+        return self._value(self._done)
+
+    @property
+    def residual(self) -> Any:
+        """Largest impulse of the last sweep, or by how much what acts on an axis was missed; N·s or N·m·s."""
+        return self._value(self._residual)
+
+    @property
+    def converged(self) -> Any:
+        """Whether the residual fell below the tolerance."""
+        return self.residual <= self._tolerance
