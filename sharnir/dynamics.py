@@ -27,11 +27,12 @@ from sharnir.articulated.integrate import Trajectory as Trajectory
 from sharnir.articulated.links import Links, Scratch
 from sharnir.articulated.links import links as links
 from sharnir.articulated.methods import ADAMS_ORDER, NAMES
-from sharnir.axes import Axis, Servo
+from sharnir.articulated.motion import Motion
+from sharnir.axes import Axis
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.model import State
+from sharnir.model import CONTROL_FIELDS, Control, State
 from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
-from sharnir.types import load_modules, np_real, real, vec3
+from sharnir.types import load_modules, np_real, quat, real, vec3
 
 
 def _load(t: Links, n: int, **values: np.ndarray) -> Scratch:
@@ -400,12 +401,16 @@ def integrate(
     events: Callable[[float, np.ndarray, np.ndarray], float] | Sequence[Callable[[float, np.ndarray, np.ndarray], float]] = (),
     dense: bool = False,
     gravity: Sequence[float] | None = None,
+    control: Control | None = None,
+    state: State | None = None,
     progress: bool = False,
 ) -> Trajectory:
-    """The motion of a tree from (q, v) at time `start` through the given times (a number: just its end), s, to tolerances.
+    """The motion of a mechanism from (q, v) at time `start` through the given times (a number: just its end), s, to tolerances.
 
     Runs on the model's device without returning to Python between steps; times before the last are read off the polynomials that
-    stand for the steps. Springs, dampers and viscous friction act; `tau` (nv,) is constant.
+    stand for the steps. All that the scene describes acts: springs, dampers, drives, friction, limits; `tau` (nv,) is constant.
+    Changes between stick and slip, and limits reached or left, are located inside the steps; an impact at a limit changes speeds
+    at once, with its restitution and without friction. Loops are kept closed.
 
     Args:
         method: "dop853" (order 8), "rk45" (order 5), "rk4" (order 4, needs `step`), or "adams" (orders 1 to 12 by itself; the
@@ -417,6 +422,8 @@ def integrate(
             motion. Attributes as with SciPy: `direction` > 0 counts a rise alone, < 0 a fall; `terminal` (or the count of
             passages after which to stop) ends the motion there. A zero at the start does not count.
         dense: keep the motion between the times, for `Trajectory.at`.
+        control: commands, constant (the model's own if None), [item, state]. state: poses and velocities of driven bodies, and
+            motors' currents (the model's start if None).
         progress: show a bar.
     """
     _check_options(method, rtol=rtol, atol=atol, step=step, order=order)
@@ -429,7 +436,8 @@ def integrate(
     load_modules([ode.integrate.module], t.device)
     turns = [int(t.q_start[k] + kind.q_size - 4) for k, kind in enumerate(t.kinds) if len(kind.turns) == 3]
     how = Options(method, order or (4 if step else ADAMS_ORDER), rtol, atol, step, dense, progress)
-    path = run(_motion(t, n, q, v, tau, gravity), np.concatenate([q, v], 1), start, ends, turns, watched, how)
+    motion, currents = _motion(t, n, q, v, tau, gravity, start, state, control)
+    path = run(motion, np.concatenate([q, v, currents], 1), start, ends, turns, watched, how)
     return first_of(path) if single else path
 
 
@@ -445,38 +453,81 @@ def _check_options(method: str, **numbers: Any) -> None:
         raise SimulationError(f"integrate: order is a whole number from 1 to {ADAMS_ORDER}, got {numbers['order']!r}")
 
 
-def _motion(t: Links, n: int, q: np.ndarray, v: np.ndarray, tau: np.ndarray, gravity: Sequence[float] | None) -> ode.Motion:
-    """The tree, its forces and room for its state, as the device's integration takes them."""
-    x = _load(t, n, q=q, v=v)
-    motion = ode.Motion()
-    motion.bodies, motion.joints, motion.axes, motion.tree, motion.work = t.bodies, t.joints, t.model.axes, t.tree, x.tree
-    motion.laws = x.laws
-    motion.gravity = wp.array([_gravity(t, gravity)], dtype=vec3, device=t.device)
-    motion.own, motion.nq, motion.nv = len(t.model.joint_kinds), t.nq, t.nv
-    viscous = [axis.friction.viscous for axes in t.model.joint_axes for axis in axes]
-    motion.viscous = wp.array(viscous, dtype=real, device=t.device)
-    motion.q, motion.v, motion.a = x.q, x.v, x.a
-    motion.applied = wp.array(np.ascontiguousarray(tau.T, np_real), dtype=real, device=t.device)
-    motion.tau = x.tau
-    return motion
+def _motion(
+    t: Links, n: int, q: np.ndarray, v: np.ndarray, tau: np.ndarray, gravity: Sequence[float] | None,
+    start: float, state: State | None, control: Control | None,
+) -> tuple[Motion, np.ndarray]:  # fmt: skip
+    """The mechanism and all that acts on it, as the device's integration takes them; and the motors' currents (n, motors)."""
+    x, m, model = _load(t, n, q=q, v=v), Motion(), t.model
+    control, state = control or model.control(), state or model.state()
+
+    def columns(array: Any) -> np.ndarray:
+        """[item, n] of a device array whose worlds may be fewer."""
+        values = array.numpy()
+        return np.ascontiguousarray(values if values.shape[1] == n else np.repeat(values[:, :1], n, 1))
+
+    def on_device(values: Any, dtype: Any = real) -> Any:
+        return wp.array(np.ascontiguousarray(values), dtype=dtype, device=t.device)
+
+    m.bodies, m.joints, m.axes, m.tree, m.closures = t.bodies, t.joints, model.axes, t.tree, t.closures
+    m.work, m.laws, m.rows, m.q, m.v, m.a, m.tau = x.tree, x.laws, x.rows, x.q, x.v, x.a, x.tau
+    commands = Control()
+    for name in CONTROL_FIELDS:
+        array = getattr(control, name)
+        setattr(commands, name, on_device(columns(array), array.dtype))
+    m.control = commands
+    m.gravity = wp.array([_gravity(t, gravity)], dtype=vec3, device=t.device)
+    m.own, m.nq, m.nv = len(model.joint_kinds), t.nq, t.nv
+    inductance = model.axes.inductance.numpy()
+    motors = np.flatnonzero(inductance > 0).astype(np.int32)
+    current_of = np.full(t.nv, -1, np.int32)
+    current_of[motors] = np.arange(len(motors))
+    m.currents, m.motor, m.current_of = len(motors), on_device(motors, wp.int32), on_device(current_of, wp.int32)
+    currents = columns(state.current)[motors].astype(float)
+    m.current = wp.zeros((len(motors), n), dtype=real, device=t.device)
+    limits = np.isfinite(model.axes.lower.numpy()).any() or np.isfinite(model.axes.upper.numpy()).any()
+    friction = any((getattr(control, f"friction_{kind}").numpy() > 0).any() for kind in ("static", "load"))
+    m.rough, m.loaded = int(limits or friction), int((control.friction_load.numpy() > 0).any())
+    halves = np.array(t.half_of)
+    velocity, spin = columns(state.velocity)[halves], columns(state.spin)[halves]
+    still = np.array([b not in t.link_of for b in range(len(halves))])
+    m.driven = int(np.any(velocity[still]) or np.any(spin[still]))
+    x.tree.velocity.assign(velocity)
+    x.tree.spin.assign(spin)
+    x.tree.omega.assign(spin)
+    own = np.arange(len(halves)) == halves
+    m.force, m.torque = (
+        on_device(columns(array)[halves] * own[:, None, None], vec3) for array in (control.force, control.torque)
+    )
+    m.start = on_device([start])
+    m.base_position, m.base_rotation = (
+        on_device(columns(state.position)[halves], vec3),
+        on_device(columns(state.rotation)[halves], quat),
+    )
+    x.tree.position.assign(m.base_position)
+    x.tree.rotation.assign(m.base_rotation)
+    m.applied = on_device(tau.T.astype(np_real))
+    for name, dtype in (("held", wp.int32), ("touch", wp.int32), ("heading", real), ("wanted", real)):
+        setattr(m, name, wp.zeros((t.nv, n), dtype=dtype, device=t.device))
+    m.load = wp.zeros((len(t.kinds), n), dtype=real, device=t.device)
+    m.striking, m.tries = (wp.zeros(n, dtype=wp.int32, device=t.device) for _ in range(2))
+    x.rows.gear_start.assign(columns(state.gear_start))
+    return m, currents.T
 
 
 # ---- between joint coordinates and the bodies' state ----------------------------------------------------------------------
 
 
-def check_smooth(model: Any) -> None:
-    """Refuse, by name, what an integration without events cannot have: dry friction, limits, drives, springs between points."""
+def check_integrable(model: Any, control: Control) -> None:
+    """Refuse, by name, what an integration does not follow: paths, joints that are taken out."""
     m = links(model).model
-    for name, k in m.joint_names.items():
-        for axis in m.joint_axes[k]:
-            f, drive = axis.friction, axis.drive
-            rough = f.static > 0 or f.load > 0 or np.isfinite([axis.limit.lower, axis.limit.upper]).any()
-            idle = drive is None or (isinstance(drive, Servo) and drive == Servo(max_force=drive.max_force))
-            if rough or m.joint_kinds[k].ball is not None or not idle:
-                what = "a drive" if not idle else "dry friction or limits"
-                raise SceneError(f"joint {name!r} has {what}; an integration takes springs and dampers alone")
-    if m.spring_names or m.paths:
-        raise SceneError("an integration takes no point-to-point springs and no paths")
+    off = np.flatnonzero((control.enabled.numpy() == 0).any(1))
+    if len(off):
+        name = next(n for n, k in m.joint_names.items() if k == off[0])
+        raise SimulationError(f"integrate: joint {name!r} is taken out (enabled = False); an integration takes all joints")
+    if m.paths:
+        name = next(n for n, b in m.body_names.items() if b in m.paths)
+        raise SceneError(f"integrate: body {name!r} follows a path; an integration takes bodies driven at a constant speed")
 
 
 def from_state(model: Any, state: State) -> tuple[np.ndarray, np.ndarray]:

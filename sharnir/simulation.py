@@ -17,10 +17,10 @@ from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import SolverArticulated
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.solver import SolverImpulse
-from sharnir.model import CONTROL_FIELDS, DYNAMIC, STATE_FIELDS, Model
+from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model
 from sharnir.scene import Scene, path_pose
 from sharnir.solver import Report
-from sharnir.spatial import quat_conjugate, quat_log, quat_multiply, quat_rotate, turn_from
+from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.views import BodyView, GearView, JointView, SpringView
 
 
@@ -159,7 +159,9 @@ class Simulation:
         dense: bool = False,
         progress: bool = False,
     ) -> dynamics.Trajectory:
-        """Go on to the time t_end by high-order integration in joint coordinates: trees with springs, dampers and joint forces.
+        """Go on to the time t_end by high-order integration in joint coordinates, with all that acts on the mechanism.
+
+        Commands and forces stay as they are. Stick, slip and limits are located as events.
 
         Args:
             rtol, atol: tolerances of a step. integrator: "dop853", "rk45" or "adams".
@@ -171,7 +173,7 @@ class Simulation:
         `sharnir.dynamics.integrate` for more.
         """
         tree = dynamics.links(self.model)
-        dynamics.check_smooth(tree)
+        dynamics.check_integrable(tree, self.control)
         now = self.time
         ends = np.atleast_1d(np.asarray(t_end if times is None else times, float))
         if not is_positive(t_end - now) or ends[-1] > t_end + 1e-12:
@@ -184,13 +186,31 @@ class Simulation:
         push[:, : self.model.speeds] = self.control.joint_force.numpy().T
         options: dict[str, Any] = {"rtol": rtol, "atol": atol, "method": integrator, "progress": progress}
         options |= {"gravity": tuple(self._gravity), "events": events, "dense": dense, "start": now}
+        options |= {"control": self.control, "state": self.state}
         path = dynamics.integrate(tree, q, v, ends, tau=push, **options)
         dynamics.to_state(tree, self.state, path.q[:, -1], path.v[:, -1])
+        motors = np.flatnonzero(self.model.axes.inductance.numpy() > 0)
+        current = self.state.current.numpy()
+        current[motors] = path.currents[:, -1].T
+        self.state.current.assign(current)
+        self._drive_on(path.times[-1] - now)
         self.state.time.fill_(float(path.times[-1]))
         self._read = False
         if path.times[-1] == ends[-1]:
             path = replace(path, times=path.times[:asked], q=path.q[:, :asked], v=path.v[:, :asked])
         return first_of(path) if self.worlds == 1 else path
+
+    def _drive_on(self, duration: float) -> None:
+        """Move kinematic bodies as far as they go in a time, s."""
+        for name, i in self.model.body_names.items():
+            if self.model.bodies.motion.numpy()[i] == KINEMATIC:
+                view = self._bodies[name]
+                spin, rotation = np.atleast_2d(view.spin), np.atleast_2d(view.rotation)
+                com = np.atleast_2d(view.com) + duration * np.atleast_2d(view.velocity)
+                turn = quat_multiply(np.array([quat_exp(duration * s) for s in spin]), rotation)
+                view.rotation = turn[0] if self.worlds == 1 else turn
+                place = com - quat_rotate(turn, np.broadcast_to(self.model.com[i], com.shape))
+                view.position = place[0] if self.worlds == 1 else place
 
     @property
     def time(self) -> float:

@@ -6,7 +6,7 @@ any link, and a weld of six rows holds the halves together. So every joint, with
     J a + γ = wanted,      a = a_free + M⁻¹Jᵀ λ,      (J M⁻¹Jᵀ + softness) λ = wanted − γ − J a_free
 
 M⁻¹ is one backward and one forward pass for a force, so the matrix costs O(rows · links). Rows may depend on each other, always
-or in one pose: elimination takes the largest pivot, and rows that nothing is left of get no force.
+or in one pose: they share the load then (`solve_rows`).
 """
 
 import warp as wp
@@ -17,7 +17,9 @@ from sharnir.spatial import log_quat
 from sharnir.tree import AxisLaws, TreeTable, TreeWork, backward, forward, link_inertia, link_motion, link_velocity
 from sharnir.types import EPSILON, real, vec3, vec6
 
-DEPENDENT = wp.constant(real(EPSILON * 1.0e4))  # of its diagonal is left of a row that depends on others
+RAISED = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of the diagonal
+ROUNDS = wp.constant(4)
+NOTHING = wp.constant(real(EPSILON))
 
 
 @wp.struct
@@ -55,9 +57,7 @@ class ClosureWork:
     rhs: wp.array2d(dtype=real)
     force: wp.array2d(dtype=real)  # [row, world] λ
     matrix: wp.array3d(dtype=real)  # [row, row, world]
-    scale: wp.array2d(dtype=real)  # [row, world] its diagonal before elimination
-    order: wp.array2d(dtype=wp.int32)  # [row, world] of elimination
-    rank: wp.array(dtype=wp.int32)  # [world]
+    left: wp.array2d(dtype=real)  # [row, world] of rhs, not yet met
     f_l: wp.array2d(dtype=vec3)  # [link, world] forces whose response is wanted
     f_a: wp.array2d(dtype=vec3)
     u: wp.array2d(dtype=real)  # [speed, world] the same on the axes
@@ -264,96 +264,94 @@ def response_matrix(t: JointTable, tree: TreeTable, table: ClosureTable, c: Clos
 
 @wp.func
 def eliminate(c: ClosureWork, w: int, rows: int):
-    """(matrix + softness) = L D Lᵀ by the largest pivots, in place, rows in c.order; c.rank of them are independent."""
+    """L D Lᵀ of matrix + softness, its diagonal raised a little (see `solve_rows`), in place; rows that are out stand alone."""
+    largest = real(0.0)
     for r in range(rows):
-        c.order[r, w] = r
-        value = c.matrix[r, r, w] + wp.max(real(0.0), c.soft[r, w])
-        c.scale[r, w] = wp.max(value, real(1.0e-300))
+        largest = wp.max(largest, c.matrix[r, r, w])
+    for r in range(rows):
+        if c.matrix[r, r, w] <= NOTHING * largest and c.soft[r, w] == real(0.0):
+            c.soft[r, w] = real(-1.0)  # the tree cannot move so
         if c.soft[r, w] < real(0.0):
-            value = real(0.0)
-        c.matrix[r, r, w] = value
-    rank = int(0)
-    for r in range(rows):
-        best = int(r)
-        most = real(0.0)
-        for a in range(r, rows):
-            s = c.order[a, w]
-            share = c.matrix[s, s, w] / c.scale[s, w]
-            if share > most:
-                most = share
-                best = a
-        p = c.order[best, w]
+            for s in range(rows):
+                c.matrix[s, r, w] = real(0.0)
+                c.matrix[r, s, w] = real(0.0)
+            c.matrix[r, r, w] = real(1.0)
+        else:
+            c.matrix[r, r, w] = c.matrix[r, r, w] * (real(1.0) + RAISED) + c.soft[r, w]
+    for p in range(rows):
         pivot = c.matrix[p, p, w]
-        if most <= DEPENDENT:
-            break
-        c.order[best, w] = c.order[r, w]
-        c.order[r, w] = p
-        rank = rank + 1
-        for a in range(r + 1, rows):
-            s = c.order[a, w]
+        for s in range(p + 1, rows):
             factor = c.matrix[s, p, w] / pivot
-            for b in range(r + 1, a + 1):
-                h = c.order[b, w]
-                value = c.matrix[s, h, w] - factor * c.matrix[h, p, w]
-                c.matrix[s, h, w] = value
-                c.matrix[h, s, w] = value
-        for a in range(r + 1, rows):
-            s = c.order[a, w]
+            if factor != real(0.0):
+                for h in range(p + 1, s + 1):
+                    c.matrix[s, h, w] = c.matrix[s, h, w] - factor * c.matrix[h, p, w]
+        for s in range(p + 1, rows):
             c.matrix[s, p, w] = c.matrix[s, p, w] / pivot
-    c.rank[w] = rank
 
 
 @wp.func
 def substitute(c: ClosureWork, w: int, rows: int):
-    """c.force from c.rhs with the eliminated matrix; none on dependent rows."""
-    rank = c.rank[w]
-    for a in range(rank):
-        s = c.order[a, w]
-        x = c.rhs[s, w]
-        for b in range(a):
-            h = c.order[b, w]
-            x = x - c.matrix[s, h, w] * c.force[h, w]
-        c.force[s, w] = x
-    for a in range(rank):
-        s = c.order[a, w]
-        c.force[s, w] = c.force[s, w] / c.matrix[s, s, w]
-    for a in range(rank, rows):
-        c.force[c.order[a, w], w] = real(0.0)
-    for h in range(rank):
-        a = rank - 1 - h
-        s = c.order[a, w]
-        x = c.force[s, w]
-        for b in range(a + 1, rank):
-            r = c.order[b, w]
-            x = x - c.matrix[r, s, w] * c.force[r, w]
-        c.force[s, w] = x
+    """Add to c.force what the eliminated matrix makes of c.left."""
+    for s in range(rows):
+        x = c.left[s, w]
+        for h in range(s):
+            x = x - c.matrix[s, h, w] * c.left[h, w]
+        c.left[s, w] = x
+    for h in range(rows):
+        s = rows - 1 - h
+        x = c.left[s, w] / c.matrix[s, s, w]
+        for r in range(s + 1, rows):
+            x = x - c.matrix[r, s, w] * c.left[r, w]
+        c.left[s, w] = x
+        c.force[s, w] = c.force[s, w] + x
 
 
 @wp.func
-def push_forces(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int, rows: int):
-    """The response to the forces on all rows."""
-    clear_push(t, tree, c, w)
+def solve_rows(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int, rows: int):
+    """Forces on the rows for c.rhs, and the tree's response to them.
+
+    The raised diagonal makes rows that depend on each other share the load, and takes what rows nearly depend on, in a singular
+    pose, out of the solution smoothly; elsewhere a few rounds on what is left over bring it to the last digits.
+    """
     for r in range(rows):
-        push_row(table, c, r, w, c.force[r, w])
-    respond(t, tree, c, k, w)
+        c.force[r, w] = real(0.0)
+        c.left[r, w] = c.rhs[r, w]
+        if c.soft[r, w] < real(0.0):
+            c.left[r, w] = real(0.0)
+    for i in range(ROUNDS):
+        if i > 0:
+            for r in range(rows):
+                got = row_rate(table, c, r, w, c.a_l, c.a_a, c.y) + wp.max(c.soft[r, w], real(0.0)) * c.force[r, w]
+                c.left[r, w] = c.rhs[r, w] - got
+                if c.soft[r, w] < real(0.0):
+                    c.left[r, w] = real(0.0)
+        substitute(c, w, rows)
+        clear_push(t, tree, c, w)
+        for r in range(rows):
+            push_row(table, c, r, w, c.force[r, w])
+        respond(t, tree, c, k, w)
 
 
 @wp.func
 def constrain(
     t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int,
-    q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), qdd: wp.array2d(dtype=real),
+    q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), qdd: wp.array2d(dtype=real), bend: bool,
 ):  # fmt: skip
-    """Accelerations that keep the loops closed, from those of the cut tree: J a + γ = 0. Springs are no constraint."""
+    """Accelerations that keep the loops closed, from those of the cut tree: J a + γ = 0; without `bend`, J a = 0.
+
+    Springs are no constraint.
+    """
     rows = table.count - table.springs.count
     for i in range(tree.count):
         link_velocity(t, tree, i, w, qd, k)
     find_rows(t, table, c, k, q, w)
     for r in range(rows):
-        c.rhs[r, w] = -c.gamma[r, w] - row_rate(table, c, r, w, k.acceleration, k.turning, qdd)
+        c.rhs[r, w] = -row_rate(table, c, r, w, k.acceleration, k.turning, qdd)
+        if bend:
+            c.rhs[r, w] = c.rhs[r, w] - c.gamma[r, w]
     response_matrix(t, tree, table, c, k, w, rows)
     eliminate(c, w, rows)
-    substitute(c, w, rows)
-    push_forces(t, tree, table, c, k, w, rows)
+    solve_rows(t, tree, table, c, k, w, rows)
     for i in range(tree.count):
         b = tree.body[i]
         k.acceleration[b, w] = k.acceleration[b, w] + c.a_l[b, w]
@@ -378,4 +376,4 @@ def forward_dynamics(
     for i in range(tree.count):
         forward(t, tree, i, w, qdd, laws, k)
     if table.count > table.springs.count:
-        constrain(t, tree, table, c, k, w, q, qd, qdd)
+        constrain(t, tree, table, c, k, w, q, qd, qdd, True)

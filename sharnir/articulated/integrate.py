@@ -15,6 +15,7 @@ from sharnir.articulated import ode
 from sharnir.articulated.adams import Adams
 from sharnir.articulated.events import Event, Watch
 from sharnir.articulated.methods import METHODS, adams_constants, interpolant
+from sharnir.articulated.motion import Motion
 from sharnir.errors import SimulationError
 from sharnir.types import np_real, real
 
@@ -39,6 +40,7 @@ class Trajectory:
     events: list[Any] = field(default_factory=list)
     event_states: list[Any] = field(default_factory=list)
     pieces: Any = field(default=None, repr=False)  # the steps as polynomials, where dense=True asked for them
+    currents: Any = field(default=None, repr=False)  # (times, motors) A, of the motors with an inductance
 
     def at(self, t: Any) -> tuple[np.ndarray, np.ndarray]:
         """q (nq,) and v (nv,) at any time of the motion, s, to its tolerances; (k, …) at k times, all behind the states' axis."""
@@ -51,18 +53,18 @@ class Trajectory:
 def first_of(path: Trajectory) -> Trajectory:
     """The motion of the first state, without the axis of states."""
     made, events, there = (int(path.steps[0]), int(path.rejected[0])), path.events[0], path.event_states[0]
-    return Trajectory(path.times, path.q[0], path.v[0], *made, events, there, path.pieces)
+    return Trajectory(path.times, path.q[0], path.v[0], *made, events, there, path.pieces, path.currents[0])
 
 
 class Piecewise:
     """The steps of one state as polynomials.
 
     Args:
-        nq: how many rows are coordinates. turns: the first rows of quaternions.
+        nq, nv: how many rows are coordinates, and then speeds. turns: the first rows of quaternions.
     """
 
-    def __init__(self, nq: int, turns: Sequence[int]) -> None:
-        self.nq, self.turns = nq, turns
+    def __init__(self, nq: int, nv: int, turns: Sequence[int]) -> None:
+        self.nq, self.nv, self.turns = nq, nv, turns
         self.starts: list[float] = []
         self.sizes: list[float] = []
         self.end = 0.0
@@ -75,12 +77,17 @@ class Piecewise:
         self.coefficients.append(coefficients)
         self.end = start + size
 
-    def value(self, C: np.ndarray, theta: Any) -> tuple[np.ndarray, np.ndarray]:
-        """q (nq,) and v (nv,) in a step of coefficients C, 0 ≤ θ ≤ 1; (k, …) at k places."""
+    def rows(self, C: np.ndarray, theta: Any) -> np.ndarray:
+        """All rows of the state there."""
         y = np.asarray(theta)[..., None] ** np.arange(len(C)) @ C
         for i in self.turns:
             y[..., i : i + 4] /= np.linalg.norm(y[..., i : i + 4], axis=-1, keepdims=True)
-        return y[..., : self.nq], y[..., self.nq :]
+        return np.asarray(y)
+
+    def value(self, C: np.ndarray, theta: Any) -> tuple[np.ndarray, np.ndarray]:
+        """q (nq,) and v (nv,) in a step of coefficients C, 0 ≤ θ ≤ 1; (k, …) at k places."""
+        y = self.rows(C, theta)
+        return y[..., : self.nq], y[..., self.nq : self.nq + self.nv]
 
     def __call__(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         first = self.starts[0] if self.starts else self.end
@@ -108,17 +115,17 @@ class Options:
 
 
 def run(
-    motion: ode.Motion, y: np.ndarray, start: float, ends: np.ndarray, turns: Sequence[int], events: Sequence[Event], how: Options
+    motion: Motion, y: np.ndarray, start: float, ends: np.ndarray, turns: Sequence[int], events: Sequence[Event], how: Options
 ) -> Trajectory:
     """The motion of states y (n, rows) from time `start` through the times `ends`; results have a leading axis of states."""
-    device, nq = motion.q.device, int(motion.nq)
+    device, nq, nv = motion.q.device, int(motion.nq), int(motion.nv)
     keep = how.dense or bool(events)
     table = tableau(how.method, how.order, device)
     adams = memory(how.order, len(y), y.shape[1], device) if how.method == "adams" else Adams()
-    course = begin(table, how, y, start, ends, keep, device)
+    course = begin(table, how, y, start, ends, keep, device, bool(motion.rough))
     ask = request(how, ends, keep, device)
-    holder = wp.array([motion], dtype=ode.Motion, device=device)
-    pieces, watches = [Piecewise(nq, turns) for _ in y], [Watch(events) for _ in y]
+    holder = wp.array([motion], dtype=Motion, device=device)
+    pieces, watches = [Piecewise(nq, nv, turns) for _ in y], [Watch(events) for _ in y]
     now, last, stop = float(np_real(start)), float(ask.end), None
     while now < last and stop is None:
         ask.pause = min(now + 0.02 * (last - start), last) if how.progress else last
@@ -143,9 +150,9 @@ def run(
     for i in turns:
         values[..., i : i + 4] /= np.linalg.norm(values[..., i : i + 4], axis=-1, keepdims=True)
     return Trajectory(
-        ends, values[..., :nq], values[..., nq:], steps, rejected,
-        [watch.times() for watch in watches], [watch.states(nq, y.shape[1] - nq) for watch in watches],
-        pieces if how.dense else None,
+        ends, values[..., :nq], values[..., nq : nq + nv], steps, rejected,
+        [watch.times() for watch in watches], [watch.states(nq, nv) for watch in watches],
+        pieces if how.dense else None, values[..., nq + nv :],
     )  # fmt: skip
 
 
@@ -155,15 +162,16 @@ def gather(course: Any, pieces: list[Piecewise], watches: list[Watch], dense: bo
     for w, (piece, watch) in enumerate(zip(pieces, watches, strict=True)):
         recorded = int(count[3, w])
         for i in range(recorded):
-            start, size, rejected = marks[i, :, w].tolist()
-            C = coefficients[i, :, :, w].astype(float)
+            start, size, rejected, cut = marks[i, :, w].tolist()
+            C = coefficients[i, :, :, w].astype(float) * (cut ** np.arange(coefficients.shape[1]))[:, None]
+            size *= cut
             if dense:
                 piece.add(start, size, C)
             theta = watch.scan(start, size, partial(piece.value, C)) if watch.events else None
             if theta is not None:
                 piece.end = start + theta * size
                 made = np.array([count[0, w] - recorded + i + 1])
-                return piece.end, np.concatenate(piece.value(C, theta)), made, np.array([int(rejected)])
+                return piece.end, piece.rows(C, theta), made, np.array([int(rejected)])
     return None
 
 
@@ -176,7 +184,7 @@ def request(how: Options, ends: np.ndarray, keep: bool, device: Any) -> Any:
     return ask
 
 
-def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarray, keep: bool, device: Any) -> Any:
+def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarray, keep: bool, device: Any, rough: bool) -> Any:
     """The course of n states (n, rows) before the first step."""
     n, rows = y.shape
     powers = int(table.degree) + 1
@@ -185,7 +193,7 @@ def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarra
     if how.step and how.method == "adams":
         first = how.step * 2.0**-how.order  # it starts at order 1, with steps small enough for that
     course = ode.Course()
-    course.phase = wp.full(n, int(ode.START), dtype=wp.int32, device=device)
+    course.phase = wp.full(n, int(ode.SWITCH if rough else ode.START), dtype=wp.int32, device=device)
     course.now = wp.full(n, start, dtype=real, device=device)
     course.size = wp.full(n, first, dtype=real, device=device)
     passed = int(np.sum(ends <= start))
@@ -195,9 +203,9 @@ def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarra
     state = np.ascontiguousarray(y.T, np_real)
     course.y = wp.array(state, dtype=real, device=device)
     course.ahead = wp.zeros((rows, n), dtype=real, device=device)
-    course.K = wp.zeros((int(table.total), rows, n), dtype=real, device=device)
+    course.K = wp.zeros((int(table.total) + 1, rows, n), dtype=real, device=device)
     course.C = wp.zeros((slots, powers, rows, n), dtype=real, device=device)
-    course.marks = wp.zeros((slots, 3, n), dtype=real, device=device)
+    course.marks = wp.zeros((slots, 4, n), dtype=real, device=device)
     out = np.zeros((len(ends), rows, n), np_real)
     out[:passed] = state
     course.out = wp.array(out, dtype=real, device=device)

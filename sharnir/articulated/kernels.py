@@ -12,7 +12,7 @@ three where a joint begins to stick or slip or meets a limit.
 
 import warp as wp
 
-from sharnir.articulated.closures import eliminate, find_rows, push_forces, response_matrix, row_rate, substitute
+from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
 from sharnir.articulated.data import Step
 from sharnir.joints import free_axis, read_coordinates
 from sharnir.kinematics import pose_at
@@ -438,8 +438,7 @@ def eliminate_rows(step: wp.array(dtype=Step), w: int, rows: int):
 def push_rows(step: wp.array(dtype=Step), w: int, rows: int):
     """Forces on the rows from their right-hand sides, and the tree's response to them."""
     s = step[0]
-    substitute(s.rows, w, rows)
-    push_forces(s.joints, s.tree, s.closures, s.rows, s.work, w, rows)
+    solve_rows(s.joints, s.tree, s.closures, s.rows, s.work, w, rows)
 
 
 @wp.func

@@ -248,14 +248,13 @@ class Scratch:
         self.fill(self.tree, "speed", "S_l S_a H_l H_a U Y y u")
         self.fill(self.laws, "link", "acts coupled locks")
         self.fill(self.laws, "speed", "resist push row wanted")
-        self.fill(self.rows, "row", "child_l child_a parent_l parent_a gap gamma soft rhs force scale order")
+        self.fill(self.rows, "row", "child_l child_a parent_l parent_a gap gamma soft rhs force left")
         self.fill(self.rows, "link", "f_l f_a")
         self.fill(self.rows, "speed", "u y")
         self.fill(self.rows, "body", "a_l a_a")
         self.fill(self.rows, "gear", "gear_start")
         rows = self.sizes["row"]
         self.rows.matrix = wp.zeros((rows, rows, n), dtype=real, device=self.device)
-        self.rows.rank = wp.zeros(n, dtype=wp.int32, device=self.device)
         ends = [(half, own) for own, half in links.welds for _ in range(6)]
         parents, children = links.parents, links.children
         ends += [(children[k], parents[k]) for k in links.rods] + [(-1, -1)] * self.sizes["gear"]

@@ -8,13 +8,13 @@ for, events and changes of mode are read: y(θ) = Σ_c C[c] θ^c, 0 ≤ θ ≤ 1
 import warp as wp
 
 from sharnir.articulated.adams import Adams, adams_accept, adams_begin, adams_dense, adams_judge, adams_predict, adams_reject
-from sharnir.joints import AxisTable, JointTable, ball_pull, joint_transform
-from sharnir.model import BodyTable
-from sharnir.tree import AxisLaws, TreeTable, TreeWork, backward, forward, link_inertia, link_motion
-from sharnir.types import quat, real, vec3
+from sharnir.articulated.motion import STILL, Motion, margin, reclassify, right_hand_side, settle, strike
+from sharnir.types import real
 
 START, TRY, FINISH, FAILED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
+SWITCH, STRIKE, LOOK = wp.constant(4), wp.constant(5), wp.constant(6)
 ACCEPTED, REJECTED, TARGET, RECORDED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
+QUARTER = wp.constant(real(0.25))  # a step is looked at so often for changes of mode
 
 
 @wp.struct
@@ -64,100 +64,40 @@ class Course:
     ahead: wp.array2d(dtype=real)  # the result being tried
     K: wp.array3d(dtype=real)
     C: wp.array4d(dtype=real)  # [recorded step, power, row, world], one step where none are kept
-    marks: wp.array3d(dtype=real)  # [recorded step, 3, world] its start and size, s, and the rejected trials until then
+    marks: wp.array3d(dtype=real)  # [recorded step, 4, world] its start and size, s, rejected trials until then, its share made
     out: wp.array3d(dtype=real)  # [time, row, world], quaternions not quite of unit length
-
-
-@wp.struct
-class Motion:
-    """A tree with its state y = (q, v), [row, world], and all that its right-hand side needs."""
-
-    bodies: BodyTable
-    joints: JointTable
-    axes: AxisTable
-    tree: TreeTable
-    work: TreeWork
-    laws: AxisLaws
-    gravity: wp.array(dtype=vec3)
-    own: wp.int32  # joints that are the scene's; those of floating bases follow
-    nq: wp.int32
-    nv: wp.int32
-    applied: wp.array2d(dtype=real)  # [speed, world] forces on free axes
-    viscous: wp.array(dtype=real)  # [speed] viscous friction
-    q: wp.array2d(dtype=real)  # the state at which the right-hand side is wanted
-    v: wp.array2d(dtype=real)
-    tau: wp.array2d(dtype=real)
-    a: wp.array2d(dtype=real)
-
-
-@wp.func
-def passive(m: Motion, j: int, w: int):
-    """τ of a joint: applied forces, springs, dampers."""
-    n = m.joints.v_size[j]
-    v0 = m.joints.v_start[j]
-    moves = n - m.joints.turns[j]
-    pull = vec3(real(0.0))
-    if j < m.own and m.joints.turns[j] == 3:
-        at = v0 + moves
-        _offset, turn = joint_transform(m.joints, j, w, m.q)
-        rest = vec3(m.axes.rest[at], m.axes.rest[at + 1], m.axes.rest[at + 2])
-        pull = ball_pull(turn, rest, vec3(m.axes.stiffness[at], m.axes.stiffness[at + 1], m.axes.stiffness[at + 2]))
-    for i in range(n):
-        at = v0 + i
-        force = m.applied[at, w]
-        if j < m.own:
-            force = force - (m.axes.damping[at] + m.viscous[at]) * m.v[at, w]
-            if m.joints.turns[j] == 3 and i >= moves:
-                force = force - pull[i - moves]
-            else:
-                force = force - m.axes.stiffness[at] * (m.q[m.joints.q_start[j] + i, w] - m.axes.rest[at])
-        m.tau[at, w] = force
-
-
-@wp.func
-def right_hand_side(m: Motion, w: int, stage: int, K: wp.array3d(dtype=real)):
-    """K[stage] = (q̇, q̈) at m.q, m.v; of a quaternion ½ (ω, 0) ∘ p."""
-    count = m.tree.count
-    for i in range(count):
-        link_motion(m.joints, m.tree, i, w, m.q, m.v, m.work)
-        link_inertia(m.bodies, m.tree, i, w, m.gravity[0], m.work)
-        passive(m, m.tree.joint[i], w)
-    backward(m.bodies, m.joints, m.tree, w, m.tau, m.laws, m.work)
-    for i in range(count):
-        forward(m.joints, m.tree, i, w, m.a, m.laws, m.work)
-        j = m.tree.joint[i]
-        n = m.joints.v_size[j]
-        v0 = m.joints.v_start[j]
-        q0 = m.joints.q_start[j]
-        plain = n
-        if m.joints.turns[j] == 3:
-            plain = n - 3
-            p = quat(m.q[q0 + plain, w], m.q[q0 + plain + 1, w], m.q[q0 + plain + 2, w], m.q[q0 + plain + 3, w])
-            rate = quat(m.v[v0 + plain, w], m.v[v0 + plain + 1, w], m.v[v0 + plain + 2, w], real(0.0)) * p
-            for c in range(4):
-                K[stage, q0 + plain + c, w] = real(0.5) * rate[c]
-        for c in range(plain):
-            K[stage, q0 + c, w] = m.v[v0 + c, w]
-        for c in range(n):
-            K[stage, m.nq + v0 + c, w] = m.a[v0 + c, w]
 
 
 @wp.func
 def put(m: Motion, w: int, row: int, value: real):
     if row < m.nq:
         m.q[row, w] = value
-    else:
+    elif row < m.nq + m.nv:
         m.v[row - m.nq, w] = value
+    else:
+        m.current[row - m.nq - m.nv, w] = value
 
 
 @wp.func
-def place(m: Motion, t: Tableau, c: Course, w: int, stage: int, phase: int, h: real):
-    """Bring m.q, m.v to the point of a stage."""
-    for r in range(m.nq + m.nv):
+def place(
+    m: Motion, t: Tableau, c: Course, w: int, stage: int, phase: int, h: real, theta: real, C: wp.array3d(dtype=real)
+) -> real:
+    """Bring the state to the point of a stage, or to y(θ); returns its time in units of the step."""
+    at = real(0.0)
+    if phase == LOOK:
+        at = theta
+    elif (phase == TRY or phase == FINISH) and t.adams == 1:
+        at = real(1.0)
+    elif phase == TRY or phase == FINISH:
+        for j in range(stage):
+            at = at + t.stages[stage, j]
+    for r in range(m.nq + m.nv + m.currents):
         value = c.y[r, w]
-        if phase != START and t.adams == 1:
+        if phase == LOOK:
+            value = horner(t, C, r, w, theta)
+        elif (phase == TRY or phase == FINISH) and t.adams == 1:
             value = c.ahead[r, w]
-        elif phase != START:
+        elif phase == TRY or phase == FINISH:
             add = real(0.0)
             for j in range(stage):
                 weight = t.stages[stage, j]
@@ -165,6 +105,7 @@ def place(m: Motion, t: Tableau, c: Course, w: int, stage: int, phase: int, h: r
                     add = add + weight * c.K[j, r, w]
             value = value + h * add
         put(m, w, r, value)
+    return at
 
 
 @wp.func
@@ -229,15 +170,56 @@ def unit(m: Motion, w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=r
 
 
 @wp.func
+def horner(t: Tableau, C: wp.array3d(dtype=real), r: int, w: int, theta: real) -> real:
+    """A row of the step's polynomial at θ."""
+    value = C[t.degree, r, w]
+    for d in range(t.degree):
+        value = value * theta + C[t.degree - 1 - d, r, w]
+    return value
+
+
+@wp.func
 def write(t: Tableau, c: Course, w: int, rows: int, time: int, theta: real, C: wp.array3d(dtype=real)):
     """One of the times asked for, inside a step or (θ ≥ 1) at its end."""
     for r in range(rows):
         value = c.ahead[r, w]
         if theta < real(1.0):
-            value = C[t.degree, r, w]
-            for d in range(t.degree):
-                value = value * theta + C[t.degree - 1 - d, r, w]
+            value = horner(t, C, r, w, theta)
         c.out[time, r, w] = value
+
+
+@wp.func
+def narrow(lo: real, hi: real, g_lo: real, g_hi: real, count: int) -> real:
+    """Where to look next for a change of mode between θ = lo, where the margin is g_lo > 0, and hi."""
+    middle = real(0.5) * (lo + hi)
+    if count % 3 == 0 or g_lo <= real(0.0):
+        return middle
+    share = wp.clamp(g_lo / (g_lo - g_hi), real(0.02), real(0.98))
+    return lo + (hi - lo) * share
+
+
+@wp.func
+def take_back(m: Motion, w: int, y: wp.array2d(dtype=real)):
+    """The state whose loops the right-hand side has closed, into y."""
+    for r in range(m.nq):
+        y[r, w] = m.q[r, w]
+    for r in range(m.nv):
+        y[m.nq + r, w] = m.v[r, w]
+
+
+@wp.func
+def keep_speeds(m: Motion, c: Course, w: int):
+    """Speeds that a change of mode has set, into the state."""
+    for r in range(m.nv):
+        c.y[m.nq + r, w] = m.v[r, w]
+
+
+@wp.func
+def largest_speed(m: Motion, c: Course, w: int) -> real:
+    most = real(0.0)
+    for r in range(m.nv):
+        most = wp.max(most, wp.abs(c.y[m.nq + r, w]))
+    return most
 
 
 @wp.func
@@ -253,10 +235,16 @@ def next_size(order: int, h: real, error: real) -> real:
 
 @wp.kernel(module="sharnir.ode")
 def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams):
-    """Steps from c.y at c.now on; see `Request` for where a launch ends. The phase is FAILED where a step became too small."""
+    """Steps from c.y at c.now on; see `Request` for where a launch ends. The phase is FAILED where a step became too small.
+
+    A launch of a mechanism with friction or limits goes SWITCH (modes that the state tells), STRIKE (after an impact), START
+    (modes that the forces allow), then TRY, FINISH, LOOK (do they last through the step?) and, where they do not, SWITCH again.
+    """
     w = wp.tid()
     m = motion[0]
-    rows = m.nq + m.nv
+    rows = m.nq + m.nv + m.currents
+    loops = m.closures.count > m.closures.springs.count
+    spare = t.total
     now = c.now[w]
     h = c.size[w]
     phase = c.phase[w]
@@ -268,6 +256,12 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
     steps = int(0)
     recorded = int(0)
     retry = int(0)
+    theta = real(1.0)  # where the modes are looked at, between lo, where they hold, and hi, where they do not
+    lo = real(0.0)
+    hi = real(2.0)
+    g_lo = real(0.0)
+    g_hi = real(0.0)
+    looks = int(0)
     going = now < ask.end and phase != FAILED
     while going:
         first = int(0)
@@ -280,7 +274,7 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
             after = now + step
             if step == room:
                 after = ask.end
-            shape = ask.keep
+            shape = wp.max(ask.keep, m.rough)
             if ask.times[target] < after:
                 shape = 1
             if t.adams == 1:
@@ -292,13 +286,37 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
             last = t.result + 1
             if shape == 1:
                 last = t.total
+        elif phase == LOOK or phase == STRIKE:
+            first = spare
+            last = spare + 1
+        C = c.C[recorded]
         for s in range(first, last):
-            place(m, t, c, w, s, phase, step)
-            right_hand_side(m, w, s, c.K)
+            share = place(m, t, c, w, s, phase, step, theta, C)
+            if phase != SWITCH:
+                right_hand_side(motion, w, s, now + share * step, c.K)
+                if loops and phase == FINISH and s == t.result:
+                    take_back(m, w, c.ahead)
 
-        if phase == START:
+        accepted = int(0)
+        if phase == SWITCH:
+            reclassify(motion, w, real(1.0e-7) * largest_speed(m, c, w) + STILL)
+            keep_speeds(m, c, w)
+            phase = START
+            if m.striking[w] == 1:
+                phase = STRIKE
+        elif phase == STRIKE:
+            strike(motion, w)
+            if m.striking[w] == 0:
+                keep_speeds(m, c, w)
+                phase = SWITCH
+        elif phase == START:
             phase = TRY
-            if t.adams == 1:
+            if loops:
+                take_back(m, w, c.y)
+            if m.rough == 1:
+                if settle(motion, w):
+                    phase = START
+            if phase == TRY and t.adams == 1:
                 h = wp.min(h, adams_begin(a, w, rows, ask.rtol, ask.atol, c.y, c.K))
         elif phase == TRY:
             steps = steps + 1
@@ -318,21 +336,55 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
                     h = adams_reject(a, w, step)
                 else:
                     h = next_size(t.order, step, error)
-        else:
-            phase = TRY
-            C = c.C[recorded]
+        elif phase == FINISH:
             if shape == 1:
                 dense(t, a, c, w, rows, step, C)
-            # A change of mode inside the step is looked for here, on C (with shape = 1 in such models). The step is cut there
-            # by after = now + θ step and c.ahead = y(θ); phase = START makes the method begin anew.
+            if m.rough == 1:
+                phase = LOOK
+                theta = QUARTER
+                lo = real(0.0)
+                hi = real(2.0)
+                g_lo = real(0.0)
+                looks = 0
+            else:
+                accepted = 1
+        else:
+            looks = looks + 1
+            g = margin(motion, w)
+            if g < real(0.0):
+                hi = theta
+                g_hi = g
+            else:
+                lo = theta
+                g_lo = g
+            if hi > real(1.0):
+                theta = theta + QUARTER
+                accepted = int(theta > real(1.0))
+            else:
+                theta = narrow(lo, hi, g_lo, g_hi, looks)
+                accepted = int(hi - lo <= real(4.0e-16) * (real(1.0) + wp.abs(now) / step) or looks > 100)
+
+        if accepted == 1:
+            phase = TRY
+            cut = real(1.0)
+            if hi <= real(1.0) and m.rough == 1:  # the step ends where a mode does
+                cut = hi
+                phase = SWITCH
+                after = wp.min(after, now + hi * step)
+                for r in range(rows):
+                    c.ahead[r, w] = horner(t, C, r, w, hi)
             while ask.times[target] <= after:
-                theta = real(1.0)
+                share = real(1.0)
                 if ask.times[target] < after:
-                    theta = (ask.times[target] - now) / step
-                write(t, c, w, rows, target, theta, C)
+                    share = (ask.times[target] - now) / step
+                write(t, c, w, rows, target, share, C)
                 target = target + 1
             depth = int(1)
-            if t.adams == 1:
+            if phase == SWITCH:
+                h = step
+                if ask.fixed > real(0.0):
+                    h = c.size[w]
+            elif t.adams == 1:
                 h = adams_accept(a, w, rows, step, ask.fixed, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.result], c.K)
                 depth = a.order[w] + 1
             elif ask.fixed == real(0.0):
@@ -349,6 +401,7 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
                 c.marks[recorded, 0, w] = now
                 c.marks[recorded, 1, w] = step
                 c.marks[recorded, 2, w] = real(c.count[REJECTED, w])
+                c.marks[recorded, 3, w] = cut
                 recorded = recorded + 1
             now = after
             if now >= ask.pause or steps >= ask.most or recorded >= c.C.shape[0]:
