@@ -116,36 +116,6 @@ def foretell(s: Step, w: int):
 
 
 @wp.func
-def load(step: wp.array(dtype=Step), w: int):
-    """Coordinates from the caller's state: its own where they fit its bodies, else read off these."""
-    s = step[0]
-    for i in range(s.nq):
-        s.state.q[i, w] = s.q[i, w]
-    for i in range(s.nv):
-        s.state.qd[i, w] = s.qd[i, w]
-    take_bodies(s, w, True)
-    for j in range(s.scene_joints, s.joints.count):
-        read_joint(s, j, w)
-    foretell(s, w)
-    move_all(step, w, True)
-    if changed(s, w):
-        take_bodies(s, w, True)
-        for j in range(s.joints.count):
-            read_joint(s, j, w)
-        for i in range(s.tree.count):
-            j = s.tree.joint[i]
-            for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-                s.qdd[a, w] = real(0.0)  # the last acceleration tells nothing
-        foretell(s, w)
-        move_all(step, w, True)
-    for b in range(s.own):
-        s.work.force[b, w] = s.control.force[b, w] + s.control.force_once[b, w]
-        s.work.torque[b, w] = s.control.torque[b, w] + s.control.torque_once[b, w]
-        s.control.force_once[b, w] = vec3(real(0.0))
-        s.control.torque_once[b, w] = vec3(real(0.0))
-
-
-@wp.func
 def store(step: wp.array(dtype=Step), w: int):
     """Poses, velocities and coordinates into the caller's state."""
     s = step[0]
@@ -547,6 +517,81 @@ def solve(step: wp.array(dtype=Step), w: int):
                 inertias(step, w)
     s.done[w] = passes
     s.residual[w] = off
+
+
+# ---- a state given from outside --------------------------------------------------------------------------------------------
+
+
+@wp.func
+def fit_speeds(step: wp.array(dtype=Step), w: int):
+    """Speeds from those of the bodies: what joints and loops do not allow is taken off by impulses, as if they had just closed.
+
+    M(q) q̇ = Sᵀ (m v, I ω) is the recursion with momenta in place of forces, a driven base's velocity in place of its acceleration.
+    """
+    s = step[0]
+    zero = vec3(real(0.0))
+    for b in range(s.bodies.count):
+        if s.rows.link_of[b] < 0:
+            s.work.acceleration[b, w] = s.work.velocity[b, w]
+            s.work.turning[b, w] = s.work.omega[b, w]
+    for i in range(s.tree.count):
+        b = s.tree.body[i]
+        s.work.force[b, w] = zero
+        s.work.torque[b, w] = zero
+        link_inertia(s.bodies, s.tree, i, w, zero, s.work)
+        s.work.Q_l[i, w] = s.work.velocity[b, w] * s.bodies.mass[b]
+        s.work.Q_a[i, w] = s.work.D[i, w] * s.work.omega[b, w]
+        s.work.bias_l[i, w] = zero
+        s.work.bias_a[i, w] = zero
+        s.linear.acts[i, w] = 0
+        j = s.tree.joint[i]
+        for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
+            s.tau[a, w] = real(0.0)
+    inward(step, w)
+    outward(step, w, False)
+    rows = s.closures.count - s.closures.springs.count
+    find_rows(s.joints, s.closures, s.rows, s.work, s.state.q, w)
+    for r in range(rows):
+        s.rows.rhs[r, w] = -row_rate(s.closures, s.rows, r, w, s.work.acceleration, s.work.turning, s.qdd)
+    eliminate_rows(step, w, rows)
+    push_rows(step, w, rows)
+    for i in range(s.tree.count):
+        j = s.tree.joint[i]
+        for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
+            s.state.qd[a, w] = s.qdd[a, w] + s.rows.y[a, w]
+            s.qdd[a, w] = real(0.0)  # the last acceleration tells nothing
+    for b in range(s.bodies.count):
+        if s.rows.link_of[b] < 0:
+            s.work.acceleration[b, w] = zero
+            s.work.turning[b, w] = zero
+
+
+@wp.func
+def load(step: wp.array(dtype=Step), w: int):
+    """Coordinates from the caller's state: its own where they fit its bodies, else read off these."""
+    s = step[0]
+    for i in range(s.nq):
+        s.state.q[i, w] = s.q[i, w]
+    for i in range(s.nv):
+        s.state.qd[i, w] = s.qd[i, w]
+    take_bodies(s, w, True)
+    for j in range(s.scene_joints, s.joints.count):
+        read_joint(s, j, w)
+    foretell(s, w)
+    move_all(step, w, True)
+    if changed(s, w):
+        take_bodies(s, w, True)
+        for j in range(s.joints.count):
+            read_joint(s, j, w)
+        move_all(step, w, False)
+        fit_speeds(step, w)
+        foretell(s, w)
+        move_all(step, w, True)
+    for b in range(s.own):
+        s.work.force[b, w] = s.control.force[b, w] + s.control.force_once[b, w]
+        s.work.torque[b, w] = s.control.torque[b, w] + s.control.torque_once[b, w]
+        s.control.force_once[b, w] = vec3(real(0.0))
+        s.control.torque_once[b, w] = vec3(real(0.0))
 
 
 # ---- a step ---------------------------------------------------------------------------------------------------------------
