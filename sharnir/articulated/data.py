@@ -57,5 +57,6 @@ class Step:
     new_v: wp.array2d(dtype=real)
     old_velocity: wp.array2d(dtype=vec3)  # [body, world] before the last step
     mismatch: wp.array2d(dtype=real)  # [link, world] N·s: law against its linearisation in the last pass
+    slid: wp.array2d(dtype=real)  # [speed, world] N·s: friction with which an axis was last taken to slide; 0: to hold
     done: wp.array(dtype=wp.int32)  # [world] passes of the last step
     residual: wp.array(dtype=real)  # [world]

@@ -12,7 +12,7 @@ three where a joint begins to stick or slip or meets a limit.
 
 import warp as wp
 
-from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
+from sharnir.articulated.closures import clear_push, eliminate, find_rows, push_row, respond, response_matrix, row_rate, solve_rows
 from sharnir.articulated.data import Step
 from sharnir.joints import free_axis, read_coordinates
 from sharnir.kinematics import pose_at
@@ -33,7 +33,7 @@ from sharnir.types import mat33, mat66, quat, real, vec3, vec6
 
 DYNAMIC = wp.constant(2)
 SAME = wp.constant(real(1.0e-12))  # by so much coordinates and bodies may differ and be called one state
-ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
+ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones settle one of them alone
 SLOW = wp.constant(real(0.01))  # rad: bodies that turn less in half a step need no corrected mean speed
 MID_TOLERANCE = wp.constant(real(1.0e-9))
 PROJECTIONS = wp.constant(12)
@@ -116,36 +116,6 @@ def foretell(s: Step, w: int):
 
 
 @wp.func
-def load(step: wp.array(dtype=Step), w: int):
-    """Coordinates from the caller's state: its own where they fit its bodies, else read off these."""
-    s = step[0]
-    for i in range(s.nq):
-        s.state.q[i, w] = s.q[i, w]
-    for i in range(s.nv):
-        s.state.qd[i, w] = s.qd[i, w]
-    take_bodies(s, w, True)
-    for j in range(s.scene_joints, s.joints.count):
-        read_joint(s, j, w)
-    foretell(s, w)
-    move_all(step, w, True)
-    if changed(s, w):
-        take_bodies(s, w, True)
-        for j in range(s.joints.count):
-            read_joint(s, j, w)
-        for i in range(s.tree.count):
-            j = s.tree.joint[i]
-            for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-                s.qdd[a, w] = real(0.0)  # the last acceleration tells nothing
-        foretell(s, w)
-        move_all(step, w, True)
-    for b in range(s.own):
-        s.work.force[b, w] = s.control.force[b, w] + s.control.force_once[b, w]
-        s.work.torque[b, w] = s.control.torque[b, w] + s.control.torque_once[b, w]
-        s.control.force_once[b, w] = vec3(real(0.0))
-        s.control.torque_once[b, w] = vec3(real(0.0))
-
-
-@wp.func
 def store(step: wp.array(dtype=Step), w: int):
     """Poses, velocities and coordinates into the caller's state."""
     s = step[0]
@@ -195,6 +165,7 @@ def open_laws(step: wp.array(dtype=Step), i: int, w: int):
     for a in range(s.joints.v_size[j]):
         at = v0 + a
         u = s.laws.start[at, w]
+        s.slid[at, w] = real(0.0)
         head = v0 + s.axes.group[at]
         if s.laws.hold[head, w] > s.laws.slide[head, w]:
             s.laws.stuck[at, w] = 1
@@ -228,6 +199,9 @@ def linear_one(s: Step, i: int, w: int):
     limit = s.laws.limit[at, w]
     target = real(0.0)
     locks = s.laws.stuck[at, w]
+    if s.laws.friction[at, w] * s.slid[at, w] < real(0.0) and locks == 0:
+        locks = 1  # between sliding one way and the other it holds, or passes could go to and fro
+    s.slid[at, w] = s.laws.friction[at, w] * real(1 - locks)
     if limit != real(0.0):
         locks = 1
         target = s.laws.lower[at, w]
@@ -259,6 +233,36 @@ def linear_several(s: Step, i: int, w: int):
         C[x, x] = a
         b[x] = c
     locks = int(0)
+    rests = vec6()  # 1 where friction holds the axis
+    for x in range(n):
+        slide = s.laws.slide[v0 + x, w]
+        if s.axes.group[v0 + x] == x and (slide > real(0.0) or s.laws.stuck[v0 + x, w] == 1):
+            size = real(0.0)
+            along = real(0.0)
+            for y in range(x, n):
+                if s.axes.group[v0 + y] == x:
+                    size = size + s.laws.end[v0 + y, w] * s.laws.end[v0 + y, w]
+                    along = along + s.laws.friction[v0 + y, w] * s.slid[v0 + y, w]
+            size = wp.max(wp.sqrt(size), real(1.0e-12))
+            holds = s.laws.stuck[v0 + x, w] == 1 or along < real(0.0)  # before it slides the other way
+            for y in range(x, n):
+                if s.axes.group[v0 + y] == x:
+                    s.slid[v0 + y, w] = s.laws.friction[v0 + y, w]
+                    if holds:
+                        s.slid[v0 + y, w] = real(0.0)
+                        rests[y] = real(1.0)
+                        g = vec6()
+                        g[y] = real(1.0)
+                        s.linear.row[v0 + locks, w] = g
+                        s.linear.wanted[v0 + locks, w] = -v[y] / dt
+                        locks = locks + 1
+                    else:
+                        n_y = s.laws.end[v0 + y, w] / size
+                        b[y] = b[y] + slide * n_y
+                        C[y, y] = C[y, y] + slide / size
+                        for z in range(x, n):
+                            if s.axes.group[v0 + z] == x:
+                                C[y, z] = C[y, z] - slide / size * n_y * s.laws.end[v0 + z, w] / size
     turn = n - s.joints.turns[j]
     rows = mat33(real(0.0))
     if s.joints.ball[j] != 0:
@@ -268,7 +272,7 @@ def linear_several(s: Step, i: int, w: int):
                 rows[h, x] = row[h]
     for x in range(n):
         limit = s.laws.limit[v0 + x, w]
-        if limit != real(0.0):
+        if limit != real(0.0) and rests[x] == real(0.0) and locks < n:
             g = limit_row(rows, x, turn, s.joints.ball[j])
             target = s.laws.lower[v0 + x, w]
             if limit < real(0.0):
@@ -276,30 +280,6 @@ def linear_several(s: Step, i: int, w: int):
             s.linear.row[v0 + locks, w] = g
             s.linear.wanted[v0 + locks, w] = (target - wp.dot(g, v)) / dt
             locks = locks + 1
-    for x in range(n):
-        slide = s.laws.slide[v0 + x, w]
-        if s.axes.group[v0 + x] == x and (slide > real(0.0) or s.laws.stuck[v0 + x, w] == 1):
-            size = real(0.0)
-            for y in range(x, n):
-                if s.axes.group[v0 + y] == x:
-                    size = size + s.laws.end[v0 + y, w] * s.laws.end[v0 + y, w]
-            size = wp.max(wp.sqrt(size), real(1.0e-12))
-            for y in range(x, n):
-                if s.axes.group[v0 + y] == x:
-                    if s.laws.stuck[v0 + x, w] == 1:
-                        if locks < n:
-                            g = vec6()
-                            g[y] = real(1.0)
-                            s.linear.row[v0 + locks, w] = g
-                            s.linear.wanted[v0 + locks, w] = -v[y] / dt
-                            locks = locks + 1
-                    else:
-                        n_y = s.laws.end[v0 + y, w] / size
-                        b[y] = b[y] + slide * n_y
-                        C[y, y] = C[y, y] + slide / size
-                        for z in range(x, n):
-                            if s.axes.group[v0 + z] == x:
-                                C[y, z] = C[y, z] - slide / size * n_y * s.laws.end[v0 + z, w] / size
     s.linear.locks[i, w] = locks
     s.linear.coupled[i, w] = C
     b = b + C * v
@@ -496,6 +476,70 @@ def close_loops(step: wp.array(dtype=Step), w: int):
 
 
 @wp.func
+def own_response(step: wp.array(dtype=Step), at: int, w: int):
+    """Accelerations of all axes, into rows.y, by a unit force on one: all that acts elsewhere as linear, loops closed."""
+    s = step[0]
+    rows = s.closures.count
+    clear_push(s.joints, s.tree, s.rows, w)
+    s.rows.u[at, w] = real(1.0)
+    respond(s.joints, s.tree, s.rows, s.work, w)
+    if rows > 0:
+        for r in range(rows):
+            s.rows.rhs[r, w] = -row_rate(s.closures, s.rows, r, w, s.rows.a_l, s.rows.a_a, s.rows.y)
+        push_rows(step, w, rows)
+        clear_push(s.joints, s.tree, s.rows, w)
+        s.rows.u[at, w] = real(1.0)
+        for r in range(rows):
+            push_row(s.closures, s.rows, r, w, s.rows.force[r, w])
+        respond(s.joints, s.tree, s.rows, s.work, w)
+
+
+@wp.func
+def settle(step: wp.array(dtype=Step), i: int, w: int):
+    """The laws of one link exactly, where its base and all else yield, as linear: joints that upset each other come to an end."""
+    s = step[0]
+    j = s.tree.joint[i]
+    n = s.joints.v_size[j]
+    v0 = s.joints.v_start[j]
+    dt = s.settings.dt[0]
+    s.linear.locks[i, w] = 0
+    s.linear.coupled[i, w] = mat66()
+    for at in range(v0, v0 + n):
+        s.linear.resist[at, w] = real(0.0)
+        s.linear.push[at, w] = real(0.0)
+    inertias(step, w)
+    inward(step, w)
+    outward(step, w, False)
+    if s.closures.count > 0:
+        close_loops(step, w)
+        outward(step, w, False)
+    u = vec6()
+    A = mat66()
+    for x in range(n):
+        u[x] = s.laws.start[v0 + x, w] + dt * s.qdd[v0 + x, w]
+        s.laws.impulse[v0 + x, w] = real(0.0)
+        s.slid[v0 + x, w] = real(0.0)
+    for x in range(n):
+        own_response(step, v0 + x, w)
+        for y in range(n):
+            A[y, x] = s.rows.y[v0 + y, w]
+    if n == 1:
+        change, f, limit, held, _taken = solve_axis(
+            u[0], A[0, 0], real(0.0), s.laws.a[v0, w], s.laws.b[v0, w], s.laws.servo_a[v0, w], s.laws.servo_b[v0, w],
+            s.laws.servo_cap[v0, w], s.laws.hold[v0, w], s.laws.slide[v0, w], s.laws.lower[v0, w], s.laws.upper[v0, w],
+        )  # fmt: skip
+        u[0] = u[0] + A[0, 0] * change
+        s.laws.friction[v0, w] = f
+        s.laws.limit[v0, w] = limit
+        s.laws.stuck[v0, w] = held
+    else:
+        u = u + A * solve_axes(s.laws, s.axes.group, v0, w, n, n - s.joints.turns[j], s.joints.ball[j], u, A)
+    for x in range(n):
+        s.laws.end[v0 + x, w] = u[x]
+    linearise(step, i, w)
+
+
+@wp.func
 def mid_missed(s: Step, w: int) -> bool:
     """Whether the mean speeds were not those foretold, where that matters; puts them right."""
     half = real(0.5) * s.settings.dt[0]
@@ -536,9 +580,10 @@ def solve(step: wp.array(dtype=Step), w: int):
                 again = 1
                 for i in range(s.tree.count):
                     if s.linear.acts[i, w] == 1 and s.mismatch[i, w] > s.settings.tolerance[0]:
-                        linearise(step, i, w)
                         if passes > ALL_AT_ONCE:
+                            settle(step, i, w)
                             break
+                        linearise(step, i, w)
             if mid_missed(s, w):
                 again = 1
                 move_all(step, w, False)
@@ -546,6 +591,81 @@ def solve(step: wp.array(dtype=Step), w: int):
                 inertias(step, w)
     s.done[w] = passes
     s.residual[w] = off
+
+
+# ---- a state given from outside --------------------------------------------------------------------------------------------
+
+
+@wp.func
+def fit_speeds(step: wp.array(dtype=Step), w: int):
+    """Speeds from those of the bodies: what joints and loops do not allow is taken off by impulses, as if they had just closed.
+
+    M(q) q̇ = Sᵀ (m v, I ω) is the recursion with momenta in place of forces, a driven base's velocity in place of its acceleration.
+    """
+    s = step[0]
+    zero = vec3(real(0.0))
+    for b in range(s.bodies.count):
+        if s.rows.link_of[b] < 0:
+            s.work.acceleration[b, w] = s.work.velocity[b, w]
+            s.work.turning[b, w] = s.work.omega[b, w]
+    for i in range(s.tree.count):
+        b = s.tree.body[i]
+        s.work.force[b, w] = zero
+        s.work.torque[b, w] = zero
+        link_inertia(s.bodies, s.tree, i, w, zero, s.work)
+        s.work.Q_l[i, w] = s.work.velocity[b, w] * s.bodies.mass[b]
+        s.work.Q_a[i, w] = s.work.D[i, w] * s.work.omega[b, w]
+        s.work.bias_l[i, w] = zero
+        s.work.bias_a[i, w] = zero
+        s.linear.acts[i, w] = 0
+        j = s.tree.joint[i]
+        for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
+            s.tau[a, w] = real(0.0)
+    inward(step, w)
+    outward(step, w, False)
+    rows = s.closures.count - s.closures.springs.count
+    find_rows(s.joints, s.closures, s.rows, s.work, s.state.q, w)
+    for r in range(rows):
+        s.rows.rhs[r, w] = -row_rate(s.closures, s.rows, r, w, s.work.acceleration, s.work.turning, s.qdd)
+    eliminate_rows(step, w, rows)
+    push_rows(step, w, rows)
+    for i in range(s.tree.count):
+        j = s.tree.joint[i]
+        for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
+            s.state.qd[a, w] = s.qdd[a, w] + s.rows.y[a, w]
+            s.qdd[a, w] = real(0.0)  # the last acceleration tells nothing
+    for b in range(s.bodies.count):
+        if s.rows.link_of[b] < 0:
+            s.work.acceleration[b, w] = zero
+            s.work.turning[b, w] = zero
+
+
+@wp.func
+def load(step: wp.array(dtype=Step), w: int):
+    """Coordinates from the caller's state: its own where they fit its bodies, else read off these."""
+    s = step[0]
+    for i in range(s.nq):
+        s.state.q[i, w] = s.q[i, w]
+    for i in range(s.nv):
+        s.state.qd[i, w] = s.qd[i, w]
+    take_bodies(s, w, True)
+    for j in range(s.scene_joints, s.joints.count):
+        read_joint(s, j, w)
+    foretell(s, w)
+    move_all(step, w, True)
+    if changed(s, w):
+        take_bodies(s, w, True)
+        for j in range(s.joints.count):
+            read_joint(s, j, w)
+        move_all(step, w, False)
+        fit_speeds(step, w)
+        foretell(s, w)
+        move_all(step, w, True)
+    for b in range(s.own):
+        s.work.force[b, w] = s.control.force[b, w] + s.control.force_once[b, w]
+        s.work.torque[b, w] = s.control.torque[b, w] + s.control.torque_once[b, w]
+        s.control.force_once[b, w] = vec3(real(0.0))
+        s.control.torque_once[b, w] = vec3(real(0.0))
 
 
 # ---- a step ---------------------------------------------------------------------------------------------------------------
