@@ -172,31 +172,32 @@ def any_motion(
 
 
 @wp.func
-def hinge_motion(t: JointTable, tree: TreeTable, i: int, w: int, angle: real, speed: real, k: TreeWork):
-    """The same of a link whose joint is one rotation, whichever way it points."""
-    body = tree.body[i]
-    base = tree.base[i]
-    v0 = t.v_start[tree.joint[i]]
-    R_b = k.rotation[base, w]
-    w_b = k.spin[base, w]
+def hinge_motion(
+    tree: TreeTable, i: int, w: int, v0: int, angle: real, speed: real, k: TreeWork, x_b: vec3, R_b: quat, w_b: vec3
+):  # fmt: skip
+    """The same of a link whose joint is one rotation, whichever way it points, from its base's pose and spin; returns its own."""
     axis = tree.axis[i]
     half = real(0.5) * angle
     s = wp.sin(half)
-    R = R_b * tree.turn[i] * quat(axis[0] * s, axis[1] * s, axis[2] * s, wp.cos(half))
+    R = R_b * (tree.turn[i] * quat(axis[0] * s, axis[1] * s, axis[2] * s, wp.cos(half)))
     R = R * (real(1.5) - real(0.5) * wp.dot(R, R))
     r = wp.quat_rotate(R_b, tree.base_point[i])
     out = -wp.quat_rotate(R, tree.own_point[i])
     n = wp.quat_rotate(R, axis)
-    w_i = w_b + n * speed
-    bias_a = wp.cross(w_b, n) * speed
+    arm = r + out
+    x = x_b + arm
+    spin = w_b + n * speed
+    turning = wp.cross(w_b, n) * speed
+    body = tree.body[i]
     k.rotation[body, w] = R
-    k.position[body, w] = k.position[base, w] + r + out
-    k.arm[i, w] = r + out
-    k.spin[body, w] = w_i
+    k.position[body, w] = x
+    k.spin[body, w] = spin
+    k.arm[i, w] = arm
     k.S_l[v0, w] = wp.cross(n, out)
     k.S_a[v0, w] = n
-    k.bias_a[i, w] = bias_a
-    k.bias_l[i, w] = wp.cross(w_b, wp.cross(w_b, r)) + wp.cross(bias_a, out) + wp.cross(w_i, wp.cross(w_i, out))
+    k.bias_a[i, w] = turning
+    k.bias_l[i, w] = wp.cross(w_b, wp.cross(w_b, r)) + wp.cross(turning, out) + wp.cross(spin, wp.cross(spin, out))
+    return x, R, spin
 
 
 @wp.func
@@ -206,7 +207,11 @@ def link_motion(
     """Pose, spin, S and a′ of a link from its base's."""
     if tree.hinge[i] == 1:
         j = tree.joint[i]
-        hinge_motion(t, tree, i, w, q[t.q_start[j], w], qd[t.v_start[j], w], k)
+        base = tree.base[i]
+        v0 = t.v_start[j]
+        hinge_motion(
+            tree, i, w, v0, q[t.q_start[j], w], qd[v0, w], k, k.position[base, w], k.rotation[base, w], k.spin[base, w]
+        )  # fmt: skip
     else:
         any_motion(t, tree, i, w, q, qd, k)
 
@@ -226,18 +231,24 @@ def link_velocity(t: JointTable, tree: TreeTable, i: int, w: int, qd: wp.array2d
 
 
 @wp.func
-def link_inertia(bodies: BodyTable, tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork):
-    """Own inertia, weight, applied force and gyroscopic moment of a link."""
+def own_inertia(bodies: BodyTable, tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: quat, omega: vec3):
+    """Own inertia, weight, applied force and gyroscopic moment of a link at its rotation and spin."""
     b = tree.body[i]
     m = bodies.mass[b]
-    I = rotated(wp.quat_to_matrix(k.rotation[b, w]), bodies.inertia[b])
-    omega = k.spin[b, w]
+    I = rotated(wp.quat_to_matrix(R), bodies.inertia[b])
     k.D[i, w] = I
     k.Q_l[i, w] = gravity * m + k.force[b, w]
     k.Q_a[i, w] = k.torque[b, w] - wp.cross(omega, I * omega)
     if tree.gathers[i] == 1:
         k.A[i, w] = wp.diag(vec3(m, m, m))
         k.B[i, w] = mat33(real(0.0))
+
+
+@wp.func
+def link_inertia(bodies: BodyTable, tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork):
+    """The same, as the link stands."""
+    b = tree.body[i]
+    own_inertia(bodies, tree, i, w, gravity, k, k.rotation[b, w], k.spin[b, w])
 
 
 # ---- inwards: articulated inertia and force -----------------------------------------------------------------------------
@@ -454,13 +465,14 @@ def base_acceleration(tree: TreeTable, i: int, w: int, k: TreeWork):
 
 
 @wp.func
-def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
-    """One link of the forward pass (separate bodies (20), (21)): its joint's and its own acceleration."""
+def forward_from(
+    t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork, al: vec3, aa: vec3
+):
+    """One link of the forward pass (separate bodies (20), (21)) from C a_base: its joint's and its own acceleration."""
     j = tree.joint[i]
     n = t.v_size[j]
     v0 = t.v_start[j]
     b = tree.body[i]
-    al, aa = base_acceleration(tree, i, w, k)
     if n == 1:
         y = k.Y[v0, w] * (k.u[v0, w] - wp.dot(k.H_l[v0, w], al) - wp.dot(k.H_a[v0, w], aa))
         if laws.acts[i, w] == 1:
@@ -475,8 +487,18 @@ def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtyp
             qdd[v0 + a, w] = y
             al = al + k.S_l[v0 + a, w] * y
             aa = aa + k.S_a[v0 + a, w] * y
-    k.acceleration[b, w] = al + k.bias_l[i, w]
-    k.turning[b, w] = aa + k.bias_a[i, w]
+    al = al + k.bias_l[i, w]
+    aa = aa + k.bias_a[i, w]
+    k.acceleration[b, w] = al
+    k.turning[b, w] = aa
+    return al, aa
+
+
+@wp.func
+def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
+    """The same, its base's acceleration from memory."""
+    al, aa = base_acceleration(tree, i, w, k)
+    forward_from(t, tree, i, w, qdd, laws, k, al, aa)
 
 
 @wp.func
