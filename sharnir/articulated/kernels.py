@@ -27,7 +27,7 @@ from sharnir.joints import free_axis, read_coordinates
 from sharnir.kinematics import pose_at
 from sharnir.laws import prepare_laws, report_laws
 from sharnir.rows import clamp_sign, limit_row, solve_axes, solve_axis
-from sharnir.spatial import exp_quat, turned, unit
+from sharnir.spatial import exp_quat, matrix, turned, unit
 from sharnir.tree import (
     any_motion,
     backward,
@@ -38,6 +38,7 @@ from sharnir.tree import (
     left_over,
     link_inertia,
     link_velocity,
+    natural,
     own_inertia,
 )
 from sharnir.types import mat33, mat66, quat, real, vec3, vec6
@@ -79,20 +80,21 @@ def move_all(s: wp.array(dtype=Step), w: int, ahead: real):
 
     What a link needs of the one before it stays in registers; `fastest` becomes the largest |spin|².
     """
+    w = natural(w)
     gravity = s[0].settings.gravity[0]
     half = real(0.5) * s[0].settings.dt[0]
     last = int(-1)
     x = vec3(real(0.0))
     R = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+    M = mat33(real(0.0))
     omega = vec3(real(0.0))
     fastest = real(0.0)
-    for i in range(s[0].tree.count):
-        j = s[0].tree.joint[i]
-        body = s[0].tree.body[i]
-        base = s[0].tree.base[i]
-        v0 = s[0].joints.v_start[j]
-        if s[0].tree.hinge[i] == 1:
-            q0 = s[0].joints.q_start[j]
+    for h in range(s[0].tree.count):
+        i = natural(h)
+        body = natural(s[0].tree.row[i].body)
+        if s[0].tree.row[i].hinge == 1:
+            q0 = natural(s[0].tree.row[i].q_start)
+            v0 = natural(s[0].tree.row[i].v_start)
             angle = s[0].state.q[q0, w]
             speed = s[0].mid[v0, w]
             if ahead > real(0.0):
@@ -102,23 +104,26 @@ def move_all(s: wp.array(dtype=Step), w: int, ahead: real):
                 s[0].state.q[q0, w] = angle
                 s[0].state.qd[v0, w] = v
                 s[0].mid[v0, w] = speed
-            if base != last:
+            if s[0].tree.row[i].base != last:
+                base = natural(s[0].tree.row[i].base)
                 x = s[0].work.position[base, w]
                 R = s[0].work.rotation[base, w]
+                M = matrix(R)
                 omega = s[0].work.spin[base, w]
-            x, R, omega = hinge_motion(s[0].tree, i, w, v0, angle, speed, s[0].work, x, R, omega)
+            x, R, M, omega = hinge_motion(s[0].tree, i, w, angle, speed, s[0].work, x, R, M, omega)
         else:
             if ahead > real(0.0):
                 shift(s, i, w, s[0].new_v, ahead)
-                for at in range(v0, v0 + s[0].joints.v_size[j]):
+                for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
                     s[0].state.qd[at, w] = s[0].new_v[at, w]
                     s[0].mid[at, w] = s[0].new_v[at, w] + half * s[0].qdd[at, w]
             any_motion(s[0].joints, s[0].tree, i, w, s[0].state.q, s[0].mid, s[0].work)
             x = s[0].work.position[body, w]
             R = s[0].work.rotation[body, w]
+            M = matrix(R)
             omega = s[0].work.spin[body, w]
-        last = body
-        own_inertia(s[0].bodies, s[0].tree, i, w, gravity, s[0].work, R, omega)
+        last = s[0].tree.row[i].body
+        own_inertia(s[0].tree, i, w, gravity, s[0].work, M, omega)
         fastest = wp.max(fastest, wp.length_sq(omega))
     s[0].fastest[w] = fastest
 
@@ -486,25 +491,26 @@ def inertias(s: wp.array(dtype=Step), w: int):
 @wp.func
 def outward(s: wp.array(dtype=Step), w: int, exact: bool) -> real:
     """Accelerations; laws solved exactly, or as linear. Returns the largest mismatch of the two, N·s."""
+    w = natural(w)
     most = real(0.0)
     last = int(-1)
     al = vec3(real(0.0))
     aa = vec3(real(0.0))
-    for i in range(s[0].tree.count):
-        body = s[0].tree.body[i]
-        base = s[0].tree.base[i]
+    for h in range(s[0].tree.count):
+        i = natural(h)
         if exact and s[0].linear.acts[i, w] == 1:
             off = solve_laws(s, i, w)
             s[0].mismatch[i, w] = off
             most = wp.max(most, off)
             last = -1
         else:
-            if base != last:
+            if s[0].tree.row[i].base != last:
+                base = natural(s[0].tree.row[i].base)
                 al = s[0].work.acceleration[base, w]
                 aa = s[0].work.turning[base, w]
             al = al + wp.cross(aa, s[0].work.arm[i, w])
             al, aa = forward_from(s[0].joints, s[0].tree, i, w, s[0].qdd, s[0].linear, s[0].work, al, aa)
-            last = body
+            last = s[0].tree.row[i].body
     return most
 
 
@@ -803,7 +809,7 @@ def keep_reactions(s: wp.array(dtype=Step), w: int):
     dt = s[0].settings.dt[0]
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
-        if s[0].tree.gathers[i] == 1:  # what was handed to it stands in D and Q
+        if s[0].tree.row[i].gathers == 1:  # what was handed to it stands in D and Q
             link_inertia(s[0].bodies, s[0].tree, i, w, s[0].settings.gravity[0], s[0].work)
         f = s[0].work.acceleration[b, w] * s[0].bodies.mass[b] - s[0].work.Q_l[i, w]
         l = s[0].work.D[i, w] * s[0].work.turning[b, w] - s[0].work.Q_a[i, w]
@@ -829,9 +835,9 @@ def keep_reactions(s: wp.array(dtype=Step), w: int):
             body = s[0].tree.body[i]
             f = s[0].work.Q_l[i, w] * sign
             l = s[0].work.Q_a[i, w] * sign
-            if s[0].tree.hinge[i] == 1:
+            if s[0].tree.row[i].hinge == 1:
                 n = s[0].work.S_a[s[0].joints.v_start[j], w]
-                l = l - wp.cross(wp.quat_rotate(s[0].work.rotation[body, w], s[0].tree.own_point[i]), f)
+                l = l - wp.cross(wp.quat_rotate(s[0].work.rotation[body, w], s[0].tree.row[i].own_point), f)
                 l = l - n * wp.dot(n, l)
             else:
                 pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
@@ -875,7 +881,8 @@ def end_speeds(s: wp.array(dtype=Step), w: int) -> int:
     """New speeds into new_v; 1 + the body of the first link whose speed is not finite, or 0."""
     dt = s[0].settings.dt[0]
     nothing = real(0.0)
-    for at in range(s[0].new_v.shape[0]):
+    for h in range(s[0].new_v.shape[0]):
+        at = natural(h)
         v = s[0].state.qd[at, w] + dt * s[0].qdd[at, w]
         s[0].new_v[at, w] = v
         nothing = nothing + (v - v)
