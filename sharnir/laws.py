@@ -1,6 +1,6 @@
 """The laws of free axes in a step: springs, dampers, drives, limits and friction, set up, solved and reported.
 
-Functions take the structure of a solver's step, whichever it is: `joints`, `axes`, `control`, `state`, `settings`.
+Functions take a solver's step, whichever it is, as an array of one structure: `joints`, `axes`, `control`, `state`, `settings`.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ MOST_REPAIR = wp.constant(real(0.02))  # m, rad: of a passed limit in one step, 
 @wp.func
 def decay(s: Any, at: int):
     """exp(−Δt R/L) of a motor's current, and the mean of that exponential over the step; (0, 0) without inductance."""
-    x = s.settings.dt[0] * s.axes.resistance[at]
-    L = s.axes.inductance[at]
+    x = s[0].settings.dt[0] * s[0].axes.resistance[at]
+    L = s[0].axes.inductance[at]
     if real(1.0e-3) * x >= L:
         return real(0.0), L / x
     x = x / L
@@ -34,18 +34,18 @@ def motor_law(s: Any, at: int, w: int, u_start: real):
 
     i(t) = i∞ + (i − i∞) exp(−t R/L),  i∞ = (V − k N u)/R.
     """
-    dt = s.settings.dt[0]
-    N = s.axes.gear_ratio[at]
-    k = s.axes.torque_constant[at]
-    R = s.axes.resistance[at]
-    eta = s.axes.efficiency[at]
-    if s.state.current[at, w] * N * u_start < real(0.0):  # the joint drives the motor
+    dt = s[0].settings.dt[0]
+    N = s[0].axes.gear_ratio[at]
+    k = s[0].axes.torque_constant[at]
+    R = s[0].axes.resistance[at]
+    eta = s[0].axes.efficiency[at]
+    if s[0].state.current[at, w] * N * u_start < real(0.0):  # the joint drives the motor
         eta = real(1.0) / eta
     _e, mean = decay(s, at)
-    rotor = s.axes.rotor_inertia[at] * N * N
+    rotor = s[0].axes.rotor_inertia[at] * N * N
     gain = dt * N * eta * k
     a = gain * (real(1.0) - mean) * k * N / R + rotor
-    b = -gain * ((real(1.0) - mean) * s.control.voltage[at, w] / R + mean * s.state.current[at, w]) - rotor * u_start
+    b = -gain * ((real(1.0) - mean) * s[0].control.voltage[at, w] / R + mean * s[0].state.current[at, w]) - rotor * u_start
     return a, b, eta
 
 
@@ -55,10 +55,10 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
 
     A limit with restitution that the start speed would pass is left at −e times that speed.
     """
-    dt = s.settings.dt[0]
-    e = s.axes.restitution[at]
-    low = q - s.axes.lower[at]
-    high = s.axes.upper[at] - q
+    dt = s[0].settings.dt[0]
+    e = s[0].axes.restitution[at]
+    low = q - s[0].axes.lower[at]
+    high = s[0].axes.upper[at] - q
     lower = -INFINITE
     upper = INFINITE
     if low < INFINITE:
@@ -82,19 +82,19 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
     """The limits of every axis of a joint from its pose and laws.start: at the start of a step, where speeds count
     (restitution), or at its end.
     """
-    n = s.joints.v_size[k]
-    v0 = s.joints.v_start[k]
+    n = s[0].joints.v_size[k]
+    v0 = s[0].joints.v_start[k]
     simple = n
-    if s.joints.ball[k] != 0:
+    if s[0].joints.ball[k] != 0:
         simple = n - 3
         at = v0 + simple
-        turn = wp.quat_inverse(parent_frame(s.joints, k, pose)) * child_frame(s.joints, k, pose)
+        turn = wp.quat_inverse(parent_frame(s[0].joints, k, pose)) * child_frame(s[0].joints, k, pose)
         values = vec3(real(0.0))
         rows = mat33(real(0.0))
-        if s.joints.ball[k] == 1:
+        if s[0].joints.ball[k] == 1:
             values, rows = cardan_limits(wp.quat_to_matrix(turn))
         else:
-            values, rows = swing_twist_limits(turn, s.axes.upper[at], s.axes.upper[at + 1])
+            values, rows = swing_twist_limits(turn, s[0].axes.upper[at], s[0].axes.upper[at + 1])
         omega = vec3(real(0.0))
         if start:
             for j in range(3):
@@ -104,39 +104,39 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
             laws.row[at + j, w] = row
             laws.lower[at + j, w] = -INFINITE
             laws.upper[at + j, w] = INFINITE
-            if s.joints.ball[k] == 1 or j == 2:
+            if s[0].joints.ball[k] == 1 or j == 2:
                 limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp)
-            elif j == 0 and s.axes.upper[at] < INFINITE:
+            elif j == 0 and s[0].axes.upper[at] < INFINITE:
                 room = values[0]
                 if room < real(0.0):
                     room = wp.max(room, -MOST_REPAIR) * erp
-                laws.lower[at, w] = -room / s.settings.dt[0]
+                laws.lower[at, w] = -room / s[0].settings.dt[0]
     for i in range(simple):
         at = v0 + i
         u_start = real(0.0)
         if start:
             u_start = laws.start[at, w]
-        if s.axes.lower[at] > -INFINITE or s.axes.upper[at] < INFINITE:
-            near = s.state.q[s.joints.q_start[k] + i, w]
+        if s[0].axes.lower[at] > -INFINITE or s[0].axes.upper[at] < INFINITE:
+            near = s[0].state.q[s[0].joints.q_start[k] + i, w]
             if not start:
-                near = near + s.settings.dt[0] * laws.start[at, w]
-            limit_box(s, laws, at, w, coordinate(s.joints, k, i, pose, near), u_start, erp)
+                near = near + s[0].settings.dt[0] * laws.start[at, w]
+            limit_box(s, laws, at, w, coordinate(s[0].joints, k, i, pose, near), u_start, erp)
 
 
 @wp.func
 def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
     """What holds and what slides on the group of axis i: Δt (static or dynamic) + load · |last constraint impulse|."""
-    n = s.joints.v_size[k]
-    v0 = s.joints.v_start[k]
+    n = s[0].joints.v_size[k]
+    v0 = s[0].joints.v_start[k]
     at = v0 + i
-    dt = s.settings.dt[0]
-    load = s.control.friction_load[at, w] * wp.length(s.state.joint_force[k, w])
-    static = s.control.friction_static[at, w] * dt + load
-    dynamic = s.control.friction_dynamic[at, w] * dt + load
-    stribeck = s.control.friction_stribeck[at, w]
+    dt = s[0].settings.dt[0]
+    load = s[0].control.friction_load[at, w] * wp.length(s[0].state.joint_force[k, w])
+    static = s[0].control.friction_static[at, w] * dt + load
+    dynamic = s[0].control.friction_dynamic[at, w] * dt + load
+    stribeck = s[0].control.friction_stribeck[at, w]
     hold = static
     slide = dynamic
-    if s.state.time[w] == wp.float64(0.0) and s.control.friction_load[at, w] > real(0.0):
+    if s[0].state.time[w] == wp.float64(0.0) and s[0].control.friction_load[at, w] > real(0.0):
         hold = INFINITE  # the load is not known yet: what rests, rests in the first step
         for j in range(n):
             if laws.start[v0 + j, w] != real(0.0):
@@ -144,12 +144,12 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
     if static > dynamic:
         speed2 = real(0.0)
         for j in range(n):
-            if s.axes.group[v0 + j] == s.axes.group[at]:
+            if s[0].axes.group[v0 + j] == s[0].axes.group[at]:
                 u = laws.start[v0 + j, w]
                 speed2 = speed2 + u * u
         if stribeck > real(0.0):
             slide = dynamic + (static - dynamic) * wp.exp(-speed2 / (stribeck * stribeck))
-        elif s.state.stuck[at, w] == 0 and speed2 > real(0.0):
+        elif s[0].state.stuck[at, w] == 0 and speed2 > real(0.0):
             hold = dynamic
     laws.hold[at, w] = hold
     laws.slide[at, w] = slide
@@ -158,64 +158,67 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
 @wp.func
 def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
     """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step."""
-    dt = s.settings.dt[0]
-    v0 = s.joints.v_start[k]
+    dt = s[0].settings.dt[0]
+    v0 = s[0].joints.v_start[k]
     limit_boxes(s, laws, k, w, pose, real(0.0), True)
-    moves = s.joints.v_size[k] - s.joints.turns[k]
+    moves = s[0].joints.v_size[k] - s[0].joints.turns[k]
     spring_turn = vec3(real(0.0))
     servo_turn = vec3(real(0.0))
-    if s.joints.turns[k] == 3:
-        turn = wp.quat_inverse(parent_frame(s.joints, k, pose)) * child_frame(s.joints, k, pose)
+    if s[0].joints.turns[k] == 3:
+        turn = wp.quat_inverse(parent_frame(s[0].joints, k, pose)) * child_frame(s[0].joints, k, pose)
         at = v0 + moves
-        rest = vec3(s.axes.rest[at], s.axes.rest[at + 1], s.axes.rest[at + 2])
-        spring_turn = ball_pull(turn, rest, vec3(s.axes.stiffness[at], s.axes.stiffness[at + 1], s.axes.stiffness[at + 2]))
-        wanted = vec3(s.control.servo_position[at, w], s.control.servo_position[at + 1, w], s.control.servo_position[at + 2, w])
+        rest = vec3(s[0].axes.rest[at], s[0].axes.rest[at + 1], s[0].axes.rest[at + 2])
+        stiff = vec3(s[0].axes.stiffness[at], s[0].axes.stiffness[at + 1], s[0].axes.stiffness[at + 2])
+        spring_turn = ball_pull(turn, rest, stiff)
+        wanted = vec3(real(0.0))
+        for i in range(3):
+            wanted[i] = s[0].control.servo_position[at + i, w]
         servo_turn = log_quat(turn * wp.quat_inverse(exp_quat(wanted)))
-    for i in range(s.joints.v_size[k]):
+    for i in range(s[0].joints.v_size[k]):
         at = v0 + i
-        ball = s.joints.turns[k] == 3 and i >= moves
-        a = dt * (s.axes.damping[at] + s.control.friction_viscous[at, w])
+        ball = s[0].joints.turns[k] == 3 and i >= moves
+        a = dt * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
         b = real(0.0)
-        stiffness = s.axes.stiffness[at]
-        kp = s.control.servo_kp[at, w]
-        kd = s.control.servo_kd[at, w]
+        stiffness = s[0].axes.stiffness[at]
+        kp = s[0].control.servo_kp[at, w]
+        kd = s[0].control.servo_kd[at, w]
         stretch = real(0.0)  # how far the spring, and the servo, is off
         error = real(0.0)
         if ball:
             stretch = spring_turn[i - moves]
             error = servo_turn[i - moves]
         elif stiffness > real(0.0) or kp > real(0.0):
-            q = coordinate(s.joints, k, i, pose, s.state.q[s.joints.q_start[k] + i, w])
-            stretch = stiffness * (q - s.axes.rest[at])
-            error = q - s.control.servo_position[at, w]
+            q = coordinate(s[0].joints, k, i, pose, s[0].state.q[s[0].joints.q_start[k] + i, w])
+            stretch = stiffness * (q - s[0].axes.rest[at])
+            error = q - s[0].control.servo_position[at, w]
         if stiffness > real(0.0):
             a = a + dt * dt * stiffness
             b = dt * stretch
-        if s.axes.resistance[at] > real(0.0):
+        if s[0].axes.resistance[at] > real(0.0):
             motor_a, motor_b, eta = motor_law(s, at, w, laws.start[at, w])
             a = a + motor_a
             b = b + motor_b
             laws.efficiency[at, w] = eta
         laws.a[at, w] = a
         laws.b[at, w] = b
-        push = kp * error - kd * s.control.servo_velocity[at, w] - s.control.servo_torque[at, w]
+        push = kp * error - kd * s[0].control.servo_velocity[at, w] - s[0].control.servo_torque[at, w]
         laws.servo_a[at, w] = dt * (dt * kp + kd)
         laws.servo_b[at, w] = dt * push
-        laws.servo_cap[at, w] = s.control.servo_max_force[at, w] * dt
+        laws.servo_cap[at, w] = s[0].control.servo_max_force[at, w] * dt
         friction_bounds(s, laws, k, i, w)
-        laws.impulse[at, w] = s.state.axis_impulse[at, w]
-        laws.friction[at, w] = s.state.friction_impulse[at, w]
-        laws.limit[at, w] = s.state.limit_impulse[at, w]
-        laws.stuck[at, w] = s.state.stuck[at, w]
+        laws.impulse[at, w] = s[0].state.axis_impulse[at, w]
+        laws.friction[at, w] = s[0].state.friction_impulse[at, w]
+        laws.limit[at, w] = s[0].state.limit_impulse[at, w]
+        laws.stuck[at, w] = s[0].state.stuck[at, w]
 
 
 @wp.func
 def only_ball_friction(s: Any, laws: Laws, k: int, w: int) -> bool:
     """Whether a joint has three rotations with one friction bound, and nothing else acts on them."""
-    v0 = s.joints.v_start[k]
-    if s.joints.v_size[k] != 3 or s.joints.turns[k] != 3 or s.joints.ball[k] != 0:
+    v0 = s[0].joints.v_start[k]
+    if s[0].joints.v_size[k] != 3 or s[0].joints.turns[k] != 3 or s[0].joints.ball[k] != 0:
         return False
-    plain = s.axes.group[v0 + 1] == 0 and s.axes.group[v0 + 2] == 0
+    plain = s[0].axes.group[v0 + 1] == 0 and s[0].axes.group[v0 + 2] == 0
     for i in range(v0, v0 + 3):
         if laws.a[i, w] + laws.servo_a[i, w] != real(0.0) or laws.b[i, w] != real(0.0) or laws.servo_b[i, w] != real(0.0):
             plain = False
@@ -266,41 +269,42 @@ def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
 @wp.func
 def report_laws(s: Any, laws: Laws, k: int, w: int):
     """Keep the impulses for the next step, advance motor currents, add up what friction and dampers took; speeds in laws.end."""
-    dt = s.settings.dt[0]
-    v0 = s.joints.v_start[k]
+    dt = s[0].settings.dt[0]
+    v0 = s[0].joints.v_start[k]
     # the work of an impulse is that at the mean of the speeds before and after; a speed that turned round counts from 0
     before = real(0.0)
     taken = real(0.0)
-    for i in range(s.joints.v_size[k]):
+    for i in range(s[0].joints.v_size[k]):
         at = v0 + i
         u = laws.end[at, w]
         before = before - real(0.5) * laws.friction[at, w] * laws.start[at, w]
-        damping = dt * (s.axes.damping[at] + s.control.friction_viscous[at, w])
+        damping = dt * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
         taken = taken + real(0.5) * laws.taken[at, w] + damping * u * u
         servo = -laws.servo_a[at, w] * u - laws.servo_b[at, w]
         drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
-        if s.axes.resistance[at] > real(0.0):
-            end = (s.control.voltage[at, w] - s.axes.torque_constant[at] * s.axes.gear_ratio[at] * u) / s.axes.resistance[at]
+        if s[0].axes.resistance[at] > real(0.0):
+            back = s[0].axes.torque_constant[at] * s[0].axes.gear_ratio[at] * u
+            end = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at]
             e, mean = decay(s, at)
-            i_mean = end + (s.state.current[at, w] - end) * mean
-            drive = dt * s.axes.gear_ratio[at] * laws.efficiency[at, w] * s.axes.torque_constant[at] * i_mean
-            s.state.current[at, w] = end + (s.state.current[at, w] - end) * e
-        s.state.drive_impulse[at, w] = drive
-        s.state.axis_impulse[at, w] = laws.impulse[at, w]
-        s.state.friction_impulse[at, w] = laws.friction[at, w]
-        s.state.limit_impulse[at, w] = laws.limit[at, w]
-        s.state.stuck[at, w] = laws.stuck[at, w]
-    s.state.dissipated[k, w] = taken + wp.max(real(0.0), before)
+            i_mean = end + (s[0].state.current[at, w] - end) * mean
+            drive = dt * s[0].axes.gear_ratio[at] * laws.efficiency[at, w] * s[0].axes.torque_constant[at] * i_mean
+            s[0].state.current[at, w] = end + (s[0].state.current[at, w] - end) * e
+        s[0].state.drive_impulse[at, w] = drive
+        s[0].state.axis_impulse[at, w] = laws.impulse[at, w]
+        s[0].state.friction_impulse[at, w] = laws.friction[at, w]
+        s[0].state.limit_impulse[at, w] = laws.limit[at, w]
+        s[0].state.stuck[at, w] = laws.stuck[at, w]
+    s[0].state.dissipated[k, w] = taken + wp.max(real(0.0), before)
 
 
 @wp.func
 def clear_laws(s: Any, k: int, w: int):
     """Nothing acts on a joint that is switched off."""
-    for at in range(s.joints.v_start[k], s.joints.v_start[k] + s.joints.v_size[k]):
-        s.state.drive_impulse[at, w] = real(0.0)
-        s.state.axis_impulse[at, w] = real(0.0)
-        s.state.friction_impulse[at, w] = real(0.0)
-        s.state.limit_impulse[at, w] = real(0.0)
-        s.state.current[at, w] = real(0.0)
-        s.state.stuck[at, w] = 0
-    s.state.dissipated[k, w] = real(0.0)
+    for at in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
+        s[0].state.drive_impulse[at, w] = real(0.0)
+        s[0].state.axis_impulse[at, w] = real(0.0)
+        s[0].state.friction_impulse[at, w] = real(0.0)
+        s[0].state.limit_impulse[at, w] = real(0.0)
+        s[0].state.current[at, w] = real(0.0)
+        s[0].state.stuck[at, w] = 0
+    s[0].state.dissipated[k, w] = real(0.0)

@@ -318,7 +318,8 @@ def solve_rows(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWo
         c.left[r, w] = c.rhs[r, w]
         if c.soft[r, w] < real(0.0):
             c.left[r, w] = real(0.0)
-    for i in range(ROUNDS):
+    rounds = int(ROUNDS)  # no constant: the loop is not to be unrolled
+    for i in range(rounds):
         if i > 0:
             for r in range(rows):
                 got = row_rate(table, c, r, w, c.a_l, c.a_a, c.y) + wp.max(c.soft[r, w], real(0.0)) * c.force[r, w]

@@ -43,6 +43,11 @@ class SolverArticulated(Solver):
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
             started = time.perf_counter()
+        if n == 1 and self._one is not None and budget is None and iterations is None:  # the usual call, kept short
+            wp.capture_launch(self._one)
+            self.report.deadline_missed = False
+            self.report.elapsed = time.perf_counter() - started
+            return self.report
         if iterations is not None:
             self._cap(iterations)
         self._ask(n)
@@ -65,7 +70,8 @@ class SolverArticulated(Solver):
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
         self._graphs: list[Any] = []
-        self._steps = wp.array([1], dtype=wp.int32, device=self.device)
+        self._one: Any = None  # the graph of one step, where one thread makes it
+        self._steps, self._single = (wp.array([1], dtype=wp.int32, device=self.device) for _ in range(2))
         self._count: int = 1
         self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
@@ -127,6 +133,7 @@ class SolverArticulated(Solver):
         step.new_v = wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device)
         step.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)
         step.fastest, step.stored = (wp.zeros(m.worlds, dtype=real, device=self.device) for _ in range(2))
+        step.felt = wp.zeros(m.worlds, dtype=vec3, device=self.device)
         step.old_velocity = wp.zeros((len(m.com), m.worlds), dtype=vec3, device=self.device)
         step.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
         step.done, step.residual = self.done, self.residual
@@ -140,6 +147,10 @@ class SolverArticulated(Solver):
         self._kept = step  # keeps its arrays alive
         self._bound = state, control, bound
         self._graphs = self._capture(self._launch)
+        self._one = self._capture(self._launch_one)[0] if self._pool is None else None
 
     def _launch(self, step: Any, first: int, worlds: int) -> None:
         wp.launch(kernels.steps, dim=worlds, inputs=[step, first, self._steps], device=self.device)
+
+    def _launch_one(self, step: Any, first: int, worlds: int) -> None:
+        wp.launch(kernels.steps, dim=worlds, inputs=[step, first, self._single], device=self.device)

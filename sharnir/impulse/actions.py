@@ -11,74 +11,76 @@ from sharnir.types import mat33, mat66, real, vec3
 
 
 @wp.func
-def prepare_rows(s: Step, k: int, w: int, pose: JointPose, Kll: mat33, Kla: mat33, Kaa: mat33):
+def prepare_rows(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, Kll: mat33, Kla: mat33, Kaa: mat33):
     """B, N and A of a joint's axes: N = (E − W K) Bᵀ keeps the joint closed, A = B K N."""
-    n = s.joints.v_size[k]
-    v0 = s.joints.v_start[k]
-    p = s.joints.parent[k]
-    c = s.joints.child[k]
-    ll = s.work.W_ll[k, w]
-    la = s.work.W_la[k, w]
-    aa = s.work.W_aa[k, w]
+    n = s[0].joints.v_size[k]
+    v0 = s[0].joints.v_start[k]
+    p = s[0].joints.parent[k]
+    c = s[0].joints.child[k]
+    ll = s[0].work.W_ll[k, w]
+    la = s[0].work.W_la[k, w]
+    aa = s[0].work.W_aa[k, w]
     A = mat66()
     for i in range(n):
-        d, m = free_axis(s.joints, k, i, pose)
-        s.work.axis.d[v0 + i, w] = d
-        s.work.axis.n[v0 + i, w] = m
+        d, m = free_axis(s[0].joints, k, i, pose)
+        s[0].work.axis.d[v0 + i, w] = d
+        s[0].work.axis.n[v0 + i, w] = m
     for i in range(n):
-        d = s.work.axis.d[v0 + i, w]
-        m = s.work.axis.n[v0 + i, w]
+        d = s[0].work.axis.d[v0 + i, w]
+        m = s[0].work.axis.n[v0 + i, w]
         kl = Kll * d + Kla * m
         ka = d * Kla + Kaa * m
         force = -(ll * kl + la * ka)
         torque = -(kl * la + aa * ka)
-        s.work.axis.force[v0 + i, w] = force
-        s.work.axis.torque[v0 + i, w] = torque
+        s[0].work.axis.force[v0 + i, w] = force
+        s[0].work.axis.torque[v0 + i, w] = torque
         Nl = d + force
         Na = m + torque
-        s.work.axis.turn_parent[v0 + i, w] = s.work.inv_inertia[p, w] * (wp.cross(s.work.r_parent[k, w], Nl) + Na)
-        s.work.axis.turn_child[v0 + i, w] = s.work.inv_inertia[c, w] * (wp.cross(s.work.r_child[k, w], Nl) + Na)
+        s[0].work.axis.turn_parent[v0 + i, w] = s[0].work.inv_inertia[p, w] * (wp.cross(s[0].work.r_parent[k, w], Nl) + Na)
+        s[0].work.axis.turn_child[v0 + i, w] = s[0].work.inv_inertia[c, w] * (wp.cross(s[0].work.r_child[k, w], Nl) + Na)
         kl = Kll * Nl + Kla * Na
         ka = Nl * Kla + Kaa * Na
         for j in range(n):
-            A[j, i] = wp.dot(s.work.axis.d[v0 + j, w], kl) + wp.dot(s.work.axis.n[v0 + j, w], ka)
+            A[j, i] = wp.dot(s[0].work.axis.d[v0 + j, w], kl) + wp.dot(s[0].work.axis.n[v0 + j, w], ka)
     if n == 3:  # their inverse in the corner that is not used
         inverse = wp.inverse(mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2]))
         for i in range(3):
             for j in range(3):
                 A[3 + i, 3 + j] = inverse[i, j]
-    s.work.axis.response[k, w] = A
+    s[0].work.axis.response[k, w] = A
 
 
 @wp.func
-def axis_speed(s: Step, k: int, i: int, w: int, linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3)) -> real:
+def axis_speed(
+    s: wp.array(dtype=Step), k: int, i: int, w: int, linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3)
+) -> real:
     """Speed of axis i of joint k (at its rows of this step) for given velocities of the bodies."""
-    p = s.joints.parent[k]
-    c = s.joints.child[k]
+    p = s[0].joints.parent[k]
+    c = s[0].joints.child[k]
     w_p = angular[p, w]
     w_c = angular[c, w]
-    u = linear[c, w] + wp.cross(w_c, s.work.r_child[k, w]) - linear[p, w] - wp.cross(w_p, s.work.r_parent[k, w])
-    at = s.joints.v_start[k] + i
-    return wp.dot(s.work.axis.d[at, w], u) + wp.dot(s.work.axis.n[at, w], w_c - w_p)
+    u = linear[c, w] + wp.cross(w_c, s[0].work.r_child[k, w]) - linear[p, w] - wp.cross(w_p, s[0].work.r_parent[k, w])
+    at = s[0].joints.v_start[k] + i
+    return wp.dot(s[0].work.axis.d[at, w], u) + wp.dot(s[0].work.axis.n[at, w], w_c - w_p)
 
 
 @wp.func
-def start_laws(s: Step, laws: Laws, k: int, w: int, pose: JointPose):
+def start_laws(s: wp.array(dtype=Step), laws: Laws, k: int, w: int, pose: JointPose):
     """The laws of a joint's axes at velocity level."""
-    for i in range(s.joints.v_size[k]):
-        laws.start[s.joints.v_start[k] + i, w] = axis_speed(s, k, i, w, s.state.velocity, s.state.spin)
+    for i in range(s[0].joints.v_size[k]):
+        laws.start[s[0].joints.v_start[k] + i, w] = axis_speed(s, k, i, w, s[0].state.velocity, s[0].state.spin)
     prepare_laws(s, laws, k, w, pose)
 
 
 @wp.func
-def prepare_pseudo_laws(s: Step, laws: Laws, held: Laws, k: int, w: int, pose: JointPose):
+def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int, w: int, pose: JointPose):
     """The laws at position level: what friction holds stays where it is, a passed limit is closed."""
-    v0 = s.joints.v_start[k]
-    twist = s.solves[0].twist
-    for i in range(s.joints.v_size[k]):
+    v0 = s[0].joints.v_start[k]
+    twist = s[0].solves[0].twist
+    for i in range(s[0].joints.v_size[k]):
         laws.start[v0 + i, w] = axis_speed(s, k, i, w, twist.linear, twist.angular)
-    limit_boxes(s, laws, k, w, pose, s.settings.erp[0], False)
-    for i in range(s.joints.v_size[k]):
+    limit_boxes(s, laws, k, w, pose, s[0].settings.erp[0], False)
+    for i in range(s[0].joints.v_size[k]):
         at = v0 + i
         hold = real(0.0)
         if held.stuck[at, w] == 1:
@@ -107,14 +109,14 @@ def apply_axis(
 
 
 @wp.func
-def pseudo_actions(s: Step, held: Laws, laws: Laws, k: int, w: int):
-    prepare_pseudo_laws(s, laws, held, k, w, pose_at(s.joints, k, w, s.work.position, s.work.rotation))
+def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: int):
+    prepare_pseudo_laws(s, laws, held, k, w, pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation))
 
 
 @wp.func
-def report_actions(s: Step, solve: Solve, k: int, w: int):
+def report_actions(s: wp.array(dtype=Step), solve: Solve, k: int, w: int):
     """What acted on a joint's axes, kept for the next step."""
-    for i in range(s.joints.v_size[k]):
-        at = s.joints.v_start[k] + i
+    for i in range(s[0].joints.v_size[k]):
+        at = s[0].joints.v_start[k] + i
         solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
     report_laws(s, solve.laws, k, w)

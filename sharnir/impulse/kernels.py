@@ -130,9 +130,9 @@ def prepare(step: wp.array(dtype=Step), first: int):
                 pushed = pushed + d * f
                 turned_by = turned_by + n * f
         if mode & ACTS != 0:
-            prepare_rows(s, k, w, pose, pll + cll, pla + cla, paa + caa)
-            start_laws(s, solve.laws, k, w, pose)
-            if only_ball_friction(s, solve.laws, k, w):
+            prepare_rows(step, k, w, pose, pll + cll, pla + cla, paa + caa)
+            start_laws(step, solve.laws, k, w, pose)
+            if only_ball_friction(step, solve.laws, k, w):
                 s.work.mode[k, w] = mode | BALL
     solve.force[k, w] = force
     solve.torque[k, w] = torque
@@ -256,7 +256,7 @@ def measure(step: wp.array(dtype=Step), w: int):
             solve.bias_linear[k, w] = linear * rate
             solve.bias_angular[k, w] = angular * rate
         if mode & ACTS != 0:
-            pseudo_actions(s, s.solves[VELOCITIES].laws, solve.laws, k, w)
+            pseudo_actions(step, s.solves[VELOCITIES].laws, solve.laws, k, w)
     for g in range(s.gears.count):
         solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
 
@@ -338,9 +338,9 @@ def commit(step: wp.array(dtype=Step), w: int):
         s.state.joint_force[k, w] = solve.force[k, w]
         s.state.joint_torque[k, w] = solve.torque[k, w]
         if s.work.mode[k, w] & ACTS != 0:
-            report_actions(s, solve, k, w)
+            report_actions(step, solve, k, w)
         elif s.control.acts[k, w] != 0:
-            clear_laws(s, k, w)
+            clear_laws(step, k, w)
         count_turns(s, k, w)
     for g in range(s.gears.count):
         s.state.gear_impulse[g, w] = solve.gear_impulse[g, w]
