@@ -69,18 +69,26 @@ class Course:
 
 
 @wp.func
-def put(m: Motion, w: int, row: int, value: real):
-    if row < m.nq:
-        m.q[row, w] = value
-    elif row < m.nq + m.nv:
-        m.v[row - m.nq, w] = value
+def put(m: wp.array(dtype=Motion), w: int, row: int, value: real):
+    if row < m[0].nq:
+        m[0].q[row, w] = value
+    elif row < m[0].nq + m[0].nv:
+        m[0].v[row - m[0].nq, w] = value
     else:
-        m.current[row - m.nq - m.nv, w] = value
+        m[0].current[row - m[0].nq - m[0].nv, w] = value
 
 
 @wp.func
 def place(
-    m: Motion, t: Tableau, c: Course, w: int, stage: int, phase: int, h: real, theta: real, C: wp.array3d(dtype=real)
+    m: wp.array(dtype=Motion),
+    t: Tableau,
+    c: Course,
+    w: int,
+    stage: int,
+    phase: int,
+    h: real,
+    theta: real,
+    C: wp.array3d(dtype=real),
 ) -> real:
     """Bring the state to the point of a stage, or to y(θ); returns its time in units of the step."""
     at = real(0.0)
@@ -91,7 +99,7 @@ def place(
     elif phase == TRY or phase == FINISH:
         for j in range(stage):
             at = at + t.stages[stage, j]
-    for r in range(m.nq + m.nv + m.currents):
+    for r in range(m[0].nq + m[0].nv + m[0].currents):
         value = c.y[r, w]
         if phase == LOOK:
             value = horner(t, C, r, w, theta)
@@ -153,12 +161,12 @@ def dense(t: Tableau, a: Adams, c: Course, w: int, rows: int, h: real, C: wp.arr
 
 
 @wp.func
-def unit(m: Motion, w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real), count: int):
+def unit(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real), count: int):
     """Quaternions of y to unit length; the first `count` of `along`, made of derivatives, change alike: ṗ is linear in p."""
-    for i in range(m.tree.count):
-        j = m.tree.joint[i]
-        if m.joints.turns[j] == 3:
-            at = m.joints.q_start[j] + m.joints.v_size[j] - 3
+    for i in range(m[0].tree.count):
+        j = m[0].tree.joint[i]
+        if m[0].joints.turns[j] == 3:
+            at = m[0].joints.q_start[j] + m[0].joints.v_size[j] - 3
             size = real(0.0)
             for r in range(at, at + 4):
                 size = size + y[r, w] * y[r, w]
@@ -199,26 +207,26 @@ def narrow(lo: real, hi: real, g_lo: real, g_hi: real, count: int) -> real:
 
 
 @wp.func
-def take_back(m: Motion, w: int, y: wp.array2d(dtype=real)):
+def take_back(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real)):
     """The state whose loops the right-hand side has closed, into y."""
-    for r in range(m.nq):
-        y[r, w] = m.q[r, w]
-    for r in range(m.nv):
-        y[m.nq + r, w] = m.v[r, w]
+    for r in range(m[0].nq):
+        y[r, w] = m[0].q[r, w]
+    for r in range(m[0].nv):
+        y[m[0].nq + r, w] = m[0].v[r, w]
 
 
 @wp.func
-def keep_speeds(m: Motion, c: Course, w: int):
+def keep_speeds(m: wp.array(dtype=Motion), c: Course, w: int):
     """Speeds that a change of mode has set, into the state."""
-    for r in range(m.nv):
-        c.y[m.nq + r, w] = m.v[r, w]
+    for r in range(m[0].nv):
+        c.y[m[0].nq + r, w] = m[0].v[r, w]
 
 
 @wp.func
-def largest_speed(m: Motion, c: Course, w: int) -> real:
+def largest_speed(m: wp.array(dtype=Motion), c: Course, w: int) -> real:
     most = real(0.0)
-    for r in range(m.nv):
-        most = wp.max(most, wp.abs(c.y[m.nq + r, w]))
+    for r in range(m[0].nv):
+        most = wp.max(most, wp.abs(c.y[m[0].nq + r, w]))
     return most
 
 
@@ -234,16 +242,15 @@ def next_size(order: int, h: real, error: real) -> real:
 
 
 @wp.kernel(module="sharnir.ode")
-def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams):
+def integrate(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams):
     """Steps from c.y at c.now on; see `Request` for where a launch ends. The phase is FAILED where a step became too small.
 
     A launch of a mechanism with friction or limits goes SWITCH (modes that the state tells), STRIKE (after an impact), START
     (modes that the forces allow), then TRY, FINISH, LOOK (do they last through the step?) and, where they do not, SWITCH again.
     """
     w = wp.tid()
-    m = motion[0]
-    rows = m.nq + m.nv + m.currents
-    loops = m.closures.count > m.closures.springs.count
+    rows = m[0].nq + m[0].nv + m[0].currents
+    loops = m[0].closures.count > m[0].closures.springs.count
     spare = t.total
     now = c.now[w]
     h = c.size[w]
@@ -274,7 +281,7 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
             after = now + step
             if step == room:
                 after = ask.end
-            shape = wp.max(ask.keep, m.rough)
+            shape = wp.max(ask.keep, m[0].rough)
             if ask.times[target] < after:
                 shape = 1
             if t.adams == 1:
@@ -293,28 +300,28 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
         for s in range(first, last):
             share = place(m, t, c, w, s, phase, step, theta, C)
             if phase != SWITCH:
-                right_hand_side(motion, w, s, now + share * step, c.K)
+                right_hand_side(m, w, s, now + share * step, c.K)
                 if loops and phase == FINISH and s == t.result:
                     take_back(m, w, c.ahead)
 
         accepted = int(0)
         if phase == SWITCH:
-            reclassify(motion, w, real(1.0e-7) * largest_speed(m, c, w) + STILL)
+            reclassify(m, w, real(1.0e-7) * largest_speed(m, c, w) + STILL)
             keep_speeds(m, c, w)
             phase = START
-            if m.striking[w] == 1:
+            if m[0].striking[w] == 1:
                 phase = STRIKE
         elif phase == STRIKE:
-            strike(motion, w)
-            if m.striking[w] == 0:
+            strike(m, w)
+            if m[0].striking[w] == 0:
                 keep_speeds(m, c, w)
                 phase = SWITCH
         elif phase == START:
             phase = TRY
             if loops:
                 take_back(m, w, c.y)
-            if m.rough == 1:
-                if settle(motion, w):
+            if m[0].rough == 1:
+                if settle(m, w):
                     phase = START
             if phase == TRY and t.adams == 1:
                 h = wp.min(h, adams_begin(a, w, rows, ask.rtol, ask.atol, c.y, c.K))
@@ -339,7 +346,7 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
         elif phase == FINISH:
             if shape == 1:
                 dense(t, a, c, w, rows, step, C)
-            if m.rough == 1:
+            if m[0].rough == 1:
                 phase = LOOK
                 theta = QUARTER
                 lo = real(0.0)
@@ -350,7 +357,7 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
                 accepted = 1
         else:
             looks = looks + 1
-            g = margin(motion, w)
+            g = margin(m, w)
             if g < real(0.0):
                 hi = theta
                 g_hi = g
@@ -367,7 +374,7 @@ def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Cours
         if accepted == 1:
             phase = TRY
             cut = real(1.0)
-            if hi <= real(1.0) and m.rough == 1:  # the step ends where a mode does
+            if hi <= real(1.0) and m[0].rough == 1:  # the step ends where a mode does
                 cut = hi
                 phase = SWITCH
                 after = wp.min(after, now + hi * step)
