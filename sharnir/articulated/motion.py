@@ -46,7 +46,9 @@ from sharnir.types import EPSILON, mat66, quat, real, vec3, vec6
 LOADS = wp.constant(60)  # rounds in which friction and the load it depends on are brought together
 TIGHTENED = wp.constant(6)  # rounds that close loops
 CLOSED = wp.constant(real(max(3.0e-14, 30.0 * EPSILON)))  # of its size is a gap that is none
+MOST_TRIES = wp.constant(400)
 STILL = wp.constant(real(1.0e-9))  # m/s, rad/s: no speed
+GRAZES = wp.constant(real(1.0e-12))  # m, rad, m/s, rad/s: past zero by so much is no change of mode yet
 TOUCHING = wp.constant(real(1.0e-9))  # m, rad: at a limit
 
 
@@ -145,7 +147,7 @@ def drive_force(m: wp.array(dtype=Motion), at: int, w: int, error: real) -> real
 
 @wp.func
 def axis_forces(m: wp.array(dtype=Motion), j: int, w: int):
-    """τ of a joint: applied forces, springs, dampers, drives, sliding friction."""
+    """τ of a joint: applied forces, springs, dampers, drives."""
     n = m[0].joints.v_size[j]
     v0 = m[0].joints.v_start[j]
     q0 = m[0].joints.q_start[j]
@@ -175,10 +177,6 @@ def axis_forces(m: wp.array(dtype=Motion), j: int, w: int):
                 error = m[0].q[q0 + i, w] - m[0].control.servo_position[at, w]
             force = force + drive_force(m, at, w, error)
         m[0].tau[at, w] = force
-    if m[0].rough == 1 and j < m[0].own:
-        for i in range(n):
-            if m[0].axes.group[v0 + i] == i and has_friction(m, v0 + i, w):
-                slide(m, j, i, w)
 
 
 @wp.func
@@ -201,6 +199,16 @@ def slide(m: wp.array(dtype=Motion), j: int, head: int, w: int):
             if size > real(1.0e-12) and ahead != real(0.0):
                 along = m[0].v[at, w] / size * wp.sign(ahead)
             m[0].tau[at, w] = m[0].tau[at, w] - force * along
+
+
+@wp.func
+def slide_all(m: wp.array(dtype=Motion), j: int, w: int):
+    """Sliding friction of a joint's groups, added to τ."""
+    if j < m[0].own:
+        v0 = m[0].joints.v_start[j]
+        for i in range(m[0].joints.v_size[j]):
+            if m[0].axes.group[v0 + i] == i and has_friction(m, v0 + i, w):
+                slide(m, j, i, w)
 
 
 # ---- limits ---------------------------------------------------------------------------------------------------------------
@@ -442,8 +450,34 @@ def tighten(m: wp.array(dtype=Motion), w: int) -> bool:
 
 
 @wp.func
+def rates(m: wp.array(dtype=Motion), w: int, stage: int, K: wp.array3d(dtype=real)):
+    """K[stage] = (q̇, q̈, di/dt); of a quaternion ½ (ω, 0) ∘ p."""
+    for i in range(m[0].tree.count):
+        j = m[0].tree.joint[i]
+        n = m[0].joints.v_size[j]
+        v0 = m[0].joints.v_start[j]
+        q0 = m[0].joints.q_start[j]
+        plain = n
+        if m[0].joints.turns[j] == 3:
+            plain = n - 3
+            p = quat(m[0].q[q0 + plain, w], m[0].q[q0 + plain + 1, w], m[0].q[q0 + plain + 2, w], m[0].q[q0 + plain + 3, w])
+            rate = quat(m[0].v[v0 + plain, w], m[0].v[v0 + plain + 1, w], m[0].v[v0 + plain + 2, w], real(0.0)) * p
+            for c in range(4):
+                K[stage, q0 + plain + c, w] = real(0.5) * rate[c]
+        for c in range(plain):
+            K[stage, q0 + c, w] = m[0].v[v0 + c, w]
+        for c in range(n):
+            K[stage, m[0].nq + v0 + c, w] = m[0].a[v0 + c, w]
+    for c in range(m[0].currents):
+        at = m[0].motor[c]
+        emf = m[0].axes.torque_constant[at] * m[0].axes.gear_ratio[at] * m[0].v[at, w]
+        drop = m[0].axes.resistance[at] * m[0].current[c, w]
+        K[stage, m[0].nq + m[0].nv + c, w] = (m[0].control.voltage[at, w] - emf - drop) / m[0].axes.inductance[at]
+
+
+@wp.func
 def right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K: wp.array3d(dtype=real)):
-    """K[stage] = (q̇, q̈, di/dt) at m[0].q, m[0].v, m[0].current and a time; of a quaternion ½ (ω, 0) ∘ p.
+    """K[stage] = (q̇, q̈, di/dt) at m[0].q, m[0].v, m[0].current and a time.
 
     Where loops are open in that state, it is moved to where they are closed.
     """
@@ -469,6 +503,7 @@ def right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K
         for i in range(count):
             link_inertia(m[0].bodies, m[0].tree, i, w, gravity, m[0].work)
             axis_forces(m, m[0].tree.joint[i], w)
+            slide_all(m, m[0].tree.joint[i], w)
             set_laws(m, i, w)
             if m[0].striking[w] == 1:
                 no_force(m, i, w)
@@ -486,27 +521,20 @@ def right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K
             again = find_loads(m, w) > real(1.0e-13)
         if not again:
             break
-    for i in range(count):
-        j = m[0].tree.joint[i]
-        n = m[0].joints.v_size[j]
-        v0 = m[0].joints.v_start[j]
-        q0 = m[0].joints.q_start[j]
-        plain = n
-        if m[0].joints.turns[j] == 3:
-            plain = n - 3
-            p = quat(m[0].q[q0 + plain, w], m[0].q[q0 + plain + 1, w], m[0].q[q0 + plain + 2, w], m[0].q[q0 + plain + 3, w])
-            rate = quat(m[0].v[v0 + plain, w], m[0].v[v0 + plain + 1, w], m[0].v[v0 + plain + 2, w], real(0.0)) * p
-            for c in range(4):
-                K[stage, q0 + plain + c, w] = real(0.5) * rate[c]
-        for c in range(plain):
-            K[stage, q0 + c, w] = m[0].v[v0 + c, w]
-        for c in range(n):
-            K[stage, m[0].nq + v0 + c, w] = m[0].a[v0 + c, w]
-    for c in range(m[0].currents):
-        at = m[0].motor[c]
-        emf = m[0].axes.torque_constant[at] * m[0].axes.gear_ratio[at] * m[0].v[at, w]
-        drop = m[0].axes.resistance[at] * m[0].current[c, w]
-        K[stage, m[0].nq + m[0].nv + c, w] = (m[0].control.voltage[at, w] - emf - drop) / m[0].axes.inductance[at]
+    rates(m, w, stage, K)
+
+
+@wp.func
+def plain_right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K: wp.array3d(dtype=real)):
+    """The same of a tree on a ground at rest, with springs, dampers and drives alone: soon compiled, and fast."""
+    for i in range(m[0].tree.count):
+        link_motion(m[0].joints, m[0].tree, i, w, m[0].q, m[0].v, m[0].work)
+        link_inertia(m[0].bodies, m[0].tree, i, w, m[0].gravity[0], m[0].work)
+        axis_forces(m, m[0].tree.joint[i], w)
+    backward(m[0].bodies, m[0].joints, m[0].tree, w, m[0].tau, m[0].laws, m[0].work)
+    for i in range(m[0].tree.count):
+        forward(m[0].joints, m[0].tree, i, w, m[0].a, m[0].laws, m[0].work)
+    rates(m, w, stage, K)
 
 
 @wp.func
@@ -571,8 +599,14 @@ def group_size(m: wp.array(dtype=Motion), j: int, head: int, f: vec6) -> real:
 
 
 @wp.func
+def slack(hold: real) -> real:
+    """By so much, N or N·m, a force may pass its bound without a change of mode."""
+    return real(1.0e-11) * (real(1.0) + hold)
+
+
+@wp.func
 def margin(m: wp.array(dtype=Motion), w: int) -> real:
-    """Positive while the modes hold at the state of the last right-hand side."""
+    """Positive while the modes hold at the state of the last right-hand side; what grazes zero is let pass."""
     least = real(1.0e30)
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
@@ -587,23 +621,23 @@ def margin(m: wp.array(dtype=Motion), w: int) -> real:
                 hold = friction_force(m, j, v0 + m[0].axes.group[at], w, real(0.0), True)
                 if m[0].axes.group[at] == x and has_friction(m, at, w):
                     if m[0].held[at, w] == 1:
-                        least = wp.min(least, hold - group_size(m, j, x, limit_share(m, j, w, F)))
+                        least = wp.min(least, hold - group_size(m, j, x, limit_share(m, j, w, F)) + slack(hold))
                     else:
                         ahead = real(0.0)
                         for y in range(x, n):
                             if m[0].axes.group[v0 + y] == x:
                                 ahead = ahead + m[0].v[v0 + y, w] * m[0].heading[v0 + y, w]
                         if m[0].touch[at, w] == 0 or n > 1:
-                            least = wp.min(least, ahead)
+                            least = wp.min(least, ahead + GRAZES)
                 if limited(m, j, x):
                     low, high, g = limit_gaps(m, j, x, w)
                     if m[0].touch[at, w] != 0:
                         room = real(0.0)
                         if n == 1 and has_friction(m, at, w):
                             room = hold
-                        least = wp.min(least, wp.dot(g, F) * real(m[0].touch[at, w]) + room)
+                        least = wp.min(least, wp.dot(g, F) * real(m[0].touch[at, w]) + room + slack(hold))
                     else:
-                        least = wp.min(least, wp.min(low, high))
+                        least = wp.min(least, wp.min(low, high) + GRAZES)
     return least
 
 
@@ -710,6 +744,8 @@ def settle(m: wp.array(dtype=Motion), w: int) -> bool:
     """Correct the modes that the forces of the last right-hand side do not allow; whether any was wrong."""
     m[0].tries[w] = m[0].tries[w] + 1
     changed = bool(False)
+    if m[0].tries[w] > MOST_TRIES:
+        return changed
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
         if j < m[0].own and not (changed and m[0].tries[w] > 20):
@@ -721,13 +757,13 @@ def settle(m: wp.array(dtype=Motion), w: int) -> bool:
             for x in range(n):
                 at = v0 + x
                 hold = friction_force(m, j, v0 + m[0].axes.group[at], w, real(0.0), True)
-                slack = real(1.0e-12) * (real(1.0) + hold)
+                near = real(0.5) * slack(hold)
                 if m[0].touch[at, w] != 0 and limited(m, j, x):
                     _low, _high, g = limit_gaps(m, j, x, w)
                     push = wp.dot(g, F) * real(m[0].touch[at, w])
-                    room = slack
+                    room = near
                     if n == 1 and has_friction(m, at, w):
-                        room = hold + slack
+                        room = hold + near
                     if push < -room:
                         if n == 1 and has_friction(m, at, w):
                             m[0].held[at, w] = 0
@@ -737,10 +773,10 @@ def settle(m: wp.array(dtype=Motion), w: int) -> bool:
                 if m[0].axes.group[at] == x and has_friction(m, at, w) and (n > 1 or m[0].touch[at, w] == 0) and not changed:
                     if m[0].held[at, w] == 1:
                         need = limit_share(m, j, w, F)
-                        if group_size(m, j, x, need) > hold + slack:
+                        if group_size(m, j, x, need) > hold + near:
                             release(m, j, x, w, need)
                             changed = True
-                    elif m[0].tries[w] < 300 and aim(m, i, j, x, w):
+                    elif aim(m, i, j, x, w):
                         changed = True
     return changed
 
