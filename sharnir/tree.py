@@ -16,17 +16,40 @@ import warp as wp
 
 from sharnir.joints import JointTable, free_axis, joint_pose, joint_transform
 from sharnir.model import BodyTable
-from sharnir.spatial import rotated
+from sharnir.spatial import matrix, rotated
 from sharnir.types import mat33, mat66, quat, real, vec3, vec6
 
 
 @wp.struct
-class TreeTable:
-    """Links in order: the joint, the body, the body it hangs on, that body's link (−1: ground), the joint's sense.
+class LinkRow:
+    """What every recursion reads of a link, in one place: many small arrays cost more to address than to compute with.
 
-    A link whose joint is one rotation has R = R_base · turn · exp(axis q) and its points on both bodies at hand. Links that
-    another than the next one hangs on gather what is handed to them in memory; a chain's stays in registers.
+    A link whose joint is one rotation (`hinge`) has R = R_base · (turn cos ½q + turn_axis sin ½q), turn_axis = turn ∘ (axis, 0),
+    and its points on both bodies at hand. Links that another than the next one hangs on gather what is handed to them in memory
+    (`gathers`); a chain's stays in registers.
     """
+
+    joint: wp.int32
+    body: wp.int32
+    base: wp.int32
+    base_link: wp.int32
+    q_start: wp.int32
+    v_start: wp.int32
+    v_size: wp.int32
+    gathers: wp.int32
+    hinge: wp.int32
+    mass: real
+    inertia: mat33
+    turn: quat
+    turn_axis: quat
+    axis: vec3
+    base_point: vec3
+    own_point: vec3
+
+
+@wp.struct
+class TreeTable:
+    """Links in order: the joint, the body, the body it hangs on, that body's link (−1: ground), the joint's sense."""
 
     count: wp.int32
     joint: wp.array(dtype=wp.int32)
@@ -34,12 +57,7 @@ class TreeTable:
     base: wp.array(dtype=wp.int32)
     base_link: wp.array(dtype=wp.int32)
     sign: wp.array(dtype=wp.int32)
-    gathers: wp.array(dtype=wp.int32)
-    hinge: wp.array(dtype=wp.int32)
-    turn: wp.array(dtype=quat)
-    axis: wp.array(dtype=vec3)
-    base_point: wp.array(dtype=vec3)
-    own_point: wp.array(dtype=vec3)
+    row: wp.array(dtype=LinkRow)
 
 
 @wp.struct
@@ -86,6 +104,12 @@ class AxisLaws:
     locks: wp.array2d(dtype=wp.int32)  # [link, world] number of locked directions
     row: wp.array2d(dtype=vec6)  # [speed, world] the first `locks` of a link: their directions in its axes
     wanted: wp.array2d(dtype=real)  # [speed, world] and accelerations along them
+
+
+@wp.func
+def natural(i: int) -> int:
+    """The same number, where it is not negative: an array's index is then not looked at for counting from its end."""
+    return i & 0x7FFFFFFF
 
 
 # ---- outwards: pose, S, a′ ----------------------------------------------------------------------------------------------
@@ -172,31 +196,35 @@ def any_motion(
 
 
 @wp.func
-def hinge_motion(t: JointTable, tree: TreeTable, i: int, w: int, angle: real, speed: real, k: TreeWork):
-    """The same of a link whose joint is one rotation, whichever way it points."""
-    body = tree.body[i]
-    base = tree.base[i]
-    v0 = t.v_start[tree.joint[i]]
-    R_b = k.rotation[base, w]
-    w_b = k.spin[base, w]
-    axis = tree.axis[i]
+def hinge_motion(
+    tree: TreeTable, i: int, w: int, angle: real, speed: real, k: TreeWork, x_b: vec3, R_b: quat, M_b: mat33, w_b: vec3
+):  # fmt: skip
+    """The same of a link whose joint is one rotation, whichever way it points, from its base's.
+
+    Takes and returns position, rotation, its matrix and spin.
+    """
     half = real(0.5) * angle
-    s = wp.sin(half)
-    R = R_b * tree.turn[i] * quat(axis[0] * s, axis[1] * s, axis[2] * s, wp.cos(half))
+    R = R_b * (tree.row[i].turn * wp.cos(half) + tree.row[i].turn_axis * wp.sin(half))
     R = R * (real(1.5) - real(0.5) * wp.dot(R, R))
-    r = wp.quat_rotate(R_b, tree.base_point[i])
-    out = -wp.quat_rotate(R, tree.own_point[i])
-    n = wp.quat_rotate(R, axis)
-    w_i = w_b + n * speed
-    bias_a = wp.cross(w_b, n) * speed
+    M = matrix(R)
+    r = M_b * tree.row[i].base_point
+    out = -(M * tree.row[i].own_point)
+    n = M * tree.row[i].axis
+    arm = r + out
+    x = x_b + arm
+    spin = w_b + n * speed
+    turning = wp.cross(w_b, n) * speed
+    body = natural(tree.row[i].body)
+    v0 = natural(tree.row[i].v_start)
     k.rotation[body, w] = R
-    k.position[body, w] = k.position[base, w] + r + out
-    k.arm[i, w] = r + out
-    k.spin[body, w] = w_i
+    k.position[body, w] = x
+    k.spin[body, w] = spin
+    k.arm[i, w] = arm
     k.S_l[v0, w] = wp.cross(n, out)
     k.S_a[v0, w] = n
-    k.bias_a[i, w] = bias_a
-    k.bias_l[i, w] = wp.cross(w_b, wp.cross(w_b, r)) + wp.cross(bias_a, out) + wp.cross(w_i, wp.cross(w_i, out))
+    k.bias_a[i, w] = turning
+    k.bias_l[i, w] = wp.cross(w_b, wp.cross(w_b, r)) + wp.cross(turning, out) + wp.cross(spin, wp.cross(spin, out))
+    return x, R, M, spin
 
 
 @wp.func
@@ -204,9 +232,12 @@ def link_motion(
     t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork
 ):
     """Pose, spin, S and a′ of a link from its base's."""
-    if tree.hinge[i] == 1:
-        j = tree.joint[i]
-        hinge_motion(t, tree, i, w, q[t.q_start[j], w], qd[t.v_start[j], w], k)
+    if tree.row[i].hinge == 1:
+        base = tree.row[i].base
+        R = k.rotation[base, w]
+        angle = q[tree.row[i].q_start, w]
+        speed = qd[tree.row[i].v_start, w]
+        hinge_motion(tree, i, w, angle, speed, k, k.position[base, w], R, matrix(R), k.spin[base, w])
     else:
         any_motion(t, tree, i, w, q, qd, k)
 
@@ -226,18 +257,24 @@ def link_velocity(t: JointTable, tree: TreeTable, i: int, w: int, qd: wp.array2d
 
 
 @wp.func
-def link_inertia(bodies: BodyTable, tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork):
-    """Own inertia, weight, applied force and gyroscopic moment of a link."""
-    b = tree.body[i]
-    m = bodies.mass[b]
-    I = rotated(wp.quat_to_matrix(k.rotation[b, w]), bodies.inertia[b])
-    omega = k.spin[b, w]
+def own_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: mat33, omega: vec3):
+    """Own inertia, weight, applied force and gyroscopic moment of a link at its rotation and spin."""
+    b = natural(tree.row[i].body)
+    m = tree.row[i].mass
+    I = rotated(R, tree.row[i].inertia)
     k.D[i, w] = I
     k.Q_l[i, w] = gravity * m + k.force[b, w]
     k.Q_a[i, w] = k.torque[b, w] - wp.cross(omega, I * omega)
-    if tree.gathers[i] == 1:
-        k.A[i, w] = wp.diag(vec3(m, m, m))
+    if tree.row[i].gathers == 1:
+        k.A[i, w] = mat33(real(0.0))
         k.B[i, w] = mat33(real(0.0))
+
+
+@wp.func
+def link_inertia(bodies: BodyTable, tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork):
+    """The same, as the link stands."""
+    b = tree.body[i]
+    own_inertia(tree, i, w, gravity, k, matrix(k.rotation[b, w]), k.spin[b, w])
 
 
 # ---- inwards: articulated inertia and force -----------------------------------------------------------------------------
@@ -312,21 +349,53 @@ def several_axes(t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d
 
 
 @wp.func
-def crossed(A: mat33, r: vec3) -> mat33:
-    """A [r]×, row by row."""
-    a0 = wp.cross(vec3(A[0, 0], A[0, 1], A[0, 2]), r)
-    a1 = wp.cross(vec3(A[1, 0], A[1, 1], A[1, 2]), r)
-    a2 = wp.cross(vec3(A[2, 0], A[2, 1], A[2, 2]), r)
-    return mat33(a0[0], a0[1], a0[2], a1[0], a1[1], a1[2], a2[0], a2[1], a2[2])
+def times(A: mat33, v: vec3) -> vec3:
+    """A v of a symmetric A; here and below the upper half alone is read, so nothing is computed twice."""
+    x = vec3(A[0, 0], A[0, 1], A[0, 2])
+    y = vec3(A[0, 1], A[1, 1], A[1, 2])
+    z = vec3(A[0, 2], A[1, 2], A[2, 2])
+    return vec3(wp.dot(x, v), wp.dot(y, v), wp.dot(z, v))
+
+
+@wp.func
+def symmetric(xx: real, xy: real, xz: real, yy: real, yz: real, zz: real) -> mat33:
+    return mat33(xx, xy, xz, xy, yy, yz, xz, yz, zz)
+
+
+@wp.func
+def less(A: mat33, h: vec3, y: vec3) -> mat33:
+    """A − h yᵀ, both symmetric."""
+    return symmetric(
+        A[0, 0] - h[0] * y[0], A[0, 1] - h[0] * y[1], A[0, 2] - h[0] * y[2],
+        A[1, 1] - h[1] * y[1], A[1, 2] - h[1] * y[2], A[2, 2] - h[2] * y[2],
+    )  # fmt: skip
+
+
+@wp.func
+def crossed(a0: vec3, a1: vec3, a2: vec3, r: vec3) -> mat33:
+    """A [r]× by the rows of A."""
+    b0 = wp.cross(a0, r)
+    b1 = wp.cross(a1, r)
+    b2 = wp.cross(a2, r)
+    return mat33(b0[0], b0[1], b0[2], b1[0], b1[1], b1[2], b2[0], b2[1], b2[2])
 
 
 @wp.func
 def shifted(A: mat33, B: mat33, D: mat33, r: vec3):
-    """B and D of Cᵀ M C for the shift by r, C = [E −[r]; 0 E]."""
-    ar = crossed(A, r)
-    br = crossed(wp.transpose(B), r)  # −([r] B)ᵀ
-    rar = crossed(wp.transpose(ar), r)  # −([r] A [r])ᵀ, symmetric
-    return B - ar, D - br - wp.transpose(br) + rar
+    """B and D of Cᵀ M C for the shift by r, C = [E −[r]; 0 E]: B − A[r] and D − X − Xᵀ, X = (B − ½ A[r])ᵀ [r]."""
+    ar = crossed(
+        vec3(A[0, 0], A[0, 1], A[0, 2]), vec3(A[0, 1], A[1, 1], A[1, 2]), vec3(A[0, 2], A[1, 2], A[2, 2]), r
+    )  # fmt: skip
+    half = B - ar * real(0.5)
+    X = crossed(
+        vec3(half[0, 0], half[1, 0], half[2, 0]), vec3(half[0, 1], half[1, 1], half[2, 1]),
+        vec3(half[0, 2], half[1, 2], half[2, 2]), r,
+    )  # fmt: skip
+    D = symmetric(
+        D[0, 0] - (X[0, 0] + X[0, 0]), D[0, 1] - (X[0, 1] + X[1, 0]), D[0, 2] - (X[0, 2] + X[2, 0]),
+        D[1, 1] - (X[1, 1] + X[1, 1]), D[1, 2] - (X[1, 2] + X[2, 1]), D[2, 2] - (X[2, 2] + X[2, 2]),
+    )  # fmt: skip
+    return B - ar, D
 
 
 @wp.func
@@ -335,35 +404,39 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
 
     What is handed to the next link in turn stays in registers.
     """
-    zero = mat33(real(0.0))
-    cA = zero
-    cB = zero
-    cD = zero
-    cl = vec3(real(0.0))
-    ca = vec3(real(0.0))
+    w = natural(w)
+    zero = vec3(real(0.0))
+    A = mat33(real(0.0))
+    B = mat33(real(0.0))
+    D = mat33(real(0.0))
+    ql = zero
+    qa = zero
+    handed = int(0)
     for h in range(tree.count):
-        i = tree.count - 1 - h
-        j = tree.joint[i]
-        n = t.v_size[j]
-        v0 = t.v_start[j]
-        m = bodies.mass[tree.body[i]]
-        A = cA
-        B = cB
-        D = cD + k.D[i, w]
-        if tree.gathers[i] == 1:
+        i = natural(tree.count - 1 - h)
+        n = tree.row[i].v_size
+        v0 = natural(tree.row[i].v_start)
+        m = tree.row[i].mass
+        if handed == 0:
+            A = mat33(real(0.0))
+            B = mat33(real(0.0))
+            D = mat33(real(0.0))
+            ql = zero
+            qa = zero
+        if tree.row[i].gathers == 1:
             A = A + k.A[i, w]
             B = B + k.B[i, w]
-        else:
-            A = A + wp.diag(vec3(m, m, m))
+        A = symmetric(A[0, 0] + m, A[0, 1], A[0, 2], A[1, 1] + m, A[1, 2], A[2, 2] + m)
+        D = D + k.D[i, w]
         bl = k.bias_l[i, w]
         ba = k.bias_a[i, w]
-        ql = cl + k.Q_l[i, w] - (A * bl + B * ba)
-        qa = ca + k.Q_a[i, w] - (bl * B + D * ba)
+        ql = ql + k.Q_l[i, w] - (times(A, bl) + B * ba)
+        qa = qa + k.Q_a[i, w] - (bl * B + times(D, ba))
         if n == 1:
             sl = k.S_l[v0, w]
             sa = k.S_a[v0, w]
-            hl = A * sl + B * sa
-            ha = sl * B + D * sa
+            hl = times(A, sl) + B * sa
+            ha = sl * B + times(D, sa)
             U = wp.dot(sl, hl) + wp.dot(sa, ha)
             u = tau[v0, w] + wp.dot(sl, ql) + wp.dot(sa, qa)
             Y = real(1.0) / U
@@ -382,11 +455,10 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
             k.H_a[v0, w] = ha
             k.Y[v0, w] = Y
             k.u[v0, w] = u
-            yl = hl * Y
             ya = ha * Y
-            A = A - wp.outer(hl, yl)
+            A = less(A, hl, hl * Y)
             B = B - wp.outer(hl, ya)
-            D = D - wp.outer(ha, ya)
+            D = less(D, ha, ya)
             ql = ql - hl * yield_
             qa = qa - ha * yield_
         elif n > 1:
@@ -408,28 +480,19 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
                 D = D - wp.outer(ha, ya)
                 ql = ql - hl * yield_
                 qa = qa - ha * yield_
-        p = tree.base_link[i]
-        cA = zero
-        cB = zero
-        cD = zero
-        cl = vec3(real(0.0))
-        ca = vec3(real(0.0))
-        if p >= 0:
-            arm = k.arm[i, w]
-            qa = qa + wp.cross(arm, ql)
-            B, D = shifted(A, B, D, arm)
-            if p == i - 1:
-                cA = A
-                cB = B
-                cD = D
-                cl = ql
-                ca = qa
-            else:
-                k.A[p, w] = k.A[p, w] + A
-                k.B[p, w] = k.B[p, w] + B
-                k.D[p, w] = k.D[p, w] + D
-                k.Q_l[p, w] = k.Q_l[p, w] + ql
-                k.Q_a[p, w] = k.Q_a[p, w] + qa
+        arm = k.arm[i, w]
+        B, D = shifted(A, B, D, arm)
+        qa = qa + wp.cross(arm, ql)
+        p = tree.row[i].base_link
+        handed = 0
+        if p == i - 1:
+            handed = 1
+        elif p >= 0:
+            k.A[p, w] = k.A[p, w] + A
+            k.B[p, w] = k.B[p, w] + B
+            k.D[p, w] = k.D[p, w] + D
+            k.Q_l[p, w] = k.Q_l[p, w] + ql
+            k.Q_a[p, w] = k.Q_a[p, w] + qa
 
 
 # ---- outwards again: accelerations --------------------------------------------------------------------------------------
@@ -454,13 +517,14 @@ def base_acceleration(tree: TreeTable, i: int, w: int, k: TreeWork):
 
 
 @wp.func
-def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
-    """One link of the forward pass (separate bodies (20), (21)): its joint's and its own acceleration."""
-    j = tree.joint[i]
-    n = t.v_size[j]
-    v0 = t.v_start[j]
-    b = tree.body[i]
-    al, aa = base_acceleration(tree, i, w, k)
+def forward_from(
+    t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
+    al: vec3, aa: vec3,
+):  # fmt: skip
+    """One link of the forward pass (separate bodies (20), (21)) from C a_base: its joint's and its own acceleration."""
+    n = tree.row[i].v_size
+    v0 = natural(tree.row[i].v_start)
+    b = natural(tree.row[i].body)
     if n == 1:
         y = k.Y[v0, w] * (k.u[v0, w] - wp.dot(k.H_l[v0, w], al) - wp.dot(k.H_a[v0, w], aa))
         if laws.acts[i, w] == 1:
@@ -475,8 +539,18 @@ def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtyp
             qdd[v0 + a, w] = y
             al = al + k.S_l[v0 + a, w] * y
             aa = aa + k.S_a[v0 + a, w] * y
-    k.acceleration[b, w] = al + k.bias_l[i, w]
-    k.turning[b, w] = aa + k.bias_a[i, w]
+    al = al + k.bias_l[i, w]
+    aa = aa + k.bias_a[i, w]
+    k.acceleration[b, w] = al
+    k.turning[b, w] = aa
+    return al, aa
+
+
+@wp.func
+def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
+    """The same, its base's acceleration from memory."""
+    al, aa = base_acceleration(tree, i, w, k)
+    forward_from(t, tree, i, w, qdd, laws, k, al, aa)
 
 
 @wp.func

@@ -55,7 +55,10 @@ class Step:
     tau: wp.array2d(dtype=real)  # [speed, world]
     qdd: wp.array2d(dtype=real)
     new_v: wp.array2d(dtype=real)
+    fastest: wp.array(dtype=real)  # [world] largest |spin|² of a link, (rad/s)²
+    stored: wp.array(dtype=real)  # [world] s, step of the state that was stored last; 0: none
     old_velocity: wp.array2d(dtype=vec3)  # [body, world] before the last step
     mismatch: wp.array2d(dtype=real)  # [link, world] N·s: law against its linearisation in the last pass
+    slid: wp.array2d(dtype=real)  # [speed, world] N·s: friction with which an axis was last taken to slide; 0: to hold
     done: wp.array(dtype=wp.int32)  # [world] passes of the last step
     residual: wp.array(dtype=real)  # [world]

@@ -12,28 +12,40 @@ three where a joint begins to stick or slip or meets a limit.
 
 import warp as wp
 
-from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
+from sharnir.articulated.closures import (
+    clear_push,
+    eliminate,
+    find_rows,
+    push_row,
+    respond,
+    response_matrix,
+    row_rate,
+    solve_rows,
+)
 from sharnir.articulated.data import Step
 from sharnir.joints import free_axis, read_coordinates
 from sharnir.kinematics import pose_at
 from sharnir.laws import prepare_laws, report_laws
 from sharnir.rows import clamp_sign, limit_row, solve_axes, solve_axis
-from sharnir.spatial import exp_quat, rotated, turned, unit
+from sharnir.spatial import exp_quat, matrix, turned, unit
 from sharnir.tree import (
+    any_motion,
     backward,
     base_acceleration,
     collect_wrenches,
-    forward,
+    forward_from,
+    hinge_motion,
     left_over,
     link_inertia,
-    link_motion,
     link_velocity,
+    natural,
+    own_inertia,
 )
 from sharnir.types import mat33, mat66, quat, real, vec3, vec6
 
 DYNAMIC = wp.constant(2)
 SAME = wp.constant(real(1.0e-12))  # by so much coordinates and bodies may differ and be called one state
-ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
+ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones settle one of them alone
 SLOW = wp.constant(real(0.01))  # rad: bodies that turn less in half a step need no corrected mean speed
 MID_TOLERANCE = wp.constant(real(1.0e-9))
 PROJECTIONS = wp.constant(12)
@@ -44,13 +56,83 @@ CLOSED = wp.constant(real(1.0e-12))  # m, rad: a gap that is none
 
 
 @wp.func
-def move_all(step: wp.array(dtype=Step), w: int, velocities: bool):
-    """Poses, S and a′ of all links; velocities too where they are wanted."""
-    s = step[0]
-    for i in range(s.tree.count):
-        link_motion(s.joints, s.tree, i, w, s.state.q, s.mid, s.work)
-        if velocities:
-            link_velocity(s.joints, s.tree, i, w, s.state.qd, s.work)
+def shift(s: wp.array(dtype=Step), i: int, w: int, v: wp.array2d(dtype=real), dt: real):
+    """q ⊕ Δt v of a link's joint; a quaternion turns by the rotation vector in its parent's frame."""
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    q0 = s[0].joints.q_start[j]
+    plain = n
+    if s[0].joints.turns[j] == 3:
+        plain = n - 3
+        at = q0 + plain
+        p = quat(s[0].state.q[at, w], s[0].state.q[at + 1, w], s[0].state.q[at + 2, w], s[0].state.q[at + 3, w])
+        p = unit(exp_quat(vec3(v[v0 + plain, w], v[v0 + plain + 1, w], v[v0 + plain + 2, w]) * dt) * p)
+        for c in range(4):
+            s[0].state.q[at + c, w] = p[c]
+    for c in range(plain):
+        s[0].state.q[q0 + c, w] = s[0].state.q[q0 + c, w] + dt * v[v0 + c, w]
+
+
+@wp.func
+def move_all(s: wp.array(dtype=Step), w: int, ahead: real):
+    """Coordinates on by a time (s) at the new speeds, then poses, S, a′ and inertias of all links.
+
+    What a link needs of the one before it stays in registers; `fastest` becomes the largest |spin|².
+    """
+    w = natural(w)
+    gravity = s[0].settings.gravity[0]
+    half = real(0.5) * s[0].settings.dt[0]
+    last = int(-1)
+    x = vec3(real(0.0))
+    R = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+    M = mat33(real(0.0))
+    omega = vec3(real(0.0))
+    fastest = real(0.0)
+    for h in range(s[0].tree.count):
+        i = natural(h)
+        body = natural(s[0].tree.row[i].body)
+        if s[0].tree.row[i].hinge == 1:
+            q0 = natural(s[0].tree.row[i].q_start)
+            v0 = natural(s[0].tree.row[i].v_start)
+            angle = s[0].state.q[q0, w]
+            speed = s[0].mid[v0, w]
+            if ahead > real(0.0):
+                v = s[0].new_v[v0, w]
+                angle = angle + ahead * v
+                speed = v + half * s[0].qdd[v0, w]
+                s[0].state.q[q0, w] = angle
+                s[0].state.qd[v0, w] = v
+                s[0].mid[v0, w] = speed
+            if s[0].tree.row[i].base != last:
+                base = natural(s[0].tree.row[i].base)
+                x = s[0].work.position[base, w]
+                R = s[0].work.rotation[base, w]
+                M = matrix(R)
+                omega = s[0].work.spin[base, w]
+            x, R, M, omega = hinge_motion(s[0].tree, i, w, angle, speed, s[0].work, x, R, M, omega)
+        else:
+            if ahead > real(0.0):
+                shift(s, i, w, s[0].new_v, ahead)
+                for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
+                    s[0].state.qd[at, w] = s[0].new_v[at, w]
+                    s[0].mid[at, w] = s[0].new_v[at, w] + half * s[0].qdd[at, w]
+            any_motion(s[0].joints, s[0].tree, i, w, s[0].state.q, s[0].mid, s[0].work)
+            x = s[0].work.position[body, w]
+            R = s[0].work.rotation[body, w]
+            M = matrix(R)
+            omega = s[0].work.spin[body, w]
+        last = s[0].tree.row[i].body
+        own_inertia(s[0].tree, i, w, gravity, s[0].work, M, omega)
+        fastest = wp.max(fastest, wp.length_sq(omega))
+    s[0].fastest[w] = fastest
+
+
+@wp.func
+def velocities(s: wp.array(dtype=Step), w: int):
+    """Velocities of all links at the present speeds."""
+    for i in range(s[0].tree.count):
+        link_velocity(s[0].joints, s[0].tree, i, w, s[0].state.qd, s[0].work)
 
 
 @wp.func
@@ -60,339 +142,335 @@ def unlike(a: vec3, b: vec3) -> bool:
 
 
 @wp.func
-def changed(s: Step, w: int) -> bool:
+def changed(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether a body is elsewhere, or moves otherwise, than the coordinates say."""
-    for b in range(s.own):
-        if s.bodies.motion[b] == DYNAMIC:
-            q = s.work.rotation[b, w]
-            p = s.state.rotation[b, w]
-            if wp.abs(wp.abs(wp.dot(q, p)) - real(1.0)) > SAME:
+    for b in range(s[0].own):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            turn = wp.quat_inverse(s[0].work.rotation[b, w]) * s[0].state.rotation[b, w]
+            if wp.abs(wp.abs(turn[3]) - real(1.0)) > SAME:
                 return True
-            if unlike(s.state.position[b, w], s.work.position[b, w]) or unlike(s.state.velocity[b, w], s.work.velocity[b, w]):
-                return True
-            if unlike(s.state.spin[b, w], s.work.omega[b, w]):
-                return True
-            turn = wp.quat_inverse(q) * p
             if turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2] > SAME * SAME:
+                return True
+            if unlike(s[0].state.position[b, w], s[0].work.position[b, w]):
+                return True
+            if unlike(s[0].state.velocity[b, w], s[0].work.velocity[b, w]):
+                return True
+            if unlike(s[0].state.spin[b, w], s[0].work.omega[b, w]):
                 return True
     return False
 
 
 @wp.func
-def read_joint(s: Step, j: int, w: int):
+def untouched(s: wp.array(dtype=Step), w: int) -> bool:
+    """Whether the caller's state is, bit by bit, what was stored: then all that follows from it stands in the work arrays."""
+    if s[0].stored[w] != s[0].settings.dt[0]:
+        return False
+    for i in range(s[0].nq):
+        if s[0].q[i, w] != s[0].state.q[i, w]:
+            return False
+    for i in range(s[0].nv):
+        if s[0].qd[i, w] != s[0].state.qd[i, w]:
+            return False
+    for b in range(s[0].own):
+        if not (s[0].state.position[b, w] == s[0].work.position[b, w] and s[0].state.rotation[b, w] == s[0].work.rotation[b, w]):
+            return False
+        if not (s[0].state.velocity[b, w] == s[0].work.velocity[b, w] and s[0].state.spin[b, w] == s[0].work.omega[b, w]):
+            return False
+    return True
+
+
+@wp.func
+def read_joint(s: wp.array(dtype=Step), j: int, w: int):
     """Coordinates and speeds of a joint from its bodies, as they stand in the work arrays."""
-    pose = pose_at(s.joints, j, w, s.work.position, s.work.rotation)
-    read_coordinates(s.joints, j, w, pose, s.state.q)
-    p = s.joints.parent[j]
-    c = s.joints.child[j]
-    u_p = s.work.velocity[p, w] + wp.cross(s.work.omega[p, w], pose.child_anchor - s.work.position[p, w])
-    u_c = s.work.velocity[c, w] + wp.cross(s.work.omega[c, w], pose.child_anchor - s.work.position[c, w])
-    for i in range(s.joints.v_size[j]):
-        d, n = free_axis(s.joints, j, i, pose)
-        s.state.qd[s.joints.v_start[j] + i, w] = wp.dot(d, u_c - u_p) + wp.dot(n, s.work.omega[c, w] - s.work.omega[p, w])
+    pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
+    read_coordinates(s[0].joints, j, w, pose, s[0].state.q)
+    p = s[0].joints.parent[j]
+    c = s[0].joints.child[j]
+    u_p = s[0].work.velocity[p, w] + wp.cross(s[0].work.omega[p, w], pose.child_anchor - s[0].work.position[p, w])
+    u_c = s[0].work.velocity[c, w] + wp.cross(s[0].work.omega[c, w], pose.child_anchor - s[0].work.position[c, w])
+    for i in range(s[0].joints.v_size[j]):
+        d, n = free_axis(s[0].joints, j, i, pose)
+        turning = wp.dot(n, s[0].work.omega[c, w] - s[0].work.omega[p, w])
+        s[0].state.qd[s[0].joints.v_start[j] + i, w] = wp.dot(d, u_c - u_p) + turning
 
 
 @wp.func
-def take_bodies(s: Step, w: int, every: bool):
+def take_bodies(s: wp.array(dtype=Step), w: int, every: bool):
     """The bodies' poses and velocities into the work arrays: all, or those alone that are no links."""
-    for b in range(s.bodies.count):
-        own = s.half_of[b]
-        if every or s.rows.link_of[b] < 0:
-            s.work.position[b, w] = s.state.position[own, w]
-            s.work.rotation[b, w] = s.state.rotation[own, w]
-            s.work.velocity[b, w] = s.state.velocity[own, w]
-            s.work.spin[b, w] = s.state.spin[own, w]
-            s.work.omega[b, w] = s.state.spin[own, w]
+    for b in range(s[0].bodies.count):
+        own = s[0].half_of[b]
+        if every or s[0].rows.link_of[b] < 0:
+            s[0].work.position[b, w] = s[0].state.position[own, w]
+            s[0].work.rotation[b, w] = s[0].state.rotation[own, w]
+            s[0].work.velocity[b, w] = s[0].state.velocity[own, w]
+            s[0].work.spin[b, w] = s[0].state.spin[own, w]
+            s[0].work.omega[b, w] = s[0].state.spin[own, w]
 
 
 @wp.func
-def foretell(s: Step, w: int):
+def foretell(s: wp.array(dtype=Step), w: int):
     """The mean speeds of the step, from the last acceleration."""
-    half = real(0.5) * s.settings.dt[0]
-    for i in range(s.tree.count):
-        j = s.tree.joint[i]
-        for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-            s.mid[a, w] = s.state.qd[a, w] + half * s.qdd[a, w]
+    half = real(0.5) * s[0].settings.dt[0]
+    for i in range(s[0].tree.count):
+        j = s[0].tree.joint[i]
+        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            s[0].mid[a, w] = s[0].state.qd[a, w] + half * s[0].qdd[a, w]
 
 
 @wp.func
-def load(step: wp.array(dtype=Step), w: int):
-    """Coordinates from the caller's state: its own where they fit its bodies, else read off these."""
-    s = step[0]
-    for i in range(s.nq):
-        s.state.q[i, w] = s.q[i, w]
-    for i in range(s.nv):
-        s.state.qd[i, w] = s.qd[i, w]
-    take_bodies(s, w, True)
-    for j in range(s.scene_joints, s.joints.count):
-        read_joint(s, j, w)
-    foretell(s, w)
-    move_all(step, w, True)
-    if changed(s, w):
-        take_bodies(s, w, True)
-        for j in range(s.joints.count):
-            read_joint(s, j, w)
-        for i in range(s.tree.count):
-            j = s.tree.joint[i]
-            for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-                s.qdd[a, w] = real(0.0)  # the last acceleration tells nothing
-        foretell(s, w)
-        move_all(step, w, True)
-    for b in range(s.own):
-        s.work.force[b, w] = s.control.force[b, w] + s.control.force_once[b, w]
-        s.work.torque[b, w] = s.control.torque[b, w] + s.control.torque_once[b, w]
-        s.control.force_once[b, w] = vec3(real(0.0))
-        s.control.torque_once[b, w] = vec3(real(0.0))
-
-
-@wp.func
-def store(step: wp.array(dtype=Step), w: int):
+def store(s: wp.array(dtype=Step), w: int):
     """Poses, velocities and coordinates into the caller's state."""
-    s = step[0]
-    dt = s.settings.dt[0]
-    for i in range(s.tree.count):
-        link_velocity(s.joints, s.tree, i, w, s.state.qd, s.work)
-    for b in range(s.own):
-        v = s.work.velocity[b, w]
-        R = s.work.rotation[b, w]
-        omega = s.work.omega[b, w]
-        s.state.position[b, w] = s.work.position[b, w]
-        s.state.rotation[b, w] = R
-        s.state.velocity[b, w] = v
-        s.state.spin[b, w] = omega
-        s.state.rest[b, w] = vec3(real(0.0))
-        s.state.acceleration[b, w] = (v - s.old_velocity[b, w]) / dt
-        if s.bodies.motion[b] == DYNAMIC:
-            s.state.momentum[b, w] = rotated(wp.quat_to_matrix(R), s.whole.inertia[b]) * omega
-    for j in range(s.scene_joints):
-        if s.read[j] == 1:
+    dt = s[0].settings.dt[0]
+    velocities(s, w)
+    for b in range(s[0].own):
+        v = s[0].work.velocity[b, w]
+        R = s[0].work.rotation[b, w]
+        omega = s[0].work.omega[b, w]
+        s[0].state.position[b, w] = s[0].work.position[b, w]
+        s[0].state.rotation[b, w] = R
+        s[0].state.velocity[b, w] = v
+        s[0].state.spin[b, w] = omega
+        s[0].state.rest[b, w] = vec3(real(0.0))
+        s[0].state.acceleration[b, w] = (v - s[0].old_velocity[b, w]) / dt
+        if s[0].bodies.motion[b] == DYNAMIC:
+            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b] * wp.quat_rotate_inv(R, omega))
+    for j in range(s[0].scene_joints):
+        if s[0].read[j] == 1:
             read_joint(s, j, w)
-    for i in range(s.nq):
-        s.q[i, w] = s.state.q[i, w]
-    for i in range(s.nv):
-        s.qd[i, w] = s.state.qd[i, w]
+    for i in range(s[0].nq):
+        s[0].q[i, w] = s[0].state.q[i, w]
+    for i in range(s[0].nv):
+        s[0].qd[i, w] = s[0].state.qd[i, w]
+    s[0].stored[w] = dt
 
 
 # ---- laws of the axes -----------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def open_laws(step: wp.array(dtype=Step), i: int, w: int):
+def open_laws(s: wp.array(dtype=Step), i: int, w: int):
     """The laws of a link's joint, and a guess of their solution: it goes on as it does."""
-    s = step[0]
-    j = s.tree.joint[i]
+    j = s[0].tree.joint[i]
     on = int(0)
-    if j < s.scene_joints:
-        on = s.control.acts[j, w]
-    s.linear.acts[i, w] = on
+    if j < s[0].scene_joints:
+        on = s[0].control.acts[j, w]
+    s[0].linear.acts[i, w] = on
     if on == 0:
         return
-    v0 = s.joints.v_start[j]
-    for at in range(v0, v0 + s.joints.v_size[j]):
-        s.laws.start[at, w] = s.state.qd[at, w]
-        s.laws.end[at, w] = s.state.qd[at, w]
-    prepare_laws(s, s.laws, j, w, pose_at(s.joints, j, w, s.work.position, s.work.rotation))
-    for a in range(s.joints.v_size[j]):
+    v0 = s[0].joints.v_start[j]
+    for at in range(v0, v0 + s[0].joints.v_size[j]):
+        s[0].laws.start[at, w] = s[0].state.qd[at, w]
+        s[0].laws.end[at, w] = s[0].state.qd[at, w]
+    prepare_laws(s[0], s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation))
+    for a in range(s[0].joints.v_size[j]):
         at = v0 + a
-        u = s.laws.start[at, w]
-        head = v0 + s.axes.group[at]
-        if s.laws.hold[head, w] > s.laws.slide[head, w]:
-            s.laws.stuck[at, w] = 1
-        if s.joints.v_size[j] == 1:
-            s.laws.friction[at, w] = -wp.sign(u) * s.laws.slide[at, w]
-            if u == real(0.0) and s.laws.hold[at, w] > real(0.0):
-                s.laws.stuck[at, w] = 1
-        if s.laws.hold[head, w] <= real(0.0):
-            s.laws.stuck[at, w] = 0
+        u = s[0].laws.start[at, w]
+        s[0].slid[at, w] = real(0.0)
+        head = v0 + s[0].axes.group[at]
+        if s[0].laws.hold[head, w] > s[0].laws.slide[head, w]:
+            s[0].laws.stuck[at, w] = 1
+        if s[0].joints.v_size[j] == 1:
+            s[0].laws.friction[at, w] = -wp.sign(u) * s[0].laws.slide[at, w]
+            if u == real(0.0) and s[0].laws.hold[at, w] > real(0.0):
+                s[0].laws.stuck[at, w] = 1
+        if s[0].laws.hold[head, w] <= real(0.0):
+            s[0].laws.stuck[at, w] = 0
 
 
 @wp.func
-def servo_part(s: Step, at: int, w: int, u: real):
+def servo_part(s: wp.array(dtype=Step), at: int, w: int, u: real):
     """(a, b) of an axis' linear laws and its servo, free or at its cap, at the speed u: p = −a u − b."""
-    a = s.laws.a[at, w]
-    b = s.laws.b[at, w]
-    servo = -s.laws.servo_a[at, w] * u - s.laws.servo_b[at, w]
-    cap = s.laws.servo_cap[at, w]
+    a = s[0].laws.a[at, w]
+    b = s[0].laws.b[at, w]
+    servo = -s[0].laws.servo_a[at, w] * u - s[0].laws.servo_b[at, w]
+    cap = s[0].laws.servo_cap[at, w]
     if wp.abs(servo) > cap:
         return a, b - clamp_sign(servo, cap)
-    return a + s.laws.servo_a[at, w], b + s.laws.servo_b[at, w]
+    return a + s[0].laws.servo_a[at, w], b + s[0].laws.servo_b[at, w]
 
 
 @wp.func
-def linear_one(s: Step, i: int, w: int):
+def linear_one(s: wp.array(dtype=Step), i: int, w: int):
     """The laws of a link's only axis, linear about their solution."""
-    at = s.joints.v_start[s.tree.joint[i]]
-    dt = s.settings.dt[0]
-    v = s.laws.start[at, w]
-    a, b = servo_part(s, at, w, s.laws.end[at, w])
-    limit = s.laws.limit[at, w]
+    at = s[0].joints.v_start[s[0].tree.joint[i]]
+    dt = s[0].settings.dt[0]
+    v = s[0].laws.start[at, w]
+    a, b = servo_part(s, at, w, s[0].laws.end[at, w])
+    limit = s[0].laws.limit[at, w]
     target = real(0.0)
-    locks = s.laws.stuck[at, w]
+    locks = s[0].laws.stuck[at, w]
+    if s[0].laws.friction[at, w] * s[0].slid[at, w] < real(0.0) and locks == 0:
+        locks = 1  # between sliding one way and the other it holds, or passes could go to and fro
+    s[0].slid[at, w] = s[0].laws.friction[at, w] * real(1 - locks)
     if limit != real(0.0):
         locks = 1
-        target = s.laws.lower[at, w]
+        target = s[0].laws.lower[at, w]
         if limit < real(0.0):
-            target = s.laws.upper[at, w]
-    s.linear.locks[i, w] = locks
-    s.linear.wanted[at, w] = (target - v) / dt
-    s.linear.resist[at, w] = a
-    s.linear.push[at, w] = (a * v + b - s.laws.friction[at, w]) / dt
+            target = s[0].laws.upper[at, w]
+    s[0].linear.locks[i, w] = locks
+    s[0].linear.wanted[at, w] = (target - v) / dt
+    s[0].linear.resist[at, w] = a
+    s[0].linear.push[at, w] = (a * v + b - s[0].laws.friction[at, w]) / dt
 
 
 @wp.func
-def linear_several(s: Step, i: int, w: int):
+def linear_several(s: wp.array(dtype=Step), i: int, w: int):
     """The laws of a link's axes, linear about their solution.
 
     Sliding friction of a group, p = −slide u/|u|, has the slope −slide/|u| (E − n nᵀ), n = u/|u|: a resistance across n.
     """
-    j = s.tree.joint[i]
-    n = s.joints.v_size[j]
-    v0 = s.joints.v_start[j]
-    dt = s.settings.dt[0]
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    dt = s[0].settings.dt[0]
     C = mat66()
     v = vec6()
     b = vec6()
     for x in range(n):
         at = v0 + x
-        v[x] = s.laws.start[at, w]
-        a, c = servo_part(s, at, w, s.laws.end[at, w])
+        v[x] = s[0].laws.start[at, w]
+        a, c = servo_part(s, at, w, s[0].laws.end[at, w])
         C[x, x] = a
         b[x] = c
     locks = int(0)
-    turn = n - s.joints.turns[j]
-    rows = mat33(real(0.0))
-    if s.joints.ball[j] != 0:
-        for x in range(3):
-            row = s.laws.row[v0 + turn + x, w]
-            for h in range(3):
-                rows[h, x] = row[h]
+    rests = vec6()  # 1 where friction holds the axis
     for x in range(n):
-        limit = s.laws.limit[v0 + x, w]
-        if limit != real(0.0):
-            g = limit_row(rows, x, turn, s.joints.ball[j])
-            target = s.laws.lower[v0 + x, w]
-            if limit < real(0.0):
-                target = s.laws.upper[v0 + x, w]
-            s.linear.row[v0 + locks, w] = g
-            s.linear.wanted[v0 + locks, w] = (target - wp.dot(g, v)) / dt
-            locks = locks + 1
-    for x in range(n):
-        slide = s.laws.slide[v0 + x, w]
-        if s.axes.group[v0 + x] == x and (slide > real(0.0) or s.laws.stuck[v0 + x, w] == 1):
+        slide = s[0].laws.slide[v0 + x, w]
+        if s[0].axes.group[v0 + x] == x and (slide > real(0.0) or s[0].laws.stuck[v0 + x, w] == 1):
             size = real(0.0)
+            along = real(0.0)
             for y in range(x, n):
-                if s.axes.group[v0 + y] == x:
-                    size = size + s.laws.end[v0 + y, w] * s.laws.end[v0 + y, w]
+                if s[0].axes.group[v0 + y] == x:
+                    size = size + s[0].laws.end[v0 + y, w] * s[0].laws.end[v0 + y, w]
+                    along = along + s[0].laws.friction[v0 + y, w] * s[0].slid[v0 + y, w]
             size = wp.max(wp.sqrt(size), real(1.0e-12))
+            holds = s[0].laws.stuck[v0 + x, w] == 1 or along < real(0.0)  # before it slides the other way
             for y in range(x, n):
-                if s.axes.group[v0 + y] == x:
-                    if s.laws.stuck[v0 + x, w] == 1:
-                        if locks < n:
-                            g = vec6()
-                            g[y] = real(1.0)
-                            s.linear.row[v0 + locks, w] = g
-                            s.linear.wanted[v0 + locks, w] = -v[y] / dt
-                            locks = locks + 1
+                if s[0].axes.group[v0 + y] == x:
+                    s[0].slid[v0 + y, w] = s[0].laws.friction[v0 + y, w]
+                    if holds:
+                        s[0].slid[v0 + y, w] = real(0.0)
+                        rests[y] = real(1.0)
+                        g = vec6()
+                        g[y] = real(1.0)
+                        s[0].linear.row[v0 + locks, w] = g
+                        s[0].linear.wanted[v0 + locks, w] = -v[y] / dt
+                        locks = locks + 1
                     else:
-                        n_y = s.laws.end[v0 + y, w] / size
+                        n_y = s[0].laws.end[v0 + y, w] / size
                         b[y] = b[y] + slide * n_y
                         C[y, y] = C[y, y] + slide / size
                         for z in range(x, n):
-                            if s.axes.group[v0 + z] == x:
-                                C[y, z] = C[y, z] - slide / size * n_y * s.laws.end[v0 + z, w] / size
-    s.linear.locks[i, w] = locks
-    s.linear.coupled[i, w] = C
+                            if s[0].axes.group[v0 + z] == x:
+                                C[y, z] = C[y, z] - slide / size * n_y * s[0].laws.end[v0 + z, w] / size
+    turn = n - s[0].joints.turns[j]
+    rows = mat33(real(0.0))
+    if s[0].joints.ball[j] != 0:
+        for x in range(3):
+            row = s[0].laws.row[v0 + turn + x, w]
+            for h in range(3):
+                rows[h, x] = row[h]
+    for x in range(n):
+        limit = s[0].laws.limit[v0 + x, w]
+        if limit != real(0.0) and rests[x] == real(0.0) and locks < n:
+            g = limit_row(rows, x, turn, s[0].joints.ball[j])
+            target = s[0].laws.lower[v0 + x, w]
+            if limit < real(0.0):
+                target = s[0].laws.upper[v0 + x, w]
+            s[0].linear.row[v0 + locks, w] = g
+            s[0].linear.wanted[v0 + locks, w] = (target - wp.dot(g, v)) / dt
+            locks = locks + 1
+    s[0].linear.locks[i, w] = locks
+    s[0].linear.coupled[i, w] = C
     b = b + C * v
     for x in range(n):
-        s.linear.push[v0 + x, w] = b[x] / dt
+        s[0].linear.push[v0 + x, w] = b[x] / dt
 
 
 @wp.func
-def linearise(step: wp.array(dtype=Step), i: int, w: int):
-    s = step[0]
-    if s.joints.v_size[s.tree.joint[i]] == 1:
+def linearise(s: wp.array(dtype=Step), i: int, w: int):
+    if s[0].joints.v_size[s[0].tree.joint[i]] == 1:
         linear_one(s, i, w)
     else:
         linear_several(s, i, w)
 
 
 @wp.func
-def solve_one_axis(s: Step, i: int, w: int, rest: real) -> real:
+def solve_one_axis(s: wp.array(dtype=Step), i: int, w: int, rest: real) -> real:
     """All laws of a link's only axis; returns how far off, N·s, they were as linear."""
-    at = s.joints.v_start[s.tree.joint[i]]
-    dt = s.settings.dt[0]
-    v = s.laws.start[at, w]
-    U = s.work.U[at, w]
+    at = s[0].joints.v_start[s[0].tree.joint[i]]
+    dt = s[0].settings.dt[0]
+    v = s[0].laws.start[at, w]
+    U = s[0].work.U[at, w]
     A = real(1.0) / U
-    linear = v + dt * (s.work.Y[at, w] * rest + s.work.y[at, w])
+    linear = v + dt * (s[0].work.Y[at, w] * rest + s[0].work.y[at, w])
     u = v + dt * A * rest
     change, f, limit, held, taken = solve_axis(
-        u, A, real(0.0), s.laws.a[at, w], s.laws.b[at, w], s.laws.servo_a[at, w], s.laws.servo_b[at, w],
-        s.laws.servo_cap[at, w], s.laws.hold[at, w], s.laws.slide[at, w], s.laws.lower[at, w], s.laws.upper[at, w],
+        u, A, real(0.0), s[0].laws.a[at, w], s[0].laws.b[at, w], s[0].laws.servo_a[at, w], s[0].laws.servo_b[at, w],
+        s[0].laws.servo_cap[at, w], s[0].laws.hold[at, w], s[0].laws.slide[at, w], s[0].laws.lower[at, w], s[0].laws.upper[at, w],
     )  # fmt: skip
     u = u + A * change
     if held == 1:
         u = real(0.0)
     elif limit > real(0.0):
-        u = s.laws.lower[at, w]
+        u = s[0].laws.lower[at, w]
     elif limit < real(0.0):
-        u = s.laws.upper[at, w]
-    s.laws.impulse[at, w] = change
-    s.laws.friction[at, w] = f
-    s.laws.limit[at, w] = limit
-    s.laws.stuck[at, w] = held
-    s.laws.taken[at, w] = taken
-    s.laws.end[at, w] = u
-    s.qdd[at, w] = (u - v) / dt
+        u = s[0].laws.upper[at, w]
+    s[0].laws.impulse[at, w] = change
+    s[0].laws.friction[at, w] = f
+    s[0].laws.limit[at, w] = limit
+    s[0].laws.stuck[at, w] = held
+    s[0].laws.taken[at, w] = taken
+    s[0].laws.end[at, w] = u
+    s[0].qdd[at, w] = (u - v) / dt
     return wp.abs(u - linear) * U
 
 
 @wp.func
-def solve_several_axes(s: Step, i: int, w: int, rest: vec6) -> real:
+def solve_several_axes(s: wp.array(dtype=Step), i: int, w: int, rest: vec6) -> real:
     """All laws of a link's axes; returns how far off, N·s, they were as linear."""
-    j = s.tree.joint[i]
-    n = s.joints.v_size[j]
-    v0 = s.joints.v_start[j]
-    dt = s.settings.dt[0]
-    A = s.work.inverse[i, w]
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    dt = s[0].settings.dt[0]
+    A = s[0].work.inverse[i, w]
     free = A * rest
-    linear = s.work.response[i, w] * rest
+    linear = s[0].work.response[i, w] * rest
     u = vec6()
     for x in range(n):
-        u[x] = s.laws.start[v0 + x, w] + dt * free[x]
-        s.laws.impulse[v0 + x, w] = real(0.0)
-    u = u + A * solve_axes(s.laws, s.axes.group, v0, w, n, n - s.joints.turns[j], s.joints.ball[j], u, A)
+        u[x] = s[0].laws.start[v0 + x, w] + dt * free[x]
+        s[0].laws.impulse[v0 + x, w] = real(0.0)
+    u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A)
     off = real(0.0)
     for x in range(n):
         at = v0 + x
-        if s.laws.stuck[at, w] == 1:
+        if s[0].laws.stuck[at, w] == 1:
             u[x] = real(0.0)
-        s.laws.end[at, w] = u[x]
-        y = (u[x] - s.laws.start[at, w]) / dt
-        s.qdd[at, w] = y
-        off = wp.max(off, wp.abs(dt * (linear[x] + s.work.y[at, w] - y)) / A[x, x])
+        s[0].laws.end[at, w] = u[x]
+        y = (u[x] - s[0].laws.start[at, w]) / dt
+        s[0].qdd[at, w] = y
+        off = wp.max(off, wp.abs(dt * (linear[x] + s[0].work.y[at, w] - y)) / A[x, x])
     return off
 
 
 @wp.func
-def solve_laws(step: wp.array(dtype=Step), i: int, w: int) -> real:
+def solve_laws(s: wp.array(dtype=Step), i: int, w: int) -> real:
     """One link of the forward pass where something acts: the laws exactly, for its base's motion. Returns the mismatch, N·s."""
-    s = step[0]
-    j = s.tree.joint[i]
-    n = s.joints.v_size[j]
-    v0 = s.joints.v_start[j]
-    al, aa = base_acceleration(s.tree, i, w, s.work)
-    rest = left_over(s.joints, s.tree, i, w, al, aa, s.work)
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    al, aa = base_acceleration(s[0].tree, i, w, s[0].work)
+    rest = left_over(s[0].joints, s[0].tree, i, w, al, aa, s[0].work)
     off = real(0.0)
     if n == 1:
         off = solve_one_axis(s, i, w, rest[0])
     else:
         off = solve_several_axes(s, i, w, rest)
     for at in range(v0, v0 + n):
-        al = al + s.work.S_l[at, w] * s.qdd[at, w]
-        aa = aa + s.work.S_a[at, w] * s.qdd[at, w]
-    s.work.acceleration[s.tree.body[i], w] = al + s.work.bias_l[i, w]
-    s.work.turning[s.tree.body[i], w] = aa + s.work.bias_a[i, w]
+        al = al + s[0].work.S_l[at, w] * s[0].qdd[at, w]
+        aa = aa + s[0].work.S_a[at, w] * s[0].qdd[at, w]
+    s[0].work.acceleration[s[0].tree.body[i], w] = al + s[0].work.bias_l[i, w]
+    s[0].work.turning[s[0].tree.body[i], w] = aa + s[0].work.bias_a[i, w]
     return off
 
 
@@ -400,344 +478,485 @@ def solve_laws(step: wp.array(dtype=Step), i: int, w: int) -> real:
 
 
 @wp.func
-def inward(step: wp.array(dtype=Step), w: int):
-    s = step[0]
-    backward(s.bodies, s.joints, s.tree, w, s.tau, s.linear, s.work)
+def inward(s: wp.array(dtype=Step), w: int):
+    backward(s[0].bodies, s[0].joints, s[0].tree, w, s[0].tau, s[0].linear, s[0].work)
 
 
 @wp.func
-def inertias(step: wp.array(dtype=Step), w: int):
-    s = step[0]
-    for i in range(s.tree.count):
-        link_inertia(s.bodies, s.tree, i, w, s.settings.gravity[0], s.work)
+def inertias(s: wp.array(dtype=Step), w: int):
+    for i in range(s[0].tree.count):
+        link_inertia(s[0].bodies, s[0].tree, i, w, s[0].settings.gravity[0], s[0].work)
 
 
 @wp.func
-def outward(step: wp.array(dtype=Step), w: int, exact: bool) -> real:
+def outward(s: wp.array(dtype=Step), w: int, exact: bool) -> real:
     """Accelerations; laws solved exactly, or as linear. Returns the largest mismatch of the two, N·s."""
-    s = step[0]
+    w = natural(w)
     most = real(0.0)
-    for i in range(s.tree.count):
-        if exact and s.linear.acts[i, w] == 1:
-            off = solve_laws(step, i, w)
-            s.mismatch[i, w] = off
+    last = int(-1)
+    al = vec3(real(0.0))
+    aa = vec3(real(0.0))
+    for h in range(s[0].tree.count):
+        i = natural(h)
+        if exact and s[0].linear.acts[i, w] == 1:
+            off = solve_laws(s, i, w)
+            s[0].mismatch[i, w] = off
             most = wp.max(most, off)
+            last = -1
         else:
-            forward(s.joints, s.tree, i, w, s.qdd, s.linear, s.work)
+            if s[0].tree.row[i].base != last:
+                base = natural(s[0].tree.row[i].base)
+                al = s[0].work.acceleration[base, w]
+                aa = s[0].work.turning[base, w]
+            al = al + wp.cross(aa, s[0].work.arm[i, w])
+            al, aa = forward_from(s[0].joints, s[0].tree, i, w, s[0].qdd, s[0].linear, s[0].work, al, aa)
+            last = s[0].tree.row[i].body
     return most
 
 
 @wp.func
-def eliminate_rows(step: wp.array(dtype=Step), w: int, rows: int):
-    s = step[0]
-    response_matrix(s.joints, s.tree, s.closures, s.rows, s.work, w, rows)
-    eliminate(s.rows, w, rows)
+def eliminate_rows(s: wp.array(dtype=Step), w: int, rows: int):
+    response_matrix(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
+    eliminate(s[0].rows, w, rows)
 
 
 @wp.func
-def push_rows(step: wp.array(dtype=Step), w: int, rows: int):
+def push_rows(s: wp.array(dtype=Step), w: int, rows: int):
     """Forces on the rows from their right-hand sides, and the tree's response to them."""
-    s = step[0]
-    solve_rows(s.joints, s.tree, s.closures, s.rows, s.work, w, rows)
+    solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
 
 
 @wp.func
-def soften(s: Step, r: int, i: int, w: int):
+def soften(s: wp.array(dtype=Step), r: int, i: int, w: int):
     """Softness and rest of a spring's row: p = −a u − b with a = Δt (Δt k + c), b = Δt k (length − rest)."""
-    dt = s.settings.dt[0]
-    k = s.closures.springs.stiffness[i]
-    a = dt * (dt * k + s.closures.springs.damping[i])
-    s.rows.soft[r, w] = real(-1.0)
-    if a > real(0.0) and wp.length_sq(s.rows.child_l[r, w]) > real(0.0):
-        s.rows.soft[r, w] = real(1.0) / a
-        s.rows.rhs[r, w] = s.rows.rhs[r, w] - s.rows.gap[r, w] * k / a
+    dt = s[0].settings.dt[0]
+    k = s[0].closures.springs.stiffness[i]
+    a = dt * (dt * k + s[0].closures.springs.damping[i])
+    s[0].rows.soft[r, w] = real(-1.0)
+    if a > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
+        s[0].rows.soft[r, w] = real(1.0) / a
+        s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - s[0].rows.gap[r, w] * k / a
 
 
 @wp.func
-def drift(s: Step, w: int):
+def drift(s: wp.array(dtype=Step), w: int):
     """Accelerations of the bodies that their speeds alone bring, into the response's arrays."""
-    for i in range(s.tree.count):
-        base = s.tree.base[i]
-        aa = s.rows.a_a[base, w]
-        s.rows.a_l[s.tree.body[i], w] = s.rows.a_l[base, w] + wp.cross(aa, s.work.arm[i, w]) + s.work.bias_l[i, w]
-        s.rows.a_a[s.tree.body[i], w] = aa + s.work.bias_a[i, w]
-        j = s.tree.joint[i]
-        for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-            s.rows.y[a, w] = real(0.0)
+    for i in range(s[0].tree.count):
+        base = s[0].tree.base[i]
+        aa = s[0].rows.a_a[base, w]
+        s[0].rows.a_l[s[0].tree.body[i], w] = s[0].rows.a_l[base, w] + wp.cross(aa, s[0].work.arm[i, w]) + s[0].work.bias_l[i, w]
+        s[0].rows.a_a[s[0].tree.body[i], w] = aa + s[0].work.bias_a[i, w]
+        j = s[0].tree.joint[i]
+        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            s[0].rows.y[a, w] = real(0.0)
 
 
 @wp.func
-def close_loops(step: wp.array(dtype=Step), w: int):
+def close_loops(s: wp.array(dtype=Step), w: int):
     """Forces on the rows so that speeds lead along the chord of the arc that they prescribe, added to the links' u.
 
     (G⁺ − G)/Δt = J V + Δt J (a − ½ drift) + ½Δt γ = 0.
     """
-    s = step[0]
-    dt = s.settings.dt[0]
-    rows = s.closures.count
-    for i in range(s.tree.count):
-        link_velocity(s.joints, s.tree, i, w, s.state.qd, s.work)
-    find_rows(s.joints, s.closures, s.rows, s.work, s.state.q, w)
+    dt = s[0].settings.dt[0]
+    rows = s[0].closures.count
+    velocities(s, w)
+    find_rows(s[0].joints, s[0].closures, s[0].rows, s[0].work, s[0].state.q, w)
     drift(s, w)
-    hard = rows - s.closures.springs.count
+    hard = rows - s[0].closures.springs.count
     for r in range(rows):
-        now = row_rate(s.closures, s.rows, r, w, s.work.velocity, s.work.spin, s.state.qd)
-        arc = row_rate(s.closures, s.rows, r, w, s.rows.a_l, s.rows.a_a, s.rows.y) - s.rows.gamma[r, w]
-        free = row_rate(s.closures, s.rows, r, w, s.work.acceleration, s.work.turning, s.qdd)
-        s.rows.rhs[r, w] = real(0.5) * arc - now / dt - free
+        now = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.velocity, s[0].work.spin, s[0].state.qd)
+        arc = row_rate(s[0].closures, s[0].rows, r, w, s[0].rows.a_l, s[0].rows.a_a, s[0].rows.y) - s[0].rows.gamma[r, w]
+        free = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].qdd)
+        s[0].rows.rhs[r, w] = real(0.5) * arc - now / dt - free
         if r >= hard:
             soften(s, r, r - hard, w)
-    eliminate_rows(step, w, rows)
-    push_rows(step, w, rows)
-    for i in range(s.tree.count):
-        j = s.tree.joint[i]
-        for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-            s.work.u[a, w] = s.work.u[a, w] + s.rows.u[a, w]
+    eliminate_rows(s, w, rows)
+    push_rows(s, w, rows)
+    for i in range(s[0].tree.count):
+        j = s[0].tree.joint[i]
+        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            s[0].work.u[a, w] = s[0].work.u[a, w] + s[0].rows.u[a, w]
 
 
 @wp.func
-def mid_missed(s: Step, w: int) -> bool:
+def own_response(s: wp.array(dtype=Step), at: int, w: int):
+    """Accelerations of all axes, into rows.y, by a unit force on one: all that acts elsewhere as linear, loops closed."""
+    rows = s[0].closures.count
+    clear_push(s[0].joints, s[0].tree, s[0].rows, w)
+    s[0].rows.u[at, w] = real(1.0)
+    respond(s[0].joints, s[0].tree, s[0].rows, s[0].work, w)
+    if rows > 0:
+        for r in range(rows):
+            s[0].rows.rhs[r, w] = -row_rate(s[0].closures, s[0].rows, r, w, s[0].rows.a_l, s[0].rows.a_a, s[0].rows.y)
+        push_rows(s, w, rows)
+        clear_push(s[0].joints, s[0].tree, s[0].rows, w)
+        s[0].rows.u[at, w] = real(1.0)
+        for r in range(rows):
+            push_row(s[0].closures, s[0].rows, r, w, s[0].rows.force[r, w])
+        respond(s[0].joints, s[0].tree, s[0].rows, s[0].work, w)
+
+
+@wp.func
+def settle(s: wp.array(dtype=Step), i: int, w: int):
+    """The laws of one link exactly, where its base and all else yield, as linear: joints that upset each other come to an end."""
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    dt = s[0].settings.dt[0]
+    s[0].linear.locks[i, w] = 0
+    s[0].linear.coupled[i, w] = mat66()
+    for at in range(v0, v0 + n):
+        s[0].linear.resist[at, w] = real(0.0)
+        s[0].linear.push[at, w] = real(0.0)
+    inertias(s, w)
+    inward(s, w)
+    outward(s, w, False)
+    if s[0].closures.count > 0:
+        close_loops(s, w)
+        outward(s, w, False)
+    u = vec6()
+    A = mat66()
+    for x in range(n):
+        u[x] = s[0].laws.start[v0 + x, w] + dt * s[0].qdd[v0 + x, w]
+        s[0].laws.impulse[v0 + x, w] = real(0.0)
+        s[0].slid[v0 + x, w] = real(0.0)
+    for x in range(n):
+        own_response(s, v0 + x, w)
+        for y in range(n):
+            A[y, x] = s[0].rows.y[v0 + y, w]
+    if n == 1:
+        change, f, limit, held, _taken = solve_axis(
+            u[0], A[0, 0], real(0.0), s[0].laws.a[v0, w], s[0].laws.b[v0, w], s[0].laws.servo_a[v0, w], s[0].laws.servo_b[v0, w],
+            s[0].laws.servo_cap[v0, w], s[0].laws.hold[v0, w], s[0].laws.slide[v0, w],
+            s[0].laws.lower[v0, w], s[0].laws.upper[v0, w],
+        )  # fmt: skip
+        u[0] = u[0] + A[0, 0] * change
+        s[0].laws.friction[v0, w] = f
+        s[0].laws.limit[v0, w] = limit
+        s[0].laws.stuck[v0, w] = held
+    else:
+        u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A)
+    for x in range(n):
+        s[0].laws.end[v0 + x, w] = u[x]
+    linearise(s, i, w)
+
+
+@wp.func
+def mid_missed(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether the mean speeds were not those foretold, where that matters; puts them right."""
-    half = real(0.5) * s.settings.dt[0]
-    fastest = real(0.0)
+    half = real(0.5) * s[0].settings.dt[0]
     off = real(0.0)
     size = real(0.0)
-    for i in range(s.tree.count):
-        fastest = wp.max(fastest, wp.length_sq(s.work.spin[s.tree.body[i], w]))
-    if fastest * half * half < SLOW * SLOW:
+    if s[0].fastest[w] * half * half < SLOW * SLOW:
         return False
-    for i in range(s.tree.count):
-        j = s.tree.joint[i]
-        for a in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-            mean = s.state.qd[a, w] + half * s.qdd[a, w]
-            off = wp.max(off, wp.abs(mean - s.mid[a, w]))
+    for i in range(s[0].tree.count):
+        j = s[0].tree.joint[i]
+        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            mean = s[0].state.qd[a, w] + half * s[0].qdd[a, w]
+            off = wp.max(off, wp.abs(mean - s[0].mid[a, w]))
             size = wp.max(size, wp.abs(mean))
-            s.mid[a, w] = mean
+            s[0].mid[a, w] = mean
     return off > MID_TOLERANCE * size
 
 
 @wp.func
-def solve(step: wp.array(dtype=Step), w: int):
-    """Passes until laws and their linearisations agree: new accelerations in s.qdd."""
-    s = step[0]
+def solve(s: wp.array(dtype=Step), w: int):
+    """Passes until laws and their linearisations agree: new accelerations in qdd."""
     passes = int(0)
     off = real(0.0)
     again = int(1)
     while again == 1:
-        inward(step, w)
-        if s.closures.count > 0:
-            outward(step, w, False)
-            close_loops(step, w)
-        off = outward(step, w, True)
+        inward(s, w)
+        if s[0].closures.count > 0:
+            outward(s, w, False)
+            close_loops(s, w)
+        off = outward(s, w, True)
         passes = passes + 1
         again = 0
-        if passes < s.settings.iterations[0]:
-            if off > s.settings.tolerance[0]:
+        if passes < s[0].settings.iterations[0]:
+            if off > s[0].settings.tolerance[0]:
                 again = 1
-                for i in range(s.tree.count):
-                    if s.linear.acts[i, w] == 1 and s.mismatch[i, w] > s.settings.tolerance[0]:
-                        linearise(step, i, w)
+                for i in range(s[0].tree.count):
+                    if s[0].linear.acts[i, w] == 1 and s[0].mismatch[i, w] > s[0].settings.tolerance[0]:
                         if passes > ALL_AT_ONCE:
+                            settle(s, i, w)
                             break
-            if mid_missed(s, w):
+                        linearise(s, i, w)
+            missed = mid_missed(s, w)
+            if missed:
                 again = 1
-                move_all(step, w, False)
-            if again == 1:
-                inertias(step, w)
-    s.done[w] = passes
-    s.residual[w] = off
+                move_all(s, w, real(0.0))
+            elif again == 1:
+                inertias(s, w)
+    s[0].done[w] = passes
+    s[0].residual[w] = off
+
+
+# ---- a state given from outside --------------------------------------------------------------------------------------------
+
+
+@wp.func
+def fit_speeds(s: wp.array(dtype=Step), w: int):
+    """Speeds from those of the bodies: what joints and loops do not allow is taken off by impulses, as if they had just closed.
+
+    M(q) q̇ = Sᵀ (m v, I ω) is the recursion with momenta for forces, a driven base's velocity for its acceleration.
+    """
+    zero = vec3(real(0.0))
+    for b in range(s[0].bodies.count):
+        if s[0].rows.link_of[b] < 0:
+            s[0].work.acceleration[b, w] = s[0].work.velocity[b, w]
+            s[0].work.turning[b, w] = s[0].work.omega[b, w]
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].work.force[b, w] = zero
+        s[0].work.torque[b, w] = zero
+        link_inertia(s[0].bodies, s[0].tree, i, w, zero, s[0].work)
+        s[0].work.Q_l[i, w] = s[0].work.velocity[b, w] * s[0].bodies.mass[b]
+        s[0].work.Q_a[i, w] = s[0].work.D[i, w] * s[0].work.omega[b, w]
+        s[0].work.bias_l[i, w] = zero
+        s[0].work.bias_a[i, w] = zero
+        s[0].linear.acts[i, w] = 0
+        j = s[0].tree.joint[i]
+        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            s[0].tau[a, w] = real(0.0)
+    inward(s, w)
+    outward(s, w, False)
+    rows = s[0].closures.count - s[0].closures.springs.count
+    find_rows(s[0].joints, s[0].closures, s[0].rows, s[0].work, s[0].state.q, w)
+    for r in range(rows):
+        s[0].rows.rhs[r, w] = -row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].qdd)
+    eliminate_rows(s, w, rows)
+    push_rows(s, w, rows)
+    for i in range(s[0].tree.count):
+        j = s[0].tree.joint[i]
+        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            s[0].state.qd[a, w] = s[0].qdd[a, w] + s[0].rows.y[a, w]
+            s[0].qdd[a, w] = real(0.0)  # the last acceleration tells nothing
+    for b in range(s[0].bodies.count):
+        if s[0].rows.link_of[b] < 0:
+            s[0].work.acceleration[b, w] = zero
+            s[0].work.turning[b, w] = zero
+
+
+@wp.func
+def load(s: wp.array(dtype=Step), w: int):
+    """Coordinates from the caller's state: its own where they fit its bodies, else read off these."""
+    for i in range(s[0].nq):
+        s[0].state.q[i, w] = s[0].q[i, w]
+    for i in range(s[0].nv):
+        s[0].state.qd[i, w] = s[0].qd[i, w]
+    take_bodies(s, w, True)
+    for j in range(s[0].scene_joints, s[0].joints.count):
+        read_joint(s, j, w)
+    foretell(s, w)
+    move_all(s, w, real(0.0))
+    velocities(s, w)
+    if changed(s, w):
+        take_bodies(s, w, True)
+        for j in range(s[0].joints.count):
+            read_joint(s, j, w)
+        move_all(s, w, real(0.0))
+        fit_speeds(s, w)
+        foretell(s, w)
+        move_all(s, w, real(0.0))
+        velocities(s, w)
+
+
+@wp.func
+def take_commands(s: wp.array(dtype=Step), w: int):
+    """Forces that the caller gives, those for one step too; these are then used up."""
+    for b in range(s[0].own):
+        s[0].work.force[b, w] = s[0].control.force[b, w] + s[0].control.force_once[b, w]
+        s[0].work.torque[b, w] = s[0].control.torque[b, w] + s[0].control.torque_once[b, w]
+        s[0].control.force_once[b, w] = vec3(real(0.0))
+        s[0].control.torque_once[b, w] = vec3(real(0.0))
+    for i in range(s[0].tree.count):
+        j = s[0].tree.joint[i]
+        for at in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            force = real(0.0)
+            if j < s[0].scene_joints:
+                force = s[0].control.joint_force[at, w]
+            s[0].tau[at, w] = force
 
 
 # ---- a step ---------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def shift(s: Step, i: int, w: int, v: wp.array2d(dtype=real), dt: real):
-    """q ⊕ Δt v of a link's joint; a quaternion turns by the rotation vector in its parent's frame."""
-    j = s.tree.joint[i]
-    n = s.joints.v_size[j]
-    v0 = s.joints.v_start[j]
-    q0 = s.joints.q_start[j]
-    plain = n
-    if s.joints.turns[j] == 3:
-        plain = n - 3
-        at = q0 + plain
-        p = quat(s.state.q[at, w], s.state.q[at + 1, w], s.state.q[at + 2, w], s.state.q[at + 3, w])
-        p = unit(exp_quat(vec3(v[v0 + plain, w], v[v0 + plain + 1, w], v[v0 + plain + 2, w]) * dt) * p)
-        for c in range(4):
-            s.state.q[at + c, w] = p[c]
-    for c in range(plain):
-        s.state.q[q0 + c, w] = s.state.q[q0 + c, w] + dt * v[v0 + c, w]
-
-
-@wp.func
-def project(step: wp.array(dtype=Step), w: int):
+def project(s: wp.array(dtype=Step), w: int):
     """Coordinates moved, by the tree's response, until the loops are closed; what is locked stays."""
-    s = step[0]
-    rows = s.closures.count - s.closures.springs.count
+    rows = s[0].closures.count - s[0].closures.springs.count
     for _i in range(PROJECTIONS):
-        find_rows(s.joints, s.closures, s.rows, s.work, s.state.q, w)
+        find_rows(s[0].joints, s[0].closures, s[0].rows, s[0].work, s[0].state.q, w)
         most = real(0.0)
         for r in range(rows):
-            s.rows.rhs[r, w] = -s.rows.gap[r, w]
-            most = wp.max(most, wp.abs(s.rows.gap[r, w]))
+            s[0].rows.rhs[r, w] = -s[0].rows.gap[r, w]
+            most = wp.max(most, wp.abs(s[0].rows.gap[r, w]))
         if most <= CLOSED or not wp.isfinite(most):
             break
-        inertias(step, w)
-        inward(step, w)
-        eliminate_rows(step, w, rows)
-        push_rows(step, w, rows)
-        for i in range(s.tree.count):
-            shift(s, i, w, s.rows.y, real(1.0))
-        move_all(step, w, False)
+        inertias(s, w)
+        inward(s, w)
+        eliminate_rows(s, w, rows)
+        push_rows(s, w, rows)
+        for i in range(s[0].tree.count):
+            shift(s, i, w, s[0].rows.y, real(1.0))
+        move_all(s, w, real(0.0))
 
 
 @wp.func
-def keep_reactions(s: Step, w: int):
+def keep_reactions(s: wp.array(dtype=Step), w: int):
     """Constraint impulses of the joints: what a link takes from its base, at the anchor, less what acts along the axes."""
-    dt = s.settings.dt[0]
-    for i in range(s.tree.count):
-        b = s.tree.body[i]
-        I = rotated(wp.quat_to_matrix(s.work.rotation[b, w]), s.bodies.inertia[b])
-        omega = s.work.spin[b, w]
-        f_l = s.work.acceleration[b, w] * s.bodies.mass[b] - s.settings.gravity[0] * s.bodies.mass[b] - s.work.force[b, w]
-        f_a = I * s.work.turning[b, w] + wp.cross(omega, I * omega) - s.work.torque[b, w]
-        s.work.Q_l[i, w] = f_l
-        s.work.Q_a[i, w] = f_a
-    for r in range(s.closures.count):
-        b = s.rows.child[r]
+    dt = s[0].settings.dt[0]
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        if s[0].tree.row[i].gathers == 1:  # what was handed to it stands in D and Q
+            link_inertia(s[0].bodies, s[0].tree, i, w, s[0].settings.gravity[0], s[0].work)
+        f = s[0].work.acceleration[b, w] * s[0].bodies.mass[b] - s[0].work.Q_l[i, w]
+        l = s[0].work.D[i, w] * s[0].work.turning[b, w] - s[0].work.Q_a[i, w]
+        s[0].work.Q_l[i, w] = f
+        s[0].work.Q_a[i, w] = l
+    for r in range(s[0].closures.count):
+        b = s[0].rows.child[r]
         if b >= 0:
-            link = s.rows.link_of[b]
-            force = s.rows.force[r, w]
+            link = s[0].rows.link_of[b]
+            force = s[0].rows.force[r, w]
             if link >= 0:
-                s.work.Q_l[link, w] = s.work.Q_l[link, w] - s.rows.child_l[r, w] * force
-                s.work.Q_a[link, w] = s.work.Q_a[link, w] - s.rows.child_a[r, w] * force
-            link = s.rows.link_of[s.rows.parent[r]]
+                s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] - s[0].rows.child_l[r, w] * force
+                s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - s[0].rows.child_a[r, w] * force
+            link = s[0].rows.link_of[s[0].rows.parent[r]]
             if link >= 0:
-                s.work.Q_l[link, w] = s.work.Q_l[link, w] - s.rows.parent_l[r, w] * force
-                s.work.Q_a[link, w] = s.work.Q_a[link, w] - s.rows.parent_a[r, w] * force
-    collect_wrenches(s.tree, w, s.work)
-    for i in range(s.tree.count):
-        j = s.tree.joint[i]
-        if j < s.scene_joints:
-            sign = real(s.tree.sign[i])
-            body = s.tree.body[i]
-            pose = pose_at(s.joints, j, w, s.work.position, s.work.rotation)
-            f = s.work.Q_l[i, w] * sign
-            l = s.work.Q_a[i, w] * sign + wp.cross(s.work.position[body, w] - pose.child_anchor, f)
-            for a in range(s.joints.v_size[j]):
-                d, n = free_axis(s.joints, j, a, pose)
-                share = wp.dot(d, f) + wp.dot(n, l)
-                f = f - d * share
-                l = l - n * share
-            s.state.joint_force[j, w] = f * dt
-            s.state.joint_torque[j, w] = l * dt
+                s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] - s[0].rows.parent_l[r, w] * force
+                s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - s[0].rows.parent_a[r, w] * force
+    collect_wrenches(s[0].tree, w, s[0].work)
+    for i in range(s[0].tree.count):
+        j = s[0].tree.joint[i]
+        if j < s[0].scene_joints:
+            sign = real(s[0].tree.sign[i])
+            body = s[0].tree.body[i]
+            f = s[0].work.Q_l[i, w] * sign
+            l = s[0].work.Q_a[i, w] * sign
+            if s[0].tree.row[i].hinge == 1:
+                n = s[0].work.S_a[s[0].joints.v_start[j], w]
+                l = l - wp.cross(wp.quat_rotate(s[0].work.rotation[body, w], s[0].tree.row[i].own_point), f)
+                l = l - n * wp.dot(n, l)
+            else:
+                pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
+                l = l + wp.cross(s[0].work.position[body, w] - pose.child_anchor, f)
+                for a in range(s[0].joints.v_size[j]):
+                    d, n = free_axis(s[0].joints, j, a, pose)
+                    share = wp.dot(d, f) + wp.dot(n, l)
+                    f = f - d * share
+                    l = l - n * share
+            s[0].state.joint_force[j, w] = f * dt
+            s[0].state.joint_torque[j, w] = l * dt
 
 
 @wp.func
-def keep_rows(s: Step, w: int):
+def keep_rows(s: wp.array(dtype=Step), w: int):
     """Impulses of rods, gears and springs."""
-    dt = s.settings.dt[0]
-    at = 6 * s.closures.welds
-    for i in range(s.closures.rods):
-        j = s.closures.rod_joint[i]
-        s.state.joint_force[j, w] = s.rows.child_l[at + i, w] * (s.rows.force[at + i, w] * dt)
-    at = at + s.closures.rods
-    for i in range(s.closures.gears):
-        s.state.gear_impulse[i, w] = s.rows.force[at + i, w] * dt
-    at = at + s.closures.gears
-    for i in range(s.closures.springs.count):
-        s.state.spring_impulse[i, w] = s.rows.force[at + i, w] * dt
+    dt = s[0].settings.dt[0]
+    at = 6 * s[0].closures.welds
+    for i in range(s[0].closures.rods):
+        j = s[0].closures.rod_joint[i]
+        s[0].state.joint_force[j, w] = s[0].rows.child_l[at + i, w] * (s[0].rows.force[at + i, w] * dt)
+    at = at + s[0].closures.rods
+    for i in range(s[0].closures.gears):
+        s[0].state.gear_impulse[i, w] = s[0].rows.force[at + i, w] * dt
+    at = at + s[0].closures.gears
+    for i in range(s[0].closures.springs.count):
+        s[0].state.spring_impulse[i, w] = s[0].rows.force[at + i, w] * dt
 
 
 @wp.func
-def begin_step(step: wp.array(dtype=Step), w: int):
-    """Forces, inertias and laws at the present coordinates."""
-    s = step[0]
-    for i in range(s.tree.count):
-        j = s.tree.joint[i]
-        for at in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-            force = real(0.0)
-            if j < s.scene_joints:
-                force = s.control.joint_force[at, w]
-            s.tau[at, w] = force
-    inertias(step, w)
-    if s.acting == 1:
-        for i in range(s.tree.count):
-            open_laws(step, i, w)
-            if s.linear.acts[i, w] == 1:
-                linearise(step, i, w)
+def begin_laws(s: wp.array(dtype=Step), w: int):
+    """What acts on the axes at the present coordinates."""
+    for i in range(s[0].tree.count):
+        open_laws(s, i, w)
+        if s[0].linear.acts[i, w] == 1:
+            linearise(s, i, w)
 
 
 @wp.func
-def bad_link(s: Step, w: int) -> int:
-    """1 + the body of the first link whose new speed is not finite, or 0; new speeds into s.new_v."""
-    dt = s.settings.dt[0]
-    for i in range(s.tree.count):
-        j = s.tree.joint[i]
-        for at in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-            v = s.state.qd[at, w] + dt * s.qdd[at, w]
-            if s.linear.acts[i, w] == 1:
-                v = s.laws.end[at, w]
-            s.new_v[at, w] = v
-            if not wp.isfinite(v):
-                return 1 + s.half_of[s.tree.body[i]]
+def end_speeds(s: wp.array(dtype=Step), w: int) -> int:
+    """New speeds into new_v; 1 + the body of the first link whose speed is not finite, or 0."""
+    dt = s[0].settings.dt[0]
+    nothing = real(0.0)
+    for h in range(s[0].new_v.shape[0]):
+        at = natural(h)
+        v = s[0].state.qd[at, w] + dt * s[0].qdd[at, w]
+        s[0].new_v[at, w] = v
+        nothing = nothing + (v - v)
+    if nothing == real(0.0) and s[0].acting == 0:
+        return 0
+    for i in range(s[0].tree.count):
+        j = s[0].tree.joint[i]
+        for at in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            if s[0].linear.acts[i, w] == 1:
+                s[0].new_v[at, w] = s[0].laws.end[at, w]
+            if not wp.isfinite(s[0].new_v[at, w]):
+                return 1 + s[0].half_of[s[0].tree.body[i]]
     return 0
 
 
 @wp.func
-def make_step(step: wp.array(dtype=Step), w: int, last: bool) -> int:
-    """One step; where its result would not be finite, the world is marked and its state stays. Returns 1 where it was made."""
-    s = step[0]
-    dt = s.settings.dt[0]
-    begin_step(step, w)
-    solve(step, w)
-    bad = bad_link(s, w)
-    s.state.failed[w] = bad
+def keep_forces(s: wp.array(dtype=Step), w: int):
+    """What the joints and rows carried, and how fast bodies were."""
+    keep_reactions(s, w)
+    keep_rows(s, w)
+    for b in range(s[0].own):
+        s[0].old_velocity[b, w] = s[0].work.velocity[b, w]
+
+
+@wp.func
+def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool:
+    """One step, the first or last of a call; where its result would not be finite, the world is marked and its state stays."""
+    dt = s[0].settings.dt[0]
+    if s[0].acting == 1:
+        begin_laws(s, w)
+    solve(s, w)
+    bad = end_speeds(s, w)
     if bad != 0:
-        return 0
-    if last or s.loaded == 1:
-        keep_reactions(s, w)
-        keep_rows(s, w)
-        for i in range(s.tree.count):
-            link_velocity(s.joints, s.tree, i, w, s.state.qd, s.work)
-        for b in range(s.own):
-            s.old_velocity[b, w] = s.work.velocity[b, w]
-    if s.acting == 1:
-        for i in range(s.tree.count):
-            if s.linear.acts[i, w] == 1:
-                report_laws(s, s.laws, s.tree.joint[i], w)
-    for b in range(s.bodies.count):
-        if s.rows.link_of[b] < 0:  # what is driven moves on
-            s.work.position[b, w] = s.work.position[b, w] + s.work.velocity[b, w] * dt
-            s.work.rotation[b, w] = turned(s.work.rotation[b, w], s.work.spin[b, w] * dt)
-    for i in range(s.tree.count):
-        j = s.tree.joint[i]
-        shift(s, i, w, s.new_v, dt)
-        for at in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
-            s.state.qd[at, w] = s.new_v[at, w]
-            s.mid[at, w] = s.new_v[at, w] + real(0.5) * dt * s.qdd[at, w]
-    move_all(step, w, False)
-    if s.closures.count > s.closures.springs.count:
-        project(step, w)
-    s.state.time[w] = s.state.time[w] + wp.float64(dt)
-    return 1
+        s[0].state.failed[w] = bad
+        for at in range(s[0].qdd.shape[0]):
+            s[0].qdd[at, w] = real(0.0)
+        return False
+    if ends or s[0].loaded == 1:
+        if not begins:
+            velocities(s, w)
+        keep_forces(s, w)
+    if s[0].acting == 1:
+        for i in range(s[0].tree.count):
+            if s[0].linear.acts[i, w] == 1:
+                report_laws(s[0], s[0].laws, s[0].tree.joint[i], w)
+    for b in range(s[0].bodies.count):
+        if s[0].rows.link_of[b] < 0:  # what is driven moves on
+            s[0].work.position[b, w] = s[0].work.position[b, w] + s[0].work.velocity[b, w] * dt
+            s[0].work.rotation[b, w] = turned(s[0].work.rotation[b, w], s[0].work.spin[b, w] * dt)
+    if begins:
+        for b in range(s[0].own):  # forces for one step are over
+            s[0].work.force[b, w] = s[0].control.force[b, w]
+            s[0].work.torque[b, w] = s[0].control.torque[b, w]
+    move_all(s, w, dt)
+    if s[0].closures.count > s[0].closures.springs.count:
+        project(s, w)
+    s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
+    return True
 
 
 @wp.kernel(module="sharnir.articulated")
-def steps(step: wp.array(dtype=Step), first: int, n: wp.array(dtype=wp.int32)):
+def steps(s: wp.array(dtype=Step), first: int, n: wp.array(dtype=wp.int32)):
     """n steps of a world."""
     w = first + wp.tid()
-    s = step[0]
-    if s.state.failed[w] != 0:
+    if s[0].state.failed[w] != 0:
         return
-    load(step, w)
+    if not untouched(s, w):
+        load(s, w)
+    take_commands(s, w)
+    inertias(s, w)
     count = n[0]
     for h in range(count):
-        if make_step(step, w, h == count - 1) == 0:
+        if not make_step(s, w, h == 0, h == count - 1):
             break
-        if h == 0:
-            for b in range(s.own):
-                s.work.force[b, w] = s.control.force[b, w]
-                s.work.torque[b, w] = s.control.torque[b, w]
-    store(step, w)
+    store(s, w)
+    if s[0].state.failed[w] != 0:
+        s[0].stored[w] = real(0.0)

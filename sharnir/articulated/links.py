@@ -17,8 +17,8 @@ from sharnir.joints import Free, JointTable
 from sharnir.model import BodyTable, Model
 from sharnir.scene import Scene
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
-from sharnir.tree import AxisLaws, TreeTable, TreeWork
-from sharnir.types import mat33, np_real, quat, real, vec3
+from sharnir.tree import AxisLaws, LinkRow, TreeTable, TreeWork
+from sharnir.types import mat33, np_real, real
 
 
 @dataclass(frozen=True)
@@ -162,25 +162,30 @@ class Links:
                 gathers[p] = 1
         numbers = {
             "joint": [link.joint for link in self.links], "body": [link.body for link in self.links],
-            "base": [link.base for link in self.links], "sign": [link.sense for link in self.links],
-            "base_link": base_link, "gathers": gathers,
-            "hinge": [int(self.kinds[link.joint].v_size == 1 and len(self.kinds[link.joint].turns) == 1) for link in self.links],
+            "base": [link.base for link in self.links], "sign": [link.sense for link in self.links], "base_link": base_link,
         }  # fmt: skip
         for name, values in numbers.items():
             setattr(t, name, wp.array(values, dtype=wp.int32, device=self.device))
-        j = {f: getattr(self.joints, f).numpy().astype(float) for f in ("parent_frame", "child_frame")}
-        points = {f: getattr(self.joints, f).numpy().astype(float) for f in ("parent_point", "child_point")}
+        rows = np.zeros(len(self.links), LinkRow.numpy_dtype())  # type: ignore[attr-defined]
+        for name in ("joint", "body", "base", "base_link"):
+            rows[name] = numbers[name]
+        joints, bodies = rows["joint"], rows["body"]
+        for name, values in (("q_start", self.q_start), ("v_start", self.v_start), ("v_size", self.v_size)):
+            rows[name] = values[joints]
+        rows["gathers"] = gathers
+        rows["hinge"] = [int(self.kinds[k].v_size == 1 and len(self.kinds[k].turns) == 1) for k in joints]
+        rows["mass"], rows["inertia"] = self.bodies.mass.numpy()[bodies], self.bodies.inertia.numpy()[bodies]
+        frame = {side: getattr(self.joints, f"{side}_frame").numpy().astype(float) for side in ("parent", "child")}
+        point = {side: getattr(self.joints, f"{side}_point").numpy().astype(float) for side in ("parent", "child")}
         first = self.joints.first.numpy()
-        turn, axis, base_point, own_point = (np.zeros((len(self.links), n)) for n in (4, 3, 3, 3))
-        for i, link in enumerate(self.links):
+        for row, link in zip(rows, self.links, strict=True):
             k, forth = link.joint, link.sense > 0
             base, own = ("parent", "child") if forth else ("child", "parent")
-            turn[i] = quat_multiply(j[f"{base}_frame"][k], quat_conjugate(j[f"{own}_frame"][k]))
-            axis[i] = link.sense * quat_rotate(j[f"{own}_frame"][k], np.eye(3)[first[k]])
-            base_point[i], own_point[i] = points[f"{base}_point"][k], points[f"{own}_point"][k]
-        t.turn = wp.array(turn, dtype=quat, device=self.device)
-        for name, values in (("axis", axis), ("base_point", base_point), ("own_point", own_point)):
-            setattr(t, name, wp.array(values, dtype=vec3, device=self.device))
+            turn = quat_multiply(frame[base][k], quat_conjugate(frame[own][k]))
+            axis = link.sense * quat_rotate(frame[own][k], np.eye(3)[first[k]])
+            row["turn"], row["axis"], row["turn_axis"] = turn, axis, quat_multiply(turn, np.append(axis, 0.0))
+            row["base_point"], row["own_point"] = point[base][k], point[own][k]
+        t.row = wp.array(rows, dtype=LinkRow, device=self.device)
         return t
 
     def _closure_table(self) -> ClosureTable:

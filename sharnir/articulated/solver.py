@@ -125,6 +125,8 @@ class SolverArticulated(Solver):
         step.tau, step.qdd = scratch.tau, scratch.a
         step.mid = wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device)
         step.new_v = wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device)
+        step.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)
+        step.fastest, step.stored = (wp.zeros(m.worlds, dtype=real, device=self.device) for _ in range(2))
         step.old_velocity = wp.zeros((len(m.com), m.worlds), dtype=vec3, device=self.device)
         step.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
         step.done, step.residual = self.done, self.residual
