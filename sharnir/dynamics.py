@@ -19,7 +19,6 @@ import numpy as np
 import warp as wp
 
 from sharnir import assembly, tree
-from sharnir.articulated import ode
 from sharnir.articulated.closures import forward_dynamics as forward_dynamics_kernel
 from sharnir.articulated.events import check_events
 from sharnir.articulated.integrate import Options, first_of, run
@@ -433,7 +432,6 @@ def integrate(
     if ends.ndim != 1 or not len(ends) or not np.all(np.isfinite(ends)) or ends[0] < start or np.any(np.diff(ends) <= 0):
         raise SimulationError(f"integrate: times rise from {start:g} s or later, got {np.asarray(times).tolist()}")
     watched = check_events(events, n)
-    load_modules([ode.integrate.module], t.device)
     turns = [int(t.q_start[k] + kind.q_size - 4) for k, kind in enumerate(t.kinds) if len(kind.turns) == 3]
     how = Options(method, order or (4 if step else ADAMS_ORDER), rtol, atol, step, dense, progress)
     motion, currents = _motion(t, n, q, v, tau, gravity, start, state, control)

@@ -106,6 +106,8 @@ class Scene:
         self.joints: dict[str, JointDescription] = {}
         self.gears: dict[str, Gear] = {}
         self.springs: dict[str, SpringDescription] = {}
+        self.notes: list[str] = []
+        """What an importer had to change in its file, or found odd there: a line each."""
 
     # ---- bodies ----
 

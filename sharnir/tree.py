@@ -58,6 +58,7 @@ class TreeTable:
     base_link: wp.array(dtype=wp.int32)
     sign: wp.array(dtype=wp.int32)
     row: wp.array(dtype=LinkRow)
+    keeps: wp.int32  # 1: articulated inertias are kept, for closing
 
 
 @wp.struct
@@ -91,6 +92,15 @@ class TreeWork:
     response: wp.array2d(dtype=mat66)  # [link, world] of several axes: Y
     y: wp.array2d(dtype=real)  # [speed, world]
     u: wp.array2d(dtype=real)  # [speed, world] τ + Sᵀ (Q* − M* a′)
+    full_A: wp.array2d(dtype=mat33)  # [link, world] M* of a link, where the tree keeps it
+    full_B: wp.array2d(dtype=mat33)
+    full_D: wp.array2d(dtype=mat33)
+    out: wp.array2d(dtype=vec3)  # [link, world] from the joint's common point to the link's centre of mass
+    close_l: wp.array2d(dtype=vec3)  # [link, world] more of a′, whose response is wanted
+    close_a: wp.array2d(dtype=vec3)
+    change_l: wp.array2d(dtype=vec3)  # [body, world] that response
+    change_a: wp.array2d(dtype=vec3)
+    change: wp.array2d(dtype=real)  # [speed, world]
 
 
 @wp.struct
@@ -428,6 +438,10 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
             B = B + k.B[i, w]
         A = symmetric(A[0, 0] + m, A[0, 1], A[0, 2], A[1, 1] + m, A[1, 2], A[2, 2] + m)
         D = D + k.D[i, w]
+        if tree.keeps == 1:
+            k.full_A[i, w] = A
+            k.full_B[i, w] = B
+            k.full_D[i, w] = D
         bl = k.bias_l[i, w]
         ba = k.bias_a[i, w]
         ql = ql + k.Q_l[i, w] - (times(A, bl) + B * ba)
@@ -551,6 +565,60 @@ def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtyp
     """The same, its base's acceleration from memory."""
     al, aa = base_acceleration(tree, i, w, k)
     forward_from(t, tree, i, w, qdd, laws, k, al, aa)
+
+
+@wp.func
+def respond_closing(t: JointTable, tree: TreeTable, w: int, k: TreeWork):
+    """What more of a′, in k.close, changes, with the factors of the last backward pass: one pass over vectors."""
+    for i in range(tree.count):
+        k.Q_l[i, w] = vec3(real(0.0))
+        k.Q_a[i, w] = vec3(real(0.0))
+    for h in range(tree.count):
+        i = tree.count - 1 - h
+        n = tree.row[i].v_size
+        v0 = tree.row[i].v_start
+        el = k.close_l[i, w]
+        ea = k.close_a[i, w]
+        B = k.full_B[i, w]
+        ql = k.Q_l[i, w] - (times(k.full_A[i, w], el) + B * ea)
+        qa = k.Q_a[i, w] - (el * B + times(k.full_D[i, w], ea))
+        for a in range(v0, v0 + n):
+            k.change[a, w] = wp.dot(k.S_l[a, w], ql) + wp.dot(k.S_a[a, w], qa)
+        p = tree.row[i].base_link
+        if p >= 0:
+            if n == 1:
+                y = k.Y[v0, w] * k.change[v0, w]
+                ql = ql - k.H_l[v0, w] * y
+                qa = qa - k.H_a[v0, w] * y
+            elif n > 1:
+                V = k.response[i, w]
+                for a in range(n):
+                    y = real(0.0)
+                    for b in range(n):
+                        y = y + V[a, b] * k.change[v0 + b, w]
+                    ql = ql - k.H_l[v0 + a, w] * y
+                    qa = qa - k.H_a[v0 + a, w] * y
+            k.Q_l[p, w] = k.Q_l[p, w] + ql
+            k.Q_a[p, w] = k.Q_a[p, w] + qa + wp.cross(k.arm[i, w], ql)
+    for i in range(tree.count):
+        n = tree.row[i].v_size
+        v0 = tree.row[i].v_start
+        base = tree.row[i].base
+        aa = k.change_a[base, w]
+        al = k.change_l[base, w] + wp.cross(aa, k.arm[i, w])
+        rest = vec6()
+        for a in range(n):
+            rest[a] = k.change[v0 + a, w] - wp.dot(k.H_l[v0 + a, w], al) - wp.dot(k.H_a[v0 + a, w], aa)
+        if n == 1:
+            rest[0] = rest[0] * k.Y[v0, w]
+        elif n > 1:
+            rest = k.response[i, w] * rest
+        for a in range(n):
+            k.change[v0 + a, w] = rest[a]
+            al = al + k.S_l[v0 + a, w] * rest[a]
+            aa = aa + k.S_a[v0 + a, w] * rest[a]
+        k.change_l[tree.row[i].body, w] = al + k.close_l[i, w]
+        k.change_a[tree.row[i].body, w] = aa + k.close_a[i, w]
 
 
 @wp.func

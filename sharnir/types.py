@@ -50,12 +50,19 @@ vec6, mat66 = wp.types.vector(length=6, dtype=real), wp.types.matrix(shape=(6, 6
 EPSILON = float(np.finfo(np_real).eps)
 
 
+_loaded: set[tuple[str, Any]] = set()
+
+
 def load_modules(modules: Iterable[Any], device: Any) -> float:
     """Compile or load Warp modules for a device; returns the seconds it took.
 
-    A cached module loads in milliseconds and nothing is said; a compile shows a line on stderr that counts the seconds.
+    A cached module loads in milliseconds and nothing is said; a compile shows a line on stderr that counts the seconds. What was
+    loaded before costs nothing.
     """
     started = time.perf_counter()
+    wanted = {(str(device), module): module for module in modules if (str(device), module) not in _loaded}
+    if not wanted:
+        return 0.0
     done = threading.Event()
 
     def tell() -> None:
@@ -76,7 +83,8 @@ def load_modules(modules: Iterable[Any], device: Any) -> float:
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     try:
-        wp.force_load(device, list(modules))
+        wp.force_load(device, list(wanted.values()))
+        _loaded.update(wanted)
     finally:
         done.set()
         teller.join()

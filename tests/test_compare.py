@@ -34,11 +34,21 @@ def test_springs_and_applied_forces_are_in_both():
     assert found.rows[1].reaction < 0.02
 
 
-def test_what_is_not_smooth_is_refused_by_name():
-    with pytest.raises(sh.SceneError, match="joint 'hinge' has dry friction or limits"):
-        sh.compare(load_example("swinging_door").make)
-    with pytest.raises(sh.SceneError, match="closes a loop"):
-        sh.compare(load_example("four_bar").make)
+@pytest.mark.parametrize("name", ["swinging_door", "four_bar", "dry_pendulum", "satellite", "dc_motor", "stick_slip"])
+def test_friction_limits_motors_and_loops(name):
+    make = load_example(name).make
+    found = sh.compare(make, duration=0.5, steps=(1e-3, 5e-4, 2.5e-4), samples=5)
+    print(name)
+    print(found.table())
+    errors = [row.position for row in found.rows]
+    assert errors[2] < max(0.6 * errors[1], 1e-9) and errors[1] < max(0.6 * errors[0], 1e-9)
+
+
+def test_a_path_is_refused_by_name():
+    scene = sh.Scene()
+    scene.add_body("cart", sh.Box(1, 1, 1), mass=1.0, motion="kinematic", path=lambda t: (t, 0, 0))
+    with pytest.raises(sh.SceneError, match="body 'cart' follows a path"):
+        sh.compare(scene)
 
 
 def test_command(tmp_path, capsys):

@@ -13,7 +13,11 @@ PASSIVE = ("pendulum", "double_pendulum", "chain", "spinning_top", "tumbling_bod
 def test_example_checks_itself(name):
     module = load_example(name)
     assert module.__doc__ and len(pathlib.Path(module.__file__).read_text().splitlines()) <= 66, "one screen"
-    module.check(module.make())
+    try:
+        sim = module.make()
+    except SystemExit as missing:  # a package that not everybody has
+        pytest.skip(str(missing))
+    module.check(sim)
 
 
 def energy_over_two_seconds(name, dt):

@@ -17,7 +17,7 @@ from sharnir.articulated.events import Event, Watch
 from sharnir.articulated.methods import METHODS, adams_constants, interpolant
 from sharnir.articulated.motion import Motion
 from sharnir.errors import SimulationError
-from sharnir.types import np_real, real
+from sharnir.types import load_modules, np_real, real
 
 FIRST_STEP = 1e-4  # s
 MOST_STEPS = 1_000_000  # in one launch
@@ -124,12 +124,14 @@ def run(
     adams = memory(how.order, len(y), y.shape[1], device) if how.method == "adams" else Adams()
     course = begin(table, how, y, start, ends, keep, device, bool(motion.rough))
     ask = request(how, ends, keep, device)
+    kernel = kernel_for(motion)
+    load_modules([kernel.module], device)
     holder = wp.array([motion], dtype=Motion, device=device)
     pieces, watches = [Piecewise(nq, nv, turns) for _ in y], [Watch(events) for _ in y]
     now, last, stop = float(np_real(start)), float(ask.end), None
     while now < last and stop is None:
         ask.pause = min(now + 0.02 * (last - start), last) if how.progress else last
-        wp.launch(ode.integrate, dim=len(y), inputs=[holder, table, ask, course, adams], device=device)
+        wp.launch(kernel, dim=len(y), inputs=[holder, table, ask, course, adams], device=device)
         clocks = course.now.numpy()
         now = float(clocks.min())
         failed = course.phase.numpy() == int(ode.FAILED)
@@ -154,6 +156,13 @@ def run(
         [watch.times() for watch in watches], [watch.states(nq, nv) for watch in watches],
         pieces if how.dense else None, values[..., nq + nv :],
     )  # fmt: skip
+
+
+def kernel_for(motion: Motion) -> Any:
+    """The kernel for plain trees, or that for all there is."""
+    rotors = bool(motion.axes.rotor_inertia.numpy().any())
+    plain = not (motion.rough or motion.closures.count or motion.driven or rotors)
+    return ode.integrate_plain if plain else ode.integrate_all
 
 
 def gather(course: Any, pieces: list[Piecewise], watches: list[Watch], dense: bool) -> tuple[float, Any, Any, Any] | None:

@@ -37,10 +37,11 @@ class Links:
     Args:
         without: joints that are taken out.
         at_com: a floating base's coordinates are those of its centre of mass, not of its frame.
+        keeps: articulated inertias are kept, for the closing of joints in maximal coordinates.
     """
 
-    def __init__(self, model: Model, *, without: Collection[int] = (), at_com: bool = False) -> None:
-        self.model, self.device = model, model.device
+    def __init__(self, model: Model, *, without: Collection[int] = (), at_com: bool = False, keeps: bool = False) -> None:
+        self.model, self.device, self.keeps = model, model.device, keeps
         self.kinds = list(model.joint_kinds)
         self.parents, self.children = model.parents.tolist(), model.children.tolist()
         self.half_of = list(range(len(model.com)))  # of every body
@@ -154,7 +155,7 @@ class Links:
 
     def _tree_table(self) -> TreeTable:
         t = TreeTable()
-        t.count = len(self.links)
+        t.count, t.keeps = len(self.links), int(self.keeps)
         base_link = [self.link_of.get(link.base, -1) for link in self.links]
         gathers = np.zeros(len(self.links), np.int32)
         for i, p in enumerate(base_link):
@@ -251,6 +252,10 @@ class Scratch:
         self.fill(self.tree, "body", "position rotation spin velocity omega acceleration turning force torque")
         self.fill(self.tree, "link", "bias_l bias_a arm A B D Q_l Q_a inverse response")
         self.fill(self.tree, "speed", "S_l S_a H_l H_a U Y y u")
+        if links.keeps:
+            self.fill(self.tree, "body", "change_l change_a")
+            self.fill(self.tree, "link", "full_A full_B full_D out close_l close_a")
+            self.fill(self.tree, "speed", "change")
         self.fill(self.laws, "link", "acts coupled locks")
         self.fill(self.laws, "speed", "resist push row wanted")
         self.fill(self.rows, "row", "child_l child_a parent_l parent_a gap gamma soft rhs force left")

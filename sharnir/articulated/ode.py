@@ -8,12 +8,13 @@ for, events and changes of mode are read: y(θ) = Σ_c C[c] θ^c, 0 ≤ θ ≤ 1
 import warp as wp
 
 from sharnir.articulated.adams import Adams, adams_accept, adams_begin, adams_dense, adams_judge, adams_predict, adams_reject
-from sharnir.articulated.motion import STILL, Motion, margin, reclassify, right_hand_side, settle, strike
+from sharnir.articulated.motion import STILL, Motion, margin, plain_right_hand_side, reclassify, right_hand_side, settle, strike
 from sharnir.types import real
 
 START, TRY, FINISH, FAILED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
 SWITCH, STRIKE, LOOK = wp.constant(4), wp.constant(5), wp.constant(6)
 ACCEPTED, REJECTED, TARGET, RECORDED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
+MOST_STALLED = wp.constant(100)  # changes of mode at one time
 QUARTER = wp.constant(real(0.25))  # a step is looked at so often for changes of mode
 
 
@@ -69,18 +70,26 @@ class Course:
 
 
 @wp.func
-def put(m: Motion, w: int, row: int, value: real):
-    if row < m.nq:
-        m.q[row, w] = value
-    elif row < m.nq + m.nv:
-        m.v[row - m.nq, w] = value
+def put(m: wp.array(dtype=Motion), w: int, row: int, value: real):
+    if row < m[0].nq:
+        m[0].q[row, w] = value
+    elif row < m[0].nq + m[0].nv:
+        m[0].v[row - m[0].nq, w] = value
     else:
-        m.current[row - m.nq - m.nv, w] = value
+        m[0].current[row - m[0].nq - m[0].nv, w] = value
 
 
 @wp.func
 def place(
-    m: Motion, t: Tableau, c: Course, w: int, stage: int, phase: int, h: real, theta: real, C: wp.array3d(dtype=real)
+    m: wp.array(dtype=Motion),
+    t: Tableau,
+    c: Course,
+    w: int,
+    stage: int,
+    phase: int,
+    h: real,
+    theta: real,
+    C: wp.array3d(dtype=real),
 ) -> real:
     """Bring the state to the point of a stage, or to y(θ); returns its time in units of the step."""
     at = real(0.0)
@@ -91,7 +100,7 @@ def place(
     elif phase == TRY or phase == FINISH:
         for j in range(stage):
             at = at + t.stages[stage, j]
-    for r in range(m.nq + m.nv + m.currents):
+    for r in range(m[0].nq + m[0].nv + m[0].currents):
         value = c.y[r, w]
         if phase == LOOK:
             value = horner(t, C, r, w, theta)
@@ -153,12 +162,12 @@ def dense(t: Tableau, a: Adams, c: Course, w: int, rows: int, h: real, C: wp.arr
 
 
 @wp.func
-def unit(m: Motion, w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real), count: int):
+def unit(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real), along: wp.array3d(dtype=real), count: int):
     """Quaternions of y to unit length; the first `count` of `along`, made of derivatives, change alike: ṗ is linear in p."""
-    for i in range(m.tree.count):
-        j = m.tree.joint[i]
-        if m.joints.turns[j] == 3:
-            at = m.joints.q_start[j] + m.joints.v_size[j] - 3
+    for i in range(m[0].tree.count):
+        j = m[0].tree.joint[i]
+        if m[0].joints.turns[j] == 3:
+            at = m[0].joints.q_start[j] + m[0].joints.v_size[j] - 3
             size = real(0.0)
             for r in range(at, at + 4):
                 size = size + y[r, w] * y[r, w]
@@ -199,26 +208,26 @@ def narrow(lo: real, hi: real, g_lo: real, g_hi: real, count: int) -> real:
 
 
 @wp.func
-def take_back(m: Motion, w: int, y: wp.array2d(dtype=real)):
+def take_back(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real)):
     """The state whose loops the right-hand side has closed, into y."""
-    for r in range(m.nq):
-        y[r, w] = m.q[r, w]
-    for r in range(m.nv):
-        y[m.nq + r, w] = m.v[r, w]
+    for r in range(m[0].nq):
+        y[r, w] = m[0].q[r, w]
+    for r in range(m[0].nv):
+        y[m[0].nq + r, w] = m[0].v[r, w]
 
 
 @wp.func
-def keep_speeds(m: Motion, c: Course, w: int):
+def keep_speeds(m: wp.array(dtype=Motion), c: Course, w: int):
     """Speeds that a change of mode has set, into the state."""
-    for r in range(m.nv):
-        c.y[m.nq + r, w] = m.v[r, w]
+    for r in range(m[0].nv):
+        c.y[m[0].nq + r, w] = m[0].v[r, w]
 
 
 @wp.func
-def largest_speed(m: Motion, c: Course, w: int) -> real:
+def largest_speed(m: wp.array(dtype=Motion), c: Course, w: int) -> real:
     most = real(0.0)
-    for r in range(m.nv):
-        most = wp.max(most, wp.abs(c.y[m.nq + r, w]))
+    for r in range(m[0].nv):
+        most = wp.max(most, wp.abs(c.y[m[0].nq + r, w]))
     return most
 
 
@@ -233,181 +242,205 @@ def next_size(order: int, h: real, error: real) -> real:
     return h * factor
 
 
-@wp.kernel(module="sharnir.ode")
-def integrate(motion: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams):
-    """Steps from c.y at c.now on; see `Request` for where a launch ends. The phase is FAILED where a step became too small.
+def integrating(plain: bool) -> wp.Kernel:
+    """The kernel that integrates: of plain trees, or of all there is; most scenes need not wait for the compile of the latter."""
+    right_hand_side_of = plain_right_hand_side if plain else right_hand_side
 
-    A launch of a mechanism with friction or limits goes SWITCH (modes that the state tells), STRIKE (after an impact), START
-    (modes that the forces allow), then TRY, FINISH, LOOK (do they last through the step?) and, where they do not, SWITCH again.
-    """
-    w = wp.tid()
-    m = motion[0]
-    rows = m.nq + m.nv + m.currents
-    loops = m.closures.count > m.closures.springs.count
-    spare = t.total
-    now = c.now[w]
-    h = c.size[w]
-    phase = c.phase[w]
-    target = c.count[TARGET, w]
-    step = real(0.0)
-    after = real(0.0)
-    shape = int(0)  # 1 where the step's polynomial is wanted
-    error = real(0.0)
-    steps = int(0)
-    recorded = int(0)
-    retry = int(0)
-    theta = real(1.0)  # where the modes are looked at, between lo, where they hold, and hi, where they do not
-    lo = real(0.0)
-    hi = real(2.0)
-    g_lo = real(0.0)
-    g_hi = real(0.0)
-    looks = int(0)
-    going = now < ask.end and phase != FAILED
-    while going:
-        first = int(0)
-        last = int(1)
-        if phase == TRY:
-            room = ask.end - now
-            step = wp.min(h, room)
-            if room - step < real(1.0e-6) * step:  # no sliver of a step before the end
-                step = room
-            after = now + step
-            if step == room:
-                after = ask.end
-            shape = wp.max(ask.keep, m.rough)
-            if ask.times[target] < after:
-                shape = 1
-            if t.adams == 1:
-                adams_predict(a, w, rows, step, c.y, c.ahead, c.K)
-            first = t.first
-            last = t.trial
-        elif phase == FINISH:
-            first = t.trial
-            last = t.result + 1
-            if shape == 1:
-                last = t.total
-        elif phase == LOOK or phase == STRIKE:
-            first = spare
-            last = spare + 1
-        C = c.C[recorded]
-        for s in range(first, last):
-            share = place(m, t, c, w, s, phase, step, theta, C)
-            if phase != SWITCH:
-                right_hand_side(motion, w, s, now + share * step, c.K)
-                if loops and phase == FINISH and s == t.result:
-                    take_back(m, w, c.ahead)
+    @wp.kernel(module="sharnir.ode" if plain else "sharnir.ode_rough")
+    def integrate(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams):
+        """Steps from c.y at c.now on; see `Request` for where a launch ends. The phase is FAILED where a step became too small.
 
-        accepted = int(0)
-        if phase == SWITCH:
-            reclassify(motion, w, real(1.0e-7) * largest_speed(m, c, w) + STILL)
-            keep_speeds(m, c, w)
-            phase = START
-            if m.striking[w] == 1:
-                phase = STRIKE
-        elif phase == STRIKE:
-            strike(motion, w)
-            if m.striking[w] == 0:
-                keep_speeds(m, c, w)
-                phase = SWITCH
-        elif phase == START:
-            phase = TRY
-            if loops:
-                take_back(m, w, c.y)
-            if m.rough == 1:
-                if settle(motion, w):
-                    phase = START
-            if phase == TRY and t.adams == 1:
-                h = wp.min(h, adams_begin(a, w, rows, ask.rtol, ask.atol, c.y, c.K))
-        elif phase == TRY:
-            steps = steps + 1
-            if t.adams == 1:
-                error = adams_judge(a, w, rows, step, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.first])
-            else:
-                error = judge(t, c, w, rows, step, ask.rtol, ask.atol)
-            if wp.isfinite(error) and (error <= real(1.0) or ask.fixed > real(0.0)):
-                phase = FINISH
-            elif ask.fixed > real(0.0) or step < real(1.0e-14) * (real(1.0) + wp.abs(now)):
-                phase = FAILED
-                going = False
-            else:
-                c.count[REJECTED, w] = c.count[REJECTED, w] + 1
-                retry = 1
-                if t.adams == 1:
-                    h = adams_reject(a, w, step)
-                else:
-                    h = next_size(t.order, step, error)
-        elif phase == FINISH:
-            if shape == 1:
-                dense(t, a, c, w, rows, step, C)
-            if m.rough == 1:
-                phase = LOOK
-                theta = QUARTER
-                lo = real(0.0)
-                hi = real(2.0)
-                g_lo = real(0.0)
-                looks = 0
-            else:
-                accepted = 1
-        else:
-            looks = looks + 1
-            g = margin(motion, w)
-            if g < real(0.0):
-                hi = theta
-                g_hi = g
-            else:
-                lo = theta
-                g_lo = g
-            if hi > real(1.0):
-                theta = theta + QUARTER
-                accepted = int(theta > real(1.0))
-            else:
-                theta = narrow(lo, hi, g_lo, g_hi, looks)
-                accepted = int(hi - lo <= real(4.0e-16) * (real(1.0) + wp.abs(now) / step) or looks > 100)
-
-        if accepted == 1:
-            phase = TRY
-            cut = real(1.0)
-            if hi <= real(1.0) and m.rough == 1:  # the step ends where a mode does
-                cut = hi
-                phase = SWITCH
-                after = wp.min(after, now + hi * step)
-                for r in range(rows):
-                    c.ahead[r, w] = horner(t, C, r, w, hi)
-            while ask.times[target] <= after:
-                share = real(1.0)
+        With friction or limits it goes SWITCH (modes that the state tells), STRIKE (after an impact), START (modes that the
+        forces allow), then TRY, FINISH, LOOK (do they last through the step?) and, where they do not, SWITCH again.
+        """
+        w = wp.tid()
+        rows = m[0].nq + m[0].nv + m[0].currents
+        loops = m[0].closures.count > m[0].closures.springs.count
+        spare = t.total
+        now = c.now[w]
+        h = c.size[w]
+        phase = c.phase[w]
+        target = c.count[TARGET, w]
+        step = real(0.0)
+        after = real(0.0)
+        shape = int(0)  # 1 where the step's polynomial is wanted
+        error = real(0.0)
+        steps = int(0)
+        recorded = int(0)
+        retry = int(0)
+        theta = real(1.0)  # where the modes are looked at, between lo, where they hold, and hi, where they do not
+        lo = real(0.0)
+        hi = real(2.0)
+        g_lo = real(0.0)
+        g_hi = real(0.0)
+        looks = int(0)
+        g = real(0.0)
+        stalled = int(0)
+        going = now < ask.end and phase != FAILED
+        while going:
+            first = int(0)
+            last = int(1)
+            unsettled = bool(False)
+            if phase == TRY:
+                room = ask.end - now
+                step = wp.min(h, room)
+                if room - step < real(1.0e-6) * step:  # no sliver of a step before the end
+                    step = room
+                after = now + step
+                if step == room:
+                    after = ask.end
+                shape = wp.max(ask.keep, m[0].rough)
                 if ask.times[target] < after:
-                    share = (ask.times[target] - now) / step
-                write(t, c, w, rows, target, share, C)
-                target = target + 1
-            depth = int(1)
+                    shape = 1
+                if t.adams == 1:
+                    adams_predict(a, w, rows, step, c.y, c.ahead, c.K)
+                first = t.first
+                last = t.trial
+            elif phase == FINISH:
+                first = t.trial
+                last = t.result + 1
+                if shape == 1:
+                    last = t.total
+            elif phase == LOOK or phase == STRIKE:
+                first = spare
+                last = spare + 1
+            C = c.C[recorded]
+            for s in range(first, last):
+                share = place(m, t, c, w, s, phase, step, theta, C)
+                if phase != SWITCH:
+                    right_hand_side_of(m, w, s, now + share * step, c.K)
+                    if loops and phase == FINISH and s == t.result:
+                        take_back(m, w, c.ahead)
+
+            accepted = int(0)
+            if wp.static(not plain):
+                if phase == SWITCH:
+                    reclassify(m, w, real(1.0e-7) * largest_speed(m, c, w) + STILL)
+                    keep_speeds(m, c, w)
+                elif phase == STRIKE:
+                    strike(m, w)
+                    if m[0].striking[w] == 0:
+                        keep_speeds(m, c, w)
+                elif phase == LOOK:
+                    g = margin(m, w)
+                elif phase == START and m[0].rough == 1:
+                    unsettled = settle(m, w)
             if phase == SWITCH:
-                h = step
-                if ask.fixed > real(0.0):
-                    h = c.size[w]
-            elif t.adams == 1:
-                h = adams_accept(a, w, rows, step, ask.fixed, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.result], c.K)
-                depth = a.order[w] + 1
-            elif ask.fixed == real(0.0):
-                h = next_size(t.order, step, error)
-                if retry == 1:
-                    h = wp.min(h, step)
-            retry = 0
-            for r in range(rows):
-                c.y[r, w] = c.ahead[r, w]
-                c.K[0, r, w] = c.K[t.result, r, w]
-            unit(m, w, c.y, c.K, depth)
-            c.count[ACCEPTED, w] = c.count[ACCEPTED, w] + 1
-            if ask.keep == 1:
-                c.marks[recorded, 0, w] = now
-                c.marks[recorded, 1, w] = step
-                c.marks[recorded, 2, w] = real(c.count[REJECTED, w])
-                c.marks[recorded, 3, w] = cut
-                recorded = recorded + 1
-            now = after
-            if now >= ask.pause or steps >= ask.most or recorded >= c.C.shape[0]:
-                going = False
-    c.now[w] = now
-    c.size[w] = h
-    c.phase[w] = phase
-    c.count[TARGET, w] = target
-    c.count[RECORDED, w] = recorded
+                phase = START
+                if m[0].striking[w] == 1:
+                    phase = STRIKE
+            elif phase == STRIKE:
+                if m[0].striking[w] == 0:
+                    phase = SWITCH
+            elif phase == START:
+                phase = TRY
+                if loops:
+                    take_back(m, w, c.y)
+                if unsettled:
+                    phase = START
+                if phase == TRY and t.adams == 1:
+                    h = wp.min(h, adams_begin(a, w, rows, ask.rtol, ask.atol, c.y, c.K))
+            elif phase == TRY:
+                steps = steps + 1
+                if t.adams == 1:
+                    error = adams_judge(a, w, rows, step, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.first])
+                else:
+                    error = judge(t, c, w, rows, step, ask.rtol, ask.atol)
+                if wp.isfinite(error) and (error <= real(1.0) or ask.fixed > real(0.0)):
+                    phase = FINISH
+                elif ask.fixed > real(0.0) or step < real(1.0e-14) * (real(1.0) + wp.abs(now)):
+                    phase = FAILED
+                    going = False
+                else:
+                    c.count[REJECTED, w] = c.count[REJECTED, w] + 1
+                    retry = 1
+                    if t.adams == 1:
+                        h = adams_reject(a, w, step)
+                    else:
+                        h = next_size(t.order, step, error)
+            elif phase == FINISH:
+                if shape == 1:
+                    dense(t, a, c, w, rows, step, C)
+                if m[0].rough == 1:
+                    phase = LOOK
+                    theta = QUARTER
+                    lo = real(0.0)
+                    hi = real(2.0)
+                    g_lo = real(0.0)
+                    looks = 0
+                else:
+                    accepted = 1
+            else:
+                looks = looks + 1
+                if g < real(0.0):
+                    hi = theta
+                    g_hi = g
+                else:
+                    lo = theta
+                    g_lo = g
+                if hi > real(1.0):
+                    theta = theta + QUARTER
+                    accepted = int(theta > real(1.0))
+                else:
+                    theta = narrow(lo, hi, g_lo, g_hi, looks)
+                    accepted = int(hi - lo <= real(4.0e-16) * (real(1.0) + wp.abs(now) / step) or looks > 100)
+
+            if accepted == 1:
+                phase = TRY
+                cut = real(1.0)
+                if hi <= real(1.0) and m[0].rough == 1:  # the step ends where a mode does
+                    cut = hi
+                    phase = SWITCH
+                    after = wp.min(after, now + hi * step)
+                    for r in range(rows):
+                        c.ahead[r, w] = horner(t, C, r, w, hi)
+                while ask.times[target] <= after:
+                    share = real(1.0)
+                    if ask.times[target] < after:
+                        share = (ask.times[target] - now) / step
+                    write(t, c, w, rows, target, share, C)
+                    target = target + 1
+                depth = int(1)
+                if phase == SWITCH:
+                    h = step
+                    if ask.fixed > real(0.0):
+                        h = c.size[w]
+                elif t.adams == 1:
+                    h = adams_accept(a, w, rows, step, ask.fixed, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.result], c.K)
+                    depth = a.order[w] + 1
+                elif ask.fixed == real(0.0):
+                    h = next_size(t.order, step, error)
+                    if retry == 1:
+                        h = wp.min(h, step)
+                retry = 0
+                for r in range(rows):
+                    c.y[r, w] = c.ahead[r, w]
+                    c.K[0, r, w] = c.K[t.result, r, w]
+                unit(m, w, c.y, c.K, depth)
+                c.count[ACCEPTED, w] = c.count[ACCEPTED, w] + 1
+                if ask.keep == 1:
+                    c.marks[recorded, 0, w] = now
+                    c.marks[recorded, 1, w] = step
+                    c.marks[recorded, 2, w] = real(c.count[REJECTED, w])
+                    c.marks[recorded, 3, w] = cut
+                    recorded = recorded + 1
+                stalled = stalled + 1
+                if after - now > real(1.0e-13) * (real(1.0) + wp.abs(now)):
+                    stalled = 0
+                if stalled > MOST_STALLED:
+                    phase = FAILED
+                    going = False
+                now = after
+                if now >= ask.pause or steps >= ask.most or recorded >= c.C.shape[0]:
+                    going = False
+        c.now[w] = now
+        c.size[w] = h
+        c.phase[w] = phase
+        c.count[TARGET, w] = target
+        c.count[RECORDED, w] = recorded
+
+    return integrate
+
+
+integrate_plain = integrating(True)
+integrate_all = integrating(False)

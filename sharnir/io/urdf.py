@@ -26,7 +26,7 @@ from xml.parsers import expat
 import numpy as np
 
 from sharnir.axes import Servo
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, is_positive
 from sharnir.joints import Fixed, Free, Gear, Joint, Planar, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
 from sharnir.shapes import (
@@ -54,8 +54,11 @@ MAX_DEPTH = 100
 ROUNDING = 1e-9
 """A negative moment of this size is taken for rounding, kg·m²."""
 
-GYRATION = 1e-3
-"""Radius of gyration that a missing principal moment is lifted to, m."""
+NO_GYRATION = 1e-6
+"""A principal moment is missing where its radius of gyration is below this, m."""
+
+LIFT = 1e-3
+"""What a body without mass or inertia gets, see `load_urdf`."""
 
 log = logging.getLogger("sharnir")
 
@@ -72,16 +75,22 @@ def load_urdf(
     floating: bool = False,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     meshes: bool = True,
+    lift: float = LIFT,
 ) -> Scene:
     """The robot of a URDF file, every joint at its zero, as a Scene; bodies and joints keep the names of the file.
 
     Bodies. A body's frame is its link's. A link without `<inertial>`, or with zero mass, is massless and is part of the link
-    it is fixed to. A moving joint with no mass at all below it is left out, its links drawn where they are at zero; a
-    massless link that moves and carries mass further on is an error. The root link stands on the ground: as a fixed body
-    named after it, or, if it and all that is fixed to it have neither mass nor geometry, as the world itself. A principal
-    moment that no body can have is lifted, with a warning: one that is zero (below mass · (1 µm)²) or negative to
-    mass · (1 mm)²; where the largest exceeds the sum of the other two, these by half the excess each. Geometry is for
-    drawing (`<visual>`; `<collision>` where there is none) and gives no mass.
+    it is fixed to. The root link stands on the ground: as a fixed body named after it, or, if it and all that is fixed to it
+    have neither mass nor geometry, as the world itself. Geometry is for drawing (`<visual>`; `<collision>` where there is
+    none) and gives no mass.
+
+    Repairs. A body that moves needs mass and inertia. What a file lacks is lifted from zero by the small number `lift`; every
+    such change is a warning and a line of `scene.notes`, with file, line, link and values:
+    - a massless link that moves and carries others gets the share `lift` of their mass and of their inertia;
+    - a principal moment that is zero (below mass · (1 µm)²) or negative becomes mass · (lift · 1 m)²;
+    - principal moments that no body has (the largest above the sum of the others) are kept, and noted;
+    - a moving joint with neither mass nor inertia below it is left out, its links drawn where they are at zero;
+    - a joint that mimics one which the file does not have moves by itself.
 
     Joints. `<limit effort>` becomes the bound of an idle servo (`sim.joint(name).drive`), `<limit velocity>` is not enforced,
     `<dynamics>` is damping and dry friction. A `<mimic>` is a gear; the joint starts at its offset, since a gear keeps
@@ -98,14 +107,18 @@ def load_urdf(
         floating: the root is a free body.
         gravity: m/s².
         meshes: draw meshes (files .stl, .obj, .ply, .off, .dae); one that is missing or unreadable is left out with a note.
+        lift: see repairs. The smaller, the closer to the file, and the slower sequential impulses converge; joint coordinates
+            (`solver="articulated"`, `sh.dynamics`) do not mind 1e-9.
     """
+    if not is_positive(lift) or lift > 1.0:
+        raise SceneError(f"load_urdf: lift is a number above 0 and at most 1, got {lift!r}")
     file = Path(path)
     robot = read_robot(read_xml(file), Meshes(file, roots) if meshes else None)
     order = order_links(robot)
-    starts, gears = read_mimics(robot)
-    place_links(order, starts)
     scene = Scene(gravity)
-    fill_scene(scene, robot, group_links(order, merge_fixed, floating), starts, gears, floating)
+    starts, gears = read_mimics(robot, scene.notes)
+    place_links(order, starts)
+    fill_scene(scene, robot, group_links(order, merge_fixed, floating, scene.notes), starts, gears, floating, lift)
     return scene
 
 
@@ -142,6 +155,11 @@ class Element:
 
     def refuse(self, allowed: str, *attributes: str) -> NoReturn:
         raise SceneError(f"{self.where(*attributes)}: {allowed}")
+
+    def note(self, notes: list[str], what: str, *attributes: str) -> None:
+        """Warn, and keep the warning for the user: something of the file is changed, or odd."""
+        notes.append(f"{self.where(*attributes)}: {what}")
+        log.warning("%s", notes[-1])
 
     def all(self, tag: str) -> list[Element]:
         return [child for child in self.children if child.tag == tag]
@@ -470,7 +488,7 @@ class Link:
     above: UrdfJoint | None = None
     below: list[UrdfJoint] = field(default_factory=list)
     pose: Pose = HERE
-    mass_below: float = 0.0  # of the link and all that it carries
+    empty: bool = False  # neither mass nor inertia in the link and all that it carries
 
 
 @dataclass(slots=True, eq=False)
@@ -540,9 +558,8 @@ def read_link(element: Element, meshes: Meshes | None) -> Link:
 
 def read_inertial(inertial: Element | None) -> MassProperties:
     """Mass, centre and inertia about it, turned into the link's axes."""
-    massless = MassProperties(0.0, np.zeros(3), np.zeros((3, 3)))
     if inertial is None:
-        return massless
+        return MassProperties(0.0, np.zeros(3), np.zeros((3, 3)))
     mass = inertial.need("mass").number("value", least=0.0)
     place, turn = inertial.pose()
     tensor = np.zeros((3, 3))
@@ -552,10 +569,6 @@ def read_inertial(inertial: Element | None) -> MassProperties:
             tensor[i, j] = given.number(name, least=-ROUNDING)
         for i, j, name in ((0, 1, "ixy"), (0, 2, "ixz"), (1, 2, "iyz")):
             tensor[i, j] = tensor[j, i] = given.number(name, 0.0)
-    if mass == 0.0:
-        if tensor.any():
-            log.info("%s: massless, its inertia is left out", inertial.where())
-        return massless
     R = quat_to_matrix(turn)
     return MassProperties(mass, place, R @ tensor @ R.T)
 
@@ -639,7 +652,7 @@ def order_links(robot: Robot) -> list[Link]:
         joint = next(link.above for link in robot.links.values() if id(link) not in known and link.above is not None)
         joint.element.refuse(f"a tree; {joint.parent.name!r} and {joint.child.name!r} are in a cycle, or behind one")
     for link in reversed(order):
-        link.mass_below = link.mass.mass + sum(joint.child.mass_below for joint in link.below)
+        link.empty = not (link.mass.mass or link.mass.inertia.any()) and all(joint.child.empty for joint in link.below)
     return order
 
 
@@ -652,7 +665,7 @@ class Follow:
     offset: float
 
 
-def read_mimics(robot: Robot) -> tuple[dict[str, float], dict[str, Follow]]:
+def read_mimics(robot: Robot, notes: list[str]) -> tuple[dict[str, float], dict[str, Follow]]:
     """Start values of the joints that follow others, by name, and whom they follow."""
     own: dict[str, tuple[Element, Follow]] = {}
     for joint in robot.joints.values():
@@ -661,7 +674,8 @@ def read_mimics(robot: Robot) -> tuple[dict[str, float], dict[str, Follow]]:
             continue
         leader = robot.joints.get(mimic.text("joint"))
         if leader is None:
-            mimic.refuse("the name of a joint of the file", "joint")
+            mimic.note(notes, "the file has no such joint; this one moves by itself", "joint")
+            continue
         if joint.type.axes != 1 or leader.type.axes != 1:
             mimic.refuse(f"one free axis follows another, here {joint.kind} and {leader.kind}", "joint")
         own[joint.name] = mimic, Follow(leader.name, mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
@@ -723,8 +737,24 @@ class Group:
         return top
 
     def properties(self) -> MassProperties:
-        frame = self.main.pose
-        return combine(link.mass.moved(*relative(frame, link.pose)) for link in self.links)
+        return combine(self._seen(self.links))
+
+    def lifted(self, lift: float) -> MassProperties | None:
+        """Of a massless group: a share of what it carries, at its joint, beside what inertia it has; None if that is nothing."""
+        carried = self.links[:1]
+        for link in carried:
+            carried += [joint.child for joint in link.below]
+        own = sum((part.inertia for part in self._seen(self.links)), np.zeros((3, 3)))
+        mass, moment = 0.0, float(np.linalg.eigvalsh(own)[2])
+        if any(link.mass.mass for link in carried):
+            whole = combine(self._seen(carried))
+            mass, moment = whole.mass, float(np.linalg.eigvalsh(whole.inertia)[2])
+        share = lift * (mass or moment)  # of inertia alone, as if 1 m off
+        return MassProperties(share, np.zeros(3), own + lift * moment * np.eye(3)) if share > 0 else None
+
+    def _seen(self, links: list[Link]) -> list[MassProperties]:
+        """Mass properties of links in the body's frame, at the start."""
+        return [link.mass.moved(*relative(self.main.pose, link.pose)) for link in links]
 
     def drawing(self) -> Drawing | None:
         frame = self.main.pose
@@ -736,16 +766,16 @@ class Group:
         return Drawing(*made) if made else None
 
 
-def group_links(order: list[Link], merge_fixed: bool, floating: bool) -> list[Group]:
+def group_links(order: list[Link], merge_fixed: bool, floating: bool, notes: list[str]) -> list[Group]:
     """Which links are one body, parents first; the first group is the root's."""
     groups: list[Group] = []
     group_of: dict[int, Group] = {}
     for link in order:
         joint = link.above
         group = None if joint is None else group_of[id(joint.parent)]
-        if joint is not None and group is not None and (joint.kind == "fixed" or not link.mass_below):
+        if joint is not None and group is not None and (joint.kind == "fixed" or link.empty):
             if joint.kind != "fixed":
-                log.info("%s: left out, there is no mass below it", joint.element.where())
+                joint.element.note(notes, "left out, there is no mass below it")
             carries_none = group.mass == 0.0 and (floating or group is not groups[0])
             if merge_fixed or link.mass.mass == 0.0 or carries_none:
                 group.links.append(link)
@@ -759,16 +789,17 @@ def group_links(order: list[Link], merge_fixed: bool, floating: bool) -> list[Gr
 
 
 def fill_scene(
-    scene: Scene, robot: Robot, groups: list[Group], starts: dict[str, float], follows: dict[str, Follow], floating: bool
-) -> None:
+    scene: Scene, robot: Robot, groups: list[Group], starts: dict[str, float], follows: dict[str, Follow], floating: bool,
+    lift: float,
+) -> None:  # fmt: skip
     """Bodies, joints and gears of the scene."""
     root = groups[0]
     body_of = {id(link): group for group in groups for link in group.links}
     body_name: dict[int, str] = {id(root): scene.world}
     if floating or root.mass or root.drawing() is not None:
-        body_name[id(root)] = add_body(scene, root, "dynamic" if floating else "fixed")
+        body_name[id(root)] = add_body(scene, root, "dynamic" if floating else "fixed", lift)
     for group in groups[1:]:
-        body_name[id(group)] = add_body(scene, group, "dynamic")
+        body_name[id(group)] = add_body(scene, group, "dynamic", lift)
 
     taken = {scene.world, *robot.links, *scene.bodies}
     joint_name: dict[str, str] = {}
@@ -795,39 +826,43 @@ def fill_scene(
         scene.add_joint(new_name(element, f"{follower}_mimic", "_gear", taken), gear)
 
 
-def add_body(scene: Scene, group: Group, motion: str) -> str:
+def add_body(scene: Scene, group: Group, motion: str, lift: float) -> str:
     """One body of the scene; returns its name."""
     link = group.main
     name = new_name(link.element, link.name, "_link", set(scene.bodies))
     position, rotation = _frame(link.pose)
     place: dict[str, Any] = {"position": position, "rotation": rotation, "motion": motion}
-    if motion == "dynamic" and not group.mass:
-        link.element.refuse("a link that moves and carries others needs a mass: <inertial> with <mass value='…'> above 0")
+    whole = None
     if group.mass:
         whole = group.properties()
+    elif motion == "dynamic":
+        whole = group.lifted(lift)
+        if whole is None:
+            link.element.refuse("a link that moves needs a mass, here or further on: <inertial> with <mass value='…'> above 0")
+        link.element.note(
+            scene.notes, f"moves without mass; taken as {whole.mass:.6g} kg, {np.linalg.eigvalsh(whole.inertia)[2]:.6g} kg·m²"
+        )
+    if whole is not None:
         place |= {"mass": whole.mass, "com": whole.com.tolist()}
-        if motion == "dynamic":
-            place["inertia"] = sound_inertia(group, whole)
-    return scene.add_body(name, group.drawing(), **place)
+    scene.add_body(name, group.drawing(), **place)
+    if whole is not None and motion == "dynamic":
+        scene.bodies[name].inertia = lifted_inertia(group, whole, lift, scene.notes)
+    return name
 
 
-def sound_inertia(group: Group, whole: MassProperties) -> Array:
-    """An inertia that a body can have, lifted as little as possible, with a warning where it had to be; see `load_urdf`."""
+def lifted_inertia(group: Group, whole: MassProperties, lift: float, notes: list[str]) -> Array:
+    """The inertia with all principal moments above zero; noted where one had to be lifted, or where no body has them."""
     given, axes = np.linalg.eigh(whole.inertia)
-    moments = given.copy()
-    if moments[0] <= max(1e-9 * moments[2], whole.mass * (1e-3 * GYRATION) ** 2):
-        moments = np.maximum(moments, max(whole.mass * GYRATION**2, 1e-9 * moments[2]))
-    excess = moments[2] - moments[0] - moments[1]
-    if excess > TRIANGLE_SLACK * moments[2]:
-        moments[:2] += 0.5 * excess
-    if np.array_equal(moments, given):
+    moments, taken = given, "kept"
+    if given[0] <= max(1e-9 * given[2], whole.mass * NO_GYRATION**2):
+        moments = np.maximum(given, max(whole.mass * lift**2, 1e-9 * given[2]))
+        taken = "taken as ({:.6g}, {:.6g}, {:.6g})".format(*moments)
+    if np.array_equal(moments, given) and given[2] - given[1] - given[0] <= TRIANGLE_SLACK * given[2]:
         return whole.inertia
-    others = f" with {', '.join(repr(link.name) for link in group.links[1:])}" if len(group.links) > 1 else ""
-    log.warning(
-        "%s%s: no body of %g kg has the principal moments (%.6g, %.6g, %.6g) kg·m²; taken as (%.6g, %.6g, %.6g)",
-        group.main.element.where(), others, whole.mass, *given, *moments,
-    )  # fmt: skip
-    return np.asarray(axes @ np.diag(moments) @ axes.T)
+    others = f" (with {', '.join(repr(link.name) for link in group.links if link is not group.main)})" * (len(group.links) > 1)
+    has = "has the principal moments ({:.6g}, {:.6g}, {:.6g}) kg·m²".format(*given)
+    group.main.element.note(notes, f"no body of {whole.mass:g} kg{others} {has}; {taken}")
+    return np.asarray(axes @ np.diag(moments) @ axes.T) if moments is not given else whole.inertia
 
 
 def gear_pairs(names: dict[str, str], follows: dict[str, Follow]) -> Iterator[tuple[str, Gear]]:

@@ -1,0 +1,233 @@
+"""What acts on the axes of a tree, inside its recursion at velocity level: which axes are free, locked or resisted.
+
+The recursion's unknowns are the new speeds u, its forces impulses: u = Y (rest) + y (see `tree`). The forward pass meets a joint
+with its base's new velocity known, and there all laws of the joint are solved exactly (`solve_link`); the backward pass needs
+them linear about a solution (`linearise`): a stuck axis or a reached limit is locked, sliding friction of a group resists across
+its heading and pushes against it. Where both agree at every joint the tree is solved; else the joints that do not agree are
+made linear anew, which is a pivot, or a Newton step for a group's direction.
+
+Functions take an array s of one structure of a solver and read s[0] in place; it has `joints`, `axes`, `control`, `state`,
+`settings`, `tree`, `work`, `laws`, `linear`, `mismatch` and `scene_joints`.
+"""
+
+from typing import Any
+
+import warp as wp
+
+from sharnir.kinematics import pose_at
+from sharnir.laws import prepare_laws
+from sharnir.rows import clamp_sign, limit_row, solve_axes, solve_axis
+from sharnir.tree import base_acceleration, left_over
+from sharnir.types import mat33, mat66, real, vec6
+
+ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
+
+
+@wp.func
+def open_laws(s: Any, i: int, w: int):
+    """The laws of a link's joint from its speeds in laws.start, and a guess of their solution: it goes on as it does."""
+    j = s[0].tree.joint[i]
+    v0 = s[0].joints.v_start[j]
+    n = s[0].joints.v_size[j]
+    prepare_laws(s[0], s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation))
+    for a in range(n):
+        at = v0 + a
+        u = s[0].laws.start[at, w]
+        head = v0 + s[0].axes.group[at]
+        s[0].laws.end[at, w] = u
+        s[0].slid[at, w] = real(0.0)
+        if s[0].laws.hold[head, w] > s[0].laws.slide[head, w]:
+            s[0].laws.stuck[at, w] = 1
+        if n == 1:
+            s[0].laws.friction[at, w] = -wp.sign(u) * s[0].laws.slide[at, w]
+            if u == real(0.0) and s[0].laws.hold[at, w] > real(0.0):
+                s[0].laws.stuck[at, w] = 1
+        if s[0].laws.hold[head, w] <= real(0.0):
+            s[0].laws.stuck[at, w] = 0
+
+
+@wp.func
+def servo_part(s: Any, at: int, w: int, u: real):
+    """(a, b) of an axis' linear laws and its servo, free or at its cap, at the speed u: p = −a u − b."""
+    a = s[0].laws.a[at, w]
+    b = s[0].laws.b[at, w]
+    servo = -s[0].laws.servo_a[at, w] * u - s[0].laws.servo_b[at, w]
+    cap = s[0].laws.servo_cap[at, w]
+    if wp.abs(servo) > cap:
+        return a, b - clamp_sign(servo, cap)
+    return a + s[0].laws.servo_a[at, w], b + s[0].laws.servo_b[at, w]
+
+
+@wp.func
+def limit_speed(s: Any, at: int, w: int) -> real:
+    """The speed at which the limit that acts holds."""
+    if s[0].laws.limit[at, w] > real(0.0):
+        return s[0].laws.lower[at, w]
+    return s[0].laws.upper[at, w]
+
+
+@wp.func
+def linear_one(s: Any, i: int, w: int):
+    """The laws of a link's only axis, linear about their solution."""
+    at = s[0].joints.v_start[s[0].tree.joint[i]]
+    a, b = servo_part(s, at, w, s[0].laws.end[at, w])
+    wanted = real(0.0)
+    locks = s[0].laws.stuck[at, w]
+    if s[0].laws.friction[at, w] * s[0].slid[at, w] < real(0.0) and locks == 0:
+        locks = 1  # between sliding one way and the other it holds, or passes could go to and fro
+    s[0].slid[at, w] = s[0].laws.friction[at, w] * real(1 - locks)
+    if s[0].laws.limit[at, w] != real(0.0):
+        locks = 1
+        wanted = limit_speed(s, at, w)
+    s[0].linear.locks[i, w] = locks
+    s[0].linear.wanted[at, w] = wanted
+    s[0].linear.resist[at, w] = a
+    s[0].linear.push[at, w] = b - s[0].laws.friction[at, w]
+
+
+@wp.func
+def lock(s: Any, at: int, w: int, g: vec6, wanted: real):
+    s[0].linear.row[at, w] = g
+    s[0].linear.wanted[at, w] = wanted
+
+
+@wp.func
+def linear_several(s: Any, i: int, w: int):
+    """The laws of a link's axes, linear about their solution.
+
+    Sliding friction of a group, p = −slide u/|u|, has the slope −slide/|u| (E − n nᵀ), n = u/|u|: a resistance across n.
+    """
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    C = mat66()
+    for x in range(n):
+        a, b = servo_part(s, v0 + x, w, s[0].laws.end[v0 + x, w])
+        C[x, x] = a
+        s[0].linear.push[v0 + x, w] = b
+    locks = int(0)
+    rests = vec6()  # 1 where friction holds the axis
+    for x in range(n):
+        head = s[0].axes.group[v0 + x]
+        slide = s[0].laws.slide[v0 + head, w]
+        size = real(0.0)
+        along = real(0.0)
+        for y in range(n):
+            if s[0].axes.group[v0 + y] == head:
+                size = size + s[0].laws.end[v0 + y, w] * s[0].laws.end[v0 + y, w]
+                along = along + s[0].laws.friction[v0 + y, w] * s[0].slid[v0 + y, w]
+        if s[0].laws.stuck[v0 + head, w] == 1 or along < real(0.0):  # held, if only before it slides the other way
+            g = vec6()
+            g[x] = real(1.0)
+            rests[x] = real(1.0)
+            lock(s, v0 + locks, w, g, real(0.0))
+            locks = locks + 1
+        elif slide > real(0.0):
+            size = wp.max(wp.sqrt(size), real(1.0e-12))
+            heading = s[0].laws.end[v0 + x, w] / size
+            s[0].linear.push[v0 + x, w] = s[0].linear.push[v0 + x, w] + slide * heading
+            C[x, x] = C[x, x] + slide / size
+            for y in range(n):
+                if s[0].axes.group[v0 + y] == head:
+                    C[x, y] = C[x, y] - slide / size * heading * s[0].laws.end[v0 + y, w] / size
+    for x in range(n):
+        s[0].slid[v0 + x, w] = s[0].laws.friction[v0 + x, w] * (real(1.0) - rests[x])
+    turn = n - s[0].joints.turns[j]
+    rows = mat33(real(0.0))
+    if s[0].joints.ball[j] != 0:
+        for x in range(3):
+            row = s[0].laws.row[v0 + turn + x, w]
+            for h in range(3):
+                rows[h, x] = row[h]
+    for x in range(n):
+        if s[0].laws.limit[v0 + x, w] != real(0.0) and rests[x] == real(0.0) and locks < n:
+            lock(s, v0 + locks, w, limit_row(rows, x, turn, s[0].joints.ball[j]), limit_speed(s, v0 + x, w))
+            locks = locks + 1
+    s[0].linear.locks[i, w] = locks
+    s[0].linear.coupled[i, w] = C
+
+
+@wp.func
+def linearise(s: Any, i: int, w: int):
+    if s[0].joints.v_size[s[0].tree.joint[i]] == 1:
+        linear_one(s, i, w)
+    else:
+        linear_several(s, i, w)
+
+
+@wp.func
+def solve_one_axis(s: Any, i: int, w: int, rest: real) -> real:
+    """All laws of a link's only axis; its new speed in laws.end. Returns how far off, N·s, they were as linear."""
+    at = s[0].joints.v_start[s[0].tree.joint[i]]
+    U = s[0].work.U[at, w]
+    A = real(1.0) / U
+    linear = s[0].work.Y[at, w] * rest + s[0].work.y[at, w]
+    u = A * rest
+    change, f, limit, held, taken = solve_axis(
+        u, A, real(0.0), s[0].laws.a[at, w], s[0].laws.b[at, w], s[0].laws.servo_a[at, w], s[0].laws.servo_b[at, w],
+        s[0].laws.servo_cap[at, w], s[0].laws.hold[at, w], s[0].laws.slide[at, w], s[0].laws.lower[at, w], s[0].laws.upper[at, w],
+    )  # fmt: skip
+    s[0].laws.impulse[at, w] = change
+    s[0].laws.friction[at, w] = f
+    s[0].laws.limit[at, w] = limit
+    s[0].laws.stuck[at, w] = held
+    s[0].laws.taken[at, w] = taken
+    u = u + A * change
+    if held == 1:
+        u = real(0.0)
+    elif limit != real(0.0):
+        u = limit_speed(s, at, w)
+    s[0].laws.end[at, w] = u
+    return wp.abs(u - linear) * U
+
+
+@wp.func
+def solve_several_axes(s: Any, i: int, w: int, rest: vec6) -> real:
+    """All laws of a link's axes; their new speeds in laws.end. Returns how far off, N·s, they were as linear."""
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    A = s[0].work.inverse[i, w]
+    u = A * rest
+    linear = s[0].work.response[i, w] * rest
+    for x in range(n):
+        s[0].laws.impulse[v0 + x, w] = real(0.0)
+    u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A)
+    off = real(0.0)
+    for x in range(n):
+        if s[0].laws.stuck[v0 + x, w] == 1:
+            u[x] = real(0.0)
+        s[0].laws.end[v0 + x, w] = u[x]
+        off = wp.max(off, wp.abs(linear[x] + s[0].work.y[v0 + x, w] - u[x]) / A[x, x])
+    return off
+
+
+@wp.func
+def solve_link(s: Any, i: int, w: int) -> real:
+    """One link of the forward pass where something acts: the laws exactly, for its base's motion. Returns the mismatch, N·s."""
+    j = s[0].tree.joint[i]
+    v0 = s[0].joints.v_start[j]
+    vl, va = base_acceleration(s[0].tree, i, w, s[0].work)
+    rest = left_over(s[0].joints, s[0].tree, i, w, vl, va, s[0].work)
+    off = real(0.0)
+    if s[0].joints.v_size[j] == 1:
+        off = solve_one_axis(s, i, w, rest[0])
+    else:
+        off = solve_several_axes(s, i, w, rest)
+    s[0].mismatch[i, w] = off
+    for at in range(v0, v0 + s[0].joints.v_size[j]):
+        vl = vl + s[0].work.S_l[at, w] * s[0].laws.end[at, w]
+        va = va + s[0].work.S_a[at, w] * s[0].laws.end[at, w]
+    s[0].work.acceleration[s[0].tree.body[i], w] = vl + s[0].work.bias_l[i, w]
+    s[0].work.turning[s[0].tree.body[i], w] = va + s[0].work.bias_a[i, w]
+    return off
+
+
+@wp.func
+def pivot(s: Any, w: int, passes: int, tolerance: real):
+    """Make the joints that did not agree linear anew."""
+    for i in range(s[0].tree.count):
+        if s[0].linear.acts[i, w] == 1 and s[0].mismatch[i, w] > tolerance:
+            linearise(s, i, w)
+            if passes > ALL_AT_ONCE:
+                break
