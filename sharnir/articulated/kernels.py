@@ -26,7 +26,7 @@ from sharnir.articulated.closures import (
 from sharnir.articulated.data import Step
 from sharnir.joints import free_axis, read_coordinates
 from sharnir.kinematics import pose_at
-from sharnir.laws import prepare_laws, report_laws
+from sharnir.laws import limit_boxes, prepare_laws, report_laws
 from sharnir.rows import clamp_sign, limit_row, solve_axes, solve_axis
 from sharnir.spatial import exp_quat, rotated, turned, unit
 from sharnir.tree import (
@@ -611,7 +611,7 @@ def solve(step: wp.array(dtype=Step), w: int):
 def fit_speeds(step: wp.array(dtype=Step), w: int):
     """Speeds from those of the bodies: what joints and loops do not allow is taken off by impulses, as if they had just closed.
 
-    M(q) q̇ = Sᵀ (m v, I ω) is the recursion with momenta in place of forces, a driven base's velocity in place of its acceleration.
+    M(q) q̇ = Sᵀ (m v, I ω) is the recursion with momenta for forces, and a driven base's velocity for its acceleration.
     """
     s = step[0]
     zero = vec3(real(0.0))
@@ -721,6 +721,35 @@ def project(step: wp.array(dtype=Step), w: int):
         for i in range(s.tree.count):
             shift(s, i, w, s.rows.y, real(1.0))
         move_all(step, w, False)
+
+
+@wp.func
+def repair_limits(s: Step, i: int, w: int):
+    """Speeds s.mid that take a passed limit of a link back in, beside those of its motion: they move positions alone."""
+    j = s.tree.joint[i]
+    n = s.joints.v_size[j]
+    v0 = s.joints.v_start[j]
+    passed = int(0)
+    for at in range(v0, v0 + n):
+        if s.laws.lower[at, w] >= real(0.0) or s.laws.upper[at, w] <= real(0.0):
+            passed = 1
+    if passed == 0:
+        return
+    for at in range(v0, v0 + n):
+        s.laws.start[at, w] = real(0.0)
+    limit_boxes(s, s.laws, j, w, pose_at(s.joints, j, w, s.work.position, s.work.rotation), real(1.0), False)
+    least = SAME / s.settings.dt[0]
+    turn = n - s.joints.turns[j]
+    for x in range(n):
+        at = v0 + x
+        off = wp.max(s.laws.lower[at, w], real(0.0)) + wp.min(s.laws.upper[at, w], real(0.0))
+        if wp.abs(off) > least:
+            if s.joints.ball[j] != 0 and x >= turn:
+                row = s.laws.row[at, w]
+                for h in range(3):
+                    s.mid[v0 + turn + h, w] = s.mid[v0 + turn + h, w] + row[h] * off / wp.dot(row, row)
+            else:
+                s.mid[at, w] = s.mid[at, w] + off
 
 
 @wp.func
@@ -844,10 +873,14 @@ def make_step(step: wp.array(dtype=Step), w: int, last: bool) -> int:
             s.work.rotation[b, w] = turned(s.work.rotation[b, w], s.work.spin[b, w] * dt)
     for i in range(s.tree.count):
         j = s.tree.joint[i]
-        shift(s, i, w, s.new_v, dt)
+        for at in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
+            s.mid[at, w] = s.new_v[at, w]
+        if s.linear.acts[i, w] == 1:
+            repair_limits(s, i, w)
+        shift(s, i, w, s.mid, dt)
         for at in range(s.joints.v_start[j], s.joints.v_start[j] + s.joints.v_size[j]):
             s.state.qd[at, w] = s.new_v[at, w]
-            s.mid[at, w] = s.new_v[at, w] + real(0.5) * dt * s.qdd[at, w]
+    foretell(s, w)
     move_all(step, w, False)
     if s.closures.count > s.closures.springs.count:
         project(step, w)
