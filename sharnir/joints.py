@@ -25,7 +25,7 @@ import warp as wp
 
 from sharnir.axes import Axis, Cardan, DCMotor, Limit, SwingTwist, describe_axes
 from sharnir.errors import SceneError, is_positive
-from sharnir.spatial import exp_quat, frame_from_axes, log_quat
+from sharnir.spatial import exp_quat, frame_from_axes, kept_unit, log_quat
 from sharnir.types import mat33, quat, real, vec3
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
@@ -623,7 +623,7 @@ def joint_transform(t: JointTable, k: int, w: int, q: wp.array2d(dtype=real)):
     turn = quat(real(0.0), real(0.0), real(0.0), real(1.0))
     at = t.q_start[k] + moves
     if t.turns[k] == 3:
-        turn = wp.normalize(quat(q[at, w], q[at + 1, w], q[at + 2, w], q[at + 3, w]))
+        turn = kept_unit(quat(q[at, w], q[at + 1, w], q[at + 2, w], q[at + 3, w]))
     elif t.turns[k] > 0:
         turn = exp_quat(unit_axis(t.first[k]) * q[at, w])
         if t.turns[k] == 2:

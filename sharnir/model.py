@@ -48,6 +48,7 @@ class State:
     gear_start: wp.array2d(dtype=real)  # [gear, world] q_a − ratio · q_b, to be kept
     q: wp.array2d(dtype=real)  # [coordinate, world] m, rad; angles are followed step by step, the rest when read
     qd: wp.array2d(dtype=real)  # [speed, world] m/s, rad/s, when read
+    qdd: wp.array2d(dtype=real)  # [speed, world] and six a floating body: m/s², rad/s², of the last articulated step
     axis_impulse: wp.array2d(dtype=real)  # [speed, world] N·s, N·m·s: all that acts on the free axis
     friction_impulse: wp.array2d(dtype=real)  # [speed, world] its dry friction
     limit_impulse: wp.array2d(dtype=real)  # [speed, world] its limit
@@ -139,6 +140,7 @@ class Model:
         fill(state, self, len(self.gear_names), "gear_impulse gear_start")
         fill(state, self, sum(j.q_size for j in self.joint_kinds), "q")
         fill(state, self, self.speeds, "qd axis_impulse friction_impulse limit_impulse drive_impulse current stuck")
+        fill(state, self, self.speeds + 6 * len(self.com), "qdd")
         fill(state, self, len(self.joint_kinds), "dissipated")
         fill(state, self, len(self.spring_names), "spring_impulse")
         fill(state, self, None, "time failed")

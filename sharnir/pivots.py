@@ -29,7 +29,7 @@ def open_laws(s: Any, i: int, w: int):
     j = s[0].tree.joint[i]
     v0 = s[0].joints.v_start[j]
     n = s[0].joints.v_size[j]
-    prepare_laws(s[0], s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation))
+    prepare_laws(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation))
     for a in range(n):
         at = v0 + a
         u = s[0].laws.start[at, w]

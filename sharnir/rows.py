@@ -19,6 +19,7 @@ from sharnir.types import mat33, mat66, real, vec3, vec6
 TINY = wp.constant(real(1.0e-14))
 PASSES = wp.constant(24)  # over friction groups and limits of one joint with several axes
 SECULAR_STEPS = wp.constant(30)
+SERVO_TRIES = wp.constant(8)  # of which servos of one joint are at their caps
 
 
 @wp.struct
@@ -298,7 +299,7 @@ def solve_axes(
     u = vec6()
     a = vec6()
     b = vec6()
-    for _try in range(3):
+    for _try in range(SERVO_TRIES):
         A = response
         u = u_now
         for j in range(n):
@@ -346,11 +347,15 @@ def solve_axes(
         again = int(0)
         for j in range(n):
             i = v0 + j
-            if saturated[j] == real(0.0):
-                servo = -laws.servo_a[i, w] * u[j] - laws.servo_b[i, w]
-                if wp.abs(servo) > laws.servo_cap[i, w]:
-                    saturated[j] = wp.sign(servo)
-                    again = 1
+            servo = -laws.servo_a[i, w] * u[j] - laws.servo_b[i, w]
+            side = real(0.0)
+            if wp.abs(servo) > laws.servo_cap[i, w]:
+                side = wp.sign(servo)
+            if side != saturated[j]:
+                if side * saturated[j] < real(0.0):
+                    side = real(0.0)  # between one cap and the other it is free, or tries could go to and fro
+                saturated[j] = side
+                again = 1
         if again == 0:
             break
     changes = vec6()

@@ -12,6 +12,7 @@ from sharnir.types import EPSILON, mat33, quat, real, vec3
 # The average-momentum rule below stops when it is met to this fraction of the momentum.
 ROTATION_TOLERANCE = wp.constant(real(max(1.0e-11, 2.0 * EPSILON)))
 ROTATION_ITERATIONS = wp.constant(40)
+ROUNDING = wp.constant(real(16.0 * EPSILON))
 
 
 @wp.func
@@ -90,6 +91,14 @@ def log_quat(q: quat) -> vec3:
 def unit(q: quat) -> quat:
     """A quaternion whose length is 1 but for rounding, brought back to 1 (one Newton step, no root)."""
     return q * (real(1.5) - real(0.5) * wp.dot(q, q))
+
+
+@wp.func
+def kept_unit(q: quat) -> quat:
+    """A quaternion scaled to unit length, one that has it left to the bit: coordinates of a pose give that pose again."""
+    if wp.abs(wp.dot(q, q) - real(1.0)) > ROUNDING:
+        return wp.normalize(q)
+    return q
 
 
 @wp.func

@@ -16,7 +16,7 @@ import warp as wp
 
 from sharnir.joints import JointTable, free_axis, joint_pose, joint_transform
 from sharnir.model import BodyTable
-from sharnir.spatial import matrix, rotated
+from sharnir.spatial import kept_unit, matrix, rotated
 from sharnir.types import mat33, mat66, quat, real, vec3, vec6
 
 
@@ -135,14 +135,14 @@ def link_pose(t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtyp
     R_b = k.rotation[b, w]
     if tree.sign[i] > 0:
         frame = R_b * t.parent_frame[j]
-        R = wp.normalize(frame * turn * wp.quat_inverse(t.child_frame[j]))
+        R = kept_unit(frame * turn * wp.quat_inverse(t.child_frame[j]))
         point = x_b + wp.quat_rotate(R_b, t.parent_point[j]) + wp.quat_rotate(frame, offset)
         k.rotation[tree.body[i], w] = R
         k.position[tree.body[i], w] = point - wp.quat_rotate(R, t.child_point[j])
         return point
     point = x_b + wp.quat_rotate(R_b, t.child_point[j])
     frame = R_b * t.child_frame[j] * wp.quat_inverse(turn)
-    R = wp.normalize(frame * wp.quat_inverse(t.parent_frame[j]))
+    R = kept_unit(frame * wp.quat_inverse(t.parent_frame[j]))
     k.rotation[tree.body[i], w] = R
     k.position[tree.body[i], w] = point - wp.quat_rotate(frame, offset) - wp.quat_rotate(R, t.parent_point[j])
     return point

@@ -25,7 +25,7 @@ from sharnir.articulated.closures import (
 from sharnir.articulated.data import Step
 from sharnir.joints import free_axis, read_coordinates
 from sharnir.kinematics import pose_at
-from sharnir.laws import prepare_laws, report_laws
+from sharnir.laws import limit_boxes, prepare_laws, report_laws
 from sharnir.rows import clamp_sign, limit_row, solve_axes, solve_axis
 from sharnir.spatial import exp_quat, matrix, turned, unit
 from sharnir.tree import (
@@ -79,7 +79,7 @@ def shift(s: wp.array(dtype=Step), i: int, w: int, v: wp.array2d(dtype=real), dt
 
 @wp.func
 def move_all(s: wp.array(dtype=Step), w: int, ahead: real):
-    """Coordinates on by a time (s) at the new speeds, then poses, S, a′ and inertias of all links.
+    """Coordinates on by a time (s) at the speeds in mid, then poses, S, a′ and inertias of all links.
 
     What a link needs of the one before it stays in registers; `fastest` becomes the largest |spin|².
     """
@@ -101,8 +101,8 @@ def move_all(s: wp.array(dtype=Step), w: int, ahead: real):
             angle = s[0].state.q[q0, w]
             speed = s[0].mid[v0, w]
             if ahead > real(0.0):
+                angle = angle + ahead * speed
                 v = s[0].new_v[v0, w]
-                angle = angle + ahead * v
                 speed = v + half * s[0].qdd[v0, w]
                 s[0].state.q[q0, w] = angle
                 s[0].state.qd[v0, w] = v
@@ -116,7 +116,7 @@ def move_all(s: wp.array(dtype=Step), w: int, ahead: real):
             x, R, M, omega = hinge_motion(s[0].tree, i, w, angle, speed, s[0].work, x, R, M, omega)
         else:
             if ahead > real(0.0):
-                shift(s, i, w, s[0].new_v, ahead)
+                shift(s, i, w, s[0].mid, ahead)
                 for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
                     s[0].state.qd[at, w] = s[0].new_v[at, w]
                     s[0].mid[at, w] = s[0].new_v[at, w] + half * s[0].qdd[at, w]
@@ -192,6 +192,12 @@ def untouched(s: wp.array(dtype=Step), w: int) -> bool:
     for i in range(s[0].nv):
         if s[0].qd[i, w] != s[0].state.qd[i, w]:
             return False
+    half = real(0.5) * s[0].stored[w]
+    for i in range(s[0].tree.count):  # the last acceleration is the caller's too
+        v0 = s[0].tree.row[i].v_start
+        for at in range(v0, v0 + s[0].tree.row[i].v_size):
+            if s[0].mid[at, w] != s[0].state.qd[at, w] + half * s[0].qdd[at, w]:
+                return False
     for b in range(s[0].own):
         if not (s[0].state.position[b, w] == s[0].work.position[b, w] and s[0].state.rotation[b, w] == s[0].work.rotation[b, w]):
             return False
@@ -663,21 +669,26 @@ def settle(s: wp.array(dtype=Step), i: int, w: int):
 
 
 @wp.func
-def mid_missed(s: wp.array(dtype=Step), w: int) -> bool:
-    """Whether the mean speeds were not those foretold, where that matters; puts them right."""
+def mid_missed(s: wp.array(dtype=Step), w: int, last: real) -> real:
+    """By how much the mean speeds were not those foretold, where that matters; puts them right. 0 where they stay.
+
+    Close to a singular pose passes on them lead astray, by orders of magnitude a pass: then what there is must do.
+    """
     half = real(0.5) * s[0].settings.dt[0]
     off = real(0.0)
     size = real(0.0)
     if s[0].fastest[w] * half * half < SLOW * SLOW:
-        return False
+        return real(0.0)
     for i in range(s[0].tree.count):
-        j = s[0].tree.joint[i]
-        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+        v0 = s[0].tree.row[i].v_start
+        for a in range(v0, v0 + s[0].tree.row[i].v_size):
             mean = s[0].state.qd[a, w] + half * s[0].qdd[a, w]
             off = wp.max(off, wp.abs(mean - s[0].mid[a, w]))
             size = wp.max(size, wp.abs(mean))
-            s[0].mid[a, w] = mean
-    return off > MID_TOLERANCE * size
+    if off <= MID_TOLERANCE * size or off > real(1.0e3) * last:
+        return real(0.0)
+    foretell(s, w)
+    return off
 
 
 @wp.func
@@ -685,6 +696,7 @@ def solve(s: wp.array(dtype=Step), w: int):
     """Passes until laws and their linearisations agree: new accelerations in qdd."""
     passes = int(0)
     off = real(0.0)
+    last = real(1.0e30)
     again = int(1)
     while again == 1:
         inward(s, w)
@@ -703,9 +715,10 @@ def solve(s: wp.array(dtype=Step), w: int):
                             settle(s, i, w)
                             break
                         linearise(s, i, w)
-            missed = mid_missed(s, w)
-            if missed:
+            missed = mid_missed(s, w, last)
+            if missed > real(0.0):
                 again = 1
+                last = missed
                 move_all(s, w, real(0.0))
             elif again == 1:
                 inertias(s, w)
@@ -828,6 +841,36 @@ def project(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
+def repair_limits(s: wp.array(dtype=Step), i: int, w: int):
+    """Speeds in mid that take a passed limit of a link back in, beside those of its motion: they move positions alone."""
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    passed = int(0)
+    for at in range(v0, v0 + n):
+        if s[0].laws.lower[at, w] >= real(0.0) or s[0].laws.upper[at, w] <= real(0.0):
+            passed = 1
+    if passed == 0:
+        return
+    for at in range(v0, v0 + n):
+        s[0].laws.start[at, w] = real(0.0)
+    pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
+    limit_boxes(s, s[0].laws, j, w, pose, real(1.0), False)
+    least = SAME / s[0].settings.dt[0]
+    turn = n - s[0].joints.turns[j]
+    for x in range(n):
+        at = v0 + x
+        off = wp.max(s[0].laws.lower[at, w], real(0.0)) + wp.min(s[0].laws.upper[at, w], real(0.0))
+        if wp.abs(off) > least:
+            if s[0].joints.ball[j] != 0 and x >= turn:
+                row = s[0].laws.row[at, w]
+                for h in range(3):
+                    s[0].mid[v0 + turn + h, w] = s[0].mid[v0 + turn + h, w] + row[h] * off / wp.dot(row, row)
+            else:
+                s[0].mid[at, w] = s[0].mid[at, w] + off
+
+
+@wp.func
 def keep_reactions(s: wp.array(dtype=Step), w: int):
     """Constraint impulses of the joints: what a link takes from its base, at the anchor, less what acts along the axes."""
     dt = s[0].settings.dt[0]
@@ -902,13 +945,14 @@ def begin_laws(s: wp.array(dtype=Step), w: int):
 
 @wp.func
 def end_speeds(s: wp.array(dtype=Step), w: int) -> int:
-    """New speeds into new_v; 1 + the body of the first link whose speed is not finite, or 0."""
+    """New speeds into new_v and mid; 1 + the body of the first link whose speed is not finite, or 0."""
     dt = s[0].settings.dt[0]
     nothing = real(0.0)
     for h in range(s[0].new_v.shape[0]):
         at = natural(h)
         v = s[0].state.qd[at, w] + dt * s[0].qdd[at, w]
         s[0].new_v[at, w] = v
+        s[0].mid[at, w] = v
         nothing = nothing + (v - v)
     if nothing == real(0.0) and s[0].acting == 0:
         return 0
@@ -917,6 +961,7 @@ def end_speeds(s: wp.array(dtype=Step), w: int) -> int:
         for at in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
             if s[0].linear.acts[i, w] == 1:
                 s[0].new_v[at, w] = s[0].laws.end[at, w]
+                s[0].mid[at, w] = s[0].laws.end[at, w]
             if not wp.isfinite(s[0].new_v[at, w]):
                 return 1 + s[0].half_of[s[0].tree.body[i]]
     return 0
@@ -941,7 +986,7 @@ def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool
     bad = end_speeds(s, w)
     if bad != 0:
         s[0].state.failed[w] = bad
-        for at in range(s[0].qdd.shape[0]):
+        for at in range(s[0].mid.shape[0]):
             s[0].qdd[at, w] = real(0.0)
         return False
     if ends or s[0].loaded == 1:
@@ -952,6 +997,7 @@ def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool
         for i in range(s[0].tree.count):
             if s[0].linear.acts[i, w] == 1:
                 report_laws(s, s[0].laws, s[0].tree.joint[i], w)
+                repair_limits(s, i, w)
     for b in range(s[0].bodies.count):
         if s[0].rows.link_of[b] < 0:  # what is driven moves on
             s[0].work.position[b, w] = s[0].work.position[b, w] + s[0].work.velocity[b, w] * dt

@@ -128,7 +128,7 @@ class SolverArticulated(Solver):
         laws.lower.fill_(-1e30)
         laws.upper.fill_(1e30)
         step.laws = laws
-        step.tau, step.qdd = scratch.tau, scratch.a
+        step.tau, step.qdd = scratch.tau, state.qdd
         step.mid = wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device)
         step.new_v = wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device)
         step.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)

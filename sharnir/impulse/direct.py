@@ -437,7 +437,7 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
         return 0
     for at in range(v0, v0 + n):
         s[0].laws.start[at, w] = real(0.0)
-    limit_boxes(s[0], s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation), real(1.0), False)
+    limit_boxes(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation), real(1.0), False)
     turn = n - s[0].joints.turns[j]
     found = int(0)
     for x in range(n):
@@ -550,7 +550,7 @@ def commit(s: wp.array(dtype=Direct), w: int):
     reactions(s, w)
     for i in range(s[0].tree.count):
         if s[0].linear.acts[i, w] == 1:
-            report_laws(s[0], s[0].laws, s[0].tree.joint[i], w)
+            report_laws(s, s[0].laws, s[0].tree.joint[i], w)
     for b in range(s[0].own):
         v = s[0].work.acceleration[b, w]
         R = s[0].rotation[b, w]

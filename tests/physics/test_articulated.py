@@ -1,0 +1,558 @@
+"""The articulated solver: motion, laws and readings of the impulse solver, holds without creep, loops that stay closed."""
+
+import numpy as np
+import pytest
+from test_joint_suite import JOINTS
+from test_passive import mechanism
+from test_reference_numbers import four_bar
+
+import sharnir as sh
+from sharnir.spatial import quat_exp, quat_rotate
+
+EXACT = {"iterations": 300, "position_iterations": 50, "tolerance": 1e-14}
+
+
+def make(scene, solver, dt, **options):
+    """A simulation; impulses are iterated to the end."""
+    return sh.Simulation(scene, dt, solver=solver, **(EXACT if solver == "impulse" else {}), **options)
+
+
+def both(scene, dt, **options):
+    return make(scene, "impulse", dt, **options), make(scene, "articulated", dt, **options)
+
+
+def bodies(sim):
+    return [name for name in sim.model.body_names if name != "world"]
+
+
+def places(sim):
+    return np.array([sim.body(name).com for name in bodies(sim)])
+
+
+def run_for(sim, time):
+    sim.run(time)
+    return sim
+
+
+# ---- the same motion ------------------------------------------------------------------------------------------------------
+
+
+def small_tree(joint, shape):
+    """Three bodies: one on the joint, another on it by the same joint, a third on a hinge beside it; all frames random."""
+    rng = np.random.default_rng(7)
+    scene = sh.Scene()
+    for i in range(3):
+        scene.add_body(
+            f"b{i}", sh.Box(*rng.uniform(0.1, 0.4, 3), position=rng.uniform(-0.05, 0.05, 3)), mass=rng.uniform(0.5, 2),
+            position=(0.5 * i, 0.1 * i, 0), rotation=quat_exp(rng.normal(size=3)),
+            velocity=0.5 * rng.normal(size=3), spin=rng.normal(size=3),
+        )  # fmt: skip
+    ends = [("world", "b0"), ("b0", "b1"), ("b0", "b2")]
+    for i, (a, b) in enumerate(ends[shape == "floating" :]):
+        kind = joint if b != "b2" else sh.Revolute(rng.normal(size=3))
+        at = 0.3 * rng.normal(size=3)
+        place = [at, at + 0.4 * rng.normal(size=3)] if isinstance(kind, sh.Distance) else at
+        a, b = (b, a) if shape == "reversed" else (a, b)
+        scene.add_joint(f"j{i}", kind, a, b, position=place, rotation=quat_exp(rng.normal(size=3)))
+    return scene
+
+
+@pytest.mark.parametrize("shape", ["hanging", "reversed", "floating"])
+@pytest.mark.parametrize("name", JOINTS)
+def test_both_solvers_converge_to_one_motion(name, shape):
+    """Their distance falls with dt, and so does that from the high-order integrator, which starts from the fitted speeds."""
+    scene = small_tree(JOINTS[name], shape)
+    found = {s: [run_for(make(scene, s, dt), 0.1) for dt in (2e-3, 1e-3)] for s in ("impulse", "articulated")}
+    apart = [np.abs(places(a) - places(b)).max() for a, b in zip(*found.values(), strict=True)]
+    gap = found["articulated"][1].gaps().max()
+    assert apart[1] < 0.6 * apart[0] or apart[1] < 1e-5
+    assert gap < 1e-9
+    if name == "distance":
+        print(f"{name}, {shape}: apart {apart[1]:.1e} m, gap {gap:.1e}")
+        return
+    exact = make(scene, "articulated", 1e-9)
+    exact.step()  # speeds that the joints do not allow are taken off
+    exact.integrate(0.1, rtol=1e-9, atol=1e-9)
+    errors = [np.abs(places(sim) - places(exact)).max() for sim in found["articulated"]]
+    print(f"{name}, {shape}: apart {apart[1]:.1e} m, articulated {errors[1]:.1e} m off, gap {gap:.1e}")
+    assert errors[1] < 0.6 * errors[0] and errors[1] < 5e-3
+
+
+# ---- the same laws --------------------------------------------------------------------------------------------------------
+
+F = sh.Friction
+MOTOR = sh.DCMotor(
+    voltage=12, resistance=1.2, inductance=5e-3, torque_constant=0.05, gear_ratio=10, rotor_inertia=2e-5, efficiency=0.8,
+    no_load_friction=0.01,
+)  # fmt: skip
+LAWS = {  # joint, start speeds, how far apart the solvers may be at 1 ms after 0.16 s
+    "hinge, constant": (sh.Revolute("y", friction=0.3), 2.0, 3e-5),
+    "hinge, static": (sh.Revolute("y", friction=F(static=0.5, dynamic=0.3)), 2.0, 3e-5),
+    "hinge, Stribeck and viscous": (sh.Revolute("y", friction=F(0.5, 0.3, viscous=0.05, stribeck=0.2)), 2.0, 3e-5),
+    "hinge, load": (sh.Revolute("y", friction=F(load=0.02)), 2.0, 3e-5),
+    "slider, load": (sh.Prismatic((1, 0, -0.5), friction=F(static=2, dynamic=1, load=0.1)), 1.0, 1e-11),
+    "ball": (sh.Spherical(friction=0.3), (1, 2, -1), 5e-4),
+    "ball, static": (sh.Spherical(friction=F(static=0.6, dynamic=0.3, viscous=0.01)), (1, 2, -1), 5e-4),
+    "planar": (sh.Planar("y", friction=1.0), (1, 0.5, 2), 5e-4),
+    "cylindrical": (sh.Cylindrical("x", friction=0.5), (1.0, 3.0), 1e-7),
+    "universal": (sh.Universal(friction=0.2), (1.0, 2.0), 5e-4),
+    "limit": (sh.Revolute("y", limit=(-0.3, 0.4)), 1.0, 1e-5),
+    "limit, restitution": (sh.Revolute("y", limit=sh.Limit(-0.3, 0.4, restitution=0.6)), 1.0, 2e-4),
+    "Cardan": (sh.Spherical(limit=sh.Cardan(x=(-0.3, 0.3), y=(-0.2, 0.4), z=(-0.2, 0.3))), (2, 1, -1), 1e-3),
+    "Cardan, friction": (sh.Spherical(friction=0.2, limit=sh.Cardan((-0.3, 0.3), (-0.2, 0.4), (-0.2, 0.3))), (2, 1, -1), 1e-3),
+    "swing and twist": (sh.Spherical(limit=sh.SwingTwist((0.4, 0.6), (-0.3, 0.3))), (2, 1, -1), 2e-2),
+    "spring and damper": (sh.Revolute("y", spring=(20.0, 0.2), damping=0.1), 0.0, 1e-5),
+    "ball, spring": (sh.Spherical(spring=(20.0, 0.2), damping=0.1), (1, 2, -1), 5e-4),
+    "servo": (sh.Revolute("y", drive=sh.Servo(position=-0.3, kp=100, kd=5, max_force=3.0)), 0.0, 1e-6),
+    "servos at caps": (sh.Universal(drive=sh.Servo(position=-0.3, kp=100, kd=5, max_force=1.2)), (0, 0), 1e-3),
+    "motor": (sh.Revolute("y", friction=0.05, drive=MOTOR), 0.0, 3e-4),
+}
+
+
+FORCES = [n for n in LAWS if not n.startswith(("limit", "Cardan", "swing"))]
+
+
+def rod_on(joint):
+    scene = sh.Scene()
+    scene.add_body("rod", sh.Box(0.3, 0.06, 0.04), mass=1.0, position=(0.15, 0.02, 0.01))
+    scene.add_joint("j", joint, scene.world, "rod", position=(0, 0, 0))
+    return scene
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_joint_follows_the_same_laws(name):
+    """Positions, and what is read: reactions, friction, limit and drive forces, accelerations, energies, stuck or not."""
+    joint, speed, close = LAWS[name]
+    apart, worst, passes = [], {}, []
+    for dt in (1e-3, 5e-4):
+        pair = both(rod_on(joint), dt)
+        for sim in pair:
+            sim.joint("j").velocity = speed
+        off = 0.0
+        for k in range(round(0.16 / dt)):
+            passes.append([sim.step() for sim in pair][1].iterations)
+            a, b = (sim.joint("j") for sim in pair)
+            off = max(off, np.abs(a.position - b.position).max())
+            assert np.array_equal(a.stuck, b.stuck)
+            if name not in FORCES or k < 2:  # impacts come a step sooner or later
+                continue
+            for what in ("reaction", "friction_force", "dissipated"):
+                x, y = (np.ravel(getattr(v, what)) for v in (a, b))
+                worst[what] = max(worst.get(what, 0.0), np.abs(x - y).max() / (1 + np.abs(x).max()))
+            x, y = (sim.body("rod").acceleration for sim in pair)
+            worst["acceleration"] = max(worst.get("acceleration", 0.0), np.abs(x - y).max() / (1 + np.abs(x).max()))
+            x, y = (sim.energy().total for sim in pair)
+            worst["energy"] = max(worst.get("energy", 0.0), abs(x - y))
+            x, y = (np.abs(v.drive.force).max() for v in (a, b))
+            worst["drive"] = max(worst.get("drive", 0.0), abs(x - y) / (1 + x))
+        apart.append(off)
+    readings = ", ".join(f"{k} {v:.1e}" for k, v in worst.items())
+    print(f"{name}: apart {apart[0]:.1e}, {apart[1]:.1e}; {readings}; passes {np.mean(passes):.2f}, at most {max(passes)}")
+    assert apart[0] < close and (apart[1] < 0.75 * apart[0] or apart[1] < 1e-9)
+    assert max(worst.values(), default=0.0) < 0.06 and max(passes) < 10
+
+
+def test_readings_of_a_tree_and_a_loop_agree():
+    """Every joint's reaction, and the rod's, in a driven loop with friction."""
+    scene = crank(friction=0.05)
+    pair = both(scene, 2e-4)
+    for sim in pair:
+        sim.joint("axle").drive = sh.Servo(velocity=3.0, kd=5.0)
+        sim.step(500)
+    for name in pair[0].model.joint_names:
+        a, b = (np.concatenate(sim.joint(name).reaction) for sim in pair)
+        print(f"{name}: reaction {np.round(a[:3], 4)} N, apart {np.abs(a - b).max():.1e}")
+    a, b = (np.concatenate(sim.joint("rail").reaction) for sim in pair)
+    assert np.abs(a[:3] - b[:3]).max() < 0.02 * (1 + np.abs(a).max())
+    assert abs(pair[0].energy().total - pair[1].energy().total) < 1e-3
+
+
+# ---- holds ----------------------------------------------------------------------------------------------------------------
+
+
+def arm(bounds, axes, dt=0.01):
+    scene, last = sh.Scene(), "world"
+    for i, (bound, axis) in enumerate(zip(bounds, axes, strict=True)):
+        scene.add_body(f"b{i}", sh.Box(0.1, 0.03, 0.02), mass=0.3, position=(0.1 * i + 0.05, 0, 0))
+        scene.add_joint(f"j{i}", sh.Revolute(axis, friction=bound), last, f"b{i}", position=(0.1 * i, 0, 0))
+        last = f"b{i}"
+    return make(scene, "articulated", dt)
+
+
+@pytest.mark.parametrize("axes", ["zyyxyx", "yyyyyyyyyy"])
+def test_what_friction_holds_does_not_move_one_bit_in_a_minute(axes):
+    n = len(axes)
+    load = [0.3 * 9.81 * 0.1 * (n - i) ** 2 / 2 for i in range(n)]
+    sim = arm([1.01 * x for x in load], axes)
+    start = sim.snapshot()
+    sim.run(60.0)
+    end = sim.snapshot()
+    moved = max(np.abs(end[f"state.{f}"] - start[f"state.{f}"]).max() for f in ("q", "position", "rotation", "velocity", "spin"))
+    print(f"{n} axes held for 60 s: moved by {moved}")
+    assert moved == 0.0 and all(sim.joint(f"j{i}").stuck for i in range(n))
+    sim.joint("j1").friction = 0.99 * load[1]
+    sim.run(1.0)
+    print(f"below its load joint 1 goes to {sim.joint('j1').position:.3f} rad")
+    assert abs(sim.joint("j1").position) > 0.01
+
+
+def test_a_chain_with_friction_needs_few_passes():
+    passes, converged = [], True
+    for seed in range(5):
+        sim = arm(10 ** np.random.default_rng(seed).uniform(-2, 0, 10), "y" * 10, dt=1e-3)
+        for _ in range(2000):
+            report = sim.step()
+            passes.append(report.iterations)
+            converged &= report.converged
+    print(f"10⁴ steps: {np.mean(passes):.2f} passes, 99 % within {np.percentile(passes, 99):.0f}, at most {max(passes)}")
+    assert converged and np.mean(passes) < 1.5 and np.percentile(passes, 99) <= 7  # fast links add passes for their mean speeds
+
+
+# ---- passive --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_random_passive_mechanisms_lose_energy(part):
+    worst, least, most, lost, worlds = -np.inf, 0.0, 0, 0, 20
+    for seed in range(100 + 10 * part, 110 + 10 * part):
+        gains = []
+        for passive in (False, True):
+            scene, speeds = mechanism(seed, passive)
+            sim = make(scene, "articulated", 1e-3, worlds=worlds)
+            for i, name in enumerate(bodies(sim)):
+                sim.body(name).velocity, sim.body(name).spin = speeds[2 * i][:worlds], speeds[2 * i + 1][:worlds]
+            sim.step(2)
+            energies = [sim.energy().total]
+            for k in range(200):
+                report = sim.step()
+                if passive:
+                    least, most = min(least, float(sim.state.dissipated.numpy().min())), max(most, report.iterations.max())
+                    lost += int((~report.converged).sum())
+                if k % 5 == 4:
+                    energies.append(sim.energy().total)
+            gains.append(np.max(energies, 0) - energies[0])
+        scale = np.abs(np.array(energies)).max(0) + 0.1
+        worst = max(worst, float(((gains[1] - gains[0]) / scale).max()))
+    print(f"10 mechanisms × {worlds} worlds: {worst:.1e} above the free twin, least taken {least:.1e} J, at most {most} passes")
+    print(f"{lost} of {10 * 200 * worlds} steps not solved to 1e-10 N·s")
+    assert worst < 2e-3 and least >= -1e-15 and lost < 10  # static bounds above dynamic ones: there may be no solution
+
+
+# ---- loops ----------------------------------------------------------------------------------------------------------------
+
+
+def crank(friction=0.0):
+    """A slider-crank whose rail closes the loop."""
+    scene = sh.Scene(gravity=(0, -9.81, 0))
+    scene.add_body("crank", sh.Box(0.2, 0.02, 0.02), mass=0.5, position=(0.1, 0, 0))
+    scene.add_body("rod", sh.Box(0.5, 0.02, 0.02), mass=1.0, position=(0.45, 0, 0))
+    scene.add_body("slider", sh.Box(0.1, 0.1, 0.1), mass=2.0, position=(0.7, 0, 0))
+    f = friction or None
+    scene.add_joint("axle", sh.Revolute("z", friction=f), scene.world, "crank", position=(0, 0, 0))
+    scene.add_joint("pin", sh.Revolute("z", friction=f), "crank", "rod", position=(0.2, 0, 0))
+    scene.add_joint("wrist", sh.Cylindrical("z", friction=f), "rod", "slider", position=(0.7, 0, 0))
+    scene.add_joint("rail", sh.Prismatic("x", friction=f), scene.world, "slider", position=(0.7, 0, 0))
+    return scene
+
+
+def universal_loop():
+    """A ring of four bars on universal, ball and hinge joints, closed on the ground."""
+    scene = sh.Scene()
+    points = np.array([[0, 0, 0], [0.3, 0.1, 0.2], [0.7, -0.1, 0.1], [0.9, 0.2, -0.2], [1.0, 0, 0]])
+    kinds = [sh.Revolute((0.2, 1, 0)), sh.Universal(), sh.Spherical(), sh.Universal(("z", "y")), sh.Revolute((0, 0.3, 1))]
+    for i in range(4):
+        scene.add_body(f"b{i}", sh.Box(0.2, 0.03, 0.04), mass=1.0, position=points[i : i + 2].mean(0))
+    ends = ["world", "b0", "b1", "b2", "b3", "world"]
+    for i, kind in enumerate(kinds):
+        scene.add_joint(f"j{i}", kind, ends[i], ends[i + 1], position=points[i])
+    return scene
+
+
+def stewart():
+    """A platform on six legs, each a slider between a universal joint and a ball."""
+    scene = sh.Scene()
+    scene.add_body("top", sh.Box(0.5, 0.5, 0.05), mass=3.0, position=(0, 0, 0.6))
+    for i in range(6):
+        a, b = (np.pi / 3 * (i + (0.3 if i % 2 else -0.3)), np.pi / 3 * (i + (-0.2 if i % 2 else 0.2)))
+        foot, head = np.array([0.5 * np.cos(a), 0.5 * np.sin(a), 0]), np.array([0.25 * np.cos(b), 0.25 * np.sin(b), 0.6])
+        n = (head - foot) / np.linalg.norm(head - foot)
+        for part, share in (("lower", 0.25), ("upper", 0.75)):
+            scene.add_body(f"{part}{i}", sh.Box(0.03, 0.03, 0.2), mass=0.3, position=foot + share * (head - foot))
+        side = np.cross(n, (0, 0, 1))
+        side /= np.linalg.norm(side)
+        scene.add_joint(f"foot{i}", sh.Universal((side, np.cross(n, side))), scene.world, f"lower{i}", position=foot)
+        leg = sh.Prismatic(n, spring=(400.0, 0.0), damping=5.0, friction=0.5)
+        scene.add_joint(f"leg{i}", leg, f"lower{i}", f"upper{i}", position=(foot + head) / 2)
+        scene.add_joint(f"head{i}", sh.Spherical(friction=0.01), f"upper{i}", "top", position=head)
+    return scene
+
+
+def rods_and_springs(stiffness=50.0, rest=0.1):
+    """Two bars on rods, a spring between them."""
+    scene = sh.Scene()
+    for i in range(2):
+        scene.add_body(f"b{i}", sh.Box(0.4, 0.05, 0.05), mass=1.0, position=(0.6 * i, 0, 0))
+        for x in (-0.2, 0.2):
+            ends = [(0.6 * i + 1.2 * x, 0.1 * x, 0.5), (0.6 * i + x, 0, 0)]
+            scene.add_joint(f"rod{i}{x}", sh.Distance(), scene.world, f"b{i}", position=ends)
+    scene.add_spring("s", "b0", "b1", at_a=(0.2, 0, 0), at_b=(0.4, 0, 0), stiffness=stiffness, rest=rest)
+    return scene
+
+
+LOOPS = {"crank": crank, "universal loop": universal_loop, "Stewart platform": stewart, "rods and spring": rods_and_springs}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_stay_closed_and_move_as_with_impulses(name):
+    scene = LOOPS[name]()
+    apart, gap = [], 0.0
+    for dt in (1e-3, 5e-4):
+        pair = both(scene, dt)
+        for _ in range(20):
+            for sim in pair:
+                sim.run(0.01)
+            gap = max(gap, pair[1].gaps().max())
+        apart.append(np.abs(places(pair[0]) - places(pair[1])).max())
+    print(f"{name}: apart {apart[0]:.1e}, {apart[1]:.1e} m after 0.2 s, gap {gap:.1e}")
+    assert gap < 1e-9 and (apart[1] < 0.75 * apart[0] or apart[1] < 1e-8)
+
+
+def test_the_energy_of_a_loop_swings_but_does_not_drift():
+    """Speeds stand half a step before positions: energies as read swing with dt, and next to nothing of it stays."""
+    drift = []
+    for dt in (4e-3, 2e-3):
+        sim = sh.Simulation(four_bar(2, 1e-3).model, dt, solver="articulated")
+        start, found = sim.energy().total, []
+        for _ in range(1000):
+            sim.run(0.02)
+            found.append(sim.energy().total - start)
+        first, last = np.mean(found[:500]), np.mean(found[500:])
+        drift.append(abs(last - first))
+        print(f"dt = {dt * 1e3:g} ms: energy swings by {np.ptp(found):.3f} J, drifts by {drift[-1]:.1e} J in 10 s")
+    assert drift[1] < 0.6 * drift[0] and drift[1] < 0.02 * np.ptp(found)
+
+
+@pytest.mark.parametrize(("n", "end"), [(2, (-0.195020301950, -0.980799205662)), (40, None)])
+def test_n_four_bar(n, end):
+    """Through the singular pose, on the parallelogram's branch; n bars in parallel move as two do but for their masses."""
+    errors = []
+    model = four_bar(n, 1e-3).model
+    for dt in (2e-3, 1e-3) if n == 2 else (1e-2,):
+        sim = sh.Simulation(model, dt, solver="articulated")
+        sim.run(1.0 if n == 2 else 0.1)
+        tips = np.array([sim.body(f"link{i}").com * 2 - [2 * i, 0, 0] for i in (0, n)])
+        errors.append(np.linalg.norm(tips[0] - [*end, 0]) if end else np.abs(tips[0] - tips[1]).max())
+        assert sim.gaps().max() < 1e-9
+    print(f"N = {n}: {errors} m off")
+    assert errors[-1] < 5e-3 and (n == 40 or errors[1] < 0.6 * errors[0])
+
+
+def test_friction_and_motors_on_every_joint_of_a_loop():
+    scene, apart = crank(friction=0.1), []
+    for dt in (1e-3, 5e-4):
+        pair = both(scene, dt)
+        for sim in pair:
+            for name, speed in (("axle", 2.0), ("rail", -0.3)):
+                sim.joint(name).drive = sh.Servo(velocity=speed, kd=2.0, max_force=3.0)
+            sim.run(0.3)
+        apart.append(abs(pair[0].joint("axle").position - pair[1].joint("axle").position))
+    print(f"driven at both ends, friction everywhere: apart {apart[0]:.1e}, {apart[1]:.1e} rad, gap {pair[1].gaps().max():.1e}")
+    assert apart[1] < 0.7 * apart[0] and pair[1].gaps().max() < 1e-9
+
+
+def test_gears_and_a_screw():
+    scene = sh.Scene()
+    for i, x in enumerate((0, 0.3)):
+        scene.add_body(f"w{i}", sh.Box(0.2, 0.05, 0.1), mass=1.0, position=(x + 0.05, 0, 0))
+        scene.add_joint(f"a{i}", sh.Revolute("y", friction=0.02), scene.world, f"w{i}", position=(x, 0, 0))
+    scene.add_joint("gear", sh.Gear("a0", "a1", -2.0))
+    scene.add_body("nut", sh.Box(0.1, 0.1, 0.05), mass=1.0, position=(1, 0, 0))
+    scene.add_joint("screw", sh.Cylindrical("z"), scene.world, "nut", position=(1, 0, 0))
+    scene.add_joint("thread", sh.Gear(("screw", "z"), ("screw", "rz"), 0.01))
+    pair = both(scene, 1e-3)
+    for sim in pair:
+        sim.run(0.5)
+    a, b = (np.r_[sim.joint("a0").position, sim.joint("screw").position] for sim in pair)
+    q = pair[1].joint("a0").position + 2 * pair[1].joint("a1").position
+    z, turn = pair[1].joint("screw").position
+    print(f"apart {np.abs(a - b).max():.1e}, gear off {q:.1e} rad, thread off {z - 0.01 * turn:.1e} m")
+    assert abs(q) < 1e-9 and abs(z - 0.01 * turn) < 1e-9 and np.abs(a - b).max() < 1e-3 * np.abs(a).max()
+    assert pair[0].joint("gear").reaction == pytest.approx(pair[1].joint("gear").reaction, rel=1e-2)
+
+
+@pytest.mark.parametrize("stiffness", [1e2, 1e5, 1e9])
+def test_springs_between_points(stiffness):
+    scene = rods_and_springs(stiffness, rest=None)
+    pair = both(scene, 1e-3)
+    longest = 0.0
+    for _ in range(20):
+        for sim in pair:
+            sim.run(0.01)
+        longest = max(longest, abs(pair[1].spring("s").length - pair[1].spring("s").rest))
+    apart = np.abs(places(pair[0]) - places(pair[1])).max()
+    print(f"k = {stiffness:g} N/m: apart {apart:.1e} m, stretch up to {longest:.1e} m")
+    assert apart < 2e-3
+
+
+def test_worlds_differ_and_equal_the_same_world_alone():
+    scene = universal_loop()
+    many = make(scene, "articulated", 1e-3, worlds=3)
+    spins = np.array([[0, 0, 0], [0, 1, 0], [1, -2, 3.0]])
+    many.body("b1").spin = spins
+    many.run(0.2)
+    for w, spin in enumerate(spins):
+        one = make(scene, "articulated", 1e-3)
+        one.body("b1").spin = spin
+        one.run(0.2)
+        assert np.array_equal(one.state.position.numpy()[:, 0], many.state.position.numpy()[:, w])
+    spread = np.ptp(many.body("b2").com, axis=0).max()
+    print(f"three worlds {spread:.3f} m apart, each equal to itself alone to the bit; gap {many.gaps().max():.1e}")
+    assert many.gaps().max() < 1e-9 and spread > 1e-3
+
+
+# ---- between steps --------------------------------------------------------------------------------------------------------
+
+
+def floating_chain(worlds=1):
+    scene = sh.Scene()
+    rng = np.random.default_rng(0)
+    kinds = [sh.Spherical(friction=0.1), sh.Revolute("y", limit=(-0.2, 0.2)), sh.Universal()]
+    for i in range(4):
+        scene.add_body(f"b{i}", sh.Box(0.1, 0.2, 0.3), mass=1, position=(0.3 * i, 0, 0), spin=rng.normal(size=3))
+        if i:
+            scene.add_joint(f"j{i}", kinds[i - 1], f"b{i - 1}", f"b{i}", position=(0.3 * i - 0.15, 0, 0))
+    return make(scene, "articulated", 1e-3, worlds=worlds)
+
+
+@pytest.mark.parametrize("name", ["floating", "loop"])
+def test_a_restored_run_goes_on_bit_for_bit(name):
+    sim = floating_chain() if name == "floating" else make(crank(0.1), "articulated", 1e-3)
+    start = sim.snapshot()
+    sim.step(100)
+    saved = sim.snapshot()
+    sim.step(100)
+    end = sim.snapshot()
+    sim.restore(saved)
+    sim.step(60)
+    for _ in range(40):
+        sim.step()
+    again = sim.snapshot()
+    sim.reset()
+    reset = sim.snapshot()
+    off = [k for k in end if not np.array_equal(end[k], again[k])]
+    print(f"{name}: fields that differ {off}")
+    assert not off and all(np.array_equal(start[k], reset[k]) for k in start)
+
+
+def test_speeds_that_joints_do_not_allow_are_taken_off_by_impulses():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    rng = np.random.default_rng(3)
+    for i in range(4):
+        scene.add_body(
+            f"b{i}", sh.Box(0.2, 0.05, 0.1), mass=1.0, position=(0.2 * i, 0, 0), velocity=rng.normal(size=3),
+            spin=rng.normal(size=3),
+        )  # fmt: skip
+        if i:
+            scene.add_joint(
+                f"j{i}", [sh.Spherical(), sh.Revolute("y")][i % 2], f"b{i - 1}", f"b{i}", position=(0.2 * i - 0.1, 0, 0)
+            )
+    pair = both(scene, 1e-6)
+    start = pair[1].momentum()
+    for sim in pair:
+        sim.step()
+    off = np.abs(pair[0].state.velocity.numpy() - pair[1].state.velocity.numpy()).max()
+    lost = np.abs(pair[1].momentum().linear - start.linear).max(), np.abs(pair[1].momentum().angular - start.angular).max()
+    print(f"speeds within {off:.1e} m/s of the impulse solver's, momenta kept to {max(lost):.1e}")
+    assert off < 1e-4 and max(lost) < 1e-4
+
+
+@pytest.mark.parametrize("joint", [sh.Revolute("y"), sh.Spherical()])
+def test_what_hangs_on_a_driven_base_feels_it(joint):
+    apart = []
+    for dt in (2e-3, 1e-3):
+        scene = sh.Scene()
+        scene.add_body("cart", sh.Box(0.1, 0.1, 0.1), motion="kinematic")
+        scene.add_body("bob", sh.Box(0.05, 0.05, 0.4), mass=1.0, position=(0, 0, -0.2))
+        scene.add_joint("j", joint, "cart", "bob", position=(0, 0, 0))
+        pair = both(scene, dt)
+        for k in range(round(0.5 / dt)):
+            for sim in pair:
+                sim.body("cart").velocity = (np.sin(5 * k * dt), 0.3 * np.cos(3 * k * dt), 0)
+                sim.body("cart").spin = (0, 0, 0.5 * k * dt)
+                sim.step()
+        tilt = quat_rotate(pair[1].body("bob").rotation, np.array([0, 0, 1.0]))
+        apart.append(np.abs(places(pair[0]) - places(pair[1])).max())
+    print(f"{joint.kind}: apart {apart[0]:.1e}, {apart[1]:.1e} m; the bob hangs at {np.degrees(np.arccos(tilt[2])):.1f}°")
+    assert tilt[2] < 0.999 and apart[1] < 0.7 * apart[0] + 1e-9 and pair[1].gaps().max() < 1e-12
+
+
+def test_positions_speeds_and_commands_set_between_steps():
+    sim = arm([0.0] * 4, "yxyz", dt=1e-3)
+    sim.step(50)
+    sim.joint("j1").position, sim.joint("j2").velocity = 0.4, -1.5
+    before = sim.energy().total
+    assert sim.joint("j1").position == pytest.approx(0.4, abs=1e-12)
+    sim.step()
+    print(f"energy {before:.6f} J, a step later {sim.energy().total:.6f} J; speed {sim.joint('j2').velocity:.4f} of -1.5 rad/s")
+    assert sim.energy().total == pytest.approx(before, abs=0.02)
+    sim.gravity, sim.dt = (0, 0, 0), 5e-4
+    start = sim.energy().kinetic
+    sim.step(200)
+    assert sim.energy().kinetic == pytest.approx(start, rel=0.02)
+    assert sim.time == pytest.approx(0.051 + 0.1)
+
+
+def test_a_violated_limit_is_repaired_without_kinetic_energy():
+    for joint, position in (
+        (sh.Revolute("z", limit=(-1, 1)), 1.3),
+        (sh.Cylindrical("z", limit={"rz": (-1, 1)}), (0.0, -1.3)),
+        (sh.Spherical(limit=sh.Cardan(x=(-0.5, 0.5))), quat_exp(np.array([0.8, 0, 0]))),
+    ):
+        scene = rod_on(joint)
+        scene.gravity = (0, 0, 0)
+        sim = make(scene, "articulated", 1e-3)
+        sim.joint("j").position = position
+        sim.step(20)
+        print(f"{joint.kind}: back at {np.round(sim.joint('j').position, 9)}, kinetic energy {sim.energy().kinetic:.1e} J")
+        assert sim.energy().kinetic < 1e-25
+        q = np.atleast_1d(sim.joint("j").position)
+        assert abs(2 * np.arcsin(q[0]) - 0.5 if len(q) == 4 else abs(q[-1]) - 1) < 1e-6
+
+
+def test_joints_taken_out_and_put_back():
+    sim = arm([0.5] * 3, "yyy", dt=1e-3)
+    sim.step(20)
+    sim.joint("j1").enabled = False
+    v = sim.body("b1").velocity
+    sim.run(0.1)
+    fall = sim.body("b1").velocity[2] - v[2]
+    print(f"switched off it falls by {fall:.4f} m/s in 0.1 s, stuck {sim.joint('j1').stuck}")
+    assert fall == pytest.approx(-0.981, rel=0.02) and not sim.joint("j1").stuck
+    sim.joint("j1").enabled = True
+    sim.run(0.05)
+    assert sim.gaps().max() < 1e-9
+
+
+def test_budget_and_passes_are_capped_and_reported():
+    sim = arm([0.01] * 6, "yxyxyx", dt=1e-3)
+    report = sim.step(5, budget=10.0)
+    assert not report.deadline_missed and report.iterations >= 1
+    assert sim.step(5, budget=1e-9).deadline_missed
+    assert sim.step(iterations=1).iterations == 1
+    with pytest.raises(sh.SimulationError, match="iterations"):
+        sim.step(iterations=0)
+
+
+def test_forces_that_are_not_finite_leave_the_last_good_state():
+    sim = arm([0.0] * 3, "yyy", dt=1e-3)
+    sim.step(10)
+    before = sim.snapshot()
+    sim.body("b1").apply_force((1e308, 0, 1e308))
+    sim.body("b1").apply_force((1e308, 0, 1e308))
+    with pytest.raises(sh.SimulationError, match=r"'b\d'.*last good") as error:
+        sim.step()
+    print(error.value)
+    for field in ("position", "rotation", "velocity", "spin", "q", "qd", "time"):
+        assert np.array_equal(sim.snapshot()[f"state.{field}"], before[f"state.{field}"]), field
+    sim.step(10)
+    assert np.isfinite(sim.energy().total)
