@@ -84,9 +84,12 @@ def arms(friction: float) -> sh.Scene:
 
 def chain_xml(
     n: int, joint: str, droop: float = 0.0, dt: float = 1e-3, *,
-    friction: float = 0.0, noslip: int = 0, length: float = LENGTH, mass: float = MASS,
+    friction: float = 0.0, noslip: int = 0, length: float = LENGTH, mass: float = MASS, constraints: bool = True,
 ) -> str:  # fmt: skip
-    """The same for MuJoCo: nested bodies, Euler's method, no contacts; `noslip` sweeps of its second solver, for friction."""
+    """The same for MuJoCo: nested bodies, Euler's method, no contacts; `noslip` sweeps of its second solver, for friction.
+
+    Without `constraints` MuJoCo does not look for limits, friction and contacts at all: its quickest step.
+    """
     l, m, inertia = rod(n, length, mass)
     turn = f"{math.cos(droop / 2)!r} 0 {math.sin(droop / 2)!r} 0"
     diagonal = " ".join(map(repr, inertia))
@@ -96,7 +99,8 @@ def chain_xml(
         inertial = f'<inertial pos="{l / 2!r} 0 0" mass="{m!r}" diaginertia="{diagonal}"/>'
         bodies = f"<body {place}>{joint_xml(joint, friction)}{inertial}{bodies}</body>"
     option = f'timestep="{dt!r}" integrator="Euler" gravity="0 0 {-GRAVITY!r}" noslip_iterations="{noslip}"'
-    return f'<mujoco><option {option}><flag contact="disable"/></option><worldbody>{bodies}</worldbody></mujoco>'
+    flag = 'contact="disable"' + ' constraint="disable"' * (not constraints)
+    return f"<mujoco><option {option}><flag {flag}/></option><worldbody>{bodies}</worldbody></mujoco>"
 
 
 class MujocoChain:
@@ -141,6 +145,72 @@ class MujocoChain:
         """(4,) of the last rod now: x, y, z, w."""
         self._mujoco.mj_kinematics(self.model, self.data)
         return np.roll(self.data.xquat[-1], -1)
+
+
+class PinocchioChain:
+    """A chain of n hinges in Pinocchio: accelerations by its articulated-body algorithm, semi-implicit Euler steps."""
+
+    def __init__(self, n: int, droop: float = 0.0, dt: float = 1e-3) -> None:
+        self._pin: Any = import_module("pinocchio")  # optional
+        l, m, inertia = rod(n)
+        self.model = self._pin.Model()
+        self.model.gravity.linear = np.array([0.0, 0.0, -GRAVITY])
+        joint = 0
+        for i in range(n):
+            place = self._pin.SE3(np.eye(3), np.array([l if i else 0.0, 0.0, 0.0]))
+            joint = self.model.addJoint(joint, self._pin.JointModelRY(), place, f"joint {i}")
+            own = self._pin.Inertia(m, np.array([l / 2, 0.0, 0.0]), np.diag(inertia))
+            self.model.appendBodyToJoint(joint, own, self._pin.SE3.Identity())
+        self.data, self._dt = self.model.createData(), dt
+        self.q, self.v, self._tau = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.q[0] = droop
+
+    def step_each(self, n: int) -> None:
+        """Advance by n steps, one a call."""
+        aba, integrate, model, data, tau, dt = self._pin.aba, self._pin.integrate, self.model, self.data, self._tau, self._dt
+        q, v = self.q, self.v
+        for _ in range(n):
+            v = v + aba(model, data, q, v, tau) * dt
+            q = integrate(model, q, v * dt)
+        self.q, self.v = q, v
+
+
+class ScipyChain:
+    """A chain of n hinges by SciPy's solve_ivp on a right-hand side in NumPy, in the angles of the rods to the horizontal.
+
+    Σ_j a_ij cos(φ_i − φ_j) φ̈_j = g b_i cos φ_i − Σ_j a_ij sin(φ_i − φ_j) φ̇_j²: φ is the droop, a and b are constant.
+    """
+
+    def __init__(self, n: int, droop: float = 0.0) -> None:
+        from scipy.integrate import solve_ivp
+        from scipy.linalg.lapack import dposv
+
+        l, m, inertia = rod(n)
+        i = np.arange(n)
+        beyond = n - np.maximum(i[:, None], i) - 0.5  # rods that both move, the last of the two by half
+        a = m * l * l * beyond
+        a[i, i] = inertia[1] + m * l * l * (n - i - 0.75)
+        b = GRAVITY * m * l * (n - i - 0.5)
+        self._solve_ivp, self.start = solve_ivp, np.concatenate([np.full(n, droop), np.zeros(n)])
+
+        def rate(_t: float, y: np.ndarray) -> np.ndarray:
+            c, s, w = np.cos(y[:n]), np.sin(y[:n]), y[n:]
+            w2 = w * w
+            across = a * c  # a_ij c_j
+            along = a * s
+            M = across * c[:, None] + along * s[:, None]
+            force = b * c - s * (across @ w2) + c * (along @ w2)
+            out = np.empty(2 * n)
+            out[:n] = w
+            out[n:] = dposv(M, force, overwrite_a=True)[1]
+            return out
+
+        self.rate = rate
+
+    def run(self, duration: float, tolerance: float) -> np.ndarray:
+        """(2n,) angles and their rates after a time, s, by DOP853 at rtol = atol = tolerance."""
+        done = self._solve_ivp(self.rate, (0.0, duration), self.start, "DOP853", rtol=tolerance, atol=tolerance)
+        return np.asarray(done.y[:, -1])
 
 
 class RapierRod:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import sharnir as sh
-from benchmarks.scenes import LENGTH, MujocoChain, RapierRod, arms, chain, swing_energy
+from benchmarks.scenes import LENGTH, MujocoChain, PinocchioChain, RapierRod, ScipyChain, arms, chain, swing_energy
 from benchmarks.timing import Pair, busy_neighbour, interleave, wait
 
 DT = 1e-3  # s
@@ -23,6 +23,8 @@ ITERATIONS = 20  # velocity sweeps; tolerance 0 has all of them made
 POSITION_ITERATIONS = inspect.signature(sh.SolverImpulse).parameters["position_iterations"].default
 NOSLIP = 20  # MuJoCo's second solver, without which its friction creeps
 BUDGET = 200e-6  # s
+FINE = 1e-4  # s, of steps in joint coordinates
+DROOP = 1.0  # rad
 ROD: dict[str, Any] = {"friction": 1.5, "length": 0.2, "mass": 1.0}  # N·m, m, kg: gravity's torque on it is 0.98 N·m
 
 
@@ -117,6 +119,62 @@ def with_friction(joint: str, friction: float, noslip: int, quick: bool) -> Figu
 
     runs = (lambda: sim.step(steps)), (lambda: peer.step(steps))
     return micro(interleave(*runs, rounds=rounds(quick), steps=(steps, steps), before=restart))
+
+
+def joint_coordinates(
+    n: int, joint: str = "hinge", *, droop: float = DROOP, dt: float = FINE, friction: float = 0.0
+) -> sh.Simulation:
+    """Our chain in joint coordinates."""
+    return sh.Simulation(chain(n, joint, droop, friction=friction), dt, solver="articulated")
+
+
+def articulated_many(n: int, quick: bool) -> Figure:
+    """A step of a hinge chain in joint coordinates, of many in one call."""
+    sim, peer = joint_coordinates(n), MujocoChain(n, "hinge", DROOP, FINE, constraints=False)
+    steps = max(20, (2000 if quick else 10_000) // n)
+    return micro(interleave(lambda: sim.step(steps), lambda: peer.step(steps), rounds=rounds(quick), steps=(steps, steps)))
+
+
+def articulated_one(n: int, quick: bool) -> Figure:
+    """A step of a hinge chain in joint coordinates, of one in a call."""
+    sim = joint_coordinates(n)
+    steps = 300 if n < 100 else 60
+    if find_spec("pinocchio") is None:
+        alone = interleave(lambda: step_each(sim, steps), lambda: None, rounds=rounds(quick), steps=(steps, 1))
+        return Figure(float(np.median(alone.ours)) * 1e6)
+    peer = PinocchioChain(n, DROOP, FINE)
+    each = interleave(lambda: step_each(sim, steps), lambda: peer.step_each(steps), rounds=rounds(quick), steps=(steps, steps))
+    return micro(each)
+
+
+def articulated_friction(joint: str, friction: float, quick: bool) -> Figure:
+    """A step in joint coordinates with friction in every joint: the first half second of the fall, over and over."""
+    sim, peer = joint_coordinates(10, joint, droop=0.0, dt=DT, friction=friction), MujocoChain(10, joint, friction=friction)
+    steps = 200 if quick else 500
+
+    def restart() -> None:
+        sim.reset()
+        peer.reset()
+
+    runs = (lambda: sim.step(steps)), (lambda: peer.step(steps))
+    return micro(interleave(*runs, rounds=rounds(quick), steps=(steps, steps), before=restart))
+
+
+def articulated_cost(quick: bool) -> Figure:
+    """A step in joint coordinates divided by the number of joints: 1000 against 10."""
+    long, short = joint_coordinates(1000), joint_coordinates(10)
+    steps = 5 if quick else 20
+    calls = (lambda: long.step(steps)), (lambda: short.step(100 * steps))
+    return micro(interleave(*calls, rounds=rounds(quick), steps=(1000 * steps, 1000 * steps)))
+
+
+def integration(quick: bool) -> Figure:
+    """A hinge chain integrated at 1e-9 for 10 s, ms; the ratio is the speed-up."""
+    model, peer = chain(10, "hinge", DROOP).build(), ScipyChain(10, DROOP)
+    q, duration = np.zeros(10), 1.0 if quick else 10.0
+    ours = partial(sh.dynamics.integrate, model, q, q, [duration], rtol=1e-9, atol=1e-9)
+    pair = interleave(ours, lambda: peer.run(duration, 1e-9), rounds=2 if quick else 5, warm_up=1)
+    return Figure(float(np.median(pair.ours)) * 1e3, float(np.median(pair.peer)) * 1e3, 1 / pair.ratio)
 
 
 def cost_per_joint(quick: bool) -> Figure:
@@ -266,6 +324,27 @@ SPEED = [
         for friction in (0.2, 1.0)
         for noslip in (0, NOSLIP)
     ),
+    *(
+        Benchmark(f"articulated-{n}", f"step of a {n}-hinge chain in joint coordinates, many a call; MuJoCo", "µs",
+                  partial(articulated_many, n), Target("ratio", "≤", bound, "×"))
+        for n, bound in ((10, 0.9), (30, 0.8), (100, 0.3))
+    ),
+    *(
+        Benchmark(f"articulated-single-{n}", f"the same of {n} hinges, 1 a call; Pinocchio", "µs",
+                  partial(articulated_one, n), Target("ratio", "≤", 1.0, "×") if n == 10 else None)
+        for n in (10, 30, 100)
+    ),
+    *(
+        Benchmark(f"articulated-{joint}-friction-{friction:g}",
+                  f"the same of 10 {joint}s, friction {friction:g} N·m; MuJoCo", "µs",
+                  partial(articulated_friction, joint, friction))
+        for joint in ("ball", "hinge")
+        for friction in (0.2, 1.0)
+    ),
+    Benchmark("articulated-cost", "cost per joint in joint coordinates, chain of 1000; chain of 10", "µs",
+              articulated_cost, Target("ratio", "≤", 1.2, "×")),
+    Benchmark("integration", "10 s of a 10-hinge chain at 1e-9; SciPy's DOP853 (speed-up)", "ms",
+              integration, Target("ratio", "≥", 20.0, "×")),
     Benchmark("joint-cost", "cost per joint, chain of 1000; chain of 10", "µs",
               cost_per_joint, Target("ratio", "≤", 1.3, "×")),
     Benchmark("overhead", "overhead of a call of step()", "µs", call_overhead, Target("ours", "≤", 8.0, "µs")),

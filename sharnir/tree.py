@@ -242,11 +242,13 @@ def link_motion(
     t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtype=real), qd: wp.array2d(dtype=real), k: TreeWork
 ):
     """Pose, spin, S and a′ of a link from its base's."""
+    i = natural(i)
+    w = natural(w)
     if tree.row[i].hinge == 1:
-        base = tree.row[i].base
+        base = natural(tree.row[i].base)
         R = k.rotation[base, w]
-        angle = q[tree.row[i].q_start, w]
-        speed = qd[tree.row[i].v_start, w]
+        angle = q[natural(tree.row[i].q_start), w]
+        speed = qd[natural(tree.row[i].v_start), w]
         hinge_motion(tree, i, w, angle, speed, k, k.position[base, w], R, matrix(R), k.spin[base, w])
     else:
         any_motion(t, tree, i, w, q, qd, k)
@@ -283,7 +285,9 @@ def own_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: 
 @wp.func
 def link_inertia(bodies: BodyTable, tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork):
     """The same, as the link stands."""
-    b = tree.body[i]
+    i = natural(i)
+    w = natural(w)
+    b = natural(tree.row[i].body)
     own_inertia(tree, i, w, gravity, k, matrix(k.rotation[b, w]), k.spin[b, w])
 
 
@@ -525,7 +529,7 @@ def left_over(t: JointTable, tree: TreeTable, i: int, w: int, al: vec3, aa: vec3
 @wp.func
 def base_acceleration(tree: TreeTable, i: int, w: int, k: TreeWork):
     """C a_base of a link."""
-    base = tree.base[i]
+    base = natural(tree.row[i].base)
     aa = k.turning[base, w]
     return k.acceleration[base, w] + wp.cross(aa, k.arm[i, w]), aa
 
@@ -563,6 +567,8 @@ def forward_from(
 @wp.func
 def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
     """The same, its base's acceleration from memory."""
+    i = natural(i)
+    w = natural(w)
     al, aa = base_acceleration(tree, i, w, k)
     forward_from(t, tree, i, w, qdd, laws, k, al, aa)
 

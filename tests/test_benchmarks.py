@@ -11,7 +11,7 @@ import pytest
 
 import sharnir as sh
 from benchmarks.__main__ import main, table
-from benchmarks.scenes import GRAVITY, LENGTH, MASS, MujocoChain, RapierRod, arms, chain, swing_energy
+from benchmarks.scenes import GRAVITY, LENGTH, MASS, MujocoChain, PinocchioChain, RapierRod, ScipyChain, arms, chain, swing_energy
 from benchmarks.suite import BENCHMARKS, ROD, Benchmark, Figure, Target, angle, hold
 from benchmarks.timing import busy_neighbour, interleave, wait
 from sharnir.spatial import quat_rotate
@@ -48,6 +48,29 @@ def test_both_engines_have_the_same_chain(joint: str, droop: float) -> None:
     assert apart < 5e-6
     assert sim.energy().kinetic == pytest.approx(kinetic, rel=3e-4)
     assert sim.energy().potential == pytest.approx(potential, abs=3e-4 * kinetic)
+
+
+def test_pinocchio_has_the_same_chain() -> None:
+    pytest.importorskip("pinocchio")
+    dt = 1e-5
+    sim, peer = sh.Simulation(chain(N, "hinge", 1.0), dt, solver="articulated"), PinocchioChain(N, 1.0, dt)
+    start = peer.q.copy()
+    sim.step(5000)
+    peer.step_each(5000)
+    q = np.array([sim.joint(f"joint {i}").angle for i in range(N)])
+    print(f"angles {np.abs(q + start - peer.q).max():.1e} rad apart after turning by up to {np.abs(q).max():.3f} rad")
+    np.testing.assert_allclose(q + start, peer.q, atol=2e-5)  # both are of first order, and place speeds differently
+    assert np.abs(q).max() > 0.005
+
+
+def test_scipy_has_the_same_chain() -> None:
+    pytest.importorskip("scipy")
+    peer, q = ScipyChain(N, 1.0), np.zeros(N)
+    path = sh.dynamics.integrate(chain(N, "hinge", 1.0).build(), q, q, [1.0], rtol=1e-10, atol=1e-10)
+    end = peer.run(1.0, 1e-10)
+    apart = np.abs(1.0 + np.cumsum(path.q[-1]) - end[:N]).max(), np.abs(np.cumsum(path.v[-1]) - end[N:]).max()
+    print(f"angles {apart[0]:.1e} rad apart after 1 s, rates {apart[1]:.1e} rad/s")
+    assert apart[0] < 1e-9 and apart[1] < 1e-7
 
 
 @pytest.mark.parametrize("joint", ["ball", "hinge"])

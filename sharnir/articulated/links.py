@@ -167,7 +167,7 @@ class Links:
         }  # fmt: skip
         for name, values in numbers.items():
             setattr(t, name, wp.array(values, dtype=wp.int32, device=self.device))
-        rows = np.zeros(len(self.links), LinkRow.numpy_dtype())  # type: ignore[attr-defined]
+        rows: Any = np.zeros(len(self.links), LinkRow.numpy_dtype())  # type: ignore[attr-defined]
         for name in ("joint", "body", "base", "base_link"):
             rows[name] = numbers[name]
         joints, bodies = rows["joint"], rows["body"]
