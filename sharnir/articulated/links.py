@@ -167,12 +167,12 @@ class Links:
         }  # fmt: skip
         for name, values in numbers.items():
             setattr(t, name, wp.array(values, dtype=wp.int32, device=self.device))
-        rows = np.zeros(len(self.links), LinkRow.numpy_dtype())  # type: ignore[attr-defined]
+        rows: Any = np.zeros(len(self.links), LinkRow.numpy_dtype())  # type: ignore[attr-defined]
         for name in ("joint", "body", "base", "base_link"):
             rows[name] = numbers[name]
         joints, bodies = rows["joint"], rows["body"]
-        for name, values in (("q_start", self.q_start), ("v_start", self.v_start), ("v_size", self.v_size)):
-            rows[name] = values[joints]
+        for name, sizes in (("q_start", self.q_start), ("v_start", self.v_start), ("v_size", self.v_size)):
+            rows[name] = sizes[joints]
         rows["gathers"] = gathers
         rows["hinge"] = [int(self.kinds[k].v_size == 1 and len(self.kinds[k].turns) == 1) for k in joints]
         rows["mass"], rows["inertia"] = self.bodies.mass.numpy()[bodies], self.bodies.inertia.numpy()[bodies]
