@@ -5,6 +5,7 @@ from sharnir.articulated.solver import SolverArticulated
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
 from sharnir.compare import Comparison, compare
 from sharnir.errors import SceneError, SimulationError
+from sharnir.impulse.direct_solver import SolverDirect
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.io import load_urdf
 from sharnir.joints import (
@@ -65,6 +66,7 @@ __all__ = [
     "Simulation",
     "SimulationError",
     "SolverArticulated",
+    "SolverDirect",
     "SolverImpulse",
     "Sphere",
     "Spherical",

@@ -177,8 +177,11 @@ def solve_one_axis(s: Any, i: int, w: int, rest: real) -> real:
         u = real(0.0)
     elif limit != real(0.0):
         u = limit_speed(s, at, w)
+    off = wp.abs(u - linear) * U
+    if off <= s[0].settings.tolerance[0] and held == 0:
+        u = linear  # as good, and what its base took is exactly what it gave
     s[0].laws.end[at, w] = u
-    return wp.abs(u - linear) * U
+    return off
 
 
 @wp.func
@@ -195,10 +198,14 @@ def solve_several_axes(s: Any, i: int, w: int, rest: vec6) -> real:
     u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A)
     off = real(0.0)
     for x in range(n):
+        linear[x] = linear[x] + s[0].work.y[v0 + x, w]
         if s[0].laws.stuck[v0 + x, w] == 1:
             u[x] = real(0.0)
+        off = wp.max(off, wp.abs(linear[x] - u[x]) / A[x, x])
+    for x in range(n):
+        if off <= s[0].settings.tolerance[0] and s[0].laws.stuck[v0 + x, w] == 0:
+            u[x] = linear[x]  # as good, and what its base took is exactly what it gave
         s[0].laws.end[v0 + x, w] = u[x]
-        off = wp.max(off, wp.abs(linear[x] + s[0].work.y[v0 + x, w] - u[x]) / A[x, x])
     return off
 
 

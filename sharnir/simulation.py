@@ -14,8 +14,9 @@ import numpy as np
 
 from sharnir import assembly, dynamics
 from sharnir.articulated.integrate import first_of
-from sharnir.articulated.solver import SolverArticulated
+from sharnir.articulated.solver import SolverArticulated, TreeSolver
 from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.impulse.direct_solver import SolverDirect
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model
 from sharnir.scene import Scene, path_pose
@@ -46,7 +47,10 @@ class Momentum:
     angular: np.ndarray
 
 
-SOLVERS: dict[str, Any] = {"impulse": SolverImpulse, "articulated": SolverArticulated}
+SOLVERS: dict[str, dict[str, Any]] = {
+    "impulse": {"sequential": SolverImpulse, "direct": SolverDirect},
+    "articulated": {"direct": SolverArticulated},
+}
 
 
 class Simulation:
@@ -55,10 +59,12 @@ class Simulation:
     Args:
         scene: a Scene, or a Model that was built from one.
         dt: step, s.
-        solver: "impulse" (bodies, sequential impulses) or "articulated" (joint coordinates, trees in O(n)).
+        solver: "impulse" (the bodies' own coordinates) or "articulated" (joint coordinates).
+        method: of "impulse", "sequential" (impulses joint by joint, any topology alike) or "direct" (whole trees in one pass).
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0").
         iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
-            of them `SolverArticulated` takes iterations, tolerance, threads.
+            `SolverDirect` takes closing, iterations, closing_iterations, tolerance, gap, threads, and `SolverArticulated`
+            iterations, tolerance, threads.
     """
 
     def __init__(
@@ -67,12 +73,17 @@ class Simulation:
         dt: float,
         *,
         solver: str = "impulse",
+        method: str | None = None,
         worlds: int = 1,
         device: str = "cpu",
         **options: Any,
     ) -> None:
         if solver not in SOLVERS:
             raise SimulationError(f"solver {solver!r} is unknown; allowed: {', '.join(map(repr, SOLVERS))}")
+        methods = SOLVERS[solver]
+        method = next(iter(methods)) if method is None else method
+        if method not in methods:
+            raise SimulationError(f"method {method!r} is unknown; allowed with {solver!r}: {', '.join(map(repr, methods))}")
         if not isinstance(scene, Scene | Model):
             raise SceneError(f"Simulation: scene is a Scene or a Model, got {scene!r}")
         if not is_positive(dt):
@@ -81,7 +92,7 @@ class Simulation:
         self.worlds = self.model.worlds
         self.state, self.control = self.model.state(), self.model.control()
         try:
-            self.solver: SolverImpulse | SolverArticulated = SOLVERS[solver](self.model, dt, **options)
+            self.solver: SolverImpulse | TreeSolver = methods[method](self.model, dt, **options)
         except TypeError as error:
             raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}

@@ -171,8 +171,8 @@ class Links:
         for name in ("joint", "body", "base", "base_link"):
             rows[name] = numbers[name]
         joints, bodies = rows["joint"], rows["body"]
-        for name, values in (("q_start", self.q_start), ("v_start", self.v_start), ("v_size", self.v_size)):
-            rows[name] = values[joints]
+        for name, sizes in (("q_start", self.q_start), ("v_start", self.v_start), ("v_size", self.v_size)):
+            rows[name] = sizes[joints]
         rows["gathers"] = gathers
         rows["hinge"] = [int(self.kinds[k].v_size == 1 and len(self.kinds[k].turns) == 1) for k in joints]
         rows["mass"], rows["inertia"] = self.bodies.mass.numpy()[bodies], self.bodies.inertia.numpy()[bodies]

@@ -11,7 +11,7 @@ import warp as wp
 from sharnir import kinematics
 from sharnir.articulated import kernels
 from sharnir.articulated.data import Settings, Step
-from sharnir.articulated.links import Links
+from sharnir.articulated.links import Links, Scratch
 from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rows import Laws
@@ -19,16 +19,11 @@ from sharnir.solver import Report, Solver, check_iterations
 from sharnir.types import load_modules, real, vec3
 
 
-class SolverArticulated(Solver):
-    """Steps a model in time, in the coordinates of its joints: these never open, and loops are closed to 1e-9 m.
+class TreeSolver(Solver):
+    """What solvers that pass along trees share: one kernel makes all steps of a call."""
 
-    Args:
-        model: what `Scene.build` returned.
-        dt: step, s.
-        iterations: cap of the passes over the tree in a step; one is enough unless a joint begins to stick, slip or meet a limit.
-        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
-        threads: CPU threads that share the worlds; all cores if None (one world needs one).
-    """
+    _kernel: Any
+    """The kernel, given the structure, a first world and the number of steps."""
 
     def step(
         self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
@@ -58,14 +53,11 @@ class SolverArticulated(Solver):
         self.report.deadline_missed = budget is not None and self.report.elapsed > budget
         return self.report
 
-    def __init__(
-        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = 1e-10, threads: int | None = None
-    ) -> None:
+    def __init__(self, model: Model, dt: float, settings: Any, iterations: int, tolerance: float, threads: int | None) -> None:
         if not (np.isfinite(tolerance) and tolerance > 0):
             raise SimulationError(f"tolerance is a finite impulse above 0 N·s, got {tolerance!r}")
-        super().__init__(model, dt, Settings(), threads)
+        super().__init__(model, dt, settings, threads)
         self.iterations, self.tolerance = check_iterations(iterations, 1), float(tolerance)
-        load_modules([kernels.steps.module, kinematics.read_joints.module], self.device)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
@@ -84,7 +76,9 @@ class SolverArticulated(Solver):
             self._count = n
 
     def _cap(self, iterations: int) -> None:
-        self.settings.iterations.assign(np.array([check_iterations(iterations, 1)], np.int32))
+        caps = self.settings.iterations.numpy()
+        caps[0] = check_iterations(iterations, 1)
+        self.settings.iterations.assign(caps)
 
     def acts_changed(self) -> None:
         """To be called when something begins to act on free axes where nothing did, or a joint is taken out or put back."""
@@ -96,61 +90,91 @@ class SolverArticulated(Solver):
         some = np.flatnonzero(on.any(1) != on.all(1))
         if len(some):
             name = next(n for n, k in self.model.joint_names.items() if k == some[0])
-            raise SimulationError(f"joint {name!r}: enabled is the same in all worlds with solver='articulated'")
+            raise SimulationError(f"joint {name!r}: enabled is the same in all worlds with this solver")
         return [int(k) for k in np.flatnonzero(~on.all(1))]
+
+    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
+        """The device's structure for these arrays, as an array of one and itself."""
+        raise NotImplementedError
 
     def _bind(self, state: State, control: Control) -> None:
         """Hang the tree, and capture the kernel for these arrays."""
-        m, without = self.model, self._without(control)
-        self.links = tree = Links(m, without=without, at_com=True)
+        without = self._without(control)
+        for name in ("drive_impulse", "axis_impulse", "friction_impulse", "limit_impulse", "current", "stuck"):
+            array = getattr(state, name)
+            values = array.numpy()
+            for k in without:  # nothing acts on a joint that is taken out
+                values[self.model.v_start[k] : self.model.v_start[k] + self.model.joint_kinds[k].v_size] = 0
+            array.assign(values)
+        bound, self._kept = self._structure(state, control, without)  # kept: its arrays stay alive
+        self._bound = state, control, bound
+        self._graphs = self._capture(self._launch)
+        self._one = self._capture(self._launch_one)[0] if self._pool is None else None
+
+    def _fill(self, s: Any, tree: Links, scratch: Scratch, control: Control, without: list[int]) -> None:
+        """The fields that the structures of all these solvers have."""
+        m = self.model
+        s.bodies, s.whole, s.joints, s.axes = tree.bodies, m.bodies, tree.joints, m.axes
+        s.settings, s.control, s.tree, s.closures = self.settings, control, tree.tree, tree.closures
+        s.work, s.rows, s.linear = scratch.tree, scratch.rows, scratch.laws
+        s.own, s.scene_joints = len(m.com), len(m.joint_kinds)
+        acts = control.acts.numpy().copy()
+        acts[without] = 0
+        s.acting = int(acts.any())
+        s.half_of = wp.array(tree.half_of, dtype=wp.int32, device=self.device)
+        laws = Laws()
+        fill(laws, m, m.speeds, " ".join(Laws.vars))  # type: ignore[attr-defined]
+        laws.lower.fill_(-1e30)
+        laws.upper.fill_(1e30)
+        s.laws = laws
+        s.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)
+        s.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
+        s.done, s.residual = self.done, self.residual
+
+    def _launch(self, step: Any, first: int, worlds: int) -> None:
+        wp.launch(self._kernel, dim=worlds, inputs=[step, first, self._steps], device=self.device)
+
+    def _launch_one(self, step: Any, first: int, worlds: int) -> None:
+        wp.launch(self._kernel, dim=worlds, inputs=[step, first, self._single], device=self.device)
+
+
+class SolverArticulated(TreeSolver):
+    """Steps a model in time, in the coordinates of its joints: these never open, and loops are closed to 1e-9 m.
+
+    Args:
+        model: what `Scene.build` returned.
+        dt: step, s.
+        iterations: cap of the passes over the tree in a step; one is enough unless a joint begins to stick, slip or meet a limit.
+        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
+        threads: CPU threads that share the worlds; all cores if None (one world needs one).
+    """
+
+    def __init__(
+        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = 1e-10, threads: int | None = None
+    ) -> None:
+        super().__init__(model, dt, Settings(), iterations, tolerance, threads)
+        load_modules([kernels.steps.module, kinematics.read_joints.module], self.device)
+        self._kernel = kernels.steps
+
+    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
+        m = self.model
+        tree = Links(m, without=without, at_com=True)
         scratch = tree.work(m.worlds)
         step = Step()
-        step.bodies, step.whole, step.joints, step.axes = tree.bodies, m.bodies, tree.joints, m.axes
-        step.settings, step.control, step.tree, step.closures = self.settings, control, tree.tree, tree.closures
-        step.work, step.rows, step.linear = scratch.tree, scratch.rows, scratch.laws
+        self._fill(step, tree, scratch, control, without)
         step.rows.gear_start = state.gear_start
         inner = State()
         for name in State.vars:  # type: ignore[attr-defined]
             setattr(inner, name, getattr(state, name))
         inner.q, inner.qd = scratch.q, scratch.v
         step.state, step.q, step.qd = inner, state.q, state.qd
-        step.own, step.scene_joints = len(m.com), len(m.joint_kinds)
         step.nq, step.nv = len(state.q.numpy()), m.speeds
-        acts = control.acts.numpy()
-        acts[without] = 0
-        step.acting = int(acts.any())
         step.loaded = int((control.friction_load.numpy() > 0).any())
         held = {link.joint for link in tree.links}
-        step.half_of = wp.array(tree.half_of, dtype=wp.int32, device=self.device)
         step.read = wp.array([int(k not in held) for k in range(step.scene_joints)], dtype=wp.int32, device=self.device)
-        laws = Laws()
-        fill(laws, m, m.speeds, " ".join(Laws.vars))  # type: ignore[attr-defined]
-        laws.lower.fill_(-1e30)
-        laws.upper.fill_(1e30)
-        step.laws = laws
         step.tau, step.qdd = scratch.tau, state.qdd
-        step.mid = wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device)
-        step.new_v = wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device)
-        step.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)
+        step.mid, step.new_v = (wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device) for _ in range(2))
         step.fastest, step.stored = (wp.zeros(m.worlds, dtype=real, device=self.device) for _ in range(2))
         step.felt = wp.zeros(m.worlds, dtype=vec3, device=self.device)
         step.old_velocity = wp.zeros((len(m.com), m.worlds), dtype=vec3, device=self.device)
-        step.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
-        step.done, step.residual = self.done, self.residual
-        for name in ("drive_impulse", "axis_impulse", "friction_impulse", "limit_impulse", "current", "stuck"):
-            array = getattr(state, name)
-            values = array.numpy()
-            for k in without:  # nothing acts on a joint that is taken out
-                values[m.v_start[k] : m.v_start[k] + m.joint_kinds[k].v_size] = 0
-            array.assign(values)
-        bound = wp.array([step], dtype=Step, device=self.device)
-        self._kept = step  # keeps its arrays alive
-        self._bound = state, control, bound
-        self._graphs = self._capture(self._launch)
-        self._one = self._capture(self._launch_one)[0] if self._pool is None else None
-
-    def _launch(self, step: Any, first: int, worlds: int) -> None:
-        wp.launch(kernels.steps, dim=worlds, inputs=[step, first, self._steps], device=self.device)
-
-    def _launch_one(self, step: Any, first: int, worlds: int) -> None:
-        wp.launch(kernels.steps, dim=worlds, inputs=[step, first, self._single], device=self.device)
+        return wp.array([step], dtype=Step, device=self.device), step

@@ -1,0 +1,76 @@
+"""SolverDirect: maximal coordinates, a tree of joints solved at once by a backward and a forward pass (theory: direct pass)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir import kinematics
+from sharnir.articulated.links import Links
+from sharnir.articulated.solver import TreeSolver
+from sharnir.errors import SimulationError
+from sharnir.impulse.direct import Direct, DirectSettings, direct_steps
+from sharnir.model import Control, Model, State
+from sharnir.solver import check_iterations
+from sharnir.types import load_modules, quat, real, vec3
+
+CLOSINGS = ("position", "velocity")
+
+
+class SolverDirect(TreeSolver):
+    """Steps a model in time; joints, with all that acts on them, are solved exactly, without iterations along the mechanism.
+
+    Args:
+        model: what `Scene.build` returned.
+        dt: step, s.
+        closing: "position": joints are closed at the end of the step by the velocities themselves, which stand at half steps;
+            "velocity": velocities follow the chord of each joint's arc, and poses alone are moved to close what is left.
+        iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
+        closing_iterations: cap of the passes that close the joints.
+        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
+        gap: a joint is closed to so much, m or rad.
+        threads: CPU threads that share the worlds; all cores if None (one world needs one).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        dt: float,
+        *,
+        closing: str = "position",
+        iterations: int = 60,
+        closing_iterations: int = 10,
+        tolerance: float = 1e-10,
+        gap: float = 1e-10,
+        threads: int | None = None,
+    ) -> None:
+        if closing not in CLOSINGS:
+            raise SimulationError(f"closing is one of {', '.join(map(repr, CLOSINGS))}, got {closing!r}")
+        if not (np.isfinite(gap) and gap > 0):
+            raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
+        super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
+        load_modules([direct_steps.module, kinematics.read_joints.module], self.device)
+        passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations")]
+        self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
+        self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
+        self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
+        self.closing = closing
+        self._kernel = direct_steps
+
+    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
+        m = self.model
+        tree = Links(m, without=without, at_com=True, keeps=True)
+        scratch = tree.work(m.worlds)
+        s = Direct()
+        self._fill(s, tree, scratch, control, without)
+        s.gears, s.state = m.gears, state
+        s.rows.gear_start = state.gear_start
+        s.tau, s.speed = scratch.tau, scratch.a
+        bodies = len(tree.half_of)
+        for name, dtype in (("momentum", vec3), ("position", vec3), ("rotation", quat), ("rest", vec3), ("solved_l", vec3)):
+            setattr(s, name, wp.zeros((bodies, m.worlds), dtype=dtype, device=self.device))
+        s.solved_a = wp.zeros((bodies, m.worlds), dtype=vec3, device=self.device)
+        s.open = wp.zeros(m.worlds, dtype=real, device=self.device)
+        return wp.array([s], dtype=Direct, device=self.device), s
