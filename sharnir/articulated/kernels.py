@@ -554,7 +554,7 @@ def settle(step: wp.array(dtype=Step), i: int, w: int):
 def mid_missed(s: Step, w: int, last: real) -> real:
     """By how much the mean speeds were not those foretold, where that matters; puts them right. 0 where they stay.
 
-    Close to a singular pose passes on them lead astray, by orders of magnitude a pass: then what there is must do.
+    Close to a singular pose of a loop passes on them lead astray: where they do not contract, what there is must do.
     """
     half = real(0.5) * s.settings.dt[0]
     fastest = real(0.0)
@@ -570,7 +570,7 @@ def mid_missed(s: Step, w: int, last: real) -> real:
             mean = s.state.qd[a, w] + half * s.qdd[a, w]
             off = wp.max(off, wp.abs(mean - s.mid[a, w]))
             size = wp.max(size, wp.abs(mean))
-    if off <= MID_TOLERANCE * size or off > real(1.0e3) * last:
+    if off <= MID_TOLERANCE * size or (off > last and s.closures.count > s.closures.springs.count):
         return real(0.0)
     for i in range(s.tree.count):
         j = s.tree.joint[i]
