@@ -672,7 +672,7 @@ def settle(s: wp.array(dtype=Step), i: int, w: int):
 def mid_missed(s: wp.array(dtype=Step), w: int, last: real) -> real:
     """By how much the mean speeds were not those foretold, where that matters; puts them right. 0 where they stay.
 
-    Close to a singular pose passes on them lead astray, by orders of magnitude a pass: then what there is must do.
+    Close to a singular pose of a loop passes on them lead astray: where they do not contract, what there is must do.
     """
     half = real(0.5) * s[0].settings.dt[0]
     off = real(0.0)
@@ -685,7 +685,7 @@ def mid_missed(s: wp.array(dtype=Step), w: int, last: real) -> real:
             mean = s[0].state.qd[a, w] + half * s[0].qdd[a, w]
             off = wp.max(off, wp.abs(mean - s[0].mid[a, w]))
             size = wp.max(size, wp.abs(mean))
-    if off <= MID_TOLERANCE * size or off > real(1.0e3) * last:
+    if off <= MID_TOLERANCE * size or (off > last and s[0].closures.count > s[0].closures.springs.count):
         return real(0.0)
     foretell(s, w)
     return off
