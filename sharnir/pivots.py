@@ -1,13 +1,13 @@
-"""What acts on the axes of a tree, inside its recursion at velocity level: which axes are free, locked or resisted.
+"""What acts on the axes of a tree, inside its recursion: which axes are free, locked or resisted.
 
-The recursion's unknowns are the new speeds u, its forces impulses: u = Y (rest) + y (see `tree`). The forward pass meets a joint
-with its base's new velocity known, and there all laws of the joint are solved exactly (`solve_link`); the backward pass needs
-them linear about a solution (`linearise`): a stuck axis or a reached limit is locked, sliding friction of a group resists across
-its heading and pushes against it. Where both agree at every joint the tree is solved; else the joints that do not agree are
-made linear anew, which is a pivot, or a Newton step for a group's direction.
+Unknowns are the new speeds u, forces impulses. The forward pass meets a joint with its base's new motion known, and there all
+laws of the joint are solved exactly (`solve_one`, `solve_several`); the backward pass needs them linear about a solution
+(`linearise`): a stuck axis or a reached limit is locked, sliding friction of a group resists across its heading and pushes
+against it. Where both agree at every joint the tree is solved; else the joints that do not agree are made linear anew, which is
+a pivot, or a Newton step for a group's direction.
 
 Functions take an array s of one structure of a solver and read s[0] in place; it has `joints`, `axes`, `control`, `state`,
-`settings`, `tree`, `work`, `laws`, `linear`, `mismatch` and `scene_joints`.
+`settings`, `tree`, `work`, `laws`, `linear` and `slid`.
 """
 
 from typing import Any
@@ -17,7 +17,6 @@ import warp as wp
 from sharnir.kinematics import pose_at
 from sharnir.laws import prepare_laws
 from sharnir.rows import clamp_sign, limit_row, solve_axes, solve_axis
-from sharnir.tree import base_acceleration, left_over
 from sharnir.types import mat33, mat66, real, vec6
 
 ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
@@ -156,13 +155,10 @@ def linearise(s: Any, i: int, w: int):
 
 
 @wp.func
-def solve_one_axis(s: Any, i: int, w: int, rest: real) -> real:
-    """All laws of a link's only axis; its new speed in laws.end. Returns how far off, N·s, they were as linear."""
-    at = s[0].joints.v_start[s[0].tree.joint[i]]
-    U = s[0].work.U[at, w]
-    A = real(1.0) / U
-    linear = s[0].work.Y[at, w] * rest + s[0].work.y[at, w]
-    u = A * rest
+def solve_one(s: Any, at: int, w: int, u: real, A: real, linear: real) -> real:
+    """All laws of a joint's only axis, whose speed without them is u, with them as linear `linear`, response A: new speed in
+    laws.end. Returns how far off, N·s, the linear ones were.
+    """
     change, f, limit, held, taken = solve_axis(
         u, A, real(0.0), s[0].laws.a[at, w], s[0].laws.b[at, w], s[0].laws.servo_a[at, w], s[0].laws.servo_b[at, w],
         s[0].laws.servo_cap[at, w], s[0].laws.hold[at, w], s[0].laws.slide[at, w], s[0].laws.lower[at, w], s[0].laws.upper[at, w],
@@ -177,7 +173,7 @@ def solve_one_axis(s: Any, i: int, w: int, rest: real) -> real:
         u = real(0.0)
     elif limit != real(0.0):
         u = limit_speed(s, at, w)
-    off = wp.abs(u - linear) * U
+    off = wp.abs(u - linear) / A
     if off <= s[0].settings.tolerance[0] and held == 0:
         u = linear  # as good, and what its base took is exactly what it gave
     s[0].laws.end[at, w] = u
@@ -185,56 +181,20 @@ def solve_one_axis(s: Any, i: int, w: int, rest: real) -> real:
 
 
 @wp.func
-def solve_several_axes(s: Any, i: int, w: int, rest: vec6) -> real:
-    """All laws of a link's axes; their new speeds in laws.end. Returns how far off, N·s, they were as linear."""
-    j = s[0].tree.joint[i]
+def solve_several(s: Any, j: int, w: int, u: vec6, A: mat66, linear: vec6) -> real:
+    """The same of a joint with several axes."""
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
-    A = s[0].work.inverse[i, w]
-    u = A * rest
-    linear = s[0].work.response[i, w] * rest
     for x in range(n):
         s[0].laws.impulse[v0 + x, w] = real(0.0)
     u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A)
     off = real(0.0)
     for x in range(n):
-        linear[x] = linear[x] + s[0].work.y[v0 + x, w]
         if s[0].laws.stuck[v0 + x, w] == 1:
             u[x] = real(0.0)
         off = wp.max(off, wp.abs(linear[x] - u[x]) / A[x, x])
     for x in range(n):
         if off <= s[0].settings.tolerance[0] and s[0].laws.stuck[v0 + x, w] == 0:
-            u[x] = linear[x]  # as good, and what its base took is exactly what it gave
+            u[x] = linear[x]
         s[0].laws.end[v0 + x, w] = u[x]
     return off
-
-
-@wp.func
-def solve_link(s: Any, i: int, w: int) -> real:
-    """One link of the forward pass where something acts: the laws exactly, for its base's motion. Returns the mismatch, N·s."""
-    j = s[0].tree.joint[i]
-    v0 = s[0].joints.v_start[j]
-    vl, va = base_acceleration(s[0].tree, i, w, s[0].work)
-    rest = left_over(s[0].joints, s[0].tree, i, w, vl, va, s[0].work)
-    off = real(0.0)
-    if s[0].joints.v_size[j] == 1:
-        off = solve_one_axis(s, i, w, rest[0])
-    else:
-        off = solve_several_axes(s, i, w, rest)
-    s[0].mismatch[i, w] = off
-    for at in range(v0, v0 + s[0].joints.v_size[j]):
-        vl = vl + s[0].work.S_l[at, w] * s[0].laws.end[at, w]
-        va = va + s[0].work.S_a[at, w] * s[0].laws.end[at, w]
-    s[0].work.acceleration[s[0].tree.body[i], w] = vl + s[0].work.bias_l[i, w]
-    s[0].work.turning[s[0].tree.body[i], w] = va + s[0].work.bias_a[i, w]
-    return off
-
-
-@wp.func
-def pivot(s: Any, w: int, passes: int, tolerance: real):
-    """Make the joints that did not agree linear anew."""
-    for i in range(s[0].tree.count):
-        if s[0].linear.acts[i, w] == 1 and s[0].mismatch[i, w] > tolerance:
-            linearise(s, i, w)
-            if passes > ALL_AT_ONCE:
-                break

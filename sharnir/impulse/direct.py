@@ -22,11 +22,23 @@ from sharnir.joints import AxisTable, GearTable, JointTable, coordinate, free_ax
 from sharnir.kinematics import pose_at
 from sharnir.laws import limit_boxes, report_laws
 from sharnir.model import BodyTable, Control, State
-from sharnir.pivots import linearise, open_laws, pivot, solve_link
+from sharnir.pivots import ALL_AT_ONCE, linearise, open_laws, solve_one, solve_several
 from sharnir.rows import Laws
 from sharnir.spatial import advance_rotation, rotated, turned
-from sharnir.tree import AxisLaws, TreeTable, TreeWork, backward, collect_wrenches, forward, respond_closing
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.tree import (
+    AxisLaws,
+    TreeTable,
+    TreeWork,
+    backward,
+    base_acceleration,
+    collect_wrenches,
+    forward,
+    left_over,
+    respond_closing,
+)
+from sharnir.types import inline_less, mat33, quat, real, vec3
+
+inline_less("sharnir.direct")
 
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
@@ -202,15 +214,39 @@ def start_link(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
+def solve_link(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """One link of the forward pass where something acts: the laws exactly, for its base's motion. Returns the mismatch, N·s."""
+    j = s[0].tree.joint[i]
+    v0 = s[0].joints.v_start[j]
+    vl, va = base_acceleration(s[0].tree, i, w, s[0].work)
+    rest = left_over(s[0].joints, s[0].tree, i, w, vl, va, s[0].work)
+    off = real(0.0)
+    if s[0].joints.v_size[j] == 1:
+        A = real(1.0) / s[0].work.U[v0, w]
+        off = solve_one(s, v0, w, A * rest[0], A, s[0].work.Y[v0, w] * rest[0] + s[0].work.y[v0, w])
+    else:
+        linear = s[0].work.response[i, w] * rest
+        for x in range(s[0].joints.v_size[j]):
+            linear[x] = linear[x] + s[0].work.y[v0 + x, w]
+        off = solve_several(s, j, w, s[0].work.inverse[i, w] * rest, s[0].work.inverse[i, w], linear)
+    s[0].mismatch[i, w] = off
+    for at in range(v0, v0 + s[0].joints.v_size[j]):
+        u = s[0].laws.end[at, w]
+        s[0].speed[at, w] = u
+        vl = vl + s[0].work.S_l[at, w] * u
+        va = va + s[0].work.S_a[at, w] * u
+    s[0].work.acceleration[s[0].tree.body[i], w] = vl + s[0].work.bias_l[i, w]
+    s[0].work.turning[s[0].tree.body[i], w] = va + s[0].work.bias_a[i, w]
+    return off
+
+
+@wp.func
 def outward(s: wp.array(dtype=Direct), w: int, exact: bool) -> real:
     """New velocities; laws solved exactly, or as linear. Returns the largest mismatch of the two, N·s."""
     most = real(0.0)
     for i in range(s[0].tree.count):
         if exact and s[0].linear.acts[i, w] == 1:
             most = wp.max(most, solve_link(s, i, w))
-            j = s[0].tree.joint[i]
-            for at in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
-                s[0].speed[at, w] = s[0].laws.end[at, w]
         else:
             forward(s[0].joints, s[0].tree, i, w, s[0].speed, s[0].linear, s[0].work)
     return most
@@ -266,7 +302,11 @@ def solve(s: wp.array(dtype=Direct), w: int):
         again = 0
         if off > s[0].settings.tolerance[0] and passes < s[0].settings.iterations[0]:
             again = 1
-            pivot(s, w, passes, s[0].settings.tolerance[0])
+            for i in range(s[0].tree.count):
+                if s[0].linear.acts[i, w] == 1 and s[0].mismatch[i, w] > s[0].settings.tolerance[0]:
+                    linearise(s, i, w)
+                    if passes > ALL_AT_ONCE:
+                        break  # one at a time
     s[0].done[w] = passes
     s[0].residual[w] = off
 
