@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +62,7 @@ def compare(
     steps: Sequence[float] = (4e-3, 2e-3, 1e-3, 5e-4),
     samples: int = 20,
     rtol: float = 1e-11,
+    **options: Any,
 ) -> Comparison:
     """Run a scene with the real-time solver at several steps and beside a tight integration; what does each step cost?
 
@@ -68,10 +70,11 @@ def compare(
         scene: a Scene, or a function dt → Simulation (as `make` of the examples) that also sets the start.
         duration: s. steps: dt, s. samples: times at which the two are compared.
         rtol: of the reference (and its atol).
+        options: of the `Simulation` that a Scene gets, such as method="direct".
     """
     if not is_positive(duration) or not all(is_positive(dt) for dt in steps):
         raise SceneError(f"compare: duration and steps are positive numbers of s, got {duration!r} and {list(steps)!r}")
-    make = scene if callable(scene) else lambda dt: Simulation(scene, dt)
+    make = scene if callable(scene) else lambda dt: Simulation(scene, dt, **options)
     reference = make(min(steps))
     begin, made, exact = reference.time, 0, []
     for i in range(samples):
