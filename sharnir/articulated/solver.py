@@ -62,6 +62,9 @@ class TreeSolver(Solver):
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
         self._graphs: list[Any] = []
+        self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
+        self._shape: tuple[list[int], bool, bool] = ([], False, False)  # joints taken out, whether any axis is acted on, by loads
+        self._acting = False
         self._one: Any = None  # the graph of one step, where one thread makes it
         self._steps, self._single = (wp.array([1], dtype=wp.int32, device=self.device) for _ in range(2))
         self._count: int = 1
@@ -82,7 +85,8 @@ class TreeSolver(Solver):
 
     def acts_changed(self) -> None:
         """To be called when something begins to act on free axes where nothing did, or a joint is taken out or put back."""
-        self._bound = None
+        if self._bound is not None:
+            self._was, self._bound = self._bound, None
 
     def _without(self, control: Control) -> list[int]:
         """Joints that are taken out: in all worlds, since these share the tree."""
@@ -98,7 +102,7 @@ class TreeSolver(Solver):
         raise NotImplementedError
 
     def _bind(self, state: State, control: Control) -> None:
-        """Hang the tree, and capture the kernel for these arrays."""
+        """Hang the tree, and capture the kernel for these arrays; what hangs and acts as before is taken up again."""
         without = self._without(control)
         for name in ("drive_impulse", "axis_impulse", "friction_impulse", "limit_impulse", "current", "stuck"):
             array = getattr(state, name)
@@ -106,21 +110,28 @@ class TreeSolver(Solver):
             for k in without:  # nothing acts on a joint that is taken out
                 values[self.model.v_start[k] : self.model.v_start[k] + self.model.joint_kinds[k].v_size] = 0
             array.assign(values)
+        acts = control.acts.numpy().copy()
+        acts[without] = 0
+        self._acting = bool(acts.any())
+        shape = without, self._acting, bool((control.friction_load.numpy() > 0).any())
+        was, self._was = self._was, None
+        if was is not None and was[0] is state and was[1] is control and shape == self._shape:
+            self._bound = was
+            return
+        self._shape = shape
         bound, self._kept = self._structure(state, control, without)  # kept: its arrays stay alive
         self._bound = state, control, bound
         self._graphs = self._capture(self._launch)
         self._one = self._capture(self._launch_one)[0] if self._pool is None else None
 
-    def _fill(self, s: Any, tree: Links, scratch: Scratch, control: Control, without: list[int]) -> None:
+    def _fill(self, s: Any, tree: Links, scratch: Scratch, control: Control) -> None:
         """The fields that the structures of all these solvers have."""
         m = self.model
         s.bodies, s.whole, s.joints, s.axes = tree.bodies, m.bodies, tree.joints, m.axes
         s.settings, s.control, s.tree, s.closures = self.settings, control, tree.tree, tree.closures
         s.work, s.rows, s.linear = scratch.tree, scratch.rows, scratch.laws
         s.own, s.scene_joints = len(m.com), len(m.joint_kinds)
-        acts = control.acts.numpy().copy()
-        acts[without] = 0
-        s.acting = int(acts.any())
+        s.acting = int(self._acting)
         s.half_of = wp.array(tree.half_of, dtype=wp.int32, device=self.device)
         laws = Laws()
         fill(laws, m, m.speeds, " ".join(Laws.vars))  # type: ignore[attr-defined]
@@ -161,7 +172,7 @@ class SolverArticulated(TreeSolver):
         tree = Links(m, without=without, at_com=True)
         scratch = tree.work(m.worlds)
         step = Step()
-        self._fill(step, tree, scratch, control, without)
+        self._fill(step, tree, scratch, control)
         step.rows.gear_start = state.gear_start
         inner = State()
         for name in State.vars:  # type: ignore[attr-defined]

@@ -64,7 +64,7 @@ class SolverDirect(TreeSolver):
         tree = Links(m, without=without, at_com=True, keeps=True)
         scratch = tree.work(m.worlds)
         s = Direct()
-        self._fill(s, tree, scratch, control, without)
+        self._fill(s, tree, scratch, control)
         s.gears, s.state = m.gears, state
         s.rows.gear_start = state.gear_start
         s.tau, s.speed = scratch.tau, scratch.a
