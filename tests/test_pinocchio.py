@@ -127,8 +127,9 @@ def test_mimics_accelerate_as_pinocchio_says():
     assert agree >= 5
 
 
-@pytest.mark.parametrize("name", ["human.urdf", "icub.urdf", "romeo_laas_small.urdf"])
-def test_a_repaired_robot_moves_alike_in_both_solvers(name):
+# icub starts outside its limits: joint coordinates are taken back by the joint, impulses move the bodies on both sides
+@pytest.mark.parametrize(("name", "bound"), [("human.urdf", 1e-4), ("icub.urdf", 3e-2), ("romeo_laas_small.urdf", 1e-5)])
+def test_a_repaired_robot_moves_alike_in_both_solvers(name, bound):
     """Links without mass or inertia: what they are lifted to by default is enough for impulses, and changes little."""
     runs = []
     for solver, lift, more in (
@@ -139,4 +140,4 @@ def test_a_repaired_robot_moves_alike_in_both_solvers(name):
         runs.append(np.array([sim.body(b).com for b in sim.model.body_names]))
     errors = np.abs(runs[0] - runs[1]).max(), np.abs(runs[2] - runs[1]).max()
     print(f"{name}: solvers within {errors[0]:.1e} m after 0.1 s, lifts within {errors[1]:.1e} m")
-    assert errors[0] < 5e-3 and errors[1] < 2e-3
+    assert errors[0] < bound and errors[1] < 2e-3
