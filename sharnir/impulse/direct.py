@@ -42,6 +42,7 @@ inline_less("sharnir.direct")
 
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
+RESOLVED = wp.constant(real(1.5))  # Δt² tr K over two moments of inertia: below, a step follows what tension brings
 TORN = wp.constant(real(1.0e-14))  # m², rad²: a larger gap at the start of a step was not made by the step before
 
 
@@ -89,6 +90,9 @@ class Direct:
     rest: wp.array2d(dtype=vec3)
     solved_l: wp.array2d(dtype=vec3)  # [body, world] the new velocity before closing
     solved_a: wp.array2d(dtype=vec3)
+    stiff: wp.array2d(dtype=mat33)  # [link, world] Δt² K
+    mean: wp.array2d(dtype=vec3)  # [link, world] mean spin of a link and its neighbours, and their number
+    near: wp.array2d(dtype=real)
     open: wp.array(dtype=real)  # [world] largest gap at the start of the step, squared
     done: wp.array(dtype=wp.int32)
     residual: wp.array(dtype=real)
@@ -172,15 +176,63 @@ def place_link(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
+def pull(s: wp.array(dtype=Direct), b: int, w: int, point: vec3, force: vec3):
+    """Add a joint's part of a body's geometric stiffness: under tension, max(0, r·f) (E − r̂ r̂ᵀ)."""
+    link = s[0].rows.link_of[b]
+    r = point - s[0].work.position[b, w]
+    tension = wp.dot(r, force)
+    if link >= 0 and tension > real(0.0):
+        E = wp.identity(n=3, dtype=real)
+        s[0].stiff[link, w] = s[0].stiff[link, w] + (E - wp.outer(r, r) / wp.dot(r, r)) * tension
+
+
+@wp.func
+def stiffen(s: wp.array(dtype=Direct), w: int):
+    """Geometric stiffness of the links times Δt², where a step does not resolve it, and mean spins of neighbours.
+
+    A joint's force has the direction of the start of the step; a link under tension T resists turning by T·L, and once
+    Δt² T L / I passes 4 it would swing ever wider. So its inertia is raised by Δt² K, for the spin relative to its neighbours.
+    """
+    dt = s[0].settings.dt[0]
+    for i in range(s[0].tree.count):
+        s[0].stiff[i, w] = mat33(real(0.0))
+        s[0].mean[i, w] = s[0].work.omega[s[0].tree.body[i], w]
+        s[0].near[i, w] = real(1.0)
+    for i in range(s[0].tree.count):
+        j = s[0].tree.joint[i]
+        if j < s[0].scene_joints:
+            p = s[0].joints.parent[j]
+            c = s[0].joints.child[j]
+            pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
+            f = s[0].state.joint_force[j, w] / dt
+            pull(s, c, w, pose.child_anchor, f)
+            pull(s, p, w, pose.child_anchor, -f)
+        base = s[0].tree.base_link[i]
+        if base >= 0:
+            b = s[0].tree.body[i]
+            s[0].mean[i, w] = s[0].mean[i, w] + s[0].work.omega[s[0].tree.base[i], w]
+            s[0].near[i, w] = s[0].near[i, w] + real(1.0)
+            s[0].mean[base, w] = s[0].mean[base, w] + s[0].work.omega[b, w]
+            s[0].near[base, w] = s[0].near[base, w] + real(1.0)
+    for i in range(s[0].tree.count):
+        K = s[0].stiff[i, w] * (dt * dt)
+        I = s[0].tree.row[i].inertia
+        s[0].mean[i, w] = s[0].mean[i, w] / s[0].near[i, w]
+        least = wp.min(wp.min(I[0, 0] + I[1, 1], I[1, 1] + I[2, 2]), I[0, 0] + I[2, 2])
+        # nothing where the step resolves it, all of it from twice as far on
+        s[0].stiff[i, w] = K * wp.clamp((wp.trace(K) / least - RESOLVED) / RESOLVED, real(0.0), real(1.0))
+
+
+@wp.func
 def momenta(s: wp.array(dtype=Direct), w: int):
-    """Inertias of the links and their momenta after external forces."""
+    """Inertias of the links, geometric stiffness included, and their momenta after external forces."""
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         m = s[0].bodies.mass[b]
         I = rotated(wp.quat_to_matrix(s[0].work.rotation[b, w]), s[0].bodies.inertia[b])
-        s[0].work.D[i, w] = I
+        s[0].work.D[i, w] = I + s[0].stiff[i, w]
         s[0].work.Q_l[i, w] = s[0].work.velocity[b, w] * m
-        s[0].work.Q_a[i, w] = I * s[0].work.omega[b, w]
+        s[0].work.Q_a[i, w] = I * s[0].work.omega[b, w] + s[0].stiff[i, w] * s[0].mean[i, w]
         if s[0].tree.row[i].gathers == 1:
             s[0].work.A[i, w] = mat33(real(0.0))
             s[0].work.B[i, w] = mat33(real(0.0))
@@ -635,6 +687,7 @@ def direct_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int
             place_link(s, i, w)
             if s[0].acting == 1:
                 start_link(s, i, w)
+        stiffen(s, w)
         solve(s, w)
         close(s, w)
         if s[0].acting == 1:

@@ -14,7 +14,7 @@ from sharnir.errors import SimulationError
 from sharnir.impulse.direct import Direct, DirectSettings, direct_steps
 from sharnir.model import Control, Model, State
 from sharnir.solver import check_iterations
-from sharnir.types import load_modules, quat, real, vec3
+from sharnir.types import load_modules, mat33, quat, real, vec3
 
 CLOSINGS = ("position", "velocity")
 
@@ -72,5 +72,8 @@ class SolverDirect(TreeSolver):
         for name, dtype in (("momentum", vec3), ("position", vec3), ("rotation", quat), ("rest", vec3), ("solved_l", vec3)):
             setattr(s, name, wp.zeros((bodies, m.worlds), dtype=dtype, device=self.device))
         s.solved_a = wp.zeros((bodies, m.worlds), dtype=vec3, device=self.device)
+        links = len(tree.links)
+        for name, dtype in (("stiff", mat33), ("mean", vec3), ("near", real)):
+            setattr(s, name, wp.zeros((links, m.worlds), dtype=dtype, device=self.device))
         s.open = wp.zeros(m.worlds, dtype=real, device=self.device)
         return wp.array([s], dtype=Direct, device=self.device), s

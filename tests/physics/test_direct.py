@@ -158,6 +158,32 @@ def test_free_momenta_are_kept():
     assert off < 1e-10
 
 
+@pytest.mark.parametrize("dt", [1e-3, 5e-3, 15e-3])
+def test_light_links_carry_a_heavy_load(dt):
+    """30 links of 0.3 kg in all, 3 m long, with 300 kg at their end, let go at 30°."""
+    scene, n, length, last = sh.Scene(), 30, 0.1, "world"
+    down = np.array([0.5, 0, -np.sqrt(0.75)])
+    m = 0.01
+    for i in range(n):
+        inertia = (m * length**2 / 12, m * length**2 / 12, m * length**2 / 200)
+        turn = quat_exp(np.array([0, -np.pi / 6, 0]))
+        scene.add_body(f"l{i}", mass=m, inertia=inertia, position=(i + 0.5) * length * down, rotation=turn)
+        scene.add_joint(f"j{i}", sh.Spherical(), last, f"l{i}", position=i * length * down)
+        last = f"l{i}"
+    scene.add_body("load", sh.Sphere(0.2), mass=300.0, position=3.0 * down)
+    scene.add_joint("hook", sh.Spherical(), last, "load", position=3.0 * down)
+    sim = sh.Simulation(scene, dt, method="direct")
+    stretch, widest = 0.0, 0.0
+    for _ in range(200):
+        sim.run(0.045)
+        x = sim.body("load").com
+        stretch = max(stretch, abs(np.linalg.norm(x) / 3.0 - 1.0))
+        if sim.time > 5.0:
+            widest = max(widest, np.degrees(np.arctan2(abs(x[0]), -x[2])))
+    print(f"300 kg on 0.3 kg of links, dt = {dt * 1e3:g} ms: stretch {stretch:.1e}, still swings to {widest:.2f}° after 5 s")
+    assert stretch < 1e-5 and widest > 29.8
+
+
 def test_mistakes_are_named():
     scene = sh.Scene()
     scene.add_body("b", sh.Box(1, 1, 1), mass=1.0)
