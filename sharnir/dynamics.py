@@ -468,7 +468,7 @@ def _motion(
         return wp.array(np.ascontiguousarray(values), dtype=dtype, device=t.device)
 
     m.bodies, m.joints, m.axes, m.tree, m.closures = t.bodies, t.joints, model.axes, t.tree, t.closures
-    m.work, m.laws, m.rows, m.q, m.v, m.a, m.tau = x.tree, x.laws, x.rows, x.q, x.v, x.a, x.tau
+    m.work, m.laws, m.rows, m.probe, m.q, m.v, m.a, m.tau = x.tree, x.laws, x.rows, x.probe, x.q, x.v, x.a, x.tau
     commands = Control()
     for name in CONTROL_FIELDS:
         array = getattr(control, name)
@@ -505,8 +505,8 @@ def _motion(
     x.tree.position.assign(m.base_position)
     x.tree.rotation.assign(m.base_rotation)
     m.applied = on_device(tau.T.astype(np_real))
-    for name, dtype in (("held", wp.int32), ("touch", wp.int32), ("heading", real), ("wanted", real)):
-        setattr(m, name, wp.zeros((t.nv, n), dtype=dtype, device=t.device))
+    for name in ("held", "touch", "departs", "heading", "response", "wanted"):
+        setattr(m, name, wp.zeros((t.nv, n), dtype=Motion.vars[name].type.dtype, device=t.device))  # type: ignore[attr-defined]
     m.load = wp.zeros((len(t.kinds), n), dtype=real, device=t.device)
     m.striking, m.tries = (wp.zeros(n, dtype=wp.int32, device=t.device) for _ in range(2))
     x.rows.gear_start.assign(columns(state.gear_start))

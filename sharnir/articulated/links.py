@@ -239,7 +239,7 @@ def _branch_by_branch(found: list[Link]) -> list[Link]:
 
 
 class Scratch:
-    """Arrays of the recursions for n states: `tree`, `laws` (none), `rows`, and q, v, a, tau."""
+    """Arrays of the recursions for n states: `tree`, `laws` (none), `rows`, `probe`, and q, v, a, tau."""
 
     def __init__(self, links: Links, n: int) -> None:
         self.sizes = {
@@ -276,6 +276,13 @@ class Scratch:
         self.rows.parent = wp.array(np.ascontiguousarray(both[:, 1]), dtype=wp.int32, device=self.device)
         link_of = [links.link_of.get(b, -1) for b in range(len(links.half_of))]
         self.rows.link_of = wp.array(link_of, dtype=wp.int32, device=self.device)
+        self.probe = ClosureWork()  # the same rows, for other forces
+        for name in ClosureWork.vars:  # type: ignore[attr-defined]
+            setattr(self.probe, name, getattr(self.rows, name))
+        self.fill(self.probe, "row", "rhs force left")
+        self.fill(self.probe, "link", "f_l f_a")
+        self.fill(self.probe, "speed", "u y")
+        self.fill(self.probe, "body", "a_l a_a")
         for name in ("position", "rotation"):
             still = np.repeat(links.model.start[name][links.half_of][:, None], n, 1)
             getattr(self.tree, name).assign(np.ascontiguousarray(still, np_real))

@@ -13,7 +13,7 @@ compiler's.
 
 import warp as wp
 
-from sharnir.articulated.closures import ClosureTable, ClosureWork, constrain, row_rate, solve_rows
+from sharnir.articulated.closures import ClosureTable, ClosureWork, clear_push, constrain, respond, row_rate, solve_rows
 from sharnir.joints import (
     AxisTable,
     JointTable,
@@ -26,6 +26,7 @@ from sharnir.joints import (
 )
 from sharnir.laws import INFINITE
 from sharnir.model import BodyTable, Control
+from sharnir.rows import friction_3d
 from sharnir.spatial import exp_quat, log_quat, rotated, turned
 from sharnir.tree import (
     AxisLaws,
@@ -46,10 +47,19 @@ from sharnir.types import EPSILON, mat66, quat, real, vec3, vec6
 LOADS = wp.constant(60)  # rounds in which friction and the load it depends on are brought together
 TIGHTENED = wp.constant(6)  # rounds that close loops
 CLOSED = wp.constant(real(max(3.0e-14, 30.0 * EPSILON)))  # of its size is a gap that is none
-MOST_TRIES = wp.constant(400)
+MOST_TRIES = wp.constant(400)  # to find the modes at one time
+TOGETHER = wp.constant(10)  # of them, those that change all wrong modes at once; then one by one, in order
+AIMED = wp.constant(real(1.0e-9))  # a heading that is off by less is right
+STOPS = wp.constant(real(1.0e-8))  # m/s, rad/s: a vector that slows down to it stops
 STILL = wp.constant(real(1.0e-9))  # m/s, rad/s: no speed
-GRAZES = wp.constant(real(1.0e-12))  # m, rad, m/s, rad/s: past zero by so much is no change of mode yet
+DRIFTS = wp.constant(real(1.0e-6))  # m, rad, m/s, rad/s: so far a limit in touch may have come off by rounding
+GRAZES = wp.constant(real(1.0e-12))  # m/s, rad/s: past zero by so much is no change of mode yet
+PASSED = wp.constant(real(1.0e-13))  # m, rad: nor is this, past a limit
 TOUCHING = wp.constant(real(1.0e-9))  # m, rad: at a limit
+BOUNCE = wp.constant(real(1.0e-11))  # m, rad: one that would rise less is none
+ALONG = wp.constant(real(1.0e-10))  # of a direction, squared: so little of it left is none
+BEGUN = wp.constant(real(1.0e-5))  # m/s, rad/s: ε of a group that begins to slide
+PUSHED = wp.constant(real(1.0e-11))  # m/s², rad/s²: no acceleration
 
 
 @wp.struct
@@ -65,6 +75,7 @@ class Motion:
     laws: AxisLaws
     closures: ClosureTable
     rows: ClosureWork
+    probe: ClosureWork  # the same again, to ask for the tree's response without losing what was found
     gravity: wp.array(dtype=vec3)
     own: wp.int32  # joints that are the scene's; those of floating bases follow
     nq: wp.int32
@@ -89,6 +100,8 @@ class Motion:
     held: wp.array2d(dtype=wp.int32)  # [speed, world] 1 where friction holds
     touch: wp.array2d(dtype=wp.int32)  # [speed, world] 1 at the lower limit, −1 at the upper
     heading: wp.array2d(dtype=real)  # [speed, world] n
+    departs: wp.array2d(dtype=wp.int32)  # [speed, world] 1 where a group slides since it was at rest
+    response: wp.array2d(dtype=real)  # [speed, world] accelerations per unit of a force
     wanted: wp.array2d(dtype=real)  # [speed, world] in an impact: the change of speed at a limit
     load: wp.array2d(dtype=real)  # [joint, world] N, |constraint force|
     striking: wp.array(dtype=wp.int32)  # [world] 1: the right-hand side is that of an impact, a the change of v
@@ -181,24 +194,39 @@ def axis_forces(m: wp.array(dtype=Motion), j: int, w: int):
 
 @wp.func
 def slide(m: wp.array(dtype=Motion), j: int, head: int, w: int):
-    """The force of a group that slides, −F u/|u|; past u = 0 as if it had not turned round, and along its heading at rest."""
+    """The force of a group that slides, −F u/|u|; past u = 0 as if it had not turned round, and along its heading at rest.
+
+    Near u = 0 the direction of a vector follows forces within |u|/F: too fast for any step. One that began to slide is therefore
+    given a little of its heading, −F (u + ε n)/|u + ε n|, until it is fast.
+    """
     v0 = m[0].joints.v_start[j]
     n = m[0].joints.v_size[j]
     size = real(0.0)
-    ahead = real(0.0)
     for i in range(head, n):
         if m[0].axes.group[v0 + i] == head:
             size = size + m[0].v[v0 + i, w] * m[0].v[v0 + i, w]
-            ahead = ahead + m[0].v[v0 + i, w] * m[0].heading[v0 + i, w]
     size = wp.sqrt(size)
+    little = real(0.0)
+    if m[0].departs[v0 + head, w] == 1:
+        share = real(1.0e-3) * size / BEGUN
+        little = BEGUN * wp.max(real(0.0), real(1.0) - share * share)
+    total = real(0.0)
+    along = real(0.0)
+    for i in range(head, n):
+        at = v0 + i
+        if m[0].axes.group[at] == head:
+            u = m[0].v[at, w] + little * m[0].heading[at, w]
+            total = total + u * u
+            along = along + u * m[0].heading[at, w]
+    total = wp.sqrt(total)
     force = friction_force(m, j, v0 + head, w, size, False)
     for i in range(head, n):
         at = v0 + i
         if m[0].axes.group[at] == head and m[0].held[at, w] == 0:
-            along = m[0].heading[at, w]
-            if size > real(1.0e-12) and ahead != real(0.0):
-                along = m[0].v[at, w] / size * wp.sign(ahead)
-            m[0].tau[at, w] = m[0].tau[at, w] - force * along
+            d = m[0].heading[at, w]
+            if total > real(1.0e-12) and along != real(0.0):
+                d = (m[0].v[at, w] + little * d) / total * wp.sign(along)
+            m[0].tau[at, w] = m[0].tau[at, w] - force * d
 
 
 @wp.func
@@ -288,6 +316,16 @@ def axis_speed(m: wp.array(dtype=Motion), j: int, g: vec6, w: int) -> real:
 
 
 @wp.func
+def without(left: mat66, g: vec6) -> mat66:
+    """A projection with one more direction taken out."""
+    z = left * g
+    d = wp.dot(z, z)
+    if d > ALONG * wp.dot(g, g):
+        left = left - wp.outer(z, z) / d
+    return left
+
+
+@wp.func
 def set_laws(m: wp.array(dtype=Motion), i: int, w: int):
     """Rotors, and what is locked, for the recursion."""
     j = m[0].tree.joint[i]
@@ -296,8 +334,11 @@ def set_laws(m: wp.array(dtype=Motion), i: int, w: int):
     n = m[0].joints.v_size[j]
     v0 = m[0].joints.v_start[j]
     C = mat66()
+    left = mat66()  # what is left of the directions beside those that are locked
     locks = int(0)
     acts = int(0)
+    for x in range(n):
+        left[x, x] = real(1.0)
     for x in range(n):
         at = v0 + x
         rotor = m[0].axes.rotor_inertia[at] * m[0].axes.gear_ratio[at] * m[0].axes.gear_ratio[at]
@@ -313,14 +354,16 @@ def set_laws(m: wp.array(dtype=Motion), i: int, w: int):
             if m[0].striking[w] == 0:
                 m[0].laws.wanted[v0 + locks, w] = -row_bend(m, j, x, w)
             locks = locks + 1
+            left = without(left, g)
     if m[0].striking[w] == 0:
         for x in range(n):
-            if m[0].held[v0 + x, w] == 1 and locks < n:
+            if m[0].held[v0 + x, w] == 1 and left[x, x] > ALONG and locks < n:
                 g = vec6()
                 g[x] = real(1.0)
                 m[0].laws.row[v0 + locks, w] = g
                 m[0].laws.wanted[v0 + locks, w] = real(0.0)
                 locks = locks + 1
+                left = without(left, g)
     if locks > 0:
         acts = 1
     m[0].laws.acts[i, w] = acts
@@ -576,15 +619,45 @@ def lock_force(m: wp.array(dtype=Motion), i: int, w: int) -> vec6:
 
 
 @wp.func
-def limit_share(m: wp.array(dtype=Motion), j: int, w: int, F: vec6) -> vec6:
-    """Of what the locks exert, the part that limits in touch can take from friction: that along their directions, inwards."""
+def shares(rows: mat66, along: vec6, n: int) -> vec6:
+    """Multiples of rows, some of them none, whose sum has the given products with the rows."""
+    gram = mat66()
+    for x in range(n):
+        for y in range(n):
+            gram[x, y] = wp.dot(rows[x], rows[y])
+        gram[x, x] = gram[x, x] * (real(1.0) + real(1.0e-14))
+        if gram[x, x] == real(0.0):
+            gram[x, x] = real(1.0)
+    return small_inverse(gram, n) * along
+
+
+@wp.func
+def limit_rows(m: wp.array(dtype=Motion), j: int, w: int) -> mat66:
+    """The directions of the limits that a joint touches, inwards."""
+    rows = mat66()
     for x in range(m[0].joints.v_size[j]):
         side = m[0].touch[m[0].joints.v_start[j] + x, w]
         if side != 0 and limited(m, j, x):
             _low, _high, g = limit_gaps(m, j, x, w)
-            push = wp.dot(g, F) / wp.dot(g, g)
-            if push * real(side) > real(0.0):
-                F = F - g * push
+            rows[x] = g * real(side)
+    return rows
+
+
+@wp.func
+def limit_forces(m: wp.array(dtype=Motion), j: int, w: int, F: vec6) -> vec6:
+    """Of what the locks of a joint exert, how much each limit in touch takes along its direction, inwards positive: F = Σ g λ."""
+    rows = limit_rows(m, j, w)
+    return shares(rows, rows * F, m[0].joints.v_size[j])
+
+
+@wp.func
+def limit_share(m: wp.array(dtype=Motion), j: int, w: int, F: vec6) -> vec6:
+    """Of what the locks exert, what friction has to: all but the part that limits in touch can take."""
+    rows = limit_rows(m, j, w)
+    taken = shares(rows, rows * F, m[0].joints.v_size[j])
+    for x in range(m[0].joints.v_size[j]):
+        if taken[x] > real(0.0):
+            F = F - rows[x] * taken[x]
     return F
 
 
@@ -599,9 +672,49 @@ def group_size(m: wp.array(dtype=Motion), j: int, head: int, f: vec6) -> real:
 
 
 @wp.func
-def slack(hold: real) -> real:
+def slack(hold: real, F: vec6) -> real:
     """By so much, N or N·m, a force may pass its bound without a change of mode."""
-    return real(1.0e-11) * (real(1.0) + hold)
+    return real(1.0e-11) * (real(1.0) + hold + wp.length(F))
+
+
+@wp.func
+def limit_accelerates(m: wp.array(dtype=Motion), j: int, i: int, g: vec6, w: int) -> real:
+    """Acceleration along the direction of a limit, after the right-hand side."""
+    a = row_bend(m, j, i, w)
+    for x in range(m[0].joints.v_size[j]):
+        a = a + g[x] * m[0].a[m[0].joints.v_start[j] + x, w]
+    return a
+
+
+@wp.func
+def ahead(m: wp.array(dtype=Motion), j: int, head: int, w: int, u: wp.array2d(dtype=real)) -> real:
+    """A group's speed or acceleration along its heading."""
+    v0 = m[0].joints.v_start[j]
+    along = real(0.0)
+    for x in range(head, m[0].joints.v_size[j]):
+        if m[0].axes.group[v0 + x] == head:
+            along = along + u[v0 + x, w] * m[0].heading[v0 + x, w]
+    return along
+
+
+@wp.func
+def members(m: wp.array(dtype=Motion), j: int, head: int):
+    """How many axes a group has, and which of the joint's they are."""
+    index = wp.vec3i(0, 0, 0)
+    count = int(0)
+    for y in range(head, m[0].joints.v_size[j]):
+        if m[0].axes.group[m[0].joints.v_start[j] + y] == head:
+            index[count] = y
+            count = count + 1
+    return count, index
+
+
+@wp.func
+def group_speed(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> real:
+    u = vec6()
+    for x in range(head, m[0].joints.v_size[j]):
+        u[x] = m[0].v[m[0].joints.v_start[j] + x, w]
+    return group_size(m, j, head, u)
 
 
 @wp.func
@@ -614,87 +727,161 @@ def margin(m: wp.array(dtype=Motion), w: int) -> real:
             n = m[0].joints.v_size[j]
             v0 = m[0].joints.v_start[j]
             F = vec6()
+            push = vec6()
             if m[0].laws.locks[i, w] > 0:
                 F = lock_force(m, i, w)
+                push = limit_forces(m, j, w, F)
             for x in range(n):
                 at = v0 + x
                 hold = friction_force(m, j, v0 + m[0].axes.group[at], w, real(0.0), True)
                 if m[0].axes.group[at] == x and has_friction(m, at, w):
                     if m[0].held[at, w] == 1:
-                        least = wp.min(least, hold - group_size(m, j, x, limit_share(m, j, w, F)) + slack(hold))
-                    else:
-                        ahead = real(0.0)
-                        for y in range(x, n):
-                            if m[0].axes.group[v0 + y] == x:
-                                ahead = ahead + m[0].v[v0 + y, w] * m[0].heading[v0 + y, w]
-                        if m[0].touch[at, w] == 0 or n > 1:
-                            least = wp.min(least, ahead + GRAZES)
+                        least = wp.min(least, hold - group_size(m, j, x, limit_share(m, j, w, F)) + slack(hold, F))
+                    elif m[0].touch[at, w] == 0 or n > 1:
+                        least = wp.min(least, ahead(m, j, x, w, m[0].v) + GRAZES)
+                        count, _index = members(m, j, x)
+                        if count > 1 and m[0].departs[at, w] == 0:
+                            least = wp.min(least, group_speed(m, j, x, w) - STOPS)
                 if limited(m, j, x):
-                    low, high, g = limit_gaps(m, j, x, w)
+                    low, high, _g = limit_gaps(m, j, x, w)
                     if m[0].touch[at, w] != 0:
                         room = real(0.0)
                         if n == 1 and has_friction(m, at, w):
                             room = hold
-                        least = wp.min(least, wp.dot(g, F) * real(m[0].touch[at, w]) + room + slack(hold))
+                        least = wp.min(least, push[x] + room + slack(hold, F))
                     else:
-                        least = wp.min(least, wp.min(low, high) + GRAZES)
+                        least = wp.min(least, wp.min(low, high) + PASSED)
     return least
 
 
 @wp.func
-def reclassify(m: wp.array(dtype=Motion), w: int, speed: real):
+def meet_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int):
+    """An axis at its limit: touching or striking it, moved onto it exactly; `wanted` is the change of speed that is due."""
+    v0 = m[0].joints.v_start[j]
+    at = v0 + x
+    low, high, g = limit_gaps(m, j, x, w)
+    near = TOUCHING
+    slow = STILL
+    if m[0].touch[at, w] != 0:
+        near = DRIFTS
+        slow = DRIFTS
+    side = real(0.0)
+    if low <= near:
+        side = real(1.0)
+    elif high <= near:
+        side = real(-1.0)
+    m[0].touch[at, w] = 0
+    m[0].wanted[at, w] = real(0.0)
+    if side == real(0.0):
+        return
+    u = axis_speed(m, j, g, w)
+    m[0].wanted[at, w] = -u
+    if u * side > slow:
+        return
+    m[0].touch[at, w] = int(side)
+    if u * side < -slow:
+        back = -m[0].axes.restitution[at] * u
+        fall = -limit_accelerates(m, j, x, g, w) * side
+        if back * back < real(2.0) * fall * BOUNCE or wp.abs(back) < STILL:
+            back = real(0.0)
+        m[0].wanted[at, w] = back - u
+        m[0].striking[w] = 1
+
+
+@wp.func
+def move_onto_limits(m: wp.array(dtype=Motion), j: int, w: int):
+    """Bring a joint exactly onto the limits that it touches, and inside those that it leaves."""
+    n = m[0].joints.v_size[j]
+    v0 = m[0].joints.v_start[j]
+    q0 = m[0].joints.q_start[j]
+    rows = mat66()
+    gaps = vec6()
+    any = bool(False)
+    for x in range(n):
+        if limited(m, j, x):
+            low, high, g = limit_gaps(m, j, x, w)
+            if m[0].touch[v0 + x, w] == 1 or (m[0].touch[v0 + x, w] == 0 and low < real(0.0)):
+                rows[x] = g
+                gaps[x] = -low
+                any = True
+            elif m[0].touch[v0 + x, w] == -1 or high < real(0.0):
+                rows[x] = -g
+                gaps[x] = -high
+                any = True
+    if not any:
+        return
+    by = wp.transpose(rows) * shares(rows, gaps, n)
+    plain = n
+    if m[0].joints.turns[j] == 3:
+        plain = n - 3
+        at = q0 + plain
+        turn = exp_quat(vec3(by[plain], by[plain + 1], by[plain + 2]))
+        p = turn * quat(m[0].q[at, w], m[0].q[at + 1, w], m[0].q[at + 2, w], m[0].q[at + 3, w])
+        for c in range(4):
+            m[0].q[at + c, w] = p[c]
+    for c in range(plain):
+        m[0].q[q0 + c, w] = m[0].q[q0 + c, w] + by[c]
+
+
+@wp.func
+def rest_on_limits(m: wp.array(dtype=Motion), j: int, w: int):
+    """Take what is left of a joint's speeds along the limits that it touches."""
+    n = m[0].joints.v_size[j]
+    v0 = m[0].joints.v_start[j]
+    u = vec6()
+    for x in range(n):
+        u[x] = m[0].v[v0 + x, w]
+    rows = limit_rows(m, j, w)
+    by = wp.transpose(rows) * shares(rows, rows * u, n)
+    for x in range(n):
+        m[0].v[v0 + x, w] = m[0].v[v0 + x, w] - by[x]
+
+
+@wp.func
+def meet_friction(m: wp.array(dtype=Motion), j: int, head: int, w: int, slow: real):
+    """A friction group that rests is held, one that moves slides."""
+    v0 = m[0].joints.v_start[j]
+    n = m[0].joints.v_size[j]
+    count, _index = members(m, j, head)
+    size = group_speed(m, j, head, w)
+    begins = m[0].departs[v0 + head, w] == 1 and size < real(1.0e3) * BEGUN
+    turned_back = ahead(m, j, head, w, m[0].v) <= real(0.0)
+    stops = size <= STILL
+    if count > 1:
+        stops = size <= real(1.01) * STOPS or (turned_back and (size <= slow or (begins and size <= BEGUN)))
+    for y in range(head, n):
+        at = v0 + y
+        if m[0].axes.group[at] == head:
+            m[0].held[at, w] = int(stops)
+            m[0].departs[at, w] = int(stops or begins)
+            if stops:
+                m[0].v[at, w] = real(0.0)
+            elif turned_back or not begins:
+                m[0].heading[at, w] = m[0].v[at, w] / size
+
+
+@wp.func
+def reclassify(m: wp.array(dtype=Motion), w: int, slow: real):
     """Modes that the state itself tells: what has come to rest may be held, what has reached a limit touches or strikes it.
 
-    `speed` is that below which a group counts as at rest: of vectors that pass near zero, those that mean to stop.
+    `slow` is the speed below which a vector that turns back counts as at rest: it passes near zero, not through it.
     """
     m[0].tries[w] = 0
     m[0].striking[w] = 0
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
         if j < m[0].own:
-            n = m[0].joints.v_size[j]
-            v0 = m[0].joints.v_start[j]
-            for x in range(n):
-                at = v0 + x
-                m[0].wanted[at, w] = real(0.0)
+            for x in range(m[0].joints.v_size[j]):
                 if limited(m, j, x):
-                    low, high, g = limit_gaps(m, j, x, w)
-                    u = axis_speed(m, j, g, w)
-                    side = int(0)
-                    if low <= TOUCHING and u <= STILL:
-                        side = 1
-                    elif high <= TOUCHING and u >= -STILL:
-                        side = -1
-                    m[0].touch[at, w] = side
-                    if side != 0 and wp.abs(u) <= STILL:
-                        for y in range(n):
-                            m[0].v[v0 + y, w] = m[0].v[v0 + y, w] - g[y] * u / wp.dot(g, g)
-                    elif side != 0:
-                        back = m[0].axes.restitution[at] * u
-                        if wp.abs(back) < real(1.0e-7):
-                            back = real(0.0)
-                        m[0].wanted[at, w] = -u - back
-                        m[0].striking[w] = 1
-            for x in range(n):
-                if m[0].axes.group[v0 + x] == x and has_friction(m, v0 + x, w):
-                    size = real(0.0)
-                    ahead = real(0.0)
-                    members = int(0)
-                    for y in range(x, n):
-                        if m[0].axes.group[v0 + y] == x:
-                            size = size + m[0].v[v0 + y, w] * m[0].v[v0 + y, w]
-                            ahead = ahead + m[0].v[v0 + y, w] * m[0].heading[v0 + y, w]
-                            members = members + 1
-                    size = wp.sqrt(size)
-                    rests = size <= speed or (members == 1 and ahead < real(0.0) and m[0].held[v0 + x, w] == 0)
-                    for y in range(x, n):
-                        if m[0].axes.group[v0 + y] == x:
-                            if rests:
-                                m[0].held[v0 + y, w] = 1
-                                m[0].v[v0 + y, w] = real(0.0)
-                            else:
-                                m[0].held[v0 + y, w] = 0
-                                m[0].heading[v0 + y, w] = m[0].v[v0 + y, w] / size
+                    meet_limit(m, j, x, w)
+    for j in range(m[0].own):
+        move_onto_limits(m, j, w)
+        if m[0].striking[w] == 0:
+            rest_on_limits(m, j, w)
+        for x in range(m[0].joints.v_size[j]):
+            at = m[0].joints.v_start[j] + x
+            if m[0].axes.group[at] == x and has_friction(m, at, w):
+                meet_friction(m, j, x, w, slow)
 
 
 @wp.func
@@ -709,34 +896,102 @@ def release(m: wp.array(dtype=Motion), j: int, head: int, w: int, F: vec6):
 
 
 @wp.func
-def aim(m: wp.array(dtype=Motion), i: int, j: int, head: int, w: int) -> bool:
-    """Turn the heading of a group that begins to slide towards the acceleration that it gets; whether it turned."""
+def rests(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> bool:
+    """Whether a group that slides has not begun to."""
+    return group_speed(m, j, head, w) == real(0.0) and m[0].held[m[0].joints.v_start[j] + head, w] == 0
+
+
+@wp.func
+def push_axis(m: wp.array(dtype=Motion), at: int, w: int):
+    """Accelerations of the axes per unit of force on one of them: `response` with loops cut, probe.y what closing them adds."""
+    rows = m[0].closures.count - m[0].closures.springs.count
+    clear_push(m[0].joints, m[0].tree, m[0].probe, w)
+    m[0].probe.u[at, w] = real(1.0)
+    respond(m[0].joints, m[0].tree, m[0].probe, m[0].work, w)
+    for i in range(m[0].nv):
+        m[0].response[i, w] = m[0].probe.y[i, w]
+    if rows > 0:
+        for r in range(rows):
+            m[0].probe.rhs[r, w] = -row_rate(m[0].closures, m[0].probe, r, w, m[0].probe.a_l, m[0].probe.a_a, m[0].probe.y)
+        solve_rows(m[0].joints, m[0].tree, m[0].closures, m[0].probe, m[0].work, w, rows)
+
+
+@wp.func
+def depart(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> bool:
+    """A group at rest that is to slide: held again if friction can, else its heading is turned to the acceleration that it gets.
+
+    Its acceleration is a = b − W F n with W the mechanism's response; b follows from the a that it has. Whether it changed.
+    """
     v0 = m[0].joints.v_start[j]
-    n = m[0].joints.v_size[j]
-    speed = real(0.0)
-    scale = real(1.0e30)
-    for y in range(head, n):
-        if m[0].axes.group[v0 + y] == head:
-            speed = speed + wp.abs(m[0].v[v0 + y, w])
-            if n > 1:
-                scale = wp.min(scale, real(1.0) / m[0].work.inverse[i, w][y, y])
-    if speed > real(0.0) or n == 1:
-        return False
+    count, index = members(m, j, head)
+    hold = friction_force(m, j, v0 + head, w, real(0.0), True)
     force = friction_force(m, j, v0 + head, w, real(0.0), False)
-    x = vec6()
-    for y in range(head, n):
-        if m[0].axes.group[v0 + y] == head:
-            x[y] = scale * m[0].a[v0 + y, w] + force * m[0].heading[v0 + y, w]
-    size = group_size(m, j, head, x)
-    if size == real(0.0):
+    if m[0].tries[w] > 3 * TOGETHER:
+        hold = force  # where holding one lets another go in a circle, what broke loose stays loose
+    W = wp.identity(n=3, dtype=real)
+    b = vec3(real(0.0))
+    cut = real(0.0)
+    closed = real(0.0)
+    for c in range(count):
+        push_axis(m, v0 + index[c], w)
+        cut = cut + m[0].response[v0 + index[c], w]
+        b[c] = b[c] + m[0].a[v0 + index[c], w]
+        for r in range(count):
+            W[r, c] = m[0].response[v0 + index[r], w]
+            if m[0].closures.count > m[0].closures.springs.count:
+                W[r, c] = W[r, c] + m[0].probe.y[v0 + index[r], w]
+            b[r] = b[r] + W[r, c] * force * m[0].heading[v0 + index[c], w]
+        closed = closed + W[c, c]
+    if closed <= real(1.0e-8) * cut:
+        return False  # others hold it
+    for c in range(count):
+        W[c, c] = W[c, c] + real(1.0e-13) * closed  # a direction may be locked
+    f, held = friction_3d(b, W, wp.inverse(W), hold * (real(1.0) - AIMED), force, wp.length(b))
+    off = real(held)
+    for c in range(count):
+        at = v0 + index[c]
+        m[0].held[at, w] = held
+        if held == 0 and force > real(0.0):
+            off = wp.max(off, wp.abs(-f[c] / force - m[0].heading[at, w]))
+            m[0].heading[at, w] = -f[c] / force
+    return off > AIMED
+
+
+@wp.func
+def settle_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int, push: real, F: vec6) -> bool:
+    """A limit that pulls lets go, one that an axis at rest on it is driven into holds; whether it changed."""
+    n = m[0].joints.v_size[j]
+    at = m[0].joints.v_start[j] + x
+    low, high, g = limit_gaps(m, j, x, w)
+    hold = friction_force(m, j, m[0].joints.v_start[j] + m[0].axes.group[at], w, real(0.0), True)
+    if m[0].touch[at, w] != 0:
+        room = real(0.5) * slack(hold, F)
+        alone = n == 1 and has_friction(m, at, w)
+        if alone:
+            room = room + hold
+        if push >= -room:
+            return False
+        if alone:
+            m[0].held[at, w] = 0
+            m[0].heading[at, w] = real(m[0].touch[at, w])
+        m[0].touch[at, w] = 0
+        return True
+    side = int(0)
+    if low <= TOUCHING:
+        side = 1
+    elif high <= TOUCHING:
+        side = -1
+    if side == 0:
         return False
-    off = real(0.0)
-    for y in range(head, n):
-        if m[0].axes.group[v0 + y] == head:
-            new = x[y] / size
-            off = wp.max(off, wp.abs(new - m[0].heading[v0 + y, w]))
-            m[0].heading[v0 + y, w] = new
-    return off > real(1.0e-12)
+    u = axis_speed(m, j, g, w)
+    fall = -limit_accelerates(m, j, x, g, w) * real(side)
+    if fall <= PUSHED or (wp.abs(u) > STILL and u * u > real(2.0) * fall * BOUNCE):
+        return False
+    m[0].touch[at, w] = side
+    rest_on_limits(m, j, w)
+    if n == 1 and has_friction(m, at, w):
+        m[0].held[at, w] = 1
+    return True
 
 
 @wp.func
@@ -746,60 +1001,78 @@ def settle(m: wp.array(dtype=Motion), w: int) -> bool:
     changed = bool(False)
     if m[0].tries[w] > MOST_TRIES:
         return changed
+    for j in range(m[0].own):
+        for x in range(m[0].joints.v_size[j]):
+            at = m[0].joints.v_start[j] + x
+            if m[0].axes.group[at] == x and has_friction(m, at, w) and rests(m, j, x, w):
+                if not (changed and m[0].tries[w] > TOGETHER):
+                    if depart(m, j, x, w):
+                        changed = True
+    if changed:
+        return changed
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
-        if j < m[0].own and not (changed and m[0].tries[w] > 20):
+        if j < m[0].own:
             n = m[0].joints.v_size[j]
             v0 = m[0].joints.v_start[j]
             F = vec6()
+            push = vec6()
             if m[0].laws.locks[i, w] > 0:
                 F = lock_force(m, i, w)
+                push = limit_forces(m, j, w, F)
             for x in range(n):
                 at = v0 + x
-                hold = friction_force(m, j, v0 + m[0].axes.group[at], w, real(0.0), True)
-                near = real(0.5) * slack(hold)
-                if m[0].touch[at, w] != 0 and limited(m, j, x):
-                    _low, _high, g = limit_gaps(m, j, x, w)
-                    push = wp.dot(g, F) * real(m[0].touch[at, w])
-                    room = near
-                    if n == 1 and has_friction(m, at, w):
-                        room = hold + near
-                    if push < -room:
-                        if n == 1 and has_friction(m, at, w):
-                            m[0].held[at, w] = 0
-                            m[0].heading[at, w] = real(m[0].touch[at, w])
-                        m[0].touch[at, w] = 0
+                if limited(m, j, x) and not (changed and m[0].tries[w] > TOGETHER):
+                    if settle_limit(m, j, x, w, push[x], F):
                         changed = True
-                if m[0].axes.group[at] == x and has_friction(m, at, w) and (n > 1 or m[0].touch[at, w] == 0) and not changed:
+                rubs = m[0].axes.group[at] == x and has_friction(m, at, w) and (n > 1 or m[0].touch[at, w] == 0)
+                if rubs and not (changed and m[0].tries[w] > TOGETHER):
                     if m[0].held[at, w] == 1:
+                        hold = friction_force(m, j, at, w, real(0.0), True)
                         need = limit_share(m, j, w, F)
-                        if group_size(m, j, x, need) > hold + near:
+                        if group_size(m, j, x, need) > hold + real(0.5) * slack(hold, F):
                             release(m, j, x, w, need)
                             changed = True
-                    elif aim(m, i, j, x, w):
-                        changed = True
     return changed
 
 
 @wp.func
 def strike(m: wp.array(dtype=Motion), w: int):
-    """Speeds after an impact, from the changes in a; where a limit in touch would pull, it lets go and the impact is redone."""
+    """Speeds after an impact, from the changes in a.
+
+    No limit pulls, and none is left slower than it asks for: until that is so, they let go or hold, and the impact is redone.
+    """
     m[0].tries[w] = m[0].tries[w] + 1
     again = bool(False)
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
-        if j < m[0].own and m[0].laws.locks[i, w] > 0 and m[0].tries[w] < 50:
-            F = lock_force(m, i, w)
+        if j < m[0].own and m[0].tries[w] < MOST_TRIES:
+            push = vec6()
+            if m[0].laws.locks[i, w] > 0:
+                push = limit_forces(m, j, w, lock_force(m, i, w))
             for x in range(m[0].joints.v_size[j]):
                 at = m[0].joints.v_start[j] + x
-                if m[0].touch[at, w] != 0:
-                    _low, _high, g = limit_gaps(m, j, x, w)
-                    if wp.dot(g, F) * real(m[0].touch[at, w]) < real(0.0) and m[0].wanted[at, w] == real(0.0):
-                        m[0].touch[at, w] = 0
-                        again = True
+                if limited(m, j, x) and not (again and m[0].tries[w] > TOGETHER):
+                    low, high, g = limit_gaps(m, j, x, w)
+                    if m[0].touch[at, w] != 0:
+                        if push[x] < real(0.0):
+                            m[0].touch[at, w] = 0
+                            again = True
+                    elif wp.min(low, high) <= TOUCHING:
+                        side = int(1)
+                        if high < low:
+                            side = -1
+                        change = real(0.0)
+                        for y in range(m[0].joints.v_size[j]):
+                            change = change + g[y] * m[0].a[m[0].joints.v_start[j] + y, w]
+                        if (change - m[0].wanted[at, w]) * real(side) < real(-0.5) * STILL:
+                            m[0].touch[at, w] = side
+                            again = True
     if not again:
         for i in range(m[0].tree.count):
             j = m[0].tree.joint[i]
             for at in range(m[0].joints.v_start[j], m[0].joints.v_start[j] + m[0].joints.v_size[j]):
                 m[0].v[at, w] = m[0].v[at, w] + m[0].a[at, w]
+                m[0].a[at, w] = real(0.0)
+                m[0].touch[at, w] = 0
         m[0].striking[w] = 0

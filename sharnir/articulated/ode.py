@@ -211,18 +211,11 @@ def narrow(lo: real, hi: real, g_lo: real, g_hi: real, count: int) -> real:
 
 @wp.func
 def take_back(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real)):
-    """The state whose loops the right-hand side has closed, into y."""
+    """The state that the right-hand side (closing loops) or a change of mode has moved, into y."""
     for r in range(m[0].nq):
         y[r, w] = m[0].q[r, w]
     for r in range(m[0].nv):
         y[m[0].nq + r, w] = m[0].v[r, w]
-
-
-@wp.func
-def keep_speeds(m: wp.array(dtype=Motion), c: Course, w: int):
-    """Speeds that a change of mode has set, into the state."""
-    for r in range(m[0].nv):
-        c.y[m[0].nq + r, w] = m[0].v[r, w]
 
 
 @wp.func
@@ -318,11 +311,11 @@ def integrating(plain: bool) -> wp.Kernel:
             if wp.static(not plain):
                 if phase == SWITCH:
                     reclassify(m, w, real(1.0e-7) * largest_speed(m, c, w) + STILL)
-                    keep_speeds(m, c, w)
+                    take_back(m, w, c.y)
                 elif phase == STRIKE:
                     strike(m, w)
                     if m[0].striking[w] == 0:
-                        keep_speeds(m, c, w)
+                        take_back(m, w, c.y)
                 elif phase == LOOK:
                     g = margin(m, w)
                 elif phase == START and m[0].rough == 1:
@@ -334,9 +327,10 @@ def integrating(plain: bool) -> wp.Kernel:
             elif phase == STRIKE:
                 if m[0].striking[w] == 0:
                     phase = SWITCH
+                    stalled = stalled + 1
             elif phase == START:
                 phase = TRY
-                if loops:
+                if loops or m[0].rough == 1:
                     take_back(m, w, c.y)
                 if unsettled:
                     phase = START
@@ -429,12 +423,12 @@ def integrating(plain: bool) -> wp.Kernel:
                 stalled = stalled + 1
                 if after - now > real(1.0e-13) * (real(1.0) + wp.abs(now)):
                     stalled = 0
-                if stalled > MOST_STALLED:
-                    phase = FAILED
-                    going = False
                 now = after
                 if now >= ask.pause or steps >= ask.most or recorded >= c.C.shape[0]:
                     going = False
+            if stalled > MOST_STALLED:
+                phase = FAILED
+                going = False
         c.now[w] = now
         c.size[w] = h
         c.phase[w] = phase
