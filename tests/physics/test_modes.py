@@ -22,9 +22,7 @@ def test_dry_pendulum(method):
     angles = np.abs(path.event_states[0][0].ravel())
     off = max(np.abs(angles[:5] - AMPLITUDES).max(), np.abs(path.events[0][:3] - REVERSALS).max())
     rest = abs(abs(sim.joint("hinge").position) - 0.015944619)
-    print(
-        f"{method}: amplitudes and reversals within {off:.1e}, sticks within {rest:.1e} rad, {path.steps} steps"
-    )
+    print(f"{method}: amplitudes and reversals within {off:.1e}, sticks within {rest:.1e} rad, {path.steps} steps")
     assert off < 1e-7 and rest < 1e-7 and sim.joint("hinge").velocity == 0.0
 
 
@@ -50,9 +48,7 @@ def test_a_mass_bounces_on_its_limit():
     fall = np.sqrt(2 / 9.81)
     path = sim.integrate(4.0, times=[1.5 * fall, 2.25 * fall, 4.0], rtol=1e-10, atol=1e-10)
     tops = path.q[:2, 0] + 1.0
-    print(
-        f"bounces up to {tops[0]:.9f} and {tops[1]:.9f} m (1/4, 1/16), rests {path.q[-1, 0] + 1:.1e} m off its limit"
-    )
+    print(f"bounces up to {tops[0]:.9f} and {tops[1]:.9f} m (1/4, 1/16), rests {path.q[-1, 0] + 1:.1e} m off its limit")
     assert np.allclose(tops, (0.25, 0.0625), atol=1e-8) and abs(path.q[-1, 0] + 1.0) < 1e-9 and path.v[-1, 0] == 0.0
 
 
