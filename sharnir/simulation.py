@@ -95,6 +95,7 @@ class Simulation:
             self.solver: SolverImpulse | TreeSolver = methods[method](self.model, dt, **options)
         except TypeError as error:
             raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
+        self.solver.furnish(self.state)
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}
         self._joints |= {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
@@ -242,9 +243,8 @@ class Simulation:
         old = self.solver.dt
         self.solver.dt = value
         # impulses of the last step start the next
-        impulses = (
-            "joint_force joint_torque gear_impulse spring_impulse axis_impulse friction_impulse limit_impulse drive_impulse"
-        )
+        impulses = "joint_force joint_torque mid_force mid_torque gear_impulse spring_impulse axis_impulse"
+        impulses += " friction_impulse limit_impulse drive_impulse"
         for name in impulses.split():
             array = getattr(self.state, name)
             array.assign(array.numpy() * (value / old))

@@ -36,6 +36,9 @@ class Solver:
         self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
         self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
 
+    def furnish(self, state: State) -> None:
+        """Give a new state the arrays that this solver alone keeps in it."""
+
     @property
     def dt(self) -> float:
         """Step, s."""

@@ -38,11 +38,16 @@ class LinkRow:
     v_size: wp.int32
     gathers: wp.int32
     hinge: wp.int32
+    ball: wp.int32
     mass: real
+    parts: real  # how many halves the body has
+    least: real  # twice its smallest moment of inertia, about; and its base's
+    base_least: real
     inertia: mat33
     turn: quat
     turn_axis: quat
     axis: vec3
+    base_axis: vec3
     base_point: vec3
     own_point: vec3
 
@@ -58,7 +63,6 @@ class TreeTable:
     base_link: wp.array(dtype=wp.int32)
     sign: wp.array(dtype=wp.int32)
     row: wp.array(dtype=LinkRow)
-    keeps: wp.int32  # 1: articulated inertias are kept, for closing
 
 
 @wp.struct
@@ -92,7 +96,7 @@ class TreeWork:
     response: wp.array2d(dtype=mat66)  # [link, world] of several axes: Y
     y: wp.array2d(dtype=real)  # [speed, world]
     u: wp.array2d(dtype=real)  # [speed, world] τ + Sᵀ (Q* − M* a′)
-    full_A: wp.array2d(dtype=mat33)  # [link, world] M* of a link, where the tree keeps it
+    full_A: wp.array2d(dtype=mat33)  # [link, world] of the direct pass: M* less what the joint yields
     full_B: wp.array2d(dtype=mat33)
     full_D: wp.array2d(dtype=mat33)
     out: wp.array2d(dtype=vec3)  # [link, world] from the joint's common point to the link's centre of mass
@@ -101,6 +105,7 @@ class TreeWork:
     change_l: wp.array2d(dtype=vec3)  # [body, world] that response
     change_a: wp.array2d(dtype=vec3)
     change: wp.array2d(dtype=real)  # [speed, world]
+    change_q: wp.array2d(dtype=vec3)  # [link, world] of a ball joint, what closing asks of it
 
 
 @wp.struct
@@ -413,6 +418,75 @@ def shifted(A: mat33, B: mat33, D: mat33, r: vec3):
 
 
 @wp.func
+def eliminate_axes(
+    t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
+    A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
+):  # fmt: skip
+    """A link's inertia and force without what its joint yields: what is left is handed on."""
+    n = tree.row[i].v_size
+    v0 = natural(tree.row[i].v_start)
+    if n == 1:
+        sl = k.S_l[v0, w]
+        sa = k.S_a[v0, w]
+        hl = times(A, sl) + B * sa
+        ha = sl * B + times(D, sa)
+        U = wp.dot(sl, hl) + wp.dot(sa, ha)
+        u = tau[v0, w] + wp.dot(sl, ql) + wp.dot(sa, qa)
+        Y = real(1.0) / U
+        yield_ = Y * u
+        if laws.acts[i, w] == 1:
+            y = laws.wanted[v0, w]
+            if laws.locks[i, w] == 1:
+                Y = real(0.0)
+            else:
+                Y = real(1.0) / (U + laws.resist[v0, w])
+                y = -Y * laws.push[v0, w]
+            k.y[v0, w] = y
+            k.U[v0, w] = U
+            yield_ = Y * u + y
+        k.H_l[v0, w] = hl
+        k.H_a[v0, w] = ha
+        k.Y[v0, w] = Y
+        k.u[v0, w] = u
+        ya = ha * Y
+        A = less(A, hl, hl * Y)
+        B = B - wp.outer(hl, ya)
+        D = less(D, ha, ya)
+        ql = ql - hl * yield_
+        qa = qa - ha * yield_
+    elif n > 1:
+        several_axes(t, tree, i, w, tau, laws, k, A, B, D, ql, qa)
+        V = k.response[i, w]
+        for a in range(n):
+            # (Y Hᵀ) row by row: what the joint yields is not handed on
+            yl = vec3(real(0.0))
+            ya = vec3(real(0.0))
+            yield_ = k.y[v0 + a, w]
+            for c in range(n):
+                yl = yl + k.H_l[v0 + c, w] * V[a, c]
+                ya = ya + k.H_a[v0 + c, w] * V[a, c]
+                yield_ = yield_ + k.u[v0 + c, w] * V[a, c]
+            hl = k.H_l[v0 + a, w]
+            ha = k.H_a[v0 + a, w]
+            A = A - wp.outer(hl, yl)
+            B = B - wp.outer(hl, ya)
+            D = D - wp.outer(ha, ya)
+            ql = ql - hl * yield_
+            qa = qa - ha * yield_
+    return A, B, D, ql, qa
+
+
+@wp.func
+def hand_on(k: TreeWork, p: int, w: int, A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3):
+    """Add to what is gathered at a link."""
+    k.A[p, w] = k.A[p, w] + A
+    k.B[p, w] = k.B[p, w] + B
+    k.D[p, w] = k.D[p, w] + D
+    k.Q_l[p, w] = k.Q_l[p, w] + ql
+    k.Q_a[p, w] = k.Q_a[p, w] + qa
+
+
+@wp.func
 def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
     """The backward pass (separate bodies (17)–(19)): every link's articulated inertia and force, handed to its base.
 
@@ -428,8 +502,6 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
     handed = int(0)
     for h in range(tree.count):
         i = natural(tree.count - 1 - h)
-        n = tree.row[i].v_size
-        v0 = natural(tree.row[i].v_start)
         m = tree.row[i].mass
         if handed == 0:
             A = mat33(real(0.0))
@@ -442,62 +514,11 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
             B = B + k.B[i, w]
         A = symmetric(A[0, 0] + m, A[0, 1], A[0, 2], A[1, 1] + m, A[1, 2], A[2, 2] + m)
         D = D + k.D[i, w]
-        if tree.keeps == 1:
-            k.full_A[i, w] = A
-            k.full_B[i, w] = B
-            k.full_D[i, w] = D
         bl = k.bias_l[i, w]
         ba = k.bias_a[i, w]
         ql = ql + k.Q_l[i, w] - (times(A, bl) + B * ba)
         qa = qa + k.Q_a[i, w] - (bl * B + times(D, ba))
-        if n == 1:
-            sl = k.S_l[v0, w]
-            sa = k.S_a[v0, w]
-            hl = times(A, sl) + B * sa
-            ha = sl * B + times(D, sa)
-            U = wp.dot(sl, hl) + wp.dot(sa, ha)
-            u = tau[v0, w] + wp.dot(sl, ql) + wp.dot(sa, qa)
-            Y = real(1.0) / U
-            yield_ = Y * u
-            if laws.acts[i, w] == 1:
-                y = laws.wanted[v0, w]
-                if laws.locks[i, w] == 1:
-                    Y = real(0.0)
-                else:
-                    Y = real(1.0) / (U + laws.resist[v0, w])
-                    y = -Y * laws.push[v0, w]
-                k.y[v0, w] = y
-                k.U[v0, w] = U
-                yield_ = Y * u + y
-            k.H_l[v0, w] = hl
-            k.H_a[v0, w] = ha
-            k.Y[v0, w] = Y
-            k.u[v0, w] = u
-            ya = ha * Y
-            A = less(A, hl, hl * Y)
-            B = B - wp.outer(hl, ya)
-            D = less(D, ha, ya)
-            ql = ql - hl * yield_
-            qa = qa - ha * yield_
-        elif n > 1:
-            several_axes(t, tree, i, w, tau, laws, k, A, B, D, ql, qa)
-            V = k.response[i, w]
-            for a in range(n):
-                # (Y Hᵀ) row by row: what the joint yields is not handed on
-                yl = vec3(real(0.0))
-                ya = vec3(real(0.0))
-                yield_ = k.y[v0 + a, w]
-                for c in range(n):
-                    yl = yl + k.H_l[v0 + c, w] * V[a, c]
-                    ya = ya + k.H_a[v0 + c, w] * V[a, c]
-                    yield_ = yield_ + k.u[v0 + c, w] * V[a, c]
-                hl = k.H_l[v0 + a, w]
-                ha = k.H_a[v0 + a, w]
-                A = A - wp.outer(hl, yl)
-                B = B - wp.outer(hl, ya)
-                D = D - wp.outer(ha, ya)
-                ql = ql - hl * yield_
-                qa = qa - ha * yield_
+        A, B, D, ql, qa = eliminate_axes(t, tree, i, w, tau, laws, k, A, B, D, ql, qa)
         arm = k.arm[i, w]
         B, D = shifted(A, B, D, arm)
         qa = qa + wp.cross(arm, ql)
@@ -506,11 +527,7 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
         if p == i - 1:
             handed = 1
         elif p >= 0:
-            k.A[p, w] = k.A[p, w] + A
-            k.B[p, w] = k.B[p, w] + B
-            k.D[p, w] = k.D[p, w] + D
-            k.Q_l[p, w] = k.Q_l[p, w] + ql
-            k.Q_a[p, w] = k.Q_a[p, w] + qa
+            hand_on(k, p, w, A, B, D, ql, qa)
 
 
 # ---- outwards again: accelerations --------------------------------------------------------------------------------------
@@ -571,60 +588,6 @@ def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtyp
     w = natural(w)
     al, aa = base_acceleration(tree, i, w, k)
     forward_from(t, tree, i, w, qdd, laws, k, al, aa)
-
-
-@wp.func
-def respond_closing(t: JointTable, tree: TreeTable, w: int, k: TreeWork):
-    """What more of a′, in k.close, changes, with the factors of the last backward pass: one pass over vectors."""
-    for i in range(tree.count):
-        k.Q_l[i, w] = vec3(real(0.0))
-        k.Q_a[i, w] = vec3(real(0.0))
-    for h in range(tree.count):
-        i = tree.count - 1 - h
-        n = tree.row[i].v_size
-        v0 = tree.row[i].v_start
-        el = k.close_l[i, w]
-        ea = k.close_a[i, w]
-        B = k.full_B[i, w]
-        ql = k.Q_l[i, w] - (times(k.full_A[i, w], el) + B * ea)
-        qa = k.Q_a[i, w] - (el * B + times(k.full_D[i, w], ea))
-        for a in range(v0, v0 + n):
-            k.change[a, w] = wp.dot(k.S_l[a, w], ql) + wp.dot(k.S_a[a, w], qa)
-        p = tree.row[i].base_link
-        if p >= 0:
-            if n == 1:
-                y = k.Y[v0, w] * k.change[v0, w]
-                ql = ql - k.H_l[v0, w] * y
-                qa = qa - k.H_a[v0, w] * y
-            elif n > 1:
-                V = k.response[i, w]
-                for a in range(n):
-                    y = real(0.0)
-                    for b in range(n):
-                        y = y + V[a, b] * k.change[v0 + b, w]
-                    ql = ql - k.H_l[v0 + a, w] * y
-                    qa = qa - k.H_a[v0 + a, w] * y
-            k.Q_l[p, w] = k.Q_l[p, w] + ql
-            k.Q_a[p, w] = k.Q_a[p, w] + qa + wp.cross(k.arm[i, w], ql)
-    for i in range(tree.count):
-        n = tree.row[i].v_size
-        v0 = tree.row[i].v_start
-        base = tree.row[i].base
-        aa = k.change_a[base, w]
-        al = k.change_l[base, w] + wp.cross(aa, k.arm[i, w])
-        rest = vec6()
-        for a in range(n):
-            rest[a] = k.change[v0 + a, w] - wp.dot(k.H_l[v0 + a, w], al) - wp.dot(k.H_a[v0 + a, w], aa)
-        if n == 1:
-            rest[0] = rest[0] * k.Y[v0, w]
-        elif n > 1:
-            rest = k.response[i, w] * rest
-        for a in range(n):
-            k.change[v0 + a, w] = rest[a]
-            al = al + k.S_l[v0 + a, w] * rest[a]
-            aa = aa + k.S_a[v0 + a, w] * rest[a]
-        k.change_l[tree.row[i].body, w] = al + k.close_l[i, w]
-        k.change_a[tree.row[i].body, w] = aa + k.close_a[i, w]
 
 
 @wp.func

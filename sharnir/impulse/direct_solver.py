@@ -11,10 +11,11 @@ from sharnir import kinematics
 from sharnir.articulated.links import Links
 from sharnir.articulated.solver import TreeSolver
 from sharnir.errors import SimulationError
-from sharnir.impulse.direct import Direct, DirectSettings, direct_steps
-from sharnir.model import Control, Model, State
+from sharnir.impulse.direct import direct_steps
+from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
+from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.solver import check_iterations
-from sharnir.types import load_modules, mat33, quat, real, vec3
+from sharnir.types import load_modules, real
 
 CLOSINGS = ("position", "velocity")
 
@@ -57,23 +58,40 @@ class SolverDirect(TreeSolver):
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
+        self.grades = wp.zeros((3, model.worlds), dtype=wp.int32, device=self.device)
         self._kernel = direct_steps
+
+    def furnish(self, state: State) -> None:
+        """Velocities and reactions of half steps, and what the state was when they were made."""
+        if state.mid_velocity.shape[0] == 0:
+            fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum")
+            fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
+            fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque")
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         m = self.model
+        self.furnish(state)
         tree = Links(m, without=without, at_com=True, keeps=True)
         scratch = tree.work(m.worlds)
         s = Direct()
         self._fill(s, tree, scratch, control)
-        s.gears, s.state = m.gears, state
+        inner = State()
+        for name in STATE_FIELDS:
+            setattr(inner, name, getattr(state, name))
+        inner.velocity, inner.momentum = state.mid_velocity, state.mid_momentum
+        inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
+        s.gears, s.state, s.now = m.gears, inner, state
         s.rows.gear_start = state.gear_start
         s.tau, s.speed = scratch.tau, scratch.a
-        bodies = len(tree.half_of)
-        for name, dtype in (("momentum", vec3), ("position", vec3), ("rotation", quat), ("rest", vec3), ("solved_l", vec3)):
-            setattr(s, name, wp.zeros((bodies, m.worlds), dtype=dtype, device=self.device))
-        s.solved_a = wp.zeros((bodies, m.worlds), dtype=vec3, device=self.device)
-        links = len(tree.links)
-        for name, dtype in (("stiff", mat33), ("mean", vec3), ("near", real)):
-            setattr(s, name, wp.zeros((links, m.worlds), dtype=dtype, device=self.device))
-        s.open = wp.zeros(m.worlds, dtype=real, device=self.device)
+        others = [b for b in range(len(tree.half_of)) if b not in tree.link_of]
+        s.others, s.other_count = wp.array(others, dtype=wp.int32, device=self.device), len(others)
+        links, bodies = len(tree.links), len(tree.half_of)
+        fill(s, m, bodies, "momentum gyration position rotation mean_spin")
+        fill(s, m, links, "inertia impulse_l impulse_a lever stiff mean near")
+        fill(s, m, tree.nv, "turned")
+        fill(s, m, int(s.closures.count), "row_impulse")
+        fill(s, m, None, "kick open tight")
+        s.grades = self.grades
+        s.balls = BallWork()
+        fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
         return wp.array([s], dtype=Direct, device=self.device), s

@@ -1,0 +1,361 @@
+"""Closing the joints of a direct step: rows beside the tree, gaps at the new pose, and passes over vectors that close them."""
+
+import warp as wp
+
+from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
+from sharnir.impulse.balls import NONE, ball_close_inward, ball_close_outward
+from sharnir.impulse.direct_data import Direct
+from sharnir.joints import coordinate, joint_gap
+from sharnir.kinematics import pose_at
+from sharnir.spatial import exp_quat, matrix, mean_spin, turned, unit
+from sharnir.tree import natural, times
+from sharnir.types import mat33, real, vec3, vec6
+
+STALLED = wp.constant(real(1.0e-7))  # m, rad: passes that stop here are as good as closed
+
+
+# ---- rows beside the tree ---------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def soften(s: wp.array(dtype=Direct), r: int, i: int, w: int):
+    """Softness and rest of a spring's row: p = −a u − b with a = h (Δt k + c), b = h k (length − rest), h the kick."""
+    h = s[0].kick[w]
+    k = s[0].closures.springs.stiffness[i]
+    a = h * (s[0].settings.dt[0] * k + s[0].closures.springs.damping[i])
+    s[0].rows.soft[r, w] = real(-1.0)
+    if a > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
+        s[0].rows.soft[r, w] = real(1.0) / a
+        s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - s[0].rows.gap[r, w] * h * k / a
+
+
+@wp.func
+def constrain_rows(s: wp.array(dtype=Direct), w: int, chord: real):
+    """Impulses on welds, rods, gears and springs, added to the links' u: J V⁺ = chord · γ."""
+    rows = s[0].closures.count
+    hard = rows - s[0].closures.springs.count
+    find_rows(s[0].joints, s[0].closures, s[0].rows, s[0].work, s[0].state.q, w)
+    for r in range(rows):
+        free = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
+        s[0].rows.rhs[r, w] = chord * s[0].rows.gamma[r, w] - free
+        if r >= hard:
+            soften(s, r, r - hard, w)
+    response_matrix(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
+    eliminate(s[0].rows, w, rows)
+    solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
+    for r in range(rows):
+        s[0].row_impulse[r, w] = s[0].rows.force[r, w]
+    for i in range(s[0].tree.count):
+        j = s[0].tree.joint[i]
+        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            s[0].work.u[a, w] = s[0].work.u[a, w] + s[0].rows.u[a, w]
+
+
+@wp.func
+def new_coordinate(s: wp.array(dtype=Direct), k: int, i: int, w: int) -> real:
+    """A coordinate at the new pose; turns are counted from the last one and the speed of the step."""
+    pose = pose_at(s[0].joints, k, w, s[0].position, s[0].rotation)
+    at = s[0].joints.v_start[k] + i
+    near = s[0].state.q[s[0].joints.q_start[k] + i, w] + s[0].turned[at, w] + s[0].speed[at, w] * s[0].settings.dt[0]
+    return coordinate(s[0].joints, k, i, pose, near)
+
+
+@wp.func
+def gear_gap(s: wp.array(dtype=Direct), g: int, w: int) -> real:
+    """q_a − ratio · q_b at the new pose, against its value at the start."""
+    q_a = new_coordinate(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
+    q_b = new_coordinate(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
+    return q_a - s[0].gears.ratio[g] * q_b - s[0].state.gear_start[g, w]
+
+
+@wp.func
+def row_gaps(s: wp.array(dtype=Direct), w: int) -> real:
+    """Gaps of rods and gears at the new pose, in rows.gap; returns the largest."""
+    hard = s[0].closures.count - s[0].closures.springs.count
+    first = 6 * s[0].closures.welds
+    most = real(0.0)
+    for r in range(first, hard):
+        gap = real(0.0)
+        g = r - first
+        if g < s[0].closures.rods:
+            j = s[0].closures.rod_joint[g]
+            linear, _angular = joint_gap(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation))
+            gap = wp.dot(s[0].rows.child_l[r, w], linear)
+        else:
+            gap = gear_gap(s, g - s[0].closures.rods, w)
+        most = wp.max(most, wp.abs(gap))
+        s[0].rows.gap[r, w] = gap
+    return most
+
+
+@wp.func
+def close_rows(s: wp.array(dtype=Direct), w: int):
+    """Close rods and gears and keep halves together, on top of what closing the tree's joints changes."""
+    rows = s[0].closures.count
+    hard = rows - s[0].closures.springs.count
+    first = 6 * s[0].closures.welds
+    rate = real(1.0) / s[0].settings.dt[0]
+    for r in range(rows):
+        s[0].rows.rhs[r, w] = -row_rate(s[0].closures, s[0].rows, r, w, s[0].work.change_l, s[0].work.change_a, s[0].work.change)
+        if r >= first and r < hard:
+            s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - s[0].rows.gap[r, w] * rate
+    solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
+    for r in range(rows):
+        s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].work.change_l[b, w] = s[0].work.change_l[b, w] + s[0].rows.a_l[b, w]
+        s[0].work.change_a[b, w] = s[0].work.change_a[b, w] + s[0].rows.a_a[b, w]
+
+
+# ---- gaps of the tree's joints ----------------------------------------------------------------------------------------------
+
+
+@wp.func
+def advance(s: wp.array(dtype=Direct), i: int, w: int, first: bool):
+    """X ⊕ Δt V⁺ of a link from the start of the step; the guess of Ω is that of the last pass, if there was one."""
+    b = natural(s[0].tree.row[i].body)
+    own = natural(s[0].half_of[b])
+    dt = s[0].settings.dt[0]
+    x = s[0].work.position[b, w] + (s[0].work.acceleration[b, w] * dt + s[0].state.rest[own, w])
+    R = s[0].work.rotation[b, w]
+    I = s[0].whole.inertia[own]
+    spin = wp.quat_rotate_inv(R, s[0].work.turning[b, w])
+    l = I * spin
+    guess = spin
+    if first:
+        guess = spin - s[0].whole.inv_inertia[own] * wp.cross(spin, l) * (real(0.5) * dt)
+    else:
+        guess = s[0].mean_spin[b, w] + wp.quat_rotate_inv(R, s[0].work.change_a[b, w])
+    omega = mean_spin(l, guess, I, dt)
+    R = unit(R * exp_quat(omega * dt))
+    s[0].mean_spin[b, w] = omega
+    s[0].position[b, w] = x
+    s[0].rotation[b, w] = R
+    return x, R
+
+
+@wp.func
+def displace(s: wp.array(dtype=Direct), i: int, w: int):
+    """Move a link's new pose alone, by what a pass changed."""
+    b = s[0].tree.row[i].body
+    dt = s[0].settings.dt[0]
+    x = s[0].position[b, w] + s[0].work.change_l[b, w] * dt
+    R = turned(s[0].rotation[b, w], s[0].work.change_a[b, w] * dt)
+    s[0].position[b, w] = x
+    s[0].rotation[b, w] = R
+    return x, R
+
+
+@wp.func
+def axis_gap(n_base: vec3, n: vec3) -> vec3:
+    """The turn from one direction to another."""
+    c = wp.cross(n_base, n)
+    s2 = wp.dot(c, c)
+    if s2 < real(1.0e-6) and wp.dot(n_base, n) > real(0.0):
+        return c * (real(1.0) + s2 / real(6.0))
+    s = wp.sqrt(s2)
+    return c * (wp.atan2(s, wp.dot(n_base, n)) / wp.max(s, real(1.0e-30)))
+
+
+@wp.func
+def any_gap(s: wp.array(dtype=Direct), i: int, w: int):
+    """Gap of a link's joint at the new pose, the link against its base."""
+    j = s[0].tree.joint[i]
+    linear = vec3(real(0.0))
+    angular = vec3(real(0.0))
+    if s[0].joints.free[j] != 63:
+        linear, angular = joint_gap(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation))
+        linear = linear * real(s[0].tree.sign[i])
+        angular = angular * real(s[0].tree.sign[i])
+    return linear, angular
+
+
+@wp.func
+def move_all(s: wp.array(dtype=Direct), w: int, how: int) -> real:
+    """New poses, from the start (0), by changed velocities (1), by displacements (2), or as they are (3); gaps as a′ of links.
+
+    Returns the largest gap, m or rad.
+    """
+    w = natural(w)
+    rate = real(-1.0) / s[0].settings.dt[0]
+    most = real(0.0)
+    last = int(-1)
+    x_b = vec3(real(0.0))
+    M_b = mat33(real(0.0))
+    for n in range(s[0].tree.count):
+        i = natural(n)
+        b = natural(s[0].tree.row[i].body)
+        if s[0].tree.row[i].base != last:
+            base = natural(s[0].tree.row[i].base)
+            x_b = s[0].position[base, w]
+            M_b = matrix(s[0].rotation[base, w])
+        x = s[0].position[b, w]
+        R = s[0].rotation[b, w]
+        if how < 2:
+            x, R = advance(s, i, w, how == 0)
+        elif how == 2:
+            x, R = displace(s, i, w)
+        M = matrix(R)
+        linear = vec3(real(0.0))
+        angular = vec3(real(0.0))
+        if s[0].tree.row[i].ball == 1 or s[0].tree.row[i].hinge == 1:
+            linear = (x - x_b) + (M * s[0].tree.row[i].own_point - M_b * s[0].tree.row[i].base_point)
+            if s[0].tree.row[i].hinge == 1:
+                angular = axis_gap(M_b * s[0].tree.row[i].base_axis, M * s[0].tree.row[i].axis)
+        else:
+            linear, angular = any_gap(s, i, w)
+        most = wp.max(most, wp.max(wp.length_sq(linear), wp.length_sq(angular)))
+        angular = angular * rate
+        s[0].work.close_l[i, w] = linear * rate
+        if s[0].balls.kind[i, w] == NONE:
+            s[0].work.close_l[i, w] = linear * rate + wp.cross(angular, s[0].work.out[i, w])
+            s[0].work.close_a[i, w] = angular
+        x_b = x
+        M_b = M
+        last = s[0].tree.row[i].body
+    most = wp.sqrt(most)
+    if s[0].closures.count > 0:
+        most = wp.max(most, row_gaps(s, w))
+    return most
+
+
+# ---- passes over vectors ----------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def respond_closing(s: wp.array(dtype=Direct), w: int):
+    """What the gaps, as a′ in work.close, change: with the factors of the last inward pass, over vectors alone."""
+    w = natural(w)
+    zero = vec3(real(0.0))
+    ql = zero
+    qa = zero
+    handed = int(0)
+    for h in range(s[0].tree.count):
+        i = natural(s[0].tree.count - 1 - h)
+        if handed == 0:
+            ql = zero
+            qa = zero
+        if s[0].tree.row[i].gathers == 1:
+            ql = ql + s[0].work.Q_l[i, w]
+            qa = qa + s[0].work.Q_a[i, w]
+            s[0].work.Q_l[i, w] = zero
+            s[0].work.Q_a[i, w] = zero
+        if s[0].balls.kind[i, w] != NONE:
+            ql, qa = ball_close_inward(s, i, w, ql, qa)
+        else:
+            n = s[0].tree.row[i].v_size
+            v0 = natural(s[0].tree.row[i].v_start)
+            el = s[0].work.close_l[i, w]
+            ea = s[0].work.close_a[i, w]
+            B = s[0].work.full_B[i, w]
+            fl = ql - (times(s[0].work.full_A[i, w], el) + B * ea)
+            fa = qa - (el * B + times(s[0].work.full_D[i, w], ea))
+            for a in range(v0, v0 + n):
+                s[0].work.change[a, w] = wp.dot(s[0].work.S_l[a, w], ql) + wp.dot(s[0].work.S_a[a, w], qa)
+            if n == 1:
+                y = s[0].work.Y[v0, w] * s[0].work.change[v0, w]
+                fl = fl - s[0].work.H_l[v0, w] * y
+                fa = fa - s[0].work.H_a[v0, w] * y
+            elif n > 1:
+                for a in range(n):
+                    y = real(0.0)
+                    for b in range(n):
+                        y = y + s[0].work.response[i, w][a, b] * s[0].work.change[v0 + b, w]
+                    fl = fl - s[0].work.H_l[v0 + a, w] * y
+                    fa = fa - s[0].work.H_a[v0 + a, w] * y
+            ql = fl
+            qa = fa + wp.cross(s[0].work.arm[i, w], fl)
+        p = s[0].tree.row[i].base_link
+        handed = 0
+        if p == i - 1:
+            handed = 1
+        elif p >= 0:
+            s[0].work.Q_l[p, w] = s[0].work.Q_l[p, w] + ql
+            s[0].work.Q_a[p, w] = s[0].work.Q_a[p, w] + qa
+    last = int(-1)
+    v = zero
+    omega = zero
+    for g in range(s[0].tree.count):
+        i = natural(g)
+        if s[0].tree.row[i].base != last:
+            base = natural(s[0].tree.row[i].base)
+            v = s[0].work.change_l[base, w]
+            omega = s[0].work.change_a[base, w]
+        if s[0].balls.kind[i, w] != NONE:
+            v, omega = ball_close_outward(s, i, w, v + wp.cross(omega, s[0].lever[i, w]), omega)
+        else:
+            n = s[0].tree.row[i].v_size
+            v0 = natural(s[0].tree.row[i].v_start)
+            v = v + wp.cross(omega, s[0].work.arm[i, w]) + s[0].work.close_l[i, w]
+            omega = omega + s[0].work.close_a[i, w]
+            if n == 1:
+                y = s[0].work.change[v0, w] - wp.dot(s[0].work.H_l[v0, w], v) - wp.dot(s[0].work.H_a[v0, w], omega)
+                y = y * s[0].work.Y[v0, w]
+                s[0].work.change[v0, w] = y
+                v = v + s[0].work.S_l[v0, w] * y
+                omega = omega + s[0].work.S_a[v0, w] * y
+            elif n > 1:
+                rest = vec6()
+                for a in range(n):
+                    felt = wp.dot(s[0].work.H_l[v0 + a, w], v) + wp.dot(s[0].work.H_a[v0 + a, w], omega)
+                    rest[a] = s[0].work.change[v0 + a, w] - felt
+                rest = s[0].work.response[i, w] * rest
+                for a in range(n):
+                    s[0].work.change[v0 + a, w] = rest[a]
+                    v = v + s[0].work.S_l[v0 + a, w] * rest[a]
+                    omega = omega + s[0].work.S_a[v0 + a, w] * rest[a]
+        last = s[0].tree.row[i].body
+        s[0].work.change_l[last, w] = v
+        s[0].work.change_a[last, w] = omega
+
+
+@wp.func
+def close_once(s: wp.array(dtype=Direct), w: int, level: int) -> real:
+    """One pass, by velocities that stay (level 1) or by displacements alone (0); returns how far joints are open after it."""
+    respond_closing(s, w)
+    if s[0].closures.count > 0:
+        close_rows(s, w)
+    how = int(2)
+    if level == 1:
+        how = 1
+        for i in range(s[0].tree.count):
+            b = natural(s[0].tree.row[i].body)
+            s[0].work.acceleration[b, w] = s[0].work.acceleration[b, w] + s[0].work.change_l[b, w]
+            s[0].work.turning[b, w] = s[0].work.turning[b, w] + s[0].work.change_a[b, w]
+    return move_all(s, w, how)
+
+
+@wp.func
+def close(s: wp.array(dtype=Direct), w: int, level: int) -> real:
+    """Close the joints at the end of the step; returns how far they stay open, negative where passes did not contract.
+
+    At position level (1) the velocities take what it needs, so that the step is symmetric; else (0) poses alone are moved.
+    """
+    tolerance = s[0].settings.tolerance[1]
+    off = move_all(s, w, 0)
+    last = off
+    slow = int(0)
+    for _i in range(s[0].settings.iterations[1]):
+        if not off > tolerance:
+            break
+        last = off
+        off = close_once(s, w, level)
+        if not off < real(0.5) * last:
+            slow = slow + 1
+            if slow == 2 or not off < real(4.0) * last:
+                break
+    if off > tolerance and not off <= STALLED:
+        return -off
+    return off
+
+
+@wp.func
+def place_outward(s: wp.array(dtype=Direct), w: int):
+    """Hang every link on its base where that stands: joints of the tree are closed, whatever speeds are."""
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        for _i in range(4):
+            linear, angular = any_gap(s, i, w)
+            s[0].rotation[b, w] = turned(s[0].rotation[b, w], -angular)
+            s[0].position[b, w] = s[0].position[b, w] - linear
