@@ -61,11 +61,14 @@ class State:
     mid_momentum: wp.array2d(dtype=vec3)
     mid_force: wp.array2d(dtype=vec3)  # [joint, world] joint_force and joint_torque of the step that led to the pose
     mid_torque: wp.array2d(dtype=vec3)
+    felt_force: wp.array2d(dtype=vec3)  # [body, world] N, N·m: what was commanded in that step
+    felt_torque: wp.array2d(dtype=vec3)
+    felt_joint: wp.array2d(dtype=real)  # [speed, world]
     kept_position: wp.array2d(dtype=vec3)  # [body, world] the state as it was left, to see whether it was changed
     kept_rotation: wp.array2d(dtype=quat)
     kept_velocity: wp.array2d(dtype=vec3)
     kept_momentum: wp.array2d(dtype=vec3)
-    kept_dt: wp.array(dtype=real)  # [world] s
+    lag: wp.array(dtype=real)  # [world] s, by which mid_velocity is behind the pose
     time: wp.array(dtype=wp.float64)  # [world] s
     failed: wp.array(dtype=wp.int32)  # [world] 0, or 1 + the body whose state would have become non-finite
 
@@ -152,9 +155,9 @@ class Model:
         fill(state, self, self.speeds + 6 * len(self.com), "qdd")
         fill(state, self, len(self.joint_kinds), "dissipated")
         fill(state, self, len(self.spring_names), "spring_impulse")
-        fill(state, self, 0, "mid_velocity mid_momentum mid_force mid_torque")
+        fill(state, self, 0, "mid_velocity mid_momentum mid_force mid_torque felt_force felt_torque felt_joint")
         fill(state, self, 0, "kept_position kept_rotation kept_velocity kept_momentum")
-        fill(state, self, None, "kept_dt time failed")
+        fill(state, self, None, "lag time failed")
         for name, value in self.start.items():
             rows = np.repeat(np.asarray(value, np_real)[:, None], self.worlds, 1)
             getattr(state, name).assign(np.ascontiguousarray(rows))

@@ -67,25 +67,6 @@ def mass_shifted(A: mat33, r: vec3):
 
 
 @wp.func
-def joint_axes(s: wp.array(dtype=Direct), j: int, w: int) -> quat:
-    """The joint's frame on its parent."""
-    return parent_frame(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation))
-
-
-@wp.func
-def commanded(s: wp.array(dtype=Direct), i: int, w: int) -> vec3:
-    """The moment a user commands, times the kick, on the link."""
-    j = natural(s[0].tree.row[i].joint)
-    v0 = natural(s[0].tree.row[i].v_start)
-    x = s[0].control.joint_force[v0, w]
-    y = s[0].control.joint_force[v0 + 1, w]
-    z = s[0].control.joint_force[v0 + 2, w]
-    if x == real(0.0) and y == real(0.0) and z == real(0.0):
-        return vec3(real(0.0))
-    return wp.quat_rotate(joint_axes(s, j, w), vec3(x, y, z)) * (s[0].kick[w] * real(s[0].tree.sign[i]))
-
-
-@wp.func
 def triple(a: wp.array2d(dtype=real), v0: int, w: int) -> vec3:
     return vec3(a[v0, w], a[v0 + 1, w], a[v0 + 2, w])
 
@@ -95,6 +76,24 @@ def put_triple(a: wp.array2d(dtype=real), v0: int, w: int, x: vec3):
     a[v0, w] = x[0]
     a[v0 + 1, w] = x[1]
     a[v0 + 2, w] = x[2]
+
+
+@wp.func
+def joint_axes(s: wp.array(dtype=Direct), j: int, w: int) -> quat:
+    """The joint's frame on its parent."""
+    return parent_frame(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation))
+
+
+@wp.func
+def commanded(s: wp.array(dtype=Direct), i: int, w: int) -> vec3:
+    """The impulse of the moment a user commands, on the link."""
+    j = natural(s[0].tree.row[i].joint)
+    v0 = natural(s[0].tree.row[i].v_start)
+    past = s[0].state.lag[w]
+    l = triple(s[0].state.felt_joint, v0, w) * past + triple(s[0].control.joint_force, v0, w) * (s[0].kick[w] - past)
+    if wp.length_sq(l) > real(0.0):
+        l = wp.quat_rotate(joint_axes(s, j, w), l) * real(s[0].tree.sign[i])
+    return l
 
 
 # ---- friction ---------------------------------------------------------------------------------------------------------------

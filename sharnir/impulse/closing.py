@@ -22,7 +22,7 @@ def soften(s: wp.array(dtype=Direct), r: int, i: int, w: int):
     """Softness and rest of a spring's row: p = −a u − b with a = h (Δt k + c), b = h k (length − rest), h the kick."""
     h = s[0].kick[w]
     k = s[0].closures.springs.stiffness[i]
-    a = h * (s[0].settings.dt[0] * k + s[0].closures.springs.damping[i])
+    a = h * (s[0].drift[w] * k + s[0].closures.springs.damping[i])
     s[0].rows.soft[r, w] = real(-1.0)
     if a > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
         s[0].rows.soft[r, w] = real(1.0) / a
@@ -56,7 +56,7 @@ def new_coordinate(s: wp.array(dtype=Direct), k: int, i: int, w: int) -> real:
     """A coordinate at the new pose; turns are counted from the last one and the speed of the step."""
     pose = pose_at(s[0].joints, k, w, s[0].position, s[0].rotation)
     at = s[0].joints.v_start[k] + i
-    near = s[0].state.q[s[0].joints.q_start[k] + i, w] + s[0].turned[at, w] + s[0].speed[at, w] * s[0].settings.dt[0]
+    near = s[0].state.q[s[0].joints.q_start[k] + i, w] + s[0].turned[at, w] + s[0].speed[at, w] * s[0].drift[w]
     return coordinate(s[0].joints, k, i, pose, near)
 
 
@@ -94,7 +94,7 @@ def close_rows(s: wp.array(dtype=Direct), w: int):
     rows = s[0].closures.count
     hard = rows - s[0].closures.springs.count
     first = 6 * s[0].closures.welds
-    rate = real(1.0) / s[0].settings.dt[0]
+    rate = real(1.0) / s[0].drift[w]
     for r in range(rows):
         s[0].rows.rhs[r, w] = -row_rate(s[0].closures, s[0].rows, r, w, s[0].work.change_l, s[0].work.change_a, s[0].work.change)
         if r >= first and r < hard:
@@ -116,7 +116,7 @@ def advance(s: wp.array(dtype=Direct), i: int, w: int, first: bool):
     """X ⊕ Δt V⁺ of a link from the start of the step; the guess of Ω is that of the last pass, if there was one."""
     b = natural(s[0].tree.row[i].body)
     own = natural(s[0].half_of[b])
-    dt = s[0].settings.dt[0]
+    dt = s[0].drift[w]
     x = s[0].work.position[b, w] + (s[0].work.acceleration[b, w] * dt + s[0].state.rest[own, w])
     R = s[0].work.rotation[b, w]
     I = s[0].whole.inertia[own]
@@ -139,7 +139,7 @@ def advance(s: wp.array(dtype=Direct), i: int, w: int, first: bool):
 def displace(s: wp.array(dtype=Direct), i: int, w: int):
     """Move a link's new pose alone, by what a pass changed."""
     b = s[0].tree.row[i].body
-    dt = s[0].settings.dt[0]
+    dt = s[0].drift[w]
     x = s[0].position[b, w] + s[0].work.change_l[b, w] * dt
     R = turned(s[0].rotation[b, w], s[0].work.change_a[b, w] * dt)
     s[0].position[b, w] = x
@@ -178,7 +178,7 @@ def move_all(s: wp.array(dtype=Direct), w: int, how: int) -> real:
     Returns the largest gap, m or rad.
     """
     w = natural(w)
-    rate = real(-1.0) / s[0].settings.dt[0]
+    rate = real(-1.0) / s[0].drift[w]
     most = real(0.0)
     last = int(-1)
     x_b = vec3(real(0.0))

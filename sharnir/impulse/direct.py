@@ -36,9 +36,11 @@ from sharnir.types import inline_less, real, vec3
 inline_less("sharnir.direct")
 
 TORN = wp.constant(real(1.0e-7))  # m, rad: a larger gap at the start of a step was not made by the step before
-RELATIVE = wp.constant(0)  # grades of damping, as they are counted
-FULL = wp.constant(1)
-VELOCITY = wp.constant(2)
+PARTS = wp.constant(8)  # of a step that is divided
+RELATIVE = wp.constant(0)  # grades, as they are counted
+DIVIDED = wp.constant(1)
+FULL = wp.constant(2)
+VELOCITY = wp.constant(3)
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
@@ -80,9 +82,13 @@ def solve(s: wp.array(dtype=Direct), w: int, chord: real):
 
 
 @wp.func
-def one_step(s: wp.array(dtype=Direct), w: int):
-    """A step. Where its passes do not close the joints, it is made again with links damped, in the end at velocity level."""
-    chord = real(-0.5) * s[0].settings.dt[0]
+def one_step(s: wp.array(dtype=Direct), w: int, last: bool) -> bool:
+    """A step of the length in `drift`; returns whether its passes closed the joints.
+
+    If it is the last way it is made again where they did not: with links damped, in the end at velocity level.
+    """
+    s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
+    chord = real(-0.5) * s[0].drift[w]
     level = s[0].settings.position[0]
     if s[0].open[w] > TORN:
         level = 0  # velocities are not to close what they did not open
@@ -97,6 +103,8 @@ def one_step(s: wp.array(dtype=Direct), w: int):
         if grade < 2:
             off = close(s, w, level)
             if off < real(0.0):
+                if not last:
+                    return False
                 grade = grade + 1
                 if level == 0:
                     grade = 2
@@ -114,6 +122,26 @@ def one_step(s: wp.array(dtype=Direct), w: int):
     s[0].open[w] = off
     if s[0].acting == 1:
         repair(s, w)
+    return True
+
+
+@wp.func
+def whole_step(s: wp.array(dtype=Direct), w: int):
+    """One step; where passes do not close its joints, in parts. A result that is not finite marks the world, and is not taken."""
+    s[0].drift[w] = s[0].settings.dt[0]
+    parts = int(1)
+    if not one_step(s, w, False):
+        parts = PARTS
+        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+        s[0].drift[w] = s[0].settings.dt[0] / real(PARTS)
+    for _part in range(parts):
+        if parts > 1:
+            one_step(s, w, True)
+        bad = bad_body(s, w)
+        s[0].state.failed[w] = bad
+        if bad != 0:
+            break
+        commit(s, w)
 
 
 @wp.func
@@ -139,7 +167,7 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
     for x in range(n):
         at = v0 + x
         off = wp.max(s[0].laws.lower[at, w], real(0.0)) + wp.min(s[0].laws.upper[at, w], real(0.0))
-        if wp.abs(off) * s[0].settings.dt[0] > s[0].settings.tolerance[1]:
+        if wp.abs(off) * s[0].drift[w] > s[0].settings.tolerance[1]:
             found = 1
             if s[0].joints.ball[j] != 0 and x >= turn:
                 row = s[0].laws.row[at, w]
@@ -284,7 +312,7 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
     rel = s[0].work.turning[s[0].tree.row[i].body, w] - s[0].work.turning[s[0].tree.row[i].base, w]
     for a in range(n - turns, n):
         at = natural(s[0].tree.row[i].v_start + a)
-        by = s[0].turned[at, w] + wp.dot(s[0].work.S_a[at, w], rel) * s[0].settings.dt[0]
+        by = s[0].turned[at, w] + wp.dot(s[0].work.S_a[at, w], rel) * s[0].drift[w]
         if wp.abs(by) > real(1.0):
             q = s[0].joints.q_start[j] + a
             pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
@@ -296,11 +324,15 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
 @wp.func
 def commit(s: wp.array(dtype=Direct), w: int):
     """The new state becomes the state."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].drift[w]
     collect(s, w, s[0].state.velocity, s[0].state.momentum, s[0].state.joint_force, s[0].state.joint_torque)
     for n in range(s[0].tree.count):
         i = natural(n)
         count_turns(s, i, w)
+        j = natural(s[0].tree.row[i].joint)
+        if j < s[0].scene_joints:
+            for a in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
+                s[0].state.felt_joint[a, w] = s[0].control.joint_force[a, w]
         if s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
             if s[0].balls.kind[i, w] == NONE:
                 report_laws(s, s[0].laws, s[0].tree.joint[i], w)
@@ -313,8 +345,11 @@ def commit(s: wp.array(dtype=Direct), w: int):
         s[0].state.rest[b, w] = move - ((x + move) - x)
         s[0].state.position[b, w] = s[0].position[b, w]
         s[0].state.rotation[b, w] = s[0].rotation[b, w]
+        s[0].state.felt_force[b, w] = s[0].control.force[b, w]
+        s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
         s[0].control.force_once[b, w] = vec3(real(0.0))
         s[0].control.torque_once[b, w] = vec3(real(0.0))
+    s[0].state.lag[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
 
 
@@ -324,8 +359,6 @@ def commit(s: wp.array(dtype=Direct), w: int):
 @wp.func
 def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
     """Whether bodies stand and move as the last call left them."""
-    if s[0].now.kept_dt[w] != s[0].settings.dt[0]:
-        return False
     for n in range(s[0].tree.count):
         b = s[0].tree.row[n].body
         if b < s[0].own:
@@ -343,12 +376,11 @@ def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
 @wp.func
 def resume(s: wp.array(dtype=Direct), w: int):
     """Velocities at the half step before the pose; or, where there are none, those of the pose and half a kick to come."""
-    s[0].kick[w] = s[0].settings.dt[0]
-    for g in range(3):
+    for g in range(4):
         s[0].grades[g, w] = 0
     if untouched(s, w):
         return
-    s[0].kick[w] = real(0.5) * s[0].settings.dt[0]
+    s[0].state.lag[w] = real(0.0)
     for b in range(s[0].own):
         s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
         s[0].state.momentum[b, w] = s[0].now.momentum[b, w]
@@ -366,7 +398,7 @@ def resume(s: wp.array(dtype=Direct), w: int):
 @wp.func
 def synchronise(s: wp.array(dtype=Direct), w: int):
     """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
-    half = real(0.5) * s[0].settings.dt[0]
+    half = s[0].state.lag[w]
     s[0].kick[w] = half
     passes = s[0].done[w]
     off = s[0].residual[w]
@@ -387,17 +419,17 @@ def synchronise(s: wp.array(dtype=Direct), w: int):
             s[0].now.kept_momentum[b, w] = L
             s[0].now.kept_position[b, w] = s[0].now.position[b, w]
             s[0].now.kept_rotation[b, w] = s[0].now.rotation[b, w]
-    s[0].now.kept_dt[w] = s[0].settings.dt[0]
+    scale = s[0].settings.dt[0] / half
     at = 6 * s[0].closures.welds
     for i in range(s[0].closures.rods):
-        f = s[0].rows.child_l[at + i, w] * (real(2.0) * s[0].row_impulse[at + i, w])
+        f = s[0].rows.child_l[at + i, w] * (scale * s[0].row_impulse[at + i, w])
         s[0].now.joint_force[s[0].closures.rod_joint[i], w] = f
     at = at + s[0].closures.rods
     for i in range(s[0].closures.gears):
-        s[0].now.gear_impulse[i, w] = real(2.0) * s[0].row_impulse[at + i, w]
+        s[0].now.gear_impulse[i, w] = scale * s[0].row_impulse[at + i, w]
     at = at + s[0].closures.gears
     for i in range(s[0].closures.springs.count):
-        s[0].now.spring_impulse[i, w] = real(2.0) * s[0].row_impulse[at + i, w]
+        s[0].now.spring_impulse[i, w] = scale * s[0].row_impulse[at + i, w]
 
 
 @wp.kernel(module="sharnir.direct")
@@ -408,11 +440,6 @@ def direct_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int
     for _step in range(n[0]):
         if s[0].state.failed[w] != 0:
             break
-        one_step(s, w)
-        bad = bad_body(s, w)
-        s[0].state.failed[w] = bad
-        if bad == 0:
-            commit(s, w)
-            s[0].kick[w] = s[0].settings.dt[0]
+        whole_step(s, w)
     if s[0].state.failed[w] == 0:
         synchronise(s, w)

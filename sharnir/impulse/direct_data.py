@@ -74,6 +74,7 @@ class Direct:
     scene_joints: wp.int32
     acting: wp.int32
     kick: wp.array(dtype=real)  # [world] s: for so long forces act in this step
+    drift: wp.array(dtype=real)  # [world] s: for so long bodies move
     momentum: wp.array2d(dtype=vec3)  # [body, world] L after external torques
     gyration: wp.array2d(dtype=vec3)  # [body, world] angular acceleration as if it were free
     position: wp.array2d(dtype=vec3)  # [body, world] the new pose

@@ -20,7 +20,7 @@ RESOLVED = wp.constant(real(1.5))  # Δt² tr K over two moments of inertia: bel
 @wp.func
 def take_others(s: wp.array(dtype=Direct), w: int):
     """Bodies that are no links have their new velocity already."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].drift[w]
     for n in range(s[0].other_count):
         b = s[0].others[n]
         v = s[0].now.velocity[b, w]
@@ -51,6 +51,8 @@ def prepare(s: wp.array(dtype=Direct), w: int, chord: real):
     w = natural(w)
     h = s[0].kick[w]
     dt = s[0].settings.dt[0]
+    past = s[0].state.lag[w]
+    ahead = h - past
     gravity = s[0].settings.gravity[0]
     last = int(-1)
     x_b = vec3(real(0.0))
@@ -73,12 +75,14 @@ def prepare(s: wp.array(dtype=Direct), w: int, chord: real):
         inverse = s[0].whole.inv_inertia[own]
         spin = M * (inverse * (L * M))
         omega = spin
-        torque = s[0].control.torque[own, w] + s[0].control.torque_once[own, w]
+        torque = s[0].state.felt_torque[own, w] * past + s[0].control.torque[own, w] * ahead
+        torque = torque + s[0].control.torque_once[own, w] * dt
         if wp.length_sq(torque) > real(0.0):
-            L = L + torque * h
+            L = L + torque
             omega = M * (inverse * (L * M))
-        force = s[0].control.force[own, w] + s[0].control.force_once[own, w]
-        v = s[0].state.velocity[own, w] + (gravity + force * s[0].whole.inv_mass[own]) * h
+        force = s[0].state.felt_force[own, w] * past + s[0].control.force[own, w] * ahead
+        force = force + s[0].control.force_once[own, w] * dt
+        v = s[0].state.velocity[own, w] + gravity * h + force * s[0].whole.inv_mass[own]
         gyration = M * (inverse * (wp.cross(L, omega) * M))
         I = rotated(M, s[0].tree.row[i].inertia)
         s[0].work.position[b, w] = x
@@ -114,13 +118,13 @@ def prepare(s: wp.array(dtype=Direct), w: int, chord: real):
                 s[0].work.S_a[v0, w] = axis
                 s[0].work.bias_l[i, w] = close_l + wp.cross(close_a, out)
                 s[0].work.bias_a[i, w] = close_a
-                s[0].tau[v0, w] = s[0].control.joint_force[v0, w] * h
+                s[0].tau[v0, w] = s[0].state.felt_joint[v0, w] * past + s[0].control.joint_force[v0, w] * ahead
         else:
             place_any(s, i, w, chord)
             r = -s[0].work.out[i, w]
         j = natural(s[0].tree.row[i].joint)
         if j < s[0].scene_joints:
-            f = s[0].state.joint_force[j, w] * (dt * real(s[0].tree.sign[i]))
+            f = s[0].state.joint_force[j, w] * (real(s[0].tree.sign[i]) * s[0].drift[w] * s[0].drift[w] / dt)
             near = wp.min(s[0].tree.row[i].least, s[0].tree.row[i].base_least) * RESOLVED * real(0.25)
             if wp.max(wp.dot(r, f), -wp.dot(r + x - x_b, f)) > near:
                 tight = 1
@@ -161,8 +165,10 @@ def place_any(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
         close_a = close_a - n * wp.dot(n, close_a)
         force = real(0.0)
         if j < s[0].scene_joints:
-            force = s[0].control.joint_force[v0 + a, w]
-        s[0].tau[v0 + a, w] = force * s[0].kick[w]
+            past = s[0].state.lag[w]
+            ahead = s[0].kick[w] - past
+            force = s[0].state.felt_joint[v0 + a, w] * past + s[0].control.joint_force[v0 + a, w] * ahead
+        s[0].tau[v0 + a, w] = force
     close_l = close_l * (chord * sign)
     close_a = close_a * (chord * sign)
     s[0].work.out[i, w] = out
@@ -213,7 +219,7 @@ def stiffen(s: wp.array(dtype=Direct), w: int, damped: bool):
             s[0].near[base, w] = s[0].near[base, w] + real(1.0)
     used = int(0)
     for i in range(s[0].tree.count):
-        K = s[0].stiff[i, w] * (dt * dt)
+        K = s[0].stiff[i, w] * (s[0].drift[w] * s[0].drift[w])
         # nothing where the step resolves it, all of it from twice as far on
         share = wp.clamp((wp.trace(K) / s[0].tree.row[i].least - RESOLVED) / RESOLVED, real(0.0), real(1.0))
         if damped:

@@ -58,15 +58,16 @@ class SolverDirect(TreeSolver):
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
-        self.grades = wp.zeros((3, model.worlds), dtype=wp.int32, device=self.device)
+        self.grades = wp.zeros((4, model.worlds), dtype=wp.int32, device=self.device)
         self._kernel = direct_steps
 
     def furnish(self, state: State) -> None:
         """Velocities and reactions of half steps, and what the state was when they were made."""
         if state.mid_velocity.shape[0] == 0:
-            fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum")
+            fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum felt_force felt_torque")
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
             fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque")
+            fill(state, self.model, self.model.speeds, "felt_joint")
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         m = self.model
@@ -90,7 +91,7 @@ class SolverDirect(TreeSolver):
         fill(s, m, links, "inertia impulse_l impulse_a lever stiff mean near")
         fill(s, m, tree.nv, "turned")
         fill(s, m, int(s.closures.count), "row_impulse")
-        fill(s, m, None, "kick open tight")
+        fill(s, m, None, "kick drift open tight")
         s.grades = self.grades
         s.balls = BallWork()
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
