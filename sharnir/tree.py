@@ -418,42 +418,48 @@ def shifted(A: mat33, B: mat33, D: mat33, r: vec3):
 
 
 @wp.func
+def eliminate_one(
+    tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
+    A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
+):  # fmt: skip
+    """A link's inertia and force without what its only axis yields: what is left is handed on."""
+    v0 = natural(tree.row[i].v_start)
+    sl = k.S_l[v0, w]
+    sa = k.S_a[v0, w]
+    hl = times(A, sl) + B * sa
+    ha = sl * B + times(D, sa)
+    U = wp.dot(sl, hl) + wp.dot(sa, ha)
+    u = tau[v0, w] + wp.dot(sl, ql) + wp.dot(sa, qa)
+    Y = real(1.0) / U
+    yield_ = Y * u
+    if laws.acts[i, w] == 1:
+        y = laws.wanted[v0, w]
+        if laws.locks[i, w] == 1:
+            Y = real(0.0)
+        else:
+            Y = real(1.0) / (U + laws.resist[v0, w])
+            y = -Y * laws.push[v0, w]
+        k.y[v0, w] = y
+        k.U[v0, w] = U
+        yield_ = Y * u + y
+    k.H_l[v0, w] = hl
+    k.H_a[v0, w] = ha
+    k.Y[v0, w] = Y
+    k.u[v0, w] = u
+    ya = ha * Y
+    return less(A, hl, hl * Y), B - wp.outer(hl, ya), less(D, ha, ya), ql - hl * yield_, qa - ha * yield_
+
+
+@wp.func
 def eliminate_axes(
     t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
     A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
 ):  # fmt: skip
-    """A link's inertia and force without what its joint yields: what is left is handed on."""
+    """The same of any number of axes."""
     n = tree.row[i].v_size
     v0 = natural(tree.row[i].v_start)
     if n == 1:
-        sl = k.S_l[v0, w]
-        sa = k.S_a[v0, w]
-        hl = times(A, sl) + B * sa
-        ha = sl * B + times(D, sa)
-        U = wp.dot(sl, hl) + wp.dot(sa, ha)
-        u = tau[v0, w] + wp.dot(sl, ql) + wp.dot(sa, qa)
-        Y = real(1.0) / U
-        yield_ = Y * u
-        if laws.acts[i, w] == 1:
-            y = laws.wanted[v0, w]
-            if laws.locks[i, w] == 1:
-                Y = real(0.0)
-            else:
-                Y = real(1.0) / (U + laws.resist[v0, w])
-                y = -Y * laws.push[v0, w]
-            k.y[v0, w] = y
-            k.U[v0, w] = U
-            yield_ = Y * u + y
-        k.H_l[v0, w] = hl
-        k.H_a[v0, w] = ha
-        k.Y[v0, w] = Y
-        k.u[v0, w] = u
-        ya = ha * Y
-        A = less(A, hl, hl * Y)
-        B = B - wp.outer(hl, ya)
-        D = less(D, ha, ya)
-        ql = ql - hl * yield_
-        qa = qa - ha * yield_
+        A, B, D, ql, qa = eliminate_one(tree, i, w, tau, laws, k, A, B, D, ql, qa)
     elif n > 1:
         several_axes(t, tree, i, w, tau, laws, k, A, B, D, ql, qa)
         V = k.response[i, w]
@@ -552,6 +558,19 @@ def base_acceleration(tree: TreeTable, i: int, w: int, k: TreeWork):
 
 
 @wp.func
+def forward_one(
+    tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork, al: vec3, aa: vec3
+):  # fmt: skip
+    """A link with one axis in the forward pass, from C a_base: its joint's acceleration, and its own without a′."""
+    v0 = natural(tree.row[i].v_start)
+    y = k.Y[v0, w] * (k.u[v0, w] - wp.dot(k.H_l[v0, w], al) - wp.dot(k.H_a[v0, w], aa))
+    if laws.acts[i, w] == 1:
+        y = y + k.y[v0, w]
+    qdd[v0, w] = y
+    return al + k.S_l[v0, w] * y, aa + k.S_a[v0, w] * y
+
+
+@wp.func
 def forward_from(
     t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
     al: vec3, aa: vec3,
@@ -561,12 +580,7 @@ def forward_from(
     v0 = natural(tree.row[i].v_start)
     b = natural(tree.row[i].body)
     if n == 1:
-        y = k.Y[v0, w] * (k.u[v0, w] - wp.dot(k.H_l[v0, w], al) - wp.dot(k.H_a[v0, w], aa))
-        if laws.acts[i, w] == 1:
-            y = y + k.y[v0, w]
-        qdd[v0, w] = y
-        al = al + k.S_l[v0, w] * y
-        aa = aa + k.S_a[v0, w] * y
+        al, aa = forward_one(tree, i, w, qdd, laws, k, al, aa)
     elif n > 1:
         z = k.response[i, w] * left_over(t, tree, i, w, al, aa, k)
         for a in range(n):

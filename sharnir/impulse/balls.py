@@ -196,8 +196,11 @@ def report_ball(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
-def ball_inward(s: wp.array(dtype=Direct), i: int, w: int, A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3):
-    """What a ball's base feels of all that hangs on it, at the base's centre, from the same at the link's."""
+def ball_inward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3):
+    """What a ball's base feels of all that hangs on it, at the base's centre, from the same at the link's.
+
+    `scope` 2: friction may act.
+    """
     out = s[0].work.out[i, w]
     lever = s[0].lever[i, w]
     e = s[0].work.bias_l[i, w]
@@ -207,7 +210,7 @@ def ball_inward(s: wp.array(dtype=Direct), i: int, w: int, A: mat33, B: mat33, D
     drive = commanded(s, i, w)
     qa = qa + drive
     kind = s[0].balls.kind[i, w]
-    if kind == FREE:
+    if scope < 2 or kind == FREE:
         W = inverse_symmetric(D)
         G = W * wp.transpose(B)
         u = times(W, qa)

@@ -172,7 +172,7 @@ def any_gap(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
-def move_all(s: wp.array(dtype=Direct), w: int, how: int) -> real:
+def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
     """New poses, from the start (0), by changed velocities (1), by displacements (2), or as they are (3); gaps as a′ of links.
 
     Returns the largest gap, m or rad.
@@ -199,7 +199,7 @@ def move_all(s: wp.array(dtype=Direct), w: int, how: int) -> real:
         M = matrix(R)
         linear = vec3(real(0.0))
         angular = vec3(real(0.0))
-        if s[0].tree.row[i].ball == 1 or s[0].tree.row[i].hinge == 1:
+        if scope == 0 or s[0].tree.row[i].ball == 1 or s[0].tree.row[i].hinge == 1:
             linear = (x - x_b) + (M * s[0].tree.row[i].own_point - M_b * s[0].tree.row[i].base_point)
             if s[0].tree.row[i].hinge == 1:
                 angular = axis_gap(M_b * s[0].tree.row[i].base_axis, M * s[0].tree.row[i].axis)
@@ -215,7 +215,7 @@ def move_all(s: wp.array(dtype=Direct), w: int, how: int) -> real:
         M_b = M
         last = s[0].tree.row[i].body
     most = wp.sqrt(most)
-    if s[0].closures.count > 0:
+    if scope > 1 and s[0].closures.count > 0:
         most = wp.max(most, row_gaps(s, w))
     return most
 
@@ -224,7 +224,7 @@ def move_all(s: wp.array(dtype=Direct), w: int, how: int) -> real:
 
 
 @wp.func
-def respond_closing(s: wp.array(dtype=Direct), w: int):
+def respond_closing(s: wp.array(dtype=Direct), w: int, scope: int):
     """What the gaps, as a′ in work.close, change: with the factors of the last inward pass, over vectors alone."""
     w = natural(w)
     zero = vec3(real(0.0))
@@ -257,7 +257,7 @@ def respond_closing(s: wp.array(dtype=Direct), w: int):
                 y = s[0].work.Y[v0, w] * s[0].work.change[v0, w]
                 fl = fl - s[0].work.H_l[v0, w] * y
                 fa = fa - s[0].work.H_a[v0, w] * y
-            elif n > 1:
+            elif scope > 0 and n > 1:
                 for a in range(n):
                     y = real(0.0)
                     for b in range(n):
@@ -295,7 +295,7 @@ def respond_closing(s: wp.array(dtype=Direct), w: int):
                 s[0].work.change[v0, w] = y
                 v = v + s[0].work.S_l[v0, w] * y
                 omega = omega + s[0].work.S_a[v0, w] * y
-            elif n > 1:
+            elif scope > 0 and n > 1:
                 rest = vec6()
                 for a in range(n):
                     felt = wp.dot(s[0].work.H_l[v0 + a, w], v) + wp.dot(s[0].work.H_a[v0 + a, w], omega)
@@ -311,10 +311,10 @@ def respond_closing(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def close_once(s: wp.array(dtype=Direct), w: int, level: int) -> real:
+def close_once(s: wp.array(dtype=Direct), w: int, scope: int, level: int) -> real:
     """One pass, by velocities that stay (level 1) or by displacements alone (0); returns how far joints are open after it."""
-    respond_closing(s, w)
-    if s[0].closures.count > 0:
+    respond_closing(s, w, scope)
+    if scope > 1 and s[0].closures.count > 0:
         close_rows(s, w)
     how = int(2)
     if level == 1:
@@ -323,24 +323,24 @@ def close_once(s: wp.array(dtype=Direct), w: int, level: int) -> real:
             b = natural(s[0].tree.row[i].body)
             s[0].work.acceleration[b, w] = s[0].work.acceleration[b, w] + s[0].work.change_l[b, w]
             s[0].work.turning[b, w] = s[0].work.turning[b, w] + s[0].work.change_a[b, w]
-    return move_all(s, w, how)
+    return move_all(s, w, scope, how)
 
 
 @wp.func
-def close(s: wp.array(dtype=Direct), w: int, level: int) -> real:
+def close(s: wp.array(dtype=Direct), w: int, scope: int, level: int) -> real:
     """Close the joints at the end of the step; returns how far they stay open, negative where passes did not contract.
 
     At position level (1) the velocities take what it needs, so that the step is symmetric; else (0) poses alone are moved.
     """
     tolerance = s[0].settings.tolerance[1]
-    off = move_all(s, w, 0)
+    off = move_all(s, w, scope, 0)
     last = off
     slow = int(0)
     for _i in range(s[0].settings.iterations[1]):
         if not off > tolerance:
             break
         last = off
-        off = close_once(s, w, level)
+        off = close_once(s, w, scope, level)
         if not off < real(0.5) * last:
             slow = slow + 1
             if slow == 2 or not off < real(4.0) * last:

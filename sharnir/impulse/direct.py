@@ -11,6 +11,8 @@ half a kick from velocities that belong to the pose, and what a caller reads is 
 kept. A caller who changed the state is met by beginning anew.
 """
 
+from typing import Any
+
 import warp as wp
 
 from sharnir.impulse.balls import NONE, report_ball
@@ -33,7 +35,9 @@ from sharnir.spatial import matrix
 from sharnir.tree import natural
 from sharnir.types import inline_less, real, vec3
 
-inline_less("sharnir.direct")
+MODULES = ("sharnir.direct_chain", "sharnir.direct_tree", "sharnir.direct")
+for name in MODULES:
+    inline_less(name)
 
 TORN = wp.constant(real(1.0e-7))  # m, rad: a larger gap at the start of a step was not made by the step before
 PARTS = wp.constant(8)  # of a step that is divided
@@ -47,27 +51,27 @@ VELOCITY = wp.constant(3)
 
 
 @wp.func
-def begin(s: wp.array(dtype=Direct), w: int, chord: real):
+def begin(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
     """Everything before the pass."""
     take_others(s, w)
-    prepare(s, w, chord)
-    if s[0].acting == 1:
+    prepare(s, w, scope, chord)
+    if scope > 1 and s[0].acting == 1:
         for i in range(s[0].tree.count):
             start_link(s, i, w, chord)
 
 
 @wp.func
-def solve(s: wp.array(dtype=Direct), w: int, chord: real):
+def solve(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
     """Passes until laws and their linearisations agree: new velocities in work.acceleration and work.turning."""
     passes = int(0)
     off = real(0.0)
     again = int(1)
     while again == 1:
-        inward(s, w)
-        if s[0].closures.count > 0:
-            outward(s, w, False)
+        inward(s, w, scope)
+        if scope > 1 and s[0].closures.count > 0:
+            outward(s, w, scope, False)
             constrain_rows(s, w, chord)
-        off = outward(s, w, True)
+        off = outward(s, w, scope, True)
         passes = passes + 1
         again = 0
         if off > s[0].settings.tolerance[0] and passes < s[0].settings.iterations[0]:
@@ -82,7 +86,7 @@ def solve(s: wp.array(dtype=Direct), w: int, chord: real):
 
 
 @wp.func
-def one_step(s: wp.array(dtype=Direct), w: int, last: bool) -> bool:
+def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
     """A step of the length in `drift`; returns whether its passes closed the joints.
 
     If it is the last way it is made again where they did not: with links damped, in the end at velocity level.
@@ -92,16 +96,16 @@ def one_step(s: wp.array(dtype=Direct), w: int, last: bool) -> bool:
     level = s[0].settings.position[0]
     if s[0].open[w] > TORN:
         level = 0  # velocities are not to close what they did not open
-    begin(s, w, chord)
+    begin(s, w, scope, chord)
     if s[0].tight[w] == 1:
         stiffen(s, w, False)
         s[0].grades[RELATIVE, w] = s[0].grades[RELATIVE, w] + s[0].tight[w]
     grade = int(0)
     off = real(-1.0)
     while off < real(0.0):
-        solve(s, w, chord)
+        solve(s, w, scope, chord)
         if grade < 2:
-            off = close(s, w, level)
+            off = close(s, w, scope, level)
             if off < real(0.0):
                 if not last:
                     return False
@@ -113,35 +117,35 @@ def one_step(s: wp.array(dtype=Direct), w: int, last: bool) -> bool:
                 else:
                     s[0].grades[VELOCITY, w] = s[0].grades[VELOCITY, w] + 1
                     chord = real(0.0)
-                    begin(s, w, chord)
+                    begin(s, w, scope, chord)
                 stiffen(s, w, True)
         else:
-            move_all(s, w, 0)
+            move_all(s, w, scope, 0)
             place_outward(s, w)
             off = real(0.0)
     s[0].open[w] = off
-    if s[0].acting == 1:
-        repair(s, w)
+    if scope > 1 and s[0].acting == 1:
+        repair(s, w, scope)
     return True
 
 
 @wp.func
-def whole_step(s: wp.array(dtype=Direct), w: int):
+def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
     """One step; where passes do not close its joints, in parts. A result that is not finite marks the world, and is not taken."""
     s[0].drift[w] = s[0].settings.dt[0]
     parts = int(1)
-    if not one_step(s, w, False):
+    if not one_step(s, w, scope, False):
         parts = PARTS
         s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
         s[0].drift[w] = s[0].settings.dt[0] / real(PARTS)
     for _part in range(parts):
         if parts > 1:
-            one_step(s, w, True)
+            one_step(s, w, scope, True)
         bad = bad_body(s, w)
         s[0].state.failed[w] = bad
         if bad != 0:
             break
-        commit(s, w)
+        commit(s, w, scope)
 
 
 @wp.func
@@ -182,13 +186,13 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
 
 
 @wp.func
-def repair(s: wp.array(dtype=Direct), w: int):
+def repair(s: wp.array(dtype=Direct), w: int, scope: int):
     """Take passed limits back in, by displacements alone."""
     passed = int(0)
     for i in range(s[0].tree.count):
         passed = wp.max(passed, repair_link(s, i, w))
     if passed == 1:
-        respond_closing(s, w)
+        respond_closing(s, w, scope)
         for i in range(s[0].tree.count):
             displace(s, i, w)
 
@@ -227,7 +231,7 @@ def take_row(s: wp.array(dtype=Direct), link: int, w: int, l: vec3, a: vec3, r: 
 
 @wp.func
 def collect(
-    s: wp.array(dtype=Direct), w: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3),
+    s: wp.array(dtype=Direct), w: int, scope: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3),
     joint_force: wp.array2d(dtype=vec3), joint_torque: wp.array2d(dtype=vec3),
 ):  # fmt: skip
     """New velocities and angular momenta of the bodies, and the joints' constraint impulses, as of a whole step.
@@ -240,7 +244,7 @@ def collect(
     fl = zero
     fa = zero
     handed = int(0)
-    if s[0].closures.count > 0:
+    if scope > 1 and s[0].closures.count > 0:
         take_rows(s, w)
     for h in range(s[0].tree.count):
         i = natural(s[0].tree.count - 1 - h)
@@ -253,7 +257,7 @@ def collect(
         taken = M * (s[0].tree.row[i].inertia * ((s[0].work.turning[b, w] - s[0].work.omega[b, w]) * M))
         fl = fl + (v - s[0].work.velocity[b, w]) * s[0].tree.row[i].mass
         fa = fa + taken
-        if s[0].tree.row[i].gathers == 1 or s[0].closures.count > 0:
+        if s[0].tree.row[i].gathers == 1 or scope > 1 and s[0].closures.count > 0:
             fl = fl + s[0].work.Q_l[i, w]
             fa = fa + s[0].work.Q_a[i, w]
             s[0].work.Q_l[i, w] = zero
@@ -271,7 +275,7 @@ def collect(
                 l = fa + wp.cross(s[0].work.out[i, w], fl)
                 n = s[0].work.S_a[natural(s[0].tree.row[i].v_start), w]
                 joint_torque[j, w] = (l - n * wp.dot(n, l)) * sign
-            else:
+            elif scope > 0:
                 carried_by_any(s, i, w, fl * sign, fa * sign, joint_force, joint_torque)
         fa = fa + wp.cross(s[0].work.arm[i, w], fl)
         p = s[0].tree.row[i].base_link
@@ -322,10 +326,10 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
-def commit(s: wp.array(dtype=Direct), w: int):
+def commit(s: wp.array(dtype=Direct), w: int, scope: int):
     """The new state becomes the state."""
     dt = s[0].drift[w]
-    collect(s, w, s[0].state.velocity, s[0].state.momentum, s[0].state.joint_force, s[0].state.joint_torque)
+    collect(s, w, scope, s[0].state.velocity, s[0].state.momentum, s[0].state.joint_force, s[0].state.joint_torque)
     for n in range(s[0].tree.count):
         i = natural(n)
         count_turns(s, i, w)
@@ -333,7 +337,7 @@ def commit(s: wp.array(dtype=Direct), w: int):
         if j < s[0].scene_joints:
             for a in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
                 s[0].state.felt_joint[a, w] = s[0].control.joint_force[a, w]
-        if s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
+        if scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
             if s[0].balls.kind[i, w] == NONE:
                 report_laws(s, s[0].laws, s[0].tree.joint[i], w)
             else:
@@ -374,7 +378,7 @@ def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
 
 
 @wp.func
-def resume(s: wp.array(dtype=Direct), w: int):
+def resume(s: wp.array(dtype=Direct), w: int, scope: int):
     """Velocities at the half step before the pose; or, where there are none, those of the pose and half a kick to come."""
     for g in range(4):
         s[0].grades[g, w] = 0
@@ -396,17 +400,17 @@ def resume(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def synchronise(s: wp.array(dtype=Direct), w: int):
+def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
     """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
     half = s[0].state.lag[w]
     s[0].kick[w] = half
     passes = s[0].done[w]
     off = s[0].residual[w]
-    begin(s, w, real(0.0))
-    solve(s, w, real(0.0))
+    begin(s, w, scope, real(0.0))
+    solve(s, w, scope, real(0.0))
     s[0].done[w] = passes
     s[0].residual[w] = off
-    collect(s, w, s[0].now.velocity, s[0].now.momentum, s[0].now.joint_force, s[0].now.joint_torque)
+    collect(s, w, scope, s[0].now.velocity, s[0].now.momentum, s[0].now.joint_force, s[0].now.joint_torque)
     for n in range(s[0].tree.count):
         b = natural(s[0].tree.row[n].body)
         if b < s[0].own:
@@ -432,14 +436,22 @@ def synchronise(s: wp.array(dtype=Direct), w: int):
         s[0].now.spring_impulse[i, w] = scale * s[0].row_impulse[at + i, w]
 
 
-@wp.kernel(module="sharnir.direct")
-def direct_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
-    """n steps of a world; where one would not be finite, the world is marked and its state stays."""
-    w = first + wp.tid()
-    resume(s, w)
-    for _step in range(n[0]):
-        if s[0].state.failed[w] != 0:
-            break
-        whole_step(s, w)
-    if s[0].state.failed[w] == 0:
-        synchronise(s, w)
+def make_kernel(scope: int, module: str) -> Any:
+    """The kernel for a mechanism of hinges and balls on which nothing acts (0), of any joints (1), with all there is (2)."""
+
+    @wp.kernel(module=module)
+    def direct_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
+        """n steps of a world; where one would not be finite, the world is marked and its state stays."""
+        w = first + wp.tid()
+        resume(s, w, wp.static(scope))
+        for _step in range(n[0]):
+            if s[0].state.failed[w] != 0:
+                break
+            whole_step(s, w, wp.static(scope))
+        if s[0].state.failed[w] == 0:
+            synchronise(s, w, wp.static(scope))
+
+    return direct_steps
+
+
+KERNELS = [make_kernel(scope, module) for scope, module in enumerate(MODULES)]

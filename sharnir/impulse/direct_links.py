@@ -8,7 +8,18 @@ from sharnir.joints import free_axis, joint_curvature
 from sharnir.kinematics import pose_at
 from sharnir.pivots import linearise, open_laws, solve_one, solve_several
 from sharnir.spatial import matrix, rotated, turned
-from sharnir.tree import eliminate_axes, forward_from, hand_on, left_over, natural, shifted, symmetric, times
+from sharnir.tree import (
+    eliminate_axes,
+    eliminate_one,
+    forward_from,
+    forward_one,
+    hand_on,
+    left_over,
+    natural,
+    shifted,
+    symmetric,
+    times,
+)
 from sharnir.types import mat33, real, vec3
 
 RESOLVED = wp.constant(real(1.5))  # Δt² tr K over two moments of inertia: below, a step follows what tension brings
@@ -42,7 +53,7 @@ def take_others(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def prepare(s: wp.array(dtype=Direct), w: int, chord: real):
+def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
     """Velocities after external forces, inertias and what each joint asks for, from the bases outwards.
 
     `chord` times γ is the speed at which a joint's rows are to move: −½Δt at the start of a step, so that they are closed at its
@@ -99,7 +110,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, chord: real):
         ball = s[0].tree.row[i].ball
         s[0].balls.kind[i, w] = ball  # FREE, until laws are opened
         r = vec3(real(0.0))
-        if ball == 1 or s[0].tree.row[i].hinge == 1:
+        if scope == 0 or ball == 1 or s[0].tree.row[i].hinge == 1:
             r = M * s[0].tree.row[i].own_point
             lever = x + r - x_b
             out = -r
@@ -154,9 +165,7 @@ def place_any(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
         w_p = s[0].work.omega[p, w]
         w_c = s[0].work.omega[c, w]
         u = s[0].work.velocity[c, w] + wp.cross(w_c, r_c) - s[0].work.velocity[p, w] - wp.cross(w_p, r_p)
-        close_l, close_a = joint_curvature(
-            s[0].joints, j, pose, w_p, w_c, s[0].gyration[p, w], s[0].gyration[c, w], r_p, r_c, u
-        )
+        close_l, close_a = joint_curvature(s[0].joints, j, pose, w_p, w_c, s[0].gyration[p, w], s[0].gyration[c, w], r_p, r_c, u)
     for a in range(s[0].joints.v_size[j]):
         d, n = free_axis(s[0].joints, j, a, pose)
         s[0].work.S_l[v0 + a, w] = (d + wp.cross(n, out)) * sign
@@ -328,7 +337,7 @@ def solve_link(s: wp.array(dtype=Direct), i: int, w: int, vl: vec3, va: vec3):
 
 
 @wp.func
-def inward(s: wp.array(dtype=Direct), w: int):
+def inward(s: wp.array(dtype=Direct), w: int, scope: int):
     """The backward pass; what is handed to the next link in turn stays in registers."""
     w = natural(w)
     zero = vec3(real(0.0))
@@ -360,13 +369,16 @@ def inward(s: wp.array(dtype=Direct), w: int):
         ql = ql + s[0].impulse_l[i, w]
         qa = qa + s[0].impulse_a[i, w]
         if s[0].balls.kind[i, w] != NONE:
-            A, B, D, ql, qa = ball_inward(s, i, w, A, B, D, ql, qa)
+            A, B, D, ql, qa = ball_inward(s, i, w, scope, A, B, D, ql, qa)
         else:
             bl = s[0].work.bias_l[i, w]
             ba = s[0].work.bias_a[i, w]
             ql = ql - (times(A, bl) + B * ba)
             qa = qa - (bl * B + times(D, ba))
-            A, B, D, ql, qa = eliminate_axes(s[0].joints, s[0].tree, i, w, s[0].tau, s[0].linear, s[0].work, A, B, D, ql, qa)
+            if scope == 0:
+                A, B, D, ql, qa = eliminate_one(s[0].tree, i, w, s[0].tau, s[0].linear, s[0].work, A, B, D, ql, qa)
+            else:
+                A, B, D, ql, qa = eliminate_axes(s[0].joints, s[0].tree, i, w, s[0].tau, s[0].linear, s[0].work, A, B, D, ql, qa)
             s[0].work.full_A[i, w] = A
             s[0].work.full_B[i, w] = B
             s[0].work.full_D[i, w] = D
@@ -392,7 +404,7 @@ def clear_link(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
-def outward(s: wp.array(dtype=Direct), w: int, exact: bool) -> real:
+def outward(s: wp.array(dtype=Direct), w: int, scope: int, exact: bool) -> real:
     """New velocities; laws solved exactly, or as linear. Returns the largest mismatch of the two, N·s."""
     w = natural(w)
     most = real(0.0)
@@ -409,7 +421,7 @@ def outward(s: wp.array(dtype=Direct), w: int, exact: bool) -> real:
         kind = s[0].balls.kind[i, w]
         if kind != NONE:
             v = v + wp.cross(omega, s[0].lever[i, w])
-            if kind == FREE:
+            if scope < 2 or kind == FREE:
                 omega = s[0].balls.u[i, w] - s[0].work.full_B[i, w] * v
             else:
                 u, off = solve_ball(s, i, w, v, omega)
@@ -417,14 +429,18 @@ def outward(s: wp.array(dtype=Direct), w: int, exact: bool) -> real:
             v = v + s[0].work.bias_l[i, w] + wp.cross(omega, s[0].work.out[i, w])
         else:
             v = v + wp.cross(omega, s[0].work.arm[i, w])
-            if exact and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
+            if exact and scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
                 v, omega, off = solve_link(s, i, w, v, omega)
+            elif scope == 0:
+                v, omega = forward_one(s[0].tree, i, w, s[0].speed, s[0].linear, s[0].work, v, omega)
+                v = v + s[0].work.bias_l[i, w]
+                omega = omega + s[0].work.bias_a[i, w]
             else:
                 v, omega = forward_from(s[0].joints, s[0].tree, i, w, s[0].speed, s[0].linear, s[0].work, v, omega)
         last = s[0].tree.row[i].body
         s[0].work.acceleration[last, w] = v
         s[0].work.turning[last, w] = omega
-        if s[0].acting == 1:
+        if scope > 1 and s[0].acting == 1:
             s[0].mismatch[i, w] = off
             most = wp.max(most, off)
     return most

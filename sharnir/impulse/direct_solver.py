@@ -11,7 +11,7 @@ from sharnir import kinematics
 from sharnir.articulated.links import Links
 from sharnir.articulated.solver import TreeSolver
 from sharnir.errors import SimulationError
-from sharnir.impulse.direct import direct_steps
+from sharnir.impulse.direct import KERNELS
 from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.solver import check_iterations
@@ -52,14 +52,13 @@ class SolverDirect(TreeSolver):
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
-        load_modules([direct_steps.module, kinematics.read_joints.module], self.device)
+        load_modules([kinematics.read_joints.module], self.device)
         passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations")]
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
         self.grades = wp.zeros((4, model.worlds), dtype=wp.int32, device=self.device)
-        self._kernel = direct_steps
 
     def furnish(self, state: State) -> None:
         """Velocities and reactions of half steps, and what the state was when they were made."""
@@ -94,5 +93,9 @@ class SolverDirect(TreeSolver):
         fill(s, m, None, "kick drift open tight")
         s.grades = self.grades
         s.balls = BallWork()
+        simple = tree.tree.row.numpy()
+        scope = 2 if self._acting or int(s.closures.count) else 1 - int(np.all(simple["ball"] + simple["hinge"] == 1))
+        self._kernel = KERNELS[scope]
+        load_modules([self._kernel.module], self.device)
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
         return wp.array([s], dtype=Direct, device=self.device), s
