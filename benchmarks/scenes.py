@@ -66,9 +66,9 @@ def chain(
 
 
 def tip(sim: sh.Simulation, n: int, length: float = LENGTH) -> np.ndarray:
-    """(3,) free end of our chain of n rods, m."""
+    """(3,) free end of our chain of n rods, m; (worlds, 3) where there are several."""
     last = sim.body(f"rod {n - 1}")
-    return np.asarray(last.position + quat_rotate(last.rotation, np.array([length / n / 2, 0.0, 0.0])))
+    return np.asarray(last.position + quat_rotate(last.rotation, np.zeros_like(last.position) + [length / n / 2, 0.0, 0.0]))
 
 
 def arms(friction: float) -> sh.Scene:
