@@ -75,6 +75,14 @@ def test_the_method_a_scene_is_made_with_comes_first_and_others_start_in_its_sta
         sh.compare(make, methods=("exact",))
 
 
+def test_samples_fall_on_whole_steps_and_rods_carry_their_centripetal_force():
+    found = sh.compare(load_example("pendulum").make, duration=0.5, steps=(4e-3, 2e-3, 1e-3), methods=())
+    print(found.table())
+    errors, forces = [row.position for row in found.rows], [row.reaction for row in found.rows]
+    np.testing.assert_allclose(errors, np.array([4, 2, 1]) * errors[2], rtol=0.02)
+    np.testing.assert_allclose(forces, np.array([4, 2, 1]) * forces[2], rtol=0.02)
+
+
 def test_a_method_that_fails_is_told_and_drawn_without(tmp_path):
     row, lost = Row(1e-3, 1e-4, 1e-3, 1e-9, 1e-2, 1e-5), Row(1e-3, np.inf, np.inf, np.inf, np.inf, np.nan)
     found = sh.Comparison(1.0, [row], 10, {"direct": [row], "sequential": [lost]})
