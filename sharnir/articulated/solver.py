@@ -16,7 +16,9 @@ from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rows import Laws
 from sharnir.solver import Report, Solver, check_iterations
-from sharnir.types import load_modules, real, vec3
+from sharnir.types import EPSILON, load_modules, real, vec3
+
+FINE = max(1e-10, 10 * EPSILON)  # N·s, N·m·s, what double, or single, precision can meet
 
 
 class TreeSolver(Solver):
@@ -161,7 +163,7 @@ class SolverArticulated(TreeSolver):
     """
 
     def __init__(
-        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = 1e-10, threads: int | None = None
+        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = FINE, threads: int | None = None
     ) -> None:
         super().__init__(model, dt, Settings(), iterations, tolerance, threads)
         load_modules([kernels.steps.module, kinematics.read_joints.module], self.device)

@@ -9,9 +9,9 @@ from sharnir.joints import coordinate, joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.spatial import exp_quat, matrix, mean_spin, turned, unit
 from sharnir.tree import natural, times
-from sharnir.types import mat33, real, vec3, vec6
+from sharnir.types import EPSILON, mat33, real, vec3, vec6
 
-STALLED = wp.constant(real(1.0e-7))  # m, rad: passes that stop here are as good as closed
+STALLED = wp.constant(real(max(1.0e-7, 100.0 * EPSILON)))  # m, rad: passes that stop here are as good as closed
 
 
 # ---- rows beside the tree ---------------------------------------------------------------------------------------------------

@@ -33,13 +33,13 @@ from sharnir.laws import limit_boxes, report_laws
 from sharnir.pivots import ALL_AT_ONCE
 from sharnir.spatial import matrix
 from sharnir.tree import natural
-from sharnir.types import inline_less, real, vec3
+from sharnir.types import EPSILON, inline_less, real, vec3
 
 MODULES = ("sharnir.direct_chain", "sharnir.direct_tree", "sharnir.direct")
 for name in MODULES:
     inline_less(name)
 
-TORN = wp.constant(real(1.0e-7))  # m, rad: a larger gap at the start of a step was not made by the step before
+TORN = wp.constant(real(max(1.0e-7, 1000.0 * EPSILON)))  # m, rad: a larger gap at the start of a step was not made by the step before
 PARTS = wp.constant(8)  # of a step that is divided
 RELATIVE = wp.constant(0)  # grades, as they are counted
 DIVIDED = wp.constant(1)
@@ -257,7 +257,7 @@ def collect(
         taken = M * (s[0].tree.row[i].inertia * ((s[0].work.turning[b, w] - s[0].work.omega[b, w]) * M))
         fl = fl + (v - s[0].work.velocity[b, w]) * s[0].tree.row[i].mass
         fa = fa + taken
-        if s[0].tree.row[i].gathers == 1 or scope > 1 and s[0].closures.count > 0:
+        if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count > 0):
             fl = fl + s[0].work.Q_l[i, w]
             fa = fa + s[0].work.Q_a[i, w]
             s[0].work.Q_l[i, w] = zero

@@ -9,7 +9,7 @@ import warp as wp
 
 from sharnir import kinematics
 from sharnir.articulated.links import Links
-from sharnir.articulated.solver import TreeSolver
+from sharnir.articulated.solver import FINE, TreeSolver
 from sharnir.errors import SimulationError
 from sharnir.impulse.direct import KERNELS
 from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
@@ -43,8 +43,8 @@ class SolverDirect(TreeSolver):
         closing: str = "position",
         iterations: int = 60,
         closing_iterations: int = 10,
-        tolerance: float = 1e-10,
-        gap: float = 1e-10,
+        tolerance: float = FINE,
+        gap: float = FINE,
         threads: int | None = None,
     ) -> None:
         if closing not in CLOSINGS:
