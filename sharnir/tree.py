@@ -96,9 +96,9 @@ class TreeWork:
     response: wp.array2d(dtype=mat66)  # [link, world] of several axes: Y
     y: wp.array2d(dtype=real)  # [speed, world]
     u: wp.array2d(dtype=real)  # [speed, world] τ + Sᵀ (Q* − M* a′)
-    full_A: wp.array2d(dtype=mat33)  # [link, world] of the direct pass: M* less what the joint yields
+    full_A: wp.array2d(dtype=vec6)  # [link, world] of the direct pass: M* less what the joint yields, A and D packed
     full_B: wp.array2d(dtype=mat33)
-    full_D: wp.array2d(dtype=mat33)
+    full_D: wp.array2d(dtype=vec6)
     out: wp.array2d(dtype=vec3)  # [link, world] from the joint's common point to the link's centre of mass
     close_l: wp.array2d(dtype=vec3)  # [link, world] more of a′, whose response is wanted
     close_a: wp.array2d(dtype=vec3)
@@ -379,6 +379,25 @@ def times(A: mat33, v: vec3) -> vec3:
 @wp.func
 def symmetric(xx: real, xy: real, xz: real, yy: real, yz: real, zz: real) -> mat33:
     return mat33(xx, xy, xz, xy, yy, yz, xz, yz, zz)
+
+
+@wp.func
+def packed(A: mat33) -> vec6:
+    """The upper half of a symmetric matrix: xx xy xz yy yz zz."""
+    return vec6(A[0, 0], A[0, 1], A[0, 2], A[1, 1], A[1, 2], A[2, 2])
+
+
+@wp.func
+def unpacked(a: vec6) -> mat33:
+    return symmetric(a[0], a[1], a[2], a[3], a[4], a[5])
+
+
+@wp.func
+def packed_times(a: vec6, v: vec3) -> vec3:
+    """A v of a packed A."""
+    return vec3(
+        a[0] * v[0] + a[1] * v[1] + a[2] * v[2], a[1] * v[0] + a[3] * v[1] + a[4] * v[2], a[2] * v[0] + a[4] * v[1] + a[5] * v[2]
+    )
 
 
 @wp.func

@@ -16,13 +16,21 @@ from sharnir.joints import parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.laws import friction_bounds
 from sharnir.rows import friction_3d
-from sharnir.tree import natural, shifted, symmetric, times
+from sharnir.tree import natural, packed, packed_times, shifted, symmetric, times
 from sharnir.types import mat33, quat, real, vec3
 
 NONE = wp.constant(0)
 FREE = wp.constant(1)
 SLIDES = wp.constant(2)
 HELD = wp.constant(3)
+
+
+@wp.func
+def kind_of(s: wp.array(dtype=Direct), i: int, w: int, scope: int) -> int:
+    """What a link's joint is in this step; where nothing acts (scope below 2), the joint tells."""
+    if scope < 2:
+        return s[0].tree.row[i].ball
+    return s[0].balls.kind[i, w]
 
 
 @wp.func
@@ -87,6 +95,8 @@ def joint_axes(s: wp.array(dtype=Direct), j: int, w: int) -> quat:
 @wp.func
 def commanded(s: wp.array(dtype=Direct), i: int, w: int) -> vec3:
     """The impulse of the moment a user commands, on the link."""
+    if s[0].pushed[w] == 0:
+        return vec3(real(0.0))
     j = natural(s[0].tree.row[i].joint)
     v0 = natural(s[0].tree.row[i].v_start)
     past = s[0].state.lag[w]
@@ -202,24 +212,24 @@ def ball_inward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
     `scope` 2: friction may act.
     """
     out = s[0].work.out[i, w]
-    lever = s[0].lever[i, w]
+    lever = s[0].work.arm[i, w] - out
     e = s[0].work.bias_l[i, w]
     B, D = shifted(A, B, D, out)
     qa = qa + wp.cross(out, ql) - e * B
     ql = ql - times(A, e)
     drive = commanded(s, i, w)
     qa = qa + drive
-    kind = s[0].balls.kind[i, w]
-    if scope < 2 or kind == FREE:
+    kind = kind_of(s, i, w, scope)
+    if kind == FREE:
         W = inverse_symmetric(D)
         G = W * wp.transpose(B)
         u = times(W, qa)
         A = less_product(A, B, G)
         ql = ql - B * u
         s[0].balls.u[i, w] = u
-        s[0].work.full_A[i, w] = A
+        s[0].work.full_A[i, w] = packed(A)
         s[0].work.full_B[i, w] = G
-        s[0].work.full_D[i, w] = W
+        s[0].work.full_D[i, w] = packed(W)
         B, D = mass_shifted(A, lever)
         qa = wp.cross(lever, ql) - drive
     else:
@@ -244,24 +254,24 @@ def ball_inward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
             B = B - BW * D
             D = less_product(D, D * W, D)
             s[0].balls.response[i, w] = W
-        s[0].work.full_A[i, w] = A
+        s[0].work.full_A[i, w] = packed(A)
         s[0].work.full_B[i, w] = B
-        s[0].work.full_D[i, w] = D
+        s[0].work.full_D[i, w] = packed(D)
         B, D = shifted(A, B, D, lever)
         qa = qa + wp.cross(lever, ql) - drive
     return A, B, D, ql, qa
 
 
 @wp.func
-def ball_close_inward(s: wp.array(dtype=Direct), i: int, w: int, ql: vec3, qa: vec3):
+def ball_close_inward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, ql: vec3, qa: vec3):
     """The same of forces alone, with a gap to be closed in place of a′."""
     out = s[0].work.out[i, w]
     e = s[0].work.close_l[i, w]
     qa = qa + wp.cross(out, ql)
-    kind = s[0].balls.kind[i, w]
-    ql = ql - times(s[0].work.full_A[i, w], e)
+    kind = kind_of(s, i, w, scope)
+    ql = ql - packed_times(s[0].work.full_A[i, w], e)
     if kind == FREE:
-        s[0].work.change_q[i, w] = times(s[0].work.full_D[i, w], qa)
+        s[0].work.change_q[i, w] = packed_times(s[0].work.full_D[i, w], qa)
         ql = ql - qa * s[0].work.full_B[i, w]
         qa = vec3(real(0.0))
     else:
@@ -272,18 +282,19 @@ def ball_close_inward(s: wp.array(dtype=Direct), i: int, w: int, ql: vec3, qa: v
             ql = ql - s[0].balls.own_B[i, w] * y
             m = m - times(s[0].balls.own_D[i, w], y)
         qa = m
-    return ql, qa + wp.cross(s[0].lever[i, w], ql)
+    return ql, qa + wp.cross(s[0].work.arm[i, w] - out, ql)
 
 
 @wp.func
-def ball_close_outward(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
-    """Changes of a link's velocity and spin by closing, from its base's at the joint's point."""
-    v = v + s[0].work.close_l[i, w]
-    kind = s[0].balls.kind[i, w]
+def ball_close_outward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, spin: vec3):
+    """Changes of a link's velocity and spin by closing, from its base's."""
+    out = s[0].work.out[i, w]
+    v = v + wp.cross(spin, s[0].work.arm[i, w] - out) + s[0].work.close_l[i, w]
+    kind = kind_of(s, i, w, scope)
     q = s[0].work.change_q[i, w]
     if kind == FREE:
         spin = q - s[0].work.full_B[i, w] * v
     elif kind == SLIDES:
         r = q - v * s[0].balls.own_B[i, w] - times(s[0].balls.own_D[i, w], spin)
         spin = spin + times(s[0].balls.response[i, w], r)
-    return v + wp.cross(spin, s[0].work.out[i, w]), spin
+    return v + wp.cross(spin, out), spin

@@ -3,13 +3,13 @@
 import warp as wp
 
 from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
-from sharnir.impulse.balls import NONE, ball_close_inward, ball_close_outward
+from sharnir.impulse.balls import NONE, ball_close_inward, ball_close_outward, kind_of
 from sharnir.impulse.direct_data import Direct
 from sharnir.joints import coordinate, joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.spatial import exp_quat, matrix, mean_spin, turned, unit
-from sharnir.tree import natural, times
-from sharnir.types import EPSILON, mat33, real, vec3, vec6
+from sharnir.tree import natural, packed_times
+from sharnir.types import EPSILON, mat33, quat, real, vec3, vec6
 
 STALLED = wp.constant(real(max(1.0e-7, 100.0 * EPSILON)))  # m, rad: passes that stop here are as good as closed
 
@@ -112,39 +112,32 @@ def close_rows(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def advance(s: wp.array(dtype=Direct), i: int, w: int, first: bool):
-    """X ⊕ Δt V⁺ of a link from the start of the step; the guess of Ω is that of the last pass, if there was one."""
+def advance(s: wp.array(dtype=Direct), i: int, w: int, first: bool, v: vec3, spin: vec3, change: vec3):
+    """X ⊕ Δt V of a link from the start of the step; the guess of Ω is that of the last pass, if there was one."""
     b = natural(s[0].tree.row[i].body)
     own = natural(s[0].half_of[b])
     dt = s[0].drift[w]
-    x = s[0].work.position[b, w] + (s[0].work.acceleration[b, w] * dt + s[0].state.rest[own, w])
+    x = s[0].work.position[b, w] + (v * dt + s[0].state.rest[own, w])
     R = s[0].work.rotation[b, w]
     I = s[0].whole.inertia[own]
-    spin = wp.quat_rotate_inv(R, s[0].work.turning[b, w])
+    spin = wp.quat_rotate_inv(R, spin)
     l = I * spin
     guess = spin
     if first:
         guess = spin - s[0].whole.inv_inertia[own] * wp.cross(spin, l) * (real(0.5) * dt)
     else:
-        guess = s[0].mean_spin[b, w] + wp.quat_rotate_inv(R, s[0].work.change_a[b, w])
+        guess = s[0].mean_spin[b, w] + wp.quat_rotate_inv(R, change)
     omega = mean_spin(l, guess, I, dt)
-    R = unit(R * exp_quat(omega * dt))
     s[0].mean_spin[b, w] = omega
-    s[0].position[b, w] = x
-    s[0].rotation[b, w] = R
-    return x, R
+    return x, unit(R * exp_quat(omega * dt))
 
 
 @wp.func
-def displace(s: wp.array(dtype=Direct), i: int, w: int):
-    """Move a link's new pose alone, by what a pass changed."""
+def displace(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
+    """The new pose of a link, moved on by what a pass changed."""
     b = s[0].tree.row[i].body
     dt = s[0].drift[w]
-    x = s[0].position[b, w] + s[0].work.change_l[b, w] * dt
-    R = turned(s[0].rotation[b, w], s[0].work.change_a[b, w] * dt)
-    s[0].position[b, w] = x
-    s[0].rotation[b, w] = R
-    return x, R
+    return s[0].position[b, w] + v * dt, turned(s[0].rotation[b, w], spin * dt)
 
 
 @wp.func
@@ -173,9 +166,9 @@ def any_gap(s: wp.array(dtype=Direct), i: int, w: int):
 
 @wp.func
 def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
-    """New poses, from the start (0), by changed velocities (1), by displacements (2), or as they are (3); gaps as a′ of links.
+    """New poses: from the start (0), or after what closing changes, by velocities (1) or displacements alone (2).
 
-    Returns the largest gap, m or rad.
+    Gaps become a′ of the links; returns the largest, m or rad. What a link needs of the one before it stays in registers.
     """
     w = natural(w)
     rate = real(-1.0) / s[0].drift[w]
@@ -183,6 +176,8 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
     last = int(-1)
     x_b = vec3(real(0.0))
     M_b = mat33(real(0.0))
+    dv = vec3(real(0.0))
+    dw = vec3(real(0.0))
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
@@ -190,12 +185,31 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
             base = natural(s[0].tree.row[i].base)
             x_b = s[0].position[base, w]
             M_b = matrix(s[0].rotation[base, w])
-        x = s[0].position[b, w]
-        R = s[0].rotation[b, w]
-        if how < 2:
-            x, R = advance(s, i, w, how == 0)
-        elif how == 2:
-            x, R = displace(s, i, w)
+            if how > 0:
+                dv = s[0].work.change_l[base, w]
+                dw = s[0].work.change_a[base, w]
+        if how > 0:
+            if scope > 1 and s[0].closures.count > 0:
+                dv = s[0].work.change_l[b, w]
+                dw = s[0].work.change_a[b, w]
+            else:
+                dv, dw = close_outward(s, i, w, scope, dv, dw)
+                if s[0].tree.row[i].gathers == 1:
+                    s[0].work.change_l[b, w] = dv
+                    s[0].work.change_a[b, w] = dw
+        x = vec3(real(0.0))
+        R = quat()
+        if how == 2:
+            x, R = displace(s, i, w, dv, dw)
+        else:
+            v = s[0].work.acceleration[b, w] + dv
+            spin = s[0].work.turning[b, w] + dw
+            if how == 1:
+                s[0].work.acceleration[b, w] = v
+                s[0].work.turning[b, w] = spin
+            x, R = advance(s, i, w, how == 0, v, spin, dw)
+        s[0].position[b, w] = x
+        s[0].rotation[b, w] = R
         M = matrix(R)
         linear = vec3(real(0.0))
         angular = vec3(real(0.0))
@@ -206,11 +220,12 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
         else:
             linear, angular = any_gap(s, i, w)
         most = wp.max(most, wp.max(wp.length_sq(linear), wp.length_sq(angular)))
-        angular = angular * rate
-        s[0].work.close_l[i, w] = linear * rate
-        if s[0].balls.kind[i, w] == NONE:
+        if kind_of(s, i, w, scope) == NONE:
+            angular = angular * rate
             s[0].work.close_l[i, w] = linear * rate + wp.cross(angular, s[0].work.out[i, w])
             s[0].work.close_a[i, w] = angular
+        else:
+            s[0].work.close_l[i, w] = linear * rate
         x_b = x
         M_b = M
         last = s[0].tree.row[i].body
@@ -224,8 +239,8 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
 
 
 @wp.func
-def respond_closing(s: wp.array(dtype=Direct), w: int, scope: int):
-    """What the gaps, as a′ in work.close, change: with the factors of the last inward pass, over vectors alone."""
+def close_inward(s: wp.array(dtype=Direct), w: int, scope: int):
+    """Gaps as a′, in work.close, handed inwards with the factors of the last inward pass: over vectors alone."""
     w = natural(w)
     zero = vec3(real(0.0))
     ql = zero
@@ -241,16 +256,16 @@ def respond_closing(s: wp.array(dtype=Direct), w: int, scope: int):
             qa = qa + s[0].work.Q_a[i, w]
             s[0].work.Q_l[i, w] = zero
             s[0].work.Q_a[i, w] = zero
-        if s[0].balls.kind[i, w] != NONE:
-            ql, qa = ball_close_inward(s, i, w, ql, qa)
+        if kind_of(s, i, w, scope) != NONE:
+            ql, qa = ball_close_inward(s, i, w, scope, ql, qa)
         else:
             n = s[0].tree.row[i].v_size
             v0 = natural(s[0].tree.row[i].v_start)
             el = s[0].work.close_l[i, w]
             ea = s[0].work.close_a[i, w]
             B = s[0].work.full_B[i, w]
-            fl = ql - (times(s[0].work.full_A[i, w], el) + B * ea)
-            fa = qa - (el * B + times(s[0].work.full_D[i, w], ea))
+            fl = ql - (packed_times(s[0].work.full_A[i, w], el) + B * ea)
+            fa = qa - (el * B + packed_times(s[0].work.full_D[i, w], ea))
             for a in range(v0, v0 + n):
                 s[0].work.change[a, w] = wp.dot(s[0].work.S_l[a, w], ql) + wp.dot(s[0].work.S_a[a, w], qa)
             if n == 1:
@@ -273,57 +288,56 @@ def respond_closing(s: wp.array(dtype=Direct), w: int, scope: int):
         elif p >= 0:
             s[0].work.Q_l[p, w] = s[0].work.Q_l[p, w] + ql
             s[0].work.Q_a[p, w] = s[0].work.Q_a[p, w] + qa
-    last = int(-1)
-    v = zero
-    omega = zero
-    for g in range(s[0].tree.count):
-        i = natural(g)
-        if s[0].tree.row[i].base != last:
-            base = natural(s[0].tree.row[i].base)
-            v = s[0].work.change_l[base, w]
-            omega = s[0].work.change_a[base, w]
-        if s[0].balls.kind[i, w] != NONE:
-            v, omega = ball_close_outward(s, i, w, v + wp.cross(omega, s[0].lever[i, w]), omega)
-        else:
-            n = s[0].tree.row[i].v_size
-            v0 = natural(s[0].tree.row[i].v_start)
-            v = v + wp.cross(omega, s[0].work.arm[i, w]) + s[0].work.close_l[i, w]
-            omega = omega + s[0].work.close_a[i, w]
-            if n == 1:
-                y = s[0].work.change[v0, w] - wp.dot(s[0].work.H_l[v0, w], v) - wp.dot(s[0].work.H_a[v0, w], omega)
-                y = y * s[0].work.Y[v0, w]
-                s[0].work.change[v0, w] = y
-                v = v + s[0].work.S_l[v0, w] * y
-                omega = omega + s[0].work.S_a[v0, w] * y
-            elif scope > 0 and n > 1:
-                rest = vec6()
-                for a in range(n):
-                    felt = wp.dot(s[0].work.H_l[v0 + a, w], v) + wp.dot(s[0].work.H_a[v0 + a, w], omega)
-                    rest[a] = s[0].work.change[v0 + a, w] - felt
-                rest = s[0].work.response[i, w] * rest
-                for a in range(n):
-                    s[0].work.change[v0 + a, w] = rest[a]
-                    v = v + s[0].work.S_l[v0 + a, w] * rest[a]
-                    omega = omega + s[0].work.S_a[v0 + a, w] * rest[a]
-        last = s[0].tree.row[i].body
-        s[0].work.change_l[last, w] = v
-        s[0].work.change_a[last, w] = omega
+
+
+@wp.func
+def close_outward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, omega: vec3):
+    """What that changes of a link's velocity and spin, from what it changes of its base's."""
+    if kind_of(s, i, w, scope) != NONE:
+        return ball_close_outward(s, i, w, scope, v, omega)
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    v = v + wp.cross(omega, s[0].work.arm[i, w]) + s[0].work.close_l[i, w]
+    omega = omega + s[0].work.close_a[i, w]
+    if n == 1:
+        y = s[0].work.change[v0, w] - wp.dot(s[0].work.H_l[v0, w], v) - wp.dot(s[0].work.H_a[v0, w], omega)
+        y = y * s[0].work.Y[v0, w]
+        s[0].work.change[v0, w] = y
+        v = v + s[0].work.S_l[v0, w] * y
+        omega = omega + s[0].work.S_a[v0, w] * y
+    elif scope > 0 and n > 1:
+        rest = vec6()
+        for a in range(n):
+            felt = wp.dot(s[0].work.H_l[v0 + a, w], v) + wp.dot(s[0].work.H_a[v0 + a, w], omega)
+            rest[a] = s[0].work.change[v0 + a, w] - felt
+        rest = s[0].work.response[i, w] * rest
+        for a in range(n):
+            s[0].work.change[v0 + a, w] = rest[a]
+            v = v + s[0].work.S_l[v0 + a, w] * rest[a]
+            omega = omega + s[0].work.S_a[v0 + a, w] * rest[a]
+    return v, omega
+
+
+@wp.func
+def respond_closing(s: wp.array(dtype=Direct), w: int, scope: int):
+    """The same of all links, into work.change."""
+    close_inward(s, w, scope)
+    for i in range(s[0].tree.count):
+        base = s[0].tree.row[i].base
+        v, omega = close_outward(s, i, w, scope, s[0].work.change_l[base, w], s[0].work.change_a[base, w])
+        s[0].work.change_l[s[0].tree.row[i].body, w] = v
+        s[0].work.change_a[s[0].tree.row[i].body, w] = omega
 
 
 @wp.func
 def close_once(s: wp.array(dtype=Direct), w: int, scope: int, level: int) -> real:
     """One pass, by velocities that stay (level 1) or by displacements alone (0); returns how far joints are open after it."""
-    respond_closing(s, w, scope)
     if scope > 1 and s[0].closures.count > 0:
+        respond_closing(s, w, scope)
         close_rows(s, w)
-    how = int(2)
-    if level == 1:
-        how = 1
-        for i in range(s[0].tree.count):
-            b = natural(s[0].tree.row[i].body)
-            s[0].work.acceleration[b, w] = s[0].work.acceleration[b, w] + s[0].work.change_l[b, w]
-            s[0].work.turning[b, w] = s[0].work.turning[b, w] + s[0].work.change_a[b, w]
-    return move_all(s, w, scope, how)
+    else:
+        close_inward(s, w, scope)
+    return move_all(s, w, scope, 2 - level)
 
 
 @wp.func

@@ -39,7 +39,9 @@ MODULES = ("sharnir.direct_chain", "sharnir.direct_tree", "sharnir.direct")
 for name in MODULES:
     inline_less(name)
 
-TORN = wp.constant(real(max(1.0e-7, 1000.0 * EPSILON)))  # m, rad: a larger gap at the start of a step was not made by the step before
+TORN = wp.constant(
+    real(max(1.0e-7, 1000.0 * EPSILON))
+)  # m, rad: a larger gap at the start of a step was not made by the step before
 PARTS = wp.constant(8)  # of a step that is divided
 RELATIVE = wp.constant(0)  # grades, as they are counted
 DIVIDED = wp.constant(1)
@@ -194,7 +196,10 @@ def repair(s: wp.array(dtype=Direct), w: int, scope: int):
     if passed == 1:
         respond_closing(s, w, scope)
         for i in range(s[0].tree.count):
-            displace(s, i, w)
+            b = s[0].tree.row[i].body
+            x, R = displace(s, i, w, s[0].work.change_l[b, w], s[0].work.change_a[b, w])
+            s[0].position[b, w] = x
+            s[0].rotation[b, w] = R
 
 
 @wp.func
@@ -230,11 +235,21 @@ def take_row(s: wp.array(dtype=Direct), link: int, w: int, l: vec3, a: vec3, r: 
 
 
 @wp.func
+def take_pose(s: wp.array(dtype=Direct), b: int, w: int, v: vec3):
+    """The new pose becomes the pose; what rounding drops from the move is kept for the next."""
+    x = s[0].state.position[b, w]
+    move = v * s[0].drift[w] + s[0].state.rest[b, w]
+    s[0].state.rest[b, w] = move - ((x + move) - x)
+    s[0].state.position[b, w] = s[0].position[b, w]
+    s[0].state.rotation[b, w] = s[0].rotation[b, w]
+
+
+@wp.func
 def collect(
     s: wp.array(dtype=Direct), w: int, scope: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3),
-    joint_force: wp.array2d(dtype=vec3), joint_torque: wp.array2d(dtype=vec3),
+    joint_force: wp.array2d(dtype=vec3), joint_torque: wp.array2d(dtype=vec3), moved: bool,
 ):  # fmt: skip
-    """New velocities and angular momenta of the bodies, and the joints' constraint impulses, as of a whole step.
+    """New velocities and angular momenta of the bodies, poses if they moved, and the joints' impulses, as of a whole step.
 
     A joint carries the momenta that all links beyond it took, less what acts along its free axes.
     """
@@ -255,16 +270,18 @@ def collect(
         v = s[0].work.acceleration[b, w]
         M = matrix(s[0].work.rotation[b, w])
         taken = M * (s[0].tree.row[i].inertia * ((s[0].work.turning[b, w] - s[0].work.omega[b, w]) * M))
-        fl = fl + (v - s[0].work.velocity[b, w]) * s[0].tree.row[i].mass
+        fl = fl + v * s[0].tree.row[i].mass - s[0].impulse_l[i, w]
         fa = fa + taken
         if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count > 0):
             fl = fl + s[0].work.Q_l[i, w]
             fa = fa + s[0].work.Q_a[i, w]
             s[0].work.Q_l[i, w] = zero
             s[0].work.Q_a[i, w] = zero
-        if b < s[0].own:
+        if scope < 2 or b < s[0].own:
             velocity[b, w] = v
             momentum[b, w] = s[0].momentum[b, w] + taken * s[0].tree.row[i].parts
+            if moved:
+                take_pose(s, b, w, v)
         j = natural(s[0].tree.row[i].joint)
         if j < s[0].scene_joints:
             sign = real(s[0].tree.sign[i]) * scale
@@ -308,6 +325,8 @@ def carried_by_any(
 @wp.func
 def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
     """Follow the angles of a link's joint: read them, on the turn that speeds led to, before they are a turn off."""
+    if s[0].tree.row[i].ball == 1:
+        return
     j = natural(s[0].tree.row[i].joint)
     turns = s[0].joints.turns[j]
     if j >= s[0].scene_joints or turns == 0 or turns == 3:
@@ -329,12 +348,12 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
 def commit(s: wp.array(dtype=Direct), w: int, scope: int):
     """The new state becomes the state."""
     dt = s[0].drift[w]
-    collect(s, w, scope, s[0].state.velocity, s[0].state.momentum, s[0].state.joint_force, s[0].state.joint_torque)
+    collect(s, w, scope, s[0].state.velocity, s[0].state.momentum, s[0].state.joint_force, s[0].state.joint_torque, True)
     for n in range(s[0].tree.count):
         i = natural(n)
         count_turns(s, i, w)
         j = natural(s[0].tree.row[i].joint)
-        if j < s[0].scene_joints:
+        if s[0].pushed[w] == 1 and j < s[0].scene_joints:
             for a in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
                 s[0].state.felt_joint[a, w] = s[0].control.joint_force[a, w]
         if scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
@@ -342,17 +361,14 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
                 report_laws(s, s[0].laws, s[0].tree.joint[i], w)
             else:
                 report_ball(s, i, w)
-    for n in range(s[0].own):
-        b = natural(n)
-        x = s[0].state.position[b, w]
-        move = s[0].work.acceleration[b, w] * dt + s[0].state.rest[b, w]
-        s[0].state.rest[b, w] = move - ((x + move) - x)
-        s[0].state.position[b, w] = s[0].position[b, w]
-        s[0].state.rotation[b, w] = s[0].rotation[b, w]
-        s[0].state.felt_force[b, w] = s[0].control.force[b, w]
-        s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
-        s[0].control.force_once[b, w] = vec3(real(0.0))
-        s[0].control.torque_once[b, w] = vec3(real(0.0))
+    for n in range(s[0].other_count):
+        take_pose(s, natural(s[0].others[n]), w, s[0].now.velocity[s[0].others[n], w])
+    if s[0].pushed[w] == 1:
+        for b in range(s[0].own):
+            s[0].state.felt_force[b, w] = s[0].control.force[b, w]
+            s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
+            s[0].control.force_once[b, w] = vec3(real(0.0))
+            s[0].control.torque_once[b, w] = vec3(real(0.0))
     s[0].state.lag[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
 
@@ -378,10 +394,30 @@ def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
 
 
 @wp.func
+def some(v: vec3) -> bool:
+    return v[0] != real(0.0) or v[1] != real(0.0) or v[2] != real(0.0)
+
+
+@wp.func
+def pushed(s: wp.array(dtype=Direct), w: int) -> int:
+    """1 where a user's forces act in this call, or did in the step before."""
+    for b in range(s[0].own):
+        if some(s[0].control.force[b, w]) or some(s[0].control.force_once[b, w]) or some(s[0].state.felt_force[b, w]):
+            return 1
+        if some(s[0].control.torque[b, w]) or some(s[0].control.torque_once[b, w]) or some(s[0].state.felt_torque[b, w]):
+            return 1
+    for a in range(s[0].speeds):
+        if s[0].control.joint_force[a, w] != real(0.0) or s[0].state.felt_joint[a, w] != real(0.0):
+            return 1
+    return 0
+
+
+@wp.func
 def resume(s: wp.array(dtype=Direct), w: int, scope: int):
     """Velocities at the half step before the pose; or, where there are none, those of the pose and half a kick to come."""
     for g in range(4):
         s[0].grades[g, w] = 0
+    s[0].pushed[w] = pushed(s, w)
     if untouched(s, w):
         return
     s[0].state.lag[w] = real(0.0)
@@ -410,7 +446,7 @@ def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
     solve(s, w, scope, real(0.0))
     s[0].done[w] = passes
     s[0].residual[w] = off
-    collect(s, w, scope, s[0].now.velocity, s[0].now.momentum, s[0].now.joint_force, s[0].now.joint_torque)
+    collect(s, w, scope, s[0].now.velocity, s[0].now.momentum, s[0].now.joint_force, s[0].now.joint_torque, False)
     for n in range(s[0].tree.count):
         b = natural(s[0].tree.row[n].body)
         if b < s[0].own:

@@ -7,7 +7,7 @@ from sharnir.joints import AxisTable, GearTable, JointTable
 from sharnir.model import BodyTable, Control, State
 from sharnir.rows import Laws
 from sharnir.tree import AxisLaws, TreeTable, TreeWork
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.types import mat33, quat, real, vec3, vec6
 
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
@@ -72,6 +72,7 @@ class Direct:
     other_count: wp.int32
     own: wp.int32
     scene_joints: wp.int32
+    speeds: wp.int32
     acting: wp.int32
     kick: wp.array(dtype=real)  # [world] s: for so long forces act in this step
     drift: wp.array(dtype=real)  # [world] s: for so long bodies move
@@ -80,15 +81,15 @@ class Direct:
     position: wp.array2d(dtype=vec3)  # [body, world] the new pose
     rotation: wp.array2d(dtype=quat)
     mean_spin: wp.array2d(dtype=vec3)  # [body, world] Ω of the step, body axes
-    inertia: wp.array2d(dtype=mat33)  # [link, world] its own, stiffness included
+    inertia: wp.array2d(dtype=vec6)  # [link, world] its own, stiffness included, packed
     impulse_l: wp.array2d(dtype=vec3)  # [link, world] its own momentum
     impulse_a: wp.array2d(dtype=vec3)
-    lever: wp.array2d(dtype=vec3)  # [link, world] from the base's centre of mass to the joint's point
     stiff: wp.array2d(dtype=mat33)  # [link, world] Δt² K
     mean: wp.array2d(dtype=vec3)  # [link, world] mean spin of a link and its neighbours, and their number
     near: wp.array2d(dtype=real)
     row_impulse: wp.array2d(dtype=real)  # [row, world]
     open: wp.array(dtype=real)  # [world] largest gap at the start of the step
+    pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act
     tight: wp.array(dtype=wp.int32)  # [world] 1: a step does not resolve some link's geometric stiffness
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     done: wp.array(dtype=wp.int32)

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.impulse.balls import FREE, NONE, ball_inward, friction_alone, linear_ball, open_ball, solve_ball
+from sharnir.impulse.balls import FREE, NONE, ball_inward, friction_alone, kind_of, linear_ball, open_ball, solve_ball
 from sharnir.impulse.direct_data import DYNAMIC, KINEMATIC, Direct
 from sharnir.joints import free_axis, joint_curvature
 from sharnir.kinematics import pose_at
@@ -16,9 +16,11 @@ from sharnir.tree import (
     hand_on,
     left_over,
     natural,
+    packed,
     shifted,
     symmetric,
     times,
+    unpacked,
 )
 from sharnir.types import mat33, real, vec3
 
@@ -83,32 +85,35 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
         x = s[0].state.position[own, w]
         M = matrix(R)
         L = s[0].state.momentum[own, w]
+        v = s[0].state.velocity[own, w] + gravity * h
         inverse = s[0].whole.inv_inertia[own]
-        spin = M * (inverse * (L * M))
-        omega = spin
-        torque = s[0].state.felt_torque[own, w] * past + s[0].control.torque[own, w] * ahead
-        torque = torque + s[0].control.torque_once[own, w] * dt
-        if wp.length_sq(torque) > real(0.0):
-            L = L + torque
+        omega = M * (inverse * (L * M))
+        if scope > 1:
+            s[0].work.spin[b, w] = omega
+        if s[0].pushed[w] == 1:
+            torque = s[0].state.felt_torque[own, w] * past + s[0].control.torque[own, w] * ahead
+            L = L + torque + s[0].control.torque_once[own, w] * dt
             omega = M * (inverse * (L * M))
-        force = s[0].state.felt_force[own, w] * past + s[0].control.force[own, w] * ahead
-        force = force + s[0].control.force_once[own, w] * dt
-        v = s[0].state.velocity[own, w] + gravity * h + force * s[0].whole.inv_mass[own]
+            force = s[0].state.felt_force[own, w] * past + s[0].control.force[own, w] * ahead
+            v = v + (force + s[0].control.force_once[own, w] * dt) * s[0].whole.inv_mass[own]
         gyration = M * (inverse * (wp.cross(L, omega) * M))
         I = rotated(M, s[0].tree.row[i].inertia)
-        s[0].work.position[b, w] = x
-        s[0].work.rotation[b, w] = R
-        s[0].work.velocity[b, w] = v
-        s[0].work.spin[b, w] = spin
-        s[0].work.omega[b, w] = omega
         s[0].momentum[b, w] = L
-        s[0].gyration[b, w] = gyration
-        s[0].inertia[i, w] = I
+        s[0].work.omega[b, w] = omega
+        s[0].inertia[i, w] = packed(I)
         s[0].impulse_l[i, w] = v * s[0].tree.row[i].mass
-        s[0].impulse_a[i, w] = times(I, omega)
+        if scope > 1:
+            s[0].impulse_a[i, w] = times(I, omega)
+        if scope > 0:
+            s[0].work.position[b, w] = x  # else these are the state's own
+            s[0].work.rotation[b, w] = R
+            s[0].work.velocity[b, w] = v
+        if scope > 0 or s[0].tree.row[i].gathers == 1:
+            s[0].gyration[b, w] = gyration
         s[0].work.arm[i, w] = x - x_b
         ball = s[0].tree.row[i].ball
-        s[0].balls.kind[i, w] = ball  # FREE, until laws are opened
+        if scope > 1:
+            s[0].balls.kind[i, w] = ball  # FREE, until laws are opened
         r = vec3(real(0.0))
         if scope == 0 or ball == 1 or s[0].tree.row[i].hinge == 1:
             r = M * s[0].tree.row[i].own_point
@@ -117,7 +122,6 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             own_turn = wp.cross(gyration, r) + wp.cross(omega, wp.cross(omega, r))
             close_l = (own_turn - wp.cross(g_b, lever) - wp.cross(w_b, wp.cross(w_b, lever))) * chord
             s[0].work.out[i, w] = out
-            s[0].lever[i, w] = lever
             if ball == 1:
                 s[0].work.bias_l[i, w] = close_l
             else:
@@ -129,7 +133,10 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
                 s[0].work.S_a[v0, w] = axis
                 s[0].work.bias_l[i, w] = close_l + wp.cross(close_a, out)
                 s[0].work.bias_a[i, w] = close_a
-                s[0].tau[v0, w] = s[0].state.felt_joint[v0, w] * past + s[0].control.joint_force[v0, w] * ahead
+                push = real(0.0)
+                if s[0].pushed[w] == 1:
+                    push = s[0].state.felt_joint[v0, w] * past + s[0].control.joint_force[v0, w] * ahead
+                s[0].tau[v0, w] = push
         else:
             place_any(s, i, w, chord)
             r = -s[0].work.out[i, w]
@@ -238,7 +245,7 @@ def stiffen(s: wp.array(dtype=Direct), w: int, damped: bool):
         b = s[0].tree.body[i]
         I = rotated(matrix(s[0].work.rotation[b, w]), s[0].tree.row[i].inertia)
         K = K * share
-        s[0].inertia[i, w] = I + K
+        s[0].inertia[i, w] = packed(I + K)
         s[0].impulse_a[i, w] = times(I, s[0].work.omega[b, w])
         if not damped:
             s[0].impulse_a[i, w] = s[0].impulse_a[i, w] + K * s[0].mean[i, w] / s[0].near[i, w]
@@ -365,10 +372,13 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int):
             qa = qa + s[0].work.Q_a[i, w]
             clear_link(s, i, w)
         A = symmetric(A[0, 0] + m, A[0, 1], A[0, 2], A[1, 1] + m, A[1, 2], A[2, 2] + m)
-        D = D + s[0].inertia[i, w]
+        D = D + unpacked(s[0].inertia[i, w])
         ql = ql + s[0].impulse_l[i, w]
-        qa = qa + s[0].impulse_a[i, w]
-        if s[0].balls.kind[i, w] != NONE:
+        if scope > 1 or s[0].tight[w] == 1:
+            qa = qa + s[0].impulse_a[i, w]
+        else:
+            qa = qa + s[0].momentum[natural(s[0].tree.row[i].body), w]
+        if kind_of(s, i, w, scope) != NONE:
             A, B, D, ql, qa = ball_inward(s, i, w, scope, A, B, D, ql, qa)
         else:
             bl = s[0].work.bias_l[i, w]
@@ -379,9 +389,9 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int):
                 A, B, D, ql, qa = eliminate_one(s[0].tree, i, w, s[0].tau, s[0].linear, s[0].work, A, B, D, ql, qa)
             else:
                 A, B, D, ql, qa = eliminate_axes(s[0].joints, s[0].tree, i, w, s[0].tau, s[0].linear, s[0].work, A, B, D, ql, qa)
-            s[0].work.full_A[i, w] = A
+            s[0].work.full_A[i, w] = packed(A)
             s[0].work.full_B[i, w] = B
-            s[0].work.full_D[i, w] = D
+            s[0].work.full_D[i, w] = packed(D)
             arm = s[0].work.arm[i, w]
             B, D = shifted(A, B, D, arm)
             qa = qa + wp.cross(arm, ql)
@@ -418,15 +428,16 @@ def outward(s: wp.array(dtype=Direct), w: int, scope: int, exact: bool) -> real:
             v = s[0].work.acceleration[base, w]
             omega = s[0].work.turning[base, w]
         off = real(0.0)
-        kind = s[0].balls.kind[i, w]
+        kind = kind_of(s, i, w, scope)
         if kind != NONE:
-            v = v + wp.cross(omega, s[0].lever[i, w])
-            if scope < 2 or kind == FREE:
+            out = s[0].work.out[i, w]
+            v = v + wp.cross(omega, s[0].work.arm[i, w] - out)
+            if kind == FREE:
                 omega = s[0].balls.u[i, w] - s[0].work.full_B[i, w] * v
             else:
                 u, off = solve_ball(s, i, w, v, omega)
                 omega = omega + u
-            v = v + s[0].work.bias_l[i, w] + wp.cross(omega, s[0].work.out[i, w])
+            v = v + s[0].work.bias_l[i, w] + wp.cross(omega, out)
         else:
             v = v + wp.cross(omega, s[0].work.arm[i, w])
             if exact and scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:

@@ -31,7 +31,7 @@ class SolverDirect(TreeSolver):
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
         closing_iterations: cap of the passes that close the joints.
         tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
-        gap: a joint is closed to so much, m or rad.
+        gap: a joint is closed to so much, m or rad; by default 1e-10 at position level, else 1e-7.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
 
@@ -44,11 +44,12 @@ class SolverDirect(TreeSolver):
         iterations: int = 60,
         closing_iterations: int = 10,
         tolerance: float = FINE,
-        gap: float = FINE,
+        gap: float | None = None,
         threads: int | None = None,
     ) -> None:
         if closing not in CLOSINGS:
             raise SimulationError(f"closing is one of {', '.join(map(repr, CLOSINGS))}, got {closing!r}")
+        gap = (FINE if closing == "position" else max(1e-7, FINE)) if gap is None else gap
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
@@ -87,15 +88,17 @@ class SolverDirect(TreeSolver):
         s.others, s.other_count = wp.array(others, dtype=wp.int32, device=self.device), len(others)
         links, bodies = len(tree.links), len(tree.half_of)
         fill(s, m, bodies, "momentum gyration position rotation mean_spin")
-        fill(s, m, links, "inertia impulse_l impulse_a lever stiff mean near")
+        fill(s, m, links, "inertia impulse_l impulse_a stiff mean near")
         fill(s, m, tree.nv, "turned")
         fill(s, m, int(s.closures.count), "row_impulse")
-        fill(s, m, None, "kick drift open tight")
+        fill(s, m, None, "kick drift open pushed tight")
         s.grades = self.grades
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
         scope = 2 if self._acting or int(s.closures.count) else 1 - int(np.all(simple["ball"] + simple["hinge"] == 1))
-        self._kernel = KERNELS[scope]
+        self._kernel, s.speeds = KERNELS[scope], m.speeds
+        if scope == 0:
+            s.work.position, s.work.rotation = state.position, state.rotation
         load_modules([self._kernel.module], self.device)
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
         return wp.array([s], dtype=Direct, device=self.device), s
