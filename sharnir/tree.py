@@ -38,7 +38,7 @@ class LinkRow:
     v_size: wp.int32
     gathers: wp.int32
     hinge: wp.int32
-    ball: wp.int32
+    kind: wp.int32  # of the direct pass: 1 a ball joint, 4 a body on no joint at all, 0 any other
     mass: real
     parts: real  # how many halves the body has
     least: real  # twice its smallest moment of inertia, about; and its base's
@@ -96,6 +96,7 @@ class TreeWork:
     response: wp.array2d(dtype=mat66)  # [link, world] of several axes: Y
     y: wp.array2d(dtype=real)  # [speed, world]
     u: wp.array2d(dtype=real)  # [speed, world] τ + Sᵀ (Q* − M* a′)
+    kind: wp.array2d(dtype=wp.int32)  # [link, world] of the direct pass: as in LinkRow, or what it is in this step
     full_A: wp.array2d(dtype=vec6)  # [link, world] of the direct pass: M* less what the joint yields, A and D packed
     full_B: wp.array2d(dtype=mat33)
     full_D: wp.array2d(dtype=vec6)
@@ -119,6 +120,9 @@ class AxisLaws:
     locks: wp.array2d(dtype=wp.int32)  # [link, world] number of locked directions
     row: wp.array2d(dtype=vec6)  # [speed, world] the first `locks` of a link: their directions in its axes
     wanted: wp.array2d(dtype=real)  # [speed, world] and accelerations along them
+
+
+LOOSE = wp.constant(4)  # a link that hangs on nothing: a floating base, or a joint that is taken out
 
 
 @wp.func
@@ -398,6 +402,52 @@ def packed_times(a: vec6, v: vec3) -> vec3:
     return vec3(
         a[0] * v[0] + a[1] * v[1] + a[2] * v[2], a[1] * v[0] + a[3] * v[1] + a[4] * v[2], a[2] * v[0] + a[4] * v[1] + a[5] * v[2]
     )
+
+
+@wp.func
+def inverse_symmetric(D: mat33) -> mat33:
+    """The inverse of a symmetric matrix, from its upper half."""
+    xx = D[1, 1] * D[2, 2] - D[1, 2] * D[1, 2]
+    xy = D[0, 2] * D[1, 2] - D[0, 1] * D[2, 2]
+    xz = D[0, 1] * D[1, 2] - D[0, 2] * D[1, 1]
+    s = real(1.0) / (D[0, 0] * xx + D[0, 1] * xy + D[0, 2] * xz)
+    yy = (D[0, 0] * D[2, 2] - D[0, 2] * D[0, 2]) * s
+    yz = (D[0, 1] * D[0, 2] - D[0, 0] * D[1, 2]) * s
+    zz = (D[0, 0] * D[1, 1] - D[0, 1] * D[0, 1]) * s
+    return symmetric(xx * s, xy * s, xz * s, yy, yz, zz)
+
+
+@wp.func
+def less_product(A: mat33, B: mat33, G: mat33) -> mat33:
+    """A − B G, symmetric."""
+    b0 = vec3(B[0, 0], B[0, 1], B[0, 2])
+    b1 = vec3(B[1, 0], B[1, 1], B[1, 2])
+    b2 = vec3(B[2, 0], B[2, 1], B[2, 2])
+    g0 = vec3(G[0, 0], G[1, 0], G[2, 0])
+    g1 = vec3(G[0, 1], G[1, 1], G[2, 1])
+    g2 = vec3(G[0, 2], G[1, 2], G[2, 2])
+    return symmetric(
+        A[0, 0] - wp.dot(b0, g0), A[0, 1] - wp.dot(b0, g1), A[0, 2] - wp.dot(b0, g2),
+        A[1, 1] - wp.dot(b1, g1), A[1, 2] - wp.dot(b1, g2), A[2, 2] - wp.dot(b2, g2),
+    )  # fmt: skip
+
+
+@wp.func
+def loosen(k: TreeWork, i: int, w: int, A: mat33, B: mat33, D: mat33):
+    """Keep of a link that hangs on nothing what `loose_response` needs: A⁻¹, B and (D − Bᵀ A⁻¹ B)⁻¹."""
+    P = inverse_symmetric(A)
+    k.full_A[i, w] = packed(P)
+    k.full_B[i, w] = B
+    k.full_D[i, w] = packed(inverse_symmetric(less_product(D, wp.transpose(B), P * B)))
+
+
+@wp.func
+def loose_response(k: TreeWork, i: int, w: int, ql: vec3, qa: vec3):
+    """M*⁻¹ (q, m) of a link that hangs on nothing."""
+    P = k.full_A[i, w]
+    B = k.full_B[i, w]
+    omega = packed_times(k.full_D[i, w], qa - packed_times(P, ql) * B)
+    return packed_times(P, ql - B * omega), omega
 
 
 @wp.func

@@ -177,7 +177,7 @@ class Links:
         rows["gathers"] = gathers
         rows["hinge"] = [int(self.kinds[k].v_size == 1 and len(self.kinds[k].turns) == 1) for k in joints]
         rows["mass"], rows["inertia"] = self.bodies.mass.numpy()[bodies], self.bodies.inertia.numpy()[bodies]
-        rows["ball"] = [int(self.keeps and self._plain_ball(k)) for k in joints]
+        rows["kind"] = [self._kind(k) if self.keeps else 0 for k in joints]
         rows["parts"] = (self.model.bodies.mass.numpy()[np.array(self.half_of)[bodies]] / rows["mass"]) if len(rows) else 1.0
         rows["least"] = [min(I[a, a] + I[b, b] for a, b in ((0, 1), (1, 2), (0, 2))) for I in rows["inertia"]]
         rows["base_least"] = [rows["least"][p] if p >= 0 else 1e30 for p in base_link]
@@ -195,14 +195,15 @@ class Links:
         t.row = wp.array(rows, dtype=LinkRow, device=self.device)
         return t
 
-    def _plain_ball(self, k: int) -> bool:
-        """Whether a joint is three rotations on which nothing acts but one friction bound, in a tree without rows beside it."""
-        kind, rows = self.kinds[k], self.welds or self.rods or self.model.gear_names or self.model.spring_names
-        if tuple(kind.free) != ("rx", "ry", "rz") or kind.ball is not None or rows or k >= len(self.model.joint_kinds):
-            return False
-        axes = self.model.joint_axes[k]
-        alone = all(a == Axis(group=a.group, friction=a.friction) for a in axes)
-        return alone and not any(a.group for a in axes)
+    def _kind(self, k: int) -> int:
+        """How the direct pass takes a joint: 4 as no joint, 1 as a ball, if nothing acts but one friction bound, else 0."""
+        kind, own = self.kinds[k], k < len(self.model.joint_kinds)
+        axes = self.model.joint_axes[k] if own else ()
+        if kind.mask == 63:
+            return 0 if any(a.acts for a in axes) else 4
+        beside = self.welds or self.rods or self.model.gear_names or self.model.spring_names
+        ball = tuple(kind.free) == ("rx", "ry", "rz") and kind.ball is None and not beside
+        return int(ball and all(a == Axis(group=0, friction=a.friction) for a in axes))
 
     def _closure_table(self) -> ClosureTable:
         c = ClosureTable()
@@ -265,7 +266,7 @@ class Scratch:
         self.kept: Any = None
         self.tree, self.laws, self.rows = TreeWork(), AxisLaws(), ClosureWork()
         self.fill(self.tree, "body", "position rotation spin velocity omega acceleration turning force torque")
-        self.fill(self.tree, "link", "bias_l bias_a arm A B D Q_l Q_a inverse response")
+        self.fill(self.tree, "link", "bias_l bias_a arm A B D Q_l Q_a inverse response kind")
         self.fill(self.tree, "speed", "S_l S_a H_l H_a U Y y u")
         if links.keeps:
             self.fill(self.tree, "body", "change_l change_a")

@@ -16,7 +16,7 @@ from sharnir.joints import parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.laws import friction_bounds
 from sharnir.rows import friction_3d
-from sharnir.tree import natural, packed, packed_times, shifted, symmetric, times
+from sharnir.tree import inverse_symmetric, less_product, natural, packed, packed_times, shifted, symmetric, times
 from sharnir.types import mat33, quat, real, vec3
 
 NONE = wp.constant(0)
@@ -29,36 +29,8 @@ HELD = wp.constant(3)
 def kind_of(s: wp.array(dtype=Direct), i: int, w: int, scope: int) -> int:
     """What a link's joint is in this step; where nothing acts (scope below 2), the joint tells."""
     if scope < 2:
-        return s[0].tree.row[i].ball
-    return s[0].balls.kind[i, w]
-
-
-@wp.func
-def inverse_symmetric(D: mat33) -> mat33:
-    """The inverse of a symmetric matrix, from its upper half."""
-    xx = D[1, 1] * D[2, 2] - D[1, 2] * D[1, 2]
-    xy = D[0, 2] * D[1, 2] - D[0, 1] * D[2, 2]
-    xz = D[0, 1] * D[1, 2] - D[0, 2] * D[1, 1]
-    s = real(1.0) / (D[0, 0] * xx + D[0, 1] * xy + D[0, 2] * xz)
-    yy = (D[0, 0] * D[2, 2] - D[0, 2] * D[0, 2]) * s
-    yz = (D[0, 1] * D[0, 2] - D[0, 0] * D[1, 2]) * s
-    zz = (D[0, 0] * D[1, 1] - D[0, 1] * D[0, 1]) * s
-    return symmetric(xx * s, xy * s, xz * s, yy, yz, zz)
-
-
-@wp.func
-def less_product(A: mat33, B: mat33, G: mat33) -> mat33:
-    """A − B G, symmetric."""
-    b0 = vec3(B[0, 0], B[0, 1], B[0, 2])
-    b1 = vec3(B[1, 0], B[1, 1], B[1, 2])
-    b2 = vec3(B[2, 0], B[2, 1], B[2, 2])
-    g0 = vec3(G[0, 0], G[1, 0], G[2, 0])
-    g1 = vec3(G[0, 1], G[1, 1], G[2, 1])
-    g2 = vec3(G[0, 2], G[1, 2], G[2, 2])
-    return symmetric(
-        A[0, 0] - wp.dot(b0, g0), A[0, 1] - wp.dot(b0, g1), A[0, 2] - wp.dot(b0, g2),
-        A[1, 1] - wp.dot(b1, g1), A[1, 2] - wp.dot(b1, g2), A[2, 2] - wp.dot(b2, g2),
-    )  # fmt: skip
+        return s[0].tree.row[i].kind
+    return s[0].work.kind[i, w]
 
 
 @wp.func
@@ -150,11 +122,11 @@ def linear_ball(s: wp.array(dtype=Direct), i: int, w: int):
     v0 = natural(s[0].tree.row[i].v_start)
     f = triple(s[0].laws.friction, v0, w)
     if s[0].laws.stuck[v0, w] == 1 or wp.dot(f, triple(s[0].slid, v0, w)) < real(0.0):
-        s[0].balls.kind[i, w] = HELD  # or it may go to and fro
+        s[0].work.kind[i, w] = HELD  # or it may go to and fro
         put_triple(s[0].slid, v0, w, vec3(real(0.0)))
         s[0].balls.push[i, w] = vec3(real(0.0))
     else:
-        s[0].balls.kind[i, w] = SLIDES
+        s[0].work.kind[i, w] = SLIDES
         put_triple(s[0].slid, v0, w, f)
         u = triple(s[0].laws.end, v0, w)
         s[0].balls.push[i, w] = u * (s[0].laws.slide[v0, w] / wp.max(wp.length(u), real(1.0e-12)))
@@ -167,7 +139,7 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
     D = s[0].balls.own_D[i, w]
     r = s[0].balls.u[i, w] - v * s[0].balls.own_B[i, w] - times(D, spin)
     linear = vec3(real(0.0))
-    if s[0].balls.kind[i, w] == SLIDES:
+    if s[0].work.kind[i, w] == SLIDES:
         linear = times(s[0].balls.response[i, w], r - s[0].balls.push[i, w])
     inverse = inverse_symmetric(D)
     hold = s[0].laws.hold[v0, w]

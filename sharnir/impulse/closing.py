@@ -3,12 +3,12 @@
 import warp as wp
 
 from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
-from sharnir.impulse.balls import NONE, ball_close_inward, ball_close_outward, kind_of
+from sharnir.impulse.balls import FREE, NONE, ball_close_inward, ball_close_outward, kind_of
 from sharnir.impulse.direct_data import Direct
 from sharnir.joints import coordinate, joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.spatial import exp_quat, matrix, mean_spin, turned, unit
-from sharnir.tree import natural, packed_times
+from sharnir.tree import LOOSE, loose_response, natural, packed_times
 from sharnir.types import EPSILON, mat33, quat, real, vec3, vec6
 
 STALLED = wp.constant(real(max(1.0e-7, 100.0 * EPSILON)))  # m, rad: passes that stop here are as good as closed
@@ -35,6 +35,9 @@ def constrain_rows(s: wp.array(dtype=Direct), w: int, chord: real):
     rows = s[0].closures.count
     hard = rows - s[0].closures.springs.count
     find_rows(s[0].joints, s[0].closures, s[0].rows, s[0].work, s[0].state.q, w)
+    for i in range(s[0].closures.rods):
+        if s[0].control.enabled[s[0].closures.rod_joint[i], w] == 0:
+            s[0].rows.soft[6 * s[0].closures.welds + i, w] = real(-1.0)
     for r in range(rows):
         free = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
         s[0].rows.rhs[r, w] = chord * s[0].rows.gamma[r, w] - free
@@ -81,6 +84,8 @@ def row_gaps(s: wp.array(dtype=Direct), w: int) -> real:
             j = s[0].closures.rod_joint[g]
             linear, _angular = joint_gap(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation))
             gap = wp.dot(s[0].rows.child_l[r, w], linear)
+            if s[0].control.enabled[j, w] == 0:
+                gap = real(0.0)
         else:
             gap = gear_gap(s, g - s[0].closures.rods, w)
         most = wp.max(most, wp.abs(gap))
@@ -157,7 +162,7 @@ def any_gap(s: wp.array(dtype=Direct), i: int, w: int):
     j = s[0].tree.joint[i]
     linear = vec3(real(0.0))
     angular = vec3(real(0.0))
-    if s[0].joints.free[j] != 63:
+    if s[0].joints.free[j] != 63 and s[0].work.kind[i, w] != LOOSE:
         linear, angular = joint_gap(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation))
         linear = linear * real(s[0].tree.sign[i])
         angular = angular * real(s[0].tree.sign[i])
@@ -213,14 +218,15 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
         M = matrix(R)
         linear = vec3(real(0.0))
         angular = vec3(real(0.0))
-        if scope == 0 or s[0].tree.row[i].ball == 1 or s[0].tree.row[i].hinge == 1:
+        kind = kind_of(s, i, w, scope)
+        if kind != LOOSE and (scope == 0 or s[0].tree.row[i].kind == FREE or s[0].tree.row[i].hinge == 1):
             linear = (x - x_b) + (M * s[0].tree.row[i].own_point - M_b * s[0].tree.row[i].base_point)
             if s[0].tree.row[i].hinge == 1:
                 angular = axis_gap(M_b * s[0].tree.row[i].base_axis, M * s[0].tree.row[i].axis)
-        else:
+        elif kind == NONE:
             linear, angular = any_gap(s, i, w)
         most = wp.max(most, wp.max(wp.length_sq(linear), wp.length_sq(angular)))
-        if kind_of(s, i, w, scope) == NONE:
+        if kind == NONE:
             angular = angular * rate
             s[0].work.close_l[i, w] = linear * rate + wp.cross(angular, s[0].work.out[i, w])
             s[0].work.close_a[i, w] = angular
@@ -256,7 +262,14 @@ def close_inward(s: wp.array(dtype=Direct), w: int, scope: int):
             qa = qa + s[0].work.Q_a[i, w]
             s[0].work.Q_l[i, w] = zero
             s[0].work.Q_a[i, w] = zero
-        if kind_of(s, i, w, scope) != NONE:
+        kind = kind_of(s, i, w, scope)
+        if kind == LOOSE:
+            dv, dw = loose_response(s[0].work, i, w, ql, qa)
+            s[0].work.change_l[s[0].tree.row[i].body, w] = dv
+            s[0].work.change_a[s[0].tree.row[i].body, w] = dw
+            ql = zero
+            qa = zero
+        elif kind != NONE:
             ql, qa = ball_close_inward(s, i, w, scope, ql, qa)
         else:
             n = s[0].tree.row[i].v_size
@@ -293,7 +306,10 @@ def close_inward(s: wp.array(dtype=Direct), w: int, scope: int):
 @wp.func
 def close_outward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, omega: vec3):
     """What that changes of a link's velocity and spin, from what it changes of its base's."""
-    if kind_of(s, i, w, scope) != NONE:
+    kind = kind_of(s, i, w, scope)
+    if kind == LOOSE:
+        return s[0].work.change_l[s[0].tree.row[i].body, w], s[0].work.change_a[s[0].tree.row[i].body, w]
+    if kind != NONE:
         return ball_close_outward(s, i, w, scope, v, omega)
     n = s[0].tree.row[i].v_size
     v0 = natural(s[0].tree.row[i].v_start)

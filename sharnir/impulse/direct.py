@@ -15,7 +15,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.impulse.balls import NONE, report_ball
+from sharnir.impulse.balls import FREE, NONE, report_ball
 from sharnir.impulse.closing import (
     any_gap,
     close,
@@ -32,7 +32,7 @@ from sharnir.kinematics import pose_at
 from sharnir.laws import limit_boxes, report_laws
 from sharnir.pivots import ALL_AT_ONCE
 from sharnir.spatial import matrix
-from sharnir.tree import natural
+from sharnir.tree import LOOSE, natural
 from sharnir.types import EPSILON, inline_less, real, vec3
 
 MODULES = ("sharnir.direct_chain", "sharnir.direct_tree", "sharnir.direct")
@@ -159,7 +159,7 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
     passed = int(0)
-    if s[0].linear.acts[i, w] == 1 and s[0].balls.kind[i, w] == NONE:
+    if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
         for at in range(v0, v0 + n):
             if s[0].laws.lower[at, w] >= real(0.0) or s[0].laws.upper[at, w] <= real(0.0):
                 passed = 1
@@ -283,10 +283,16 @@ def collect(
             if moved:
                 take_pose(s, b, w, v)
         j = natural(s[0].tree.row[i].joint)
+        kind = s[0].tree.row[i].kind
+        if scope > 1 and s[0].work.kind[i, w] == LOOSE:
+            kind = LOOSE
+        if kind == LOOSE:
+            fl = zero
+            fa = zero
         if j < s[0].scene_joints:
             sign = real(s[0].tree.sign[i]) * scale
             joint_force[j, w] = fl * sign
-            if s[0].tree.row[i].ball == 1:
+            if kind == FREE or kind == LOOSE:
                 joint_torque[j, w] = zero
             elif s[0].tree.row[i].hinge == 1:
                 l = fa + wp.cross(s[0].work.out[i, w], fl)
@@ -325,7 +331,7 @@ def carried_by_any(
 @wp.func
 def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
     """Follow the angles of a link's joint: read them, on the turn that speeds led to, before they are a turn off."""
-    if s[0].tree.row[i].ball == 1:
+    if s[0].tree.row[i].kind == FREE or s[0].work.kind[i, w] == LOOSE:
         return
     j = natural(s[0].tree.row[i].joint)
     turns = s[0].joints.turns[j]
@@ -357,7 +363,7 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             for a in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
                 s[0].state.felt_joint[a, w] = s[0].control.joint_force[a, w]
         if scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
-            if s[0].balls.kind[i, w] == NONE:
+            if s[0].work.kind[i, w] == NONE:
                 report_laws(s, s[0].laws, s[0].tree.joint[i], w)
             else:
                 report_ball(s, i, w)

@@ -31,7 +31,6 @@ class BallWork:
     A, B, D are what is handed on. A free one hands on A alone: there B is D⁻¹Bᵀ and D is D⁻¹.
     """
 
-    kind: wp.array2d(dtype=wp.int32)  # 0: no ball, or one that has more than friction
     u: wp.array2d(dtype=vec3)  # D⁻¹ q of a free one, q of another
     own_B: wp.array2d(dtype=mat33)  # B and D before the joint yields, and its response; where friction acts
     own_D: wp.array2d(dtype=mat33)

@@ -6,15 +6,19 @@ from sharnir.impulse.balls import FREE, NONE, ball_inward, friction_alone, kind_
 from sharnir.impulse.direct_data import DYNAMIC, KINEMATIC, Direct
 from sharnir.joints import free_axis, joint_curvature
 from sharnir.kinematics import pose_at
+from sharnir.laws import clear_laws
 from sharnir.pivots import linearise, open_laws, solve_one, solve_several
 from sharnir.spatial import matrix, rotated, turned
 from sharnir.tree import (
+    LOOSE,
     eliminate_axes,
     eliminate_one,
     forward_from,
     forward_one,
     hand_on,
     left_over,
+    loose_response,
+    loosen,
     natural,
     packed,
     shifted,
@@ -111,18 +115,23 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
         if scope > 0 or s[0].tree.row[i].gathers == 1:
             s[0].gyration[b, w] = gyration
         s[0].work.arm[i, w] = x - x_b
-        ball = s[0].tree.row[i].ball
+        kind = s[0].tree.row[i].kind
+        j = natural(s[0].tree.row[i].joint)
         if scope > 1:
-            s[0].balls.kind[i, w] = ball  # FREE, until laws are opened
+            if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
+                kind = LOOSE
+            s[0].work.kind[i, w] = kind  # until laws are opened
         r = vec3(real(0.0))
-        if scope == 0 or ball == 1 or s[0].tree.row[i].hinge == 1:
+        if kind == LOOSE:
+            s[0].work.out[i, w] = vec3(real(0.0))
+        elif scope == 0 or kind == FREE or s[0].tree.row[i].hinge == 1:
             r = M * s[0].tree.row[i].own_point
             lever = x + r - x_b
             out = -r
             own_turn = wp.cross(gyration, r) + wp.cross(omega, wp.cross(omega, r))
             close_l = (own_turn - wp.cross(g_b, lever) - wp.cross(w_b, wp.cross(w_b, lever))) * chord
             s[0].work.out[i, w] = out
-            if ball == 1:
+            if kind == FREE:
                 s[0].work.bias_l[i, w] = close_l
             else:
                 axis = M * s[0].tree.row[i].axis
@@ -140,8 +149,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
         else:
             place_any(s, i, w, chord)
             r = -s[0].work.out[i, w]
-        j = natural(s[0].tree.row[i].joint)
-        if j < s[0].scene_joints:
+        if j < s[0].scene_joints and kind != LOOSE:
             f = s[0].state.joint_force[j, w] * (real(s[0].tree.sign[i]) * s[0].drift[w] * s[0].drift[w] / dt)
             near = wp.min(s[0].tree.row[i].least, s[0].tree.row[i].base_least) * RESOLVED * real(0.25)
             if wp.max(wp.dot(r, f), -wp.dot(r + x - x_b, f)) > near:
@@ -221,13 +229,13 @@ def stiffen(s: wp.array(dtype=Direct), w: int, damped: bool):
         s[0].near[i, w] = real(1.0)
     for i in range(s[0].tree.count):
         j = s[0].tree.joint[i]
-        if j < s[0].scene_joints:
+        if j < s[0].scene_joints and s[0].work.kind[i, w] != LOOSE:
             point = s[0].work.position[s[0].tree.body[i], w] - s[0].work.out[i, w]
             f = s[0].state.joint_force[j, w] * (real(s[0].tree.sign[i]) / dt)
             pull(s, s[0].tree.body[i], w, point, f)
             pull(s, s[0].tree.base[i], w, point, -f)
         base = s[0].tree.base_link[i]
-        if base >= 0:
+        if base >= 0 and s[0].work.kind[i, w] != LOOSE:
             b = s[0].tree.body[i]
             s[0].mean[i, w] = s[0].mean[i, w] + s[0].work.omega[s[0].tree.base[i], w]
             s[0].near[i, w] = s[0].near[i, w] + real(1.0)
@@ -263,15 +271,18 @@ def start_link(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
     on = int(0)
     if j < s[0].scene_joints:
         on = s[0].control.acts[j, w]
+    if on == 1 and s[0].work.kind[i, w] == LOOSE:
+        on = 0
+        clear_laws(s, j, w)
     s[0].linear.acts[i, w] = on
     if on == 0:
         return
     v0 = s[0].joints.v_start[j]
-    if s[0].tree.row[i].ball == 1:
+    if s[0].tree.row[i].kind == FREE:
         if friction_alone(s, v0, w):
             open_ball(s, i, w)
             return
-        s[0].balls.kind[i, w] = NONE
+        s[0].work.kind[i, w] = NONE
         place_any(s, i, w, chord)
     p = s[0].joints.parent[j]
     c = s[0].joints.child[j]
@@ -310,7 +321,7 @@ def old_velocity(s: wp.array(dtype=Direct), b: int, w: int) -> vec3:
 @wp.func
 def relinearise(s: wp.array(dtype=Direct), i: int, w: int):
     """The laws of a link's joint, linear about their last solution."""
-    if s[0].balls.kind[i, w] == NONE:
+    if s[0].work.kind[i, w] == NONE:
         linearise(s, i, w)
     else:
         linear_ball(s, i, w)
@@ -378,7 +389,19 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int):
             qa = qa + s[0].impulse_a[i, w]
         else:
             qa = qa + s[0].momentum[natural(s[0].tree.row[i].body), w]
-        if kind_of(s, i, w, scope) != NONE:
+        kind = kind_of(s, i, w, scope)
+        if kind == LOOSE:
+            b = natural(s[0].tree.row[i].body)
+            loosen(s[0].work, i, w, A, B, D)
+            v, omega = loose_response(s[0].work, i, w, ql, qa)
+            s[0].work.acceleration[b, w] = v
+            s[0].work.turning[b, w] = omega
+            A = none
+            B = none
+            D = none
+            ql = zero
+            qa = zero
+        elif kind != NONE:
             A, B, D, ql, qa = ball_inward(s, i, w, scope, A, B, D, ql, qa)
         else:
             bl = s[0].work.bias_l[i, w]
@@ -429,7 +452,10 @@ def outward(s: wp.array(dtype=Direct), w: int, scope: int, exact: bool) -> real:
             omega = s[0].work.turning[base, w]
         off = real(0.0)
         kind = kind_of(s, i, w, scope)
-        if kind != NONE:
+        if kind == LOOSE:
+            v = s[0].work.acceleration[natural(s[0].tree.row[i].body), w]
+            omega = s[0].work.turning[natural(s[0].tree.row[i].body), w]
+        elif kind != NONE:
             out = s[0].work.out[i, w]
             v = v + wp.cross(omega, s[0].work.arm[i, w] - out)
             if kind == FREE:

@@ -69,6 +69,10 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque")
             fill(state, self.model, self.model.speeds, "felt_joint")
 
+    def _without(self, control: Control) -> list[int]:
+        """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""
+        return []
+
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         m = self.model
         self.furnish(state)
@@ -95,7 +99,11 @@ class SolverDirect(TreeSolver):
         s.grades = self.grades
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
-        scope = 2 if self._acting or int(s.closures.count) else 1 - int(np.all(simple["ball"] + simple["hinge"] == 1))
+        off = bool((control.enabled.numpy() == 0).any())
+        scope = (
+            2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] > 0)))
+        )
+        s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
         self._kernel, s.speeds = KERNELS[scope], m.speeds
         if scope == 0:
             s.work.position, s.work.rotation = state.position, state.rotation
