@@ -155,8 +155,7 @@ class Model:
         fill(state, self, self.speeds + 6 * len(self.com), "qdd")
         fill(state, self, len(self.joint_kinds), "dissipated")
         fill(state, self, len(self.spring_names), "spring_impulse")
-        fill(state, self, 0, "mid_velocity mid_momentum mid_force mid_torque felt_force felt_torque felt_joint")
-        fill(state, self, 0, "kept_position kept_rotation kept_velocity kept_momentum")
+        fill(state, self, 0, " ".join(OWNED))
         fill(state, self, None, "lag time failed")
         for name, value in self.start.items():
             rows = np.repeat(np.asarray(value, np_real)[:, None], self.worlds, 1)
@@ -222,5 +221,10 @@ COMMANDS = (
     "friction_static", "friction_dynamic", "friction_load", "friction_viscous", "friction_stribeck", "servo_position",
     "servo_velocity", "servo_torque", "servo_kp", "servo_kd", "servo_max_force", "voltage",
 )  # fmt: skip
+OWNED = (
+    "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "felt_force", "felt_torque", "felt_joint", "kept_position",
+    "kept_rotation", "kept_velocity", "kept_momentum",
+)  # fmt: skip
+"""Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
 STATE_FIELDS = tuple(State.vars)  # type: ignore[attr-defined]
 CONTROL_FIELDS = tuple(Control.vars)  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ from sharnir.articulated.solver import SolverArticulated, TreeSolver
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.direct_solver import SolverDirect
 from sharnir.impulse.solver import SolverImpulse
-from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model
+from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model
 from sharnir.scene import Scene, path_pose
 from sharnir.solver import Report
 from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
@@ -313,6 +313,9 @@ class Simulation:
         arrays |= {f"control.{n}": getattr(self.control, n) for n in CONTROL_FIELDS}
         if not isinstance(snapshot, dict):
             raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
+        foreign = [n for n in arrays if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(arrays[n].numpy())]
+        for name in foreign:  # taken with another solver: this one begins anew
+            arrays.pop(name).zero_()
         for name, array in arrays.items():
             if name not in snapshot or snapshot[name].shape != array.numpy().shape:
                 raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")

@@ -133,14 +133,33 @@ def linear_ball(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
+def sliding_spin(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3) -> vec3:
+    """A ball's relative spin with friction as linear, for its base's motion."""
+    if s[0].work.kind[i, w] == HELD:
+        return vec3(real(0.0))
+    r = s[0].balls.u[i, w] - v * s[0].balls.own_B[i, w] - times(s[0].balls.own_D[i, w], spin)
+    return times(s[0].balls.response[i, w], r - s[0].balls.push[i, w])
+
+
+@wp.func
+def settle_ball(s: wp.array(dtype=Direct), i: int, w: int, u: vec3, A: mat33):
+    """A ball's friction, whose speed without it is u, where all else yields: A is the response to a moment."""
+    v0 = natural(s[0].tree.row[i].v_start)
+    f, held = friction_3d(u, A, wp.inverse(A), s[0].laws.hold[v0, w], s[0].laws.slide[v0, w], wp.length(u))
+    put_triple(s[0].slid, v0, w, vec3(real(0.0)))
+    put_triple(s[0].laws.friction, v0, w, f)
+    put_triple(s[0].laws.end, v0, w, (u + A * f) * real(1 - held))
+    s[0].laws.stuck[v0, w] = held
+    linear_ball(s, i, w)
+
+
+@wp.func
 def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
     """A ball's relative spin with friction, exactly, for its base's motion; and how far off the linear one was, N·m·s."""
     v0 = natural(s[0].tree.row[i].v_start)
     D = s[0].balls.own_D[i, w]
     r = s[0].balls.u[i, w] - v * s[0].balls.own_B[i, w] - times(D, spin)
-    linear = vec3(real(0.0))
-    if s[0].work.kind[i, w] == SLIDES:
-        linear = times(s[0].balls.response[i, w], r - s[0].balls.push[i, w])
+    linear = sliding_spin(s, i, w, v, spin)
     inverse = inverse_symmetric(D)
     hold = s[0].laws.hold[v0, w]
     f, held = friction_3d(times(inverse, r), inverse, D, hold, s[0].laws.slide[v0, w], wp.length(linear))

@@ -245,8 +245,11 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
 
 
 @wp.func
-def close_inward(s: wp.array(dtype=Direct), w: int, scope: int):
-    """Gaps as a′, in work.close, handed inwards with the factors of the last inward pass: over vectors alone."""
+def close_inward(s: wp.array(dtype=Direct), w: int, scope: int, pushed: bool):
+    """Gaps as a′, in work.close, handed inwards with the factors of the last inward pass: over vectors alone.
+
+    Links may be pushed, too, by impulses in work.Q.
+    """
     w = natural(w)
     zero = vec3(real(0.0))
     ql = zero
@@ -257,7 +260,7 @@ def close_inward(s: wp.array(dtype=Direct), w: int, scope: int):
         if handed == 0:
             ql = zero
             qa = zero
-        if s[0].tree.row[i].gathers == 1:
+        if pushed or s[0].tree.row[i].gathers == 1:
             ql = ql + s[0].work.Q_l[i, w]
             qa = qa + s[0].work.Q_a[i, w]
             s[0].work.Q_l[i, w] = zero
@@ -335,9 +338,9 @@ def close_outward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3
 
 
 @wp.func
-def respond_closing(s: wp.array(dtype=Direct), w: int, scope: int):
+def respond_closing(s: wp.array(dtype=Direct), w: int, scope: int, pushed: bool):
     """The same of all links, into work.change."""
-    close_inward(s, w, scope)
+    close_inward(s, w, scope, pushed)
     for i in range(s[0].tree.count):
         base = s[0].tree.row[i].base
         v, omega = close_outward(s, i, w, scope, s[0].work.change_l[base, w], s[0].work.change_a[base, w])
@@ -349,10 +352,10 @@ def respond_closing(s: wp.array(dtype=Direct), w: int, scope: int):
 def close_once(s: wp.array(dtype=Direct), w: int, scope: int, level: int) -> real:
     """One pass, by velocities that stay (level 1) or by displacements alone (0); returns how far joints are open after it."""
     if scope > 1 and s[0].closures.count > 0:
-        respond_closing(s, w, scope)
+        respond_closing(s, w, scope, False)
         close_rows(s, w)
     else:
-        close_inward(s, w, scope)
+        close_inward(s, w, scope, False)
     return move_all(s, w, scope, 2 - level)
 
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.impulse.balls import FREE, NONE, report_ball
+from sharnir.impulse.balls import FREE, NONE, report_ball, settle_ball
 from sharnir.impulse.closing import (
     any_gap,
     close,
+    close_rows,
     constrain_rows,
     displace,
     move_all,
@@ -30,10 +31,11 @@ from sharnir.impulse.direct_links import inward, outward, prepare, relinearise, 
 from sharnir.joints import coordinate, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.laws import limit_boxes, report_laws
-from sharnir.pivots import ALL_AT_ONCE
+from sharnir.pivots import ALL_AT_ONCE, solve_one, solve_several
+from sharnir.solver import GRADES
 from sharnir.spatial import matrix
 from sharnir.tree import LOOSE, natural
-from sharnir.types import EPSILON, inline_less, real, vec3
+from sharnir.types import EPSILON, inline_less, mat33, mat66, real, vec3, vec6
 
 MODULES = ("sharnir.direct_chain", "sharnir.direct_tree", "sharnir.direct")
 for name in MODULES:
@@ -45,7 +47,7 @@ TORN = wp.constant(
 PARTS = wp.constant(8)  # of a step that is divided
 RELATIVE = wp.constant(0)  # grades, as they are counted
 DIVIDED = wp.constant(1)
-FULL = wp.constant(2)
+DAMPED = wp.constant(2)
 VELOCITY = wp.constant(3)
 
 
@@ -60,6 +62,89 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
     if scope > 1 and s[0].acting == 1:
         for i in range(s[0].tree.count):
             start_link(s, i, w, chord)
+
+
+@wp.func
+def push_axis(s: wp.array(dtype=Direct), i: int, w: int, x: int):
+    """An impulse on an axis of a link's joint: on the link, and reversed on its base. Nothing else is asked for."""
+    base = s[0].tree.row[i].base_link
+    d = vec3(real(0.0))
+    n = vec3(real(0.0))
+    if s[0].work.kind[i, w] == NONE:
+        d = s[0].work.S_l[s[0].tree.row[i].v_start + x, w]
+        n = s[0].work.S_a[s[0].tree.row[i].v_start + x, w]
+        # S at the link's centre holds the axis at the joint: (d + n × out, n); an impulse there is (d, n + d × out)
+        d = d - wp.cross(n, s[0].work.out[i, w])
+    else:
+        n[x] = real(1.0)
+    for k in range(s[0].tree.count):
+        s[0].work.close_l[k, w] = vec3(real(0.0))
+        s[0].work.close_a[k, w] = vec3(real(0.0))
+        s[0].work.Q_l[k, w] = vec3(real(0.0))
+        s[0].work.Q_a[k, w] = vec3(real(0.0))
+    for r in range(s[0].closures.count):
+        s[0].rows.gap[r, w] = real(0.0)
+    out = s[0].work.out[i, w]
+    s[0].work.Q_l[i, w] = d
+    s[0].work.Q_a[i, w] = n + wp.cross(d, out)
+    if base >= 0:
+        s[0].work.Q_l[base, w] = s[0].work.Q_l[base, w] - d
+        s[0].work.Q_a[base, w] = s[0].work.Q_a[base, w] - n - wp.cross(s[0].work.arm[i, w] - out, d)
+
+
+@wp.func
+def settle(s: wp.array(dtype=Direct), w: int, scope: int, i: int, chord: real):
+    """The laws of one link exactly, where its base and all else yield, as linear: joints that upset each other come to an end."""
+    j = natural(s[0].tree.row[i].joint)
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    ball = s[0].work.kind[i, w] != NONE
+    if ball:
+        s[0].work.kind[i, w] = FREE
+    else:
+        s[0].linear.locks[i, w] = 0
+        s[0].linear.coupled[i, w] = mat66()
+        for at in range(v0, v0 + n):
+            s[0].linear.resist[at, w] = real(0.0)
+            s[0].linear.push[at, w] = real(0.0)
+            s[0].slid[at, w] = real(0.0)
+    inward(s, w, scope)
+    outward(s, w, scope, False)
+    if s[0].closures.count > 0:
+        constrain_rows(s, w, chord)
+        outward(s, w, scope, False)
+    u = vec6()
+    A = mat66()
+    body = s[0].tree.row[i].body
+    base = s[0].tree.row[i].base
+    rel = s[0].work.turning[body, w] - s[0].work.turning[base, w]
+    for x in range(n):
+        if ball:
+            u[x] = rel[x]
+        else:
+            u[x] = s[0].speed[v0 + x, w]
+    for x in range(n):
+        push_axis(s, i, w, x)
+        respond_closing(s, w, scope, True)
+        if s[0].closures.count > 0:
+            close_rows(s, w)
+        turn = s[0].work.change_a[body, w] - s[0].work.change_a[base, w]
+        for y in range(n):
+            if ball:
+                A[y, x] = turn[y]
+            else:
+                A[y, x] = s[0].work.change[v0 + y, w]
+                if s[0].closures.count > 0:
+                    A[y, x] = A[y, x] + s[0].rows.y[v0 + y, w]
+    if ball:
+        M = mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2])
+        settle_ball(s, i, w, vec3(u[0], u[1], u[2]), M)
+    else:
+        if n == 1:
+            solve_one(s, v0, w, u[0], A[0, 0], u[0])
+        else:
+            solve_several(s, j, w, u, A, u)
+        relinearise(s, i, w)
 
 
 @wp.func
@@ -80,9 +165,10 @@ def solve(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             again = 1
             for i in range(s[0].tree.count):
                 if s[0].mismatch[i, w] > s[0].settings.tolerance[0]:
-                    relinearise(s, i, w)
-                    if passes > ALL_AT_ONCE:
+                    if scope > 1 and passes > ALL_AT_ONCE:
+                        settle(s, w, scope, i, chord)
                         break  # one at a time
+                    relinearise(s, i, w)
     s[0].done[w] = passes
     s[0].residual[w] = off
 
@@ -115,7 +201,7 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
                 if level == 0:
                     grade = 2
                 if grade == 1:
-                    s[0].grades[FULL, w] = s[0].grades[FULL, w] + 1
+                    s[0].grades[DAMPED, w] = s[0].grades[DAMPED, w] + 1
                 else:
                     s[0].grades[VELOCITY, w] = s[0].grades[VELOCITY, w] + 1
                     chord = real(0.0)
@@ -194,7 +280,7 @@ def repair(s: wp.array(dtype=Direct), w: int, scope: int):
     for i in range(s[0].tree.count):
         passed = wp.max(passed, repair_link(s, i, w))
     if passed == 1:
-        respond_closing(s, w, scope)
+        respond_closing(s, w, scope, False)
         for i in range(s[0].tree.count):
             b = s[0].tree.row[i].body
             x, R = displace(s, i, w, s[0].work.change_l[b, w], s[0].work.change_a[b, w])
@@ -421,7 +507,7 @@ def pushed(s: wp.array(dtype=Direct), w: int) -> int:
 @wp.func
 def resume(s: wp.array(dtype=Direct), w: int, scope: int):
     """Velocities at the half step before the pose; or, where there are none, those of the pose and half a kick to come."""
-    for g in range(4):
+    for g in range(wp.static(len(GRADES))):
         s[0].grades[g, w] = 0
     s[0].pushed[w] = pushed(s, w)
     if untouched(s, w):

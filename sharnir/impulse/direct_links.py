@@ -2,7 +2,17 @@
 
 import warp as wp
 
-from sharnir.impulse.balls import FREE, NONE, ball_inward, friction_alone, kind_of, linear_ball, open_ball, solve_ball
+from sharnir.impulse.balls import (
+    FREE,
+    NONE,
+    ball_inward,
+    friction_alone,
+    kind_of,
+    linear_ball,
+    open_ball,
+    sliding_spin,
+    solve_ball,
+)
 from sharnir.impulse.direct_data import DYNAMIC, KINEMATIC, Direct
 from sharnir.joints import free_axis, joint_curvature
 from sharnir.kinematics import pose_at
@@ -460,9 +470,11 @@ def outward(s: wp.array(dtype=Direct), w: int, scope: int, exact: bool) -> real:
             v = v + wp.cross(omega, s[0].work.arm[i, w] - out)
             if kind == FREE:
                 omega = s[0].balls.u[i, w] - s[0].work.full_B[i, w] * v
-            else:
+            elif exact:
                 u, off = solve_ball(s, i, w, v, omega)
                 omega = omega + u
+            else:
+                omega = omega + sliding_spin(s, i, w, v, omega)
             v = v + s[0].work.bias_l[i, w] + wp.cross(omega, out)
         else:
             v = v + wp.cross(omega, s[0].work.arm[i, w])

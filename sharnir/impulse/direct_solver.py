@@ -14,7 +14,7 @@ from sharnir.errors import SimulationError
 from sharnir.impulse.direct import KERNELS
 from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
-from sharnir.solver import check_iterations
+from sharnir.solver import GRADES, Report, check_iterations
 from sharnir.types import load_modules, real
 
 CLOSINGS = ("position", "velocity")
@@ -59,7 +59,8 @@ class SolverDirect(TreeSolver):
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
-        self.grades = wp.zeros((4, model.worlds), dtype=wp.int32, device=self.device)
+        self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
+        self.report = Report(self.done, self.residual, self.tolerance, self._grades)
 
     def furnish(self, state: State) -> None:
         """Velocities and reactions of half steps, and what the state was when they were made."""
@@ -96,7 +97,7 @@ class SolverDirect(TreeSolver):
         fill(s, m, tree.nv, "turned")
         fill(s, m, int(s.closures.count), "row_impulse")
         fill(s, m, None, "kick drift open pushed tight")
-        s.grades = self.grades
+        s.grades = self._grades
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
         off = bool((control.enabled.numpy() == 0).any())
