@@ -167,6 +167,8 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
                 tense = 1
                 if s[0].state.mid_tense[j, w] == 1:
                     tight = 1  # for the second time: the blow of a single step is none of a tension's
+            if wp.length_sq(f) == real(0.0):
+                tense = 1  # not known yet: the first that is counts at once
             s[0].tense[i, w] = tense
         x_b = x
         w_b = omega

@@ -68,7 +68,6 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum felt_force felt_torque")
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
             fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque mid_tense")
-            state.mid_tense.fill_(1)  # the first force that is known counts at once
             fill(state, self.model, self.model.speeds, "felt_joint")
 
     def _without(self, control: Control) -> list[int]:

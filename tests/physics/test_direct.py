@@ -20,6 +20,7 @@ from sharnir.types import PRECISION, mat33, vec3
 
 DEVICE = os.environ.get("SHARNIR_DEVICE", "cpu")
 DOUBLE = PRECISION == "double"
+one_thread_is_slow = pytest.mark.skipif(DEVICE != "cpu", reason="many steps of one world take minutes on a GPU")
 double_alone = pytest.mark.skipif(not DOUBLE, reason="differences of this size are rounding in single precision")
 
 KINDS = {
@@ -141,12 +142,13 @@ def test_ten_balls_follow_the_exact_solution():
         sim.run(0.1)
         worst, gap = max(worst, abs(sim.energy().total - start) / scale), max(gap, sim.gaps().max())
     exact = chain(10, sh.Spherical(), 1e-3, length=0.1)
-    exact.integrate(1.0, rtol=1e-10, atol=1e-10)
+    exact.integrate(1.0, rtol=within(1e-10, 1e-5), atol=within(1e-10, 1e-5))
     off = np.linalg.norm(tip - exact.body("l9").com)
     print(f"ten balls from horizontal, 1 ms: tip {off:.1e} m off at t = 1; in 10 s energy {100 * worst:.3f} %, gap {gap:.1e} m")
     assert off < within(2e-4, 5e-3) and worst < within(0.01, 0.03) and gap < within(1e-6, 1e-5)
 
 
+@one_thread_is_slow
 @double_alone
 @pytest.mark.parametrize("name", ["tumbling body", "heavy top"])
 def test_a_million_steps_do_not_drift(name):
@@ -247,9 +249,7 @@ def test_reactions_of_joints_rods_springs_and_gears():
     sim.step(1000)
     rod, clamp = np.linalg.norm(sim.joint("rod").reaction[0]), sim.joint("clamp").reaction
     spring, gear = abs(sim.spring("spring").force), sim.joint("mesh").reaction
-    print(
-        f"2 kg on a rod {rod:.6f} N, on a spring {spring:.6f} N; mesh {gear:.6f} N·m; clamp {clamp[0][2]:.6f} N, {clamp[1][1]:.6f} N·m"
-    )
+    print(f"rod {rod:.6f} N, spring {spring:.6f} N; mesh {gear:.6f} N·m; clamp {clamp[0][2]:.6f} N, {clamp[1][1]:.6f} N·m")
     assert abs(rod - 19.62) < within(1e-8, 1e-3) and abs(spring - 19.62) < within(1e-6, 1e-2)
     # I₁ α₁ = 1 + p, I₂ α₂ = −2 p, α₁ = 2 α₂
     assert abs(gear + 1.0 / 3.0) < within(1e-8, 1e-4)
@@ -302,7 +302,8 @@ def friction_chain():
     return sim
 
 
-@pytest.mark.skipif(DEVICE != "cpu", reason="one world, one step a call")
+@one_thread_is_slow
+@double_alone
 def test_passes_of_a_chain_with_friction():
     sim, passes, steps = friction_chain(), [], 100_000
     for k in range(steps):
@@ -364,6 +365,7 @@ def pendulum_period(length):
     return 2 * np.pi * np.sqrt(length / 9.81) / a
 
 
+@one_thread_is_slow
 @double_alone
 @pytest.mark.parametrize(
     ("n", "length", "mass", "load", "dt", "slow"),
@@ -392,7 +394,7 @@ def test_light_links_carry_a_heavy_load(n, length, mass, load, dt, slow):
     assert stretch < 1e-5 and abs(period) < slow and widest > 29.9
 
 
-@pytest.mark.parametrize(("n", "end"), [(30, 10.0), (100, 10.0), (1000, 0.6)])
+@pytest.mark.parametrize(("n", "end"), [(30, 10.0), (100, 10.0), (1000, 0.6)] if DEVICE == "cpu" else [(30, 2.0)])
 def test_long_chains_never_gain_energy(n, end):
     sim = chain(n, sh.Spherical(), 1e-3, length=1.0 / n, mass=10.0 / n)
     start, scale, above, gap, grades = sim.energy().total, 49.05, 0.0, 0.0, np.zeros(4, int)
@@ -400,15 +402,14 @@ def test_long_chains_never_gain_energy(n, end):
         grades += list(sim.step(20).grades.values())
         above, gap = max(above, (sim.energy().total - start) / scale), max(gap, sim.gaps().max())
     counted = ", ".join(f"{k} {v}" for k, v in zip(sim.step().grades, grades, strict=True))
-    print(
-        f"{n} links from horizontal, {end:g} s: at most {100 * above:.2f} % above the start, gap {gap * n:.1e} of a link; {counted}"
-    )
+    print(f"{n} links, {end:g} s: at most {100 * above:.2f} % above the start, gap {gap * n:.1e} of a link; {counted}")
     assert above < 0.05 and gap < within(1e-3 / n, 1e-2 / n) and (n < 1000 or grades.sum() > 0)
 
 
 # ---- loops ------------------------------------------------------------------------------------------------------------------
 
 
+@one_thread_is_slow
 @double_alone
 def test_four_bars_through_their_singular_pose_for_a_minute():
     sim = sh.Simulation(four_bar(2, 1e-3).model, 1e-3, method="direct")
@@ -418,12 +419,11 @@ def test_four_bars_through_their_singular_pose_for_a_minute():
         gap = max(gap, sim.gaps().max())
         energies.append(sim.energy().total - start)
     scale, drift = max(np.ptp(energies), 1e-12), abs(np.mean(energies[300:]) - np.mean(energies[:300]))
-    print(
-        f"two four-bars, 60 s: gap {gap:.1e} m, redundant {sim.redundant}, energy within {scale:.1e} J, halves differ {drift:.1e} J"
-    )
+    print(f"two four-bars, 60 s: gap {gap:.1e} m, redundant {sim.redundant}; energy {scale:.1e} J, halves differ {drift:.1e} J")
     assert gap < 1e-6 and sim.redundant and drift < 1e-2
 
 
+@one_thread_is_slow
 @double_alone
 def test_a_hexapod_stays_closed():
     module = load_example("hexapod")
@@ -435,6 +435,7 @@ def test_a_hexapod_stays_closed():
 NAMES = ["chain", "dry_pendulum", "four_bar", "slider_crank", "satellite", "spinning_top", "cart_flywheel"]
 
 
+@one_thread_is_slow
 @double_alone
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_pass_their_own_checks(name, monkeypatch):
@@ -458,7 +459,7 @@ def test_a_budget_caps_the_passes():
     sim.step(5)
     for _ in range(200):
         report = sim.step(budget=20e-6)
-    assert np.isfinite(sim.energy().total) and sim.gaps().max() < 1e-6 and report.iterations >= 1
+    assert np.isfinite(sim.energy().total) and sim.gaps().max() < within(1e-6, 1e-5) and report.iterations >= 1
 
 
 def test_mistakes_are_named():
