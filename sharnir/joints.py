@@ -267,6 +267,8 @@ class JointTable:
     v_start: wp.array(dtype=wp.int32)
     v_size: wp.array(dtype=wp.int32)
     slot: wp.array2d(dtype=wp.int32)  # slot[i, joint] of the i-th speed
+    break_force: wp.array(dtype=real)  # N, N·m: what it carries before it breaks; 1e30 if it does not
+    break_torque: wp.array(dtype=real)
     ball: wp.array(dtype=wp.int32)  # limits of three free rotations: 0 none, 1 Cardan, 2 swing and twist
 
 
@@ -319,6 +321,12 @@ def joint_pose(t: JointTable, k: int, x_parent: vec3, q_parent: quat, x_child: v
     pose.parent = q_parent
     pose.child = q_child
     return pose
+
+
+@wp.func
+def breaks(t: JointTable, k: int, force: vec3, torque: vec3, dt: real) -> bool:
+    """Whether a joint does not stand the impulses of a step."""
+    return wp.length(force) > t.break_force[k] * dt or wp.length(torque) > t.break_torque[k] * dt
 
 
 @wp.func
@@ -653,6 +661,8 @@ def joint_tables(joints: Sequence[Any], device: Any) -> JointTable:
     t.first = put([(*j.joint.turns, 0)[0] for j in joints], wp.int32)
     t.second = put([(*j.joint.turns, 0, 0)[1] for j in joints], wp.int32)
     t.rod = put([j.rod for j in joints], real)
+    t.break_force = put([min(j.break_force, 1e30) for j in joints], real)
+    t.break_torque = put([min(j.break_torque, 1e30) for j in joints], real)
     t.q_start = put(np.cumsum([0, *q_sizes])[:-1], wp.int32)
     t.v_start = put(np.cumsum([0, *v_sizes])[:-1], wp.int32)
     t.v_size = put(v_sizes, wp.int32)

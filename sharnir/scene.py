@@ -74,6 +74,8 @@ class JointDescription:
     child_frame: np.ndarray
     axes: tuple[Axis, ...]
     rod: float = -1.0
+    break_force: float = np.inf
+    break_torque: float = np.inf
 
 
 @dataclass
@@ -208,6 +210,8 @@ class Scene:
         rotation: Sequence[float] | None = None,
         parent_frame: Frame | None = None,
         child_frame: Frame | None = None,
+        break_force: float | None = None,
+        break_torque: float | None = None,
     ) -> str:
         """Connect two bodies; joint coordinates are the child's motion relative to the parent. Returns the joint's name.
 
@@ -217,12 +221,15 @@ class Scene:
                 two points, on the parent and on the child.
             parent_frame, child_frame: instead, the (position, rotation) of the joint frame in each body's frame; the mechanism
                 may start unassembled then.
+            break_force, break_torque: what the joint carries (N, N·m) before it breaks: `enabled` is False from then on.
         """
         who = f"joint {name!r}"
         self._new_name(name)
         if isinstance(joint, Gear):
-            if any(v is not None for v in (parent, child, position, rotation, parent_frame, child_frame)):
-                raise SceneError(f"{who}: a gear couples two joints and takes no bodies, positions or frames")
+            if any(
+                v is not None for v in (parent, child, position, rotation, parent_frame, child_frame, break_force, break_torque)
+            ):
+                raise SceneError(f"{who}: a gear couples two joints and takes no bodies, positions, frames or strength")
             for end in (joint.joint_a, joint.joint_b):
                 self._gear_axis(who, end)
             if joint.joint_a == joint.joint_b:
@@ -246,6 +253,11 @@ class Scene:
         made = JointDescription(
             name, joint, index.index(a.name), index.index(b.name), points[0], points[1], quats[0], quats[1], axes
         )
+        for what, value in (("break_force", break_force), ("break_torque", break_torque)):
+            if value is not None:
+                if not is_positive(value):
+                    raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
+                setattr(made, what, float(value))
         if isinstance(joint, Distance):
             ends = [body.position + quat_rotate(body.rotation, p) for (p, _), body in zip(frames, (a, b), strict=True)]
             made.rod = float(np.linalg.norm(ends[1] - ends[0])) if joint.length is None else joint.length

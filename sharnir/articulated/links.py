@@ -141,6 +141,7 @@ class Links:
             "parent_point": np.zeros((added, 3)), "child_point": [-com[b] for b in self.children[own]],
             "parent_frame": [(0, 0, 0, 1)] * added, "child_frame": [(0, 0, 0, 1)] * added, "free": [63] * added,
             "turns": [3] * added, "first": [0] * added, "second": [1] * added, "rod": [-1.0] * added,
+            "break_force": [1e30] * added, "break_torque": [1e30] * added,
             "q_start": self.q_start[own], "v_start": self.v_start[own], "v_size": [6] * added, "ball": [0] * added,
         }  # fmt: skip
         for name, values in extra.items():

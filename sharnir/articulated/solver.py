@@ -175,6 +175,9 @@ class SolverArticulated(TreeSolver):
     def __init__(
         self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = FINE, threads: int | None = None
     ) -> None:
+        for name, k in model.joint_names.items():
+            if min(model.joints.break_force.numpy()[k], model.joints.break_torque.numpy()[k]) < 1e30:
+                raise SimulationError(f"joint {name!r} may break; joint coordinates cannot follow that: use solver='impulse'")
         super().__init__(model, dt, Settings(), iterations, tolerance, threads)
         load_modules([kernels.steps.module, kinematics.read_joints.module], self.device)
         self._kernel = kernels.steps

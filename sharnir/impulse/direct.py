@@ -28,7 +28,7 @@ from sharnir.impulse.closing import (
 )
 from sharnir.impulse.direct_data import DYNAMIC, Direct
 from sharnir.impulse.direct_links import inward, outward, prepare, relinearise, start_link, stiffen, take_others
-from sharnir.joints import coordinate, free_axis
+from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.laws import limit_boxes, report_laws
 from sharnir.pivots import ALL_AT_ONCE, solve_one, solve_several
@@ -386,6 +386,8 @@ def collect(
                 joint_torque[j, w] = (l - n * wp.dot(n, l)) * sign
             elif scope > 0:
                 carried_by_any(s, i, w, fl * sign, fa * sign, joint_force, joint_torque)
+            if scope > 1 and moved and breaks(s[0].joints, j, joint_force[j, w], joint_torque[j, w], s[0].settings.dt[0]):
+                s[0].control.enabled[j, w] = 0
         fa = fa + wp.cross(s[0].work.arm[i, w], fl)
         p = s[0].tree.row[i].base_link
         handed = 0
@@ -455,6 +457,13 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
                 report_laws(s, s[0].laws, s[0].tree.joint[i], w)
             else:
                 report_ball(s, i, w)
+    if scope > 1:
+        for i in range(s[0].closures.rods):
+            at = 6 * s[0].closures.welds + i
+            j = s[0].closures.rod_joint[i]
+            f = s[0].rows.child_l[at, w] * (s[0].row_impulse[at, w] * s[0].settings.dt[0] / s[0].kick[w])
+            if breaks(s[0].joints, j, f, vec3(real(0.0)), s[0].settings.dt[0]):
+                s[0].control.enabled[j, w] = 0
     for n in range(s[0].other_count):
         take_pose(s, natural(s[0].others[n]), w, s[0].now.velocity[s[0].others[n], w])
     if s[0].pushed[w] == 1:
@@ -476,13 +485,11 @@ def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
     for n in range(s[0].tree.count):
         b = s[0].tree.row[n].body
         if b < s[0].own:
-            if not (s[0].now.velocity[b, w] == s[0].now.kept_velocity[b, w]):
-                return False
-            if not (s[0].now.momentum[b, w] == s[0].now.kept_momentum[b, w]):
-                return False
-            if not (s[0].now.position[b, w] == s[0].now.kept_position[b, w]):
-                return False
-            if not (s[0].now.rotation[b, w] == s[0].now.kept_rotation[b, w]):
+            same = s[0].now.velocity[b, w] == s[0].now.kept_velocity[b, w]
+            same = same and s[0].now.momentum[b, w] == s[0].now.kept_momentum[b, w]
+            same = same and s[0].now.position[b, w] == s[0].now.kept_position[b, w]
+            same = same and s[0].now.rotation[b, w] == s[0].now.kept_rotation[b, w]
+            if not same:
                 return False
     return True
 

@@ -100,7 +100,8 @@ class SolverDirect(TreeSolver):
         s.grades = self._grades
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
-        off = bool((control.enabled.numpy() == 0).any())
+        strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
+        off = bool((control.enabled.numpy() == 0).any() or (strength < 1e30).any())
         scope = (
             2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] > 0)))
         )

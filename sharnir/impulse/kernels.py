@@ -8,7 +8,7 @@ import warp as wp
 from sharnir.impulse.actions import apply_axis, prepare_rows, pseudo_actions, report_actions, start_laws
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Solve, Step
 from sharnir.impulse.links import apply_gear, apply_spring, gear_gap, prepare_gear, prepare_spring, solve_gear, solve_spring
-from sharnir.joints import angular_axes, coordinate, free_axis, joint_curvature, joint_gap, linear_axes, masked
+from sharnir.joints import angular_axes, breaks, coordinate, free_axis, joint_curvature, joint_gap, linear_axes, masked
 from sharnir.kinematics import pose_at
 from sharnir.laws import clear_laws, only_ball_friction, solve_ball, solve_one
 from sharnir.rows import apply_impulse, block_inverse, body_response, solve_axes
@@ -337,6 +337,8 @@ def commit(step: wp.array(dtype=Step), w: int):
     for k in range(s.joints.count):
         s.state.joint_force[k, w] = solve.force[k, w]
         s.state.joint_torque[k, w] = solve.torque[k, w]
+        if breaks(s.joints, k, solve.force[k, w], solve.torque[k, w], dt):
+            s.control.enabled[k, w] = 0
         if s.work.mode[k, w] & ACTS != 0:
             report_actions(step, solve, k, w)
         elif s.control.acts[k, w] != 0:
