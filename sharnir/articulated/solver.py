@@ -26,6 +26,8 @@ class TreeSolver(Solver):
 
     _kernel: Any
     """The kernel, given the structure, a first world and the number of steps."""
+    _pace: float = 0.0
+    """Of a pass, as long as the slowest of late, s."""
 
     def step(
         self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
@@ -70,8 +72,7 @@ class TreeSolver(Solver):
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
-        self._capped = self.iterations
-        self._pace = 0.0  # s, of a pass, as long as the slowest of late
+        self._capped: int = self.iterations
         self._graphs: list[Any] = []
         self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
         self._shape: tuple[list[int], bool, bool] = ([], False, False)  # joints taken out, whether any axis is acted on, by loads
