@@ -1,0 +1,171 @@
+"""What holds the ends of ropes: bodies, before, during and after a pass."""
+
+import warp as wp
+
+from sharnir.rope.data import BODY, DRIVEN, FREE, RopeStep
+from sharnir.rope.terms import inverse, shift_B, shift_D
+from sharnir.spatial import advance_rotation, matrix, rotated, turned
+from sharnir.types import mat33, real, vec3
+
+KINEMATIC = wp.constant(1)
+DYNAMIC = wp.constant(2)
+
+
+@wp.func
+def predict_body(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """Velocity of a body after external forces, its inertia in world axes, its pose at the end of the step."""
+    dt = s[0].settings.dt[0]
+    R = s[0].body_state.rotation[b, w]
+    v = s[0].body_state.velocity[b, w]
+    omega = s[0].body_state.spin[b, w]
+    if s[0].bodies.motion[b] == DYNAMIC:
+        f = s[0].body_control.force[b, w] + s[0].body_control.force_once[b, w]
+        t = s[0].body_control.torque[b, w] + s[0].body_control.torque_once[b, w]
+        L = s[0].body_state.momentum[b, w] + t * dt
+        v = v + (s[0].settings.gravity[0] + f * s[0].bodies.inv_mass[b]) * dt
+        omega = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
+        s[0].body.momentum[b, w] = L
+        s[0].body.inertia[b, w] = rotated(matrix(R), s[0].bodies.inertia[b])
+    s[0].body.start_w[b, w] = omega
+    s[0].body.v[b, w] = v
+    s[0].body.w[b, w] = omega
+    advance_body(s, b, w)
+
+
+@wp.func
+def advance_body(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """X ⊕ Δt V⁺ from the start of the step. L takes the impulses that ω took (`advance_rotation`)."""
+    dt = s[0].settings.dt[0]
+    x = s[0].body_state.position[b, w]
+    move = s[0].body.v[b, w] * dt + s[0].body_state.rest[b, w]
+    there = x + move
+    s[0].body.x[b, w] = there
+    s[0].body.rest[b, w] = move - (there - x)
+    R = s[0].body_state.rotation[b, w]
+    if s[0].bodies.motion[b] == DYNAMIC:
+        L = s[0].body.momentum[b, w] + s[0].body.inertia[b, w] * (s[0].body.w[b, w] - s[0].body.start_w[b, w])
+        R = advance_rotation(R, L, s[0].bodies.inertia[b], s[0].bodies.inv_inertia[b], dt)
+    elif s[0].bodies.motion[b] == KINEMATIC:
+        R = turned(R, s[0].body.w[b, w] * dt)
+    s[0].body.q[b, w] = R
+
+
+@wp.func
+def commit_body(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """The new state of a body becomes its state."""
+    dt = s[0].settings.dt[0]
+    v = s[0].body.v[b, w]
+    R = s[0].body.q[b, w]
+    s[0].body_state.acceleration[b, w] = (v - s[0].body_state.velocity[b, w]) / dt
+    s[0].body_state.velocity[b, w] = v
+    if s[0].bodies.motion[b] == DYNAMIC:
+        L = s[0].body.momentum[b, w] + s[0].body.inertia[b, w] * (s[0].body.w[b, w] - s[0].body.start_w[b, w])
+        s[0].body_state.momentum[b, w] = L
+        s[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
+    s[0].body_state.position[b, w] = s[0].body.x[b, w]
+    s[0].body_state.rest[b, w] = s[0].body.rest[b, w]
+    s[0].body_state.rotation[b, w] = R
+    s[0].body_control.force_once[b, w] = vec3(real(0.0))
+    s[0].body_control.torque_once[b, w] = vec3(real(0.0))
+
+
+@wp.func
+def own_inertia(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """A body by itself, before ropes hang on it."""
+    E = wp.identity(n=3, dtype=real)
+    s[0].body.A[b, w] = E * s[0].bodies.mass[b]
+    s[0].body.B[b, w] = mat33(real(0.0))
+    s[0].body.D[b, w] = s[0].body.inertia[b, w]
+    if wp.trace(s[0].bodies.inertia[b]) == real(0.0):
+        s[0].body.D[b, w] = E  # a point mass is held at its centre alone and never turns
+
+
+@wp.func
+def stiffen_body(s: wp.array(dtype=RopeStep), end: int, w: int, pull: vec3):
+    """Geometric stiffness of a body that a rope pulls at a point off its centre: β Δt² max(0, r·f) (E − r̂ r̂ᵀ)."""
+    b = s[0].ropes.body[end]
+    dt = s[0].settings.dt[0]
+    r = s[0].work.arm[end, w]
+    tension = wp.dot(r, pull)
+    if tension > real(0.0):
+        E = wp.identity(n=3, dtype=real)
+        s[0].body.D[b, w] = s[0].body.D[b, w] + (E - wp.outer(r, r) / wp.dot(r, r)) * (s[0].settings.beta[0] * dt * tension)
+
+
+@wp.func
+def place_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
+    """Arm and point of a held end at the start of a step; the point moves as its body does."""
+    b = s[0].ropes.body[end]
+    arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[end])
+    s[0].work.arm[end, w] = arm
+    s[0].state.position[i, w] = s[0].body_state.position[b, w] + arm
+
+
+@wp.func
+def end_point(s: wp.array(dtype=RopeStep), end: int, w: int) -> vec3:
+    """Point of a held end at the end of the step."""
+    b = s[0].ropes.body[end]
+    return s[0].body.x[b, w] + wp.quat_rotate(s[0].body.q[b, w], s[0].ropes.point[end])
+
+
+@wp.func
+def end_velocity(s: wp.array(dtype=RopeStep), end: int, i: int, w: int) -> vec3:
+    """Velocity of the point of a held end: of a body that yields, linear in its twist; else along the chord of its path."""
+    b = s[0].ropes.body[end]
+    if s[0].ropes.kind[end] == BODY:
+        return s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.arm[end, w])
+    return (end_point(s, end, w) - s[0].state.position[i, w]) / s[0].settings.dt[0]
+
+
+@wp.func
+def hang(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Add a rope's Z to the body that holds its first end."""
+    b = s[0].ropes.body[2 * k]
+    r = s[0].work.arm[2 * k, w]
+    A = s[0].work.Z_A[k, w]
+    B = s[0].work.Z_B[k, w]
+    s[0].body.A[b, w] = s[0].body.A[b, w] + A
+    s[0].body.B[b, w] = s[0].body.B[b, w] + shift_B(A, B, r)
+    s[0].body.D[b, w] = s[0].body.D[b, w] + shift_D(A, B, s[0].work.Z_D[k, w], r)
+
+
+@wp.func
+def hang_bias(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Add a rope's p₀ to the body that holds its first end."""
+    b = s[0].ropes.body[2 * k]
+    p = s[0].work.p_l[k, w]
+    s[0].body.p_l[b, w] = s[0].body.p_l[b, w] + p
+    s[0].body.p_a[b, w] = s[0].body.p_a[b, w] + s[0].work.p_a[k, w] + wp.cross(s[0].work.arm[2 * k, w], p)
+
+
+@wp.func
+def move_body(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """The change of a body's twist in a pass, M V + p = 0, M and p those of all that hangs on it."""
+    B = s[0].body.B[b, w]
+    D = inverse(s[0].body.D[b, w])
+    BD = B * D
+    f = BD * s[0].body.p_a[b, w] - s[0].body.p_l[b, w]
+    v = inverse(s[0].body.A[b, w] - BD * wp.transpose(B)) * f
+    s[0].body.dv[b, w] = v
+    s[0].body.dw[b, w] = -(D * (s[0].body.p_a[b, w] + v * B))
+
+
+@wp.func
+def first_end(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """The change of the twist at a rope's first end in a pass."""
+    v = vec3(real(0.0))
+    omega = vec3(real(0.0))
+    kind = s[0].ropes.kind[2 * k]
+    if kind == BODY:
+        b = s[0].ropes.body[2 * k]
+        omega = s[0].body.dw[b, w]
+        v = s[0].body.dv[b, w] + wp.cross(omega, s[0].work.arm[2 * k, w])
+    elif kind == FREE:
+        v = -(inverse(s[0].work.Z_A[k, w]) * s[0].work.p_l[k, w])
+    return v, omega
+
+
+@wp.func
+def is_held(s: wp.array(dtype=RopeStep), end: int) -> bool:
+    """Whether anything holds an end."""
+    return s[0].ropes.kind[end] == DRIVEN or s[0].ropes.kind[end] == BODY

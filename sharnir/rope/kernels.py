@@ -1,0 +1,366 @@
+"""The step of ropes and of the bodies that hold them: one thread a world, in passes by a tolerance (theory, section 5).
+
+    V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the moments of bend and twist at the end of the step.
+"""
+
+import warp as wp
+
+from sharnir.rope.chain import bring_back, eliminate, follow
+from sharnir.rope.data import BODY, RopeStep
+from sharnir.rope.ends import (
+    advance_body,
+    commit_body,
+    end_point,
+    end_velocity,
+    first_end,
+    hang,
+    hang_bias,
+    is_held,
+    move_body,
+    own_inertia,
+    place_end,
+    predict_body,
+    stiffen_body,
+)
+from sharnir.rope.terms import (
+    air_resistance,
+    bend_stiffness,
+    darboux,
+    kept_momentum,
+    moment_on,
+    relative,
+    tangent,
+    turned_element,
+)
+from sharnir.types import mat33, quat, real, vec3
+
+DYNAMIC = wp.constant(2)
+
+
+# ---- before the passes ------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def neighbour_length(s: wp.array(dtype=RopeStep), k: int, j: int, w: int) -> real:
+    """Length over which interface j bends, m: half of each element that meets there; 0 where nothing is passed on."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    out = real(0.0)
+    if j > 0:
+        if s[0].state.cut[first + j - 1, w] == 1:
+            return real(0.0)
+        out = out + s[0].state.length[first + j - 1, w]
+    if j < n:
+        out = out + s[0].state.length[first + j, w]
+    if (j == 0 and s[0].ropes.clamp[2 * k] == 0) or (j == n and s[0].ropes.clamp[2 * k + 1] == 0):
+        return real(0.0)
+    return real(0.5) * out
+
+
+@wp.func
+def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Masses of the points and their velocities after external forces and air."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].settings.dt[0]
+    g = s[0].settings.gravity[0]
+    wind = s[0].control.wind[0]
+    before = real(0.0)
+    for j in range(n + 1):
+        i = first + j
+        after = real(0.0)
+        if j < n:
+            after = real(0.5) * s[0].state.length[i, w]
+            s[0].work.d[i, w] = tangent(s[0].state.rotation[i, w])
+        d = s[0].work.d[wp.min(i, first + n - 1), w]
+        m = s[0].ropes.density[k] * (before + after)
+        v = s[0].state.velocity[i, w]
+        c = dt * (before + after) * air_resistance(s[0].ropes.drag[k], s[0].ropes.air[k], v - wind, d)
+        s[0].work.mass[i, w] = m
+        s[0].work.damp[i, w] = c
+        v = (v * m + (g * m + s[0].control.force[i, w]) * dt + wind * c) / (m + c)
+        s[0].work.v[i, w] = v
+        s[0].work.r[i, w] = s[0].state.position[i, w] + v * dt
+        s[0].work.defect[i, w] = vec3(real(0.0))
+        before = after
+
+
+@wp.func
+def predict_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
+    """A held point moves with its body; what its own mass lacks for that is its defect."""
+    v = end_velocity(s, end, i, w)
+    s[0].work.defect[i, w] = (v - s[0].work.v[i, w]) * (s[0].work.mass[i, w] + s[0].work.damp[i, w])
+    s[0].work.v[i, w] = v
+    s[0].work.r[i, w] = end_point(s, end, w)
+
+
+@wp.func
+def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Spins after external torques; the tension's geometric stiffness, K = l max(0, T) (E − d dᵀ).
+
+    A row's impulse has the direction of the start of the step; β Δt² K added to the inertia makes it that of a weighted mean
+    over the last step and this one (stable at any tension from β = ¼ on), and a part δ of the spin relative to the
+    neighbours' is damped, which waves longer than a few segments do not feel.
+    """
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].settings.dt[0]
+    i1 = real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
+    before = s[0].state.spin[first, w]
+    for j in range(n):
+        i = first + j
+        d = s[0].work.d[i, w]
+        l = s[0].state.length[i, w]
+        omega = s[0].state.spin[i, w]
+        after = omega
+        if j < n - 1:
+            after = s[0].state.spin[i + 1, w]
+        K = real(0.0)
+        tension = -wp.dot(s[0].state.pull[i, w], d)
+        if tension > real(0.0):
+            K = dt * l * tension
+        extra = s[0].settings.beta[0] * K
+        if K > real(0.0):
+            off = omega - (before + after) * real(0.5)
+            off = off - d * wp.dot(d, off)
+            s[0].work.w[i, w] = omega - off * (s[0].settings.beta[1] * K / (i1 * l + extra))
+        else:
+            s[0].work.w[i, w] = omega
+        t = s[0].control.torque[i, w] * dt
+        along = wp.dot(d, t)
+        s[0].work.w[i, w] = s[0].work.w[i, w] + (t - d * along) / (i1 * l + extra) + d * (along / (real(2.0) * i1 * l))
+        s[0].work.extra[i, w] = extra
+        s[0].work.q[i, w] = turned_element(s[0].state.rotation[i, w], d, s[0].work.w[i, w], dt)
+        before = omega
+
+
+@wp.func
+def frame_before(s: wp.array(dtype=RopeStep), k: int, w: int, rotation: wp.array2d(dtype=quat)) -> quat:
+    """The frame that holds a rope's first end, for given rotations of the bodies."""
+    if s[0].ropes.clamp[2 * k] == 1:
+        return rotation[s[0].ropes.body[2 * k], w] * s[0].ropes.frame[2 * k]
+    return quat(real(0.0), real(0.0), real(0.0), real(1.0))
+
+
+@wp.func
+def frame_after(s: wp.array(dtype=RopeStep), k: int, w: int, rotation: wp.array2d(dtype=quat)) -> quat:
+    """The frame that holds a rope's last end, for given rotations of the bodies."""
+    if s[0].ropes.clamp[2 * k + 1] == 1:
+        return rotation[s[0].ropes.body[2 * k + 1], w] * s[0].ropes.frame[2 * k + 1]
+    return quat(real(0.0), real(0.0), real(0.0), real(1.0))
+
+
+@wp.func
+def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Strain and stiffness of the interfaces at the start of the step."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].settings.dt[0]
+    a = frame_before(s, k, w, s[0].body_state.rotation)
+    for j in range(n + 1):
+        i = first + j
+        b = s[0].state.rotation[i, w]
+        if j == n:
+            b = frame_after(s, k, w, s[0].body_state.rotation)
+        l = neighbour_length(s, k, j, w)
+        s[0].work.bar[i, w] = real(0.0)
+        s[0].work.K[i, w] = mat33(real(0.0))
+        if l > real(0.0) and s[0].ropes.EI[k] + s[0].ropes.GJ[k] > real(0.0):
+            p = relative(a, b)
+            s[0].work.bar[i, w] = real(1.0) / l
+            s[0].work.strain[i, w] = darboux(p, real(1.0) / l)
+            K = bend_stiffness(a, p, s[0].ropes.EI[k], s[0].ropes.GJ[k], real(1.0) / l)
+            s[0].work.K[i, w] = K * (dt * (dt + s[0].ropes.damping[k]))
+        a = b
+
+
+@wp.func
+def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Prediction and stiffnesses of a rope."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    for side in range(2):
+        if is_held(s, 2 * k + side):
+            place_end(s, 2 * k + side, first + side * n, w)
+            if s[0].ropes.kind[2 * k + side] == BODY:
+                pull = -s[0].state.pull[first, w]
+                if side == 1:
+                    pull = s[0].state.pull[first + n - 1, w]
+                stiffen_body(s, 2 * k + side, w, pull)
+    predict_points(s, k, w)
+    for side in range(2):
+        if is_held(s, 2 * k + side):
+            predict_end(s, 2 * k + side, first + side * n, w)
+    predict_elements(s, k, w)
+    stiffnesses(s, k, w)
+    for j in range(n + 1):
+        s[0].state.pull[first + j, w] = vec3(real(0.0))
+        s[0].state.moment[first + j, w] = vec3(real(0.0))
+    for side in range(2):
+        s[0].work.end_force[2 * k + side, w] = vec3(real(0.0))
+
+
+# ---- a pass -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def missed(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
+    """c = −(r_{j+1} − r_j − l d₃)/Δt and e = Δt · moment − what was applied, at the new pose; returns the largest, as an angle."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].settings.dt[0]
+    EI = s[0].ropes.EI[k]
+    GJ = s[0].ropes.GJ[k]
+    late = s[0].ropes.damping[k] / dt
+    most = real(0.0)
+    a = frame_before(s, k, w, s[0].body.q)
+    for j in range(n + 1):
+        i = first + j
+        b = s[0].work.q[i, w]
+        if j == n:
+            b = frame_after(s, k, w, s[0].body.q)
+        bar = s[0].work.bar[i, w]
+        e = vec3(real(0.0))
+        if bar > real(0.0):
+            p = relative(a, b)
+            u = darboux(p, bar)
+            x = u - s[0].ropes.rest[i] + (u - s[0].work.strain[i, w]) * late
+            e = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2])) * dt - s[0].state.moment[i, w]
+            most = wp.max(most, wp.length(e) / (dt * bar * wp.max(EI, GJ) * (real(1.0) + late)))
+        s[0].work.e[i, w] = e
+        if j < n:
+            l = s[0].state.length[i, w]
+            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - tangent(b) * l
+            s[0].work.c[i, w] = gap * (real(-1.0) / dt)
+            if s[0].state.cut[i, w] == 0:
+                most = wp.max(most, wp.length(gap) / l)
+        a = b
+    return most
+
+
+@wp.func
+def advance_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """The new pose from the new velocities; defects are made up for."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].settings.dt[0]
+    for j in range(n + 1):
+        i = first + j
+        s[0].work.defect[i, w] = vec3(real(0.0))
+        s[0].work.r[i, w] = s[0].state.position[i, w] + s[0].work.v[i, w] * dt
+        if j < n:
+            s[0].work.q[i, w] = turned_element(s[0].state.rotation[i, w], s[0].work.d[i, w], s[0].work.w[i, w], dt)
+    for side in range(2):
+        if is_held(s, 2 * k + side):
+            s[0].work.r[first + side * n, w] = end_point(s, 2 * k + side, w)
+
+
+@wp.func
+def factor(s: wp.array(dtype=RopeStep), w: int):
+    """Inertias of ropes, and of bodies with what hangs on them, from the last ropes inwards."""
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[o]
+        eliminate(s, k, w)
+        if s[0].ropes.kind[2 * k] == BODY:
+            hang(s, k, w)
+
+
+@wp.func
+def one_pass(s: wp.array(dtype=RopeStep), w: int):
+    """Solve for the right-hand sides at hand: inwards, bodies, outwards; then the new pose."""
+    for b in range(s[0].bodies.count):
+        s[0].body.p_l[b, w] = vec3(real(0.0))
+        s[0].body.p_a[b, w] = vec3(real(0.0))
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[o]
+        bring_back(s, k, w)
+        if s[0].ropes.kind[2 * k] == BODY:
+            hang_bias(s, k, w)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
+            move_body(s, b, w)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
+        v, omega = first_end(s, k, w)
+        follow(s, k, w, v, omega)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
+            s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
+            advance_body(s, b, w)
+    for k in range(s[0].ropes.count):
+        advance_rope(s, k, w)
+
+
+@wp.func
+def solve(s: wp.array(dtype=RopeStep), w: int):
+    """Passes until rows are closed and moments met."""
+    passes = int(0)
+    off = real(0.0)
+    while True:
+        off = real(0.0)
+        for k in range(s[0].ropes.count):
+            off = wp.max(off, missed(s, k, w))
+        if passes >= s[0].settings.iterations[0] or (passes > 0 and off <= s[0].settings.tolerance[0]):
+            break
+        one_pass(s, w)
+        passes = passes + 1
+    s[0].done[w] = passes
+    s[0].residual[w] = off
+
+
+# ---- after the passes -------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """The new state of a rope becomes its state."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].settings.dt[0]
+    for j in range(n + 1):
+        i = first + j
+        v = s[0].work.v[i, w]
+        if (j == 0 and s[0].ropes.kind[2 * k] == BODY) or (j == n and s[0].ropes.kind[2 * k + 1] == BODY):
+            v = (s[0].work.r[i, w] - s[0].state.position[i, w]) / dt  # the chord of the arc on which the body takes it
+        s[0].state.velocity[i, w] = v
+        s[0].state.position[i, w] = s[0].work.r[i, w]
+        if j < n:
+            q = s[0].work.q[i, w]
+            s[0].state.rotation[i, w] = q
+            s[0].state.spin[i, w] = kept_momentum(s[0].work.d[i, w], tangent(q), s[0].work.w[i, w])
+
+
+@wp.func
+def bad_rope(s: wp.array(dtype=RopeStep), w: int) -> int:
+    """1 where a new state is not finite."""
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            if not wp.isfinite(wp.length_sq(s[0].work.r[i, w]) + wp.length_sq(s[0].work.w[i, w])):
+                return 1
+    return 0
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
+    """n steps of a world; where one would not be finite, the world is marked and its state stays."""
+    w = first + wp.tid()
+    for _step in range(n[0]):
+        if s[0].body_state.failed[w] != 0:
+            break
+        for b in range(s[0].bodies.count):
+            predict_body(s, b, w)
+            own_inertia(s, b, w)
+        for k in range(s[0].ropes.count):
+            begin_rope(s, k, w)
+        factor(s, w)
+        solve(s, w)
+        bad = bad_rope(s, w)
+        s[0].body_state.failed[w] = bad
+        if bad == 0:
+            for b in range(s[0].bodies.count):
+                commit_body(s, b, w)
+            for k in range(s[0].ropes.count):
+                commit_rope(s, k, w)
+            s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])

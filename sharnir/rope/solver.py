@@ -1,0 +1,73 @@
+"""SolverRope: steps of ropes and of the bodies that hold them, where no joint is in the scene."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.model import Control, Model, State
+from sharnir.rope.build import Ropes, zeros
+from sharnir.rope.data import BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
+from sharnir.rope.kernels import rope_steps
+from sharnir.solver import Report, Solver, check_iterations
+from sharnir.types import load_modules, real, vec3
+
+
+class SolverRope(Solver):
+    """Steps ropes in time, with the bodies that hold them.
+
+    Args:
+        model: what `Scene.build` returned.
+        ropes: the ropes on the model's device.
+        dt: step, s.
+        iterations: cap of the passes.
+        tolerance: largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a step.
+    """
+
+    def __init__(
+        self, model: Model, ropes: Ropes, dt: float, *, iterations: int = 30, tolerance: float = 1e-8,
+        beta: float = 0.5, delta: float = 0.25, threads: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(model, dt, RopeSettings(), threads)
+        load_modules([rope_steps.module], self.device)
+        self.ropes = ropes
+        self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
+        self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
+        self.settings.iterations = wp.array([check_iterations(iterations, 1)], dtype=wp.int32, device=self.device)
+        self.settings.beta = wp.array([beta, delta], dtype=real, device=self.device)
+        self._steps = wp.array([1], dtype=wp.int32, device=self.device)
+        self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
+        self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
+        self.report = Report(self.done, self.residual, tolerance)
+        self._graphs: list[Any] = []
+
+    def bind(self, state: State, control: Control, rope_state: RopeState, rope_control: RopeControl) -> None:
+        """Capture the step for these arrays."""
+        m, r = self.model, self.ropes
+        s, work, body = RopeStep(), RopeWork(), BodyWork()
+        zeros(work, RopeWork, r.slots, m.worlds, self.device)
+        small = "end_q arm Z_A Z_B Z_D p_l p_a G last_X last_Y g end_force end_moment"
+        for name in small.split():
+            dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
+            setattr(work, name, wp.zeros((2 * r.count, m.worlds), dtype=dtype, device=self.device))
+        zeros(body, BodyWork, len(m.com), m.worlds, self.device)
+        hung = np.zeros(len(m.com), np.int32)
+        hung[r.hung] = 1
+        body.hung = wp.array(hung, dtype=wp.int32, device=self.device)
+        s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, self.settings
+        s.bodies, s.body_state, s.body_control = m.bodies, state, control
+        s.done, s.residual = self.done, self.residual
+        self.work, self._kept = work, s
+        self._bound = state, control, wp.array([s], dtype=RopeStep, device=self.device)
+        self._graphs = self._capture(self._launch)
+
+    def _launch(self, step: Any, first: int, worlds: int) -> None:
+        wp.launch(rope_steps, dim=worlds, inputs=[step, first, self._steps], device=self.device)
+
+    def step(self, n: int = 1) -> Report:
+        """Advance every world by n steps."""
+        self._steps.assign(np.array([n], np.int32))
+        self._replay(self._graphs, 1)
+        return self.report
