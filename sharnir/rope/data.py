@@ -74,6 +74,7 @@ class RopeWork:
     bar: wp.array2d(dtype=real)  # 1/l̄ of the interface, 0 where there is none
     d: wp.array2d(dtype=vec3)  # tangent at the start of the step
     strain: wp.array2d(dtype=vec3)  # u at the start of the step
+    tension: wp.array2d(dtype=real)  # Δt T of the element, N·s
     extra: wp.array2d(dtype=real)  # Δt² β T l of the element, kg·m²
     c: wp.array2d(dtype=vec3)  # closing speed of the element's row, m/s
     e: wp.array2d(dtype=vec3)  # by how much the moment at the interface is missed, N·m·s
@@ -152,5 +153,7 @@ class RopeStep:
     body_state: State
     body_control: Control
     settings: RopeSettings
+    h: wp.array(dtype=real)  # [world] s, the step or a part of it
     done: wp.array(dtype=wp.int32)  # [world] passes
+    parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
     residual: wp.array(dtype=real)

@@ -14,7 +14,7 @@ DYNAMIC = wp.constant(2)
 @wp.func
 def predict_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     """Velocity of a body after external forces, its inertia in world axes, its pose at the end of the step."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     R = s[0].body_state.rotation[b, w]
     v = s[0].body_state.velocity[b, w]
     omega = s[0].body_state.spin[b, w]
@@ -35,7 +35,7 @@ def predict_body(s: wp.array(dtype=RopeStep), b: int, w: int):
 @wp.func
 def advance_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     """X ⊕ Δt V⁺ from the start of the step. L takes the impulses that ω took (`advance_rotation`)."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     x = s[0].body_state.position[b, w]
     move = s[0].body.v[b, w] * dt + s[0].body_state.rest[b, w]
     there = x + move
@@ -53,7 +53,7 @@ def advance_body(s: wp.array(dtype=RopeStep), b: int, w: int):
 @wp.func
 def commit_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     """The new state of a body becomes its state."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     v = s[0].body.v[b, w]
     R = s[0].body.q[b, w]
     s[0].body_state.acceleration[b, w] = (v - s[0].body_state.velocity[b, w]) / dt
@@ -65,8 +65,6 @@ def commit_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     s[0].body_state.position[b, w] = s[0].body.x[b, w]
     s[0].body_state.rest[b, w] = s[0].body.rest[b, w]
     s[0].body_state.rotation[b, w] = R
-    s[0].body_control.force_once[b, w] = vec3(real(0.0))
-    s[0].body_control.torque_once[b, w] = vec3(real(0.0))
 
 
 @wp.func
@@ -84,7 +82,7 @@ def own_inertia(s: wp.array(dtype=RopeStep), b: int, w: int):
 def stiffen_body(s: wp.array(dtype=RopeStep), end: int, w: int, pull: vec3):
     """Geometric stiffness of a body that a rope pulls at a point off its centre: β Δt² max(0, r·f) (E − r̂ r̂ᵀ)."""
     b = s[0].ropes.body[end]
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     r = s[0].work.arm[end, w]
     tension = wp.dot(r, pull)
     if tension > real(0.0):
@@ -114,7 +112,7 @@ def end_velocity(s: wp.array(dtype=RopeStep), end: int, i: int, w: int) -> vec3:
     b = s[0].ropes.body[end]
     if s[0].ropes.kind[end] == BODY:
         return s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.arm[end, w])
-    return (end_point(s, end, w) - s[0].state.position[i, w]) / s[0].settings.dt[0]
+    return (end_point(s, end, w) - s[0].state.position[i, w]) / s[0].h[w]
 
 
 @wp.func

@@ -35,6 +35,8 @@ from sharnir.rope.terms import (
 from sharnir.types import mat33, quat, real, vec3
 
 DYNAMIC = wp.constant(2)
+PARTS = wp.constant(16)  # a step is split into at most so many
+ACCEPTED = wp.constant(real(1.0e-5))  # a row left open by so much of its length is closed in the next step
 
 
 # ---- before the passes ------------------------------------------------------------------------------------------------------
@@ -62,7 +64,7 @@ def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Masses of the points and their velocities after external forces and air."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     g = s[0].settings.gravity[0]
     wind = s[0].control.wind[0]
     before = real(0.0)
@@ -95,7 +97,7 @@ def predict_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
 
 
 @wp.func
-def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int):
+def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     """Spins after external torques; the tension's geometric stiffness, K = l max(0, T) (E − d dᵀ).
 
     A row's impulse has the direction of the start of the step; β Δt² K added to the inertia makes it that of a weighted mean
@@ -104,7 +106,7 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int):
     """
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     i1 = real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
     before = s[0].state.spin[first, w]
     for j in range(n):
@@ -116,11 +118,14 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n - 1:
             after = s[0].state.spin[i + 1, w]
         K = real(0.0)
-        tension = -wp.dot(s[0].state.pull[i, w], d)
+        tension = s[0].work.tension[i, w]
         if tension > real(0.0):
             K = dt * l * tension
         extra = s[0].settings.beta[0] * K
-        if K > real(0.0):
+        if attempt > 0:
+            extra = K
+            s[0].work.w[i, w] = omega - (omega - d * wp.dot(d, omega)) * (K / (i1 * l + K))
+        elif K > real(0.0):
             off = omega - (before + after) * real(0.5)
             off = off - d * wp.dot(d, off)
             s[0].work.w[i, w] = omega - off * (s[0].settings.beta[1] * K / (i1 * l + extra))
@@ -155,7 +160,7 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Strain and stiffness of the interfaces at the start of the step."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     a = frame_before(s, k, w, s[0].body_state.rotation)
     for j in range(n + 1):
         i = first + j
@@ -175,10 +180,16 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
-def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
+def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     """Prediction and stiffnesses of a rope."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
+    for i in range(first, first + n):
+        tension = -wp.dot(s[0].state.pull[i, w], tangent(s[0].state.rotation[i, w]))
+        if attempt > 0:  # that of the attempt before, which may have gone far off
+            least = s[0].work.tension[i, w]
+            tension = wp.clamp(tension, least, real(4.0) * wp.max(least, real(0.0)) + s[0].ropes.density[k] * s[0].h[w])
+        s[0].work.tension[i, w] = tension
     for side in range(2):
         if is_held(s, 2 * k + side):
             place_end(s, 2 * k + side, first + side * n, w)
@@ -191,7 +202,7 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     for side in range(2):
         if is_held(s, 2 * k + side):
             predict_end(s, 2 * k + side, first + side * n, w)
-    predict_elements(s, k, w)
+    predict_elements(s, k, w, attempt)
     stiffnesses(s, k, w)
     for j in range(n + 1):
         s[0].state.pull[first + j, w] = vec3(real(0.0))
@@ -208,7 +219,7 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
     """c = −(r_{j+1} − r_j − l d₃)/Δt and e = Δt · moment − what was applied, at the new pose; returns the largest, as an angle."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     EI = s[0].ropes.EI[k]
     GJ = s[0].ropes.GJ[k]
     late = s[0].ropes.damping[k] / dt
@@ -243,7 +254,7 @@ def advance_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     """The new pose from the new velocities; defects are made up for."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     for j in range(n + 1):
         i = first + j
         s[0].work.defect[i, w] = vec3(real(0.0))
@@ -293,7 +304,7 @@ def one_pass(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def solve(s: wp.array(dtype=RopeStep), w: int):
+def solve(s: wp.array(dtype=RopeStep), w: int) -> real:
     """Passes until rows are closed and moments met."""
     passes = int(0)
     off = real(0.0)
@@ -305,8 +316,31 @@ def solve(s: wp.array(dtype=RopeStep), w: int):
             break
         one_pass(s, w)
         passes = passes + 1
-    s[0].done[w] = passes
-    s[0].residual[w] = off
+    s[0].done[w] = s[0].done[w] + passes
+    s[0].residual[w] = wp.max(off, s[0].residual[w])
+    return off
+
+
+@wp.func
+def scale_pulls(s: wp.array(dtype=RopeStep), w: int, by: real):
+    """Impulses of the last step, or of a part of it, for a step of another length."""
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w]):
+            s[0].state.pull[i, w] = s[0].state.pull[i, w] * by
+            s[0].state.moment[i, w] = s[0].state.moment[i, w] * by
+
+
+@wp.func
+def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
+    """A part of a step up to its new pose; returns by how much it is missed."""
+    for b in range(s[0].bodies.count):
+        predict_body(s, b, w)
+        own_inertia(s, b, w)
+    for k in range(s[0].ropes.count):
+        begin_rope(s, k, w, attempt)
+    factor(s, w)
+    return solve(s, w)
 
 
 # ---- after the passes -------------------------------------------------------------------------------------------------------
@@ -317,7 +351,7 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     """The new state of a rope becomes its state."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    dt = s[0].settings.dt[0]
+    dt = s[0].h[w]
     for j in range(n + 1):
         i = first + j
         v = s[0].work.v[i, w]
@@ -342,6 +376,43 @@ def bad_rope(s: wp.array(dtype=RopeStep), w: int) -> int:
     return 0
 
 
+@wp.func
+def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
+    """A step, in one part wherever that converges; returns 1 where its state would not be finite.
+
+    Where it does not (a whip's end that turns by radians in a step), it is made again with the tension's direction fully implicit, then
+    in halves, quarters, …
+    """
+    dt = s[0].settings.dt[0]
+    level = int(0)
+    left = int(PARTS)
+    s[0].done[w] = 0
+    s[0].parts[w] = 0
+    s[0].residual[w] = real(0.0)
+    attempt = int(0)
+    while left > 0:
+        size = wp.max(PARTS >> level, 1)
+        s[0].h[w] = dt * (real(size) / real(PARTS))
+        scale_pulls(s, w, real(size) / real(PARTS))
+        off = attempt_part(s, w, attempt)
+        scale_pulls(s, w, real(PARTS) / real(size))
+        if off > ACCEPTED and size > 1:
+            if attempt > 0:
+                level = level + 1
+            attempt = 1
+            s[0].residual[w] = real(0.0)
+        else:
+            if bad_rope(s, w) == 1:
+                return 1
+            for b in range(s[0].bodies.count):
+                commit_body(s, b, w)
+            for k in range(s[0].ropes.count):
+                commit_rope(s, k, w)
+            left = left - size
+            s[0].parts[w] = s[0].parts[w] + 1
+    return 0
+
+
 @wp.kernel(module="sharnir.rope")
 def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
     """n steps of a world; where one would not be finite, the world is marked and its state stays."""
@@ -349,18 +420,8 @@ def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int
     for _step in range(n[0]):
         if s[0].body_state.failed[w] != 0:
             break
+        s[0].body_state.failed[w] = make_step(s, w)
         for b in range(s[0].bodies.count):
-            predict_body(s, b, w)
-            own_inertia(s, b, w)
-        for k in range(s[0].ropes.count):
-            begin_rope(s, k, w)
-        factor(s, w)
-        solve(s, w)
-        bad = bad_rope(s, w)
-        s[0].body_state.failed[w] = bad
-        if bad == 0:
-            for b in range(s[0].bodies.count):
-                commit_body(s, b, w)
-            for k in range(s[0].ropes.count):
-                commit_rope(s, k, w)
-            s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
+            s[0].body_control.force_once[b, w] = vec3(real(0.0))
+            s[0].body_control.torque_once[b, w] = vec3(real(0.0))
+        s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])

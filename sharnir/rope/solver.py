@@ -39,6 +39,7 @@ class SolverRope(Solver):
         self.settings.beta = wp.array([beta, delta], dtype=real, device=self.device)
         self._steps = wp.array([1], dtype=wp.int32, device=self.device)
         self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
+        self.parts = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.report = Report(self.done, self.residual, tolerance)
         self._graphs: list[Any] = []
@@ -58,7 +59,8 @@ class SolverRope(Solver):
         body.hung = wp.array(hung, dtype=wp.int32, device=self.device)
         s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, self.settings
         s.bodies, s.body_state, s.body_control = m.bodies, state, control
-        s.done, s.residual = self.done, self.residual
+        s.done, s.residual, s.parts = self.done, self.residual, self.parts
+        s.h = wp.zeros(m.worlds, dtype=real, device=self.device)
         self.work, self._kept = work, s
         self._bound = state, control, wp.array([s], dtype=RopeStep, device=self.device)
         self._graphs = self._capture(self._launch)
