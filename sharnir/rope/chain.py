@@ -147,7 +147,7 @@ def bring_back(s: wp.array(dtype=RopeStep), k: int, w: int):
                 a = vec3(real(0.0))
                 b = a
                 g = a
-            b = b + wp.cross(s[0].work.d[i - 1, w], a) * s[0].state.length[i - 1, w]
+            b = b + wp.cross(s[0].work.d[i - 1, w], a) * s[0].state.length[i - 1, w] - s[0].work.load[i - 1, w]
             a = a + s[0].work.defect[i - 1, w]
     if kind == DRIVEN:
         s[0].work.g[k, w] = g
@@ -169,7 +169,7 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
     f = s[0].work.Z_A[k, w] * v + s[0].work.Z_B[k, w] * omega + s[0].work.p_l[k, w]
     if s[0].ropes.kind[2 * k] == FREE:
         f = vec3(real(0.0))
-    s[0].work.end_force[2 * k, w] = s[0].work.end_force[2 * k, w] + f
+    s[0].state.end_force[2 * k, w] = s[0].state.end_force[2 * k, w] + f
     mu = vec3(real(0.0))
     if kind == DRIVEN:
         mu = -(s[0].work.G[k, w] * (s[0].work.g[k, w] + v * s[0].work.last_X[k, w] + omega * s[0].work.last_Y[k, w]))
@@ -196,7 +196,7 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
         omega = turn
     i = first + n
     taken = v * (s[0].work.mass[i, w] + s[0].work.damp[i, w]) + s[0].work.defect[i, w] - f
-    s[0].work.end_force[2 * k + 1, w] = s[0].work.end_force[2 * k + 1, w] + taken
+    s[0].state.end_force[2 * k + 1, w] = s[0].state.end_force[2 * k + 1, w] + taken
     if kind == BODY:
         b = s[0].ropes.body[2 * k + 1]
         s[0].body.dv[b, w] = v - wp.cross(omega, s[0].work.arm[2 * k + 1, w])

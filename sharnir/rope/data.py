@@ -53,6 +53,8 @@ class RopeState:
     pull: wp.array2d(dtype=vec3)  # [slot, world] impulse of the row of element j on point j + 1, N·s; −T Δt along the tangent
     moment: wp.array2d(dtype=vec3)  # [slot, world] impulse moment on element j at interface j, N·m·s
     cut: wp.array2d(dtype=wp.int32)  # [slot, world] 1 where element j holds nothing any more
+    owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
+    end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
 
 
 @wp.struct
@@ -60,6 +62,7 @@ class RopeControl:
     """What a user commands between steps."""
 
     force: wp.array2d(dtype=vec3)  # [slot, world] N on the point, until changed
+    force_once: wp.array2d(dtype=vec3)  # [slot, world] N in the next step alone
     torque: wp.array2d(dtype=vec3)  # [slot, world] N·m on the element, until changed
     reel_speed: wp.array2d(dtype=real)  # [rope, world] m/s, paid out where positive
     wind: wp.array(dtype=vec3)  # [1] m/s
@@ -79,6 +82,7 @@ class RopeWork:
     c: wp.array2d(dtype=vec3)  # closing speed of the element's row, m/s
     e: wp.array2d(dtype=vec3)  # by how much the moment at the interface is missed, N·m·s
     defect: wp.array2d(dtype=vec3)  # momentum that the point lacks in the first pass, N·s
+    load: wp.array2d(dtype=vec3)  # impulse moment on the element from outside, for the first pass, N·m·s
     A: wp.array2d(dtype=mat33)  # inertia [A B; Bᵀ D] of all that hangs on point j, in (v_j, ω_j)
     B: wp.array2d(dtype=mat33)
     U: wp.array2d(dtype=mat33)  # (D + K)⁻¹
@@ -92,7 +96,6 @@ class RopeWork:
     w: wp.array2d(dtype=vec3)
     r: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
-    end_q: wp.array2d(dtype=quat)  # [end, world] the frame that holds the rope, at the end of the step
     arm: wp.array2d(dtype=vec3)  # [end, world] from the body's centre of mass, world axes, at the start
     Z_A: wp.array2d(dtype=mat33)  # [rope, world] the relation at the first end: impulse on the rope = Z V + p
     Z_B: wp.array2d(dtype=mat33)
@@ -103,8 +106,6 @@ class RopeWork:
     last_X: wp.array2d(dtype=mat33)  # [rope, world] X and Y at the first end
     last_Y: wp.array2d(dtype=mat33)
     g: wp.array2d(dtype=vec3)  # [rope, world] velocity of the last point if nothing held it there
-    end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
-    end_moment: wp.array2d(dtype=vec3)
 
 
 @wp.struct
@@ -157,3 +158,7 @@ class RopeStep:
     done: wp.array(dtype=wp.int32)  # [world] passes
     parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
     residual: wp.array(dtype=real)
+
+
+ROPE_STATE_FIELDS = tuple(RopeState.vars)  # type: ignore[attr-defined]
+ROPE_CONTROL_FIELDS = tuple(RopeControl.vars)  # type: ignore[attr-defined]

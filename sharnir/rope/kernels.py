@@ -22,6 +22,7 @@ from sharnir.rope.ends import (
     predict_body,
     stiffen_body,
 )
+from sharnir.rope.reel import REPAID, feed, pay_out, tear
 from sharnir.rope.terms import (
     air_resistance,
     bend_stiffness,
@@ -80,7 +81,7 @@ def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
         c = dt * (before + after) * air_resistance(s[0].ropes.drag[k], s[0].ropes.air[k], v - wind, d)
         s[0].work.mass[i, w] = m
         s[0].work.damp[i, w] = c
-        v = (v * m + (g * m + s[0].control.force[i, w]) * dt + wind * c) / (m + c)
+        v = (v * m + (g * m + s[0].control.force[i, w] + s[0].control.force_once[i, w]) * dt + wind * c) / (m + c)
         s[0].work.v[i, w] = v
         s[0].work.r[i, w] = s[0].state.position[i, w] + v * dt
         s[0].work.defect[i, w] = vec3(real(0.0))
@@ -131,9 +132,8 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
             s[0].work.w[i, w] = omega - off * (s[0].settings.beta[1] * K / (i1 * l + extra))
         else:
             s[0].work.w[i, w] = omega
-        t = s[0].control.torque[i, w] * dt
-        along = wp.dot(d, t)
-        s[0].work.w[i, w] = s[0].work.w[i, w] + (t - d * along) / (i1 * l + extra) + d * (along / (real(2.0) * i1 * l))
+        # a moment by itself would turn an element many times: it enters with what holds the element
+        s[0].work.load[i, w] = s[0].control.torque[i, w] * dt
         s[0].work.extra[i, w] = extra
         s[0].work.q[i, w] = turned_element(s[0].state.rotation[i, w], d, s[0].work.w[i, w], dt)
         before = omega
@@ -208,7 +208,7 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         s[0].state.pull[first + j, w] = vec3(real(0.0))
         s[0].state.moment[first + j, w] = vec3(real(0.0))
     for side in range(2):
-        s[0].work.end_force[2 * k + side, w] = vec3(real(0.0))
+        s[0].state.end_force[2 * k + side, w] = vec3(real(0.0))
 
 
 # ---- a pass -----------------------------------------------------------------------------------------------------------------
@@ -258,6 +258,7 @@ def advance_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     for j in range(n + 1):
         i = first + j
         s[0].work.defect[i, w] = vec3(real(0.0))
+        s[0].work.load[i, w] = vec3(real(0.0))
         s[0].work.r[i, w] = s[0].state.position[i, w] + s[0].work.v[i, w] * dt
         if j < n:
             s[0].work.q[i, w] = turned_element(s[0].state.rotation[i, w], s[0].work.d[i, w], s[0].work.w[i, w], dt)
@@ -326,9 +327,11 @@ def scale_pulls(s: wp.array(dtype=RopeStep), w: int, by: real):
     """Impulses of the last step, or of a part of it, for a step of another length."""
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
-        for i in range(first, first + s[0].state.segments[k, w]):
-            s[0].state.pull[i, w] = s[0].state.pull[i, w] * by
+        s[0].state.end_force[2 * k, w] = s[0].state.end_force[2 * k, w] * by
+        s[0].state.end_force[2 * k + 1, w] = s[0].state.end_force[2 * k + 1, w] * by
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
             s[0].state.moment[i, w] = s[0].state.moment[i, w] * by
+            s[0].state.pull[i, w] = s[0].state.pull[i, w] * by
 
 
 @wp.func
@@ -394,9 +397,13 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
         size = wp.max(PARTS >> level, 1)
         s[0].h[w] = dt * (real(size) / real(PARTS))
         scale_pulls(s, w, real(size) / real(PARTS))
+        for k in range(s[0].ropes.count):
+            pay_out(s, k, w, s[0].h[w])
         off = attempt_part(s, w, attempt)
         scale_pulls(s, w, real(PARTS) / real(size))
         if off > ACCEPTED and size > 1:
+            for k in range(s[0].ropes.count):
+                pay_out(s, k, w, -s[0].h[w])
             if attempt > 0:
                 level = level + 1
             attempt = 1
@@ -407,7 +414,10 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
             for b in range(s[0].bodies.count):
                 commit_body(s, b, w)
             for k in range(s[0].ropes.count):
+                tear(s, k, w, dt)
                 commit_rope(s, k, w)
+                feed(s, k, w)
+                s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
             left = left - size
             s[0].parts[w] = s[0].parts[w] + 1
     return 0
@@ -421,6 +431,8 @@ def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int
         if s[0].body_state.failed[w] != 0:
             break
         s[0].body_state.failed[w] = make_step(s, w)
+        for i in range(s[0].control.force_once.shape[0]):
+            s[0].control.force_once[i, w] = vec3(real(0.0))
         for b in range(s[0].bodies.count):
             s[0].body_control.force_once[b, w] = vec3(real(0.0))
             s[0].body_control.torque_once[b, w] = vec3(real(0.0))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 import warp as wp
 
 from sharnir.model import Control, Model, State
-from sharnir.rope.build import Ropes, zeros
+from sharnir.rope.build import zeros
 from sharnir.rope.data import BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
 from sharnir.rope.kernels import rope_steps
 from sharnir.solver import Report, Solver, check_iterations
 from sharnir.types import load_modules, real, vec3
+
+IMPLICIT = 0.5  # β and δ of `predict_elements`
+RELATIVE = 0.25
 
 
 class SolverRope(Solver):
@@ -20,36 +24,38 @@ class SolverRope(Solver):
 
     Args:
         model: what `Scene.build` returned.
-        ropes: the ropes on the model's device.
         dt: step, s.
         iterations: cap of the passes.
         tolerance: largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a step.
     """
 
     def __init__(
-        self, model: Model, ropes: Ropes, dt: float, *, iterations: int = 30, tolerance: float = 1e-8,
-        beta: float = 0.5, delta: float = 0.25, threads: int | None = None,
+        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, iterations: int = 12,
+        tolerance: float = 1e-8, threads: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(model, dt, RopeSettings(), threads)
         load_modules([rope_steps.module], self.device)
-        self.ropes = ropes
+        self.ropes = model.ropes
+        self.rope_state, self.rope_control = rope_state, rope_control
+        self.iterations = check_iterations(iterations, 1)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
-        self.settings.iterations = wp.array([check_iterations(iterations, 1)], dtype=wp.int32, device=self.device)
-        self.settings.beta = wp.array([beta, delta], dtype=real, device=self.device)
+        self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
+        self.settings.beta = wp.array([IMPLICIT, RELATIVE], dtype=real, device=self.device)
         self._steps = wp.array([1], dtype=wp.int32, device=self.device)
         self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.parts = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.report = Report(self.done, self.residual, tolerance)
         self._graphs: list[Any] = []
+        self._count = 1
 
-    def bind(self, state: State, control: Control, rope_state: RopeState, rope_control: RopeControl) -> None:
+    def _bind(self, state: State, control: Control) -> None:
         """Capture the step for these arrays."""
         m, r = self.model, self.ropes
         s, work, body = RopeStep(), RopeWork(), BodyWork()
         zeros(work, RopeWork, r.slots, m.worlds, self.device)
-        small = "end_q arm Z_A Z_B Z_D p_l p_a G last_X last_Y g end_force end_moment"
+        small = "arm Z_A Z_B Z_D p_l p_a G last_X last_Y g"
         for name in small.split():
             dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
             setattr(work, name, wp.zeros((2 * r.count, m.worlds), dtype=dtype, device=self.device))
@@ -57,7 +63,7 @@ class SolverRope(Solver):
         hung = np.zeros(len(m.com), np.int32)
         hung[r.hung] = 1
         body.hung = wp.array(hung, dtype=wp.int32, device=self.device)
-        s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, self.settings
+        s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, self.rope_state, self.rope_control, work, body, self.settings
         s.bodies, s.body_state, s.body_control = m.bodies, state, control
         s.done, s.residual, s.parts = self.done, self.residual, self.parts
         s.h = wp.zeros(m.worlds, dtype=real, device=self.device)
@@ -68,8 +74,29 @@ class SolverRope(Solver):
     def _launch(self, step: Any, first: int, worlds: int) -> None:
         wp.launch(rope_steps, dim=worlds, inputs=[step, first, self._steps], device=self.device)
 
-    def step(self, n: int = 1) -> Report:
-        """Advance every world by n steps."""
-        self._steps.assign(np.array([n], np.int32))
+    def acts_changed(self) -> None:
+        """Nothing acts on joints here."""
+
+    def step(
+        self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
+    ) -> Report:
+        """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`.
+
+        Args:
+            budget: wall-clock time of a step, s; a step is not cut short, the report says whether it took longer.
+            iterations: cap of the passes in this call.
+        """
+        if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
+            self._bind(state, control)
+        started = time.perf_counter()
+        if iterations is not None:
+            self.settings.iterations.assign(np.array([check_iterations(iterations, 1)], np.int32))
+        if n != self._count:
+            self._steps.assign(np.array([n], np.int32))
+            self._count = n
         self._replay(self._graphs, 1)
+        if iterations is not None:
+            self.settings.iterations.assign(np.array([self.iterations], np.int32))
+        self.report.elapsed = (time.perf_counter() - started) / n
+        self.report.deadline_missed = budget is not None and self.report.elapsed > budget
         return self.report
