@@ -146,6 +146,7 @@ class Ropes:
         """A new state at the start."""
         s = RopeState()
         zeros(s, RopeState, self.slots, self.worlds, self.device)
+        s.started = wp.zeros((self.count, self.worlds), dtype=wp.int32, device=self.device)
         s.owed = wp.zeros((self.count, self.worlds), dtype=real, device=self.device)
         s.end_force = wp.zeros((2 * self.count, self.worlds), dtype=vec3, device=self.device)
         s.segments = wp.array(self._columns([len(r.lengths) for r in self.described], np.int32), dtype=wp.int32, device=self.device)

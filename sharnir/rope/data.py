@@ -52,6 +52,8 @@ class RopeState:
     spin: wp.array2d(dtype=vec3)  # [slot, world] rad/s, world axes
     pull: wp.array2d(dtype=vec3)  # [slot, world] impulse of the row of element j on point j + 1, N·s; −T Δt along the tangent
     moment: wp.array2d(dtype=vec3)  # [slot, world] impulse moment on element j at interface j, N·m·s
+    before: wp.array2d(dtype=vec3)  # [slot, world] elastic moment at the interface one step ago, N·m
+    started: wp.array2d(dtype=wp.int32)  # [rope, world] 1 once there was a step
     cut: wp.array2d(dtype=wp.int32)  # [slot, world] 1 where element j holds nothing any more
     owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
     end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
@@ -78,6 +80,8 @@ class RopeWork:
     d: wp.array2d(dtype=vec3)  # tangent at the start of the step
     strain: wp.array2d(dtype=vec3)  # u at the start of the step
     tension: wp.array2d(dtype=real)  # Δt T of the element, N·s
+    elastic: wp.array2d(dtype=vec3)  # elastic moment at the interface at the start of the step, N·m
+    past: wp.array2d(dtype=vec3)  # part of the impulse moment that earlier poses give, N·m·s
     extra: wp.array2d(dtype=real)  # Δt² β T l of the element, kg·m²
     c: wp.array2d(dtype=vec3)  # closing speed of the element's row, m/s
     e: wp.array2d(dtype=vec3)  # by how much the moment at the interface is missed, N·m·s
@@ -138,7 +142,7 @@ class RopeSettings:
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # largest gap of a row over its length, and error of an angle, rad
     iterations: wp.array(dtype=wp.int32)  # cap of the passes
-    beta: wp.array(dtype=real)  # how implicit the tension's direction is, and how much of it damps
+    beta: wp.array(dtype=real)  # how implicit the tension's direction is, and how much of it damps; ρ of bend and twist
 
 
 @wp.struct

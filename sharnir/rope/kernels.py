@@ -156,11 +156,28 @@ def frame_after(s: wp.array(dtype=RopeStep), k: int, w: int, rotation: wp.array2
 
 
 @wp.func
-def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Strain and stiffness of the interfaces at the start of the step."""
+def weights(rho: real):
+    """Weights of the elastic moments at the new pose, the present and the last one: (1, 2ρ, ρ²)/(1 + ρ)².
+
+    ρ = 1 is the mean that keeps energy at any stiffness, ρ = 0 the implicit Euler rule. What a step cannot resolve falls by ρ in
+    each step, slow motion is damped by (1 − ρ)/(1 + ρ) of what the Euler rule does to it.
+    """
+    k = real(1.0) / ((real(1.0) + rho) * (real(1.0) + rho))
+    return k, real(2.0) * rho * k, rho * rho * k
+
+
+@wp.func
+def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
+    """Strain, elastic moment and stiffness of the interfaces at the start of the step."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     dt = s[0].h[w]
+    EI = s[0].ropes.EI[k]
+    GJ = s[0].ropes.GJ[k]
+    rho = s[0].settings.beta[2]
+    if attempt > 0:
+        rho = real(0.0)
+    new, now, last = weights(rho)
     a = frame_before(s, k, w, s[0].body_state.rotation)
     for j in range(n + 1):
         i = first + j
@@ -170,12 +187,20 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int):
         l = neighbour_length(s, k, j, w)
         s[0].work.bar[i, w] = real(0.0)
         s[0].work.K[i, w] = mat33(real(0.0))
-        if l > real(0.0) and s[0].ropes.EI[k] + s[0].ropes.GJ[k] > real(0.0):
+        if l > real(0.0) and EI + GJ > real(0.0):
             p = relative(a, b)
+            u = darboux(p, real(1.0) / l)
+            x = u - s[0].ropes.rest[i]
+            m = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2]))
+            past = s[0].state.before[i, w]
+            if s[0].state.started[k, w] == 0:
+                past = m
             s[0].work.bar[i, w] = real(1.0) / l
-            s[0].work.strain[i, w] = darboux(p, real(1.0) / l)
-            K = bend_stiffness(a, p, s[0].ropes.EI[k], s[0].ropes.GJ[k], real(1.0) / l)
-            s[0].work.K[i, w] = K * (dt * (dt + s[0].ropes.damping[k]))
+            s[0].work.strain[i, w] = u
+            s[0].work.elastic[i, w] = m
+            s[0].work.past[i, w] = (m * now + past * last) * dt
+            K = bend_stiffness(a, p, EI, GJ, real(1.0) / l)
+            s[0].work.K[i, w] = K * (dt * (dt * new + s[0].ropes.damping[k]))
         a = b
 
 
@@ -203,7 +228,7 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         if is_held(s, 2 * k + side):
             predict_end(s, 2 * k + side, first + side * n, w)
     predict_elements(s, k, w, attempt)
-    stiffnesses(s, k, w)
+    stiffnesses(s, k, w, attempt)
     for j in range(n + 1):
         s[0].state.pull[first + j, w] = vec3(real(0.0))
         s[0].state.moment[first + j, w] = vec3(real(0.0))
@@ -215,7 +240,7 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
 
 
 @wp.func
-def missed(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
+def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
     """c = −(r_{j+1} − r_j − l d₃)/Δt and e = Δt · moment − what was applied, at the new pose; returns the largest, as an angle."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
@@ -223,6 +248,10 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
     EI = s[0].ropes.EI[k]
     GJ = s[0].ropes.GJ[k]
     late = s[0].ropes.damping[k] / dt
+    rho = s[0].settings.beta[2]
+    if attempt > 0:
+        rho = real(0.0)
+    new, _now, _last = weights(rho)
     most = real(0.0)
     a = frame_before(s, k, w, s[0].body.q)
     for j in range(n + 1):
@@ -235,8 +264,8 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
         if bar > real(0.0):
             p = relative(a, b)
             u = darboux(p, bar)
-            x = u - s[0].ropes.rest[i] + (u - s[0].work.strain[i, w]) * late
-            e = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2])) * dt - s[0].state.moment[i, w]
+            x = (u - s[0].ropes.rest[i]) * new + (u - s[0].work.strain[i, w]) * late
+            e = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2])) * dt + s[0].work.past[i, w] - s[0].state.moment[i, w]
             most = wp.max(most, wp.length(e) / (dt * bar * wp.max(EI, GJ) * (real(1.0) + late)))
         s[0].work.e[i, w] = e
         if j < n:
@@ -305,14 +334,14 @@ def one_pass(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def solve(s: wp.array(dtype=RopeStep), w: int) -> real:
+def solve(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     """Passes until rows are closed and moments met."""
     passes = int(0)
     off = real(0.0)
     while True:
         off = real(0.0)
         for k in range(s[0].ropes.count):
-            off = wp.max(off, missed(s, k, w))
+            off = wp.max(off, missed(s, k, w, attempt))
         if passes >= s[0].settings.iterations[0] or (passes > 0 and off <= s[0].settings.tolerance[0]):
             break
         one_pass(s, w)
@@ -343,7 +372,7 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     for k in range(s[0].ropes.count):
         begin_rope(s, k, w, attempt)
     factor(s, w)
-    return solve(s, w)
+    return solve(s, w, attempt)
 
 
 # ---- after the passes -------------------------------------------------------------------------------------------------------
@@ -352,6 +381,7 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
 @wp.func
 def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     """The new state of a rope becomes its state."""
+    s[0].state.started[k, w] = 1
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     dt = s[0].h[w]
@@ -361,6 +391,7 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         if (j == 0 and s[0].ropes.kind[2 * k] == BODY) or (j == n and s[0].ropes.kind[2 * k + 1] == BODY):
             v = (s[0].work.r[i, w] - s[0].state.position[i, w]) / dt  # the chord of the arc on which the body takes it
         s[0].state.velocity[i, w] = v
+        s[0].state.before[i, w] = s[0].work.elastic[i, w]
         s[0].state.position[i, w] = s[0].work.r[i, w]
         if j < n:
             q = s[0].work.q[i, w]

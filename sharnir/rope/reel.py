@@ -19,6 +19,7 @@ def copy_slot(s: wp.array(dtype=RopeStep), i: int, to: int, w: int):
     s[0].state.spin[to, w] = s[0].state.spin[i, w]
     s[0].state.pull[to, w] = s[0].state.pull[i, w]
     s[0].state.moment[to, w] = s[0].state.moment[i, w]
+    s[0].state.before[to, w] = s[0].state.before[i, w]
     s[0].state.cut[to, w] = s[0].state.cut[i, w]
 
 
@@ -36,6 +37,7 @@ def split(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, l: real):
     s[0].state.position[i + 1, w] = s[0].state.position[i, w] + d * l
     s[0].state.velocity[i + 1, w] = s[0].state.velocity[i, w] + wp.cross(s[0].state.spin[i, w], d) * l
     s[0].state.moment[i + 1, w] = vec3(real(0.0))
+    s[0].state.before[i + 1, w] = vec3(real(0.0))
 
 
 @wp.func

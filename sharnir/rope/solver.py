@@ -15,8 +15,8 @@ from sharnir.rope.kernels import rope_steps
 from sharnir.solver import Report, Solver, check_iterations
 from sharnir.types import load_modules, real, vec3
 
-IMPLICIT = 0.5  # β and δ of `predict_elements`
-RELATIVE = 0.25
+IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
+RINGING = 0.8  # ρ of `weights`
 
 
 class SolverRope(Solver):
@@ -41,7 +41,7 @@ class SolverRope(Solver):
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
-        self.settings.beta = wp.array([IMPLICIT, RELATIVE], dtype=real, device=self.device)
+        self.settings.beta = wp.array([IMPLICIT, RELATIVE, RINGING], dtype=real, device=self.device)
         self._steps = wp.array([1], dtype=wp.int32, device=self.device)
         self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.parts = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
