@@ -18,10 +18,10 @@ from sharnir.articulated.solver import SolverArticulated, TreeSolver
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.direct_solver import SolverDirect
 from sharnir.impulse.solver import SolverImpulse
+from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model
 from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView, rope_energy, rope_momentum
-from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model
 from sharnir.scene import Scene, path_pose
 from sharnir.solver import Report
 from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from

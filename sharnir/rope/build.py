@@ -30,7 +30,9 @@ def orient(ropes: list[RopeDescription], motion: np.ndarray) -> tuple[list[int],
     them: what hangs on it is added up before it moves. Ropes between dynamic bodies are to form a forest.
     """
     kinds = [[end_kind(e, motion) for e in r.ends] for r in ropes]
-    bodies = [[e.body if kind == BODY else None for e, kind in zip(r.ends, ks, strict=True)] for r, ks in zip(ropes, kinds, strict=True)]
+    bodies = [
+        [e.body if kind == BODY else None for e, kind in zip(r.ends, ks, strict=True)] for r, ks in zip(ropes, kinds, strict=True)
+    ]
     count: dict[int, int] = {}
     for pair in bodies:
         for b in pair:
@@ -86,9 +88,7 @@ def orient(ropes: list[RopeDescription], motion: np.ndarray) -> tuple[list[int],
 
 def turned_round(rope: RopeDescription) -> RopeDescription:
     """The same rope from its other end: elements half a turn about their first axis, û = (−u₁, u₂, u₃)."""
-    ends = tuple(
-        RopeEnd(e.body, e.clamp, e.point, quat_multiply(e.frame, HALF_TURN)) for e in (rope.ends[1], rope.ends[0])
-    )
+    ends = tuple(RopeEnd(e.body, e.clamp, e.point, quat_multiply(e.frame, HALF_TURN)) for e in (rope.ends[1], rope.ends[0]))
     return RopeDescription(
         rope.name, rope.points[::-1].copy(), rope.lengths[::-1].copy(), quat_multiply(rope.rotations[::-1], HALF_TURN),
         rope.velocity[::-1].copy(), rope.density, rope.radius, rope.EI, rope.GJ, rope.rest[::-1] * (-1.0, 1.0, 1.0), rope.damping,
@@ -149,7 +149,9 @@ class Ropes:
         s.started = wp.zeros((self.count, self.worlds), dtype=wp.int32, device=self.device)
         s.owed = wp.zeros((self.count, self.worlds), dtype=real, device=self.device)
         s.end_force = wp.zeros((2 * self.count, self.worlds), dtype=vec3, device=self.device)
-        s.segments = wp.array(self._columns([len(r.lengths) for r in self.described], np.int32), dtype=wp.int32, device=self.device)
+        s.segments = wp.array(
+            self._columns([len(r.lengths) for r in self.described], np.int32), dtype=wp.int32, device=self.device
+        )
         rotation = np.zeros((self.slots, 4))
         rotation[:, 3] = 1.0
         values = {"length": np.ones(self.slots), "position": np.zeros((self.slots, 3)), "velocity": np.zeros((self.slots, 3))}

@@ -23,7 +23,9 @@ from sharnir.rope.data import BODY, DRIVEN, FREE, RopeStep
 from sharnir.rope.terms import element_inertia, inverse, shift_B, shift_D, skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
-SLACK = wp.constant(real(max(1.0e-10, 1.0e3 * EPSILON)))  # of the mobility of a held last point: a straight rope has none along itself
+SLACK = wp.constant(
+    real(max(1.0e-10, 1.0e3 * EPSILON))
+)  # of the mobility of a held last point: a straight rope has none along itself
 
 
 @wp.func

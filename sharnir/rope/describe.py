@@ -233,7 +233,9 @@ def describe(
             f"{who}: rest_curvature is two numbers (1/m, about the element's first two axes) and rest_twist one (rad/m), or one "
             f"of them for each of {n + 1} places, got {rest_curvature!r} and {rest_twist!r}"
         ) from None
-    turns = np.interp(middle, np.concatenate([[0.0], np.cumsum(lengths)]), np.cumsum(rest[:, 2]) * total / n) - rest[0, 2] * total / n
+    turns = (
+        np.interp(middle, np.concatenate([[0.0], np.cumsum(lengths)]), np.cumsum(rest[:, 2]) * total / n) - rest[0, 2] * total / n
+    )
     rotations = element_frames(placed, turns + float(twist) * middle / total)
     if reel not in (None, "start", "end"):
         raise SceneError(f"{who}: reel is 'start', 'end' or None, got {reel!r}")

@@ -1,6 +1,6 @@
 """The step of ropes and of the bodies that hold them: one thread a world, in passes by a tolerance (theory, section 5).
 
-    V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the moments of bend and twist at the end of the step.
+V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the moments of bend and twist at the end of the step.
 """
 
 import warp as wp
@@ -126,7 +126,7 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         if attempt > 0:
             extra = K
             s[0].work.w[i, w] = omega - (omega - d * wp.dot(d, omega)) * (K / (i1 * l + K))
-        elif K > real(0.0):
+        elif real(0.0) < K:
             off = omega - (before + after) * real(0.5)
             off = off - d * wp.dot(d, off)
             s[0].work.w[i, w] = omega - off * (s[0].settings.beta[1] * K / (i1 * l + extra))
@@ -187,7 +187,7 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         l = neighbour_length(s, k, j, w)
         s[0].work.bar[i, w] = real(0.0)
         s[0].work.K[i, w] = mat33(real(0.0))
-        if l > real(0.0) and EI + GJ > real(0.0):
+        if l > real(0.0) and real(0.0) < EI + GJ:
             p = relative(a, b)
             u = darboux(p, real(1.0) / l)
             x = u - s[0].ropes.rest[i]
@@ -387,10 +387,7 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     dt = s[0].h[w]
     for j in range(n + 1):
         i = first + j
-        v = s[0].work.v[i, w]
-        if (j == 0 and s[0].ropes.kind[2 * k] == BODY) or (j == n and s[0].ropes.kind[2 * k + 1] == BODY):
-            v = (s[0].work.r[i, w] - s[0].state.position[i, w]) / dt  # the chord of the arc on which the body takes it
-        s[0].state.velocity[i, w] = v
+        s[0].state.velocity[i, w] = s[0].work.v[i, w]
         s[0].state.before[i, w] = s[0].work.elastic[i, w]
         s[0].state.position[i, w] = s[0].work.r[i, w]
         if j < n:

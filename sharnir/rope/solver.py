@@ -63,7 +63,14 @@ class SolverRope(Solver):
         hung = np.zeros(len(m.com), np.int32)
         hung[r.hung] = 1
         body.hung = wp.array(hung, dtype=wp.int32, device=self.device)
-        s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, self.rope_state, self.rope_control, work, body, self.settings
+        s.ropes, s.state, s.control, s.work, s.body, s.settings = (
+            r.table,
+            self.rope_state,
+            self.rope_control,
+            work,
+            body,
+            self.settings,
+        )
         s.bodies, s.body_state, s.body_control = m.bodies, state, control
         s.done, s.residual, s.parts = self.done, self.residual, self.parts
         s.h = wp.zeros(m.worlds, dtype=real, device=self.device)
