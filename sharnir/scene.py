@@ -17,7 +17,7 @@ from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, axis_ta
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, BodyTable, Model, SpringTable
 from sharnir.rope.build import Ropes
-from sharnir.rope.describe import RopeDescription, describe, hold
+from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold
 from sharnir.shapes import Shape, check_inertia
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
 from sharnir.types import load_modules, mat33, real, vec3
@@ -350,7 +350,8 @@ class Scene:
             damping: s, how long bend and twist lag behind their moments; the shape at rest does not depend on it.
             drag: N·s/m², viscous, a metre of rope. drag_coefficient: of air across it (about 1.2).
             breaking_load: N, at which an element tears.
-            attach: bodies ("world" included) to which its ends are tied where they are, None leaves an end free.
+            attach: bodies ("world" included) to which its ends are tied where they are, or ropes, at their nearest point; None
+                leaves an end free. See also `tie_rope`.
             clamp: whether an end's direction is held too: as it starts, or a direction (3,) in which it leaves or enters.
             reel: "start" or "end", from which it is paid out and taken in (`sim.rope(name).reel_speed`), up to `longest`, m.
             velocity: m/s, one for all or one a point.
@@ -371,6 +372,15 @@ class Scene:
                 if held is not False:
                     raise SceneError(f"{who}: a clamped end is attached to a body or to the world, got clamp={clamp!r}")
                 continue
+            if body in self.ropes:
+                other = self.ropes[body]
+                if held is not False or other.reel >= 0:
+                    raise SceneError(f"{who}: an end on a rope is not clamped, and rope {body!r} has no reel")
+                at = int(np.argmin(np.linalg.norm(other.points - rope.points[-side], axis=1)))
+                if np.linalg.norm(other.points[at] - rope.points[-side]) > 1e-6 * rope.lengths.sum():
+                    raise SceneError(f"{who}: its end {rope.points[-side].tolist()} is at no point of rope {body!r}; nearest: {other.points[at].tolist()}")
+                rope.ends[side].rope = (body, at)
+                continue
             b = self._body(who, "attach", body)
             hold(rope, bool(side), list(self.bodies).index(b.name), b.position, b.rotation, b.com, held)
             off = np.linalg.norm(rope.ends[side].point) > 1e-9 or held is not False
@@ -378,6 +388,20 @@ class Scene:
                 raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre, without a clamp")
         self.ropes[name] = rope
         return name
+
+    def tie_rope(self, rope: str, point: int, body: str) -> None:
+        """Tie a body to a point between the ends of a rope (counted from the first end), where that point is; it may turn."""
+        who = f"rope {rope!r}"
+        if rope not in self.ropes:
+            raise SceneError(f"tie_rope: {rope!r} is no rope of the scene; known: {', '.join(map(repr, self.ropes)) or 'none'}")
+        r, b = self.ropes[rope], self._body(who, "body", body)
+        n = len(r.lengths)
+        if r.reel >= 0 or not 0 < point < n:
+            raise SceneError(f"{who}: a body is tied to a point from 1 to {n - 1} of a rope without a reel, got {point!r}")
+        at = quat_rotate(quat_conjugate(b.rotation), r.points[point] - b.position) - b.com
+        if b.motion == MOTIONS["dynamic"] and not np.any(b.inertia) and np.linalg.norm(at) > 1e-9:
+            raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre")
+        r.ties.append(RopeTie(int(point), list(self.bodies).index(body), at))
 
     def _frames(
         self, who: str, joint: Joint, a: BodyDescription, b: BodyDescription,

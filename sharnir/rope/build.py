@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.rope.data import BODY, DRIVEN, FREE, RopeControl, RopeState, RopeTable
-from sharnir.rope.describe import RopeDescription, RopeEnd
+from sharnir.errors import SceneError
+from sharnir.rope.data import BODY, DRIVEN, FREE, ROPE, RopeControl, RopeState, RopeTable
+from sharnir.rope.describe import RopeDescription, RopeEnd, RopeTie
 from sharnir.spatial import quat_multiply
 from sharnir.types import np_real, quat, real, vec3
 
@@ -17,82 +18,105 @@ HALF_TURN = np.array([1.0, 0.0, 0.0, 0.0])  # about the first axis: an element l
 
 
 def end_kind(end: RopeEnd, motion: np.ndarray) -> int:
-    """FREE, DRIVEN or BODY."""
+    """FREE, DRIVEN, BODY or ROPE."""
+    if end.rope is not None:
+        return int(ROPE)
     if end.body is None:
         return int(FREE)
     return int(BODY) if motion[end.body] == DYNAMIC else int(DRIVEN)
 
 
-def orient(ropes: list[RopeDescription], motion: np.ndarray) -> tuple[list[int], list[bool], list[int]]:
-    """Order of elimination, whether each rope is looked at from its other end, and bodies moved by a rope's last end.
+class Layout:
+    """Which end of each rope comes first, which rope moves which body, and the order of elimination.
 
-    A dynamic body on one rope alone hangs on that rope's last end. A body on several is the first end of all but at most one of
-    them: what hangs on it is added up before it moves. Ropes between dynamic bodies are to form a forest.
+    A rope is eliminated towards its first end; a dynamic body is moved by at most one rope (its last end, or a tie) and is the
+    first end of all others that it holds: what hangs on it is added up before it moves. So ropes and the dynamic bodies between
+    them form a forest.
     """
-    kinds = [[end_kind(e, motion) for e in r.ends] for r in ropes]
-    bodies = [
-        [e.body if kind == BODY else None for e, kind in zip(r.ends, ks, strict=True)] for r, ks in zip(ropes, kinds, strict=True)
-    ]
-    count: dict[int, int] = {}
-    for pair in bodies:
-        for b in pair:
-            if b is not None:
-                count[b] = count.get(b, 0) + 1
-    flip = [False] * len(ropes)
-    hung: list[int] = []
-    links: dict[int, list[int]] = {}
-    for k, (a, b) in enumerate(bodies):
-        if a is not None and b is not None:
-            if a == b:
-                raise NotImplementedError(f"rope {ropes[k].name!r}: both ends on one body")
-            links.setdefault(a, []).append(k)
-            links.setdefault(b, []).append(k)
+
+    def __init__(self, ropes: list[RopeDescription], motion: np.ndarray) -> None:
+        self.ropes, self.motion = ropes, motion
+        self.kinds = [[end_kind(e, motion) for e in r.ends] for r in ropes]
+        self.flip = [False] * len(ropes)
+        self.owner: dict[int, int] = {}
+        self.holds: dict[int, list[int]] = {}
+        for k, r in enumerate(ropes):
+            for tie in r.ties:
+                if motion[tie.body] == DYNAMIC:
+                    self._own(tie.body, k)
+            for end in r.ends:
+                if end.body is not None and motion[end.body] == DYNAMIC:
+                    self.holds.setdefault(end.body, []).append(k)
+        todo = [k for k in range(len(ropes)) if not self._simple(k)]
+        for body in [*self.owner, *self.holds]:  # outwards from bodies that are moved already
+            front = [body]
+            while front:
+                b = front.pop()
+                for k in [k for k in todo if k in self.holds.get(b, [])]:
+                    todo.remove(k)
+                    side = 0 if ropes[k].ends[0].body == b else 1
+                    self.flip[k] = bool(side)
+                    other = ropes[k].ends[1 - side].body
+                    assert other is not None
+                    self._own(other, k)
+                    front.append(other)
+        self.order = self._sorted()
+
+    def _own(self, body: int, k: int) -> None:
+        if body in self.owner:
+            raise SceneError(
+                f"rope {self.ropes[k].name!r} closes a loop of ropes and dynamic bodies; ropes between them are to form a tree"
+            )
+        self.owner[body] = k
+
+    def _simple(self, k: int) -> bool:
+        """Orient a rope that does not run between two dynamic bodies."""
+        kinds, ends = self.kinds[k], self.ropes[k].ends
+        if kinds.count(BODY) == 2:
+            return False
+        if ROPE in kinds:
+            if kinds.count(ROPE) == 2:
+                raise SceneError(f"rope {self.ropes[k].name!r}: both ends are tied to ropes; one may be")
+            first = kinds.index(ROPE)
+        elif BODY in kinds:
+            first = kinds.index(BODY)
+            body = ends[first].body
+            alone = body not in self.owner and len(self.holds[body or 0]) == 1
+            if kinds[1 - first] == DRIVEN and alone:
+                first = 1 - first
         else:
-            driven = [kind == DRIVEN for kind in kinds[k]]
-            yields = [x is not None for x in (a, b)]
-            if any(yields) and any(driven):
-                body = a if a is not None else b
-                first = int(yields[1]) if count[body] > 1 else int(driven[1])
-                if count[body] == 1:
-                    hung.append(body)
-            elif any(yields):
-                first = int(yields[1])
-            else:
-                first = 0 if driven[0] or not driven[1] else 1
-            flip[k] = bool(first)
-    depth: dict[int, int] = {}
-    seen: set[int] = set()
-    for root in links:
-        if root in seen:
-            continue
-        seen.add(root)
-        front = [(root, -1, 0)]
-        while front:
-            body, by, level = front.pop()
-            for k in links[body]:
-                if k == by:
-                    continue
-                a, b = bodies[k]
-                other = b if a == body else a
-                if other in seen:
-                    raise NotImplementedError(f"rope {ropes[k].name!r} closes a loop of dynamic bodies and ropes")
-                seen.add(other)
-                flip[k] = a != body
-                hung.append(other)
-                depth[k] = level + 1
-                front.append((other, k, level + 1))
-    single = [k for k in range(len(ropes)) if k not in depth]
-    order = single + sorted(depth, key=lambda k: -depth[k])
-    return order, flip, hung
+            first = int(kinds[1] == DRIVEN and kinds[0] == FREE)
+        self.flip[k] = bool(first)
+        last = ends[1 - first].body
+        if kinds[1 - first] == BODY and last is not None:
+            self._own(last, k)
+        return True
+
+    def _sorted(self) -> list[int]:
+        """Every rope after those that hang on it, or on a body that it moves."""
+        names = {r.name: k for k, r in enumerate(self.ropes)}
+        after: dict[int, int | None] = {}
+        for k, r in enumerate(self.ropes):
+            end = r.ends[int(self.flip[k])]
+            held = names[end.rope[0]] if end.rope is not None else self.owner.get(-1 if end.body is None else end.body)
+            after[k] = held if held != k else None
+        out: list[int] = []
+        while len(out) < len(after):
+            ready = [k for k in after if k not in out and all(j in out for j in after if after[j] == k)]
+            if not ready:
+                raise SceneError(f"ropes {[self.ropes[k].name for k in after if k not in out]} are tied in a loop")
+            out += ready
+        return out
 
 
 def turned_round(rope: RopeDescription) -> RopeDescription:
     """The same rope from its other end: elements half a turn about their first axis, û = (−u₁, u₂, u₃)."""
-    ends = tuple(RopeEnd(e.body, e.clamp, e.point, quat_multiply(e.frame, HALF_TURN)) for e in (rope.ends[1], rope.ends[0]))
+    ends = tuple(RopeEnd(e.body, e.rope, e.clamp, e.point, quat_multiply(e.frame, HALF_TURN)) for e in (rope.ends[1], rope.ends[0]))
     return RopeDescription(
         rope.name, rope.points[::-1].copy(), rope.lengths[::-1].copy(), quat_multiply(rope.rotations[::-1], HALF_TURN),
         rope.velocity[::-1].copy(), rope.density, rope.radius, rope.EI, rope.GJ, rope.rest[::-1] * (-1.0, 1.0, 1.0), rope.damping,
         rope.drag, rope.air, rope.strength, ends, 1 - rope.reel if rope.reel >= 0 else -1, rope.longest,  # type: ignore[arg-type]
+        [RopeTie(len(rope.lengths) - t.at, t.body, t.point) for t in rope.ties],
     )  # fmt: skip
 
 
@@ -100,7 +124,8 @@ class Ropes:
     """The ropes of a scene on a device: tables, and new states."""
 
     def __init__(self, ropes: list[RopeDescription], motion: np.ndarray, worlds: int, device: Any) -> None:
-        self.order, self.flip, self.hung = orient(ropes, motion)
+        layout = Layout(ropes, motion)
+        self.order, self.flip, self.hung = layout.order, layout.flip, list(layout.owner)
         self.names = {r.name: k for k, r in enumerate(ropes)}
         self.described = [turned_round(r) if f else r for r, f in zip(ropes, self.flip, strict=True)]
         self.worlds, self.device, self.count = worlds, device, len(ropes)
@@ -136,11 +161,25 @@ class Ropes:
         t.rest = put(rest, vec3)
         ends = [e for r in d for e in r.ends]
         t.kind = put([end_kind(e, motion) for e in ends], wp.int32)
-        t.body = put([e.body or 0 for e in ends], wp.int32)
+        t.body = put([e.body or 0 if e.rope is None else self._slot(*e.rope) for e in ends], wp.int32)
         t.clamp = put([int(e.clamp) for e in ends], wp.int32)
         t.point = put(np.array([e.point for e in ends]).reshape(-1, 3), vec3)
         t.frame = put(np.array([e.frame for e in ends]).reshape(-1, 4), quat)
+        ties = [(k, tie) for k, r in enumerate(d) for tie in r.ties]
+        held = {self.names[e.rope[0]] for e in ends if e.rope is not None} | {k for k, _ in ties}
+        t.ties = len(ties)
+        t.tied = put([int(k in held) for k in range(len(d))], wp.int32)
+        t.tie_rope = put([k for k, _ in ties], wp.int32)
+        t.tie_slot = put([self.first[k] + tie.at for k, tie in ties], wp.int32)
+        t.tie_body = put([tie.body for _, tie in ties], wp.int32)
+        t.tie_point = put(np.array([tie.point for _, tie in ties]).reshape(-1, 3), vec3)
         return t
+
+    def _slot(self, name: str, point: int) -> int:
+        """Slot of a point that was counted from a rope's first end as described."""
+        k = self.names[name]
+        n = len(self.described[k].lengths)
+        return int(self.first[k] + (n - point if self.flip[k] else point))
 
     def state(self) -> RopeState:
         """A new state at the start."""

@@ -40,6 +40,7 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     kind = s[0].ropes.kind[2 * k + 1]
+    tied = s[0].ropes.tied[k]
     i1 = real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
     O = mat33(real(0.0))
     A = point_inertia(s, first + n, w)
@@ -96,6 +97,8 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
             B = A * S + B
             D = D + wp.transpose(S) * B + wp.transpose(C) * S + element_inertia(i1 * l, s[0].work.extra[i - 1, w], d)
             A = A + point_inertia(s, i - 1, w)
+            if tied == 1:
+                A = A + s[0].work.tie_A[i - 1, w]
             Y = Y + wp.transpose(S) * X
     if kind == DRIVEN:
         G = G + wp.identity(n=3, dtype=real) * (SLACK * (G[0, 0] + G[1, 1] + G[2, 2]) + real(1.0e-30))
@@ -118,6 +121,7 @@ def bring_back(s: wp.array(dtype=RopeStep), k: int, w: int):
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     kind = s[0].ropes.kind[2 * k + 1]
+    tied = s[0].ropes.tied[k]
     a = s[0].work.defect[first + n, w]
     b = vec3(real(0.0))
     g = vec3(real(0.0))
@@ -151,6 +155,8 @@ def bring_back(s: wp.array(dtype=RopeStep), k: int, w: int):
                 g = a
             b = b + wp.cross(s[0].work.d[i - 1, w], a) * s[0].state.length[i - 1, w] - s[0].work.load[i - 1, w]
             a = a + s[0].work.defect[i - 1, w]
+            if tied == 1:
+                a = a + s[0].work.tie_p[i - 1, w]
     if kind == DRIVEN:
         s[0].work.g[k, w] = g
         m = s[0].work.G[k, w] * g
@@ -166,6 +172,7 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     kind = s[0].ropes.kind[2 * k + 1]
+    tied = s[0].ropes.tied[k]
     v = end_v
     omega = end_w
     f = s[0].work.Z_A[k, w] * v + s[0].work.Z_B[k, w] * omega + s[0].work.p_l[k, w]
@@ -189,6 +196,9 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
         s[0].work.w[i, w] = s[0].work.w[i, w] + turn
         if j < n:
             f = f - v * (s[0].work.mass[i, w] + s[0].work.damp[i, w]) - s[0].work.defect[i, w]
+            if tied == 1:
+                f = f - s[0].work.tie_A[i, w] * v - s[0].work.tie_p[i, w]
+                s[0].work.dv[i, w] = v
             if s[0].state.cut[i, w] == 1:
                 f = vec3(real(0.0))
                 v = s[0].work.loose_v[i + 1, w]

@@ -11,7 +11,8 @@ from sharnir.types import mat33, quat, real, vec3
 
 FREE = wp.constant(0)  # kinds of an end: nothing holds it;
 DRIVEN = wp.constant(1)  # a body that does not yield holds it;
-BODY = wp.constant(2)  # a dynamic body holds it
+BODY = wp.constant(2)  # a dynamic body holds it;
+ROPE = wp.constant(3)  # a point of another rope holds it
 
 
 @wp.struct
@@ -33,11 +34,17 @@ class RopeTable:
     reel: wp.array(dtype=wp.int32)  # [rope] the end (0, 1) from which it is paid out, or −1
     segment: wp.array(dtype=real)  # [rope] m, length of a segment that is paid out
     rest: wp.array(dtype=vec3)  # [slot] û at the interface, element axes, 1/m
-    kind: wp.array(dtype=wp.int32)  # [end] FREE, DRIVEN, BODY
-    body: wp.array(dtype=wp.int32)  # [end]
+    kind: wp.array(dtype=wp.int32)  # [end] FREE, DRIVEN, BODY, ROPE
+    body: wp.array(dtype=wp.int32)  # [end] or, of a ROPE, the slot of the point
     clamp: wp.array(dtype=wp.int32)  # [end] 1 where orientation is held too
     point: wp.array(dtype=vec3)  # [end] from the body's centre of mass, body axes
     frame: wp.array(dtype=quat)  # [end] the frame that holds the rope, third axis along it, body axes
+    ties: wp.int32  # bodies tied to points between the ends
+    tied: wp.array(dtype=wp.int32)  # [rope] 1 where a body or a rope is tied between its ends
+    tie_rope: wp.array(dtype=wp.int32)  # [tie]
+    tie_slot: wp.array(dtype=wp.int32)
+    tie_body: wp.array(dtype=wp.int32)
+    tie_point: wp.array(dtype=vec3)
 
 
 @wp.struct
@@ -96,11 +103,15 @@ class RopeWork:
     Y: wp.array2d(dtype=mat33)
     loose: wp.array2d(dtype=mat33)  # inverse inertia of a piece that hangs on nothing, at its first point
     loose_v: wp.array2d(dtype=vec3)
+    tie_A: wp.array2d(dtype=mat33)  # inertia of what is tied to the point, and its bias
+    tie_p: wp.array2d(dtype=vec3)
+    dv: wp.array2d(dtype=vec3)  # change of the point's velocity in a pass
     v: wp.array2d(dtype=vec3)  # the new velocities
     w: wp.array2d(dtype=vec3)
     r: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
     arm: wp.array2d(dtype=vec3)  # [end, world] from the body's centre of mass, world axes, at the start
+    tie_arm: wp.array2d(dtype=vec3)  # [tie, world]
     Z_A: wp.array2d(dtype=mat33)  # [rope, world] the relation at the first end: impulse on the rope = Z V + p
     Z_B: wp.array2d(dtype=mat33)
     Z_D: wp.array2d(dtype=mat33)

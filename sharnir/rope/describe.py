@@ -17,12 +17,25 @@ SOLVED = 1e-13
 
 @dataclass
 class RopeEnd:
-    """What holds an end: a body (None: nothing), the point in its frame, from its centre of mass, and the frame if clamped."""
+    """What holds an end: a body (None: none), the point in its frame, from its centre of mass, and the frame if clamped.
+
+    Or another rope, at one of its points.
+    """
 
     body: int | None = None
+    rope: tuple[str, int] | None = None
     clamp: bool = False
     point: np.ndarray = field(default_factory=lambda: np.zeros(3))
     frame: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, 1.0]))
+
+
+@dataclass
+class RopeTie:
+    """A body tied to a point of a rope; the point is in its frame, from its centre of mass."""
+
+    at: int
+    body: int
+    point: np.ndarray
 
 
 @dataclass
@@ -46,6 +59,7 @@ class RopeDescription:
     ends: tuple[RopeEnd, RopeEnd]
     reel: int  # the end from which it is paid out, or −1
     longest: float  # m
+    ties: list[RopeTie] = field(default_factory=list)
 
 
 # ---- shapes -----------------------------------------------------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 import warp as wp
 
-from sharnir.rope.data import BODY, DRIVEN, FREE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, FREE, ROPE, RopeStep
 from sharnir.rope.terms import inverse, shift_B, shift_D
 from sharnir.spatial import advance_rotation, matrix, rotated, turned
 from sharnir.types import mat33, real, vec3
 
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
+HEAVY = wp.constant(real(1.0e7))
 
 
 @wp.func
@@ -158,6 +159,8 @@ def first_end(s: wp.array(dtype=RopeStep), k: int, w: int):
         b = s[0].ropes.body[2 * k]
         omega = s[0].body.dw[b, w]
         v = s[0].body.dv[b, w] + wp.cross(omega, s[0].work.arm[2 * k, w])
+    elif kind == ROPE:
+        v = s[0].work.dv[s[0].ropes.body[2 * k], w]
     elif kind == FREE:
         v = -(inverse(s[0].work.Z_A[k, w]) * s[0].work.p_l[k, w])
     return v, omega
@@ -165,5 +168,91 @@ def first_end(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def is_held(s: wp.array(dtype=RopeStep), end: int) -> bool:
-    """Whether anything holds an end."""
+    """Whether a body holds an end."""
     return s[0].ropes.kind[end] == DRIVEN or s[0].ropes.kind[end] == BODY
+
+
+# ---- bodies and ropes tied to a point between a rope's ends -----------------------------------------------------------------
+
+
+@wp.func
+def tie_place(s: wp.array(dtype=RopeStep), t: int, w: int):
+    """A tied point moves with its body; what its own mass lacks for that is its defect."""
+    b = s[0].ropes.tie_body[t]
+    i = s[0].ropes.tie_slot[t]
+    arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
+    s[0].work.tie_arm[t, w] = arm
+    s[0].state.position[i, w] = s[0].body_state.position[b, w] + arm
+    v = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], arm)
+    there = tie_point(s, t, w)
+    if s[0].bodies.motion[b] != DYNAMIC:
+        v = (there - s[0].state.position[i, w]) / s[0].h[w]
+    s[0].work.defect[i, w] = (v - s[0].work.v[i, w]) * (s[0].work.mass[i, w] + s[0].work.damp[i, w])
+    s[0].work.v[i, w] = v
+    s[0].work.r[i, w] = there
+
+
+@wp.func
+def tie_point(s: wp.array(dtype=RopeStep), t: int, w: int) -> vec3:
+    """A tied point at the end of the step."""
+    b = s[0].ropes.tie_body[t]
+    return s[0].body.x[b, w] + wp.quat_rotate(s[0].body.q[b, w], s[0].ropes.tie_point[t])
+
+
+@wp.func
+def tie_inertia(s: wp.array(dtype=RopeStep), t: int, w: int):
+    """A body's inertia at its tied point, its rotation eliminated; a body that does not yield is heavy beyond measure."""
+    b = s[0].ropes.tie_body[t]
+    i = s[0].ropes.tie_slot[t]
+    if s[0].bodies.motion[b] != DYNAMIC:
+        k = s[0].ropes.tie_rope[t]
+        total = s[0].ropes.density[k] * s[0].state.length[i, w] * real(s[0].state.segments[k, w])
+        s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + wp.identity(n=3, dtype=real) * (HEAVY * total)
+        return
+    r = -s[0].work.tie_arm[t, w]
+    A = s[0].body.A[b, w]
+    B = shift_B(A, s[0].body.B[b, w], r)
+    D = shift_D(A, s[0].body.B[b, w], s[0].body.D[b, w], r)
+    s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + A - B * inverse(D) * wp.transpose(B)
+
+
+@wp.func
+def tie_bias(s: wp.array(dtype=RopeStep), t: int, w: int):
+    """The bias of a tied body at its point."""
+    b = s[0].ropes.tie_body[t]
+    i = s[0].ropes.tie_slot[t]
+    if s[0].bodies.motion[b] != DYNAMIC:
+        return
+    arm = s[0].work.tie_arm[t, w]
+    A = s[0].body.A[b, w]
+    B = shift_B(A, s[0].body.B[b, w], -arm)
+    D = shift_D(A, s[0].body.B[b, w], s[0].body.D[b, w], -arm)
+    p = s[0].body.p_l[b, w]
+    s[0].work.tie_p[i, w] = s[0].work.tie_p[i, w] + p - B * (inverse(D) * (s[0].body.p_a[b, w] - wp.cross(arm, p)))
+
+
+@wp.func
+def tie_move(s: wp.array(dtype=RopeStep), t: int, w: int):
+    """The change of a tied body's twist in a pass, from that of its point."""
+    b = s[0].ropes.tie_body[t]
+    if s[0].bodies.motion[b] != DYNAMIC:
+        return
+    arm = s[0].work.tie_arm[t, w]
+    A = s[0].body.A[b, w]
+    B = shift_B(A, s[0].body.B[b, w], -arm)
+    D = shift_D(A, s[0].body.B[b, w], s[0].body.D[b, w], -arm)
+    v = s[0].work.dv[s[0].ropes.tie_slot[t], w]
+    omega = -(inverse(D) * (v * B + s[0].body.p_a[b, w] - wp.cross(arm, s[0].body.p_l[b, w])))
+    s[0].body.dw[b, w] = omega
+    s[0].body.dv[b, w] = v - wp.cross(omega, arm)
+
+
+@wp.func
+def clear_ties(s: wp.array(dtype=RopeStep), k: int, w: int, inertia: bool):
+    """Before what is tied to a rope is added up."""
+    if s[0].ropes.tied[k] == 1:
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            s[0].work.tie_p[i, w] = vec3(real(0.0))
+            if inertia:
+                s[0].work.tie_A[i, w] = mat33(real(0.0))

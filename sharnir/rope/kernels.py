@@ -6,9 +6,10 @@ V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the
 import warp as wp
 
 from sharnir.rope.chain import bring_back, eliminate, follow
-from sharnir.rope.data import BODY, RopeStep
+from sharnir.rope.data import BODY, ROPE, RopeStep
 from sharnir.rope.ends import (
     advance_body,
+    clear_ties,
     commit_body,
     end_point,
     end_velocity,
@@ -21,6 +22,11 @@ from sharnir.rope.ends import (
     place_end,
     predict_body,
     stiffen_body,
+    tie_bias,
+    tie_inertia,
+    tie_move,
+    tie_place,
+    tie_point,
 )
 from sharnir.rope.reel import REPAID, feed, pay_out, tear
 from sharnir.rope.terms import (
@@ -103,7 +109,8 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
 
     A row's impulse has the direction of the start of the step; β Δt² K added to the inertia makes it that of a weighted mean
     over the last step and this one (stable at any tension from β = ¼ on), and a part δ of the spin relative to the
-    neighbours' is damped, which waves longer than a few segments do not feel.
+    neighbours' is damped, which waves longer than a few segments do not feel. Where a rope is pressed it gives way sideways; the
+    same inertia keeps that to a factor of 2.6 in a step.
     """
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
@@ -118,12 +125,13 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         after = omega
         if j < n - 1:
             after = s[0].state.spin[i + 1, w]
-        K = real(0.0)
         tension = s[0].work.tension[i, w]
-        if tension > real(0.0):
-            K = dt * l * tension
+        K = dt * l * wp.abs(tension)
         extra = s[0].settings.beta[0] * K
-        if attempt > 0:
+        if tension < real(0.0):
+            extra = K
+            s[0].work.w[i, w] = omega
+        elif attempt > 0:
             extra = K
             s[0].work.w[i, w] = omega - (omega - d * wp.dot(d, omega)) * (K / (i1 * l + K))
         elif real(0.0) < K:
@@ -205,6 +213,18 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
 
 
 @wp.func
+def follow_point(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """A first end on another rope, which was begun before, moves as the point there."""
+    i = s[0].ropes.first[k]
+    at = s[0].ropes.body[2 * k]
+    s[0].state.position[i, w] = s[0].state.position[at, w]
+    v = s[0].work.v[at, w]
+    s[0].work.defect[i, w] = (v - s[0].work.v[i, w]) * (s[0].work.mass[i, w] + s[0].work.damp[i, w])
+    s[0].work.v[i, w] = v
+    s[0].work.r[i, w] = s[0].work.r[at, w]
+
+
+@wp.func
 def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     """Prediction and stiffnesses of a rope."""
     first = s[0].ropes.first[k]
@@ -212,8 +232,8 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     for i in range(first, first + n):
         tension = -wp.dot(s[0].state.pull[i, w], tangent(s[0].state.rotation[i, w]))
         if attempt > 0:  # that of the attempt before, which may have gone far off
-            least = s[0].work.tension[i, w]
-            tension = wp.clamp(tension, least, real(4.0) * wp.max(least, real(0.0)) + s[0].ropes.density[k] * s[0].h[w])
+            least = wp.abs(s[0].work.tension[i, w])
+            tension = wp.clamp(wp.abs(tension), least, real(4.0) * least + s[0].ropes.density[k] * s[0].h[w])
         s[0].work.tension[i, w] = tension
     for side in range(2):
         if is_held(s, 2 * k + side):
@@ -227,6 +247,11 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     for side in range(2):
         if is_held(s, 2 * k + side):
             predict_end(s, 2 * k + side, first + side * n, w)
+    if s[0].ropes.kind[2 * k] == ROPE:
+        follow_point(s, k, w)
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            tie_place(s, t, w)
     predict_elements(s, k, w, attempt)
     stiffnesses(s, k, w, attempt)
     for j in range(n + 1):
@@ -294,16 +319,29 @@ def advance_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     for side in range(2):
         if is_held(s, 2 * k + side):
             s[0].work.r[first + side * n, w] = end_point(s, 2 * k + side, w)
+    if s[0].ropes.kind[2 * k] == ROPE:
+        s[0].work.r[first, w] = s[0].work.r[s[0].ropes.body[2 * k], w]
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            s[0].work.r[s[0].ropes.tie_slot[t], w] = tie_point(s, t, w)
 
 
 @wp.func
 def factor(s: wp.array(dtype=RopeStep), w: int):
     """Inertias of ropes, and of bodies with what hangs on them, from the last ropes inwards."""
+    for k in range(s[0].ropes.count):
+        clear_ties(s, k, w, True)
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                tie_inertia(s, t, w)
         eliminate(s, k, w)
         if s[0].ropes.kind[2 * k] == BODY:
             hang(s, k, w)
+        elif s[0].ropes.kind[2 * k] == ROPE:
+            at = s[0].ropes.body[2 * k]
+            s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
 
 
 @wp.func
@@ -312,11 +350,19 @@ def one_pass(s: wp.array(dtype=RopeStep), w: int):
     for b in range(s[0].bodies.count):
         s[0].body.p_l[b, w] = vec3(real(0.0))
         s[0].body.p_a[b, w] = vec3(real(0.0))
+    for k in range(s[0].ropes.count):
+        clear_ties(s, k, w, False)
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                tie_bias(s, t, w)
         bring_back(s, k, w)
         if s[0].ropes.kind[2 * k] == BODY:
             hang_bias(s, k, w)
+        elif s[0].ropes.kind[2 * k] == ROPE:
+            at = s[0].ropes.body[2 * k]
+            s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
             move_body(s, b, w)
@@ -324,13 +370,16 @@ def one_pass(s: wp.array(dtype=RopeStep), w: int):
         k = s[0].ropes.order[s[0].ropes.count - 1 - o]
         v, omega = first_end(s, k, w)
         follow(s, k, w, v, omega)
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                tie_move(s, t, w)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
             s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
             advance_body(s, b, w)
-    for k in range(s[0].ropes.count):
-        advance_rope(s, k, w)
+    for o in range(s[0].ropes.count):
+        advance_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
 
 
 @wp.func
@@ -369,8 +418,8 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     for b in range(s[0].bodies.count):
         predict_body(s, b, w)
         own_inertia(s, b, w)
-    for k in range(s[0].ropes.count):
-        begin_rope(s, k, w, attempt)
+    for o in range(s[0].ropes.count):  # a rope on which another hangs first
+        begin_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, attempt)
     factor(s, w)
     return solve(s, w, attempt)
 

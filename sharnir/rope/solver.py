@@ -59,6 +59,7 @@ class SolverRope(Solver):
         for name in small.split():
             dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
             setattr(work, name, wp.zeros((2 * r.count, m.worlds), dtype=dtype, device=self.device))
+        work.tie_arm = wp.zeros((r.table.ties, m.worlds), dtype=vec3, device=self.device)
         zeros(body, BodyWork, len(m.com), m.worlds, self.device)
         hung = np.zeros(len(m.com), np.int32)
         hung[r.hung] = 1

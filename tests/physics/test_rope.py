@@ -520,3 +520,50 @@ def test_cost_per_segment_is_flat():
         cost[n] = best / 100 / n * 1e6
     print("µs a segment and step:", {n: round(c, 3) for n, c in cost.items()})
     assert max(cost.values()) < 1.7 * min(cost.values())
+
+
+# ---- ropes on ropes, bodies between the ends --------------------------------------------------------------------------------
+
+
+def test_a_weight_in_the_middle_of_a_rope_makes_a_v():
+    scene = sh.Scene()
+    scene.add_body("weight", sh.Sphere(0.05), mass=50.0, position=(1, 0, -0.5))
+    x = np.array([(0, 0, 0), (1, 0, -0.5), (2, 0, 0)])
+    scene.add_rope("r", points=x, segments=40, radius=0.005, mass_per_length=0.01, attach=("world", "world"), drag=0.1)
+    scene.tie_rope("r", 20, "weight")
+    sim = sh.Simulation(scene, 0.01)
+    sim.body("weight").velocity = (0.3, 0.2, 0)
+    r, worst = sim.rope("r"), 0.0
+    for _ in range(500):
+        sim.step()
+        worst = max(worst, r.stretch, np.abs(r.position[20] - sim.body("weight").position).max())
+    scene2 = sh.Scene()
+    scene2.add_rope("r", points=x, segments=40, radius=0.005, mass_per_length=0.01, attach=("world", "world"))
+    scene2.add_body("weight", sh.Sphere(0.05), mass=50.0, position=(1, 0, -0.5))
+    scene2.tie_rope("r", 20, "weight")
+    still = sh.Simulation(scene2, 0.01)
+    still.run(2.0)
+    tension, wanted = still.rope("r").tension[19], 0.5 * 50 * 9.81 * np.sqrt(1.25) / 0.5
+    print(f"stretch and gap {worst:.1e} (1e-5); tension {tension:.2f}, weight's share {wanted:.2f} N")
+    assert worst < 1e-5 and abs(tension / wanted - 1) < 2e-3
+
+
+def test_a_rope_on_a_rope_and_a_fixed_point_between():
+    scene = sh.Scene()
+    scene.add_body("ball", sh.Sphere(0.1), mass=20.0, position=(1, 0, -1.6))
+    scene.add_rope("main", points=[(0, 0, 0), (1, 0, -0.5), (2, 0, 0)], segments=20, mass_per_length=0.05, attach=("world", "world"))
+    scene.add_rope("drop", (1, 0, -1.5), (1, 0, -0.5), segments=10, mass_per_length=0.05, attach=("ball", "main"))
+    scene.add_rope("line", (3, 0, 0), (5, 0, 0), length=2.4, segments=24, mass_per_length=0.05, attach=("world", None), drag=0.05)
+    post = scene.ropes["line"].points[12]
+    scene.add_body("post", sh.Sphere(0.01), motion="fixed", position=post)
+    scene.tie_rope("line", 12, "post")
+    sim = sh.Simulation(scene, 0.01)
+    sim.body("ball").velocity = (0.5, 0.3, 0)
+    worst = gap = 0.0
+    for _ in range(300):
+        sim.step()
+        worst = max(worst, *(sim.rope(n).stretch for n in ("main", "drop", "line")))
+        gap = max(gap, np.abs(sim.rope("drop").position[-1] - sim.rope("main").position[10]).max())
+        gap = max(gap, np.abs(sim.rope("line").position[12] - post).max())
+    print(f"stretch {worst:.1e} (1e-5), gaps {gap:.1e}, tension of the drop {sim.rope('drop').tension[0]:.1f} N of {20 * 9.81:.1f}")
+    assert worst < 1e-5 and gap < 1e-9 and sim.rope("drop").tension[0] > 150
