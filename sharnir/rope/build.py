@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SceneError
-from sharnir.rope.data import BODY, DRIVEN, FREE, ROPE, RopeControl, RopeState, RopeTable
+from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, ROPE, RopeControl, RopeState, RopeTable
 from sharnir.rope.describe import RopeDescription, RopeEnd, RopeTie
 from sharnir.spatial import quat_multiply
 from sharnir.types import np_real, quat, real, vec3
@@ -47,7 +47,8 @@ class Layout:
             for end in r.ends:
                 if end.body is not None and motion[end.body] == DYNAMIC:
                     self.holds.setdefault(end.body, []).append(k)
-        todo = [k for k in range(len(ropes)) if not self._simple(k)]
+        self.loops = self._loops()
+        todo = [k for k in range(len(ropes)) if not self._simple(k) and k not in self.loops]
         for body in [*self.owner, *self.holds]:  # outwards from bodies that are moved already
             front = [body]
             while front:
@@ -61,6 +62,30 @@ class Layout:
                     self._own(other, k)
                     front.append(other)
         self.order = self._sorted()
+
+    def _loops(self) -> list[int]:
+        """Ropes between dynamic bodies (or from one to itself) that, taken together, do not form a forest."""
+        pairs = {k: (r.ends[0].body, r.ends[1].body) for k, r in enumerate(self.ropes) if self.kinds[k].count(BODY) == 2}
+        out: list[int] = []
+        left = set(pairs)
+        while left:
+            ropes = {left.pop()}
+            while True:
+                bodies = {b for k in ropes for b in pairs[k]}
+                more = {k for k in left if bodies & set(pairs[k])}
+                if not more:
+                    break
+                ropes |= more
+                left -= more
+            if len(ropes) >= len(bodies):
+                out += sorted(ropes)
+        for k in out:
+            if self.ropes[k].ends[1].clamp and self.ropes[k].ends[0].clamp:
+                raise SceneError(f"rope {self.ropes[k].name!r} is part of a loop of dynamic bodies: one of its ends may be clamped")
+            self.flip[k] = self.ropes[k].ends[1].clamp
+            if any(b in self.owner for b in pairs[k]):
+                raise SceneError(f"rope {self.ropes[k].name!r}: a body in a loop of ropes is not tied to a rope between its ends")
+        return out
 
     def _own(self, body: int, k: int) -> None:
         if body in self.owner:
@@ -125,7 +150,9 @@ class Ropes:
 
     def __init__(self, ropes: list[RopeDescription], motion: np.ndarray, worlds: int, device: Any) -> None:
         layout = Layout(ropes, motion)
-        self.order, self.flip, self.hung = layout.order, layout.flip, list(layout.owner)
+        self.order, self.flip, self.loops = layout.order, layout.flip, layout.loops
+        self.group = sorted({e.body for k in self.loops for e in ropes[k].ends if e.body is not None})
+        self.hung = [*layout.owner, *self.group]
         self.names = {r.name: k for k, r in enumerate(ropes)}
         self.described = [turned_round(r) if f else r for r, f in zip(ropes, self.flip, strict=True)]
         self.worlds, self.device, self.count = worlds, device, len(ropes)
@@ -160,7 +187,12 @@ class Ropes:
             rest[at : at + len(r.rest)] = r.rest
         t.rest = put(rest, vec3)
         ends = [e for r in d for e in r.ends]
-        t.kind = put([end_kind(e, motion) for e in ends], wp.int32)
+        kinds = [end_kind(e, motion) for e in ends]
+        for k in self.loops:
+            kinds[2 * k + 1] = int(LOOP)
+        t.kind = put(kinds, wp.int32)
+        t.group, t.grouped = put(self.group, wp.int32), len(self.group)
+        t.place = put([self.group.index(b) if b in self.group else -1 for b in range(len(motion))], wp.int32)
         t.body = put([e.body or 0 if e.rope is None else self._slot(*e.rope) for e in ends], wp.int32)
         t.clamp = put([int(e.clamp) for e in ends], wp.int32)
         t.point = put(np.array([e.point for e in ends]).reshape(-1, 3), vec3)

@@ -19,7 +19,7 @@ are also what μ does to f and g. μ is eliminated at the first end.
 
 import warp as wp
 
-from sharnir.rope.data import BODY, DRIVEN, FREE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, RopeStep
 from sharnir.rope.terms import element_inertia, inverse, shift_B, shift_D, skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
@@ -69,7 +69,7 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].work.U[i, w] = U
         T = B * U
         KU = K * U
-        if kind == DRIVEN:
+        if kind == DRIVEN or kind == LOOP:
             s[0].work.X[i, w] = X
             s[0].work.Y[i, w] = Y
             G = G + wp.transpose(Y) * U * Y
@@ -100,16 +100,17 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
             if tied == 1:
                 A = A + s[0].work.tie_A[i - 1, w]
             Y = Y + wp.transpose(S) * X
-    if kind == DRIVEN:
+    if kind == DRIVEN or kind == LOOP:
         G = G + wp.identity(n=3, dtype=real) * (SLACK * (G[0, 0] + G[1, 1] + G[2, 2]) + real(1.0e-30))
         G = inverse(G)
         s[0].work.G[k, w] = G
         s[0].work.last_X[k, w] = X
         s[0].work.last_Y[k, w] = Y
-        XG = X * G
-        A = A + XG * wp.transpose(X)
-        B = B + XG * wp.transpose(Y)
-        D = D + Y * G * wp.transpose(Y)
+        if kind == DRIVEN:
+            XG = X * G
+            A = A + XG * wp.transpose(X)
+            B = B + XG * wp.transpose(Y)
+            D = D + Y * G * wp.transpose(Y)
     s[0].work.Z_A[k, w] = A
     s[0].work.Z_B[k, w] = B
     s[0].work.Z_D[k, w] = D
@@ -145,7 +146,7 @@ def bring_back(s: wp.array(dtype=RopeStep), k: int, w: int):
         t = s[0].work.U[i, w] * (e - b)
         a = a + s[0].work.B[i, w] * t
         b = e - s[0].work.K[i, w] * t
-        if kind == DRIVEN:
+        if kind == DRIVEN or kind == LOOP:
             g = g + c * s[0].work.X[i, w] + t * s[0].work.Y[i, w]
         if j > 0:
             if held == 0:
@@ -157,8 +158,8 @@ def bring_back(s: wp.array(dtype=RopeStep), k: int, w: int):
             a = a + s[0].work.defect[i - 1, w]
             if tied == 1:
                 a = a + s[0].work.tie_p[i - 1, w]
+    s[0].work.g[k, w] = g
     if kind == DRIVEN:
-        s[0].work.g[k, w] = g
         m = s[0].work.G[k, w] * g
         a = a + s[0].work.last_X[k, w] * m
         b = b + s[0].work.last_Y[k, w] * m
@@ -167,8 +168,11 @@ def bring_back(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
-def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3):
-    """Forward over a rope from the change (v, ω) of the twist at its first end: new velocities and impulses."""
+def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3, last_v: vec3):
+    """Forward over a rope from the change (v, ω) of the twist at its first end: new velocities and impulses.
+
+    `last_v` is the change of the velocity of a last point that is held.
+    """
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     kind = s[0].ropes.kind[2 * k + 1]
@@ -178,14 +182,17 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
     f = s[0].work.Z_A[k, w] * v + s[0].work.Z_B[k, w] * omega + s[0].work.p_l[k, w]
     if s[0].ropes.kind[2 * k] == FREE:
         f = vec3(real(0.0))
-    s[0].state.end_force[2 * k, w] = s[0].state.end_force[2 * k, w] + f
     mu = vec3(real(0.0))
-    if kind == DRIVEN:
-        mu = -(s[0].work.G[k, w] * (s[0].work.g[k, w] + v * s[0].work.last_X[k, w] + omega * s[0].work.last_Y[k, w]))
+    if kind == DRIVEN or kind == LOOP:
+        free = s[0].work.g[k, w] + v * s[0].work.last_X[k, w] + omega * s[0].work.last_Y[k, w]
+        mu = s[0].work.G[k, w] * (last_v - free)
+        if kind == LOOP:
+            f = f - s[0].work.last_X[k, w] * mu
+    s[0].state.end_force[2 * k, w] = s[0].state.end_force[2 * k, w] + f
     for j in range(n + 1):
         i = first + j
         t = s[0].work.e[i, w] + s[0].work.K[i, w] * omega - v * s[0].work.B[i, w] - s[0].work.bias[i, w]
-        if kind == DRIVEN:
+        if kind == DRIVEN or kind == LOOP:
             t = t + s[0].work.Y[i, w] * mu
         if j > 0:
             if s[0].state.cut[i - 1, w] == 0:

@@ -12,7 +12,8 @@ from sharnir.types import mat33, quat, real, vec3
 FREE = wp.constant(0)  # kinds of an end: nothing holds it;
 DRIVEN = wp.constant(1)  # a body that does not yield holds it;
 BODY = wp.constant(2)  # a dynamic body holds it;
-ROPE = wp.constant(3)  # a point of another rope holds it
+ROPE = wp.constant(3)  # a point of another rope holds it;
+LOOP = wp.constant(4)  # a dynamic body holds this last end, and something else moves it
 
 
 @wp.struct
@@ -34,11 +35,14 @@ class RopeTable:
     reel: wp.array(dtype=wp.int32)  # [rope] the end (0, 1) from which it is paid out, or −1
     segment: wp.array(dtype=real)  # [rope] m, length of a segment that is paid out
     rest: wp.array(dtype=vec3)  # [slot] û at the interface, element axes, 1/m
-    kind: wp.array(dtype=wp.int32)  # [end] FREE, DRIVEN, BODY, ROPE
+    kind: wp.array(dtype=wp.int32)  # [end] FREE, DRIVEN, BODY, ROPE, LOOP
     body: wp.array(dtype=wp.int32)  # [end] or, of a ROPE, the slot of the point
     clamp: wp.array(dtype=wp.int32)  # [end] 1 where orientation is held too
     point: wp.array(dtype=vec3)  # [end] from the body's centre of mass, body axes
     frame: wp.array(dtype=quat)  # [end] the frame that holds the rope, third axis along it, body axes
+    group: wp.array(dtype=wp.int32)  # bodies that loops of ropes couple
+    grouped: wp.int32  # their number
+    place: wp.array(dtype=wp.int32)  # [body] its place among them, or −1
     ties: wp.int32  # bodies tied to points between the ends
     tied: wp.array(dtype=wp.int32)  # [rope] 1 where a body or a rope is tied between its ends
     tie_rope: wp.array(dtype=wp.int32)  # [tie]
@@ -121,6 +125,8 @@ class RopeWork:
     last_X: wp.array2d(dtype=mat33)  # [rope, world] X and Y at the first end
     last_Y: wp.array2d(dtype=mat33)
     g: wp.array2d(dtype=vec3)  # [rope, world] velocity of the last point if nothing held it there
+    dense: wp.array2d(dtype=real)  # [entry, world] inertia of the bodies that loops couple, then its factor
+    dense_p: wp.array2d(dtype=real)  # [row, world] their bias, then the change of their twists
 
 
 @wp.struct

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.rope.data import BODY, DRIVEN, FREE, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, ROPE, RopeStep
 from sharnir.rope.terms import inverse, shift_B, shift_D
 from sharnir.spatial import advance_rotation, matrix, rotated, turned
 from sharnir.types import mat33, real, vec3
@@ -111,7 +111,7 @@ def end_point(s: wp.array(dtype=RopeStep), end: int, w: int) -> vec3:
 def end_velocity(s: wp.array(dtype=RopeStep), end: int, i: int, w: int) -> vec3:
     """Velocity of the point of a held end: of a body that yields, linear in its twist; else along the chord of its path."""
     b = s[0].ropes.body[end]
-    if s[0].ropes.kind[end] == BODY:
+    if s[0].ropes.kind[end] != DRIVEN:
         return s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.arm[end, w])
     return (end_point(s, end, w) - s[0].state.position[i, w]) / s[0].h[w]
 
@@ -169,7 +169,8 @@ def first_end(s: wp.array(dtype=RopeStep), k: int, w: int):
 @wp.func
 def is_held(s: wp.array(dtype=RopeStep), end: int) -> bool:
     """Whether a body holds an end."""
-    return s[0].ropes.kind[end] == DRIVEN or s[0].ropes.kind[end] == BODY
+    kind = s[0].ropes.kind[end]
+    return kind == DRIVEN or kind == BODY or kind == LOOP
 
 
 # ---- bodies and ropes tied to a point between a rope's ends -----------------------------------------------------------------

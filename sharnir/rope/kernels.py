@@ -6,7 +6,7 @@ V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the
 import warp as wp
 
 from sharnir.rope.chain import bring_back, eliminate, follow
-from sharnir.rope.data import BODY, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
 from sharnir.rope.ends import (
     advance_body,
     clear_ties,
@@ -28,6 +28,7 @@ from sharnir.rope.ends import (
     tie_place,
     tie_point,
 )
+from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.reel import REPAID, feed, pay_out, tear
 from sharnir.rope.terms import (
     air_resistance,
@@ -238,7 +239,7 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     for side in range(2):
         if is_held(s, 2 * k + side):
             place_end(s, 2 * k + side, first + side * n, w)
-            if s[0].ropes.kind[2 * k + side] == BODY:
+            if s[0].ropes.kind[2 * k + side] != DRIVEN:
                 pull = -s[0].state.pull[first, w]
                 if side == 1:
                     pull = s[0].state.pull[first + n - 1, w]
@@ -342,6 +343,7 @@ def factor(s: wp.array(dtype=RopeStep), w: int):
         elif s[0].ropes.kind[2 * k] == ROPE:
             at = s[0].ropes.body[2 * k]
             s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
+    assemble(s, w)
 
 
 @wp.func
@@ -366,10 +368,11 @@ def one_pass(s: wp.array(dtype=RopeStep), w: int):
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
             move_body(s, b, w)
+    move_group(s, w)
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[s[0].ropes.count - 1 - o]
         v, omega = first_end(s, k, w)
-        follow(s, k, w, v, omega)
+        follow(s, k, w, v, omega, last_change(s, k, w))
         for t in range(s[0].ropes.ties):
             if s[0].ropes.tie_rope[t] == k:
                 tie_move(s, t, w)

@@ -60,6 +60,9 @@ class SolverRope(Solver):
             dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
             setattr(work, name, wp.zeros((2 * r.count, m.worlds), dtype=dtype, device=self.device))
         work.tie_arm = wp.zeros((r.table.ties, m.worlds), dtype=vec3, device=self.device)
+        rows = 6 * len(r.group)
+        work.dense = wp.zeros((rows * rows, m.worlds), dtype=real, device=self.device)
+        work.dense_p = wp.zeros((rows, m.worlds), dtype=real, device=self.device)
         zeros(body, BodyWork, len(m.com), m.worlds, self.device)
         hung = np.zeros(len(m.com), np.int32)
         hung[r.hung] = 1

@@ -567,3 +567,47 @@ def test_a_rope_on_a_rope_and_a_fixed_point_between():
         gap = max(gap, np.abs(sim.rope("line").position[12] - post).max())
     print(f"stretch {worst:.1e} (1e-5), gaps {gap:.1e}, tension of the drop {sim.rope('drop').tension[0]:.1f} N of {20 * 9.81:.1f}")
     assert worst < 1e-5 and gap < 1e-9 and sim.rope("drop").tension[0] > 150
+
+
+def test_a_swing_on_two_ropes_from_a_moving_trolley_is_a_pendulum():
+    # trolley (free, heavy) and seat joined by two parallel ropes: a loop of ropes and dynamic bodies
+    scene = sh.Scene()
+    scene.add_body("trolley", sh.Box(1, 0.2, 0.2), mass=1e9, inertia=(1e9, 1e9, 1e9), position=(0, 0, 0))
+    a = 0.1
+    down = np.array([0, np.sin(a), -np.cos(a)])
+    scene.add_body("seat", sh.Box(1, 0.3, 0.05), mass=40.0, position=2 * down)
+    for i, x in enumerate((-0.4, 0.4)):
+        left = np.array([x, 0, 0])
+        scene.add_rope(
+            f"r{i}", left, left + 2 * down, segments=16, radius=0.005, mass_per_length=0.01, attach=("trolley", "seat")
+        )
+    sim = sh.Simulation(scene, 0.005)
+    sim.body("trolley").apply_force((0, 0, 1e9 * 9.81), once=False)
+    swing, worst, passes = [], 0.0, []
+    for _ in range(2000):
+        passes.append(sim.step().iterations)
+        x = sim.rope("r0").position[-1]
+        swing.append(np.arctan2(x[1], -x[2]))
+        worst = max(worst, sim.rope("r0").stretch, sim.rope("r1").stretch)
+    # the seat turns about its rope's ends: held at its centre's height, it keeps level and swings as a point
+    wanted = 2 * np.pi * np.sqrt(2 / 9.81) * (1 + a**2 / 16)
+    off = period(np.array(swing), 0.005) / wanted - 1
+    print(f"period {off:+.1e} of {wanted:.4f} s; stretch {worst:.1e}, passes {np.mean(passes):.1f}, amplitude {np.abs(swing[-800:]).max():.4f}")
+    assert worst < 1e-6 and abs(off) < 2e-3 and np.abs(swing[-800:]).max() > 0.098
+
+
+def test_a_rope_with_both_ends_on_one_body_keeps_momentum():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("ring", sh.Box(0.6, 0.3, 0.2), mass=3.0, position=(0, 0, 0), velocity=(0.1, 0, 0), spin=(0.5, 2.0, 1.0))
+    scene.add_rope("r", (-0.3, 0, 0.1), (0.3, 0, 0.1), length=1.2, segments=24, mass_per_length=0.1, attach=("ring", "ring"))
+    sim = sh.Simulation(scene, 0.005)
+    r, worst = sim.rope("r"), 0.0
+    sim.run(0.05)
+    start = sim.momentum()
+    for _ in range(400):
+        sim.step()
+        worst = max(worst, r.stretch)
+    now = sim.momentum()
+    linear, angular = np.abs(now.linear - start.linear).max(), np.abs(now.angular - start.angular).max()
+    print(f"momentum {linear:.0e}, angular {angular:.1e} of {np.linalg.norm(start.angular):.2f}, stretch {worst:.1e}")
+    assert linear < 1e-11 and angular < 5e-3 * np.linalg.norm(start.angular) and worst < 1e-4
