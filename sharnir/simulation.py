@@ -17,6 +17,7 @@ from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import SolverArticulated, TreeSolver
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.direct_solver import SolverDirect
+from sharnir.impulse.rope_solver import SolverImpulseRope
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model
 from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
@@ -97,9 +98,11 @@ class Simulation:
         kind = methods[method]
         if self.model.ropes is not None:
             self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
-            if self.model.joint_kinds or self.model.spring_names:
-                raise SimulationError("Simulation: ropes together with joints or springs are not there yet")
             kind = SolverRope
+            if self.model.joint_kinds or self.model.spring_names:
+                if (solver, method) != ("impulse", "sequential"):
+                    raise SimulationError("Simulation: ropes beside joints or springs need solver='impulse', method='sequential'")
+                kind = SolverImpulseRope
             options |= {"rope_state": self.rope_state, "rope_control": self.rope_control}
         try:
             self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)

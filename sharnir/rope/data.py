@@ -63,6 +63,7 @@ class RopeState:
     spin: wp.array2d(dtype=vec3)  # [slot, world] rad/s, world axes
     pull: wp.array2d(dtype=vec3)  # [slot, world] impulse of the row of element j on point j + 1, N·s; −T Δt along the tangent
     moment: wp.array2d(dtype=vec3)  # [slot, world] impulse moment on element j at interface j, N·m·s
+    tight: wp.array2d(dtype=real)  # [slot, world] N, the largest tension or pressure of late
     before: wp.array2d(dtype=vec3)  # [slot, world] elastic moment at the interface one step ago, N·m
     started: wp.array2d(dtype=wp.int32)  # [rope, world] 1 once there was a step
     cut: wp.array2d(dtype=wp.int32)  # [slot, world] 1 where element j holds nothing any more
@@ -178,6 +179,7 @@ class RopeStep:
     h: wp.array(dtype=real)  # [world] s, the step or a part of it
     done: wp.array(dtype=wp.int32)  # [world] passes
     parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
+    hard: wp.array(dtype=wp.int32)  # [world] 1 where the direction of tension is fully implicit
     residual: wp.array(dtype=real)
 
 

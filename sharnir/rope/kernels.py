@@ -6,7 +6,7 @@ V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the
 import warp as wp
 
 from sharnir.rope.chain import bring_back, eliminate, follow
-from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, LOOP, ROPE, RopeStep
 from sharnir.rope.ends import (
     advance_body,
     clear_ties,
@@ -40,10 +40,12 @@ from sharnir.rope.terms import (
     tangent,
     turned_element,
 )
+from sharnir.spatial import matrix, rotated
 from sharnir.types import mat33, quat, real, vec3
 
 DYNAMIC = wp.constant(2)
 PARTS = wp.constant(16)  # a step is split into at most so many
+FADING = wp.constant(real(0.8))  # what is left of a tension of late after a step
 ACCEPTED = wp.constant(real(1.0e-5))  # a row left open by so much of its length is closed in the next step
 
 
@@ -232,7 +234,13 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     n = s[0].state.segments[k, w]
     for i in range(first, first + n):
         tension = -wp.dot(s[0].state.pull[i, w], tangent(s[0].state.rotation[i, w]))
-        if attempt > 0:  # that of the attempt before, which may have gone far off
+        if attempt == 0:  # too much of it costs little, too little of it stability
+            of_late = s[0].h[w] * s[0].state.tight[i, w]
+            if tension < real(0.0):
+                tension = -wp.max(-tension, of_late)
+            else:
+                tension = wp.max(tension, of_late)
+        else:  # that of the attempt before, which may have gone far off
             least = wp.abs(s[0].work.tension[i, w])
             tension = wp.clamp(wp.abs(tension), least, real(4.0) * least + s[0].ropes.density[k] * s[0].h[w])
         s[0].work.tension[i, w] = tension
@@ -445,6 +453,8 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             q = s[0].work.q[i, w]
             s[0].state.rotation[i, w] = q
+            now = wp.abs(wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])) / dt
+            s[0].state.tight[i, w] = wp.max(now, FADING * s[0].state.tight[i, w])
             s[0].state.spin[i, w] = kept_momentum(s[0].work.d[i, w], tangent(q), s[0].work.w[i, w])
 
 
@@ -501,6 +511,95 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
             left = left - size
             s[0].parts[w] = s[0].parts[w] + 1
     return 0
+
+
+# ---- beside another solver --------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def take_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
+    """A held point after something else moved its body: what its own mass lacks for that is added to its defect."""
+    v = end_velocity(s, end, i, w)
+    lacks = (v - s[0].work.v[i, w]) * (s[0].work.mass[i, w] + s[0].work.damp[i, w])
+    s[0].work.defect[i, w] = s[0].work.defect[i, w] + lacks
+    s[0].work.v[i, w] = v
+    s[0].work.r[i, w] = end_point(s, end, w)
+
+
+@wp.func
+def take_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
+    """The same of a tied point."""
+    b = s[0].ropes.tie_body[t]
+    i = s[0].ropes.tie_slot[t]
+    if s[0].bodies.motion[b] == DYNAMIC:
+        v = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.tie_arm[t, w])
+        lacks = (v - s[0].work.v[i, w]) * (s[0].work.mass[i, w] + s[0].work.damp[i, w])
+        s[0].work.defect[i, w] = s[0].work.defect[i, w] + lacks
+        s[0].work.v[i, w] = v
+        s[0].work.r[i, w] = tie_point(s, t, w)
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_begin(s: wp.array(dtype=RopeStep), first: int):
+    """Begin a step of ropes whose bodies have been predicted by another solver; `parts` tells whether the last one was hard."""
+    w = first + wp.tid()
+    hard = int(0)
+    if s[0].residual[w] > ACCEPTED:
+        hard = 1
+    s[0].h[w] = s[0].settings.dt[0]
+    s[0].done[w] = 0
+    s[0].parts[w] = 1
+    s[0].residual[w] = real(0.0)
+    for b in range(s[0].bodies.count):
+        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
+        advance_body(s, b, w)
+        own_inertia(s, b, w)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
+        pay_out(s, k, w, s[0].h[w])
+        begin_rope(s, k, w, hard)
+    s[0].hard[w] = hard
+    factor(s, w)
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_pass(s: wp.array(dtype=RopeStep), first: int):
+    """One pass of the ropes, for the twists that their bodies have now."""
+    w = first + wp.tid()
+    if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
+        return
+    for b in range(s[0].bodies.count):
+        advance_body(s, b, w)
+    off = real(0.0)
+    for k in range(s[0].ropes.count):
+        for side in range(2):
+            if s[0].ropes.kind[2 * k + side] == BODY or s[0].ropes.kind[2 * k + side] == LOOP:
+                take_end(s, 2 * k + side, s[0].ropes.first[k] + side * s[0].state.segments[k, w], w)
+    for t in range(s[0].ropes.ties):
+        take_tie(s, t, w)
+    for k in range(s[0].ropes.count):
+        off = wp.max(off, missed(s, k, w, s[0].hard[w]))
+    s[0].residual[w] = off
+    one_pass(s, w)
+    s[0].done[w] = s[0].done[w] + 1
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_commit(s: wp.array(dtype=RopeStep), first: int):
+    """The new state of ropes becomes their state, where that of the bodies did."""
+    w = first + wp.tid()
+    if s[0].body_state.failed[w] != 0:
+        return
+    if bad_rope(s, w) == 1:
+        s[0].body_state.failed[w] = 1
+        return
+    for k in range(s[0].ropes.count):
+        tear(s, k, w, s[0].h[w])
+        commit_rope(s, k, w)
+        feed(s, k, w)
+        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID)
+    for i in range(s[0].control.force_once.shape[0]):
+        s[0].control.force_once[i, w] = vec3(real(0.0))
 
 
 @wp.kernel(module="sharnir.rope")

@@ -19,6 +19,39 @@ IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 RINGING = 0.8  # ρ of `weights`
 
 
+def rope_settings(settings: Any, tolerance: float, iterations: int, device: Any) -> Any:
+    """Fill what ropes need besides dt and gravity."""
+    settings.tolerance = wp.array([tolerance], dtype=real, device=device)
+    settings.iterations = wp.array([iterations], dtype=wp.int32, device=device)
+    settings.beta = wp.array([IMPLICIT, RELATIVE, RINGING], dtype=real, device=device)
+    return settings
+
+
+def rope_step(
+    model: Model, rope_state: RopeState, rope_control: RopeControl, state: State, control: Control, settings: RopeSettings
+) -> Any:
+    """The structure of a step for these arrays, with scratch of its own."""
+    r, worlds, device = model.ropes, model.worlds, model.device
+    s, work, body = RopeStep(), RopeWork(), BodyWork()
+    zeros(work, RopeWork, r.slots, worlds, device)
+    rows, ends = 6 * len(r.group), 2 * r.count
+    sizes = dict.fromkeys("arm Z_A Z_B Z_D p_l p_a G last_X last_Y g".split(), ends)
+    for name, size in (sizes | {"tie_arm": r.table.ties, "dense": rows * rows, "dense_p": rows}).items():
+        dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
+        setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))
+    zeros(body, BodyWork, len(model.com), worlds, device)
+    hung = np.zeros(len(model.com), np.int32)
+    hung[r.hung] = 1
+    body.hung = wp.array(hung, dtype=wp.int32, device=device)
+    s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, settings
+    s.bodies, s.body_state, s.body_control = model.bodies, state, control
+    s.h = wp.zeros(worlds, dtype=real, device=device)
+    for name in ("hard", "done", "parts"):
+        setattr(s, name, wp.zeros(worlds, dtype=wp.int32, device=device))
+    s.residual = wp.zeros(worlds, dtype=real, device=device)
+    return s
+
+
 class SolverRope(Solver):
     """Steps ropes in time, with the bodies that hold them.
 
@@ -39,9 +72,7 @@ class SolverRope(Solver):
         self.rope_state, self.rope_control = rope_state, rope_control
         self.iterations = check_iterations(iterations, 1)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
-        self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
-        self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
-        self.settings.beta = wp.array([IMPLICIT, RELATIVE, RINGING], dtype=real, device=self.device)
+        rope_settings(self.settings, tolerance, iterations, self.device)
         self._steps = wp.array([1], dtype=wp.int32, device=self.device)
         self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.parts = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
@@ -52,33 +83,9 @@ class SolverRope(Solver):
 
     def _bind(self, state: State, control: Control) -> None:
         """Capture the step for these arrays."""
-        m, r = self.model, self.ropes
-        s, work, body = RopeStep(), RopeWork(), BodyWork()
-        zeros(work, RopeWork, r.slots, m.worlds, self.device)
-        small = "arm Z_A Z_B Z_D p_l p_a G last_X last_Y g"
-        for name in small.split():
-            dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
-            setattr(work, name, wp.zeros((2 * r.count, m.worlds), dtype=dtype, device=self.device))
-        work.tie_arm = wp.zeros((r.table.ties, m.worlds), dtype=vec3, device=self.device)
-        rows = 6 * len(r.group)
-        work.dense = wp.zeros((rows * rows, m.worlds), dtype=real, device=self.device)
-        work.dense_p = wp.zeros((rows, m.worlds), dtype=real, device=self.device)
-        zeros(body, BodyWork, len(m.com), m.worlds, self.device)
-        hung = np.zeros(len(m.com), np.int32)
-        hung[r.hung] = 1
-        body.hung = wp.array(hung, dtype=wp.int32, device=self.device)
-        s.ropes, s.state, s.control, s.work, s.body, s.settings = (
-            r.table,
-            self.rope_state,
-            self.rope_control,
-            work,
-            body,
-            self.settings,
-        )
-        s.bodies, s.body_state, s.body_control = m.bodies, state, control
+        s = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
         s.done, s.residual, s.parts = self.done, self.residual, self.parts
-        s.h = wp.zeros(m.worlds, dtype=real, device=self.device)
-        self.work, self._kept = work, s
+        self._kept = s
         self._bound = state, control, wp.array([s], dtype=RopeStep, device=self.device)
         self._graphs = self._capture(self._launch)
 
