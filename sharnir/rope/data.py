@@ -64,6 +64,8 @@ class RopeState:
     pull: wp.array2d(dtype=vec3)  # [slot, world] impulse of the row of element j on point j + 1, N·s; −T Δt along the tangent
     moment: wp.array2d(dtype=vec3)  # [slot, world] impulse moment on element j at interface j, N·m·s
     tight: wp.array2d(dtype=real)  # [slot, world] N, the largest tension or pressure of late
+    was: wp.array2d(dtype=real)  # [slot, world] N, the tension one step before the last
+    now: wp.array2d(dtype=real)  # [slot, world] N, the tension of the last step
     before: wp.array2d(dtype=vec3)  # [slot, world] elastic moment at the interface one step ago, N·m
     started: wp.array2d(dtype=wp.int32)  # [rope, world] 1 once there was a step
     cut: wp.array2d(dtype=wp.int32)  # [slot, world] 1 where element j holds nothing any more

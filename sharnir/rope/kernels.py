@@ -46,6 +46,7 @@ from sharnir.types import mat33, quat, real, vec3
 DYNAMIC = wp.constant(2)
 PARTS = wp.constant(16)  # a step is split into at most so many
 FADING = wp.constant(real(0.8))  # what is left of a tension of late after a step
+SUDDEN = wp.constant(real(0.3))  # a change of tension in a step, against its largest of late, that is a shock
 ACCEPTED = wp.constant(real(1.0e-5))  # a row left open by so much of its length is closed in the next step
 
 
@@ -112,8 +113,9 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
 
     A row's impulse has the direction of the start of the step; β Δt² K added to the inertia makes it that of a weighted mean
     over the last step and this one (stable at any tension from β = ¼ on), and a part δ of the spin relative to the
-    neighbours' is damped, which waves longer than a few segments do not feel. Where a rope is pressed it gives way sideways; the
-    same inertia keeps that to a factor of 2.6 in a step.
+    neighbours' is damped, which waves longer than a few segments do not feel. Where the tension changes suddenly its direction is
+    that of the end of the step: shocks die. Where a rope is pressed it gives way sideways; the same inertia keeps that to a
+    factor of 2.6 in a step.
     """
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
@@ -134,7 +136,7 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         if tension < real(0.0):
             extra = K
             s[0].work.w[i, w] = omega
-        elif attempt > 0:
+        elif attempt > 0 or wp.abs(s[0].state.now[i, w] - s[0].state.was[i, w]) > SUDDEN * s[0].state.tight[i, w]:
             extra = K
             s[0].work.w[i, w] = omega - (omega - d * wp.dot(d, omega)) * (K / (i1 * l + K))
         elif real(0.0) < K:
@@ -453,8 +455,10 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             q = s[0].work.q[i, w]
             s[0].state.rotation[i, w] = q
-            now = wp.abs(wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])) / dt
-            s[0].state.tight[i, w] = wp.max(now, FADING * s[0].state.tight[i, w])
+            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / dt
+            s[0].state.was[i, w] = s[0].state.now[i, w]
+            s[0].state.now[i, w] = now
+            s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])
             s[0].state.spin[i, w] = kept_momentum(s[0].work.d[i, w], tangent(q), s[0].work.w[i, w])
 
 

@@ -20,6 +20,8 @@ def copy_slot(s: wp.array(dtype=RopeStep), i: int, to: int, w: int):
     s[0].state.pull[to, w] = s[0].state.pull[i, w]
     s[0].state.moment[to, w] = s[0].state.moment[i, w]
     s[0].state.tight[to, w] = s[0].state.tight[i, w]
+    s[0].state.was[to, w] = s[0].state.was[i, w]
+    s[0].state.now[to, w] = s[0].state.now[i, w]
     s[0].state.before[to, w] = s[0].state.before[i, w]
     s[0].state.cut[to, w] = s[0].state.cut[i, w]
 
