@@ -1,15 +1,29 @@
 """The same scenes on the CPU and on a GPU: do they agree, and how many world-steps a second does the GPU make?
 
-Usage: python -m benchmarks.gpu        (SHARNIR_PRECISION=single for single precision)
+    python -m benchmarks.gpu [PART …] [--device cuda:0] [--worlds 131072]
+
+Parts: `agreement` (CPU against the device), `speed` (several numbers of worlds), and `race`: the chain of ten balls in single
+precision, every way of ours beside MuJoCo Warp. The first two run in the precision of SHARNIR_PRECISION, the race in a process
+of its own. What fails is told, and the rest goes on. `race --device cpu --worlds 64` tries the script where there is no GPU.
 """
 
+import argparse
+import os
+import subprocess
+import sys
 import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import warp as wp
 
 import sharnir as sh
+from benchmarks.scenes import MujocoChain, chain, tip
 from sharnir.types import PRECISION
+
+ROUNDS = 5  # of a speed, after one that warms up
 
 
 def mixed_scene() -> sh.Scene:
@@ -37,19 +51,15 @@ def mixed_scene() -> sh.Scene:
     return scene
 
 
-def ball_chain(n: int, friction: float | None = None) -> sh.Scene:
-    """n uniform rods, 1 m and 10 kg in all, horizontal."""
-    scene = sh.Scene()
-    l, m, last = 1.0 / n, 10.0 / n, "world"
-    for i in range(n):
-        inertia = (m * l * l / 200, m * l * l / 12, m * l * l / 12)
-        scene.add_body(f"b{i}", mass=m, inertia=inertia, position=((i + 0.5) * l, 0, 0))
-        scene.add_joint(f"j{i}", sh.Spherical(friction=friction), last, f"b{i}", position=(i * l, 0, 0))
-        last = f"b{i}"
-    return scene
-
-
-WAYS = {"sequential": {}, "direct": {"method": "direct"}, "articulated": {"solver": "articulated"}}
+# What single precision can meet; with the tolerances of double precision every step would make all its passes
+MET: dict[str, Any] = {"tolerance": 1e-6} if PRECISION == "single" else {}
+CLOSED: dict[str, Any] = MET | ({"gap": 1e-6} if PRECISION == "single" else {})
+WAYS: dict[str, dict[str, Any]] = {
+    "sequential": {},
+    "direct": {"method": "direct", **CLOSED},
+    "direct, velocity": {"method": "direct", "closing": "velocity", **CLOSED},
+    "articulated": {"solver": "articulated", **MET},
+}
 FIELDS = ("position", "rotation", "velocity", "joint_force")
 
 
@@ -65,40 +75,114 @@ def run(device: str, way: str) -> dict[str, np.ndarray]:
     return out
 
 
-def agreement(way: str) -> None:
+def agreement(way: str, device: str) -> None:
     """Two runs on each device, and one device against the other."""
     ends = {}
-    for device in ("cpu", "cuda:0"):
-        ends[device], again = run(device, way), run(device, way)
-        same = all(np.array_equal(again[f], value) for f, value in ends[device].items())
-        print(f"{way}, {device}: two runs bitwise equal: {same}; failed {int(again['failed'].sum())}")
+    for place in ("cpu", device):
+        ends[place], again = run(place, way), run(place, way)
+        same = all(np.array_equal(again[f], value) for f, value in ends[place].items())
+        say(f"{way}, {place}: two runs bitwise equal: {same}; failed {int(again['failed'].sum())}")
     for field, value in ends["cpu"].items():
         if field != "failed":
-            print(f"  cpu against gpu, {field:12s} largest difference {np.abs(value - ends['cuda:0'][field]).max():.2e}")
+            say(f"  cpu against {device}, {field:12s} largest difference {np.abs(value - ends[device][field]).max():.2e}")
 
 
-def speed(way: str, worlds: int, friction: float | None) -> None:
+def rate(step: Callable[[int], object], worlds: int) -> tuple[float, int]:
+    """Millions of world-steps a second, the median of a few rounds, and the number of steps made."""
+    n, times = 200 if worlds < 1e5 else 50, []
+    for _ in range(ROUNDS + 1):
+        wp.synchronize()
+        started = time.perf_counter()
+        step(n)
+        wp.synchronize()
+        times.append(time.perf_counter() - started)
+    return n * worlds / float(np.median(times[1:])) / 1e6, n * (ROUNDS + 1)
+
+
+def speed(way: str, worlds: int, friction: float, device: str) -> None:
     """World-steps a second of a 10-ball chain."""
     options = WAYS[way] | ({"tolerance": 0.0} if way == "sequential" else {})
-    sim = sh.Simulation(ball_chain(10, friction), 1e-3, worlds=worlds, device="cuda:0", **options)
-    sim.step(10)
-    wp.synchronize()
-    n = 200 if worlds < 1e5 else 50
-    started = time.perf_counter()
-    sim.step(n)
-    wp.synchronize()
-    rate = n * worlds / (time.perf_counter() - started) / 1e6
-    print(
-        f"{PRECISION}, 10-ball chain, {way}, friction {friction}, {worlds} worlds: {rate:.3f} M world-steps a second", flush=True
+    sim = sh.Simulation(chain(10, "ball", friction=friction), 1e-3, worlds=worlds, device=device, **options)
+    found, steps = rate(sim.step, worlds)
+    end = np.atleast_2d(tip(sim, 10))[0]
+    tell(f"{PRECISION}, {way}", worlds, friction, found, steps, end, f"failed {int(sim.failed.sum())}")
+
+
+def peer_speed(worlds: int, friction: float, device: str) -> None:
+    """The same in MuJoCo Warp, which computes in single precision: a step captured once as a graph, and launched."""
+    import mujoco_warp  # optional
+
+    peer = MujocoChain(10, "ball", friction=friction, constraints=friction > 0)
+    with wp.ScopedDevice(device):
+        model = mujoco_warp.put_model(peer.model)
+        data = mujoco_warp.make_data(peer.model, nworld=worlds, nconmax=1, njmax=peer.model.nv if friction else 1)
+        mujoco_warp.step(model, data)  # compiles
+        with wp.ScopedCapture() as capture:
+            mujoco_warp.step(model, data)
+
+        def step(n: int) -> None:
+            for _ in range(n):
+                wp.capture_launch(capture.graph)
+
+        begun = round(float(data.time.numpy()[0]) / 1e-3)  # a capture on a GPU makes no step, one on the CPU does
+        found, steps = rate(step, worlds)
+    peer.data.qpos[:] = data.qpos.numpy()[0]
+    tell(f"MuJoCo Warp {mujoco_warp.__version__}", worlds, friction, found, begun + steps, peer.tip(), "")
+
+
+def tell(who: str, worlds: int, friction: float, found: float, steps: int, end: np.ndarray, more: str) -> None:
+    """One line; the free end shows that all of them step the same chain."""
+    say(
+        f"10-ball chain, {who:28s} friction {friction:g}, {worlds} worlds: {found:9.3f} M world-steps a second; "
+        f"free end after {steps} steps {np.round(end, 4).tolist()} {more}"
     )
 
 
-def main() -> None:
-    """Print agreement and speed."""
+def softly(part: Callable[..., object], *given: Any) -> None:
+    """A part that fails says so, and the others go on."""
+    try:
+        part(*given)
+    except Exception:
+        say(f"failed: {part.__name__}{given}\n{traceback.format_exc(limit=-3)}")
+
+
+def say(line: str) -> None:
+    """At once, since a run may be cut short."""
+    print(line, flush=True)
+
+
+def race(worlds: int, device: str) -> None:
+    """Every way of ours beside MuJoCo Warp, in single precision."""
+    if PRECISION != "single":  # precision is chosen at import: a process of its own
+        command = [sys.executable, "-m", "benchmarks.gpu", "race", "--device", device, "--worlds", str(worlds)]
+        subprocess.run(command, env=os.environ | {"SHARNIR_PRECISION": "single"}, check=True)
+        return
+    for friction in (0.0, 0.2):
+        softly(peer_speed, worlds, friction, device)
+        for way in WAYS:
+            softly(speed, way, worlds, friction, device)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description="World-steps a second, and CPU against GPU.")
+    parts = ("agreement", "speed", "race")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)} (default: all)")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--worlds", type=int, default=131072, help="of the race and of the largest speed (default: 131072)")
+    chosen = parser.parse_args(arguments)
+    for part in chosen.parts or parts:
+        if part not in parts:
+            parser.error(f"no part is named {part!r}; there are: {', '.join(parts)}")
+    wanted = chosen.parts or parts
     for way in WAYS:
-        agreement(way)
-        for worlds, friction in ((1, None), (4096, None), (131072, None), (131072, 0.2)):
-            speed(way, worlds, friction)
+        if "agreement" in wanted:
+            softly(agreement, way, chosen.device)
+        if "speed" in wanted:
+            for worlds, friction in ((1, 0.0), (4096, 0.0), (chosen.worlds, 0.0), (chosen.worlds, 0.2)):
+                softly(speed, way, worlds, friction, chosen.device)
+    if "race" in wanted:
+        softly(race, chosen.worlds, chosen.device)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The mechanisms that are measured, once for each engine: chains of uniform rods, and a tree of arms.
 
 A chain is n rods in a row along x, 1 m and 10 kg in all unless said otherwise, hung on the world and on each other by ball
-joints or by hinges about y. Friction is a torque, N·m: of the whole vector with us, of each axis with others.
+joints or by hinges about y. Friction is a torque, N·m: of the whole vector with us, of each axis with others. A load is a
+solid sphere whose centre hangs on the last rod by a ball joint.
 """
 
 import math
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 
 import sharnir as sh
+from sharnir.spatial import quat_rotate
 
 LENGTH = 1.0  # m, of the whole chain
+RADIUS = 0.2  # m, of a load at its end
 MASS = 10.0  # kg
 GRAVITY = 9.81  # m/s²
 
@@ -43,9 +46,10 @@ def swing_energy(droop: float) -> float:
 
 
 def chain(
-    n: int, joint: str, droop: float = 0.0, *, friction: float = 0.0, length: float = LENGTH, mass: float = MASS
-) -> sh.Scene:
-    """Our chain of n rods: straight, at rest, `droop` rad below the horizontal."""
+    n: int, joint: str, droop: float = 0.0, *,
+    friction: float = 0.0, length: float = LENGTH, mass: float = MASS, load: float = 0.0,
+) -> sh.Scene:  # fmt: skip
+    """Our chain of n rods: straight, at rest, `droop` rad below the horizontal; `load` kg at its end."""
     l, m, inertia = rod(n, length, mass)
     along = np.array([math.cos(droop), 0.0, -math.sin(droop)])
     turn = (0.0, math.sin(droop / 2), 0.0, math.cos(droop / 2))
@@ -55,7 +59,16 @@ def chain(
         body = scene.add_body(f"rod {i}", mass=m, inertia=inertia, position=(along * (i + 0.5) * l).tolist(), rotation=turn)
         scene.add_joint(f"joint {i}", joint_of(joint, friction), parent, body, position=along * i * l)
         parent = body
+    if load:
+        scene.add_body("load", sh.Sphere(RADIUS), mass=load, position=along * length)
+        scene.add_joint("hook", sh.Spherical(), parent, "load", position=along * length)
     return scene
+
+
+def tip(sim: sh.Simulation, n: int, length: float = LENGTH) -> np.ndarray:
+    """(3,) free end of our chain of n rods, m; (worlds, 3) where there are several."""
+    last = sim.body(f"rod {n - 1}")
+    return np.asarray(last.position + quat_rotate(last.rotation, np.zeros_like(last.position) + [length / n / 2, 0.0, 0.0]))
 
 
 def arms(friction: float) -> sh.Scene:
@@ -84,7 +97,8 @@ def arms(friction: float) -> sh.Scene:
 
 def chain_xml(
     n: int, joint: str, droop: float = 0.0, dt: float = 1e-3, *,
-    friction: float = 0.0, noslip: int = 0, length: float = LENGTH, mass: float = MASS, constraints: bool = True,
+    friction: float = 0.0, noslip: int = 0, length: float = LENGTH, mass: float = MASS, load: float = 0.0,
+    constraints: bool = True,
 ) -> str:  # fmt: skip
     """The same for MuJoCo: nested bodies, Euler's method, no contacts; `noslip` sweeps of its second solver, for friction.
 
@@ -94,6 +108,9 @@ def chain_xml(
     turn = f"{math.cos(droop / 2)!r} 0 {math.sin(droop / 2)!r} 0"
     diagonal = " ".join(map(repr, inertia))
     bodies = ""
+    if load:
+        inertial = f'<inertial pos="0 0 0" mass="{load!r}" diaginertia="{" ".join([repr(0.4 * load * RADIUS**2)] * 3)}"/>'
+        bodies = f'<body pos="{l!r} 0 0">{joint_xml("ball")}{inertial}</body>'
     for i in reversed(range(n)):
         place = f'quat="{turn}"' if i == 0 else f'pos="{l!r} 0 0"'
         inertial = f'<inertial pos="{l / 2!r} 0 0" mass="{m!r}" diaginertia="{diagonal}"/>'
@@ -110,9 +127,10 @@ class MujocoChain:
         import mujoco  # the peer is optional, and slow to import
 
         self._mujoco: Any = mujoco
+        mujoco.set_mju_user_warning(lambda text: None)  # `failed` tells
         self.model = mujoco.MjModel.from_xml_string(chain_xml(n, joint, droop, dt, **options))
         self.data = mujoco.MjData(self.model)
-        self._rod = options.get("length", LENGTH) / n
+        self._rod = 0.0 if options.get("load") else options.get("length", LENGTH) / n  # m, from the last body's frame to the end
 
     def reset(self) -> None:
         """Back to the start."""
@@ -128,6 +146,11 @@ class MujocoChain:
         for _ in range(n):
             step(model, data)
 
+    @property
+    def failed(self) -> bool:
+        """Whether MuJoCo found its state bad, and began anew."""
+        return bool(self.data.warning.number.any())
+
     def energy(self) -> tuple[float, float]:
         """Potential and kinetic energy now, J; the former is zero at the origin."""
         self._mujoco.mj_fwdPosition(self.model, self.data)
@@ -137,7 +160,7 @@ class MujocoChain:
         return float(self.data.energy[0]), float(self.data.energy[1])
 
     def tip(self) -> np.ndarray:
-        """(3,) free end of the last rod now, m."""
+        """(3,) free end of the last rod, or the load, now, m."""
         self._mujoco.mj_kinematics(self.model, self.data)
         return np.array(self.data.xpos[-1] + self.data.xmat[-1].reshape(3, 3)[:, 0] * self._rod)
 

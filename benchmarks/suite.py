@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import sharnir as sh
-from benchmarks.scenes import LENGTH, MujocoChain, PinocchioChain, RapierRod, ScipyChain, arms, chain, swing_energy
+from benchmarks.scenes import LENGTH, MujocoChain, PinocchioChain, RapierRod, ScipyChain, arms, chain, swing_energy, tip
 from benchmarks.timing import Pair, busy_neighbour, interleave, wait
 
 DT = 1e-3  # s
@@ -67,10 +67,20 @@ class Benchmark:
     slow: bool = False
 
 
-def simulate(n: int, joint: str, *, droop: float = 0.0, dt: float = DT, friction: float = 0.0, **options: Any) -> sh.Simulation:
+# How a chain is stepped; the sweeps of the first are all made
+WAYS: dict[str, dict[str, Any]] = {
+    "sequential": {"iterations": ITERATIONS, "tolerance": 0.0},
+    "direct": {"method": "direct"},
+    "direct-velocity": {"method": "direct", "closing": "velocity"},
+    "articulated": {"solver": "articulated"},
+}
+
+
+def simulate(
+    way: str, n: int, joint: str, *, droop: float = 0.0, dt: float = DT, friction: float = 0.0, **options: Any
+) -> sh.Simulation:
     """Our chain with the settings of every benchmark."""
-    scene = chain(n, joint, droop, friction=friction)
-    return sh.Simulation(scene, dt, iterations=ITERATIONS, tolerance=0.0, **options)
+    return sh.Simulation(chain(n, joint, droop, friction=friction), dt, **WAYS[way], **options)
 
 
 def step_each(sim: sh.Simulation, n: int) -> None:
@@ -93,25 +103,13 @@ def micro(pair: Pair) -> Figure:
 # ---- speed -----------------------------------------------------------------------------------------------------------
 
 
-def many_a_call(joint: str, quick: bool) -> Figure:
-    """A step, of 1000 in one call."""
-    sim, peer = simulate(10, joint), MujocoChain(10, joint)
-    steps = 200 if quick else 1000
-    return micro(interleave(lambda: sim.step(steps), lambda: peer.step(steps), rounds=rounds(quick), steps=(steps, steps)))
-
-
-def one_a_call(joint: str, quick: bool) -> Figure:
-    """A step, of one in a call."""
-    sim, peer = simulate(10, joint), MujocoChain(10, joint)
-    steps = 300
-    each = interleave(lambda: step_each(sim, steps), lambda: peer.step_each(steps), rounds=rounds(quick), steps=(steps, steps))
-    return micro(each)
-
-
-def with_friction(joint: str, friction: float, noslip: int, quick: bool) -> Figure:
-    """A step with friction in every joint: the first half second of the fall, over and over."""
-    sim, peer = simulate(10, joint, friction=friction), MujocoChain(10, joint, friction=friction, noslip=noslip)
-    steps = 200 if quick else 500
+def many_a_call(
+    way: str, n: int, joint: str, quick: bool, *, droop: float = 0.0, dt: float = DT, friction: float = 0.0, **peer_options: Any
+) -> Figure:
+    """A step, of many in one call: the first of the fall, over and over."""
+    sim = simulate(way, n, joint, droop=droop, dt=dt, friction=friction)
+    peer = MujocoChain(n, joint, droop, dt, friction=friction, **peer_options)
+    steps = max(20, (2000 if quick else 5000) // n)
 
     def restart() -> None:
         sim.reset()
@@ -121,51 +119,27 @@ def with_friction(joint: str, friction: float, noslip: int, quick: bool) -> Figu
     return micro(interleave(*runs, rounds=rounds(quick), steps=(steps, steps), before=restart))
 
 
-def joint_coordinates(
-    n: int, joint: str = "hinge", *, droop: float = DROOP, dt: float = FINE, friction: float = 0.0
-) -> sh.Simulation:
-    """Our chain in joint coordinates."""
-    return sh.Simulation(chain(n, joint, droop, friction=friction), dt, solver="articulated")
-
-
-def articulated_many(n: int, quick: bool) -> Figure:
-    """A step of a hinge chain in joint coordinates, of many in one call."""
-    sim, peer = joint_coordinates(n), MujocoChain(n, "hinge", DROOP, FINE, constraints=False)
-    steps = max(20, (2000 if quick else 10_000) // n)
-    return micro(interleave(lambda: sim.step(steps), lambda: peer.step(steps), rounds=rounds(quick), steps=(steps, steps)))
-
-
-def articulated_one(n: int, quick: bool) -> Figure:
-    """A step of a hinge chain in joint coordinates, of one in a call."""
-    sim = joint_coordinates(n)
-    steps = 300 if n < 100 else 60
-    if find_spec("pinocchio") is None:
+def one_a_call(way: str, n: int, joint: str, peer: Callable[[], Any], quick: bool, **given: Any) -> Figure:
+    """A step, of one in a call; `peer` makes the other, if it is installed."""
+    sim, steps = simulate(way, n, joint, **given), 300 if n < 100 else 60
+    try:
+        other = peer()
+    except ImportError:
         alone = interleave(lambda: step_each(sim, steps), lambda: None, rounds=rounds(quick), steps=(steps, 1))
         return Figure(float(np.median(alone.ours)) * 1e6)
-    peer = PinocchioChain(n, DROOP, FINE)
-    each = interleave(lambda: step_each(sim, steps), lambda: peer.step_each(steps), rounds=rounds(quick), steps=(steps, steps))
+    each = interleave(lambda: step_each(sim, steps), lambda: other.step_each(steps), rounds=rounds(quick), steps=(steps, steps))
     return micro(each)
 
 
-def articulated_friction(joint: str, friction: float, quick: bool) -> Figure:
-    """A step in joint coordinates with friction in every joint: the first half second of the fall, over and over."""
-    sim, peer = joint_coordinates(10, joint, droop=0.0, dt=DT, friction=friction), MujocoChain(10, joint, friction=friction)
-    steps = 200 if quick else 500
+def cost_per_joint(way: str, joint: str, quick: bool, **given: Any) -> Figure:
+    """A step divided by the number of joints: 1000 against 10.
 
-    def restart() -> None:
-        sim.reset()
-        peer.reset()
-
-    runs = (lambda: sim.step(steps)), (lambda: peer.step(steps))
-    return micro(interleave(*runs, rounds=rounds(quick), steps=(steps, steps), before=restart))
-
-
-def articulated_cost(quick: bool) -> Figure:
-    """A step in joint coordinates divided by the number of joints: 1000 against 10."""
-    long, short = joint_coordinates(1000), joint_coordinates(10)
-    steps = 5 if quick else 20
+    The long chain starts anew in every round: twenty sweeps do not hold a thousand joints for long.
+    """
+    long, short = (simulate(way, n, joint, **given) for n in (1000, 10))
+    steps = 5 if quick else 10
     calls = (lambda: long.step(steps)), (lambda: short.step(100 * steps))
-    return micro(interleave(*calls, rounds=rounds(quick), steps=(1000 * steps, 1000 * steps)))
+    return micro(interleave(*calls, rounds=rounds(quick), steps=(1000 * steps, 1000 * steps), before=long.reset))
 
 
 def integration(quick: bool) -> Figure:
@@ -177,19 +151,9 @@ def integration(quick: bool) -> Figure:
     return Figure(float(np.median(pair.ours)) * 1e3, float(np.median(pair.peer)) * 1e3, 1 / pair.ratio)
 
 
-def cost_per_joint(quick: bool) -> Figure:
-    """A step divided by the number of joints: 1000 against 10.
-
-    The long chain starts anew in every round: twenty sweeps do not hold a thousand joints for long.
-    """
-    long, short = simulate(1000, "ball"), simulate(10, "ball")
-    calls = (lambda: long.step(5)), (lambda: short.step(500))
-    return micro(interleave(*calls, rounds=rounds(quick), steps=(5000, 5000), before=long.reset))
-
-
 def call_overhead(quick: bool) -> Figure:
     """What a call of `step()` costs beyond a step of many in one call."""
-    sim = simulate(10, "ball")
+    sim = simulate("sequential", 10, "ball")
     steps = 300
     pair = interleave(lambda: step_each(sim, steps), lambda: sim.step(steps), rounds=rounds(quick), steps=(steps, steps))
     return Figure(pair.difference * 1e6)
@@ -197,7 +161,7 @@ def call_overhead(quick: bool) -> Figure:
 
 def two_threads(quick: bool) -> Figure:
     """64 worlds on two threads against one."""
-    two, one = (simulate(10, "ball", worlds=64, threads=t) for t in (2, 1))
+    two, one = (simulate("sequential", 10, "ball", worlds=64, threads=t) for t in (2, 1))
     figure = micro(interleave(lambda: two.step(10), lambda: one.step(10), rounds=rounds(quick), steps=(10, 10)))
     return Figure(figure.ours, figure.peer, 1 / figure.ratio if figure.ratio else None)
 
@@ -268,9 +232,9 @@ def warm_start(quick: bool) -> Figure:
 # ---- accuracy --------------------------------------------------------------------------------------------------------
 
 
-def joint_gap(n: int, joint: str, droop: float, dt: float, quick: bool) -> Figure:
+def joint_gap(way: str, n: int, joint: str, droop: float, dt: float, quick: bool) -> Figure:
     """Largest distance between the two anchors of a joint in 10 s, seen every millisecond, over the length of a rod."""
-    sim = simulate(n, joint, droop=droop, dt=dt)
+    sim = simulate(way, n, joint, droop=droop, dt=dt)
     stride, largest = max(1, round(1e-3 / dt)), 0.0
     for _ in range(round((1.0 if quick else 10.0) / (stride * dt))):
         sim.step(stride)
@@ -278,15 +242,49 @@ def joint_gap(n: int, joint: str, droop: float, dt: float, quick: bool) -> Figur
     return Figure(largest / (LENGTH / n))
 
 
-def energy_change(n: int, joint: str, droop: float, dt: float, quick: bool) -> Figure:
-    """Energy after 2 s against that at the start, in % of what the swing has."""
-    sim, peer = simulate(n, joint, droop=droop, dt=dt), MujocoChain(n, joint, droop, dt)
-    steps, percent = round(2.0 / dt), 100 / swing_energy(droop)
+def energy_change(way: str, n: int, joint: str, droop: float, dt: float, quick: bool, *, duration: float = 2.0) -> Figure:
+    """Energy after a time against that at the start, in % of what the swing has."""
+    sim, peer = simulate(way, n, joint, droop=droop, dt=dt), MujocoChain(n, joint, droop, dt)
+    steps, percent = round(duration / dt), 100 / swing_energy(droop)
     start, peer_start = sim.energy().total, sum(peer.energy())
     sim.step(steps)
     peer.step(steps)
     ours, other = (sim.energy().total - start) * percent, (sum(peer.energy()) - peer_start) * percent
-    return Figure(ours, other, abs(ours / other))
+    return Figure(ours, None, None) if peer.failed else Figure(ours, other, abs(ours / other))
+
+
+@cache
+def exact_tip(n: int, joint: str, droop: float) -> np.ndarray:
+    """(3,) free end of a chain after 1 s, m, integrated to ten digits."""
+    sim = simulate("articulated", n, joint, droop=droop)
+    sim.integrate(1.0, rtol=1e-11, atol=1e-11)
+    return tip(sim, n)
+
+
+def tip_error(way: str, n: int, joint: str, droop: float, dt: float, quick: bool) -> Figure:
+    """How far the free end is from where it should be after 1 s, m."""
+    sim, peer, exact = simulate(way, n, joint, droop=droop, dt=dt), MujocoChain(n, joint, droop, dt), exact_tip(n, joint, droop)
+    sim.run(1.0)
+    peer.step(round(1.0 / dt))
+    ours, other = (float(np.linalg.norm(end - exact)) for end in (tip(sim, n), peer.tip()))
+    return Figure(ours, other, ours / other)
+
+
+@cache
+def heavy_load(way: str, dt: float) -> tuple[Figure, Figure]:
+    """300 kg on 30 links of 0.3 kg, let go at 30°: stretch in 10 s, and how wide it swings from 5 s on, degrees."""
+    n, given = 30, {"droop": np.radians(60.0), "length": 3.0, "mass": 0.3, "load": 300.0}
+    sim, peer = sh.Simulation(chain(n, "ball", **given), dt, **WAYS[way]), MujocoChain(n, "ball", dt=dt, **given)
+    ends: list[tuple[np.ndarray, np.ndarray]] = []
+    for _ in range(round(10.0 / dt)):
+        sim.step()
+        peer.step(1)
+        ends.append((sim.body("load").com, peer.tip()))
+    x, z = np.array(ends).T[[0, 2]]  # (engines, steps)
+    stretch = np.abs(np.hypot(x, z) / given["length"] - 1).max(1)
+    widest = np.degrees(np.arctan2(np.abs(x), -z))[:, len(ends) // 2 :].max(1)
+    figures = [Figure(float(f[0]), None if peer.failed else float(f[1])) for f in (stretch, widest)]
+    return figures[0], figures[1]
 
 
 def angle(rotation: np.ndarray) -> float:
@@ -296,7 +294,7 @@ def angle(rotation: np.ndarray) -> float:
 
 def hold(joint: str, peer: Callable[..., Any], options: dict[str, Any], quick: bool) -> Figure:
     """How far a level rod turns in 10 s whose joint's friction is half as much again as gravity needs, rad."""
-    sim = sh.Simulation(chain(1, joint, **ROD), DT, iterations=ITERATIONS, tolerance=0.0)
+    sim = sh.Simulation(chain(1, joint, **ROD), DT, **WAYS["sequential"])
     steps = round((1.0 if quick else 10.0) / DT)
     sim.step(steps)
     ours = angle(sim.body("rod 0").rotation)
@@ -310,43 +308,66 @@ def hold(joint: str, peer: Callable[..., Any], options: dict[str, Any], quick: b
 # ---- the list --------------------------------------------------------------------------------------------------------
 
 SPEED = [
-    Benchmark("ball-chain", "step of a 10-ball chain, 1000 a call; MuJoCo", "µs",
-              partial(many_a_call, "ball"), Target("ratio", "≤", 2.0, "×")),
+    Benchmark("ball-chain", "step of a 10-ball chain, many a call; MuJoCo", "µs",
+              partial(many_a_call, "sequential", 10, "ball"), Target("ratio", "≤", 2.0, "×")),
     Benchmark("ball-chain-single", "step of a 10-ball chain, 1 a call; MuJoCo", "µs",
-              partial(one_a_call, "ball"), Target("ratio", "≤", 2.0, "×")),
-    Benchmark("hinge-chain", "step of a 10-hinge chain, 1000 a call; MuJoCo", "µs", partial(many_a_call, "hinge")),
-    Benchmark("hinge-chain-single", "step of a 10-hinge chain, 1 a call; MuJoCo", "µs", partial(one_a_call, "hinge")),
+              partial(one_a_call, "sequential", 10, "ball", partial(MujocoChain, 10, "ball")), Target("ratio", "≤", 2.0, "×")),
+    Benchmark("hinge-chain", "step of a 10-hinge chain, many a call; MuJoCo", "µs",
+              partial(many_a_call, "sequential", 10, "hinge")),
+    Benchmark("hinge-chain-single", "step of a 10-hinge chain, 1 a call; MuJoCo", "µs",
+              partial(one_a_call, "sequential", 10, "hinge", partial(MujocoChain, 10, "hinge"))),
     *(
         Benchmark(f"{joint}-friction-{friction:g}{'-noslip' * bool(noslip)}",
                   f"step of a 10-{joint} chain, friction {friction:g} N·m; MuJoCo{f', noslip {noslip}' * bool(noslip)}", "µs",
-                  partial(with_friction, joint, friction, noslip), target if friction == 0.2 and not noslip else None)
+                  partial(many_a_call, "sequential", 10, joint, friction=friction, noslip=noslip),
+                  target if friction == 0.2 and not noslip else None)
         for joint, target in (("ball", Target("ratio", "≤", 0.8, "×")), ("hinge", Target("ratio", "≤", 2.5, "×")))
         for friction in (0.2, 1.0)
         for noslip in (0, NOSLIP)
     ),
     *(
+        Benchmark(f"{way}-{n}", f"step of a {n}-ball chain, direct, closed at {level} level; MuJoCo", "µs",
+                  partial(many_a_call, way, n, "ball"), Target("ratio", "≤", bound, "×"))
+        for way, level, bounds in (("direct", "position", (1.0, 0.4, 0.05)), ("direct-velocity", "velocity", (0.6, 0.2, 0.025)))
+        for n, bound in zip((10, 30, 100), bounds, strict=True)
+    ),
+    *(
+        Benchmark(f"direct-{joint}-friction-{friction:g}", f"the same of 10 {joint}s, friction {friction:g} N·m; MuJoCo", "µs",
+                  partial(many_a_call, "direct", 10, joint, friction=friction),
+                  Target("ratio", "≤", bound, "×") if friction == 0.2 else None)
+        for joint, bound in (("ball", 0.3), ("hinge", 0.7))
+        for friction in (0.2, 1.0)
+    ),
+    *(
         Benchmark(f"articulated-{n}", f"step of a {n}-hinge chain in joint coordinates, many a call; MuJoCo", "µs",
-                  partial(articulated_many, n), Target("ratio", "≤", bound, "×"))
+                  partial(many_a_call, "articulated", n, "hinge", droop=DROOP, dt=FINE, constraints=False),
+                  Target("ratio", "≤", bound, "×"))
         for n, bound in ((10, 0.9), (30, 0.8), (100, 0.3))
     ),
     *(
         Benchmark(f"articulated-single-{n}", f"the same of {n} hinges, 1 a call; Pinocchio", "µs",
-                  partial(articulated_one, n), Target("ratio", "≤", 1.0, "×") if n == 10 else None)
+                  partial(one_a_call, "articulated", n, "hinge", partial(PinocchioChain, n, DROOP, FINE), droop=DROOP, dt=FINE),
+                  Target("ratio", "≤", 1.0, "×") if n == 10 else None)
         for n in (10, 30, 100)
     ),
     *(
         Benchmark(f"articulated-{joint}-friction-{friction:g}",
                   f"the same of 10 {joint}s, friction {friction:g} N·m; MuJoCo", "µs",
-                  partial(articulated_friction, joint, friction))
+                  partial(many_a_call, "articulated", 10, joint, friction=friction))
         for joint in ("ball", "hinge")
         for friction in (0.2, 1.0)
     ),
-    Benchmark("articulated-cost", "cost per joint in joint coordinates, chain of 1000; chain of 10", "µs",
-              articulated_cost, Target("ratio", "≤", 1.2, "×")),
+    Benchmark("joint-cost", "cost per joint, chain of 1000; chain of 10", "µs",
+              partial(cost_per_joint, "sequential", "ball"), Target("ratio", "≤", 1.3, "×")),
+    *(
+        Benchmark(f"{way}-cost", f"the same, direct, closed at {level} level", "µs",
+                  partial(cost_per_joint, way, "ball"), Target("ratio", "≤", 1.2, "×"))
+        for way, level in (("direct", "position"), ("direct-velocity", "velocity"))
+    ),
+    Benchmark("articulated-cost", "the same in joint coordinates", "µs",
+              partial(cost_per_joint, "articulated", "hinge", droop=DROOP, dt=FINE), Target("ratio", "≤", 1.2, "×")),
     Benchmark("integration", "10 s of a 10-hinge chain at 1e-9; SciPy's DOP853 (speed-up)", "ms",
               integration, Target("ratio", "≥", 20.0, "×")),
-    Benchmark("joint-cost", "cost per joint, chain of 1000; chain of 10", "µs",
-              cost_per_joint, Target("ratio", "≤", 1.3, "×")),
     Benchmark("overhead", "overhead of a call of step()", "µs", call_overhead, Target("ours", "≤", 8.0, "µs")),
     Benchmark("threads", "step of 64 chains, 2 threads; 1 thread (speed-up)", "µs",
               two_threads, Target("ratio", "≥", 1.8, "×")),
@@ -362,14 +383,40 @@ SPEED = [
 ]  # fmt: skip
 
 ACCURACY = [
-    Benchmark(f"{name}-{joint}-{dt * 1e3:g}ms", f"{about}, 10-{joint} chain, dt = {dt * 1e3:g} ms{versus}", unit,
-              partial(measure, 10, joint, droop, dt))
-    for name, about, versus, unit, measure in (
-        ("gap", "joint gap / rod length, 10 s", "", "", joint_gap),
-        ("energy", "energy change in 2 s", "; MuJoCo", "%", energy_change),
-    )
-    for joint, droop in (("hinge", 1.0), ("ball", 0.0))
-    for dt in (1e-3, 0.5e-3)
+    *(
+        Benchmark(f"{name}-{joint}-{dt * 1e3:g}ms", f"{about}, 10-{joint} chain, dt = {dt * 1e3:g} ms{versus}", unit,
+                  partial(measure, "sequential", 10, joint, droop, dt))
+        for name, about, versus, unit, measure in (
+            ("gap", "joint gap / rod length, 10 s", "", "", joint_gap),
+            ("energy", "energy change in 2 s", "; MuJoCo", "%", energy_change),
+        )
+        for joint, droop in (("hinge", 1.0), ("ball", 0.0))
+        for dt in (1e-3, 0.5e-3)
+    ),
+    *(
+        Benchmark(f"{way}-gap", f"joint gap / rod length, 10 s, 10-ball chain, 1 ms, {way}", "",
+                  partial(joint_gap, way, 10, "ball", 0.0, DT))
+        for way in ("direct", "direct-velocity")
+    ),
+    *(
+        Benchmark(f"{way}-{name}", f"{about}, 10-ball chain, 1 ms, {way}; MuJoCo", unit,
+                  partial(measure, way, 10, "ball", 0.0, DT))
+        for name, about, unit, measure in (
+            ("energy", "energy change in 10 s", "%", partial(energy_change, duration=10.0)),
+            ("tip", "error of the free end after 1 s", "m", tip_error),
+        )
+        for way in ("sequential", "direct", "direct-velocity")
+    ),
+    *(
+        Benchmark(f"heavy-{name}-{dt * 1e3:g}ms",
+                  f"300 kg on 0.3 kg of links, {dt * 1e3:g} ms, direct: {about}; MuJoCo (– where it fails)", unit,
+                  partial(lambda dt, i, quick: heavy_load("direct", dt)[i], dt, i), target)
+        for dt in (1e-3, 5e-3)
+        for i, (name, about, unit, target) in enumerate((
+            ("stretch", "stretch in 10 s", "", Target("ours", "≤", 1e-5)),
+            ("swing", "reaches after 5 s, from 30°", "°", Target("ours", "≥", 29.9, "°")),
+        ))
+    ),
 ]  # fmt: skip
 
 PEERS: list[tuple[str, str, Callable[..., Any], dict[str, Any]]] = [

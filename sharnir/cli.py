@@ -55,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     view.add_argument("--speed", type=_positive, default=1.0, help="simulated seconds per second (default: 1)")
     view.set_defaults(run=lambda a: _view(a.name, a.port, a.dt, a.speed))
 
-    compare = commands.add_parser("compare", help="what a step size costs: an example beside an integration to many digits")
-    compare.add_argument("name", help="an example: a tree with springs and dampers at most")
+    words = "what a step size costs: an example by the sequential and the direct method beside an integration to many digits"
+    compare = commands.add_parser("compare", help=words)
+    compare.add_argument("name", help="an example without a kinematic path")
     compare.add_argument("--duration", type=_positive, default=1.0, metavar="S", help="s (default: 1)")
     compare.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder of the plot (default: ./out)")
     compare.set_defaults(run=lambda a: _compare(a.name, a.duration, a.out))

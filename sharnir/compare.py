@@ -1,25 +1,27 @@
-"""What a step size costs: the real-time solver at several steps beside an integration to many digits (`sh.compare`)."""
+"""What a step size costs: the real-time methods at several steps beside an integration to many digits (`sh.compare`)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sharnir.errors import SceneError, is_positive
+from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.scene import Scene
-from sharnir.simulation import Energy, Simulation
+from sharnir.simulation import SOLVERS, Energy, Simulation
 
 SHORT = 1e-7  # s
+METHODS = tuple(SOLVERS["impulse"])
 
 
 @dataclass(frozen=True)
 class Row:
-    """The real-time solver at one step: largest errors over the run."""
+    """A method at one step: largest errors over the run; infinite where it failed."""
 
     dt: float  # s
     position: float  # m, of a centre of mass
@@ -31,21 +33,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows for several steps, and the reference's own effort."""
+    """Rows for several steps, and the reference's own effort.
+
+    `rows` are those of the method that the scene was made with, `methods` those of every method by name, that one first.
+    """
 
     duration: float
     rows: list[Row]
     reference_steps: int
+    methods: dict[str, list[Row]] = field(default_factory=dict)
 
     def table(self) -> str:
         """The rows as text."""
-        heads = ("dt, ms", "position, m", "energy, %", "gap", "reaction, %", "µs/step", "× real time")
-        lines = ["  ".join(f"{head:>{width}}" for head, width in zip(heads, (8, 11, 9, 8, 11, 7, 11), strict=True))]
-        lines += [
-            f"{r.dt * 1e3:8.3g}  {r.position:11.2e}  {100 * r.energy:9.3f}  {r.gap:8.1e}  {100 * r.reaction:11.3f}  "
-            f"{r.step_time * 1e6:7.1f}  {r.dt / r.step_time:11.0f}"
-            for r in self.rows
-        ]
+        heads = ("method", "dt, ms", "position, m", "energy, %", "gap", "reaction, %", "µs/step", "× real time")
+        cells = [heads, *((name, *_cells(row)) for name, rows in (self.methods or {"": self.rows}).items() for row in rows)]
+        widths = [max(len(line[i]) for line in cells) for i in range(len(heads))]
+        lines = ["  ".join([c[0].ljust(widths[0]), *(x.rjust(w) for x, w in zip(c[1:], widths[1:], strict=True))]) for c in cells]
+        lines.insert(1, "  ".join("─" * w for w in widths))
         return "\n".join([*lines, f"over {self.duration:g} s, against an integration of order 8 in {self.reference_steps} steps"])
 
     def plot(self, path: str | Path) -> Path:
@@ -55,6 +59,15 @@ class Comparison:
         return figure_of_errors(self, Path(path))
 
 
+def _cells(r: Row) -> tuple[str, ...]:
+    """A row as text."""
+    step = f"{r.dt * 1e3:.3g}"
+    if not np.isfinite(r.position):
+        return (step, "fails", *["–"] * 5)
+    errors = f"{r.position:.2e}", f"{100 * r.energy:.3f}", f"{r.gap:.1e}", f"{100 * r.reaction:.3f}"
+    return (step, *errors, f"{r.step_time * 1e6:.1f}", f"{r.dt / r.step_time:.0f}")
+
+
 def compare(
     scene: Scene | Callable[[float], Simulation],
     *,
@@ -62,25 +75,53 @@ def compare(
     steps: Sequence[float] = (4e-3, 2e-3, 1e-3, 5e-4),
     samples: int = 20,
     rtol: float = 1e-11,
+    methods: Sequence[str] = METHODS,
     **options: Any,
 ) -> Comparison:
-    """Run a scene with the real-time solver at several steps and beside a tight integration; what does each step cost?
+    """Run a scene with the real-time methods at several steps and beside a tight integration; what does each step cost?
 
     Args:
         scene: a Scene, or a function dt → Simulation (as `make` of the examples) that also sets the start.
-        duration: s. steps: dt, s. samples: times at which the two are compared.
+        duration: s. steps: dt, s. samples: times at which they are compared.
         rtol: of the reference (and its atol).
+        methods: of the impulse solver, beside the one that the scene is made with; these have their default settings.
         options: of the `Simulation` that a Scene gets, such as method="direct".
     """
     if not is_positive(duration) or not all(is_positive(dt) for dt in steps):
         raise SceneError(f"compare: duration and steps are positive numbers of s, got {duration!r} and {list(steps)!r}")
+    for name in methods:
+        if name not in METHODS:
+            raise SceneError(f"compare: method {name!r} is unknown; allowed: {', '.join(map(repr, METHODS))}")
     make = scene if callable(scene) else lambda dt: Simulation(scene, dt, **options)
     reference = make(min(steps))
+    own = _method(reference)
     begin, made, exact = reference.time, 0, []
-    for i in range(samples):
-        made += reference.integrate(begin + duration * (i + 1) / samples, rtol=rtol, atol=rtol).steps
+    times = {max(steps) * max(1, round(duration * (i + 1) / samples / max(steps))) for i in range(samples)}  # whole steps
+    for t in sorted(times):
+        made += reference.integrate(begin + t, rtol=rtol, atol=rtol).steps
         exact.append(Sample(reference.time, _places(reference), reference.energy()))
-    return Comparison(duration, [_row(make(dt), exact, _reactions(reference)) for dt in steps], made)
+    reactions = _reactions(reference)
+    names = dict.fromkeys((own, *methods))
+    rows = {name: [_row(_twin(make(dt), name), exact, reactions) for dt in steps] for name in names}
+    return Comparison(duration, rows[own], made, rows)
+
+
+def _method(sim: Simulation) -> str:
+    """The method of the impulse solver, or the solver's name."""
+    for solver, methods in SOLVERS.items():
+        for method, kind in methods.items():
+            if type(sim.solver) is kind:
+                return method if solver == "impulse" else solver
+    raise SceneError(f"compare: {type(sim.solver).__name__} is no solver of a Simulation")
+
+
+def _twin(sim: Simulation, method: str) -> Simulation:
+    """The simulation itself, or one in the same state that another method of the impulse solver steps."""
+    if method == _method(sim):
+        return sim
+    twin = Simulation(sim.model, sim.dt, method=method)
+    twin.restore(sim.snapshot())
+    return twin
 
 
 @dataclass(frozen=True)
@@ -97,20 +138,29 @@ def _places(sim: Simulation) -> np.ndarray:
 
 
 def _reactions(sim: Simulation) -> dict[str, np.ndarray]:
-    """Of every joint by name the force (3,) of its constraint, N: that of a short step in joint coordinates from the state."""
+    """Of every joint by name the force (3,) of its constraint, N: in joint coordinates, by short steps from the state.
+
+    Two, since the first takes a rod from its tangent to its chord, with half the centripetal force.
+    """
     twin = Simulation(sim.model, SHORT, solver="articulated")
     twin.restore(sim.snapshot() | {"dt": np.array(SHORT)})
-    twin.step()
+    twin.step(2)
     return {name: twin.joint(name).reaction[0] for name in sim.model.joint_names}
 
 
 def _row(sim: Simulation, exact: list[Sample], reactions: dict[str, np.ndarray]) -> Row:
     """One step size against the reference."""
-    begin, start = sim.time, sim.energy()
+    begin, start, before = sim.time, sim.energy(), sim.snapshot()
+    with suppress(SimulationError):
+        sim.step()  # the first step captures the graph; what is timed is a running simulation
+    sim.restore(before)
     scale, position, energy, gap, took = 1e-12, 0.0, 0.0, 0.0, 0.0
     for sample in exact:
         began = time.perf_counter()
-        sim.run(sample.time - sim.time)
+        try:
+            sim.run(sample.time - sim.time)
+        except SimulationError:
+            return Row(sim.dt, np.inf, np.inf, np.inf, np.inf, np.nan)
         took += time.perf_counter() - began
         position = max(position, float(np.abs(_places(sim) - sample.places).max()))
         now = sim.energy()

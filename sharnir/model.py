@@ -57,6 +57,18 @@ class State:
     stuck: wp.array2d(dtype=wp.int32)  # [speed, world] 1 where friction holds the axis
     dissipated: wp.array2d(dtype=real)  # [joint, world] J, by friction and dampers in the last step
     spring_impulse: wp.array2d(dtype=real)  # [spring, world] N·s
+    mid_velocity: wp.array2d(dtype=vec3)  # [body, world] half a step before the pose; these and below, of the direct pass alone
+    mid_momentum: wp.array2d(dtype=vec3)
+    mid_force: wp.array2d(dtype=vec3)  # [joint, world] joint_force and joint_torque of the step that led to the pose
+    mid_torque: wp.array2d(dtype=vec3)
+    felt_force: wp.array2d(dtype=vec3)  # [body, world] N, N·m: what was commanded in that step
+    felt_torque: wp.array2d(dtype=vec3)
+    felt_joint: wp.array2d(dtype=real)  # [speed, world]
+    kept_position: wp.array2d(dtype=vec3)  # [body, world] the state as it was left, to see whether it was changed
+    kept_rotation: wp.array2d(dtype=quat)
+    kept_velocity: wp.array2d(dtype=vec3)
+    kept_momentum: wp.array2d(dtype=vec3)
+    lag: wp.array(dtype=real)  # [world] s, by which mid_velocity is behind the pose
     time: wp.array(dtype=wp.float64)  # [world] s
     failed: wp.array(dtype=wp.int32)  # [world] 0, or 1 + the body whose state would have become non-finite
 
@@ -144,7 +156,8 @@ class Model:
         fill(state, self, self.speeds + 6 * len(self.com), "qdd")
         fill(state, self, len(self.joint_kinds), "dissipated")
         fill(state, self, len(self.spring_names), "spring_impulse")
-        fill(state, self, None, "time failed")
+        fill(state, self, 0, " ".join(OWNED))
+        fill(state, self, None, "lag time failed")
         for name, value in self.start.items():
             rows = np.repeat(np.asarray(value, np_real)[:, None], self.worlds, 1)
             getattr(state, name).assign(np.ascontiguousarray(rows))
@@ -209,5 +222,10 @@ COMMANDS = (
     "friction_static", "friction_dynamic", "friction_load", "friction_viscous", "friction_stribeck", "servo_position",
     "servo_velocity", "servo_torque", "servo_kp", "servo_kd", "servo_max_force", "voltage",
 )  # fmt: skip
+OWNED = (
+    "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "felt_force", "felt_torque", "felt_joint", "kept_position",
+    "kept_rotation", "kept_velocity", "kept_momentum",
+)  # fmt: skip
+"""Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
 STATE_FIELDS = tuple(State.vars)  # type: ignore[attr-defined]
 CONTROL_FIELDS = tuple(Control.vars)  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.direct_solver import SolverDirect
 from sharnir.impulse.rope_solver import SolverImpulseRope
 from sharnir.impulse.solver import SolverImpulse
-from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, STATE_FIELDS, Model
+from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model
 from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView, rope_energy, rope_momentum
@@ -108,6 +108,7 @@ class Simulation:
             self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         except TypeError as error:
             raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
+        self.solver.furnish(self.state)
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}
         self._joints |= {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
@@ -257,9 +258,8 @@ class Simulation:
         old = self.solver.dt
         self.solver.dt = value
         # impulses of the last step start the next
-        impulses = (
-            "joint_force joint_torque gear_impulse spring_impulse axis_impulse friction_impulse limit_impulse drive_impulse"
-        )
+        impulses = "joint_force joint_torque mid_force mid_torque gear_impulse spring_impulse axis_impulse"
+        impulses += " friction_impulse limit_impulse drive_impulse"
         for name in impulses.split():
             array = getattr(self.state, name)
             array.assign(array.numpy() * (value / old))
@@ -340,6 +340,9 @@ class Simulation:
         arrays |= self._rope_arrays()
         if not isinstance(snapshot, dict):
             raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
+        foreign = [n for n in arrays if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(arrays[n].numpy())]
+        for name in foreign:  # taken with another solver: this one begins anew
+            arrays.pop(name).zero_()
         for name, array in arrays.items():
             if name not in snapshot or snapshot[name].shape != array.numpy().shape:
                 raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")

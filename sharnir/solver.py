@@ -36,6 +36,9 @@ class Solver:
         self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
         self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
 
+    def furnish(self, state: State) -> None:
+        """Give a new state the arrays that this solver alone keeps in it."""
+
     @property
     def dt(self) -> float:
         """Step, s."""
@@ -79,11 +82,14 @@ def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
     return int(value)
 
 
+GRADES = ("relative", "divided", "damped", "velocity")
+
+
 class Report:
     """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
 
-    def __init__(self, done: Any, residual: Any, tolerance: float) -> None:
-        self._done, self._residual, self._tolerance = done, residual, tolerance
+    def __init__(self, done: Any, residual: Any, tolerance: float, grades: Any = None) -> None:
+        self._done, self._residual, self._tolerance, self._grades = done, residual, tolerance, grades
         self.elapsed = 0.0
         """Wall-clock time of the step, s (mean, where a call made several)."""
         self.deadline_missed = False
@@ -108,3 +114,16 @@ class Report:
     def converged(self) -> Any:
         """Whether the residual fell below the tolerance."""
         return self.residual <= self._tolerance
+
+    @property
+    def grades(self) -> dict[str, Any]:
+        """Of the direct pass: how many steps of the call were made otherwise than plainly.
+
+        "relative": a link turned relative to its neighbours faster than the step resolves, and was held back in that; "divided":
+        passes did not close the joints, and the step was made in parts; "damped": a part needed links held back altogether;
+        "velocity": or, in the end, joints closed at velocity level, poses being hung on their bases.
+        """
+        if self._grades is None:
+            return {}
+        counts = self._grades.numpy()
+        return {name: int(row[0]) if len(row) == 1 else row for name, row in zip(GRADES, counts, strict=True)}

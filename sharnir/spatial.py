@@ -108,16 +108,17 @@ def turned(q: quat, phi: vec3) -> quat:
 
 
 @wp.func
-def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: real) -> quat:
-    """One step of a free rotation with the world angular momentum L kept: the average-momentum rule.
+def mean_spin(l: vec3, guess: vec3, inertia: mat33, dt: real) -> vec3:
+    """Ω of a free rotation by the average-momentum rule, in body axes; l is the angular momentum at the start of the step.
 
-    In body axes, ℓ = RᵀL:   Ω = I⁻¹ ½(ℓ + ℓ⁺),   ℓ⁺ = exp(−Δt Ω) ℓ,   q⁺ = q ∘ exp(Δt Ω).
+        Ω = I⁻¹ ½(ℓ + ℓ⁺),   ℓ⁺ = exp(−Δt Ω) ℓ
+
     The rotation is about Ω, so ℓ⁺·Ω = ℓ·Ω, and ½ℓ⁺I⁻¹ℓ⁺ − ½ℓI⁻¹ℓ = (ℓ⁺ − ℓ)·Ω = 0: energy and momentum are kept exactly,
     the rule is symmetric (second order), and a spin about a principal axis is exact at any step. Solved by Newton steps with
-    the slope I − ½Δt [ℓ⁺]× T, T = E + b[φ]× + (1 − a)/φ² [φ]×² (φ = −Δt Ω); two or three of them where |Ω|Δt is small.
+    the slope I − ½Δt [ℓ⁺]× T, T = E + b[φ]× + (1 − a)/φ² [φ]×² (φ = −Δt Ω); one or two where the guess is good.
     """
-    l = wp.quat_rotate_inv(q, L)
-    omega = inv_inertia * l
+    omega = guess
+    scale = wp.length_sq(l)
     for _i in range(ROTATION_ITERATIONS):
         phi = omega * (-dt)
         x2 = wp.dot(phi, phi)
@@ -125,14 +126,25 @@ def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: r
         c = wp.cross(phi, l)
         mean = l + real(0.5) * (a * c + b * wp.cross(phi, c))
         change = inertia * omega - mean
-        if wp.length_sq(change) <= ROTATION_TOLERANCE * ROTATION_TOLERANCE * wp.length_sq(l):
+        off = wp.length_sq(change)
+        if off <= ROTATION_TOLERANCE * ROTATION_TOLERANCE * scale:
             break
         slope = wp.skew(real(2.0) * mean - l) * (real(0.5) * dt)
         if x2 > real(0.01):
             S = wp.skew(phi)
             slope = slope + slope * S * b + slope * S * S * ((real(1.0) - a) / x2)
         omega = omega - wp.inverse(inertia - slope) * change
-    return unit(q * exp_quat(omega * dt))
+        if x2 < real(0.01) and real(100.0) * x2 * off <= ROTATION_TOLERANCE * scale:
+            break  # what was off is squared by the step
+    return omega
+
+
+@wp.func
+def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: real) -> quat:
+    """One step of a free rotation with the world angular momentum L kept."""
+    l = wp.quat_rotate_inv(q, L)
+    omega = inv_inertia * l
+    return unit(q * exp_quat(mean_spin(l, omega, inertia, dt) * dt))
 
 
 # ---- the same, on the host -------------------------------------------------------------------------------------------

@@ -38,11 +38,16 @@ class LinkRow:
     v_size: wp.int32
     gathers: wp.int32
     hinge: wp.int32
+    kind: wp.int32  # of the direct pass: 1 a ball joint, 4 a body on no joint at all, 0 any other
     mass: real
+    parts: real  # how many halves the body has
+    least: real  # twice its smallest moment of inertia, about; and its base's
+    base_least: real
     inertia: mat33
     turn: quat
     turn_axis: quat
     axis: vec3
+    base_axis: vec3
     base_point: vec3
     own_point: vec3
 
@@ -58,7 +63,6 @@ class TreeTable:
     base_link: wp.array(dtype=wp.int32)
     sign: wp.array(dtype=wp.int32)
     row: wp.array(dtype=LinkRow)
-    keeps: wp.int32  # 1: articulated inertias are kept, for closing
 
 
 @wp.struct
@@ -92,15 +96,17 @@ class TreeWork:
     response: wp.array2d(dtype=mat66)  # [link, world] of several axes: Y
     y: wp.array2d(dtype=real)  # [speed, world]
     u: wp.array2d(dtype=real)  # [speed, world] τ + Sᵀ (Q* − M* a′)
-    full_A: wp.array2d(dtype=mat33)  # [link, world] M* of a link, where the tree keeps it
+    kind: wp.array2d(dtype=wp.int32)  # [link, world] of the direct pass: as in LinkRow, or what it is in this step
+    full_A: wp.array2d(dtype=vec6)  # [link, world] of the direct pass: M* less what the joint yields, A and D packed
     full_B: wp.array2d(dtype=mat33)
-    full_D: wp.array2d(dtype=mat33)
+    full_D: wp.array2d(dtype=vec6)
     out: wp.array2d(dtype=vec3)  # [link, world] from the joint's common point to the link's centre of mass
     close_l: wp.array2d(dtype=vec3)  # [link, world] more of a′, whose response is wanted
     close_a: wp.array2d(dtype=vec3)
     change_l: wp.array2d(dtype=vec3)  # [body, world] that response
     change_a: wp.array2d(dtype=vec3)
     change: wp.array2d(dtype=real)  # [speed, world]
+    change_q: wp.array2d(dtype=vec3)  # [link, world] of a ball joint, what closing asks of it
 
 
 @wp.struct
@@ -114,6 +120,9 @@ class AxisLaws:
     locks: wp.array2d(dtype=wp.int32)  # [link, world] number of locked directions
     row: wp.array2d(dtype=vec6)  # [speed, world] the first `locks` of a link: their directions in its axes
     wanted: wp.array2d(dtype=real)  # [speed, world] and accelerations along them
+
+
+LOOSE = wp.constant(4)  # a link that hangs on nothing: a floating base, or a joint that is taken out
 
 
 @wp.func
@@ -377,6 +386,71 @@ def symmetric(xx: real, xy: real, xz: real, yy: real, yz: real, zz: real) -> mat
 
 
 @wp.func
+def packed(A: mat33) -> vec6:
+    """The upper half of a symmetric matrix: xx xy xz yy yz zz."""
+    return vec6(A[0, 0], A[0, 1], A[0, 2], A[1, 1], A[1, 2], A[2, 2])
+
+
+@wp.func
+def unpacked(a: vec6) -> mat33:
+    return symmetric(a[0], a[1], a[2], a[3], a[4], a[5])
+
+
+@wp.func
+def packed_times(a: vec6, v: vec3) -> vec3:
+    """A v of a packed A."""
+    return vec3(
+        a[0] * v[0] + a[1] * v[1] + a[2] * v[2], a[1] * v[0] + a[3] * v[1] + a[4] * v[2], a[2] * v[0] + a[4] * v[1] + a[5] * v[2]
+    )
+
+
+@wp.func
+def inverse_symmetric(D: mat33) -> mat33:
+    """The inverse of a symmetric matrix, from its upper half."""
+    xx = D[1, 1] * D[2, 2] - D[1, 2] * D[1, 2]
+    xy = D[0, 2] * D[1, 2] - D[0, 1] * D[2, 2]
+    xz = D[0, 1] * D[1, 2] - D[0, 2] * D[1, 1]
+    s = real(1.0) / (D[0, 0] * xx + D[0, 1] * xy + D[0, 2] * xz)
+    yy = (D[0, 0] * D[2, 2] - D[0, 2] * D[0, 2]) * s
+    yz = (D[0, 1] * D[0, 2] - D[0, 0] * D[1, 2]) * s
+    zz = (D[0, 0] * D[1, 1] - D[0, 1] * D[0, 1]) * s
+    return symmetric(xx * s, xy * s, xz * s, yy, yz, zz)
+
+
+@wp.func
+def less_product(A: mat33, B: mat33, G: mat33) -> mat33:
+    """A − B G, symmetric."""
+    b0 = vec3(B[0, 0], B[0, 1], B[0, 2])
+    b1 = vec3(B[1, 0], B[1, 1], B[1, 2])
+    b2 = vec3(B[2, 0], B[2, 1], B[2, 2])
+    g0 = vec3(G[0, 0], G[1, 0], G[2, 0])
+    g1 = vec3(G[0, 1], G[1, 1], G[2, 1])
+    g2 = vec3(G[0, 2], G[1, 2], G[2, 2])
+    return symmetric(
+        A[0, 0] - wp.dot(b0, g0), A[0, 1] - wp.dot(b0, g1), A[0, 2] - wp.dot(b0, g2),
+        A[1, 1] - wp.dot(b1, g1), A[1, 2] - wp.dot(b1, g2), A[2, 2] - wp.dot(b2, g2),
+    )  # fmt: skip
+
+
+@wp.func
+def loosen(k: TreeWork, i: int, w: int, A: mat33, B: mat33, D: mat33):
+    """Keep of a link that hangs on nothing what `loose_response` needs: A⁻¹, B and (D − Bᵀ A⁻¹ B)⁻¹."""
+    P = inverse_symmetric(A)
+    k.full_A[i, w] = packed(P)
+    k.full_B[i, w] = B
+    k.full_D[i, w] = packed(inverse_symmetric(less_product(D, wp.transpose(B), P * B)))
+
+
+@wp.func
+def loose_response(k: TreeWork, i: int, w: int, ql: vec3, qa: vec3):
+    """M*⁻¹ (q, m) of a link that hangs on nothing."""
+    P = k.full_A[i, w]
+    B = k.full_B[i, w]
+    omega = packed_times(k.full_D[i, w], qa - packed_times(P, ql) * B)
+    return packed_times(P, ql - B * omega), omega
+
+
+@wp.func
 def less(A: mat33, h: vec3, y: vec3) -> mat33:
     """A − h yᵀ, both symmetric."""
     return symmetric(
@@ -413,6 +487,81 @@ def shifted(A: mat33, B: mat33, D: mat33, r: vec3):
 
 
 @wp.func
+def eliminate_one(
+    tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
+    A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
+):  # fmt: skip
+    """A link's inertia and force without what its only axis yields: what is left is handed on."""
+    v0 = natural(tree.row[i].v_start)
+    sl = k.S_l[v0, w]
+    sa = k.S_a[v0, w]
+    hl = times(A, sl) + B * sa
+    ha = sl * B + times(D, sa)
+    U = wp.dot(sl, hl) + wp.dot(sa, ha)
+    u = tau[v0, w] + wp.dot(sl, ql) + wp.dot(sa, qa)
+    Y = real(1.0) / U
+    yield_ = Y * u
+    if laws.acts[i, w] == 1:
+        y = laws.wanted[v0, w]
+        if laws.locks[i, w] == 1:
+            Y = real(0.0)
+        else:
+            Y = real(1.0) / (U + laws.resist[v0, w])
+            y = -Y * laws.push[v0, w]
+        k.y[v0, w] = y
+        k.U[v0, w] = U
+        yield_ = Y * u + y
+    k.H_l[v0, w] = hl
+    k.H_a[v0, w] = ha
+    k.Y[v0, w] = Y
+    k.u[v0, w] = u
+    ya = ha * Y
+    return less(A, hl, hl * Y), B - wp.outer(hl, ya), less(D, ha, ya), ql - hl * yield_, qa - ha * yield_
+
+
+@wp.func
+def eliminate_axes(
+    t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
+    A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
+):  # fmt: skip
+    """The same of any number of axes."""
+    n = tree.row[i].v_size
+    v0 = natural(tree.row[i].v_start)
+    if n == 1:
+        A, B, D, ql, qa = eliminate_one(tree, i, w, tau, laws, k, A, B, D, ql, qa)
+    elif n > 1:
+        several_axes(t, tree, i, w, tau, laws, k, A, B, D, ql, qa)
+        V = k.response[i, w]
+        for a in range(n):
+            # (Y Hᵀ) row by row: what the joint yields is not handed on
+            yl = vec3(real(0.0))
+            ya = vec3(real(0.0))
+            yield_ = k.y[v0 + a, w]
+            for c in range(n):
+                yl = yl + k.H_l[v0 + c, w] * V[a, c]
+                ya = ya + k.H_a[v0 + c, w] * V[a, c]
+                yield_ = yield_ + k.u[v0 + c, w] * V[a, c]
+            hl = k.H_l[v0 + a, w]
+            ha = k.H_a[v0 + a, w]
+            A = A - wp.outer(hl, yl)
+            B = B - wp.outer(hl, ya)
+            D = D - wp.outer(ha, ya)
+            ql = ql - hl * yield_
+            qa = qa - ha * yield_
+    return A, B, D, ql, qa
+
+
+@wp.func
+def hand_on(k: TreeWork, p: int, w: int, A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3):
+    """Add to what is gathered at a link."""
+    k.A[p, w] = k.A[p, w] + A
+    k.B[p, w] = k.B[p, w] + B
+    k.D[p, w] = k.D[p, w] + D
+    k.Q_l[p, w] = k.Q_l[p, w] + ql
+    k.Q_a[p, w] = k.Q_a[p, w] + qa
+
+
+@wp.func
 def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
     """The backward pass (separate bodies (17)–(19)): every link's articulated inertia and force, handed to its base.
 
@@ -428,8 +577,6 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
     handed = int(0)
     for h in range(tree.count):
         i = natural(tree.count - 1 - h)
-        n = tree.row[i].v_size
-        v0 = natural(tree.row[i].v_start)
         m = tree.row[i].mass
         if handed == 0:
             A = mat33(real(0.0))
@@ -442,62 +589,11 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
             B = B + k.B[i, w]
         A = symmetric(A[0, 0] + m, A[0, 1], A[0, 2], A[1, 1] + m, A[1, 2], A[2, 2] + m)
         D = D + k.D[i, w]
-        if tree.keeps == 1:
-            k.full_A[i, w] = A
-            k.full_B[i, w] = B
-            k.full_D[i, w] = D
         bl = k.bias_l[i, w]
         ba = k.bias_a[i, w]
         ql = ql + k.Q_l[i, w] - (times(A, bl) + B * ba)
         qa = qa + k.Q_a[i, w] - (bl * B + times(D, ba))
-        if n == 1:
-            sl = k.S_l[v0, w]
-            sa = k.S_a[v0, w]
-            hl = times(A, sl) + B * sa
-            ha = sl * B + times(D, sa)
-            U = wp.dot(sl, hl) + wp.dot(sa, ha)
-            u = tau[v0, w] + wp.dot(sl, ql) + wp.dot(sa, qa)
-            Y = real(1.0) / U
-            yield_ = Y * u
-            if laws.acts[i, w] == 1:
-                y = laws.wanted[v0, w]
-                if laws.locks[i, w] == 1:
-                    Y = real(0.0)
-                else:
-                    Y = real(1.0) / (U + laws.resist[v0, w])
-                    y = -Y * laws.push[v0, w]
-                k.y[v0, w] = y
-                k.U[v0, w] = U
-                yield_ = Y * u + y
-            k.H_l[v0, w] = hl
-            k.H_a[v0, w] = ha
-            k.Y[v0, w] = Y
-            k.u[v0, w] = u
-            ya = ha * Y
-            A = less(A, hl, hl * Y)
-            B = B - wp.outer(hl, ya)
-            D = less(D, ha, ya)
-            ql = ql - hl * yield_
-            qa = qa - ha * yield_
-        elif n > 1:
-            several_axes(t, tree, i, w, tau, laws, k, A, B, D, ql, qa)
-            V = k.response[i, w]
-            for a in range(n):
-                # (Y Hᵀ) row by row: what the joint yields is not handed on
-                yl = vec3(real(0.0))
-                ya = vec3(real(0.0))
-                yield_ = k.y[v0 + a, w]
-                for c in range(n):
-                    yl = yl + k.H_l[v0 + c, w] * V[a, c]
-                    ya = ya + k.H_a[v0 + c, w] * V[a, c]
-                    yield_ = yield_ + k.u[v0 + c, w] * V[a, c]
-                hl = k.H_l[v0 + a, w]
-                ha = k.H_a[v0 + a, w]
-                A = A - wp.outer(hl, yl)
-                B = B - wp.outer(hl, ya)
-                D = D - wp.outer(ha, ya)
-                ql = ql - hl * yield_
-                qa = qa - ha * yield_
+        A, B, D, ql, qa = eliminate_axes(t, tree, i, w, tau, laws, k, A, B, D, ql, qa)
         arm = k.arm[i, w]
         B, D = shifted(A, B, D, arm)
         qa = qa + wp.cross(arm, ql)
@@ -506,11 +602,7 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
         if p == i - 1:
             handed = 1
         elif p >= 0:
-            k.A[p, w] = k.A[p, w] + A
-            k.B[p, w] = k.B[p, w] + B
-            k.D[p, w] = k.D[p, w] + D
-            k.Q_l[p, w] = k.Q_l[p, w] + ql
-            k.Q_a[p, w] = k.Q_a[p, w] + qa
+            hand_on(k, p, w, A, B, D, ql, qa)
 
 
 # ---- outwards again: accelerations --------------------------------------------------------------------------------------
@@ -535,6 +627,19 @@ def base_acceleration(tree: TreeTable, i: int, w: int, k: TreeWork):
 
 
 @wp.func
+def forward_one(
+    tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork, al: vec3, aa: vec3
+):  # fmt: skip
+    """A link with one axis in the forward pass, from C a_base: its joint's acceleration, and its own without a′."""
+    v0 = natural(tree.row[i].v_start)
+    y = k.Y[v0, w] * (k.u[v0, w] - wp.dot(k.H_l[v0, w], al) - wp.dot(k.H_a[v0, w], aa))
+    if laws.acts[i, w] == 1:
+        y = y + k.y[v0, w]
+    qdd[v0, w] = y
+    return al + k.S_l[v0, w] * y, aa + k.S_a[v0, w] * y
+
+
+@wp.func
 def forward_from(
     t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
     al: vec3, aa: vec3,
@@ -544,12 +649,7 @@ def forward_from(
     v0 = natural(tree.row[i].v_start)
     b = natural(tree.row[i].body)
     if n == 1:
-        y = k.Y[v0, w] * (k.u[v0, w] - wp.dot(k.H_l[v0, w], al) - wp.dot(k.H_a[v0, w], aa))
-        if laws.acts[i, w] == 1:
-            y = y + k.y[v0, w]
-        qdd[v0, w] = y
-        al = al + k.S_l[v0, w] * y
-        aa = aa + k.S_a[v0, w] * y
+        al, aa = forward_one(tree, i, w, qdd, laws, k, al, aa)
     elif n > 1:
         z = k.response[i, w] * left_over(t, tree, i, w, al, aa, k)
         for a in range(n):
@@ -571,60 +671,6 @@ def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtyp
     w = natural(w)
     al, aa = base_acceleration(tree, i, w, k)
     forward_from(t, tree, i, w, qdd, laws, k, al, aa)
-
-
-@wp.func
-def respond_closing(t: JointTable, tree: TreeTable, w: int, k: TreeWork):
-    """What more of a′, in k.close, changes, with the factors of the last backward pass: one pass over vectors."""
-    for i in range(tree.count):
-        k.Q_l[i, w] = vec3(real(0.0))
-        k.Q_a[i, w] = vec3(real(0.0))
-    for h in range(tree.count):
-        i = tree.count - 1 - h
-        n = tree.row[i].v_size
-        v0 = tree.row[i].v_start
-        el = k.close_l[i, w]
-        ea = k.close_a[i, w]
-        B = k.full_B[i, w]
-        ql = k.Q_l[i, w] - (times(k.full_A[i, w], el) + B * ea)
-        qa = k.Q_a[i, w] - (el * B + times(k.full_D[i, w], ea))
-        for a in range(v0, v0 + n):
-            k.change[a, w] = wp.dot(k.S_l[a, w], ql) + wp.dot(k.S_a[a, w], qa)
-        p = tree.row[i].base_link
-        if p >= 0:
-            if n == 1:
-                y = k.Y[v0, w] * k.change[v0, w]
-                ql = ql - k.H_l[v0, w] * y
-                qa = qa - k.H_a[v0, w] * y
-            elif n > 1:
-                V = k.response[i, w]
-                for a in range(n):
-                    y = real(0.0)
-                    for b in range(n):
-                        y = y + V[a, b] * k.change[v0 + b, w]
-                    ql = ql - k.H_l[v0 + a, w] * y
-                    qa = qa - k.H_a[v0 + a, w] * y
-            k.Q_l[p, w] = k.Q_l[p, w] + ql
-            k.Q_a[p, w] = k.Q_a[p, w] + qa + wp.cross(k.arm[i, w], ql)
-    for i in range(tree.count):
-        n = tree.row[i].v_size
-        v0 = tree.row[i].v_start
-        base = tree.row[i].base
-        aa = k.change_a[base, w]
-        al = k.change_l[base, w] + wp.cross(aa, k.arm[i, w])
-        rest = vec6()
-        for a in range(n):
-            rest[a] = k.change[v0 + a, w] - wp.dot(k.H_l[v0 + a, w], al) - wp.dot(k.H_a[v0 + a, w], aa)
-        if n == 1:
-            rest[0] = rest[0] * k.Y[v0, w]
-        elif n > 1:
-            rest = k.response[i, w] * rest
-        for a in range(n):
-            k.change[v0 + a, w] = rest[a]
-            al = al + k.S_l[v0 + a, w] * rest[a]
-            aa = aa + k.S_a[v0 + a, w] * rest[a]
-        k.change_l[tree.row[i].body, w] = al + k.close_l[i, w]
-        k.change_a[tree.row[i].body, w] = aa + k.close_a[i, w]
 
 
 @wp.func

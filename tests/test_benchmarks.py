@@ -11,18 +11,23 @@ import pytest
 
 import sharnir as sh
 from benchmarks.__main__ import main, table
-from benchmarks.scenes import GRAVITY, LENGTH, MASS, MujocoChain, PinocchioChain, RapierRod, ScipyChain, arms, chain, swing_energy
-from benchmarks.suite import BENCHMARKS, ROD, Benchmark, Figure, Target, angle, hold
+from benchmarks.scenes import (
+    GRAVITY,
+    LENGTH,
+    MASS,
+    MujocoChain,
+    PinocchioChain,
+    RapierRod,
+    ScipyChain,
+    arms,
+    chain,
+    swing_energy,
+    tip,
+)
+from benchmarks.suite import BENCHMARKS, ROD, WAYS, Benchmark, Figure, Target, angle, hold, simulate
 from benchmarks.timing import busy_neighbour, interleave, wait
-from sharnir.spatial import quat_rotate
 
 N = 10
-
-
-def tip(sim: sh.Simulation) -> np.ndarray:
-    """Free end of the last rod, m."""
-    last = sim.body(f"rod {N - 1}")
-    return np.asarray(last.position + quat_rotate(last.rotation, np.array([LENGTH / N / 2, 0.0, 0.0])))
 
 
 @pytest.mark.parametrize(("joint", "droop"), [("ball", 0.0), ("hinge", 1.0)])
@@ -34,20 +39,44 @@ def test_both_engines_have_the_same_chain(joint: str, droop: float) -> None:
     assert sum(masses) == pytest.approx(MASS, rel=1e-12)
     assert float(peer.model.body_mass.sum()) == pytest.approx(MASS, rel=1e-12)
     assert sim.energy().total == pytest.approx(-MASS * GRAVITY * LENGTH / 2 * np.sin(droop), abs=1e-9)
-    np.testing.assert_allclose(tip(sim), peer.tip(), atol=1e-12)
+    np.testing.assert_allclose(tip(sim, N), peer.tip(), atol=1e-12)
 
     steps = round(0.1 / dt)
     sim.step(steps)
     peer.step(steps)
     potential, kinetic = peer.energy()
-    apart = np.linalg.norm(tip(sim) - peer.tip())
-    fell = np.linalg.norm(tip(sim) - LENGTH * np.array([np.cos(droop), 0.0, -np.sin(droop)]))
+    apart = np.linalg.norm(tip(sim, N) - peer.tip())
+    fell = np.linalg.norm(tip(sim, N) - LENGTH * np.array([np.cos(droop), 0.0, -np.sin(droop)]))
     print(f"{joint}: tips {apart:.1e} m apart after a way of {fell:.3f} m (5e-6 allowed)")
     print(f"kinetic {sim.energy().kinetic:.6f} and {kinetic:.6f} J, potential {sim.energy().potential:.6f} and {potential:.6f} J")
     assert fell > 0.02
     assert apart < 5e-6
     assert sim.energy().kinetic == pytest.approx(kinetic, rel=3e-4)
     assert sim.energy().potential == pytest.approx(potential, abs=3e-4 * kinetic)
+
+
+def test_both_engines_have_the_same_load() -> None:
+    pytest.importorskip("mujoco")
+    dt, given = 1e-5, {"droop": 1.0, "length": 0.6, "mass": 0.3, "load": 5.0}
+    sim, peer = sh.Simulation(chain(3, "ball", **given), dt, method="direct"), MujocoChain(3, "ball", dt=dt, **given)
+    start = peer.tip()
+    np.testing.assert_allclose(sim.body("load").com, start, atol=1e-12)
+    sim.step(5000)
+    peer.step(5000)
+    apart, way = np.linalg.norm(sim.body("load").com - peer.tip()), np.linalg.norm(peer.tip() - start)
+    print(f"loads {apart:.1e} m apart after a way of {way:.4f} m")
+    assert apart < 1e-3 * way and way > 5e-3 and not peer.failed
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_steps_the_same_chain(way: str) -> None:
+    sim = simulate(way, N, "ball", dt=1e-4)
+    sim.run(0.1)
+    reference = simulate("articulated", N, "ball")
+    reference.integrate(0.1)
+    apart = np.linalg.norm(tip(sim, N) - tip(reference, N))
+    print(f"{way}: free end {apart:.1e} m off after 0.1 s")
+    assert apart < 1e-4
 
 
 def test_pinocchio_has_the_same_chain() -> None:

@@ -14,7 +14,18 @@ import warp as wp
 from sharnir.joints import JointTable, joint_curvature, joint_gap, joint_pose
 from sharnir.model import BodyTable, SpringTable
 from sharnir.spatial import log_quat
-from sharnir.tree import AxisLaws, TreeTable, TreeWork, backward, forward, link_inertia, link_motion, link_velocity
+from sharnir.tree import (
+    LOOSE,
+    AxisLaws,
+    TreeTable,
+    TreeWork,
+    backward,
+    forward,
+    link_inertia,
+    link_motion,
+    link_velocity,
+    loose_response,
+)
 from sharnir.types import EPSILON, real, vec3, vec6
 
 RAISED = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of the diagonal
@@ -213,10 +224,15 @@ def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int)
         v0 = t.v_start[j]
         ql = c.f_l[i, w]
         qa = c.f_a[i, w]
+        loose = k.kind[i, w] == LOOSE
+        if loose:
+            al, aa = loose_response(k, i, w, ql, qa)
+            c.a_l[tree.body[i], w] = al
+            c.a_a[tree.body[i], w] = aa
         for a in range(v0, v0 + n):
             c.u[a, w] = c.u[a, w] + wp.dot(k.S_l[a, w], ql) + wp.dot(k.S_a[a, w], qa)
         p = tree.base_link[i]
-        if p >= 0:
+        if p >= 0 and not loose:
             for a in range(n):
                 y = real(0.0)
                 if n == 1:
@@ -247,8 +263,9 @@ def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int)
             c.y[v0 + a, w] = rest[a]
             al = al + k.S_l[v0 + a, w] * rest[a]
             aa = aa + k.S_a[v0 + a, w] * rest[a]
-        c.a_l[tree.body[i], w] = al
-        c.a_a[tree.body[i], w] = aa
+        if k.kind[i, w] != LOOSE:
+            c.a_l[tree.body[i], w] = al
+            c.a_a[tree.body[i], w] = aa
 
 
 @wp.func

@@ -12,6 +12,7 @@ import warp as wp
 
 from sharnir import assembly
 from sharnir.articulated.closures import ClosureTable, ClosureWork
+from sharnir.axes import Axis
 from sharnir.errors import SimulationError
 from sharnir.joints import Free, JointTable
 from sharnir.model import BodyTable, Model
@@ -155,7 +156,7 @@ class Links:
 
     def _tree_table(self) -> TreeTable:
         t = TreeTable()
-        t.count, t.keeps = len(self.links), int(self.keeps)
+        t.count = len(self.links)
         base_link = [self.link_of.get(link.base, -1) for link in self.links]
         gathers = np.zeros(len(self.links), np.int32)
         for i, p in enumerate(base_link):
@@ -176,6 +177,10 @@ class Links:
         rows["gathers"] = gathers
         rows["hinge"] = [int(self.kinds[k].v_size == 1 and len(self.kinds[k].turns) == 1) for k in joints]
         rows["mass"], rows["inertia"] = self.bodies.mass.numpy()[bodies], self.bodies.inertia.numpy()[bodies]
+        rows["kind"] = [self._kind(k) if self.keeps else 0 for k in joints]
+        rows["parts"] = (self.model.bodies.mass.numpy()[np.array(self.half_of)[bodies]] / rows["mass"]) if len(rows) else 1.0
+        rows["least"] = [min(I[a, a] + I[b, b] for a, b in ((0, 1), (1, 2), (0, 2))) for I in rows["inertia"]]
+        rows["base_least"] = [rows["least"][p] if p >= 0 else 1e30 for p in base_link]
         frame = {side: getattr(self.joints, f"{side}_frame").numpy().astype(float) for side in ("parent", "child")}
         point = {side: getattr(self.joints, f"{side}_point").numpy().astype(float) for side in ("parent", "child")}
         first = self.joints.first.numpy()
@@ -186,8 +191,19 @@ class Links:
             axis = link.sense * quat_rotate(frame[own][k], np.eye(3)[first[k]])
             row["turn"], row["axis"], row["turn_axis"] = turn, axis, quat_multiply(turn, np.append(axis, 0.0))
             row["base_point"], row["own_point"] = point[base][k], point[own][k]
+            row["base_axis"] = link.sense * quat_rotate(frame[base][k], np.eye(3)[first[k]])
         t.row = wp.array(rows, dtype=LinkRow, device=self.device)
         return t
+
+    def _kind(self, k: int) -> int:
+        """How the direct pass takes a joint: 4 as no joint, 1 as a ball, if nothing acts but one friction bound, else 0."""
+        kind, own = self.kinds[k], k < len(self.model.joint_kinds)
+        axes = self.model.joint_axes[k] if own else ()
+        if kind.mask == 63:
+            return 0 if any(a.acts for a in axes) else 4
+        beside = self.welds or self.rods or self.model.gear_names or self.model.spring_names
+        ball = tuple(kind.free) == ("rx", "ry", "rz") and kind.ball is None and not beside
+        return int(ball and all(a == Axis(group=0, friction=a.friction) for a in axes))
 
     def _closure_table(self) -> ClosureTable:
         c = ClosureTable()
@@ -250,11 +266,11 @@ class Scratch:
         self.kept: Any = None
         self.tree, self.laws, self.rows = TreeWork(), AxisLaws(), ClosureWork()
         self.fill(self.tree, "body", "position rotation spin velocity omega acceleration turning force torque")
-        self.fill(self.tree, "link", "bias_l bias_a arm A B D Q_l Q_a inverse response")
+        self.fill(self.tree, "link", "bias_l bias_a arm A B D Q_l Q_a inverse response kind")
         self.fill(self.tree, "speed", "S_l S_a H_l H_a U Y y u")
         if links.keeps:
             self.fill(self.tree, "body", "change_l change_a")
-            self.fill(self.tree, "link", "full_A full_B full_D out close_l close_a")
+            self.fill(self.tree, "link", "full_A full_B full_D out close_l close_a change_q")
             self.fill(self.tree, "speed", "change")
         self.fill(self.laws, "link", "acts coupled locks")
         self.fill(self.laws, "speed", "resist push row wanted")

@@ -16,7 +16,9 @@ from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rows import Laws
 from sharnir.solver import Report, Solver, check_iterations
-from sharnir.types import load_modules, real, vec3
+from sharnir.types import EPSILON, load_modules, real, vec3
+
+FINE = max(1e-10, 10 * EPSILON)  # N·s, N·m·s, what double, or single, precision can meet
 
 
 class TreeSolver(Solver):
@@ -31,7 +33,8 @@ class TreeSolver(Solver):
         """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`.
 
         Args:
-            budget: wall-clock time of a step, s; a step is direct and not cut short, the report says whether it took longer.
+            budget: wall-clock time of a step, s: as many passes are made as fit, going by how long they took before. The first
+                closes the joints; what friction and limits miss then stands in the report, and the next step goes on from there.
             iterations: cap of the passes in this call.
         """
         started = time.perf_counter()
@@ -43,14 +46,20 @@ class TreeSolver(Solver):
             self.report.deadline_missed = False
             self.report.elapsed = time.perf_counter() - started
             return self.report
-        if iterations is not None:
-            self._cap(iterations)
+        cap = self.iterations if iterations is None else check_iterations(iterations, 1)
+        if budget is not None and self._pace > 0:
+            cap = max(1, min(cap, int(budget / self._pace)))
+        self._cap(cap)
         self._ask(n)
         self._replay(self._graphs, 1)
-        if iterations is not None:
-            self._cap(self.iterations)
+        self._cap(self.iterations)
         self.report.elapsed = (time.perf_counter() - started) / n
-        self.report.deadline_missed = budget is not None and self.report.elapsed > budget
+        self.report.deadline_missed = False
+        if budget is not None:
+            passes = int(np.max(self.report.iterations))
+            cut = passes >= cap and not np.all(self.report.converged)
+            self._pace = max(0.9 * self._pace, self.report.elapsed / max(1, passes))
+            self.report.deadline_missed = bool(cut or self.report.elapsed > budget)
         return self.report
 
     def __init__(self, model: Model, dt: float, settings: Any, iterations: int, tolerance: float, threads: int | None) -> None:
@@ -61,6 +70,8 @@ class TreeSolver(Solver):
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
+        self._capped = self.iterations
+        self._pace = 0.0  # s, of a pass, as long as the slowest of late
         self._graphs: list[Any] = []
         self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
         self._shape: tuple[list[int], bool, bool] = ([], False, False)  # joints taken out, whether any axis is acted on, by loads
@@ -79,9 +90,10 @@ class TreeSolver(Solver):
             self._count = n
 
     def _cap(self, iterations: int) -> None:
-        caps = self.settings.iterations.numpy()
-        caps[0] = check_iterations(iterations, 1)
-        self.settings.iterations.assign(caps)
+        if self._capped != iterations:
+            caps = self.settings.iterations.numpy()
+            caps[0] = self._capped = iterations
+            self.settings.iterations.assign(caps)
 
     def acts_changed(self) -> None:
         """To be called when something begins to act on free axes where nothing did, or a joint is taken out or put back."""
@@ -161,7 +173,7 @@ class SolverArticulated(TreeSolver):
     """
 
     def __init__(
-        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = 1e-10, threads: int | None = None
+        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = FINE, threads: int | None = None
     ) -> None:
         super().__init__(model, dt, Settings(), iterations, tolerance, threads)
         load_modules([kernels.steps.module, kinematics.read_joints.module], self.device)

@@ -5,511 +5,235 @@ momentum M V after external forces, a′ what the closing of the joint asks for.
 of a body move as one. One kernel makes whole steps, a thread a world:
 
     V⁺ = V + M⁻¹(F Δt + Jᵀp),   J V⁺ = −½Δt γ or, closed at position level, G(X ⊕ Δt V⁺) = 0
+
+Velocities stand at half steps, poses at full ones, so the step is symmetric: second order, no drift of the energy. It begins with
+half a kick from velocities that belong to the pose, and what a caller reads is brought to the pose by half a kick that is not
+kept. A caller who changed the state is met by beginning anew.
 """
+
+from typing import Any
 
 import warp as wp
 
-from sharnir.articulated.closures import (
-    ClosureTable,
-    ClosureWork,
-    eliminate,
-    find_rows,
-    response_matrix,
-    row_rate,
-    solve_rows,
-)
-from sharnir.joints import AxisTable, GearTable, JointTable, coordinate, free_axis, joint_curvature, joint_gap, joint_pose
-from sharnir.kinematics import pose_at
-from sharnir.laws import limit_boxes, report_laws
-from sharnir.model import BodyTable, Control, State
-from sharnir.pivots import ALL_AT_ONCE, linearise, open_laws, solve_one, solve_several
-from sharnir.rows import Laws
-from sharnir.spatial import advance_rotation, rotated, turned
-from sharnir.tree import (
-    AxisLaws,
-    TreeTable,
-    TreeWork,
-    backward,
-    base_acceleration,
-    collect_wrenches,
-    forward,
-    left_over,
+from sharnir.impulse.balls import FREE, NONE, report_ball, settle_ball
+from sharnir.impulse.closing import (
+    any_gap,
+    close,
+    close_rows,
+    constrain_rows,
+    displace,
+    move_all,
+    place_outward,
     respond_closing,
 )
-from sharnir.types import inline_less, mat33, quat, real, vec3
+from sharnir.impulse.direct_data import DYNAMIC, Direct
+from sharnir.impulse.direct_links import inward, outward, prepare, relinearise, start_link, stiffen, take_others
+from sharnir.joints import coordinate, free_axis
+from sharnir.kinematics import pose_at
+from sharnir.laws import limit_boxes, report_laws
+from sharnir.pivots import ALL_AT_ONCE, solve_one, solve_several
+from sharnir.solver import GRADES
+from sharnir.spatial import matrix
+from sharnir.tree import LOOSE, natural
+from sharnir.types import EPSILON, inline_less, mat33, mat66, real, vec3, vec6
 
-inline_less("sharnir.direct")
+MODULES = ("sharnir.direct_chain", "sharnir.direct_tree", "sharnir.direct")
+for name in MODULES:
+    inline_less(name)
 
-KINEMATIC = wp.constant(1)
-DYNAMIC = wp.constant(2)
-RESOLVED = wp.constant(real(1.5))  # Δt² tr K over two moments of inertia: below, a step follows what tension brings
-TORN = wp.constant(real(1.0e-14))  # m², rad²: a larger gap at the start of a step was not made by the step before
-
-
-@wp.struct
-class DirectSettings:
-    """Numbers that may change between steps, one element each, so that a captured step reads them."""
-
-    dt: wp.array(dtype=real)
-    gravity: wp.array(dtype=vec3)
-    erp: wp.array(dtype=real)
-    tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
-    iterations: wp.array(dtype=wp.int32)  # cap of the passes of the laws, of the closing
-    position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
-
-
-@wp.struct
-class Direct:
-    """All that a step reads and writes; bodies are the scene's, then halves."""
-
-    bodies: BodyTable
-    whole: BodyTable
-    joints: JointTable
-    axes: AxisTable
-    gears: GearTable
-    settings: DirectSettings
-    control: Control
-    state: State
-    tree: TreeTable
-    work: TreeWork
-    closures: ClosureTable
-    rows: ClosureWork
-    laws: Laws
-    linear: AxisLaws
-    mismatch: wp.array2d(dtype=real)
-    slid: wp.array2d(dtype=real)
-    tau: wp.array2d(dtype=real)
-    speed: wp.array2d(dtype=real)  # [speed, world] new speeds of axes
-    half_of: wp.array(dtype=wp.int32)
-    own: wp.int32
-    scene_joints: wp.int32
-    acting: wp.int32
-    momentum: wp.array2d(dtype=vec3)  # [body, world] L after external torques
-    position: wp.array2d(dtype=vec3)  # [body, world] the new pose
-    rotation: wp.array2d(dtype=quat)
-    rest: wp.array2d(dtype=vec3)
-    solved_l: wp.array2d(dtype=vec3)  # [body, world] the new velocity before closing
-    solved_a: wp.array2d(dtype=vec3)
-    stiff: wp.array2d(dtype=mat33)  # [link, world] Δt² K
-    mean: wp.array2d(dtype=vec3)  # [link, world] mean spin of a link and its neighbours, and their number
-    near: wp.array2d(dtype=real)
-    open: wp.array(dtype=real)  # [world] largest gap at the start of the step, squared
-    done: wp.array(dtype=wp.int32)
-    residual: wp.array(dtype=real)
+TORN = wp.constant(
+    real(max(1.0e-7, 1000.0 * EPSILON))
+)  # m, rad: a larger gap at the start of a step was not made by the step before
+PARTS = wp.constant(8)  # of a step that is divided
+RELATIVE = wp.constant(0)  # grades, as they are counted
+DIVIDED = wp.constant(1)
+DAMPED = wp.constant(2)
+VELOCITY = wp.constant(3)
 
 
-# ---- before the pass --------------------------------------------------------------------------------------------------------
+# ---- a step -----------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def predict(s: wp.array(dtype=Direct), b: int, w: int):
-    """Pose and velocity after external forces of a body or a half of it, into the work arrays."""
-    own = s[0].half_of[b]
-    dt = s[0].settings.dt[0]
-    R = s[0].state.rotation[own, w]
-    v = s[0].state.velocity[own, w]
-    omega = s[0].state.spin[own, w]
-    if s[0].whole.motion[own] == DYNAMIC:
-        f = s[0].control.force[own, w] + s[0].control.force_once[own, w]
-        L = s[0].state.momentum[own, w] + (s[0].control.torque[own, w] + s[0].control.torque_once[own, w]) * dt
-        v = v + (s[0].settings.gravity[0] + f * s[0].whole.inv_mass[own]) * dt
-        omega = wp.quat_rotate(R, s[0].whole.inv_inertia[own] * wp.quat_rotate_inv(R, L))
-        s[0].momentum[b, w] = L
-    s[0].work.position[b, w] = s[0].state.position[own, w]
-    s[0].work.rotation[b, w] = R
-    s[0].work.velocity[b, w] = v
-    s[0].work.omega[b, w] = omega
-    s[0].work.acceleration[b, w] = v  # what is no link has its new velocity already
-    s[0].work.turning[b, w] = omega
+def begin(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
+    """Everything before the pass."""
+    take_others(s, w)
+    prepare(s, w, scope, chord)
+    if scope > 1 and s[0].acting == 1:
+        for i in range(s[0].tree.count):
+            start_link(s, i, w, chord)
 
 
 @wp.func
-def gyration(s: wp.array(dtype=Direct), b: int, w: int) -> vec3:
-    """Angular acceleration of the body as if it were free."""
-    own = s[0].half_of[b]
-    if s[0].whole.motion[own] != DYNAMIC:
-        return vec3(real(0.0))
-    R = s[0].work.rotation[b, w]
-    t = wp.cross(s[0].momentum[b, w], s[0].work.omega[b, w])
-    return wp.quat_rotate(R, s[0].whole.inv_inertia[own] * wp.quat_rotate_inv(R, t))
-
-
-@wp.func
-def place_link(s: wp.array(dtype=Direct), i: int, w: int):
-    """S, arm, inertia, momentum and closing speed of a link where its bodies stand."""
-    j = s[0].tree.joint[i]
-    body = s[0].tree.body[i]
-    base = s[0].tree.base[i]
-    sign = real(s[0].tree.sign[i])
-    dt = s[0].settings.dt[0]
-    p = s[0].joints.parent[j]
-    c = s[0].joints.child[j]
-    pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
-    x = s[0].work.position[body, w]
-    out = x - pose.child_anchor
-    v0 = s[0].joints.v_start[j]
-    for a in range(s[0].joints.v_size[j]):
-        d, n = free_axis(s[0].joints, j, a, pose)
-        s[0].work.S_l[v0 + a, w] = (d + wp.cross(n, out)) * sign
-        s[0].work.S_a[v0 + a, w] = n * sign
-        force = real(0.0)
-        if j < s[0].scene_joints:
-            force = s[0].control.joint_force[v0 + a, w]
-        s[0].tau[v0 + a, w] = force * dt
-    s[0].work.arm[i, w] = x - s[0].work.position[base, w]
-    s[0].work.out[i, w] = out
-    close_l = vec3(real(0.0))
-    close_a = vec3(real(0.0))
-    if s[0].joints.free[j] != 63:
-        gap, turned_by = joint_gap(s[0].joints, j, pose)
-        s[0].open[w] = wp.max(s[0].open[w], wp.max(wp.length_sq(gap), wp.length_sq(turned_by)))
-        r_p = pose.child_anchor - s[0].work.position[p, w]
-        r_c = pose.child_anchor - s[0].work.position[c, w]
-        w_p = s[0].work.omega[p, w]
-        w_c = s[0].work.omega[c, w]
-        u = s[0].work.velocity[c, w] + wp.cross(w_c, r_c) - s[0].work.velocity[p, w] - wp.cross(w_p, r_p)
-        linear, angular = joint_curvature(s[0].joints, j, pose, w_p, w_c, gyration(s, p, w), gyration(s, c, w), r_p, r_c, u)
-        close_l = linear * (real(-0.5) * dt * sign)
-        close_a = angular * (real(-0.5) * dt * sign)
-    s[0].work.bias_l[i, w] = close_l + wp.cross(close_a, out)
-    s[0].work.bias_a[i, w] = close_a
-
-
-@wp.func
-def pull(s: wp.array(dtype=Direct), b: int, w: int, point: vec3, force: vec3):
-    """Add a joint's part of a body's geometric stiffness: under tension, max(0, r·f) (E − r̂ r̂ᵀ)."""
-    link = s[0].rows.link_of[b]
-    r = point - s[0].work.position[b, w]
-    tension = wp.dot(r, force)
-    if link >= 0 and tension > real(0.0):
-        E = wp.identity(n=3, dtype=real)
-        s[0].stiff[link, w] = s[0].stiff[link, w] + (E - wp.outer(r, r) / wp.dot(r, r)) * tension
-
-
-@wp.func
-def stiffen(s: wp.array(dtype=Direct), w: int):
-    """Geometric stiffness of the links times Δt², where a step does not resolve it, and mean spins of neighbours.
-
-    A joint's force has the direction of the start of the step; a link under tension T resists turning by T·L, and once
-    Δt² T L / I passes 4 it would swing ever wider. So its inertia is raised by Δt² K, for the spin relative to its neighbours.
-    """
-    dt = s[0].settings.dt[0]
-    for i in range(s[0].tree.count):
-        s[0].stiff[i, w] = mat33(real(0.0))
-        s[0].mean[i, w] = s[0].work.omega[s[0].tree.body[i], w]
-        s[0].near[i, w] = real(1.0)
-    for i in range(s[0].tree.count):
-        j = s[0].tree.joint[i]
-        if j < s[0].scene_joints:
-            p = s[0].joints.parent[j]
-            c = s[0].joints.child[j]
-            pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
-            f = s[0].state.joint_force[j, w] / dt
-            pull(s, c, w, pose.child_anchor, f)
-            pull(s, p, w, pose.child_anchor, -f)
-        base = s[0].tree.base_link[i]
-        if base >= 0:
-            b = s[0].tree.body[i]
-            s[0].mean[i, w] = s[0].mean[i, w] + s[0].work.omega[s[0].tree.base[i], w]
-            s[0].near[i, w] = s[0].near[i, w] + real(1.0)
-            s[0].mean[base, w] = s[0].mean[base, w] + s[0].work.omega[b, w]
-            s[0].near[base, w] = s[0].near[base, w] + real(1.0)
-    for i in range(s[0].tree.count):
-        K = s[0].stiff[i, w] * (dt * dt)
-        I = s[0].tree.row[i].inertia
-        s[0].mean[i, w] = s[0].mean[i, w] / s[0].near[i, w]
-        least = wp.min(wp.min(I[0, 0] + I[1, 1], I[1, 1] + I[2, 2]), I[0, 0] + I[2, 2])
-        # nothing where the step resolves it, all of it from twice as far on
-        s[0].stiff[i, w] = K * wp.clamp((wp.trace(K) / least - RESOLVED) / RESOLVED, real(0.0), real(1.0))
-
-
-@wp.func
-def momenta(s: wp.array(dtype=Direct), w: int):
-    """Inertias of the links, geometric stiffness included, and their momenta after external forces."""
-    for i in range(s[0].tree.count):
-        b = s[0].tree.body[i]
-        m = s[0].bodies.mass[b]
-        I = rotated(wp.quat_to_matrix(s[0].work.rotation[b, w]), s[0].bodies.inertia[b])
-        s[0].work.D[i, w] = I + s[0].stiff[i, w]
-        s[0].work.Q_l[i, w] = s[0].work.velocity[b, w] * m
-        s[0].work.Q_a[i, w] = I * s[0].work.omega[b, w] + s[0].stiff[i, w] * s[0].mean[i, w]
-        if s[0].tree.row[i].gathers == 1:
-            s[0].work.A[i, w] = mat33(real(0.0))
-            s[0].work.B[i, w] = mat33(real(0.0))
-
-
-@wp.func
-def start_link(s: wp.array(dtype=Direct), i: int, w: int):
-    """The laws of a link's joint, from the speeds before the step."""
-    j = s[0].tree.joint[i]
-    on = int(0)
-    if j < s[0].scene_joints:
-        on = s[0].control.acts[j, w]
-    s[0].linear.acts[i, w] = on
-    if on == 0:
-        return
-    p = s[0].half_of[s[0].joints.parent[j]]
-    c = s[0].half_of[s[0].joints.child[j]]
-    pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
-    w_p = s[0].state.spin[p, w]
-    w_c = s[0].state.spin[c, w]
-    u = s[0].state.velocity[c, w] + wp.cross(w_c, pose.child_anchor - s[0].state.position[c, w])
-    u = u - s[0].state.velocity[p, w] - wp.cross(w_p, pose.child_anchor - s[0].state.position[p, w])
-    for a in range(s[0].joints.v_size[j]):
-        d, n = free_axis(s[0].joints, j, a, pose)
-        s[0].laws.start[s[0].joints.v_start[j] + a, w] = wp.dot(d, u) + wp.dot(n, w_c - w_p)
-    open_laws(s, i, w)
-    linearise(s, i, w)
-
-
-# ---- the pass ---------------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def solve_link(s: wp.array(dtype=Direct), i: int, w: int) -> real:
-    """One link of the forward pass where something acts: the laws exactly, for its base's motion. Returns the mismatch, N·s."""
-    j = s[0].tree.joint[i]
-    v0 = s[0].joints.v_start[j]
-    vl, va = base_acceleration(s[0].tree, i, w, s[0].work)
-    rest = left_over(s[0].joints, s[0].tree, i, w, vl, va, s[0].work)
-    off = real(0.0)
-    if s[0].joints.v_size[j] == 1:
-        A = real(1.0) / s[0].work.U[v0, w]
-        off = solve_one(s, v0, w, A * rest[0], A, s[0].work.Y[v0, w] * rest[0] + s[0].work.y[v0, w])
+def push_axis(s: wp.array(dtype=Direct), i: int, w: int, x: int):
+    """An impulse on an axis of a link's joint: on the link, and reversed on its base. Nothing else is asked for."""
+    base = s[0].tree.row[i].base_link
+    d = vec3(real(0.0))
+    n = vec3(real(0.0))
+    if s[0].work.kind[i, w] == NONE:
+        d = s[0].work.S_l[s[0].tree.row[i].v_start + x, w]
+        n = s[0].work.S_a[s[0].tree.row[i].v_start + x, w]
+        # S at the link's centre holds the axis at the joint: (d + n × out, n); an impulse there is (d, n + d × out)
+        d = d - wp.cross(n, s[0].work.out[i, w])
     else:
-        linear = s[0].work.response[i, w] * rest
-        for x in range(s[0].joints.v_size[j]):
-            linear[x] = linear[x] + s[0].work.y[v0 + x, w]
-        off = solve_several(s, j, w, s[0].work.inverse[i, w] * rest, s[0].work.inverse[i, w], linear)
-    s[0].mismatch[i, w] = off
-    for at in range(v0, v0 + s[0].joints.v_size[j]):
-        u = s[0].laws.end[at, w]
-        s[0].speed[at, w] = u
-        vl = vl + s[0].work.S_l[at, w] * u
-        va = va + s[0].work.S_a[at, w] * u
-    s[0].work.acceleration[s[0].tree.body[i], w] = vl + s[0].work.bias_l[i, w]
-    s[0].work.turning[s[0].tree.body[i], w] = va + s[0].work.bias_a[i, w]
-    return off
+        n[x] = real(1.0)
+    for k in range(s[0].tree.count):
+        s[0].work.close_l[k, w] = vec3(real(0.0))
+        s[0].work.close_a[k, w] = vec3(real(0.0))
+        s[0].work.Q_l[k, w] = vec3(real(0.0))
+        s[0].work.Q_a[k, w] = vec3(real(0.0))
+    for r in range(s[0].closures.count):
+        s[0].rows.gap[r, w] = real(0.0)
+    out = s[0].work.out[i, w]
+    s[0].work.Q_l[i, w] = d
+    s[0].work.Q_a[i, w] = n + wp.cross(d, out)
+    if base >= 0:
+        s[0].work.Q_l[base, w] = s[0].work.Q_l[base, w] - d
+        s[0].work.Q_a[base, w] = s[0].work.Q_a[base, w] - n - wp.cross(s[0].work.arm[i, w] - out, d)
 
 
 @wp.func
-def outward(s: wp.array(dtype=Direct), w: int, exact: bool) -> real:
-    """New velocities; laws solved exactly, or as linear. Returns the largest mismatch of the two, N·s."""
-    most = real(0.0)
-    for i in range(s[0].tree.count):
-        if exact and s[0].linear.acts[i, w] == 1:
-            most = wp.max(most, solve_link(s, i, w))
+def settle(s: wp.array(dtype=Direct), w: int, scope: int, i: int, chord: real):
+    """The laws of one link exactly, where its base and all else yield, as linear: joints that upset each other come to an end."""
+    j = natural(s[0].tree.row[i].joint)
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    ball = s[0].work.kind[i, w] != NONE
+    if ball:
+        s[0].work.kind[i, w] = FREE
+    else:
+        s[0].linear.locks[i, w] = 0
+        s[0].linear.coupled[i, w] = mat66()
+        for at in range(v0, v0 + n):
+            s[0].linear.resist[at, w] = real(0.0)
+            s[0].linear.push[at, w] = real(0.0)
+            s[0].slid[at, w] = real(0.0)
+    inward(s, w, scope)
+    outward(s, w, scope, False)
+    if s[0].closures.count > 0:
+        constrain_rows(s, w, chord)
+        outward(s, w, scope, False)
+    u = vec6()
+    A = mat66()
+    body = s[0].tree.row[i].body
+    base = s[0].tree.row[i].base
+    rel = s[0].work.turning[body, w] - s[0].work.turning[base, w]
+    for x in range(n):
+        if ball:
+            u[x] = rel[x]
         else:
-            forward(s[0].joints, s[0].tree, i, w, s[0].speed, s[0].linear, s[0].work)
-    return most
+            u[x] = s[0].speed[v0 + x, w]
+    for x in range(n):
+        push_axis(s, i, w, x)
+        respond_closing(s, w, scope, True)
+        if s[0].closures.count > 0:
+            close_rows(s, w)
+        turn = s[0].work.change_a[body, w] - s[0].work.change_a[base, w]
+        for y in range(n):
+            if ball:
+                A[y, x] = turn[y]
+            else:
+                A[y, x] = s[0].work.change[v0 + y, w]
+                if s[0].closures.count > 0:
+                    A[y, x] = A[y, x] + s[0].rows.y[v0 + y, w]
+    if ball:
+        M = mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2])
+        settle_ball(s, i, w, vec3(u[0], u[1], u[2]), M)
+    else:
+        if n == 1:
+            solve_one(s, v0, w, u[0], A[0, 0], u[0])
+        else:
+            solve_several(s, j, w, u, A, u)
+        relinearise(s, i, w)
 
 
 @wp.func
-def soften(s: wp.array(dtype=Direct), r: int, i: int, w: int):
-    """Softness and rest of a spring's row: p = −a u − b with a = Δt (Δt k + c), b = Δt k (length − rest)."""
-    dt = s[0].settings.dt[0]
-    k = s[0].closures.springs.stiffness[i]
-    a = dt * (dt * k + s[0].closures.springs.damping[i])
-    s[0].rows.soft[r, w] = real(-1.0)
-    if a > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
-        s[0].rows.soft[r, w] = real(1.0) / a
-        s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - s[0].rows.gap[r, w] * dt * k / a
-
-
-@wp.func
-def close_rows(s: wp.array(dtype=Direct), w: int):
-    """Impulses on welds, rods, gears and springs, added to the links' u: J V⁺ = −½Δt γ."""
-    rows = s[0].closures.count
-    hard = rows - s[0].closures.springs.count
-    dt = s[0].settings.dt[0]
-    find_rows(s[0].joints, s[0].closures, s[0].rows, s[0].work, s[0].state.q, w)
-    for r in range(rows):
-        free = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
-        s[0].rows.rhs[r, w] = real(-0.5) * dt * s[0].rows.gamma[r, w] - free
-        if r >= hard:
-            soften(s, r, r - hard, w)
-    response_matrix(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
-    eliminate(s[0].rows, w, rows)
-    solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
-    for i in range(s[0].tree.count):
-        j = s[0].tree.joint[i]
-        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
-            s[0].work.u[a, w] = s[0].work.u[a, w] + s[0].rows.u[a, w]
-
-
-@wp.func
-def solve(s: wp.array(dtype=Direct), w: int):
+def solve(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
     """Passes until laws and their linearisations agree: new velocities in work.acceleration and work.turning."""
     passes = int(0)
     off = real(0.0)
     again = int(1)
     while again == 1:
-        momenta(s, w)
-        backward(s[0].bodies, s[0].joints, s[0].tree, w, s[0].tau, s[0].linear, s[0].work)
-        if s[0].closures.count > 0:
-            outward(s, w, False)
-            close_rows(s, w)
-        off = outward(s, w, True)
+        inward(s, w, scope)
+        if scope > 1 and s[0].closures.count > 0:
+            outward(s, w, scope, False)
+            constrain_rows(s, w, chord)
+        off = outward(s, w, scope, True)
         passes = passes + 1
         again = 0
         if off > s[0].settings.tolerance[0] and passes < s[0].settings.iterations[0]:
             again = 1
             for i in range(s[0].tree.count):
-                if s[0].linear.acts[i, w] == 1 and s[0].mismatch[i, w] > s[0].settings.tolerance[0]:
-                    linearise(s, i, w)
-                    if passes > ALL_AT_ONCE:
+                if s[0].mismatch[i, w] > s[0].settings.tolerance[0]:
+                    if scope > 1 and passes > ALL_AT_ONCE:
+                        settle(s, w, scope, i, chord)
                         break  # one at a time
+                    relinearise(s, i, w)
     s[0].done[w] = passes
     s[0].residual[w] = off
 
 
-# ---- closing ----------------------------------------------------------------------------------------------------------------
-
-
 @wp.func
-def advance(s: wp.array(dtype=Direct), b: int, w: int):
-    """X ⊕ Δt V⁺ from the start of the step. L takes the impulses that ω took (`advance_rotation`)."""
-    own = s[0].half_of[b]
-    dt = s[0].settings.dt[0]
-    x = s[0].state.position[own, w]
-    move = s[0].work.acceleration[b, w] * dt + s[0].state.rest[own, w]
-    there = x + move
-    s[0].position[b, w] = there
-    s[0].rest[b, w] = move - (there - x)
-    R = s[0].state.rotation[own, w]
-    if s[0].whole.motion[own] == DYNAMIC:
-        I = s[0].whole.inertia[own]
-        taken = wp.quat_rotate_inv(R, s[0].work.turning[b, w] - s[0].work.omega[b, w])
-        L = s[0].momentum[b, w] + wp.quat_rotate(R, I * taken)
-        R = advance_rotation(R, L, I, s[0].whole.inv_inertia[own], dt)
-    elif s[0].whole.motion[own] == KINEMATIC:
-        R = turned(R, s[0].work.turning[b, w] * dt)
-    s[0].rotation[b, w] = R
+def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
+    """A step of the length in `drift`; returns whether its passes closed the joints.
 
-
-@wp.func
-def gaps(s: wp.array(dtype=Direct), w: int) -> real:
-    """Closing speeds −G/Δt of the tree's joints at the new pose, as a′ of its links; returns the largest gap, m or rad."""
-    most = real(0.0)
-    rate = real(-1.0) / s[0].settings.dt[0]
-    for i in range(s[0].tree.count):
-        j = s[0].tree.joint[i]
-        linear = vec3(real(0.0))
-        angular = vec3(real(0.0))
-        if s[0].joints.free[j] != 63:
-            linear, angular = joint_gap(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation))
-            most = wp.max(most, wp.max(wp.length(linear), wp.length(angular)))
-            linear = linear * (rate * real(s[0].tree.sign[i]))
-            angular = angular * (rate * real(s[0].tree.sign[i]))
-        s[0].work.close_l[i, w] = linear + wp.cross(angular, s[0].work.out[i, w])
-        s[0].work.close_a[i, w] = angular
-    return most
-
-
-@wp.func
-def new_coordinate(s: wp.array(dtype=Direct), k: int, i: int, w: int) -> real:
-    """A coordinate at the new pose; turns are counted from the last one and the speed of the step."""
-    pose = pose_at(s[0].joints, k, w, s[0].position, s[0].rotation)
-    at = s[0].joints.v_start[k] + i
-    return coordinate(
-        s[0].joints, k, i, pose, s[0].state.q[s[0].joints.q_start[k] + i, w] + s[0].speed[at, w] * s[0].settings.dt[0]
-    )
-
-
-@wp.func
-def gear_gap(s: wp.array(dtype=Direct), g: int, w: int) -> real:
-    """q_a − ratio · q_b at the new pose, against its value at the start."""
-    q_a = new_coordinate(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
-    q_b = new_coordinate(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
-    return q_a - s[0].gears.ratio[g] * q_b - s[0].state.gear_start[g, w]
-
-
-@wp.func
-def row_gaps(s: wp.array(dtype=Direct), w: int) -> real:
-    """Right-hand sides that close rods and gears, and keep halves together, on top of the response of the tree's joints."""
-    hard = s[0].closures.count - s[0].closures.springs.count
-    first = 6 * s[0].closures.welds
-    most = real(0.0)
-    dt = s[0].settings.dt[0]
-    for r in range(s[0].closures.count):
-        s[0].rows.rhs[r, w] = -row_rate(s[0].closures, s[0].rows, r, w, s[0].work.change_l, s[0].work.change_a, s[0].work.change)
-        if r >= first and r < hard:
-            gap = real(0.0)
-            g = r - first
-            if g < s[0].closures.rods:
-                j = s[0].closures.rod_joint[g]
-                linear, _angular = joint_gap(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation))
-                gap = wp.dot(s[0].rows.child_l[r, w], linear)
-            else:
-                gap = gear_gap(s, g - s[0].closures.rods, w)
-            most = wp.max(most, wp.abs(gap))
-            s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - gap / dt
-        elif r >= hard and s[0].rows.soft[r, w] < real(0.0):
-            s[0].rows.rhs[r, w] = real(0.0)
-    return most
-
-
-@wp.func
-def displace(s: wp.array(dtype=Direct), b: int, w: int, v: vec3, omega: vec3):
-    """Move a body's new pose alone, as by a velocity for the time of a step."""
-    dt = s[0].settings.dt[0]
-    s[0].position[b, w] = s[0].position[b, w] + v * dt
-    s[0].rotation[b, w] = turned(s[0].rotation[b, w], omega * dt)
-
-
-@wp.func
-def close_once(s: wp.array(dtype=Direct), w: int, level: int) -> real:
-    """One pass of closing, by velocities that stay (level 1) or by displacements alone; returns how far joints were open."""
-    rows = s[0].closures.count
-    off = gaps(s, w)
-    respond_closing(s[0].joints, s[0].tree, w, s[0].work)
-    if rows > 0:
-        off = wp.max(off, row_gaps(s, w))
-        solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
-    if off <= s[0].settings.tolerance[1]:
-        return off
-    for i in range(s[0].tree.count):
-        b = s[0].tree.body[i]
-        dv = s[0].work.change_l[b, w]
-        dw = s[0].work.change_a[b, w]
-        if rows > 0:
-            dv = dv + s[0].rows.a_l[b, w]
-            dw = dw + s[0].rows.a_a[b, w]
-        if level == 1:
-            s[0].work.acceleration[b, w] = s[0].work.acceleration[b, w] + dv
-            s[0].work.turning[b, w] = s[0].work.turning[b, w] + dw
-            advance(s, b, w)
-        else:
-            displace(s, b, w, dv, dw)
-    return off
-
-
-@wp.func
-def close(s: wp.array(dtype=Direct), w: int):
-    """Close the joints at the end of the step.
-
-    At position level the velocities take what it needs, so that the step is symmetric. A gap that was there before is none of
-    theirs, and where passes do not contract they stay as they were: then poses alone are moved.
+    If it is the last way it is made again where they did not: with links damped, in the end at velocity level.
     """
+    s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
+    chord = real(-0.5) * s[0].drift[w]
     level = s[0].settings.position[0]
     if s[0].open[w] > TORN:
-        level = 0
-    for b in range(s[0].bodies.count):
-        s[0].solved_l[b, w] = s[0].work.acceleration[b, w]
-        s[0].solved_a[b, w] = s[0].work.turning[b, w]
-        advance(s, b, w)
-    last = real(1.0e30)
-    for _i in range(s[0].settings.iterations[1]):
-        off = close_once(s, w, level)
-        if off <= s[0].settings.tolerance[1]:
+        level = 0  # velocities are not to close what they did not open
+    begin(s, w, scope, chord)
+    if s[0].tight[w] == 1:
+        stiffen(s, w, False)
+        s[0].grades[RELATIVE, w] = s[0].grades[RELATIVE, w] + s[0].tight[w]
+    grade = int(0)
+    off = real(-1.0)
+    while off < real(0.0):
+        solve(s, w, scope, chord)
+        if grade < 2:
+            off = close(s, w, scope, level)
+            if off < real(0.0):
+                if not last:
+                    return False
+                grade = grade + 1
+                if level == 0:
+                    grade = 2
+                if grade == 1:
+                    s[0].grades[DAMPED, w] = s[0].grades[DAMPED, w] + 1
+                else:
+                    s[0].grades[VELOCITY, w] = s[0].grades[VELOCITY, w] + 1
+                    chord = real(0.0)
+                    begin(s, w, scope, chord)
+                stiffen(s, w, True)
+        else:
+            move_all(s, w, scope, 0)
+            place_outward(s, w)
+            off = real(0.0)
+    s[0].open[w] = off
+    if scope > 1 and s[0].acting == 1:
+        repair(s, w, scope)
+    return True
+
+
+@wp.func
+def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
+    """One step; where passes do not close its joints, in parts. A result that is not finite marks the world, and is not taken."""
+    s[0].drift[w] = s[0].settings.dt[0]
+    parts = int(1)
+    if not one_step(s, w, scope, False):
+        parts = PARTS
+        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+        s[0].drift[w] = s[0].settings.dt[0] / real(PARTS)
+    for _part in range(parts):
+        if parts > 1:
+            one_step(s, w, scope, True)
+        bad = bad_body(s, w)
+        s[0].state.failed[w] = bad
+        if bad != 0:
             break
-        if level == 1 and not off < last:
-            level = 0
-            for b in range(s[0].bodies.count):
-                s[0].work.acceleration[b, w] = s[0].solved_l[b, w]
-                s[0].work.turning[b, w] = s[0].solved_a[b, w]
-                advance(s, b, w)
-        last = off
+        commit(s, w, scope)
 
 
 @wp.func
@@ -521,7 +245,7 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
     passed = int(0)
-    if s[0].linear.acts[i, w] == 1:
+    if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
         for at in range(v0, v0 + n):
             if s[0].laws.lower[at, w] >= real(0.0) or s[0].laws.upper[at, w] <= real(0.0):
                 passed = 1
@@ -535,7 +259,7 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
     for x in range(n):
         at = v0 + x
         off = wp.max(s[0].laws.lower[at, w], real(0.0)) + wp.min(s[0].laws.upper[at, w], real(0.0))
-        if wp.abs(off) * s[0].settings.dt[0] > s[0].settings.tolerance[1]:
+        if wp.abs(off) * s[0].drift[w] > s[0].settings.tolerance[1]:
             found = 1
             if s[0].joints.ball[j] != 0 and x >= turn:
                 row = s[0].laws.row[at, w]
@@ -550,55 +274,18 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
 
 
 @wp.func
-def repair(s: wp.array(dtype=Direct), w: int):
+def repair(s: wp.array(dtype=Direct), w: int, scope: int):
     """Take passed limits back in, by displacements alone."""
     passed = int(0)
     for i in range(s[0].tree.count):
         passed = wp.max(passed, repair_link(s, i, w))
     if passed == 1:
-        respond_closing(s[0].joints, s[0].tree, w, s[0].work)
+        respond_closing(s, w, scope, False)
         for i in range(s[0].tree.count):
-            b = s[0].tree.body[i]
-            displace(s, b, w, s[0].work.change_l[b, w], s[0].work.change_a[b, w])
-
-
-# ---- after the pass ---------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def reactions(s: wp.array(dtype=Direct), w: int):
-    """Constraint impulses of the joints: the momenta that links took, less those of rows and along free axes."""
-    for i in range(s[0].tree.count):
-        b = s[0].tree.body[i]
-        I = rotated(wp.quat_to_matrix(s[0].work.rotation[b, w]), s[0].bodies.inertia[b])
-        s[0].work.Q_l[i, w] = (s[0].work.acceleration[b, w] - s[0].work.velocity[b, w]) * s[0].bodies.mass[b]
-        s[0].work.Q_a[i, w] = I * (s[0].work.turning[b, w] - s[0].work.omega[b, w])
-    for r in range(s[0].closures.count):
-        if s[0].rows.child[r] >= 0:
-            take_row(s, s[0].rows.link_of[s[0].rows.child[r]], w, s[0].rows.child_l[r, w], s[0].rows.child_a[r, w], r)
-            take_row(s, s[0].rows.link_of[s[0].rows.parent[r]], w, s[0].rows.parent_l[r, w], s[0].rows.parent_a[r, w], r)
-    collect_wrenches(s[0].tree, w, s[0].work)
-    for i in range(s[0].tree.count):
-        j = s[0].tree.joint[i]
-        if j < s[0].scene_joints:
-            sign = real(s[0].tree.sign[i])
-            f = s[0].work.Q_l[i, w] * sign
-            pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
-            l = s[0].work.Q_a[i, w] * sign + wp.cross(s[0].work.position[s[0].tree.body[i], w] - pose.child_anchor, f)
-            for a in range(s[0].joints.v_size[j]):
-                d, n = free_axis(s[0].joints, j, a, pose)
-                share = wp.dot(d, f) + wp.dot(n, l)
-                f = f - d * share
-                l = l - n * share
-            s[0].state.joint_force[j, w] = f
-            s[0].state.joint_torque[j, w] = l
-
-
-@wp.func
-def take_row(s: wp.array(dtype=Direct), link: int, w: int, l: vec3, a: vec3, r: int):
-    if link >= 0:
-        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] - l * s[0].rows.force[r, w]
-        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - a * s[0].rows.force[r, w]
+            b = s[0].tree.row[i].body
+            x, R = displace(s, i, w, s[0].work.change_l[b, w], s[0].work.change_a[b, w])
+            s[0].position[b, w] = x
+            s[0].rotation[b, w] = R
 
 
 @wp.func
@@ -614,85 +301,285 @@ def bad_body(s: wp.array(dtype=Direct), w: int) -> int:
     return 0
 
 
-@wp.func
-def count_turns(s: wp.array(dtype=Direct), k: int, w: int):
-    """Bring the angles of a joint with one or two free rotations up to date, each on the turn its speed leads to."""
-    turns = s[0].joints.turns[k]
-    if s[0].joints.v_size[k] == 0 or turns == 0 or turns == 3:
-        return
-    p = s[0].half_of[s[0].joints.parent[k]]
-    c = s[0].half_of[s[0].joints.child[k]]
-    turn = (s[0].work.turning[c, w] - s[0].work.turning[p, w]) * s[0].settings.dt[0]
-    pose = joint_pose(
-        s[0].joints, k, s[0].state.position[p, w], s[0].state.rotation[p, w], s[0].state.position[c, w], s[0].state.rotation[c, w]
-    )
-    for i in range(s[0].joints.v_size[k] - turns, s[0].joints.v_size[k]):
-        at = s[0].joints.q_start[k] + i
-        near = s[0].state.q[at, w]
-        if wp.length_sq(turn) > real(1.0):  # a slower one is told by the last angle alone
-            _d, n = free_axis(s[0].joints, k, i, pose)
-            near = near + wp.dot(n, turn)
-        s[0].state.q[at, w] = coordinate(s[0].joints, k, i, pose, near)
+# ---- after the pass ---------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def commit(s: wp.array(dtype=Direct), w: int):
-    """The new state becomes the state."""
-    dt = s[0].settings.dt[0]
-    reactions(s, w)
-    for i in range(s[0].tree.count):
-        if s[0].linear.acts[i, w] == 1:
-            report_laws(s, s[0].laws, s[0].tree.joint[i], w)
-    for b in range(s[0].own):
+def take_rows(s: wp.array(dtype=Direct), w: int):
+    """What rows beside the tree gave their bodies is not the joints'."""
+    for r in range(s[0].closures.count):
+        if s[0].rows.child[r] >= 0:
+            take_row(s, s[0].rows.link_of[s[0].rows.child[r]], w, s[0].rows.child_l[r, w], s[0].rows.child_a[r, w], r)
+            take_row(s, s[0].rows.link_of[s[0].rows.parent[r]], w, s[0].rows.parent_l[r, w], s[0].rows.parent_a[r, w], r)
+
+
+@wp.func
+def take_row(s: wp.array(dtype=Direct), link: int, w: int, l: vec3, a: vec3, r: int):
+    if link >= 0:
+        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] - l * s[0].row_impulse[r, w]
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - a * s[0].row_impulse[r, w]
+
+
+@wp.func
+def take_pose(s: wp.array(dtype=Direct), b: int, w: int, v: vec3):
+    """The new pose becomes the pose; what rounding drops from the move is kept for the next."""
+    x = s[0].state.position[b, w]
+    move = v * s[0].drift[w] + s[0].state.rest[b, w]
+    s[0].state.rest[b, w] = move - ((x + move) - x)
+    s[0].state.position[b, w] = s[0].position[b, w]
+    s[0].state.rotation[b, w] = s[0].rotation[b, w]
+
+
+@wp.func
+def collect(
+    s: wp.array(dtype=Direct), w: int, scope: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3),
+    joint_force: wp.array2d(dtype=vec3), joint_torque: wp.array2d(dtype=vec3), moved: bool,
+):  # fmt: skip
+    """New velocities and angular momenta of the bodies, poses if they moved, and the joints' impulses, as of a whole step.
+
+    A joint carries the momenta that all links beyond it took, less what acts along its free axes.
+    """
+    w = natural(w)
+    scale = s[0].settings.dt[0] / s[0].kick[w]
+    zero = vec3(real(0.0))
+    fl = zero
+    fa = zero
+    handed = int(0)
+    if scope > 1 and s[0].closures.count > 0:
+        take_rows(s, w)
+    for h in range(s[0].tree.count):
+        i = natural(s[0].tree.count - 1 - h)
+        b = natural(s[0].tree.row[i].body)
+        if handed == 0:
+            fl = zero
+            fa = zero
         v = s[0].work.acceleration[b, w]
-        R = s[0].rotation[b, w]
-        s[0].state.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / dt
-        s[0].state.velocity[b, w] = v
-        if s[0].whole.motion[b] == DYNAMIC:
-            old = s[0].state.rotation[b, w]
-            taken = wp.quat_rotate_inv(old, s[0].work.turning[b, w] - s[0].work.omega[b, w])
-            L = s[0].momentum[b, w] + wp.quat_rotate(old, s[0].whole.inertia[b] * taken)
-            s[0].state.momentum[b, w] = L
-            s[0].state.spin[b, w] = wp.quat_rotate(R, s[0].whole.inv_inertia[b] * wp.quat_rotate_inv(R, L))
-        s[0].state.position[b, w] = s[0].position[b, w]
-        s[0].state.rest[b, w] = s[0].rest[b, w]
-        s[0].state.rotation[b, w] = R
-        s[0].control.force_once[b, w] = vec3(real(0.0))
-        s[0].control.torque_once[b, w] = vec3(real(0.0))
-    for k in range(s[0].scene_joints):
-        count_turns(s, k, w)
-    at = 6 * s[0].closures.welds
-    for i in range(s[0].closures.rods):
-        s[0].state.joint_force[s[0].closures.rod_joint[i], w] = s[0].rows.child_l[at + i, w] * s[0].rows.force[at + i, w]
-    at = at + s[0].closures.rods
-    for i in range(s[0].closures.gears):
-        s[0].state.gear_impulse[i, w] = s[0].rows.force[at + i, w]
-    at = at + s[0].closures.gears
-    for i in range(s[0].closures.springs.count):
-        s[0].state.spring_impulse[i, w] = s[0].rows.force[at + i, w]
+        M = matrix(s[0].work.rotation[b, w])
+        taken = M * (s[0].tree.row[i].inertia * ((s[0].work.turning[b, w] - s[0].work.omega[b, w]) * M))
+        fl = fl + v * s[0].tree.row[i].mass - s[0].impulse_l[i, w]
+        fa = fa + taken
+        if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count > 0):
+            fl = fl + s[0].work.Q_l[i, w]
+            fa = fa + s[0].work.Q_a[i, w]
+            s[0].work.Q_l[i, w] = zero
+            s[0].work.Q_a[i, w] = zero
+        if scope < 2 or b < s[0].own:
+            velocity[b, w] = v
+            momentum[b, w] = s[0].momentum[b, w] + taken * s[0].tree.row[i].parts
+            if moved:
+                take_pose(s, b, w, v)
+        j = natural(s[0].tree.row[i].joint)
+        kind = s[0].tree.row[i].kind
+        if scope > 1 and s[0].work.kind[i, w] == LOOSE:
+            kind = LOOSE
+        if kind == LOOSE:
+            fl = zero
+            fa = zero
+        if j < s[0].scene_joints:
+            sign = real(s[0].tree.sign[i]) * scale
+            joint_force[j, w] = fl * sign
+            if kind == FREE or kind == LOOSE:
+                joint_torque[j, w] = zero
+            elif s[0].tree.row[i].hinge == 1:
+                l = fa + wp.cross(s[0].work.out[i, w], fl)
+                n = s[0].work.S_a[natural(s[0].tree.row[i].v_start), w]
+                joint_torque[j, w] = (l - n * wp.dot(n, l)) * sign
+            elif scope > 0:
+                carried_by_any(s, i, w, fl * sign, fa * sign, joint_force, joint_torque)
+        fa = fa + wp.cross(s[0].work.arm[i, w], fl)
+        p = s[0].tree.row[i].base_link
+        handed = 0
+        if p == i - 1:
+            handed = 1
+        elif p >= 0:
+            s[0].work.Q_l[p, w] = s[0].work.Q_l[p, w] + fl
+            s[0].work.Q_a[p, w] = s[0].work.Q_a[p, w] + fa
+
+
+@wp.func
+def carried_by_any(
+    s: wp.array(dtype=Direct), i: int, w: int, f: vec3, l: vec3,
+    joint_force: wp.array2d(dtype=vec3), joint_torque: wp.array2d(dtype=vec3),
+):  # fmt: skip
+    """An impulse at a link's centre, as its joint's at the common point, without the share of the free axes."""
+    j = s[0].tree.joint[i]
+    l = l + wp.cross(s[0].work.out[i, w], f)
+    pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
+    for a in range(s[0].joints.v_size[j]):
+        d, n = free_axis(s[0].joints, j, a, pose)
+        share = wp.dot(d, f) + wp.dot(n, l)
+        f = f - d * share
+        l = l - n * share
+    joint_force[j, w] = f
+    joint_torque[j, w] = l
+
+
+@wp.func
+def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
+    """Follow the angles of a link's joint: read them, on the turn that speeds led to, before they are a turn off."""
+    if s[0].tree.row[i].kind == FREE or s[0].work.kind[i, w] == LOOSE:
+        return
+    j = natural(s[0].tree.row[i].joint)
+    turns = s[0].joints.turns[j]
+    if j >= s[0].scene_joints or turns == 0 or turns == 3:
+        return
+    n = s[0].tree.row[i].v_size
+    rel = s[0].work.turning[s[0].tree.row[i].body, w] - s[0].work.turning[s[0].tree.row[i].base, w]
+    for a in range(n - turns, n):
+        at = natural(s[0].tree.row[i].v_start + a)
+        by = s[0].turned[at, w] + wp.dot(s[0].work.S_a[at, w], rel) * s[0].drift[w]
+        if wp.abs(by) > real(1.0):
+            q = s[0].joints.q_start[j] + a
+            pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
+            s[0].state.q[q, w] = coordinate(s[0].joints, j, a, pose, s[0].state.q[q, w] + by)
+            by = real(0.0)
+        s[0].turned[at, w] = by
+
+
+@wp.func
+def commit(s: wp.array(dtype=Direct), w: int, scope: int):
+    """The new state becomes the state."""
+    dt = s[0].drift[w]
+    collect(s, w, scope, s[0].state.velocity, s[0].state.momentum, s[0].state.joint_force, s[0].state.joint_torque, True)
+    for n in range(s[0].tree.count):
+        i = natural(n)
+        count_turns(s, i, w)
+        j = natural(s[0].tree.row[i].joint)
+        if s[0].pushed[w] == 1 and j < s[0].scene_joints:
+            for a in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
+                s[0].state.felt_joint[a, w] = s[0].control.joint_force[a, w]
+        if scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
+            if s[0].work.kind[i, w] == NONE:
+                report_laws(s, s[0].laws, s[0].tree.joint[i], w)
+            else:
+                report_ball(s, i, w)
+    for n in range(s[0].other_count):
+        take_pose(s, natural(s[0].others[n]), w, s[0].now.velocity[s[0].others[n], w])
+    if s[0].pushed[w] == 1:
+        for b in range(s[0].own):
+            s[0].state.felt_force[b, w] = s[0].control.force[b, w]
+            s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
+            s[0].control.force_once[b, w] = vec3(real(0.0))
+            s[0].control.torque_once[b, w] = vec3(real(0.0))
+    s[0].state.lag[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
 
 
-@wp.kernel(module="sharnir.direct")
-def direct_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
-    """n steps of a world; where one would not be finite, the world is marked and its state stays."""
-    w = first + wp.tid()
-    for _step in range(n[0]):
-        if s[0].state.failed[w] != 0:
-            break
-        for b in range(s[0].bodies.count):
-            predict(s, b, w)
-        s[0].open[w] = real(0.0)
-        for i in range(s[0].tree.count):
-            place_link(s, i, w)
-            if s[0].acting == 1:
-                start_link(s, i, w)
-        stiffen(s, w)
-        solve(s, w)
-        close(s, w)
-        if s[0].acting == 1:
-            repair(s, w)
-        bad = bad_body(s, w)
-        s[0].state.failed[w] = bad
-        if bad == 0:
-            commit(s, w)
+# ---- full steps and half steps ----------------------------------------------------------------------------------------------
+
+
+@wp.func
+def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
+    """Whether bodies stand and move as the last call left them."""
+    for n in range(s[0].tree.count):
+        b = s[0].tree.row[n].body
+        if b < s[0].own:
+            if not (s[0].now.velocity[b, w] == s[0].now.kept_velocity[b, w]):
+                return False
+            if not (s[0].now.momentum[b, w] == s[0].now.kept_momentum[b, w]):
+                return False
+            if not (s[0].now.position[b, w] == s[0].now.kept_position[b, w]):
+                return False
+            if not (s[0].now.rotation[b, w] == s[0].now.kept_rotation[b, w]):
+                return False
+    return True
+
+
+@wp.func
+def some(v: vec3) -> bool:
+    return v[0] != real(0.0) or v[1] != real(0.0) or v[2] != real(0.0)
+
+
+@wp.func
+def pushed(s: wp.array(dtype=Direct), w: int) -> int:
+    """1 where a user's forces act in this call, or did in the step before."""
+    for b in range(s[0].own):
+        if some(s[0].control.force[b, w]) or some(s[0].control.force_once[b, w]) or some(s[0].state.felt_force[b, w]):
+            return 1
+        if some(s[0].control.torque[b, w]) or some(s[0].control.torque_once[b, w]) or some(s[0].state.felt_torque[b, w]):
+            return 1
+    for a in range(s[0].speeds):
+        if s[0].control.joint_force[a, w] != real(0.0) or s[0].state.felt_joint[a, w] != real(0.0):
+            return 1
+    return 0
+
+
+@wp.func
+def resume(s: wp.array(dtype=Direct), w: int, scope: int):
+    """Velocities at the half step before the pose; or, where there are none, those of the pose and half a kick to come."""
+    for g in range(wp.static(len(GRADES))):
+        s[0].grades[g, w] = 0
+    s[0].pushed[w] = pushed(s, w)
+    if untouched(s, w):
+        return
+    s[0].state.lag[w] = real(0.0)
+    for b in range(s[0].own):
+        s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
+        s[0].state.momentum[b, w] = s[0].now.momentum[b, w]
+    for b in range(s[0].bodies.count):
+        own = s[0].half_of[b]
+        s[0].position[b, w] = s[0].state.position[own, w]
+        s[0].rotation[b, w] = s[0].state.rotation[own, w]
+    most = real(0.0)
+    for i in range(s[0].tree.count):
+        linear, angular = any_gap(s, i, w)
+        most = wp.max(most, wp.max(wp.length(linear), wp.length(angular)))
+    s[0].open[w] = most
+
+
+@wp.func
+def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
+    """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
+    half = s[0].state.lag[w]
+    s[0].kick[w] = half
+    passes = s[0].done[w]
+    off = s[0].residual[w]
+    begin(s, w, scope, real(0.0))
+    solve(s, w, scope, real(0.0))
+    s[0].done[w] = passes
+    s[0].residual[w] = off
+    collect(s, w, scope, s[0].now.velocity, s[0].now.momentum, s[0].now.joint_force, s[0].now.joint_torque, False)
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            M = matrix(s[0].work.rotation[b, w])
+            v = s[0].now.velocity[b, w]
+            L = s[0].now.momentum[b, w]
+            s[0].now.spin[b, w] = M * (s[0].whole.inv_inertia[b] * (L * M))
+            s[0].now.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / half
+            s[0].now.kept_velocity[b, w] = v
+            s[0].now.kept_momentum[b, w] = L
+            s[0].now.kept_position[b, w] = s[0].now.position[b, w]
+            s[0].now.kept_rotation[b, w] = s[0].now.rotation[b, w]
+    scale = s[0].settings.dt[0] / half
+    at = 6 * s[0].closures.welds
+    for i in range(s[0].closures.rods):
+        f = s[0].rows.child_l[at + i, w] * (scale * s[0].row_impulse[at + i, w])
+        s[0].now.joint_force[s[0].closures.rod_joint[i], w] = f
+    at = at + s[0].closures.rods
+    for i in range(s[0].closures.gears):
+        s[0].now.gear_impulse[i, w] = scale * s[0].row_impulse[at + i, w]
+    at = at + s[0].closures.gears
+    for i in range(s[0].closures.springs.count):
+        s[0].now.spring_impulse[i, w] = scale * s[0].row_impulse[at + i, w]
+
+
+def make_kernel(scope: int, module: str) -> Any:
+    """The kernel for a mechanism of hinges and balls on which nothing acts (0), of any joints (1), with all there is (2)."""
+
+    @wp.kernel(module=module)
+    def direct_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
+        """n steps of a world; where one would not be finite, the world is marked and its state stays."""
+        w = first + wp.tid()
+        resume(s, w, wp.static(scope))
+        for _step in range(n[0]):
+            if s[0].state.failed[w] != 0:
+                break
+            whole_step(s, w, wp.static(scope))
+        if s[0].state.failed[w] == 0:
+            synchronise(s, w, wp.static(scope))
+
+    return direct_steps
+
+
+KERNELS = [make_kernel(scope, module) for scope, module in enumerate(MODULES)]

@@ -9,12 +9,13 @@ import warp as wp
 
 from sharnir import kinematics
 from sharnir.articulated.links import Links
-from sharnir.articulated.solver import TreeSolver
+from sharnir.articulated.solver import FINE, TreeSolver
 from sharnir.errors import SimulationError
-from sharnir.impulse.direct import Direct, DirectSettings, direct_steps
-from sharnir.model import Control, Model, State
-from sharnir.solver import check_iterations
-from sharnir.types import load_modules, mat33, quat, real, vec3
+from sharnir.impulse.direct import KERNELS
+from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
+from sharnir.model import STATE_FIELDS, Control, Model, State, fill
+from sharnir.solver import GRADES, Report, check_iterations
+from sharnir.types import load_modules, real
 
 CLOSINGS = ("position", "velocity")
 
@@ -30,7 +31,7 @@ class SolverDirect(TreeSolver):
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
         closing_iterations: cap of the passes that close the joints.
         tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
-        gap: a joint is closed to so much, m or rad.
+        gap: a joint is closed to so much, m or rad; by default 1e-10 at position level, else 1e-7.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
 
@@ -42,38 +43,71 @@ class SolverDirect(TreeSolver):
         closing: str = "position",
         iterations: int = 60,
         closing_iterations: int = 10,
-        tolerance: float = 1e-10,
-        gap: float = 1e-10,
+        tolerance: float = FINE,
+        gap: float | None = None,
         threads: int | None = None,
     ) -> None:
         if closing not in CLOSINGS:
             raise SimulationError(f"closing is one of {', '.join(map(repr, CLOSINGS))}, got {closing!r}")
+        gap = (FINE if closing == "position" else max(1e-7, FINE)) if gap is None else gap
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
-        load_modules([direct_steps.module, kinematics.read_joints.module], self.device)
+        load_modules([kinematics.read_joints.module], self.device)
         passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations")]
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
-        self._kernel = direct_steps
+        self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
+        self.report = Report(self.done, self.residual, self.tolerance, self._grades)
+
+    def furnish(self, state: State) -> None:
+        """Velocities and reactions of half steps, and what the state was when they were made."""
+        if state.mid_velocity.shape[0] == 0:
+            fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum felt_force felt_torque")
+            fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
+            fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque")
+            fill(state, self.model, self.model.speeds, "felt_joint")
+
+    def _without(self, control: Control) -> list[int]:
+        """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""
+        return []
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         m = self.model
+        self.furnish(state)
         tree = Links(m, without=without, at_com=True, keeps=True)
         scratch = tree.work(m.worlds)
         s = Direct()
         self._fill(s, tree, scratch, control)
-        s.gears, s.state = m.gears, state
+        inner = State()
+        for name in STATE_FIELDS:
+            setattr(inner, name, getattr(state, name))
+        inner.velocity, inner.momentum = state.mid_velocity, state.mid_momentum
+        inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
+        s.gears, s.state, s.now = m.gears, inner, state
         s.rows.gear_start = state.gear_start
         s.tau, s.speed = scratch.tau, scratch.a
-        bodies = len(tree.half_of)
-        for name, dtype in (("momentum", vec3), ("position", vec3), ("rotation", quat), ("rest", vec3), ("solved_l", vec3)):
-            setattr(s, name, wp.zeros((bodies, m.worlds), dtype=dtype, device=self.device))
-        s.solved_a = wp.zeros((bodies, m.worlds), dtype=vec3, device=self.device)
-        links = len(tree.links)
-        for name, dtype in (("stiff", mat33), ("mean", vec3), ("near", real)):
-            setattr(s, name, wp.zeros((links, m.worlds), dtype=dtype, device=self.device))
-        s.open = wp.zeros(m.worlds, dtype=real, device=self.device)
+        others = [b for b in range(len(tree.half_of)) if b not in tree.link_of]
+        s.others, s.other_count = wp.array(others, dtype=wp.int32, device=self.device), len(others)
+        links, bodies = len(tree.links), len(tree.half_of)
+        fill(s, m, bodies, "momentum gyration position rotation mean_spin")
+        fill(s, m, links, "inertia impulse_l impulse_a stiff mean near")
+        fill(s, m, tree.nv, "turned")
+        fill(s, m, int(s.closures.count), "row_impulse")
+        fill(s, m, None, "kick drift open pushed tight")
+        s.grades = self._grades
+        s.balls = BallWork()
+        simple = tree.tree.row.numpy()
+        off = bool((control.enabled.numpy() == 0).any())
+        scope = (
+            2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] > 0)))
+        )
+        s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
+        self._kernel, s.speeds = KERNELS[scope], m.speeds
+        if scope == 0:
+            s.work.position, s.work.rotation = state.position, state.rotation
+        load_modules([self._kernel.module], self.device)
+        fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
         return wp.array([s], dtype=Direct, device=self.device), s

@@ -172,25 +172,34 @@ def _room(ax: Any, values: np.ndarray, top: float = 0.12) -> None:
     ax.set_ylim(low - (0.08 * room if low < -1e-6 * room else 0.0), high + top * room)
 
 
+STYLES = ("o-", "s--", "^-.")  # of methods
+
+
 def figure_of_errors(found: Any, path: Path) -> Path:
-    """Errors of a `Comparison` over the step, each beside a slope of first and second order."""
+    """Errors of a `Comparison` over the step, a line style a method, beside a slope of first order; what failed is left out."""
     dt = np.array([row.dt for row in found.rows])
-    subtitle = f"real-time solver over {found.duration:g} s, against an integration in {found.reference_steps} steps"
-    with figure(path, (10, 4.6), "What a step size costs", subtitle) as fig:
+    methods = found.methods or {"": found.rows}
+    words = " and ".join(filter(None, methods)) or "real-time solver"
+    subtitle = f"{words} over {found.duration:g} s, against an integration in {found.reference_steps} steps"
+    with figure(path, (10, 5.4), "What a step size costs", subtitle) as fig:
         left, right = fig.subplots(1, 2)
         places = (("position", "position, m", BLUE), ("gap", "joint gap, m or rad", GREEN))
         rest = (("energy", "energy, of its scale", ORANGE), ("reaction", "reaction, of the largest", INK))
         for ax, names in ((left, places), (right, rest)):
-            top = 0.0
-            for name, label, colour in names:
-                values = np.array([getattr(row, name) for row in found.rows])
-                top = max(top, float(values.max()))
-                ax.loglog(dt * 1e3, np.maximum(values, 1e-16), "o-", color=colour, label=label)
+            top = 1e-16
+            for rows, style in zip(methods.values(), STYLES, strict=False):
+                for name, label, colour in names:
+                    values = np.array([getattr(row, name) for row in rows])
+                    values = np.where(np.isfinite(values), np.maximum(values, 1e-16), np.nan)
+                    top = np.fmax(top, np.fmax.reduce(values))
+                    ax.loglog(dt * 1e3, values, style, color=colour, label=label if rows is found.rows else None, markersize=4)
+            for method, style in zip(filter(None, methods), STYLES, strict=False):
+                ax.plot([], [], style, color=QUIET, label=method, markersize=4)
             ax.loglog(dt * 1e3, top * dt / dt.max(), ":", color=QUIET, label="first order", linewidth=1.0)
             ax.set_xlabel("step, ms")
             ax.set_xticks(dt * 1e3, [f"{x * 1e3:g}" for x in dt])
             ax.minorticks_off()
-            ax.legend()
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         left.set_title("Place")
         right.set_title("Energy and reaction")
     return path

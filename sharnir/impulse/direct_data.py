@@ -1,0 +1,95 @@
+"""What a direct step reads and writes."""
+
+import warp as wp
+
+from sharnir.articulated.closures import ClosureTable, ClosureWork
+from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.model import BodyTable, Control, State
+from sharnir.rows import Laws
+from sharnir.tree import AxisLaws, TreeTable, TreeWork
+from sharnir.types import mat33, quat, real, vec3, vec6
+
+KINEMATIC = wp.constant(1)
+DYNAMIC = wp.constant(2)
+
+
+@wp.struct
+class DirectSettings:
+    """Numbers that may change between steps, one element each, so that a captured step reads them."""
+
+    dt: wp.array(dtype=real)
+    gravity: wp.array(dtype=vec3)
+    tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
+    iterations: wp.array(dtype=wp.int32)  # cap of the passes of the laws, of the closing
+    position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
+
+
+@wp.struct
+class BallWork:
+    """Scratch of ball joints, [link, world]: inertia at the joint's point, world axes.
+
+    A, B, D are what is handed on. A free one hands on A alone: there B is D⁻¹Bᵀ and D is D⁻¹.
+    """
+
+    u: wp.array2d(dtype=vec3)  # D⁻¹ q of a free one, q of another
+    own_B: wp.array2d(dtype=mat33)  # B and D before the joint yields, and its response; where friction acts
+    own_D: wp.array2d(dtype=mat33)
+    response: wp.array2d(dtype=mat33)
+    push: wp.array2d(dtype=vec3)  # sliding friction, reversed
+
+
+@wp.struct
+class Direct:
+    """All that a step reads and writes; bodies are the scene's, then halves.
+
+    `state` is the caller's, but for what stands at half steps: velocity, momentum, spin, joint_force, joint_torque.
+    """
+
+    bodies: BodyTable
+    whole: BodyTable
+    joints: JointTable
+    axes: AxisTable
+    gears: GearTable
+    settings: DirectSettings
+    control: Control
+    state: State
+    now: State  # the caller's
+    tree: TreeTable
+    work: TreeWork
+    balls: BallWork
+    closures: ClosureTable
+    rows: ClosureWork
+    laws: Laws
+    linear: AxisLaws
+    mismatch: wp.array2d(dtype=real)
+    slid: wp.array2d(dtype=real)
+    tau: wp.array2d(dtype=real)
+    speed: wp.array2d(dtype=real)  # [speed, world] new speeds of axes
+    turned: wp.array2d(dtype=real)  # [speed, world] rad, since an angle was last read
+    half_of: wp.array(dtype=wp.int32)
+    others: wp.array(dtype=wp.int32)  # bodies that are no links
+    other_count: wp.int32
+    own: wp.int32
+    scene_joints: wp.int32
+    speeds: wp.int32
+    acting: wp.int32
+    kick: wp.array(dtype=real)  # [world] s: for so long forces act in this step
+    drift: wp.array(dtype=real)  # [world] s: for so long bodies move
+    momentum: wp.array2d(dtype=vec3)  # [body, world] L after external torques
+    gyration: wp.array2d(dtype=vec3)  # [body, world] angular acceleration as if it were free
+    position: wp.array2d(dtype=vec3)  # [body, world] the new pose
+    rotation: wp.array2d(dtype=quat)
+    mean_spin: wp.array2d(dtype=vec3)  # [body, world] Ω of the step, body axes
+    inertia: wp.array2d(dtype=vec6)  # [link, world] its own, stiffness included, packed
+    impulse_l: wp.array2d(dtype=vec3)  # [link, world] its own momentum
+    impulse_a: wp.array2d(dtype=vec3)
+    stiff: wp.array2d(dtype=mat33)  # [link, world] Δt² K
+    mean: wp.array2d(dtype=vec3)  # [link, world] mean spin of a link and its neighbours, and their number
+    near: wp.array2d(dtype=real)
+    row_impulse: wp.array2d(dtype=real)  # [row, world]
+    open: wp.array(dtype=real)  # [world] largest gap at the start of the step
+    pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act
+    tight: wp.array(dtype=wp.int32)  # [world] 1: a step does not resolve some link's geometric stiffness
+    grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
+    done: wp.array(dtype=wp.int32)
+    residual: wp.array(dtype=real)
