@@ -378,7 +378,8 @@ class Scene:
                     raise SceneError(f"{who}: an end on a rope is not clamped, and rope {body!r} has no reel")
                 at = int(np.argmin(np.linalg.norm(other.points - rope.points[-side], axis=1)))
                 if np.linalg.norm(other.points[at] - rope.points[-side]) > 1e-6 * rope.lengths.sum():
-                    raise SceneError(f"{who}: its end {rope.points[-side].tolist()} is at no point of rope {body!r}; nearest: {other.points[at].tolist()}")
+                    near, mine = other.points[at].tolist(), rope.points[-side].tolist()
+                    raise SceneError(f"{who}: its end {mine} is at no point of rope {body!r}; the nearest is {near}")
                 rope.ends[side].rope = (body, at)
                 continue
             b = self._body(who, "attach", body)

@@ -48,20 +48,37 @@ class Layout:
                 if end.body is not None and motion[end.body] == DYNAMIC:
                     self.holds.setdefault(end.body, []).append(k)
         self.loops = self._loops()
+        grouped = {e.body for k in self.loops for e in ropes[k].ends}
         todo = [k for k in range(len(ropes)) if not self._simple(k) and k not in self.loops]
-        for body in [*self.owner, *self.holds]:  # outwards from bodies that are moved already
-            front = [body]
-            while front:
-                b = front.pop()
-                for k in [k for k in todo if k in self.holds.get(b, [])]:
-                    todo.remove(k)
-                    side = 0 if ropes[k].ends[0].body == b else 1
-                    self.flip[k] = bool(side)
-                    other = ropes[k].ends[1 - side].body
-                    assert other is not None
-                    self._own(other, k)
-                    front.append(other)
+        anchored = [k for k in range(len(ropes)) if self.kinds[k].count(BODY) == 1 and DRIVEN in self.kinds[k]]
+        held = [ropes[k].ends[self.kinds[k].index(BODY)].body for k in anchored]
+        # a body's only rope to the ground moves it and all that hangs on it; several hang on the body, and share its load alike
+        for k, body in zip(anchored, held, strict=True):
+            side = self.kinds[k].index(BODY)
+            assert body is not None
+            if body not in self.owner and body not in grouped and held.count(body) == 1:
+                self.flip[k] = side == 0
+                self._own(body, k)
+            else:
+                self.flip[k] = side == 1
+            self._outward(body, todo)
+        for body in [*self.owner, *self.holds]:
+            self._outward(body, todo)
         self.order = self._sorted()
+
+    def _outward(self, body: int, todo: list[int]) -> None:
+        """Orient the ropes between dynamic bodies away from one of them."""
+        front = [body]
+        while front:
+            b = front.pop()
+            for k in [k for k in todo if k in self.holds.get(b, [])]:
+                todo.remove(k)
+                side = 0 if self.ropes[k].ends[0].body == b else 1
+                self.flip[k] = bool(side)
+                other = self.ropes[k].ends[1 - side].body
+                assert other is not None
+                self._own(other, k)
+                front.append(other)
 
     def _loops(self) -> list[int]:
         """Ropes between dynamic bodies (or from one to itself) that, taken together, do not form a forest."""
@@ -81,7 +98,9 @@ class Layout:
                 out += sorted(ropes)
         for k in out:
             if self.ropes[k].ends[1].clamp and self.ropes[k].ends[0].clamp:
-                raise SceneError(f"rope {self.ropes[k].name!r} is part of a loop of dynamic bodies: one of its ends may be clamped")
+                raise SceneError(
+                    f"rope {self.ropes[k].name!r} is part of a loop of dynamic bodies: one of its ends may be clamped"
+                )
             self.flip[k] = self.ropes[k].ends[1].clamp
             if any(b in self.owner for b in pairs[k]):
                 raise SceneError(f"rope {self.ropes[k].name!r}: a body in a loop of ropes is not tied to a rope between its ends")
@@ -95,7 +114,7 @@ class Layout:
         self.owner[body] = k
 
     def _simple(self, k: int) -> bool:
-        """Orient a rope that does not run between two dynamic bodies."""
+        """Orient a rope that hangs on another, or has an end that is free or does not yield; False: between dynamic bodies."""
         kinds, ends = self.kinds[k], self.ropes[k].ends
         if kinds.count(BODY) == 2:
             return False
@@ -103,12 +122,10 @@ class Layout:
             if kinds.count(ROPE) == 2:
                 raise SceneError(f"rope {self.ropes[k].name!r}: both ends are tied to ropes; one may be")
             first = kinds.index(ROPE)
+        elif BODY in kinds and DRIVEN in kinds:
+            return True
         elif BODY in kinds:
             first = kinds.index(BODY)
-            body = ends[first].body
-            alone = body not in self.owner and len(self.holds[body or 0]) == 1
-            if kinds[1 - first] == DRIVEN and alone:
-                first = 1 - first
         else:
             first = int(kinds[1] == DRIVEN and kinds[0] == FREE)
         self.flip[k] = bool(first)
@@ -136,7 +153,9 @@ class Layout:
 
 def turned_round(rope: RopeDescription) -> RopeDescription:
     """The same rope from its other end: elements half a turn about their first axis, û = (−u₁, u₂, u₃)."""
-    ends = tuple(RopeEnd(e.body, e.rope, e.clamp, e.point, quat_multiply(e.frame, HALF_TURN)) for e in (rope.ends[1], rope.ends[0]))
+    ends = tuple(
+        RopeEnd(e.body, e.rope, e.clamp, e.point, quat_multiply(e.frame, HALF_TURN)) for e in (rope.ends[1], rope.ends[0])
+    )
     return RopeDescription(
         rope.name, rope.points[::-1].copy(), rope.lengths[::-1].copy(), quat_multiply(rope.rotations[::-1], HALF_TURN),
         rope.velocity[::-1].copy(), rope.density, rope.radius, rope.EI, rope.GJ, rope.rest[::-1] * (-1.0, 1.0, 1.0), rope.damping,

@@ -9,12 +9,12 @@ first end, an impulse and a moment
 
     f = A v_j + B ω_j + a,        g = Bᵀ v_j + D ω_j + b,
 
-an articulated inertia. Eliminating ω_j through its interface and shifting to point j − 1 gives the same for j − 1, and in the end the
-relation p = Z V + p₀ of the first end, V the change of the twist (at the end's point) of what holds it: a body's M and Q take Z
-and −p₀ like those of any link of a tree, and once V is known the rope follows from it (`follow`).
+an articulated inertia. Eliminating ω_j through its interface and shifting to point j − 1 gives the same for j − 1, and in the
+end the relation p = Z V + p₀ of the first end, V the change of the twist (at the end's point) of what holds it: a body's M and Q
+take Z and −p₀ like those of any link of a tree, and once V is known the rope follows from it (`follow`).
 
-A last end that is held by something which does not yield has an unknown impulse μ there: v_n = Xᵀ v_j + Yᵀ ω_j + G μ + g, and X, Y
-are also what μ does to f and g. μ is eliminated at the first end.
+A last end that is held by something which does not yield has an unknown impulse μ there: v_n = Xᵀ v_j + Yᵀ ω_j + G μ + g, and
+X, Y are also what μ does to f and g. μ is eliminated at the first end.
 """
 
 import warp as wp
@@ -24,7 +24,7 @@ from sharnir.rope.terms import element_inertia, inverse, shift_B, shift_D, skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
 SLACK = wp.constant(
-    real(max(1.0e-10, 1.0e3 * EPSILON))
+    real(max(1.0e-8, 1.0e3 * EPSILON))
 )  # of the mobility of a held last point: a straight rope has none along itself
 
 

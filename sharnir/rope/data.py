@@ -1,7 +1,7 @@
 """What the stages of a rope's step share. Arrays are [slot, world] or [rope, world], the world last.
 
-A rope with n segments occupies a row of slots, n + 1 in use: slot j holds point j, element j (from point j to j + 1) and interface
-j, the place where element j − 1 (or what holds the rope's first end) meets element j (or what holds its last end).
+A rope with n segments occupies a row of slots, n + 1 in use: slot j holds point j, element j (from point j to j + 1) and
+interface j, the place where element j − 1 (or what holds the rope's first end) meets element j (or what holds its last end).
 """
 
 import warp as wp

@@ -14,7 +14,7 @@ HEAVY = wp.constant(real(1.0e7))
 
 @wp.func
 def predict_body(s: wp.array(dtype=RopeStep), b: int, w: int):
-    """Velocity of a body after external forces, its inertia in world axes, its pose at the end of the step."""
+    """Velocity of a body after external forces, and its inertia in world axes."""
     dt = s[0].h[w]
     R = s[0].body_state.rotation[b, w]
     v = s[0].body_state.velocity[b, w]
@@ -30,7 +30,6 @@ def predict_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     s[0].body.start_w[b, w] = omega
     s[0].body.v[b, w] = v
     s[0].body.w[b, w] = omega
-    advance_body(s, b, w)
 
 
 @wp.func
@@ -80,15 +79,22 @@ def own_inertia(s: wp.array(dtype=RopeStep), b: int, w: int):
 
 
 @wp.func
-def stiffen_body(s: wp.array(dtype=RopeStep), end: int, w: int, pull: vec3):
-    """Geometric stiffness of a body that a rope pulls at a point off its centre: β Δt² max(0, r·f) (E − r̂ r̂ᵀ)."""
+def stiffen_body(s: wp.array(dtype=RopeStep), end: int, w: int, pull: vec3, spin: vec3):
+    """Geometric stiffness of a body that a rope pulls at a point off its centre: β Δt² max(0, r·f) (E − r̂ r̂ᵀ).
+
+    Where a step does not resolve it, the body's spin relative to the rope's end is damped, as an element's is.
+    """
     b = s[0].ropes.body[end]
-    dt = s[0].h[w]
     r = s[0].work.arm[end, w]
     tension = wp.dot(r, pull)
     if tension > real(0.0):
-        E = wp.identity(n=3, dtype=real)
-        s[0].body.D[b, w] = s[0].body.D[b, w] + (E - wp.outer(r, r) / wp.dot(r, r)) * (s[0].settings.beta[0] * dt * tension)
+        K = (wp.identity(n=3, dtype=real) - wp.outer(r, r) / wp.dot(r, r)) * (s[0].h[w] * tension)
+        I = s[0].body.inertia[b, w]
+        s[0].body.D[b, w] = s[0].body.D[b, w] + K * s[0].settings.beta[0]
+        grade = wp.clamp(real(3.0) * s[0].h[w] * tension / wp.max(wp.trace(I), real(1.0e-30)) - real(0.5), real(0.0), real(1.0))
+        if grade > real(0.0):
+            off = K * (s[0].body.w[b, w] - spin) * (grade * s[0].settings.beta[1])
+            s[0].body.w[b, w] = s[0].body.w[b, w] - inverse(s[0].body.D[b, w]) * off
 
 
 @wp.func

@@ -230,6 +230,24 @@ def follow_point(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
+def stiffen_bodies(s: wp.array(dtype=RopeStep), w: int):
+    """Held ends at the start of the step, and the geometric stiffness of the bodies there."""
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        n = s[0].state.segments[k, w]
+        for side in range(2):
+            if is_held(s, 2 * k + side):
+                place_end(s, 2 * k + side, first + side * n, w)
+                if s[0].ropes.kind[2 * k + side] != DRIVEN:
+                    pull = -s[0].state.pull[first, w]
+                    if side == 1:
+                        pull = s[0].state.pull[first + n - 1, w]
+                    stiffen_body(s, 2 * k + side, w, pull, s[0].state.spin[first + side * (n - 1), w])
+    for b in range(s[0].bodies.count):
+        advance_body(s, b, w)
+
+
+@wp.func
 def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     """Prediction and stiffnesses of a rope."""
     first = s[0].ropes.first[k]
@@ -246,14 +264,6 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
             least = wp.abs(s[0].work.tension[i, w])
             tension = wp.clamp(wp.abs(tension), least, real(4.0) * least + s[0].ropes.density[k] * s[0].h[w])
         s[0].work.tension[i, w] = tension
-    for side in range(2):
-        if is_held(s, 2 * k + side):
-            place_end(s, 2 * k + side, first + side * n, w)
-            if s[0].ropes.kind[2 * k + side] != DRIVEN:
-                pull = -s[0].state.pull[first, w]
-                if side == 1:
-                    pull = s[0].state.pull[first + n - 1, w]
-                stiffen_body(s, 2 * k + side, w, pull)
     predict_points(s, k, w)
     for side in range(2):
         if is_held(s, 2 * k + side):
@@ -277,7 +287,7 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
 
 @wp.func
 def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
-    """c = −(r_{j+1} − r_j − l d₃)/Δt and e = Δt · moment − what was applied, at the new pose; returns the largest, as an angle."""
+    """c = −(r_{j+1} − r_j − l d₃)/Δt and e = Δt · moment − what was applied, at the new pose; the largest, as an angle."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     dt = s[0].h[w]
@@ -431,6 +441,7 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     for b in range(s[0].bodies.count):
         predict_body(s, b, w)
         own_inertia(s, b, w)
+    stiffen_bodies(s, w)
     for o in range(s[0].ropes.count):  # a rope on which another hangs first
         begin_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, attempt)
     factor(s, w)
@@ -477,8 +488,8 @@ def bad_rope(s: wp.array(dtype=RopeStep), w: int) -> int:
 def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     """A step, in one part wherever that converges; returns 1 where its state would not be finite.
 
-    Where it does not (a whip's end that turns by radians in a step), it is made again with the tension's direction fully implicit, then
-    in halves, quarters, …
+    Where it does not (a whip's end that turns by radians in a step), it is made again with the tension's direction fully
+    implicit, then in halves, quarters, …
     """
     dt = s[0].settings.dt[0]
     level = int(0)
@@ -556,8 +567,8 @@ def rope_begin(s: wp.array(dtype=RopeStep), first: int):
     s[0].residual[w] = real(0.0)
     for b in range(s[0].bodies.count):
         s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
-        advance_body(s, b, w)
         own_inertia(s, b, w)
+    stiffen_bodies(s, w)
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[s[0].ropes.count - 1 - o]
         pay_out(s, k, w, s[0].h[w])

@@ -27,8 +27,8 @@ def copy_slot(s: wp.array(dtype=RopeStep), i: int, to: int, w: int):
 
 
 @wp.func
-def split(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, l: real):
-    """Cut element i into a first part of length l and the rest: a new point between them, moving as the element does."""
+def split(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, l: real, end: int):
+    """Cut element i into a first part of length l and the rest; the new point moves as what lies beyond the reel."""
     last = s[0].ropes.first[k] + s[0].state.segments[k, w]
     for back in range(last - i + 1):
         copy_slot(s, last - back, last - back + 1, w)
@@ -38,7 +38,10 @@ def split(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, l: real):
     s[0].state.length[i, w] = l
     s[0].state.length[i + 1, w] = whole - l
     s[0].state.position[i + 1, w] = s[0].state.position[i, w] + d * l
-    s[0].state.velocity[i + 1, w] = s[0].state.velocity[i, w] + wp.cross(s[0].state.spin[i, w], d) * l
+    if end == 0:
+        s[0].state.velocity[i + 1, w] = s[0].state.velocity[i + 2, w] - wp.cross(s[0].state.spin[i, w], d) * (whole - l)
+    else:
+        s[0].state.velocity[i + 1, w] = s[0].state.velocity[i, w] + wp.cross(s[0].state.spin[i, w], d) * l
     s[0].state.moment[i + 1, w] = vec3(real(0.0))
     s[0].state.before[i + 1, w] = vec3(real(0.0))
 
@@ -81,9 +84,9 @@ def feed(s: wp.array(dtype=RopeStep), k: int, w: int):
     l = s[0].state.length[i, w]
     if l > real(1.5) * size and n < s[0].ropes.capacity[k]:
         if end == 0:
-            split(s, k, w, i, l - size)
+            split(s, k, w, i, l - size, 0)
         else:
-            split(s, k, w, i, size)
+            split(s, k, w, i, size, 1)
     elif l < real(0.5) * size and n > 1:
         join(s, k, w, i - end)
 

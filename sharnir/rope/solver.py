@@ -35,7 +35,7 @@ def rope_step(
     s, work, body = RopeStep(), RopeWork(), BodyWork()
     zeros(work, RopeWork, r.slots, worlds, device)
     rows, ends = 6 * len(r.group), 2 * r.count
-    sizes = dict.fromkeys("arm Z_A Z_B Z_D p_l p_a G last_X last_Y g".split(), ends)
+    sizes = dict.fromkeys(["arm", "Z_A", "Z_B", "Z_D", "p_l", "p_a", "G", "last_X", "last_Y", "g"], ends)
     for name, size in (sizes | {"tie_arm": r.table.ties, "dense": rows * rows, "dense_p": rows}).items():
         dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))

@@ -100,7 +100,8 @@ def test_rest_curvature_makes_a_ring_and_rest_twist_a_helix():
     gap = np.linalg.norm(r.position[-1] - r.position[0])
     k, t = 4.0, 3.0  # a helix of radius k/(k² + t²) and rise 2πt/(k² + t²)
     sim, h = run(
-        0.01, (0, 0, 0), start=(0, 0, 0), end=(4, 0, 0), segments=200, EI=1.0, GJ=1.0, drag=0.5, rest_curvature=(0, k), rest_twist=t,
+        0.01, (0, 0, 0), start=(0, 0, 0), end=(4, 0, 0), segments=200, EI=1.0, GJ=1.0, drag=0.5, rest_curvature=(0, k),
+        rest_twist=t,
         attach=("world", None), clamp=(True, False),
     )  # fmt: skip
     settle(sim, h, most=100, still=1e-5)
@@ -144,7 +145,8 @@ def test_hanging_rope_frequencies(mode):
 def test_cantilever_frequency():
     rate = 1.8751040687**2  # times √(EI/μ)/L²
     sim, r = run(
-        0.001, (0, 0, 0), start=(0, 0, 0), end=(1, 0, 0), segments=40, EI=1.0, GJ=1.0, mass_per_length=1.0, attach=("world", None),
+        0.001, (0, 0, 0), start=(0, 0, 0), end=(1, 0, 0), segments=40, EI=1.0, GJ=1.0, mass_per_length=1.0,
+        attach=("world", None),
         clamp=(True, False),
     )  # fmt: skip
     s = np.linspace(0, 1, 41)
@@ -207,7 +209,7 @@ def test_buckling_load(kind, critical):
 
 
 def writhing_moment(T):
-    """Least moment at which a clamped rod of EI = L = 1 under tension T leaves its line: z'''' − iM z''' − T z'' = 0 (z = x + iy)."""
+    """Least moment at which a clamped rod, EI = L = 1, tension T, leaves its line: z'''' − iM z''' − T z'' = 0, z = x + iy."""
 
     def singular(M):
         a, b = np.roots([1, -1j * M, -T])
@@ -245,7 +247,7 @@ def test_twisted_rod_under_tension_writhes():
 @pytest.mark.parametrize("dt", [0.001, 0.005, 0.015])
 def test_a_free_spinning_rope_keeps_its_momenta(dt):
     x = np.stack([np.linspace(-1, 1, 51), np.zeros(51), np.zeros(51)], 1)
-    sim, r = run(
+    sim, _ = run(
         dt,
         (0, 0, 0),
         start=(-1, 0, 0),
@@ -374,9 +376,7 @@ def test_a_load_on_four_ropes_hangs_still_and_shares_its_weight():
         report = sim.step()
         worst = max(worst, *(sim.rope(f"r{i}").stretch for i in range(4)))
     tensions = np.array([sim.rope(f"r{i}").tension[-1] for i in range(4)])
-    print(
-        f"stretch {worst:.1e}, tensions {tensions.round(1)}, passes {report.iterations}, plate at {sim.body('plate').position.round(4)}"
-    )
+    print(f"stretch {worst:.1e}, tensions {tensions.round(1)}, passes {report.iterations}; {sim.body('plate').position.round(4)}")
     assert worst < 1e-6 and np.all(tensions > 300) and abs(sim.body("plate").position[2] + 2.05) < 0.1
 
 
@@ -401,8 +401,8 @@ def test_a_winch_lowers_and_lifts():
     scene = sh.Scene()
     scene.add_body("load", sh.Box(0.4, 0.4, 0.4), mass=300.0, position=(0, 0, -2.2))
     sim, r = run(
-        0.01, scene=scene, start=(0, 0, 0), end=(0, 0, -2), segments=20, radius=0.01, mass_per_length=0.1, attach=("world", "load"),
-        reel="start", longest=5.0,
+        0.01, scene=scene, start=(0, 0, 0), end=(0, 0, -2), segments=20, radius=0.01, mass_per_length=0.1,
+        attach=("world", "load"), reel="start", longest=5.0,
     )  # fmt: skip
     for speed in (0.5, -0.8, 0.3):
         length = r.length
@@ -411,7 +411,8 @@ def test_a_winch_lowers_and_lifts():
         moved = -2.2 - sim.body("load").position[2]
         weight = (300 + 0.1 * r.length) * 9.81
         print(
-            f"{speed:+.1f} m/s: length {r.length:.9f} in {r.segments} segments, tension {r.tension[0] / weight - 1:+.1e}, stretch {r.stretch:.0e}"
+            f"{speed:+.1f} m/s: length {r.length:.9f} in {r.segments} segments, tension {r.tension[0] / weight - 1:+.1e}, "
+            f"stretch {r.stretch:.0e}"
         )
         assert abs(r.length - length - 2 * speed) < 1e-9 and abs(moved - (r.length - 2)) < 1e-6
         assert abs(r.tension[0] / weight - 1) < 1e-3 and r.stretch < 1e-6
@@ -424,8 +425,8 @@ def test_a_swinging_load_is_hoisted_and_gains_angle_as_it_should():
     scene = sh.Scene()
     scene.add_body("load", mass=100.0, position=4 * down)
     sim, r = run(
-        0.005, scene=scene, start=(0, 0, 0), end=4 * down, segments=40, radius=0.005, mass_per_length=0.02, attach=("world", "load"),
-        reel="start", longest=5.0,
+        0.005, scene=scene, start=(0, 0, 0), end=4 * down, segments=40, radius=0.005, mass_per_length=0.02,
+        attach=("world", "load"), reel="start", longest=5.0,
     )  # fmt: skip
     r.reel_speed = -0.05
     angles = []
@@ -444,8 +445,8 @@ def test_a_rope_breaks_at_its_load_and_the_load_falls():
     scene = sh.Scene()
     scene.add_body("load", sh.Box(0.4, 0.4, 0.4), mass=300.0, position=(0, 0, -2.2))
     sim, r = run(
-        0.01, scene=scene, start=(0, 0, 0), end=(0, 0, -2), segments=20, radius=0.01, mass_per_length=0.1, attach=("world", "load"),
-        breaking_load=3000.0,
+        0.01, scene=scene, start=(0, 0, 0), end=(0, 0, -2), segments=20, radius=0.01, mass_per_length=0.1,
+        attach=("world", "load"), breaking_load=3000.0,
     )  # fmt: skip
     sim.run(1.0)
     assert not r.broken.any()
@@ -551,7 +552,9 @@ def test_a_weight_in_the_middle_of_a_rope_makes_a_v():
 def test_a_rope_on_a_rope_and_a_fixed_point_between():
     scene = sh.Scene()
     scene.add_body("ball", sh.Sphere(0.1), mass=20.0, position=(1, 0, -1.6))
-    scene.add_rope("main", points=[(0, 0, 0), (1, 0, -0.5), (2, 0, 0)], segments=20, mass_per_length=0.05, attach=("world", "world"))
+    scene.add_rope(
+        "main", points=[(0, 0, 0), (1, 0, -0.5), (2, 0, 0)], segments=20, mass_per_length=0.05, attach=("world", "world")
+    )
     scene.add_rope("drop", (1, 0, -1.5), (1, 0, -0.5), segments=10, mass_per_length=0.05, attach=("ball", "main"))
     scene.add_rope("line", (3, 0, 0), (5, 0, 0), length=2.4, segments=24, mass_per_length=0.05, attach=("world", None), drag=0.05)
     post = scene.ropes["line"].points[12]
@@ -565,7 +568,9 @@ def test_a_rope_on_a_rope_and_a_fixed_point_between():
         worst = max(worst, *(sim.rope(n).stretch for n in ("main", "drop", "line")))
         gap = max(gap, np.abs(sim.rope("drop").position[-1] - sim.rope("main").position[10]).max())
         gap = max(gap, np.abs(sim.rope("line").position[12] - post).max())
-    print(f"stretch {worst:.1e} (1e-5), gaps {gap:.1e}, tension of the drop {sim.rope('drop').tension[0]:.1f} N of {20 * 9.81:.1f}")
+    print(
+        f"stretch {worst:.1e} (1e-5), gaps {gap:.1e}, tension of the drop {sim.rope('drop').tension[0]:.1f} N of {20 * 9.81:.1f}"
+    )
     assert worst < 1e-5 and gap < 1e-9 and sim.rope("drop").tension[0] > 150
 
 
@@ -592,7 +597,10 @@ def test_a_swing_on_two_ropes_from_a_moving_trolley_is_a_pendulum():
     # the seat turns about its rope's ends: held at its centre's height, it keeps level and swings as a point
     wanted = 2 * np.pi * np.sqrt(2 / 9.81) * (1 + a**2 / 16)
     off = period(np.array(swing), 0.005) / wanted - 1
-    print(f"period {off:+.1e} of {wanted:.4f} s; stretch {worst:.1e}, passes {np.mean(passes):.1f}, amplitude {np.abs(swing[-800:]).max():.4f}")
+    print(
+        f"period {off:+.1e} of {wanted:.4f} s; stretch {worst:.1e}, passes {np.mean(passes):.1f}, "
+        f"amplitude {np.abs(swing[-800:]).max():.4f}"
+    )
     assert worst < 1e-6 and abs(off) < 2e-3 and np.abs(swing[-800:]).max() > 0.098
 
 
@@ -611,3 +619,69 @@ def test_a_rope_with_both_ends_on_one_body_keeps_momentum():
     linear, angular = np.abs(now.linear - start.linear).max(), np.abs(now.angular - start.angular).max()
     print(f"momentum {linear:.0e}, angular {angular:.1e} of {np.linalg.norm(start.angular):.2f}, stretch {worst:.1e}")
     assert linear < 1e-11 and angular < 5e-3 * np.linalg.norm(start.angular) and worst < 1e-4
+
+
+@pytest.mark.slow
+def test_a_rope_between_two_bodies_moves_as_a_chain_of_rods():
+    from sharnir.rope.describe import describe
+    from sharnir.spatial import frame_from_axes
+
+    n, dt, mu = 200, 0.001, 0.5
+    shape = describe("shape", (0, 0, 0), (1.5, 0, 0), length=2.0, segments=n, mass_per_length=mu)
+    bodies = {"a": ((-0.1, 0, 0), 3.0, (0, 0, 0)), "b": ((1.6, 0, 0), 1.0, (0.3, 0.8, 0.5))}
+
+    def scene_with_bodies():
+        scene = sh.Scene(gravity=(0, 0, 0))
+        for name, (at, mass, velocity) in bodies.items():
+            scene.add_body(name, sh.Box(0.2, 0.2, 0.2), mass=mass, position=at, velocity=velocity)
+        return scene
+
+    fractions = np.linspace(0, 1, n + 1)[:, None]
+    speeds = fractions * np.array(bodies["b"][2])
+    scene = scene_with_bodies()
+    scene.add_rope("r", points=shape.points, segments=n, radius=0.003, mass_per_length=mu, velocity=speeds, attach=("a", "b"))
+    rope = sh.Simulation(scene, dt)
+
+    scene = scene_with_bodies()
+    x, l = shape.points, shape.lengths
+    before = "a"
+    for j in range(n):
+        d = (x[j + 1] - x[j]) / l[j]
+        spin = np.cross(d, (speeds[j + 1] - speeds[j])) / l[j]
+        scene.add_body(
+            f"rod{j}", mass=mu * l[j], inertia=(mu * l[j] ** 3 / 12, mu * l[j] ** 3 / 12, mu * l[j] * 0.5 * 0.003**2),
+            position=0.5 * (x[j] + x[j + 1]), rotation=frame_from_axes(d), velocity=0.5 * (speeds[j] + speeds[j + 1]), spin=spin,
+        )  # fmt: skip
+        scene.add_joint(f"ball{j}", sh.Spherical(), before, f"rod{j}", position=x[j])
+        before = f"rod{j}"
+    scene.add_joint("last", sh.Spherical(), before, "b", position=x[n])
+    chain = sh.Simulation(scene, dt, method="direct")
+    off = []
+    for _ in range(8):
+        rope.run(0.1)
+        chain.run(0.1)
+        middle = chain.body("rod100").com
+        mine = 0.5 * (rope.rope("r").position[100] + rope.rope("r").position[101])
+        off.append(max(np.linalg.norm(mine - middle), *(np.linalg.norm(rope.body(b).com - chain.body(b).com) for b in bodies)))
+    print(f"rope against 200 rods, distance in 0.1 s steps: {[f'{o:.1e}' for o in off]} m of 2 m; allowed 1 %")
+    assert max(off) < 0.02
+
+
+def test_ropes_beside_joints():
+    """A boom on a hinge, held by a stay, with a load on its tip: the hinge's gap, the ropes' stretch, the forces."""
+    scene = sh.Scene()
+    scene.add_body("boom", sh.Box(4, 0.2, 0.2), mass=200.0, position=(2, 0, 0))
+    scene.add_joint("hinge", sh.Revolute("y"), "world", "boom", position=(0, 0, 0))
+    scene.add_body("load", sh.Box(0.4, 0.4, 0.4), mass=100.0, position=(4, 0, -2.2))
+    rope = {"segments": 20, "mass_per_length": 0.1}
+    scene.add_rope("hoist", (4, 0, 0), (4, 0, -2), attach=("boom", "load"), **rope)
+    scene.add_rope("stay", (0, 0, 3), (4, 0, 0), attach=("world", "boom"), **rope)
+    sim = sh.Simulation(scene, 0.005)
+    sim.run(2.0)
+    hoist, stay = sim.rope("hoist"), sim.rope("stay")
+    wanted = (100 * 9.81 * 4 + 200 * 9.81 * 2 + 0.1 * 2 * 9.81 * 4) / (
+        4 * 3 / 5
+    )  # moments about the hinge; the stay's own weight apart
+    worst = max(hoist.stretch, stay.stretch)
+    print(f"gap {sim.gaps().max():.0e}, stretch {worst:.0e}, stay {stay.tension[-1]:.1f} N, moments ask for {wanted:.1f} N")
+    assert sim.gaps().max() < 1e-6 and worst < 1e-6 and abs(stay.tension[-1] / wanted - 1) < 5e-3
