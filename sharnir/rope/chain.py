@@ -23,9 +23,9 @@ from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, RopeStep
 from sharnir.rope.terms import element_inertia, inverse, shift_B, shift_D, skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
-SLACK = wp.constant(
-    real(max(1.0e-8, 1.0e3 * EPSILON))
-)  # of the mobility of a held last point: a straight rope has none along itself
+# of the mobility of a held last point: a straight rope has none along itself
+SLACK = wp.constant(real(max(1.0e-8, 1.0e3 * EPSILON)))
+LITTLE = wp.constant(real(max(1.0e-12, 1.0e3 * EPSILON)))
 
 
 @wp.func
@@ -101,7 +101,10 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
                 A = A + s[0].work.tie_A[i - 1, w]
             Y = Y + wp.transpose(S) * X
     if kind == DRIVEN or kind == LOOP:
-        G = G + wp.identity(n=3, dtype=real) * (SLACK * (G[0, 0] + G[1, 1] + G[2, 2]) + real(1.0e-30))
+        slack = real(SLACK)
+        if s[0].ropes.kind[2 * k] == DRIVEN:
+            slack = real(LITTLE)  # both ends are where they are: nothing of it is added to a body's inertia
+        G = G + wp.identity(n=3, dtype=real) * (slack * (G[0, 0] + G[1, 1] + G[2, 2]) + real(1.0e-30))
         G = inverse(G)
         s[0].work.G[k, w] = G
         s[0].work.last_X[k, w] = X

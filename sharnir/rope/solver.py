@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State
 from sharnir.rope.build import zeros
-from sharnir.rope.data import BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
+from sharnir.rope.data import BODY, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
 from sharnir.rope.kernels import rope_steps
 from sharnir.solver import Report, Solver, check_iterations
 from sharnir.types import load_modules, real, vec3
@@ -60,14 +61,25 @@ class SolverRope(Solver):
         dt: step, s.
         iterations: cap of the passes.
         tolerance: largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a step.
+        scheme: "direct", or "paper": the rope paper's own scheme (`rope.paper`), for comparison.
     """
 
     def __init__(
         self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, iterations: int = 12,
-        tolerance: float = 1e-8, threads: int | None = None,
+        tolerance: float = 1e-8, scheme: str = "direct", threads: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(model, dt, RopeSettings(), threads)
-        load_modules([rope_steps.module], self.device)
+        if scheme not in ("direct", "paper"):
+            raise SimulationError(f"scheme is 'direct' or 'paper', got {scheme!r}")
+        yields = model.ropes.table.kind.numpy()
+        if scheme == "paper" and (np.any(yields >= BODY) or model.ropes.table.ties):
+            raise SimulationError("scheme='paper' takes ropes whose ends are free or held by what does not yield")
+        self._kernel = rope_steps
+        if scheme == "paper":
+            from sharnir.rope.paper import paper_steps
+
+            self._kernel = paper_steps
+        load_modules([self._kernel.module], self.device)
         self.ropes = model.ropes
         self.rope_state, self.rope_control = rope_state, rope_control
         self.iterations = check_iterations(iterations, 1)
@@ -90,7 +102,7 @@ class SolverRope(Solver):
         self._graphs = self._capture(self._launch)
 
     def _launch(self, step: Any, first: int, worlds: int) -> None:
-        wp.launch(rope_steps, dim=worlds, inputs=[step, first, self._steps], device=self.device)
+        wp.launch(self._kernel, dim=worlds, inputs=[step, first, self._steps], device=self.device)
 
     def acts_changed(self) -> None:
         """Nothing acts on joints here."""
