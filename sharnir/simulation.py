@@ -199,6 +199,8 @@ class Simulation:
         Returns the motion at those times; the simulation stands at t_end, or where a terminal event ended it. See
         `sharnir.dynamics.integrate` for more.
         """
+        if self._ropes:
+            raise SimulationError("integrate: ropes are stepped, not integrated; use step() or run()")
         tree = dynamics.links(self.model)
         dynamics.check_integrable(tree, self.control)
         now = self.time
@@ -291,9 +293,9 @@ class Simulation:
     def _raise_failed(self) -> None:
         body = int(self.state.failed.numpy()[0]) - 1
         self.state.failed.zero_()
-        name = next(n for n, i in self.model.body_names.items() if i == body)
+        names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
         raise SimulationError(
-            f"body {name!r} would have a non-finite state after t = {self.time:.6g} s: the step was not made and the last good "
+            f"{names[body]} would have a non-finite state after t = {self.time:.6g} s: the step was not made and the last good "
             "state stays; check forces, speeds and dt"
         )
 

@@ -475,18 +475,18 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def bad_rope(s: wp.array(dtype=RopeStep), w: int) -> int:
-    """1 where a new state is not finite."""
+    """1 + the number of bodies + the first rope whose new state is not finite, or 0."""
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
             if not wp.isfinite(wp.length_sq(s[0].work.r[i, w]) + wp.length_sq(s[0].work.w[i, w])):
-                return 1
+                return 1 + s[0].bodies.count + k
     return 0
 
 
 @wp.func
 def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
-    """A step, in one part wherever that converges; returns 1 where its state would not be finite.
+    """A step, in one part wherever that converges; returns 0, or which rope would not be finite.
 
     Where it does not (a whip's end that turns by radians in a step), it is made again with the tension's direction fully
     implicit, then in halves, quarters, …
@@ -514,8 +514,9 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
             attempt = 1
             s[0].residual[w] = real(0.0)
         else:
-            if bad_rope(s, w) == 1:
-                return 1
+            bad = bad_rope(s, w)
+            if bad != 0:
+                return bad
             for b in range(s[0].bodies.count):
                 commit_body(s, b, w)
             for k in range(s[0].ropes.count):
@@ -605,8 +606,9 @@ def rope_commit(s: wp.array(dtype=RopeStep), first: int):
     w = first + wp.tid()
     if s[0].body_state.failed[w] != 0:
         return
-    if bad_rope(s, w) == 1:
-        s[0].body_state.failed[w] = 1
+    bad = bad_rope(s, w)
+    if bad != 0:
+        s[0].body_state.failed[w] = bad
         return
     for k in range(s[0].ropes.count):
         tear(s, k, w, s[0].h[w])
@@ -630,4 +632,5 @@ def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int
         for b in range(s[0].bodies.count):
             s[0].body_control.force_once[b, w] = vec3(real(0.0))
             s[0].body_control.torque_once[b, w] = vec3(real(0.0))
-        s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
+        if s[0].body_state.failed[w] == 0:
+            s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])

@@ -1,9 +1,9 @@
 """The rope paper's own scheme, for comparison: a tridiagonal solve, explicit moments, sequential and split impulses.
 
 In a step [rope (7)–(18)]: forces and the moments of bend and twist at the start; the impulses of inextensibility from one
-tridiagonal system (Thomas); the alignment of tangents n and third axes d₃ by sequential impulses, warm-started, inextensibility being
-solved again after each sweep; both once more for pseudo-velocities, which close what is open and carry no energy. Explicit moments limit
-the step: 2/√(4 GJ/(l̄ I₃₃)) and the like for bending. Ends are free or held by what does not yield.
+tridiagonal system (Thomas); the alignment of tangents n and third axes d₃ by sequential impulses, warm-started, inextensibility
+being solved again after each sweep; both once more for pseudo-velocities, which close what is open and carry no energy.
+Explicit moments limit the step: 2/√(4 GJ/(l̄ I₃₃)) and the like for bending. Ends are free or held by what does not yield.
 """
 
 import warp as wp
