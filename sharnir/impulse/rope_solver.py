@@ -12,7 +12,7 @@ from sharnir.model import Control, Model, State
 from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
 from sharnir.rope.kernels import rope_begin, rope_commit, rope_pass
 from sharnir.rope.solver import rope_settings, rope_step
-from sharnir.types import load_modules
+from sharnir.types import EPSILON, load_modules
 
 
 class SolverImpulseRope(SolverImpulse):
@@ -30,7 +30,7 @@ class SolverImpulseRope(SolverImpulse):
         super().__init__(model, dt, iterations=iterations, **options)
         load_modules([rope_begin.module], self.device)
         self.rope_state, self.rope_control = rope_state, rope_control
-        settings: Any = rope_settings(RopeSettings(), rope_tolerance, iterations, self.device)
+        settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), iterations, self.device)
         settings.dt, settings.gravity, settings.iterations = self.settings.dt, self.settings.gravity, self.settings.iterations
         self.rope_settings = settings
         self.settings.sweeps.assign(np.array([1, NO_CAP], np.int32))

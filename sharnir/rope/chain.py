@@ -25,6 +25,7 @@ from sharnir.types import EPSILON, mat33, real, vec3
 
 # of the mobility of a held last point: a straight rope has none along itself
 SLACK = wp.constant(real(max(1.0e-8, 1.0e3 * EPSILON)))
+ROUNDING = wp.constant(real(64.0 * EPSILON))
 LITTLE = wp.constant(real(max(1.0e-12, 1.0e3 * EPSILON)))
 
 
@@ -96,6 +97,7 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
             C = B
             B = A * S + B
             D = D + wp.transpose(S) * B + wp.transpose(C) * S + element_inertia(i1 * l, s[0].work.extra[i - 1, w], d)
+            D = D + wp.outer(d, d) * (ROUNDING * wp.trace(D))  # a thin element's spin is not to be lost beside a heavy load
             A = A + point_inertia(s, i - 1, w)
             if tied == 1:
                 A = A + s[0].work.tie_A[i - 1, w]

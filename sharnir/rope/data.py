@@ -179,6 +179,7 @@ class RopeStep:
     body_control: Control
     settings: RopeSettings
     h: wp.array(dtype=real)  # [world] s, the step or a part of it
+    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
     done: wp.array(dtype=wp.int32)  # [world] passes
     parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
     hard: wp.array(dtype=wp.int32)  # [world] 1 where the direction of tension is fully implicit

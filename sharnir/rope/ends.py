@@ -15,15 +15,15 @@ HEAVY = wp.constant(real(1.0e7))
 @wp.func
 def predict_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     """Velocity of a body after external forces, and its inertia in world axes."""
-    dt = s[0].h[w]
+    dt = s[0].kick[w]
     R = s[0].body_state.rotation[b, w]
     v = s[0].body_state.velocity[b, w]
     omega = s[0].body_state.spin[b, w]
     if s[0].bodies.motion[b] == DYNAMIC:
-        f = s[0].body_control.force[b, w] + s[0].body_control.force_once[b, w]
-        t = s[0].body_control.torque[b, w] + s[0].body_control.torque_once[b, w]
-        L = s[0].body_state.momentum[b, w] + t * dt
-        v = v + (s[0].settings.gravity[0] + f * s[0].bodies.inv_mass[b]) * dt
+        f = s[0].body_control.force[b, w] * dt + s[0].body_control.force_once[b, w] * s[0].h[w]
+        t = s[0].body_control.torque[b, w] * dt + s[0].body_control.torque_once[b, w] * s[0].h[w]
+        L = s[0].body_state.momentum[b, w] + t
+        v = v + s[0].settings.gravity[0] * dt + f * s[0].bodies.inv_mass[b]
         omega = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
         s[0].body.momentum[b, w] = L
         s[0].body.inertia[b, w] = rotated(matrix(R), s[0].bodies.inertia[b])

@@ -41,13 +41,13 @@ from sharnir.rope.terms import (
     turned_element,
 )
 from sharnir.spatial import matrix, rotated
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.types import EPSILON, mat33, quat, real, vec3
 
 DYNAMIC = wp.constant(2)
 PARTS = wp.constant(16)  # a step is split into at most so many
 FADING = wp.constant(real(0.8))  # what is left of a tension of late after a step
 SUDDEN = wp.constant(real(0.3))  # a change of tension in a step, against its largest of late, that is a shock
-ACCEPTED = wp.constant(real(1.0e-5))  # a row left open by so much of its length is closed in the next step
+ACCEPTED = wp.constant(real(max(1.0e-5, 1.0e3 * EPSILON)))  # a row left open by so much of its length is closed in the next step
 
 
 # ---- before the passes ------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Masses of the points and their velocities after external forces and air."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    dt = s[0].h[w]
+    kick = s[0].kick[w]
     g = s[0].settings.gravity[0]
     wind = s[0].control.wind[0]
     before = real(0.0)
@@ -88,12 +88,13 @@ def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
         d = s[0].work.d[wp.min(i, first + n - 1), w]
         m = s[0].ropes.density[k] * (before + after)
         v = s[0].state.velocity[i, w]
-        c = dt * (before + after) * air_resistance(s[0].ropes.drag[k], s[0].ropes.air[k], v - wind, d)
+        c = kick * (before + after) * air_resistance(s[0].ropes.drag[k], s[0].ropes.air[k], v - wind, d)
         s[0].work.mass[i, w] = m
         s[0].work.damp[i, w] = c
-        v = (v * m + (g * m + s[0].control.force[i, w] + s[0].control.force_once[i, w]) * dt + wind * c) / (m + c)
+        push = (g * m + s[0].control.force[i, w]) * kick + s[0].control.force_once[i, w] * s[0].h[w]
+        v = (v * m + push + wind * c) / (m + c)
         s[0].work.v[i, w] = v
-        s[0].work.r[i, w] = s[0].state.position[i, w] + v * dt
+        s[0].work.r[i, w] = s[0].state.position[i, w] + v * s[0].h[w]
         s[0].work.defect[i, w] = vec3(real(0.0))
         before = after
 
@@ -146,7 +147,7 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         else:
             s[0].work.w[i, w] = omega
         # a moment by itself would turn an element many times: it enters with what holds the element
-        s[0].work.load[i, w] = s[0].control.torque[i, w] * dt
+        s[0].work.load[i, w] = s[0].control.torque[i, w] * s[0].kick[w]
         s[0].work.extra[i, w] = extra
         s[0].work.q[i, w] = turned_element(s[0].state.rotation[i, w], d, s[0].work.w[i, w], dt)
         before = omega
@@ -211,9 +212,9 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
             s[0].work.bar[i, w] = real(1.0) / l
             s[0].work.strain[i, w] = u
             s[0].work.elastic[i, w] = m
-            s[0].work.past[i, w] = (m * now + past * last) * dt
+            s[0].work.past[i, w] = (m * now + past * last) * s[0].kick[w]
             K = bend_stiffness(a, p, EI, GJ, real(1.0) / l)
-            s[0].work.K[i, w] = K * (dt * (dt * new + s[0].ropes.damping[k]))
+            s[0].work.K[i, w] = K * (s[0].kick[w] * (dt * new + s[0].ropes.damping[k]))
         a = b
 
 
@@ -311,8 +312,9 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
             p = relative(a, b)
             u = darboux(p, bar)
             x = (u - s[0].ropes.rest[i]) * new + (u - s[0].work.strain[i, w]) * late
-            e = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2])) * dt + s[0].work.past[i, w] - s[0].state.moment[i, w]
-            most = wp.max(most, wp.length(e) / (dt * bar * wp.max(EI, GJ) * (real(1.0) + late)))
+            m = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2]))
+            e = m * s[0].kick[w] + s[0].work.past[i, w] - s[0].state.moment[i, w]
+            most = wp.max(most, wp.length(e) / (s[0].kick[w] * bar * wp.max(EI, GJ) * (real(1.0) + late)))
         s[0].work.e[i, w] = e
         if j < n:
             l = s[0].state.length[i, w]
@@ -466,7 +468,7 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             q = s[0].work.q[i, w]
             s[0].state.rotation[i, w] = q
-            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / dt
+            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / s[0].settings.dt[0]
             s[0].state.was[i, w] = s[0].state.now[i, w]
             s[0].state.now[i, w] = now
             s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])
@@ -488,7 +490,8 @@ def bad_rope(s: wp.array(dtype=RopeStep), w: int) -> int:
 def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     """A step, in one part wherever that converges; returns 0, or which rope would not be finite.
 
-    Where it does not (a whip's end that turns by radians in a step), it is made again with the tension's direction fully
+    Velocities stand half a step before poses: the first step begins with half a kick, and the scheme is of second order. Where a
+    step does not converge (a whip's end that turns by radians in a step), it is made again with the tension's direction fully
     implicit, then in halves, quarters, …
     """
     dt = s[0].settings.dt[0]
@@ -501,11 +504,12 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     while left > 0:
         size = wp.max(PARTS >> level, 1)
         s[0].h[w] = dt * (real(size) / real(PARTS))
+        s[0].kick[w] = s[0].body_state.lag[w] + real(0.5) * s[0].h[w]
         scale_pulls(s, w, real(size) / real(PARTS))
         for k in range(s[0].ropes.count):
             pay_out(s, k, w, s[0].h[w])
         off = attempt_part(s, w, attempt)
-        scale_pulls(s, w, real(PARTS) / real(size))
+        scale_pulls(s, w, dt / s[0].kick[w])
         if off > ACCEPTED and size > 1:
             for k in range(s[0].ropes.count):
                 pay_out(s, k, w, -s[0].h[w])
@@ -524,6 +528,7 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
                 commit_rope(s, k, w)
                 feed(s, k, w)
                 s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
+            s[0].body_state.lag[w] = real(0.5) * s[0].h[w]
             left = left - size
             s[0].parts[w] = s[0].parts[w] + 1
     return 0
@@ -563,6 +568,7 @@ def rope_begin(s: wp.array(dtype=RopeStep), first: int):
     if s[0].residual[w] > ACCEPTED:
         hard = 1
     s[0].h[w] = s[0].settings.dt[0]
+    s[0].kick[w] = s[0].settings.dt[0]
     s[0].done[w] = 0
     s[0].parts[w] = 1
     s[0].residual[w] = real(0.0)

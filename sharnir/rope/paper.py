@@ -207,6 +207,7 @@ def paper_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.in
         if s[0].body_state.failed[w] != 0:
             break
         s[0].h[w] = s[0].settings.dt[0]
+        s[0].kick[w] = s[0].settings.dt[0]
         s[0].done[w] = 0
         s[0].residual[w] = real(0.0)
         for b in range(s[0].bodies.count):

@@ -14,7 +14,7 @@ from sharnir.rope.build import zeros
 from sharnir.rope.data import BODY, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
 from sharnir.rope.kernels import rope_steps
 from sharnir.solver import Report, Solver, check_iterations
-from sharnir.types import load_modules, real, vec3
+from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 RINGING = 0.8  # ρ of `weights`
@@ -46,7 +46,7 @@ def rope_step(
     body.hung = wp.array(hung, dtype=wp.int32, device=device)
     s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, settings
     s.bodies, s.body_state, s.body_control = model.bodies, state, control
-    s.h = wp.zeros(worlds, dtype=real, device=device)
+    s.h, s.kick = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
     for name in ("hard", "done", "parts"):
         setattr(s, name, wp.zeros(worlds, dtype=wp.int32, device=device))
     s.residual = wp.zeros(worlds, dtype=real, device=device)
@@ -84,6 +84,7 @@ class SolverRope(Solver):
         self.rope_state, self.rope_control = rope_state, rope_control
         self.iterations = check_iterations(iterations, 1)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
+        tolerance = max(tolerance, 100 * EPSILON)
         rope_settings(self.settings, tolerance, iterations, self.device)
         self._steps = wp.array([1], dtype=wp.int32, device=self.device)
         self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
