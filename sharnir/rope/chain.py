@@ -20,7 +20,7 @@ X, Y are also what μ does to f and g. μ is eliminated at the first end.
 import warp as wp
 
 from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, RopeStep
-from sharnir.rope.terms import element_inertia, inverse, shift_B, shift_D, skew
+from sharnir.rope.terms import element_inertia, inverse, shift_B, shift_D, times_skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
 # of the mobility of a held last point: a straight rope has none along itself
@@ -93,15 +93,17 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
                 G = O
             l = s[0].state.length[i - 1, w]
             d = s[0].work.d[i - 1, w]
-            S = skew(d * (-l))
+            arm = d * (-l)  # S = [arm]×
             C = B
-            B = A * S + B
-            D = D + wp.transpose(S) * B + wp.transpose(C) * S + element_inertia(i1 * l, s[0].work.extra[i - 1, w], d)
+            B = times_skew(A, arm) + B
+            D = D + wp.transpose(times_skew(wp.transpose(B), arm)) + times_skew(wp.transpose(C), arm)
+            D = D + element_inertia(i1 * l, s[0].work.extra[i - 1, w], d)
             D = D + wp.outer(d, d) * (ROUNDING * wp.trace(D))  # a thin element's spin is not to be lost beside a heavy load
             A = A + point_inertia(s, i - 1, w)
             if tied == 1:
                 A = A + s[0].work.tie_A[i - 1, w]
-            Y = Y + wp.transpose(S) * X
+            if kind == DRIVEN or kind == LOOP:
+                Y = Y + wp.transpose(times_skew(wp.transpose(X), arm))
     if kind == DRIVEN or kind == LOOP:
         slack = real(SLACK)
         if s[0].ropes.kind[2 * k] == DRIVEN:

@@ -459,7 +459,6 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     s[0].state.started[k, w] = 1
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    dt = s[0].h[w]
     for j in range(n + 1):
         i = first + j
         s[0].state.velocity[i, w] = s[0].work.v[i, w]

@@ -23,6 +23,16 @@ def skew(v: vec3) -> mat33:
 
 
 @wp.func
+def times_skew(M: mat33, v: vec3) -> mat33:
+    """M [v]×: the rows of M, each crossed with v."""
+    return mat33(
+        M[0, 1] * v[2] - M[0, 2] * v[1], M[0, 2] * v[0] - M[0, 0] * v[2], M[0, 0] * v[1] - M[0, 1] * v[0],
+        M[1, 1] * v[2] - M[1, 2] * v[1], M[1, 2] * v[0] - M[1, 0] * v[2], M[1, 0] * v[1] - M[1, 1] * v[0],
+        M[2, 1] * v[2] - M[2, 2] * v[1], M[2, 2] * v[0] - M[2, 0] * v[2], M[2, 0] * v[1] - M[2, 1] * v[0],
+    )  # fmt: skip
+
+
+@wp.func
 def inverse(M: mat33) -> mat33:
     """The inverse of a symmetric matrix, of which the upper half is read; symmetric to the bit."""
     a = M[1, 1] * M[2, 2] - M[1, 2] * M[1, 2]
