@@ -61,6 +61,7 @@ class State:
     mid_momentum: wp.array2d(dtype=vec3)
     mid_force: wp.array2d(dtype=vec3)  # [joint, world] joint_force and joint_torque of the step that led to the pose
     mid_torque: wp.array2d(dtype=vec3)
+    mid_tense: wp.array2d(dtype=wp.int32)  # [joint, world] 1 where that step did not resolve what its force does to its bodies
     felt_force: wp.array2d(dtype=vec3)  # [body, world] N, N·m: what was commanded in that step
     felt_torque: wp.array2d(dtype=vec3)
     felt_joint: wp.array2d(dtype=real)  # [speed, world]
@@ -223,8 +224,8 @@ COMMANDS = (
     "servo_velocity", "servo_torque", "servo_kp", "servo_kd", "servo_max_force", "voltage",
 )  # fmt: skip
 OWNED = (
-    "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "felt_force", "felt_torque", "felt_joint", "kept_position",
-    "kept_rotation", "kept_velocity", "kept_momentum",
+    "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_tense", "felt_force", "felt_torque", "felt_joint",
+    "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
 STATE_FIELDS = tuple(State.vars)  # type: ignore[attr-defined]

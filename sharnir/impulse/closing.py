@@ -52,6 +52,10 @@ def constrain_rows(s: wp.array(dtype=Direct), w: int, chord: real):
         j = s[0].tree.joint[i]
         for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
             s[0].work.u[a, w] = s[0].work.u[a, w] + s[0].rows.u[a, w]
+        if s[0].work.kind[i, w] == LOOSE:
+            b = s[0].tree.body[i]
+            s[0].work.acceleration[b, w] = s[0].work.acceleration[b, w] + s[0].rows.a_l[b, w]
+            s[0].work.turning[b, w] = s[0].work.turning[b, w] + s[0].rows.a_a[b, w]
 
 
 @wp.func

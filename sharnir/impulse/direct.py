@@ -445,6 +445,8 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         i = natural(n)
         count_turns(s, i, w)
         j = natural(s[0].tree.row[i].joint)
+        if j < s[0].scene_joints:
+            s[0].state.mid_tense[j, w] = s[0].tense[i, w]
         if s[0].pushed[w] == 1 and j < s[0].scene_joints:
             for a in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
                 s[0].state.felt_joint[a, w] = s[0].control.joint_force[a, w]

@@ -162,8 +162,14 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
         if j < s[0].scene_joints and kind != LOOSE:
             f = s[0].state.joint_force[j, w] * (real(s[0].tree.sign[i]) * s[0].drift[w] * s[0].drift[w] / dt)
             near = wp.min(s[0].tree.row[i].least, s[0].tree.row[i].base_least) * RESOLVED * real(0.25)
+            tense = int(0)
             if wp.max(wp.dot(r, f), -wp.dot(r + x - x_b, f)) > near:
-                tight = 1
+                tense = 1
+                if s[0].state.mid_tense[j, w] == 1:
+                    tight = 1  # for the second time: the blow of a single step is none of a tension's
+            if wp.length_sq(f) == real(0.0):
+                tense = 1  # not known yet: the first that is counts at once
+            s[0].tense[i, w] = tense
         x_b = x
         w_b = omega
         g_b = gyration
@@ -239,7 +245,7 @@ def stiffen(s: wp.array(dtype=Direct), w: int, damped: bool):
         s[0].near[i, w] = real(1.0)
     for i in range(s[0].tree.count):
         j = s[0].tree.joint[i]
-        if j < s[0].scene_joints and s[0].work.kind[i, w] != LOOSE:
+        if j < s[0].scene_joints and s[0].work.kind[i, w] != LOOSE and (damped or s[0].state.mid_tense[j, w] == 1):
             point = s[0].work.position[s[0].tree.body[i], w] - s[0].work.out[i, w]
             f = s[0].state.joint_force[j, w] * (real(s[0].tree.sign[i]) / dt)
             pull(s, s[0].tree.body[i], w, point, f)

@@ -67,7 +67,7 @@ class SolverDirect(TreeSolver):
         if state.mid_velocity.shape[0] == 0:
             fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum felt_force felt_torque")
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
-            fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque")
+            fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque mid_tense")
             fill(state, self.model, self.model.speeds, "felt_joint")
 
     def _without(self, control: Control) -> list[int]:
@@ -93,7 +93,7 @@ class SolverDirect(TreeSolver):
         s.others, s.other_count = wp.array(others, dtype=wp.int32, device=self.device), len(others)
         links, bodies = len(tree.links), len(tree.half_of)
         fill(s, m, bodies, "momentum gyration position rotation mean_spin")
-        fill(s, m, links, "inertia impulse_l impulse_a stiff mean near")
+        fill(s, m, links, "inertia impulse_l impulse_a stiff mean near tense")
         fill(s, m, tree.nv, "turned")
         fill(s, m, int(s.closures.count), "row_impulse")
         fill(s, m, None, "kick drift open pushed tight")
