@@ -709,3 +709,33 @@ def test_the_papers_scheme_agrees_where_steps_are_small_and_holds_its_rope_at_15
     scene.add_rope("other", (0, 0, 1), (0, 0, 0), attach=("world", "ball"))
     with pytest.raises(sh.SimulationError, match="does not yield"):
         sh.Simulation(scene, 0.01, scheme="paper")
+
+
+@pytest.mark.slow
+def test_random_ropes_with_loads_keep_their_length_and_gain_nothing():
+    rng = np.random.default_rng(7)
+    most, worst = -1.0, 0.0
+    for _ in range(30):
+        n, dt, L = int(rng.integers(5, 80)), float(rng.choice([0.002, 0.005, 0.015])), float(rng.uniform(0.5, 5))
+        EI, mass, load = float(rng.choice([0, 1e-4, 1e-2, 1])), float(10 ** rng.uniform(-2, 1)), float(10 ** rng.uniform(-1, 3))
+        end = rng.normal(size=3)
+        end *= L * rng.uniform(0.3, 1.0) / np.linalg.norm(end)
+        scene = sh.Scene()
+        scene.add_body(
+            "load",
+            sh.Box(*rng.uniform(0.1, 0.5, 3)),
+            mass=load,
+            position=end + 0.1 * rng.normal(size=3),
+            velocity=rng.normal(size=3),
+        )
+        sim, r = run(
+            dt, scene=scene, start=(0, 0, 0), end=end, length=L, segments=n, radius=0.005, mass_per_length=mass, EI=EI, GJ=EI,
+            attach=("world", "load"), clamp=(bool(rng.integers(2)), bool(rng.integers(2))),
+        )  # fmt: skip
+        first = sim.energy()
+        scale = load * (2 + 9.81 * L / 2) + mass * L * 9.81 * L / 2 + first.elastic
+        for _ in range(round(2.0 / dt)):
+            sim.step()
+            worst, most = max(worst, r.stretch), max(most, (sim.energy().total - first.total) / scale)
+    print(f"30 ropes thrown about for 2 s: stretch {worst:.1e} (1e-4), energy at most {most:+.3f} of its scale")
+    assert worst < 1e-4 and most < 0.15
