@@ -143,6 +143,7 @@ class Model:
     shapes: list[Any]
     paths: dict[int, Any] = field(default_factory=dict)
     redundant: list[str] = field(default_factory=list)
+    ropes: Any = None  # `rope.build.Ropes`, where there are any
 
     def state(self) -> State:
         """A new state at the scene's start."""

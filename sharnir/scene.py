@@ -16,6 +16,8 @@ from sharnir.errors import SceneError, is_positive
 from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, BodyTable, Model, SpringTable
+from sharnir.rope.build import Ropes
+from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold
 from sharnir.shapes import Shape, check_inertia
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
 from sharnir.types import load_modules, mat33, real, vec3
@@ -108,6 +110,7 @@ class Scene:
         self.joints: dict[str, JointDescription] = {}
         self.gears: dict[str, Gear] = {}
         self.springs: dict[str, SpringDescription] = {}
+        self.ropes: dict[str, RopeDescription] = {}
         self.notes: list[str] = []
         """What an importer had to change in its file, or found odd there: a line each."""
 
@@ -314,6 +317,105 @@ class Scene:
         )
         return name
 
+    # ---- ropes ----
+
+    def add_rope(
+        self,
+        name: str,
+        start: Sequence[float] | None = None,
+        end: Sequence[float] | None = None,
+        *,
+        points: Any = None,
+        length: float | None = None,
+        segments: int | Sequence[float] = 50,
+        radius: float = 0.01,
+        density: float = 1000.0,
+        mass_per_length: float | None = None,
+        E: float | None = None,
+        G: float | None = None,
+        EI: float | None = None,
+        GJ: float | None = None,
+        rest_curvature: Any = (0.0, 0.0),
+        rest_twist: Any = 0.0,
+        twist: float = 0.0,
+        damping: float = 0.0,
+        drag: float = 0.0,
+        drag_coefficient: float = 0.0,
+        breaking_load: float | None = None,
+        attach: tuple[str | None, str | None] = (None, None),
+        clamp: tuple[Any, Any] = (False, False),
+        reel: str | None = None,
+        longest: float | None = None,
+        velocity: Any = (0.0, 0.0, 0.0),
+    ) -> str:
+        """Add a rope that does not stretch, bends and twists. Returns its name.
+
+        Args:
+            start, end: its ends in the world, m; straight between them, or hanging if `length` (m) is more than their distance.
+            points: instead, a polyline (points, 3), m, or a function of a fraction 0 … 1 that returns a point.
+            segments: how many, or their relative lengths from the start.
+            radius: m. density: kg/m³, or mass_per_length: kg/m.
+            E, G: Pa, of a solid round rope; or EI, GJ: N·m², as measured. None: it bends and twists freely.
+            rest_curvature: 1/m about the first two axes of its elements, and rest_twist, rad/m, without load; one value or one a
+                place (segments + 1).
+            twist: rad, from end to end at the start, besides the one at rest.
+            damping: s, how long bend and twist lag behind their moments; the shape at rest does not depend on it.
+            drag: N·s/m², viscous, a metre of rope. drag_coefficient: of air across it (about 1.2).
+            breaking_load: N, at which an element tears.
+            attach: bodies ("world" included) to which its ends are tied where they are, or ropes, at their nearest point; None
+                leaves an end free. See also `tie_rope`.
+            clamp: whether an end's direction is held too: as it starts, or a direction (3,) in which it leaves or enters.
+            reel: "start" or "end", from which it is paid out and taken in (`sim.rope(name).reel_speed`), up to `longest`, m.
+            velocity: m/s, one for all or one a point.
+        """
+        self._new_name(name)
+        who = f"rope {name!r}"
+        rope = describe(
+            name, start, end, points=points, length=length, segments=segments, radius=radius, density=density,
+            mass_per_length=mass_per_length, E=E, G=G, EI=EI, GJ=GJ, rest_curvature=rest_curvature, rest_twist=rest_twist,
+            twist=twist, damping=damping, drag=drag, drag_coefficient=drag_coefficient, breaking_load=breaking_load, reel=reel,
+            longest=longest, velocity=velocity, gravity=self.gravity,
+        )  # fmt: skip
+        for what, pair in (("attach", attach), ("clamp", clamp)):
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise SceneError(f"{who}: {what} is a pair, one for each end, got {pair!r}")
+        for side, (body, held) in enumerate(zip(attach, clamp, strict=True)):
+            if body is None:
+                if held is not False:
+                    raise SceneError(f"{who}: a clamped end is attached to a body or to the world, got clamp={clamp!r}")
+                continue
+            if body in self.ropes:
+                other = self.ropes[body]
+                if held is not False or other.reel >= 0:
+                    raise SceneError(f"{who}: an end on a rope is not clamped, and rope {body!r} has no reel")
+                at = int(np.argmin(np.linalg.norm(other.points - rope.points[-side], axis=1)))
+                if np.linalg.norm(other.points[at] - rope.points[-side]) > 1e-6 * rope.lengths.sum():
+                    near, mine = other.points[at].tolist(), rope.points[-side].tolist()
+                    raise SceneError(f"{who}: its end {mine} is at no point of rope {body!r}; the nearest is {near}")
+                rope.ends[side].rope = (body, at)
+                continue
+            b = self._body(who, "attach", body)
+            hold(rope, bool(side), list(self.bodies).index(b.name), b.position, b.rotation, b.com, held)
+            off = np.linalg.norm(rope.ends[side].point) > 1e-9 or held is not False
+            if off and b.motion == MOTIONS["dynamic"] and not np.any(b.inertia):
+                raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre, without a clamp")
+        self.ropes[name] = rope
+        return name
+
+    def tie_rope(self, rope: str, point: int, body: str) -> None:
+        """Tie a body to a point between the ends of a rope (counted from the first end), where that point is; it may turn."""
+        who = f"rope {rope!r}"
+        if rope not in self.ropes:
+            raise SceneError(f"tie_rope: {rope!r} is no rope of the scene; known: {', '.join(map(repr, self.ropes)) or 'none'}")
+        r, b = self.ropes[rope], self._body(who, "body", body)
+        n = len(r.lengths)
+        if r.reel >= 0 or not 0 < point < n:
+            raise SceneError(f"{who}: a body is tied to a point from 1 to {n - 1} of a rope without a reel, got {point!r}")
+        at = quat_rotate(quat_conjugate(b.rotation), r.points[point] - b.position) - b.com
+        if b.motion == MOTIONS["dynamic"] and not np.any(b.inertia) and np.linalg.norm(at) > 1e-9:
+            raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre")
+        r.ties.append(RopeTie(int(point), list(self.bodies).index(body), at))
+
     def _frames(
         self, who: str, joint: Joint, a: BodyDescription, b: BodyDescription,
         position: Any, rotation: Any, parent_frame: Frame | None, child_frame: Frame | None,
@@ -347,8 +449,8 @@ class Scene:
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs)):
-            raise SceneError(f"the name {name!r} is taken; bodies and joints have different names")
+        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.ropes)):
+            raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
         if name not in self.bodies:
@@ -379,7 +481,7 @@ class Scene:
             worlds: number of copies that run at once.
             device: "cpu" or "cuda:0".
         """
-        if len(self.bodies) == 1:
+        if len(self.bodies) == 1 and not self.ropes:
             raise SceneError("the scene is empty: add a body")
         if device not in [d.alias for d in wp.get_devices()]:
             known = ", ".join(repr(d.alias) for d in wp.get_devices())
@@ -401,6 +503,9 @@ class Scene:
         start = {n: getattr(state, n).numpy()[:, 0].copy() for n in names}
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant = start, redundant
+        if self.ropes:
+            motion = np.array([b.motion for b in self.bodies.values()])
+            model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device)
         return model
 
     def _free_of_point_joints(self) -> None:

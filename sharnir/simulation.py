@@ -17,8 +17,12 @@ from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import SolverArticulated, TreeSolver
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.direct_solver import SolverDirect
+from sharnir.impulse.rope_solver import SolverImpulseRope
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model
+from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
+from sharnir.rope.solver import SolverRope
+from sharnir.rope.view import RopeView, rope_energy, rope_momentum
 from sharnir.scene import Scene, path_pose
 from sharnir.solver import Report
 from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
@@ -91,8 +95,17 @@ class Simulation:
         self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
         self.worlds = self.model.worlds
         self.state, self.control = self.model.state(), self.model.control()
+        kind = methods[method]
+        if self.model.ropes is not None:
+            self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
+            kind = SolverRope
+            if self.model.joint_kinds or self.model.spring_names:
+                if (solver, method) != ("impulse", "sequential"):
+                    raise SimulationError("Simulation: ropes beside joints or springs need solver='impulse', method='sequential'")
+                kind = SolverImpulseRope
+            options |= {"rope_state": self.rope_state, "rope_control": self.rope_control}
         try:
-            self.solver: SolverImpulse | TreeSolver = methods[method](self.model, dt, **options)
+            self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         except TypeError as error:
             raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
         self.solver.furnish(self.state)
@@ -100,6 +113,8 @@ class Simulation:
         self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}
         self._joints |= {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
         self._springs = {name: SpringView(self, i, name) for name, i in self.model.spring_names.items()}
+        ropes = self.model.ropes.names if self.model.ropes is not None else {}
+        self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
         self._read = False  # whether state.q and state.qd are those of now
         self._gravity = np.array(self.model.gravity)
         on_cpu = self.model.device == "cpu" and self.worlds == 1
@@ -184,6 +199,8 @@ class Simulation:
         Returns the motion at those times; the simulation stands at t_end, or where a terminal event ended it. See
         `sharnir.dynamics.integrate` for more.
         """
+        if self._ropes:
+            raise SimulationError("integrate: ropes are stepped, not integrated; use step() or run()")
         tree = dynamics.links(self.model)
         dynamics.check_integrable(tree, self.control)
         now = self.time
@@ -248,6 +265,9 @@ class Simulation:
         for name in impulses.split():
             array = getattr(self.state, name)
             array.assign(array.numpy() * (value / old))
+        for name in ("rope.pull", "rope.moment", "rope.end_force"):
+            if self._ropes:
+                self._rope_arrays()[name].assign(self._rope_arrays()[name].numpy() * (value / old))
 
     @property
     def gravity(self) -> np.ndarray:
@@ -273,9 +293,9 @@ class Simulation:
     def _raise_failed(self) -> None:
         body = int(self.state.failed.numpy()[0]) - 1
         self.state.failed.zero_()
-        name = next(n for n, i in self.model.body_names.items() if i == body)
+        names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
         raise SimulationError(
-            f"body {name!r} would have a non-finite state after t = {self.time:.6g} s: the step was not made and the last good "
+            f"{names[body]} would have a non-finite state after t = {self.time:.6g} s: the step was not made and the last good "
             "state stays; check forces, speeds and dt"
         )
 
@@ -304,13 +324,22 @@ class Simulation:
         """All that changes, as a dict of copies; `restore` continues from it bit for bit."""
         out = {f"state.{n}": getattr(self.state, n).numpy().copy() for n in STATE_FIELDS}
         out |= {f"control.{n}": getattr(self.control, n).numpy().copy() for n in CONTROL_FIELDS}
+        out |= {n: array.numpy().copy() for n, array in self._rope_arrays().items()}
         out |= {"dt": np.array(self.dt), "gravity": self.gravity}
         return out
+
+    def _rope_arrays(self) -> dict[str, Any]:
+        """What changes of ropes, by name."""
+        if not self._ropes:
+            return {}
+        out = {f"rope.{n}": getattr(self.rope_state, n) for n in ROPE_STATE_FIELDS}
+        return out | {f"rope_control.{n}": getattr(self.rope_control, n) for n in ROPE_CONTROL_FIELDS}
 
     def restore(self, snapshot: dict[str, np.ndarray]) -> None:
         """Continue from a snapshot of this scene."""
         arrays = {f"state.{n}": getattr(self.state, n) for n in STATE_FIELDS}
         arrays |= {f"control.{n}": getattr(self.control, n) for n in CONTROL_FIELDS}
+        arrays |= self._rope_arrays()
         if not isinstance(snapshot, dict):
             raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
         foreign = [n for n in arrays if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(arrays[n].numpy())]
@@ -332,7 +361,11 @@ class Simulation:
         kinetic = 0.5 * np.einsum("b,bwi,bwi->w", m, v, v) + 0.5 * np.einsum("bwi,bwi->w", L, w)
         kinetic = kinetic + self._rotors()
         potential = -np.einsum("b,bwi,i->w", m, x, self._gravity)
-        return Energy(self._out(kinetic), self._out(potential), self._out(self._elastic()))
+        elastic = self._elastic()
+        for name in self._ropes:
+            parts = rope_energy(self, self.model.ropes.names[name], self._gravity)
+            kinetic, potential, elastic = kinetic + parts[0], potential + parts[1], elastic + parts[2]
+        return Energy(self._out(kinetic), self._out(potential), self._out(elastic))
 
     def _rotors(self) -> np.ndarray:
         """(worlds,) kinetic energy of motors' rotors, J."""
@@ -370,7 +403,11 @@ class Simulation:
         """Linear momentum and angular momentum about the origin of the dynamic bodies."""
         m, x, v, L, _ = self._dynamic()
         p = m[:, None, None] * v
-        return Momentum(self._out(p.sum(0)), self._out((np.cross(x, p) + L).sum(0)))
+        linear, angular = p.sum(0), (np.cross(x, p) + L).sum(0)
+        for k in range(len(self._ropes)):
+            more = rope_momentum(self, k)
+            linear, angular = linear + more[0], angular + more[1]
+        return Momentum(self._out(linear), self._out(angular))
 
     def _dynamic(self) -> tuple[np.ndarray, ...]:
         """Mass, position, velocity, angular momentum and spin of the dynamic bodies."""
@@ -400,6 +437,12 @@ class Simulation:
         if name not in self._springs:
             raise SimulationError(f"no spring is named {name!r}; known: {', '.join(map(repr, self._springs)) or 'none'}")
         return self._springs[name]
+
+    def rope(self, name: str) -> RopeView:
+        """The rope of that name."""
+        if name not in self._ropes:
+            raise SimulationError(f"no rope is named {name!r}; known: {', '.join(map(repr, self._ropes)) or 'none'}")
+        return self._ropes[name]
 
     @property
     def redundant(self) -> list[str]:

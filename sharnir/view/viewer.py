@@ -84,6 +84,7 @@ class Viewer:
         self._dress(low, high)
         self._add_bodies(float(np.linalg.norm(high - low)))
         self._add_joints(float(np.linalg.norm(high - low)))
+        self._add_ropes()
         self._add_controls(title, speed, paused)
         self.show()
         self.tell()
@@ -208,6 +209,8 @@ class Viewer:
                 handle.position, handle.wxyz = place[i], wxyz[i]
             if self._rod_handles:
                 self._show_rods(centre, turn)
+            for name, handle in self._ropes.items():
+                handle.points = _segments(self.sim, name)
             if self._marks and self._axes_on.value:
                 self._show_marks()
 
@@ -327,6 +330,16 @@ class Viewer:
             for body, point in ((model.parents, table.parent_point), (model.children, table.child_point))
         ]
 
+    def _add_ropes(self) -> None:
+        """Ropes as lines of their thickness, each in a colour of its own."""
+        ropes = self.sim.model.ropes
+        self._ropes: dict[str, Any] = {}
+        for k, name in enumerate(ropes.names if ropes is not None else ()):
+            self._ropes[name] = self.server.scene.add_line_segments(
+                f"/ropes/{_safe(name)}", _segments(self.sim, name), PALETTE[(len(self._moving) + k) % len(PALETTE)],
+                thickness=2 * ropes.described[k].radius,
+            )  # fmt: skip
+
     def _reach(self, joint: int, anchor: np.ndarray, axis: np.ndarray) -> float:
         """How far a joint's bodies reach from its anchor along an axis, m: a mark has to stick out of them."""
         model, (place, turn, _) = self.sim.model, self._poses()
@@ -393,6 +406,13 @@ def serve(
 # ---- how large the scene is ----
 
 
+def _segments(sim: Simulation, name: str) -> np.ndarray:
+    """(n, 2, 3) ends of a rope's segments, torn ones left out."""
+    rope = sim.rope(name)
+    points, broken = (x if sim.worlds == 1 else x[WORLD] for x in (rope.position, rope.broken))
+    return np.asarray(np.stack([points[:-1], points[1:]], 1)[~broken], np.float32)
+
+
 def _watch(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
     """Corners of the box in which the scene moves at first: it is run ahead for a while and put back as it was."""
     model = sim.model
@@ -403,7 +423,7 @@ def _watch(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
             points = _outermost(np.asarray(shape.mesh()[0])) if shape is not None else model.com[i][None]
             outline.append(points)
             owner += [i] * len(points)
-    local = np.concatenate(outline)
+    local = np.concatenate([np.zeros((0, 3)), *outline])
 
     def box() -> tuple[np.ndarray, np.ndarray]:
         turn = sim.state.rotation.numpy()[:, WORLD].astype(float)
@@ -411,6 +431,8 @@ def _watch(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
         points = place[owner] + quat_rotate(turn[owner], local)
         if model.joint_kinds:
             points = np.concatenate([points, assembly.evaluate(model, sim.state)[WORLD].point, *_grounded_ends(sim)])
+        if model.ropes is not None:
+            points = np.concatenate([points, *(_segments(sim, name).reshape(-1, 3) for name in model.ropes.names)])
         return points.min(0), points.max(0)
 
     low, high = box()

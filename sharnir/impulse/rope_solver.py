@@ -1,0 +1,66 @@
+"""SolverImpulseRope: sequential impulses with ropes: in turn a sweep over the joints and an exact pass over the ropes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.impulse.solver import NO_CAP, SolverImpulse
+from sharnir.model import Control, Model, State
+from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
+from sharnir.rope.kernels import rope_begin, rope_commit, rope_pass
+from sharnir.rope.solver import rope_settings, rope_step
+from sharnir.types import EPSILON, load_modules
+
+
+class SolverImpulseRope(SolverImpulse):
+    """Steps a model in time; a rope takes part in the sweeps as one block, with the bodies that hold it.
+
+    Args:
+        rope_state, rope_control: of `model.ropes`.
+        rope_tolerance: see `SolverRope`. The others are those of `SolverImpulse`.
+    """
+
+    def __init__(
+        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, iterations: int = 40,
+        rope_tolerance: float = 1e-8, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(model, dt, iterations=iterations, **options)
+        load_modules([rope_begin.module], self.device)
+        self.rope_state, self.rope_control = rope_state, rope_control
+        settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), iterations, self.device)
+        settings.dt, settings.gravity, settings.iterations = self.settings.dt, self.settings.gravity, self.settings.iterations
+        self.rope_settings = settings
+        self.settings.sweeps.assign(np.array([1, NO_CAP], np.int32))
+        self.ropes: Any = None
+
+    def _sweeps_at_once(self, n: int) -> None:
+        """One sweep between passes of the ropes, always."""
+
+    def _bind(self, state: State, control: Control) -> None:
+        rope = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.rope_settings)
+        rope.body.v, rope.body.w = self.solves[0].twist.linear, self.solves[0].twist.angular
+        rope.body.momentum, rope.body.start_w = self.work.momentum, self.work.spin_start
+        self.ropes = rope
+        self._rope_step = wp.array([rope], dtype=RopeStep, device=self.device)
+        super()._bind(state, control)
+
+    def _stages(self, step: Any, first: int, worlds: int) -> None:
+        self._begin(step, first, worlds)
+        for _ in range(self.iterations):
+            self._iterate(step, first, worlds)
+        self._end(step, first, worlds)
+
+    def _begin(self, step: Any, first: int, worlds: int) -> None:
+        super()._begin(step, first, worlds)
+        self._launch(rope_begin, (worlds,), self._rope_step, first)
+
+    def _iterate(self, step: Any, first: int, worlds: int) -> None:
+        super()._iterate(step, first, worlds)
+        self._launch(rope_pass, (worlds,), self._rope_step, first)
+
+    def _end(self, step: Any, first: int, worlds: int) -> None:
+        super()._end(step, first, worlds)
+        self._launch(rope_commit, (worlds,), self._rope_step, first)

@@ -1,0 +1,190 @@
+"""What the stages of a rope's step share. Arrays are [slot, world] or [rope, world], the world last.
+
+A rope with n segments occupies a row of slots, n + 1 in use: slot j holds point j, element j (from point j to j + 1) and
+interface j, the place where element j − 1 (or what holds the rope's first end) meets element j (or what holds its last end).
+"""
+
+import warp as wp
+
+from sharnir.model import BodyTable, Control, State
+from sharnir.types import mat33, quat, real, vec3
+
+FREE = wp.constant(0)  # kinds of an end: nothing holds it;
+DRIVEN = wp.constant(1)  # a body that does not yield holds it;
+BODY = wp.constant(2)  # a dynamic body holds it;
+ROPE = wp.constant(3)  # a point of another rope holds it;
+LOOP = wp.constant(4)  # a dynamic body holds this last end, and something else moves it
+
+
+@wp.struct
+class RopeTable:
+    """Constant data of all ropes; ends are indexed by 2 · rope + (0: first, 1: last), the first one being eliminated last."""
+
+    count: wp.int32
+    order: wp.array(dtype=wp.int32)  # ropes in the order of elimination
+    first: wp.array(dtype=wp.int32)  # [rope] its first slot
+    capacity: wp.array(dtype=wp.int32)  # [rope] most segments
+    density: wp.array(dtype=real)  # [rope] kg/m
+    radius: wp.array(dtype=real)  # [rope] m
+    EI: wp.array(dtype=real)  # [rope] N·m²
+    GJ: wp.array(dtype=real)  # [rope] N·m²
+    damping: wp.array(dtype=real)  # [rope] s, of bend and twist
+    drag: wp.array(dtype=real)  # [rope] N·s/m², viscous, per metre
+    air: wp.array(dtype=real)  # [rope] kg/m², ½ ρ C_d 2r: times the square of the normal speed, per metre
+    strength: wp.array(dtype=real)  # [rope] N, breaking load
+    reel: wp.array(dtype=wp.int32)  # [rope] the end (0, 1) from which it is paid out, or −1
+    segment: wp.array(dtype=real)  # [rope] m, length of a segment that is paid out
+    rest: wp.array(dtype=vec3)  # [slot] û at the interface, element axes, 1/m
+    kind: wp.array(dtype=wp.int32)  # [end] FREE, DRIVEN, BODY, ROPE, LOOP
+    body: wp.array(dtype=wp.int32)  # [end] or, of a ROPE, the slot of the point
+    clamp: wp.array(dtype=wp.int32)  # [end] 1 where orientation is held too
+    point: wp.array(dtype=vec3)  # [end] from the body's centre of mass, body axes
+    frame: wp.array(dtype=quat)  # [end] the frame that holds the rope, third axis along it, body axes
+    group: wp.array(dtype=wp.int32)  # bodies that loops of ropes couple
+    grouped: wp.int32  # their number
+    place: wp.array(dtype=wp.int32)  # [body] its place among them, or −1
+    ties: wp.int32  # bodies tied to points between the ends
+    tied: wp.array(dtype=wp.int32)  # [rope] 1 where a body or a rope is tied between its ends
+    tie_rope: wp.array(dtype=wp.int32)  # [tie]
+    tie_slot: wp.array(dtype=wp.int32)
+    tie_body: wp.array(dtype=wp.int32)
+    tie_point: wp.array(dtype=vec3)
+
+
+@wp.struct
+class RopeState:
+    """What a step changes."""
+
+    segments: wp.array2d(dtype=wp.int32)  # [rope, world] in use
+    length: wp.array2d(dtype=real)  # [slot, world] of the element, m
+    position: wp.array2d(dtype=vec3)  # [slot, world] of the point, m
+    velocity: wp.array2d(dtype=vec3)  # [slot, world] m/s
+    rotation: wp.array2d(dtype=quat)  # [slot, world] of the element; its third axis is the tangent
+    spin: wp.array2d(dtype=vec3)  # [slot, world] rad/s, world axes
+    pull: wp.array2d(dtype=vec3)  # [slot, world] impulse of the row of element j on point j + 1, N·s; −T Δt along the tangent
+    moment: wp.array2d(dtype=vec3)  # [slot, world] impulse moment on element j at interface j, N·m·s
+    tight: wp.array2d(dtype=real)  # [slot, world] N, the largest tension or pressure of late
+    was: wp.array2d(dtype=real)  # [slot, world] N, the tension one step before the last
+    now: wp.array2d(dtype=real)  # [slot, world] N, the tension of the last step
+    before: wp.array2d(dtype=vec3)  # [slot, world] elastic moment at the interface one step ago, N·m
+    started: wp.array2d(dtype=wp.int32)  # [rope, world] 1 once there was a step
+    cut: wp.array2d(dtype=wp.int32)  # [slot, world] 1 where element j holds nothing any more
+    owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
+    end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
+
+
+@wp.struct
+class RopeControl:
+    """What a user commands between steps."""
+
+    force: wp.array2d(dtype=vec3)  # [slot, world] N on the point, until changed
+    force_once: wp.array2d(dtype=vec3)  # [slot, world] N in the next step alone
+    torque: wp.array2d(dtype=vec3)  # [slot, world] N·m on the element, until changed
+    reel_speed: wp.array2d(dtype=real)  # [rope, world] m/s, paid out where positive
+    wind: wp.array(dtype=vec3)  # [1] m/s
+
+
+@wp.struct
+class RopeWork:
+    """Scratch of a step, [slot, world] unless said."""
+
+    mass: wp.array2d(dtype=real)  # of the point, kg
+    damp: wp.array2d(dtype=real)  # Δt times its resistance, kg
+    bar: wp.array2d(dtype=real)  # 1/l̄ of the interface, 0 where there is none
+    d: wp.array2d(dtype=vec3)  # tangent at the start of the step
+    strain: wp.array2d(dtype=vec3)  # u at the start of the step
+    tension: wp.array2d(dtype=real)  # Δt T of the element, N·s
+    elastic: wp.array2d(dtype=vec3)  # elastic moment at the interface at the start of the step, N·m
+    past: wp.array2d(dtype=vec3)  # part of the impulse moment that earlier poses give, N·m·s
+    extra: wp.array2d(dtype=real)  # Δt² β T l of the element, kg·m²
+    c: wp.array2d(dtype=vec3)  # closing speed of the element's row, m/s
+    e: wp.array2d(dtype=vec3)  # by how much the moment at the interface is missed, N·m·s
+    defect: wp.array2d(dtype=vec3)  # momentum that the point lacks in the first pass, N·s
+    load: wp.array2d(dtype=vec3)  # impulse moment on the element from outside, for the first pass, N·m·s
+    A: wp.array2d(dtype=mat33)  # inertia [A B; Bᵀ D] of all that hangs on point j, in (v_j, ω_j)
+    B: wp.array2d(dtype=mat33)
+    U: wp.array2d(dtype=mat33)  # (D + K)⁻¹
+    K: wp.array2d(dtype=mat33)  # Δt² times the stiffness of the interface, world axes
+    bias: wp.array2d(dtype=vec3)
+    X: wp.array2d(dtype=mat33)  # effect of an impulse at the last point on what hangs on point j
+    Y: wp.array2d(dtype=mat33)
+    loose: wp.array2d(dtype=mat33)  # inverse inertia of a piece that hangs on nothing, at its first point
+    loose_v: wp.array2d(dtype=vec3)
+    tie_A: wp.array2d(dtype=mat33)  # inertia of what is tied to the point, and its bias
+    tie_p: wp.array2d(dtype=vec3)
+    dv: wp.array2d(dtype=vec3)  # change of the point's velocity in a pass
+    v: wp.array2d(dtype=vec3)  # the new velocities
+    w: wp.array2d(dtype=vec3)
+    r: wp.array2d(dtype=vec3)  # the new pose
+    q: wp.array2d(dtype=quat)
+    arm: wp.array2d(dtype=vec3)  # [end, world] from the body's centre of mass, world axes, at the start
+    tie_arm: wp.array2d(dtype=vec3)  # [tie, world]
+    Z_A: wp.array2d(dtype=mat33)  # [rope, world] the relation at the first end: impulse on the rope = Z V + p
+    Z_B: wp.array2d(dtype=mat33)
+    Z_D: wp.array2d(dtype=mat33)
+    p_l: wp.array2d(dtype=vec3)
+    p_a: wp.array2d(dtype=vec3)
+    G: wp.array2d(dtype=mat33)  # [rope, world] inverse mobility of a held last point
+    last_X: wp.array2d(dtype=mat33)  # [rope, world] X and Y at the first end
+    last_Y: wp.array2d(dtype=mat33)
+    g: wp.array2d(dtype=vec3)  # [rope, world] velocity of the last point if nothing held it there
+    dense: wp.array2d(dtype=real)  # [entry, world] inertia of the bodies that loops couple, then its factor
+    dense_p: wp.array2d(dtype=real)  # [row, world] their bias, then the change of their twists
+
+
+@wp.struct
+class BodyWork:
+    """Bodies that hold ropes during a step, [body, world]."""
+
+    A: wp.array2d(dtype=mat33)  # inertia at the centre of mass, ropes that hang on it included
+    B: wp.array2d(dtype=mat33)
+    D: wp.array2d(dtype=mat33)
+    p_l: wp.array2d(dtype=vec3)  # and their bias
+    p_a: wp.array2d(dtype=vec3)
+    inertia: wp.array2d(dtype=mat33)  # its own, world axes
+    momentum: wp.array2d(dtype=vec3)  # L after external torques
+    start_w: wp.array2d(dtype=vec3)  # ω after external torques
+    v: wp.array2d(dtype=vec3)  # the new velocity
+    w: wp.array2d(dtype=vec3)
+    dv: wp.array2d(dtype=vec3)  # its change in a pass
+    dw: wp.array2d(dtype=vec3)
+    x: wp.array2d(dtype=vec3)  # the new pose
+    q: wp.array2d(dtype=quat)
+    rest: wp.array2d(dtype=vec3)
+    hung: wp.array(dtype=wp.int32)  # [body] 1 where it is the last end of a rope: that rope moves it
+
+
+@wp.struct
+class RopeSettings:
+    """Numbers that may change between steps, one element each, so that a captured step reads them."""
+
+    dt: wp.array(dtype=real)
+    gravity: wp.array(dtype=vec3)
+    tolerance: wp.array(dtype=real)  # largest gap of a row over its length, and error of an angle, rad
+    iterations: wp.array(dtype=wp.int32)  # cap of the passes
+    beta: wp.array(dtype=real)  # how implicit the tension's direction is, and how much of it damps; ρ of bend and twist
+
+
+@wp.struct
+class RopeStep:
+    """All that a step reads and writes. Kernels take it as an array of one element: a launch then costs one pointer."""
+
+    ropes: RopeTable
+    state: RopeState
+    control: RopeControl
+    work: RopeWork
+    bodies: BodyTable
+    body: BodyWork
+    body_state: State
+    body_control: Control
+    settings: RopeSettings
+    h: wp.array(dtype=real)  # [world] s, the step or a part of it
+    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
+    done: wp.array(dtype=wp.int32)  # [world] passes
+    parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
+    hard: wp.array(dtype=wp.int32)  # [world] 1 where the direction of tension is fully implicit
+    residual: wp.array(dtype=real)
+
+
+ROPE_STATE_FIELDS = tuple(RopeState.vars)  # type: ignore[attr-defined]
+ROPE_CONTROL_FIELDS = tuple(RopeControl.vars)  # type: ignore[attr-defined]

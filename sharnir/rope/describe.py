@@ -1,0 +1,290 @@
+"""What a user says of a rope, checked: its shape at the start, its material, what holds its ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sharnir.errors import SceneError, is_positive
+from sharnir.spatial import frame_from_axes, quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate
+
+AIR = 1.225  # kg/m³
+SOLVED = 1e-13
+
+
+@dataclass
+class RopeEnd:
+    """What holds an end: a body (None: none), the point in its frame, from its centre of mass, and the frame if clamped.
+
+    Or another rope, at one of its points.
+    """
+
+    body: int | None = None
+    rope: tuple[str, int] | None = None
+    clamp: bool = False
+    point: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    frame: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, 1.0]))
+
+
+@dataclass
+class RopeTie:
+    """A body tied to a point of a rope; the point is in its frame, from its centre of mass."""
+
+    at: int
+    body: int
+    point: np.ndarray
+
+
+@dataclass
+class RopeDescription:
+    """A rope as described, from its first end to its last: SI units, world axes."""
+
+    name: str
+    points: np.ndarray  # (n + 1, 3)
+    lengths: np.ndarray  # (n,)
+    rotations: np.ndarray  # (n, 4) of the elements
+    velocity: np.ndarray  # (n + 1, 3)
+    density: float  # kg/m
+    radius: float
+    EI: float
+    GJ: float
+    rest: np.ndarray  # (n + 1, 3) û at the interfaces
+    damping: float
+    drag: float
+    air: float
+    strength: float
+    ends: tuple[RopeEnd, RopeEnd]
+    reel: int  # the end from which it is paid out, or −1
+    longest: float  # m
+    ties: list[RopeTie] = field(default_factory=list)
+
+
+# ---- shapes -----------------------------------------------------------------------------------------------------------------
+
+
+def segment_lengths(who: str, length: float, segments: Any) -> np.ndarray:
+    """Lengths of the segments: a number of equal ones, or their relative lengths."""
+    if isinstance(segments, int | np.integer):
+        if segments < 1:
+            raise SceneError(f"{who}: segments is a whole number of at least 1, or relative lengths, got {segments!r}")
+        return np.full(int(segments), length / int(segments))
+    try:
+        parts = np.asarray(segments, float)
+    except (TypeError, ValueError):
+        parts = np.zeros(0)
+    if parts.ndim != 1 or len(parts) < 1 or not np.all(np.isfinite(parts)) or np.any(parts <= 0):
+        raise SceneError(f"{who}: segments is a whole number of at least 1, or positive relative lengths, got {segments!r}")
+    return np.asarray(parts * (length / parts.sum()))
+
+
+def hanging(start: np.ndarray, end: np.ndarray, lengths: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+    """Points of a chain of links that hangs from both ends: link j points along F + w_j, −w_j the weight of points 1 … j.
+
+    Its force F at the start solves Σ l (F + w)/|F + w| = end − start, the gradient of a convex function: Newton's method, damped.
+    """
+    total = lengths.sum()
+    span = end - start
+    down = gravity / np.linalg.norm(gravity) if np.any(gravity) else np.array([0.0, 0.0, -1.0])
+    w = np.concatenate([[0.0], np.cumsum(0.5 * (lengths[:-1] + lengths[1:]))])[:, None] / total * -down
+    level = span - down * (span @ down)
+    if np.linalg.norm(level) < 1e-6 * total:  # a fold: a little aside, so that no link is without direction
+        level = np.cross(down, np.eye(3)[np.argmin(np.abs(down))])
+    F = 0.5 * down + 0.1 * level / np.linalg.norm(level)
+
+    def value(F: np.ndarray) -> float:
+        return float(lengths @ np.linalg.norm(F + w, axis=1) - F @ span)
+
+    for _ in range(200):
+        f = F + w
+        size = np.linalg.norm(f, axis=1)
+        d = f / size[:, None]
+        off = lengths @ d - span
+        if np.linalg.norm(off) < SOLVED * total:
+            break
+        H = (lengths / size).sum() * np.eye(3) - np.einsum("i,ij,ik->jk", lengths / size, d, d)
+        step = -np.linalg.solve(H + 1e-14 * np.trace(H) * np.eye(3), off)
+        scale = 1.0
+        while scale > 1e-12 and value(F + scale * step) > value(F) + 1e-4 * scale * (off @ step):
+            scale *= 0.5
+        F = F + scale * step
+    f = F + w
+    d = f / np.linalg.norm(f, axis=1)[:, None]
+    return np.asarray(start + np.concatenate([np.zeros((1, 3)), np.cumsum(lengths[:, None] * d, 0)]))
+
+
+def along(curve: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Points of a polyline at fractions of its length."""
+    at = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(curve, axis=0), axis=1))])
+    where = np.concatenate([[0.0], np.cumsum(parts)]) / parts.sum() * at[-1]
+    return np.stack([np.interp(where, at, curve[:, k]) for k in range(3)], 1)
+
+
+def element_frames(points: np.ndarray, twist: np.ndarray) -> np.ndarray:
+    """Orientations of the elements: third axis along each, no twist from one to the next but the given angles (n,)."""
+    d = np.diff(points, axis=0)
+    d /= np.linalg.norm(d, axis=1)[:, None]
+    q = frame_from_axes(d[0])
+    out = []
+    for j, t in enumerate(d):
+        if j:
+            axis = np.cross(d[j - 1], t)
+            turn = np.array([*axis, 1.0 + d[j - 1] @ t])
+            if np.linalg.norm(turn) < 1e-9:
+                turn = np.array([*quat_rotate(q, np.array([1.0, 0.0, 0.0])), 0.0])
+            q = quat_multiply(turn / np.linalg.norm(turn), q)
+        out.append(quat_multiply(q, quat_exp(np.array([0.0, 0.0, twist[j]]))))
+    return np.array(out)
+
+
+def end_frame(rotations: np.ndarray, last: bool) -> np.ndarray:
+    """The frame at an end of the rope's axis: half an element's turn beyond the outermost element."""
+    if len(rotations) == 1:
+        return np.asarray(rotations[0])
+    a, b = (rotations[-2], rotations[-1]) if last else (rotations[1], rotations[0])
+    turn = quat_log(quat_multiply(quat_conjugate(a), b))
+    return quat_multiply(b, quat_exp(0.5 * turn))
+
+
+# ---- the description --------------------------------------------------------------------------------------------------------
+
+
+def at_least(who: str, what: str, value: Any, least: float = 0.0) -> float:
+    """A finite number of at least `least`, or a SceneError."""
+    try:
+        v = float(value)
+    except (TypeError, ValueError):
+        v = float("nan")
+    if not np.isfinite(v) or v < least:
+        raise SceneError(f"{who}: {what} is a finite number of at least {least:g}, got {value!r}")
+    return v
+
+
+def shape_points(
+    who: str, start: Any, end: Any, points: Any, length: float | None, segments: Any, gravity: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points and lengths of the segments at the start: straight, hanging, along a polyline or a curve."""
+    if (points is None) == (start is None or end is None):
+        raise SceneError(f"{who}: give start= and end=, or points= (a polyline, or a function of a fraction 0 … 1)")
+    if points is None:
+        a, b = (np.asarray(p, float) for p in (start, end))
+        for what, p in (("start", a), ("end", b)):
+            if p.shape != (3,) or not np.all(np.isfinite(p)):
+                raise SceneError(f"{who}: {what} is three finite numbers (m), got {p.tolist()}")
+        distance = float(np.linalg.norm(b - a))
+        total = distance if length is None else length
+        if total < distance * (1.0 - 1e-9) or total <= 0:
+            raise SceneError(f"{who}: a rope of {total:g} m does not reach over {distance:g} m from start to end")
+        lengths = segment_lengths(who, total, segments)
+        if total > distance * (1.0 + 1e-9):
+            return hanging(a, b, lengths, gravity), lengths
+        s = np.concatenate([[0.0], np.cumsum(lengths)]) / total
+        return a + s[:, None] * (b - a), lengths
+    if callable(points):
+        fine = np.array([points(x) for x in np.linspace(0.0, 1.0, 2001)], float)
+    else:
+        fine = np.asarray(points, float)
+    if fine.ndim != 2 or fine.shape[1] != 3 or len(fine) < 2 or not np.all(np.isfinite(fine)):
+        raise SceneError(f"{who}: points is two or more points (m), or a function that returns one, got shape {fine.shape}")
+    placed = along(fine, segment_lengths(who, 1.0, segments))
+    lengths = np.linalg.norm(np.diff(placed, axis=0), axis=1)
+    if np.any(lengths <= 1e-9 * lengths.sum()):
+        raise SceneError(f"{who}: its points fold back on themselves; use more segments")
+    if length is not None and abs(length / lengths.sum() - 1.0) > 0.02:
+        raise SceneError(f"{who}: its points lie on {lengths.sum():g} m, length= says {length:g} m; give one of them")
+    return placed, lengths
+
+
+def describe(
+    name: str,
+    start: Sequence[float] | None = None,
+    end: Sequence[float] | None = None,
+    *,
+    points: Sequence[Sequence[float]] | Callable[[float], Any] | None = None,
+    length: float | None = None,
+    segments: int | Sequence[float] = 50,
+    radius: float = 0.01,
+    density: float = 1000.0,
+    mass_per_length: float | None = None,
+    E: float | None = None,
+    G: float | None = None,
+    EI: float | None = None,
+    GJ: float | None = None,
+    rest_curvature: Any = (0.0, 0.0),
+    rest_twist: Any = 0.0,
+    twist: float = 0.0,
+    damping: float = 0.0,
+    drag: float = 0.0,
+    drag_coefficient: float = 0.0,
+    breaking_load: float | None = None,
+    reel: str | None = None,
+    longest: float | None = None,
+    velocity: Sequence[float] = (0.0, 0.0, 0.0),
+    gravity: np.ndarray | None = None,
+) -> RopeDescription:
+    """A rope, its ends free. See `Scene.add_rope`."""
+    who = f"rope {name!r}"
+    for what, value in (("radius", radius), ("density", density), ("length", length), ("mass_per_length", mass_per_length)):
+        if value is not None and not is_positive(value):
+            raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
+    g = np.array([0.0, 0.0, -9.81]) if gravity is None else gravity
+    placed, lengths = shape_points(who, start, end, points, length, segments, g)
+    n = len(lengths)
+    total = float(lengths.sum())
+    if (E is not None and EI is not None) or (G is not None and GJ is not None):
+        raise SceneError(f"{who}: give a material (E, G) or measured stiffnesses (EI, GJ), not both")
+    bend = at_least(who, "EI (N·m²)", EI if EI is not None else at_least(who, "E (Pa)", E or 0.0) * np.pi * radius**4 / 4)
+    turn = at_least(who, "GJ (N·m²)", GJ if GJ is not None else at_least(who, "G (Pa)", G or 0.0) * np.pi * radius**4 / 2)
+    middle = np.cumsum(lengths) - 0.5 * lengths
+    rest = np.zeros((n + 1, 3))
+    try:
+        rest[:, :2] = np.broadcast_to(np.asarray(rest_curvature, float), (n + 1, 2))
+        rest[:, 2] = np.broadcast_to(np.asarray(rest_twist, float), (n + 1,))
+    except ValueError:
+        raise SceneError(
+            f"{who}: rest_curvature is two numbers (1/m, about the element's first two axes) and rest_twist one (rad/m), or one "
+            f"of them for each of {n + 1} places, got {rest_curvature!r} and {rest_twist!r}"
+        ) from None
+    turns = (
+        np.interp(middle, np.concatenate([[0.0], np.cumsum(lengths)]), np.cumsum(rest[:, 2]) * total / n) - rest[0, 2] * total / n
+    )
+    rotations = element_frames(placed, turns + float(twist) * middle / total)
+    if reel not in (None, "start", "end"):
+        raise SceneError(f"{who}: reel is 'start', 'end' or None, got {reel!r}")
+    if longest is not None and not longest >= total:
+        raise SceneError(f"{who}: longest is at least its length {total:g} m, got {longest!r}")
+    return RopeDescription(
+        name, placed, lengths, rotations, np.broadcast_to(np.asarray(velocity, float), (n + 1, 3)).copy(),
+        float(mass_per_length if mass_per_length is not None else density * np.pi * radius**2),
+        float(radius), bend, turn, rest, at_least(who, "damping (s)", damping), at_least(who, "drag (N·s/m²)", drag),
+        0.5 * AIR * at_least(who, "drag_coefficient", drag_coefficient) * 2.0 * radius,
+        float("inf") if breaking_load is None else at_least(who, "breaking_load (N)", breaking_load),
+        (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], float(longest or (4.0 * total if reel else total)),
+    )  # fmt: skip
+
+
+def hold(
+    rope: RopeDescription, last: bool, body: int, position: np.ndarray, rotation: np.ndarray, com: np.ndarray, clamp: Any
+) -> None:
+    """Tie an end to a body (pose of its frame, centre of mass in it) where the rope's end is; clamp it as it stands.
+
+    A clamp may be the direction (3,) in which the rope leaves the first end or runs into the last.
+    """
+    end = rope.ends[int(last)]
+    back = quat_conjugate(rotation)
+    end.body, end.clamp = body, clamp is not False and clamp is not None
+    end.point = quat_rotate(back, rope.points[-1 if last else 0] - position) - com
+    frame = end_frame(rope.rotations, last)
+    if end.clamp and clamp is not True:
+        d = np.asarray(clamp, float)
+        if d.shape != (3,) or not np.all(np.isfinite(d)) or not np.any(d):
+            raise SceneError(f"rope {rope.name!r}: clamp is True, False or a direction of three numbers, got {clamp!r}")
+        t = quat_rotate(frame, np.array([0.0, 0.0, 1.0]))
+        d = d / np.linalg.norm(d)
+        turn = np.array([*np.cross(t, d), 1.0 + t @ d])
+        if np.linalg.norm(turn) < 1e-9:
+            raise SceneError(f"rope {rope.name!r}: its clamp points against the rope")
+        frame = quat_multiply(turn / np.linalg.norm(turn), frame)
+    end.frame = quat_multiply(back, frame)

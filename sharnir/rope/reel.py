@@ -1,0 +1,124 @@
+"""Ropes that are paid out, taken in, or torn: between the steps of the passes."""
+
+import warp as wp
+
+from sharnir.rope.data import RopeStep
+from sharnir.rope.terms import tangent
+from sharnir.types import real, vec3
+
+REPAID = wp.constant(real(0.1))  # part of an owed length that a step returns
+
+
+@wp.func
+def copy_slot(s: wp.array(dtype=RopeStep), i: int, to: int, w: int):
+    """A point, its element and interface, to another slot."""
+    s[0].state.length[to, w] = s[0].state.length[i, w]
+    s[0].state.position[to, w] = s[0].state.position[i, w]
+    s[0].state.velocity[to, w] = s[0].state.velocity[i, w]
+    s[0].state.rotation[to, w] = s[0].state.rotation[i, w]
+    s[0].state.spin[to, w] = s[0].state.spin[i, w]
+    s[0].state.pull[to, w] = s[0].state.pull[i, w]
+    s[0].state.moment[to, w] = s[0].state.moment[i, w]
+    s[0].state.tight[to, w] = s[0].state.tight[i, w]
+    s[0].state.was[to, w] = s[0].state.was[i, w]
+    s[0].state.now[to, w] = s[0].state.now[i, w]
+    s[0].state.before[to, w] = s[0].state.before[i, w]
+    s[0].state.cut[to, w] = s[0].state.cut[i, w]
+
+
+@wp.func
+def split(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, l: real, end: int):
+    """Cut element i into a first part of length l and the rest; the new point moves as what lies beyond the reel."""
+    last = s[0].ropes.first[k] + s[0].state.segments[k, w]
+    for back in range(last - i + 1):
+        copy_slot(s, last - back, last - back + 1, w)
+    s[0].state.segments[k, w] = s[0].state.segments[k, w] + 1
+    whole = s[0].state.length[i, w]
+    d = tangent(s[0].state.rotation[i, w])
+    s[0].state.length[i, w] = l
+    s[0].state.length[i + 1, w] = whole - l
+    s[0].state.position[i + 1, w] = s[0].state.position[i, w] + d * l
+    if end == 0:
+        s[0].state.velocity[i + 1, w] = s[0].state.velocity[i + 2, w] - wp.cross(s[0].state.spin[i, w], d) * (whole - l)
+    else:
+        s[0].state.velocity[i + 1, w] = s[0].state.velocity[i, w] + wp.cross(s[0].state.spin[i, w], d) * l
+    s[0].state.moment[i + 1, w] = vec3(real(0.0))
+    s[0].state.before[i + 1, w] = vec3(real(0.0))
+
+
+@wp.func
+def join(s: wp.array(dtype=RopeStep), k: int, w: int, i: int):
+    """Make one of the elements i and i + 1; what the bend between them made longer than straight is owed."""
+    last = s[0].ropes.first[k] + s[0].state.segments[k, w]
+    along = s[0].state.position[i + 2, w] - s[0].state.position[i, w]
+    straight = wp.length(along)
+    d = along / straight
+    q = s[0].state.rotation[i, w]
+    t = tangent(q)
+    turn = wp.cross(t, d)
+    half = wp.normalize(wp.quaternion(turn, real(1.0) + wp.dot(t, d)))
+    s[0].state.owed[k, w] = s[0].state.owed[k, w] + s[0].state.length[i, w] + s[0].state.length[i + 1, w] - straight
+    s[0].state.length[i, w] = straight
+    s[0].state.rotation[i, w] = half * q
+    s[0].state.pull[i, w] = (s[0].state.pull[i, w] + s[0].state.pull[i + 1, w]) * real(0.5)
+    v = s[0].state.velocity[i + 2, w] - s[0].state.velocity[i, w]
+    spin = s[0].state.spin[i, w]
+    s[0].state.spin[i, w] = wp.cross(d, v) / straight + d * wp.dot(d, spin)
+    for j in range(i + 2, last + 1):
+        copy_slot(s, j, j - 1, w)
+    s[0].state.segments[k, w] = s[0].state.segments[k, w] - 1
+
+
+@wp.func
+def feed(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Split or join at the reel: its element has between half and one and a half of a segment's length."""
+    end = s[0].ropes.reel[k]
+    if end < 0:
+        return
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    size = s[0].ropes.segment[k]
+    i = first
+    if end == 1:
+        i = first + n - 1
+    l = s[0].state.length[i, w]
+    if l > real(1.5) * size and n < s[0].ropes.capacity[k]:
+        if end == 0:
+            split(s, k, w, i, l - size, 0)
+        else:
+            split(s, k, w, i, size, 1)
+    elif l < real(0.5) * size and n > 1:
+        join(s, k, w, i - end)
+
+
+@wp.func
+def pay_out(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
+    """Let the element at the reel grow for a time h, or shrink back for −h; it keeps a tenth of a segment."""
+    end = s[0].ropes.reel[k]
+    if end < 0:
+        return
+    n = s[0].state.segments[k, w]
+    i = s[0].ropes.first[k] + end * (n - 1)
+    back = REPAID * s[0].state.owed[k, w] / s[0].settings.dt[0]
+    l = s[0].state.length[i, w]
+    speed = s[0].control.reel_speed[k, w]
+    if n == 1 and speed < real(0.0) and l < real(0.1) * s[0].ropes.segment[k]:
+        speed = real(0.0)
+    if n == s[0].ropes.capacity[k] and speed > real(0.0) and l > real(1.5) * s[0].ropes.segment[k]:
+        speed = real(0.0)
+    s[0].state.length[i, w] = l + (speed + back) * h
+
+
+@wp.func
+def tear(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
+    """Cut the element that pulls hardest, where that is above the breaking load."""
+    first = s[0].ropes.first[k]
+    most = s[0].ropes.strength[k] * h
+    found = int(-1)
+    for i in range(first, first + s[0].state.segments[k, w]):
+        tension = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])
+        if tension > most:
+            most = tension
+            found = i
+    if found >= 0:
+        s[0].state.cut[found, w] = 1

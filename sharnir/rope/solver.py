@@ -1,0 +1,133 @@
+"""SolverRope: steps of ropes and of the bodies that hold them, where no joint is in the scene."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.errors import SimulationError
+from sharnir.model import Control, Model, State
+from sharnir.rope.build import zeros
+from sharnir.rope.data import BODY, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
+from sharnir.rope.kernels import rope_steps
+from sharnir.solver import Report, Solver, check_iterations
+from sharnir.types import EPSILON, load_modules, real, vec3
+
+IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
+RINGING = 0.8  # ρ of `weights`
+
+
+def rope_settings(settings: Any, tolerance: float, iterations: int, device: Any) -> Any:
+    """Fill what ropes need besides dt and gravity."""
+    settings.tolerance = wp.array([tolerance], dtype=real, device=device)
+    settings.iterations = wp.array([iterations], dtype=wp.int32, device=device)
+    settings.beta = wp.array([IMPLICIT, RELATIVE, RINGING], dtype=real, device=device)
+    return settings
+
+
+def rope_step(
+    model: Model, rope_state: RopeState, rope_control: RopeControl, state: State, control: Control, settings: RopeSettings
+) -> Any:
+    """The structure of a step for these arrays, with scratch of its own."""
+    r, worlds, device = model.ropes, model.worlds, model.device
+    s, work, body = RopeStep(), RopeWork(), BodyWork()
+    zeros(work, RopeWork, r.slots, worlds, device)
+    rows, ends = 6 * len(r.group), 2 * r.count
+    sizes = dict.fromkeys(["arm", "Z_A", "Z_B", "Z_D", "p_l", "p_a", "G", "last_X", "last_Y", "g"], ends)
+    for name, size in (sizes | {"tie_arm": r.table.ties, "dense": rows * rows, "dense_p": rows}).items():
+        dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
+        setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))
+    zeros(body, BodyWork, len(model.com), worlds, device)
+    hung = np.zeros(len(model.com), np.int32)
+    hung[r.hung] = 1
+    body.hung = wp.array(hung, dtype=wp.int32, device=device)
+    s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, settings
+    s.bodies, s.body_state, s.body_control = model.bodies, state, control
+    s.h, s.kick = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
+    for name in ("hard", "done", "parts"):
+        setattr(s, name, wp.zeros(worlds, dtype=wp.int32, device=device))
+    s.residual = wp.zeros(worlds, dtype=real, device=device)
+    return s
+
+
+class SolverRope(Solver):
+    """Steps ropes in time, with the bodies that hold them.
+
+    Args:
+        model: what `Scene.build` returned.
+        dt: step, s.
+        iterations: cap of the passes.
+        tolerance: largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a step.
+        scheme: "direct", or "paper": the rope paper's own scheme (`rope.paper`), for comparison.
+    """
+
+    def __init__(
+        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, iterations: int = 12,
+        tolerance: float = 1e-8, scheme: str = "direct", threads: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(model, dt, RopeSettings(), threads)
+        if scheme not in ("direct", "paper"):
+            raise SimulationError(f"scheme is 'direct' or 'paper', got {scheme!r}")
+        yields = model.ropes.table.kind.numpy()
+        if scheme == "paper" and (np.any(yields >= BODY) or model.ropes.table.ties):
+            raise SimulationError("scheme='paper' takes ropes whose ends are free or held by what does not yield")
+        self._kernel = rope_steps
+        if scheme == "paper":
+            from sharnir.rope.paper import paper_steps
+
+            self._kernel = paper_steps
+        load_modules([self._kernel.module], self.device)
+        self.ropes = model.ropes
+        self.rope_state, self.rope_control = rope_state, rope_control
+        self.iterations = check_iterations(iterations, 1)
+        self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
+        tolerance = max(tolerance, 100 * EPSILON)
+        rope_settings(self.settings, tolerance, iterations, self.device)
+        self._steps = wp.array([1], dtype=wp.int32, device=self.device)
+        self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
+        self.parts = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
+        self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
+        self.report = Report(self.done, self.residual, tolerance)
+        self._graphs: list[Any] = []
+        self._count = 1
+
+    def _bind(self, state: State, control: Control) -> None:
+        """Capture the step for these arrays."""
+        s = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
+        s.done, s.residual, s.parts = self.done, self.residual, self.parts
+        self._kept = s
+        self._bound = state, control, wp.array([s], dtype=RopeStep, device=self.device)
+        self._graphs = self._capture(self._launch)
+
+    def _launch(self, step: Any, first: int, worlds: int) -> None:
+        wp.launch(self._kernel, dim=worlds, inputs=[step, first, self._steps], device=self.device)
+
+    def acts_changed(self) -> None:
+        """Nothing acts on joints here."""
+
+    def step(
+        self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
+    ) -> Report:
+        """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`.
+
+        Args:
+            budget: wall-clock time of a step, s; a step is not cut short, the report says whether it took longer.
+            iterations: cap of the passes in this call.
+        """
+        if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
+            self._bind(state, control)
+        started = time.perf_counter()
+        if iterations is not None:
+            self.settings.iterations.assign(np.array([check_iterations(iterations, 1)], np.int32))
+        if n != self._count:
+            self._steps.assign(np.array([n], np.int32))
+            self._count = n
+        self._replay(self._graphs, 1)
+        if iterations is not None:
+            self.settings.iterations.assign(np.array([self.iterations], np.int32))
+        self.report.elapsed = (time.perf_counter() - started) / n
+        self.report.deadline_missed = budget is not None and self.report.elapsed > budget
+        return self.report

@@ -1,0 +1,254 @@
+"""View of a rope of a running simulation, and the energies and momenta of ropes, from its first end to its last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sharnir.errors import SimulationError
+from sharnir.rope.build import HALF_TURN
+from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
+
+# The Simulation a view belongs to; it stands a floor above, so that it is not named here.
+Owner = Any
+TANGENT = np.array([0.0, 0.0, 1.0])
+
+
+def tangents(q: np.ndarray) -> np.ndarray:
+    """Third axes of elements (…, 4)."""
+    return quat_rotate(q, np.broadcast_to(TANGENT, (*q.shape[:-1], 3)))
+
+
+def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray]:
+    """Darboux vectors (n + 1, 3), element axes, 1/m, and lengths (n + 1,) over which they are taken; 0 where nothing is held."""
+    ropes, s = sim.model.ropes, sim.rope_state
+    at, n = int(ropes.first[k]), int(s.segments.numpy()[k, w])
+    q = s.rotation.numpy()[at : at + n, w].astype(float)
+    l = s.length.numpy()[at : at + n, w].astype(float)
+    bar = 0.5 * (np.append(l, 0.0) + np.append(0.0, l))
+    bar[1:][s.cut.numpy()[at : at + n, w] != 0] = 0.0
+    ends = ropes.described[k].ends
+    frames = []
+    for side, end in enumerate(ends):
+        if end.clamp:
+            frames.append(quat_multiply(sim.state.rotation.numpy()[end.body, w].astype(float), end.frame))
+        else:
+            frames.append(q[-side])
+            bar[-side] = 0.0
+    q = np.concatenate([frames[:1], q, frames[1:]])
+    p = quat_multiply(quat_conjugate(q[:-1]), q[1:])
+    p = np.where(p[:, 3:] < 0, -p, p)
+    held = bar > 0
+    return np.where(held[:, None], 2.0 * p[:, :3] / np.where(held, bar, 1.0)[:, None], 0.0), bar
+
+
+def masses(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, slice]:
+    """Masses of points (n + 1,) and of elements (n,), and the slots of the points."""
+    ropes, s = sim.model.ropes, sim.rope_state
+    at, n = int(ropes.first[k]), int(s.segments.numpy()[k, w])
+    l = s.length.numpy()[at : at + n, w].astype(float) * ropes.described[k].density
+    return 0.5 * (np.append(l, 0.0) + np.append(0.0, l)), l, slice(at, at + n + 1)
+
+
+def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Kinetic, potential and elastic energy (worlds,) of a rope, J."""
+    out = np.zeros((3, sim.worlds))
+    rope, s = sim.model.ropes.described[k], sim.rope_state
+    for w in range(sim.worlds):
+        m, each, at = masses(sim, k, w)
+        inner = slice(at.start, at.stop - 1)
+        v, x = (a.numpy()[at, w].astype(float) for a in (s.velocity, s.position))
+        spin, q = (a.numpy()[inner, w].astype(float) for a in (s.spin, s.rotation))
+        i1 = 0.25 * each * rope.radius**2
+        twice = (spin**2).sum(-1) + (spin * tangents(q)).sum(-1) ** 2
+        u, bar = strains(sim, k, w)
+        off = (u - sim.model.ropes.table.rest.numpy()[at].astype(float)) ** 2
+        out[0, w] = 0.5 * (m * (v**2).sum(-1)).sum() + 0.5 * (i1 * twice).sum()
+        out[1, w] = -(m[:, None] * x).sum(0) @ gravity
+        out[2, w] = 0.5 * (bar * (rope.EI * (off[:, 0] + off[:, 1]) + rope.GJ * off[:, 2])).sum()
+    return out[0], out[1], out[2]
+
+
+def rope_momentum(sim: Owner, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Linear momentum and angular momentum about the origin (worlds, 3) of a rope."""
+    linear, angular = np.zeros((sim.worlds, 3)), np.zeros((sim.worlds, 3))
+    rope, s = sim.model.ropes.described[k], sim.rope_state
+    for w in range(sim.worlds):
+        m, each, at = masses(sim, k, w)
+        inner = slice(at.start, at.stop - 1)
+        p = m[:, None] * s.velocity.numpy()[at, w].astype(float)
+        spin, q = (a.numpy()[inner, w].astype(float) for a in (s.spin, s.rotation))
+        d = tangents(q)
+        own = (0.25 * each * rope.radius**2)[:, None] * (spin + d * (spin * d).sum(-1)[:, None])
+        linear[w] = p.sum(0)
+        angular[w] = np.cross(s.position.numpy()[at, w].astype(float), p).sum(0) + own.sum(0)
+    return linear, angular
+
+
+class RopeView:
+    """One rope of a running simulation, from its first end to its last; values may be read and set between steps. World axes.
+
+    Where worlds have different numbers of segments (reels), values of several worlds are lists.
+    """
+
+    __slots__ = ("_k", "_sim", "name")
+
+    def __init__(self, sim: Owner, index: int, name: str) -> None:
+        self._sim, self._k, self.name = sim, index, name
+
+    def __repr__(self) -> str:
+        return f"<rope {self.name!r}>"
+
+    @property
+    def _flipped(self) -> bool:
+        return bool(self._sim.model.ropes.flip[self._k])
+
+    def _rows(self, array: Any, more: int) -> list[np.ndarray]:
+        """Rows of an [item, world] array that are the rope's, a world each, from its first end on."""
+        at = int(self._sim.model.ropes.first[self._k])
+        values, counts = array.numpy(), self._sim.rope_state.segments.numpy()[self._k]
+        rows = [values[at : at + n + more, w].astype(float) for w, n in enumerate(counts)]
+        return [r[::-1].copy() for r in rows] if self._flipped else rows
+
+    def _shown(self, rows: list[np.ndarray]) -> Any:
+        if self._sim.worlds == 1:
+            return rows[0]
+        return np.array(rows) if len({len(r) for r in rows}) == 1 else rows
+
+    @property
+    def segments(self) -> Any:
+        """Number of segments in use, n."""
+        counts = self._sim.rope_state.segments.numpy()[self._k]
+        return int(counts[0]) if self._sim.worlds == 1 else counts.copy()
+
+    @property
+    def position(self) -> Any:
+        """(n + 1, 3) points, m."""
+        return self._shown(self._rows(self._sim.rope_state.position, 1))
+
+    @property
+    def velocity(self) -> Any:
+        """(n + 1, 3) of the points, m/s; settable."""
+        return self._shown(self._rows(self._sim.rope_state.velocity, 1))
+
+    @velocity.setter
+    def velocity(self, value: Any) -> None:
+        self._set(self._sim.rope_state.velocity, value, 1, "velocity (m/s)")
+
+    @property
+    def rotation(self) -> Any:
+        """(n, 4) orientations of the elements; the third axis is the tangent."""
+        rows = self._rows(self._sim.rope_state.rotation, 0)
+        return self._shown([quat_multiply(r, HALF_TURN) for r in rows] if self._flipped else rows)
+
+    @property
+    def spin(self) -> Any:
+        """(n, 3) of the elements, rad/s; settable."""
+        return self._shown(self._rows(self._sim.rope_state.spin, 0))
+
+    @spin.setter
+    def spin(self, value: Any) -> None:
+        self._set(self._sim.rope_state.spin, value, 0, "spin (rad/s)")
+
+    @property
+    def tension(self) -> Any:
+        """(n,) force along the elements in the last step, N; negative where they are pressed."""
+        pulls = self._rows(self._sim.rope_state.pull, 0)
+        ways = [tangents(q) for q in self._rows(self._sim.rope_state.rotation, 0)]
+        return self._shown([-(p * d).sum(-1) / self._sim.dt for p, d in zip(pulls, ways, strict=True)])
+
+    @property
+    def end_force(self) -> Any:
+        """(2, 3) force on the rope by what holds its first and its last end, N; weight and inertia of half a segment included."""
+        both = self._sim.rope_state.end_force.numpy()[2 * self._k : 2 * self._k + 2].astype(float) / self._sim.dt
+        rows = [both[::-1, w] if self._flipped else both[:, w] for w in range(self._sim.worlds)]
+        return self._shown(rows)
+
+    @property
+    def moment(self) -> Any:
+        """(n + 1, 3) at the points: bending and twisting moment by the part after on the part before, N·m."""
+        sign = 1.0 if self._flipped else -1.0
+        return self._shown([r * (sign / self._sim.dt) for r in self._rows(self._sim.rope_state.moment, 1)])
+
+    def _strain(self) -> list[np.ndarray]:
+        rows = [strains(self._sim, self._k, w)[0] for w in range(self._sim.worlds)]
+        return [r[::-1] * (-1.0, 1.0, 1.0) for r in rows] if self._flipped else rows
+
+    @property
+    def curvature(self) -> Any:
+        """(n + 1, 2) about the first two axes of the elements, 1/m, at the points."""
+        return self._shown([r[:, :2].copy() for r in self._strain()])
+
+    @property
+    def twist(self) -> Any:
+        """(n + 1,) rad/m at the points; 0 at an end that is not clamped."""
+        return self._shown([r[:, 2].copy() for r in self._strain()])
+
+    @property
+    def length(self) -> Any:
+        """Length as reeled out, m."""
+        rows = self._rows(self._sim.rope_state.length, 0)
+        owed = self._sim.rope_state.owed.numpy()[self._k]
+        return self._sim._out(np.array([r.sum() + o for r, o in zip(rows, owed, strict=True)]))
+
+    @property
+    def stretch(self) -> Any:
+        """Largest error of a segment's length, relative."""
+        out = []
+        for x, l in zip(self._rows(self._sim.rope_state.position, 1), self._rows(self._sim.rope_state.length, 0), strict=True):
+            out.append(np.abs(np.linalg.norm(np.diff(x, axis=0), axis=1) / l - 1.0).max())
+        return self._sim._out(np.array(out))
+
+    @property
+    def reel_speed(self) -> Any:
+        """m/s at which the reel pays out (negative: takes in); settable."""
+        return self._sim._out(self._sim._row(self._sim.rope_control.reel_speed, self._k))
+
+    @reel_speed.setter
+    def reel_speed(self, value: Any) -> None:
+        if self._sim.model.ropes.described[self._k].reel < 0:
+            raise SimulationError(f"rope {self.name!r} has no reel; give reel='start' or 'end' to add_rope")
+        speed = self._sim._in(value, 1, f"rope {self.name!r}", "reel_speed (m/s)")[:, 0]
+        self._sim._write(self._sim.rope_control.reel_speed, self._k, speed)
+
+    @property
+    def broken(self) -> Any:
+        """(n,) True where an element is torn."""
+        return self._shown([r != 0 for r in self._rows(self._sim.rope_state.cut, 0)])
+
+    def cut(self, element: int) -> None:
+        """Tear an element."""
+        self._put_one(self._sim.rope_state.cut, element, 1, 0)
+
+    def apply_force(self, point: int, force: Any, once: bool = True) -> None:
+        """A force (3,) N on a point (counted from the first end), in the next step alone or until changed."""
+        f = self._sim._in(force, 3, f"rope {self.name!r}", "force (N)")
+        self._put_one(self._sim.rope_control.force_once if once else self._sim.rope_control.force, point, f, 1)
+
+    def apply_torque(self, element: int, torque: Any) -> None:
+        """A torque (3,) N·m on an element (counted from the first end), until changed."""
+        self._put_one(self._sim.rope_control.torque, element, self._sim._in(torque, 3, f"rope {self.name!r}", "torque (N·m)"), 0)
+
+    def _put_one(self, array: Any, index: int, value: Any, more: int) -> None:
+        counts = self._sim.rope_state.segments.numpy()[self._k] + more
+        at = int(self._sim.model.ropes.first[self._k])
+        values = array.numpy()
+        for w, n in enumerate(counts):
+            if not -n <= index < n:
+                raise SimulationError(f"rope {self.name!r} has {n} {'points' if more else 'elements'}, got {index}")
+            i = index % n
+            values[at + (n - 1 - i if self._flipped else i), w] = value if np.ndim(value) == 0 else value[w]
+        array.assign(values)
+
+    def _set(self, array: Any, value: Any, more: int, what: str) -> None:
+        counts = self._sim.rope_state.segments.numpy()[self._k] + more
+        at = int(self._sim.model.ropes.first[self._k])
+        values, given = array.numpy(), np.asarray(value, float)
+        for w, n in enumerate(counts):
+            mine = given[w] if given.ndim == 3 else given
+            if np.broadcast_shapes(mine.shape, (n, 3)) != (n, 3) or not np.all(np.isfinite(mine)):
+                raise SimulationError(f"rope {self.name!r}: {what} is three finite numbers for each of {n}, got {given.shape}")
+            rows = np.broadcast_to(mine, (n, 3))
+            values[at : at + n, w] = rows[::-1] if self._flipped else rows
+        array.assign(values)
