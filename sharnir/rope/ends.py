@@ -79,22 +79,14 @@ def own_inertia(s: wp.array(dtype=RopeStep), b: int, w: int):
 
 
 @wp.func
-def stiffen_body(s: wp.array(dtype=RopeStep), end: int, w: int, pull: vec3, spin: vec3):
-    """Geometric stiffness of a body that a rope pulls at a point off its centre: β Δt² max(0, r·f) (E − r̂ r̂ᵀ).
-
-    Where a step does not resolve it, the body's spin relative to the rope's end is damped, as an element's is.
-    """
+def stiffen_body(s: wp.array(dtype=RopeStep), end: int, w: int, pull: vec3):
+    """Geometric stiffness of a body that a rope pulls at a point off its centre: β Δt² max(0, r·f) (E − r̂ r̂ᵀ)."""
     b = s[0].ropes.body[end]
     r = s[0].work.arm[end, w]
     tension = wp.dot(r, pull)
     if tension > real(0.0):
         K = (wp.identity(n=3, dtype=real) - wp.outer(r, r) / wp.dot(r, r)) * (s[0].h[w] * tension)
-        I = s[0].body.inertia[b, w]
         s[0].body.D[b, w] = s[0].body.D[b, w] + K * s[0].settings.beta[0]
-        grade = wp.clamp(real(3.0) * s[0].h[w] * tension / wp.max(wp.trace(I), real(1.0e-30)) - real(0.5), real(0.0), real(1.0))
-        if grade > real(0.0):
-            off = K * (s[0].body.w[b, w] - spin) * (grade * s[0].settings.beta[1])
-            s[0].body.w[b, w] = s[0].body.w[b, w] - inverse(s[0].body.D[b, w]) * off
 
 
 @wp.func

@@ -47,6 +47,7 @@ DYNAMIC = wp.constant(2)
 PARTS = wp.constant(16)  # a step is split into at most so many
 FADING = wp.constant(real(0.8))  # what is left of a tension of late after a step
 SUDDEN = wp.constant(real(0.3))  # a change of tension in a step, against its largest of late, that is a shock
+GAIN = wp.constant(real(1.3))  # of kinetic energy that closing at the end of the step may bring
 ACCEPTED = wp.constant(real(max(1.0e-5, 1.0e3 * EPSILON)))  # a row left open by so much of its length is closed in the next step
 
 
@@ -243,7 +244,7 @@ def stiffen_bodies(s: wp.array(dtype=RopeStep), w: int):
                     pull = -s[0].state.pull[first, w]
                     if side == 1:
                         pull = s[0].state.pull[first + n - 1, w]
-                    stiffen_body(s, 2 * k + side, w, pull, s[0].state.spin[first + side * (n - 1), w])
+                    stiffen_body(s, 2 * k + side, w, pull)
     for b in range(s[0].bodies.count):
         advance_body(s, b, w)
 
@@ -478,6 +479,46 @@ def scale_pulls(s: wp.array(dtype=RopeStep), w: int, by: real):
 
 
 @wp.func
+def kinetic(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """Kinetic energy of the points and of the bodies that yield, at the new velocities, J."""
+    out = real(0.0)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            omega = s[0].body.w[b, w]
+            out = out + s[0].bodies.mass[b] * wp.length_sq(s[0].body.v[b, w]) + wp.dot(omega, s[0].body.inertia[b, w] * omega)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            out = out + s[0].work.mass[i, w] * wp.length_sq(s[0].work.v[i, w])
+    return real(0.5) * out
+
+
+@wp.func
+def supply(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """What bend and twist, ends that are driven, reels and a start from rest may add to that in a step, J, amply."""
+    out = real(0.0)
+    mass = real(0.0)
+    speed = real(0.0)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            mass = mass + s[0].bodies.mass[b]
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        n = s[0].state.segments[k, w]
+        K = wp.max(s[0].ropes.EI[k], s[0].ropes.GJ[k])
+        for i in range(first, first + n + 1):
+            mass = mass + s[0].work.mass[i, w]
+            if s[0].work.bar[i, w] > real(0.0):
+                out = out + wp.length_sq(s[0].work.elastic[i, w]) / (K * s[0].work.bar[i, w])
+        for side in range(2):
+            if s[0].ropes.kind[2 * k + side] == DRIVEN:
+                speed = wp.max(speed, wp.length(s[0].work.v[first + side * n, w]))
+        speed = speed + wp.abs(s[0].control.reel_speed[k, w])
+    speed = speed + wp.length(s[0].settings.gravity[0]) * s[0].kick[w]
+    return out + mass * speed * speed
+
+
+@wp.func
 def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     """A part of a step up to its new pose; returns by how much it is missed."""
     for b in range(s[0].bodies.count):
@@ -487,7 +528,11 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     for o in range(s[0].ropes.count):  # a rope on which another hangs first
         begin_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, attempt)
     factor(s, w)
-    return solve(s, w, attempt)
+    before = kinetic(s, w)
+    off = solve(s, w, attempt)
+    if attempt < 2 and off <= ACCEPTED and kinetic(s, w) > GAIN * before + supply(s, w):
+        off = real(1.0)  # the rows are closed, but on another branch: impulses of rows take energy
+    return off
 
 
 # ---- after the passes -------------------------------------------------------------------------------------------------------
