@@ -16,7 +16,7 @@ from sharnir import assembly, dynamics
 from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import SolverArticulated, TreeSolver
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.impulse.direct_solver import SolverDirect
+from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
 from sharnir.impulse.rope_solver import SolverImpulseRope
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model
@@ -100,9 +100,13 @@ class Simulation:
             self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
             kind = SolverRope
             if self.model.joint_kinds or self.model.spring_names:
-                if (solver, method) != ("impulse", "sequential"):
-                    raise SimulationError("Simulation: ropes beside joints or springs need solver='impulse', method='sequential'")
+                if solver != "impulse":
+                    raise SimulationError("Simulation: ropes beside joints or springs need solver='impulse'")
                 kind = SolverImpulseRope
+                if method == "direct":
+                    kind = SolverDirectRope
+                    self.model = replace(self.model, ropes=self.model.ropes.on_trees())
+                    self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
             options |= {"rope_state": self.rope_state, "rope_control": self.rope_control}
         try:
             self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)

@@ -155,11 +155,14 @@ class TreeSolver(Solver):
         s.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
         s.done, s.residual = self.done, self.residual
 
+    def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        wp.launch(self._kernel, dim=worlds, inputs=[step, first, steps], device=self.device)
+
     def _launch(self, step: Any, first: int, worlds: int) -> None:
-        wp.launch(self._kernel, dim=worlds, inputs=[step, first, self._steps], device=self.device)
+        self._make(step, first, worlds, self._steps)
 
     def _launch_one(self, step: Any, first: int, worlds: int) -> None:
-        wp.launch(self._kernel, dim=worlds, inputs=[step, first, self._single], device=self.device)
+        self._make(step, first, worlds, self._single)
 
 
 class SolverArticulated(TreeSolver):

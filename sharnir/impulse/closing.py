@@ -198,7 +198,7 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
                 dv = s[0].work.change_l[base, w]
                 dw = s[0].work.change_a[base, w]
         if how > 0:
-            if scope > 1 and s[0].closures.count > 0:
+            if scope > 1 and (s[0].closures.count > 0 or s[0].roped == 1):
                 dv = s[0].work.change_l[b, w]
                 dw = s[0].work.change_a[b, w]
             else:

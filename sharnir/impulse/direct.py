@@ -358,6 +358,9 @@ def collect(
         taken = M * (s[0].tree.row[i].inertia * ((s[0].work.turning[b, w] - s[0].work.omega[b, w]) * M))
         fl = fl + v * s[0].tree.row[i].mass - s[0].impulse_l[i, w]
         fa = fa + taken
+        if scope > 1 and s[0].roped == 1:
+            fl = fl - s[0].rope_l[b, w]
+            fa = fa - s[0].rope_a[b, w]
         if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count > 0):
             fl = fl + s[0].work.Q_l[i, w]
             fa = fa + s[0].work.Q_a[i, w]

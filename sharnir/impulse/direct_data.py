@@ -87,6 +87,12 @@ class Direct:
     mean: wp.array2d(dtype=vec3)  # [link, world] mean spin of a link and its neighbours, and their number
     near: wp.array2d(dtype=real)
     tense: wp.array2d(dtype=wp.int32)  # [link, world] 1: the step does not resolve what the joint's force does to its bodies
+    roped: wp.int32  # 1: ropes hang on bodies; [body, world] their inertia and impulse there
+    rope_A: wp.array2d(dtype=mat33)
+    rope_B: wp.array2d(dtype=mat33)
+    rope_D: wp.array2d(dtype=mat33)
+    rope_l: wp.array2d(dtype=vec3)
+    rope_a: wp.array2d(dtype=vec3)
     row_impulse: wp.array2d(dtype=real)  # [row, world]
     open: wp.array(dtype=real)  # [world] largest gap at the start of the step
     pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act

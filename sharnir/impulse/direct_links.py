@@ -405,6 +405,13 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int):
             qa = qa + s[0].impulse_a[i, w]
         else:
             qa = qa + s[0].momentum[natural(s[0].tree.row[i].body), w]
+        if scope > 1 and s[0].roped == 1:
+            body = natural(s[0].tree.row[i].body)
+            A = A + s[0].rope_A[body, w]
+            B = B + s[0].rope_B[body, w]
+            D = D + s[0].rope_D[body, w]
+            ql = ql + s[0].rope_l[body, w]
+            qa = qa + s[0].rope_a[body, w]
         kind = kind_of(s, i, w, scope)
         if kind == LOOSE:
             b = natural(s[0].tree.row[i].body)

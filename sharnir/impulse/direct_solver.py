@@ -13,9 +13,12 @@ from sharnir.articulated.solver import FINE, TreeSolver
 from sharnir.errors import SimulationError
 from sharnir.impulse.direct import KERNELS
 from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
+from sharnir.impulse.direct_rope import Ties, direct_rope_steps
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
+from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
+from sharnir.rope.solver import rope_settings, rope_step
 from sharnir.solver import GRADES, Report, check_iterations
-from sharnir.types import load_modules, real
+from sharnir.types import EPSILON, load_modules, real
 
 CLOSINGS = ("position", "velocity")
 
@@ -106,9 +109,62 @@ class SolverDirect(TreeSolver):
             2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] > 0)))
         )
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
+        if m.ropes is not None:
+            scope = 2
         self._kernel, s.speeds = KERNELS[scope], m.speeds
         if scope == 0:
             s.work.position, s.work.rotation = state.position, state.rotation
-        load_modules([self._kernel.module], self.device)
+        if m.ropes is None:
+            load_modules([self._kernel.module], self.device)
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
         return wp.array([s], dtype=Direct, device=self.device), s
+
+
+class SolverDirectRope(SolverDirect):
+    """The same with ropes: joints, what acts on them, bodies and ropes in one solve; joints are closed at position level.
+
+    Args:
+        rope_state, rope_control: of `model.ropes`, which are laid out for trees (`Ropes.on_trees`).
+        rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverDirect`.
+    """
+
+    def __init__(
+        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, rope_iterations: int = 12,
+        rope_tolerance: float = 1e-8, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(model, dt, **options)
+        self.rope_state, self.rope_control = rope_state, rope_control
+        settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), rope_iterations, self.device)
+        settings.dt, settings.gravity = self.settings.dt, self.settings.gravity
+        self.rope_settings = settings
+
+    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
+        _, s = super()._structure(state, control, without)
+        m, ropes = self.model, self.model.ropes
+        if ropes.loops and int(s.closures.count):
+            name = ropes.described[ropes.loops[0]].name
+            raise SimulationError(
+                f"rope {name!r}: a rope between two dynamic bodies beside closed loops, rods, gears or springs needs "
+                "method='sequential'"
+            )
+        rope = rope_step(m, self.rope_state, self.rope_control, state, control, self.rope_settings)
+        s.roped = 1
+        bodies = s.position.shape[0]
+        fill(s, m, bodies, "rope_A rope_B rope_D rope_l rope_a")
+        rope.body.A, rope.body.B, rope.body.D = s.rope_A, s.rope_B, s.rope_D
+        rope.body.v, rope.body.w, rope.body.x, rope.body.q = s.work.acceleration, s.work.turning, s.position, s.rotation
+        rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
+        rope.h, rope.kick = s.drift, s.kick
+        ties = Ties()
+        ties.count = len(ropes.loops)
+        ties.rope = wp.array(ropes.loops, dtype=wp.int32, device=self.device)
+        fill(ties, m, 9 * ties.count**2, "matrix")
+        fill(ties, m, 3 * ties.count, "rhs")
+        fill(ties, m, bodies, "change_l change_a")
+        self._hung = rope, ties
+        self._ropes, self._ties = (wp.array([x], dtype=k, device=self.device) for x, k in ((rope, RopeStep), (ties, Ties)))
+        load_modules([direct_rope_steps.module], self.device)
+        return wp.array([s], dtype=Direct, device=self.device), s
+
+    def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        wp.launch(direct_rope_steps, dim=worlds, inputs=[step, self._ropes, self._ties, first, steps], device=self.device)

@@ -34,12 +34,16 @@ class Layout:
     them form a forest.
     """
 
-    def __init__(self, ropes: list[RopeDescription], motion: np.ndarray) -> None:
+    def __init__(self, ropes: list[RopeDescription], motion: np.ndarray, trees: bool = False) -> None:
         self.ropes, self.motion = ropes, motion
         self.kinds = [[end_kind(e, motion) for e in r.ends] for r in ropes]
         self.flip = [False] * len(ropes)
         self.owner: dict[int, int] = {}
         self.holds: dict[int, list[int]] = {}
+        if trees:
+            self.loops = [k for k in range(len(ropes)) if self._on_trees(k)]
+            self.order = self._sorted()
+            return
         for k, r in enumerate(ropes):
             for tie in r.ties:
                 if motion[tie.body] == DYNAMIC:
@@ -65,6 +69,24 @@ class Layout:
         for body in [*self.owner, *self.holds]:
             self._outward(body, todo)
         self.order = self._sorted()
+
+    def _on_trees(self, k: int) -> bool:
+        """Orient a rope among bodies that joints move: it hangs on one by its first end. True if its last end is on one, too."""
+        rope, kinds, what = self.ropes[k], self.kinds[k], f"rope {self.ropes[k].name!r} beside joints, method='direct'"
+        if any(self.motion[tie.body] == DYNAMIC for tie in rope.ties):
+            raise SceneError(f"{what}: a body is tied to its ends, not between them; or use method='sequential'")
+        if kinds.count(BODY) == 2:
+            if rope.ends[0].clamp and rope.ends[1].clamp:
+                raise SceneError(f"{what}: of two ends on dynamic bodies one may be clamped; or use method='sequential'")
+            self.flip[k] = rope.ends[1].clamp
+            return True
+        if BODY in kinds and ROPE in kinds:
+            raise SceneError(f"{what}: its end on another rope leaves the other free or fixed; or use method='sequential'")
+        if BODY in kinds:
+            self.flip[k] = kinds.index(BODY) == 1
+        else:
+            self._simple(k)
+        return False
 
     def _outward(self, body: int, todo: list[int]) -> None:
         """Orient the ropes between dynamic bodies away from one of them."""
@@ -167,10 +189,11 @@ def turned_round(rope: RopeDescription) -> RopeDescription:
 class Ropes:
     """The ropes of a scene on a device: tables, and new states."""
 
-    def __init__(self, ropes: list[RopeDescription], motion: np.ndarray, worlds: int, device: Any) -> None:
-        layout = Layout(ropes, motion)
+    def __init__(self, ropes: list[RopeDescription], motion: np.ndarray, worlds: int, device: Any, trees: bool = False) -> None:
+        layout = Layout(ropes, motion, trees)
+        self.given = ropes, motion, worlds, device
         self.order, self.flip, self.loops = layout.order, layout.flip, layout.loops
-        self.group = sorted({e.body for k in self.loops for e in ropes[k].ends if e.body is not None})
+        self.group = [] if trees else sorted({e.body for k in self.loops for e in ropes[k].ends if e.body is not None})
         self.hung = [*layout.owner, *self.group]
         self.names = {r.name: k for k, r in enumerate(ropes)}
         self.described = [turned_round(r) if f else r for r, f in zip(ropes, self.flip, strict=True)]
@@ -180,6 +203,10 @@ class Ropes:
         self.first = np.concatenate([[0], np.cumsum(self.capacity + 1)])[:-1].astype(int)
         self.slots = int((self.capacity + 1).sum())
         self.table = self._table(motion)
+
+    def on_trees(self) -> Ropes:
+        """The same ropes among bodies that joints move: none is moved by a rope."""
+        return Ropes(*self.given, trees=True)
 
     @staticmethod
     def _capacity(rope: RopeDescription) -> int:

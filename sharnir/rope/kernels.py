@@ -403,8 +403,8 @@ def factor(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def one_pass(s: wp.array(dtype=RopeStep), w: int):
-    """Solve for the right-hand sides at hand: inwards, bodies, outwards; then the new pose."""
+def ropes_inward(s: wp.array(dtype=RopeStep), w: int):
+    """The right-hand sides at hand, brought to the bodies that hold first ends: their p."""
     for b in range(s[0].bodies.count):
         s[0].body.p_l[b, w] = vec3(real(0.0))
         s[0].body.p_a[b, w] = vec3(real(0.0))
@@ -421,10 +421,11 @@ def one_pass(s: wp.array(dtype=RopeStep), w: int):
         elif s[0].ropes.kind[2 * k] == ROPE:
             at = s[0].ropes.body[2 * k]
             s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
-    for b in range(s[0].bodies.count):
-        if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
-            move_body(s, b, w)
-    move_group(s, w)
+
+
+@wp.func
+def ropes_outward(s: wp.array(dtype=RopeStep), w: int):
+    """New velocities of ropes, and of what they move, from the changes of the bodies that hold their first ends."""
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[s[0].ropes.count - 1 - o]
         v, omega = first_end(s, k, w)
@@ -432,13 +433,30 @@ def one_pass(s: wp.array(dtype=RopeStep), w: int):
         for t in range(s[0].ropes.ties):
             if s[0].ropes.tie_rope[t] == k:
                 tie_move(s, t, w)
+
+
+@wp.func
+def advance_ropes(s: wp.array(dtype=RopeStep), w: int):
+    """New poses of ropes, a rope on which another hangs first."""
+    for o in range(s[0].ropes.count):
+        advance_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
+
+
+@wp.func
+def one_pass(s: wp.array(dtype=RopeStep), w: int):
+    """Solve for the right-hand sides at hand: inwards, bodies, outwards; then the new pose."""
+    ropes_inward(s, w)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
+            move_body(s, b, w)
+    move_group(s, w)
+    ropes_outward(s, w)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
             s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
             advance_body(s, b, w)
-    for o in range(s[0].ropes.count):
-        advance_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
+    advance_ropes(s, w)
 
 
 @wp.func

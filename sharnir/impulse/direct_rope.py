@@ -1,0 +1,372 @@
+"""Ropes in the direct pass: a rope that hangs on a link is, eliminated towards it, one more inertia there (theory: ropes).
+
+The relation of its first end, impulse on the rope = Z V + p₀, adds Z to the link's M and −p₀ to its Q, so bodies, joints, what
+acts on them and ropes are one solve. In further passes the gaps of the joints and of the rope's rows are closed together, over
+vectors. A rope whose last end is on a link, too, pulls there by μ = H (W V − g) (`rope.loops`): three rows, with the tree's exact
+response.
+"""
+
+import warp as wp
+
+from sharnir.impulse.closing import STALLED, close_rows, move_all, respond_closing
+from sharnir.impulse.direct import DIVIDED, PARTS, RELATIVE, bad_body, begin, commit, repair, resume, solve, synchronise
+from sharnir.impulse.direct_data import Direct
+from sharnir.impulse.direct_links import stiffen
+from sharnir.rope.data import BODY, DRIVEN, LOOP, RopeStep
+from sharnir.rope.ends import is_held, place_end, stiffen_body
+from sharnir.rope.kernels import (
+    ACCEPTED,
+    advance_ropes,
+    bad_rope,
+    begin_rope,
+    commit_rope,
+    factor,
+    missed,
+    ropes_inward,
+    ropes_outward,
+    scale_pulls,
+)
+from sharnir.rope.loops import far_rows, near_rows
+from sharnir.rope.reel import REPAID, feed, pay_out, tear
+from sharnir.types import inline_less, mat33, real, vec3
+
+inline_less("sharnir.direct_rope")
+
+ALL = wp.constant(2)  # scope: everything there is
+
+
+@wp.struct
+class Ties:
+    """Ropes between links of the tree."""
+
+    count: wp.int32
+    rope: wp.array(dtype=wp.int32)
+    matrix: wp.array2d(dtype=real)  # [entry, world] (H⁻¹ + W R Wᵀ)⁻¹, R the tree's response
+    rhs: wp.array2d(dtype=real)  # [row, world] W dV − g, then μ
+    change_l: wp.array2d(dtype=vec3)  # [body, world] dV without μ
+    change_a: wp.array2d(dtype=vec3)
+
+
+# ---- ropes on the ground of the tree ----------------------------------------------------------------------------------------
+
+
+@wp.func
+def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, attempt: int):
+    """Ropes before the first pass, their bodies as external forces leave them: Z of all, added to the bodies."""
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].work.acceleration[b, w] = s[0].work.velocity[b, w]
+        s[0].work.turning[b, w] = s[0].work.omega[b, w]
+    move_all(s, w, ALL, 0)
+    for b in range(s[0].bodies.count):
+        s[0].rope_A[b, w] = mat33(real(0.0))
+        s[0].rope_B[b, w] = mat33(real(0.0))
+        s[0].rope_D[b, w] = mat33(real(0.0))
+    for k in range(r[0].ropes.count):
+        first = r[0].ropes.first[k]
+        n = r[0].state.segments[k, w]
+        for side in range(2):
+            if is_held(r, 2 * k + side):
+                place_end(r, 2 * k + side, first + side * n, w)
+                if r[0].ropes.kind[2 * k + side] != DRIVEN:
+                    pull = -r[0].state.pull[first, w]
+                    if side == 1:
+                        pull = r[0].state.pull[first + n - 1, w]
+                    stiffen_body(r, 2 * k + side, w, pull)
+    for o in range(r[0].ropes.count):  # a rope on which another hangs first
+        begin_rope(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, attempt)
+    factor(r, w)
+
+
+@wp.func
+def first_impulse(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
+    """What ropes add to the momenta of bodies in the first pass, whose unknown is the velocity itself: Z V − p₀."""
+    ropes_inward(r, w)
+    for b in range(s[0].bodies.count):
+        v = s[0].work.acceleration[b, w]
+        omega = s[0].work.turning[b, w]
+        B = s[0].rope_B[b, w]
+        s[0].rope_l[b, w] = s[0].rope_A[b, w] * v + B * omega
+        s[0].rope_a[b, w] = v * B + s[0].rope_D[b, w] * omega
+    for b in range(s[0].own):
+        s[0].rope_l[b, w] = s[0].rope_l[b, w] - r[0].body.p_l[b, w]
+        s[0].rope_a[b, w] = s[0].rope_a[b, w] - r[0].body.p_a[b, w]
+
+
+@wp.func
+def pull_bodies(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, part: real, now: bool):
+    """A part of the impulses of ropes on bodies, as forces that are known: at the arms of the step, or of the present pose."""
+    for b in range(s[0].bodies.count):
+        s[0].rope_A[b, w] = mat33(real(0.0))
+        s[0].rope_B[b, w] = mat33(real(0.0))
+        s[0].rope_D[b, w] = mat33(real(0.0))
+        s[0].rope_l[b, w] = vec3(real(0.0))
+        s[0].rope_a[b, w] = vec3(real(0.0))
+    for k in range(r[0].ropes.count):
+        for side in range(2):
+            end = 2 * k + side
+            kind = r[0].ropes.kind[end]
+            if kind == BODY or kind == LOOP:
+                b = r[0].ropes.body[end]
+                f = r[0].state.end_force[end, w] * (-part)
+                arm = r[0].work.arm[end, w]
+                if now:
+                    arm = wp.quat_rotate(s[0].state.rotation[b, w], r[0].ropes.point[end])
+                l = wp.cross(arm, f)
+                if side == 0 and r[0].ropes.clamp[end] == 1:
+                    l = l - r[0].state.moment[r[0].ropes.first[k], w] * part
+                s[0].rope_l[b, w] = s[0].rope_l[b, w] + f
+                s[0].rope_a[b, w] = s[0].rope_a[b, w] + l
+
+
+# ---- ropes between links ----------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def push_body(s: wp.array(dtype=Direct), b: int, w: int, f: vec3, l: vec3):
+    link = s[0].rows.link_of[b]
+    if link >= 0:
+        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + f
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + l
+
+
+@wp.func
+def push_tie(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), k: int, w: int, mu: vec3):
+    """Wᵀ μ of a rope on the two bodies that hold it."""
+    bv, bw = near_rows(r, k, w)
+    cv, cw = far_rows(r, k, w)
+    push_body(s, r[0].ropes.body[2 * k], w, mu * bv, mu * bw)
+    push_body(s, r[0].ropes.body[2 * k + 1], w, mu * cv, mu * cw)
+
+
+@wp.func
+def tie_speed(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), k: int, w: int) -> vec3:
+    """W dV of a rope."""
+    b = r[0].ropes.body[2 * k]
+    c = r[0].ropes.body[2 * k + 1]
+    bv, bw = near_rows(r, k, w)
+    cv, cw = far_rows(r, k, w)
+    near = bv * s[0].work.change_l[b, w] + bw * s[0].work.change_a[b, w]
+    return near + cv * s[0].work.change_l[c, w] + cw * s[0].work.change_a[c, w]
+
+
+@wp.func
+def ask_nothing(s: wp.array(dtype=Direct), w: int):
+    """No gaps, no impulses: before a push whose response is wanted."""
+    for i in range(s[0].tree.count):
+        s[0].work.close_l[i, w] = vec3(real(0.0))
+        s[0].work.close_a[i, w] = vec3(real(0.0))
+        s[0].work.Q_l[i, w] = vec3(real(0.0))
+        s[0].work.Q_a[i, w] = vec3(real(0.0))
+
+
+@wp.func
+def tie_matrix(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int):
+    """(H⁻¹ + W R Wᵀ)⁻¹ of the ropes between links."""
+    n = 3 * t[0].count
+    for column in range(n):
+        e = vec3(real(0.0))
+        e[column % 3] = real(1.0)
+        ask_nothing(s, w)
+        push_tie(s, r, t[0].rope[column / 3], w, e)
+        respond_closing(s, w, ALL, True)
+        for row in range(t[0].count):
+            u = tie_speed(s, r, t[0].rope[row], w)
+            for x in range(3):
+                t[0].matrix[(3 * row + x) * n + column, w] = u[x]
+    for m in range(t[0].count):
+        H = wp.inverse(r[0].work.G[t[0].rope[m], w])
+        for x in range(3):
+            for y in range(3):
+                at = (3 * m + x) * n + 3 * m + y
+                t[0].matrix[at, w] = t[0].matrix[at, w] + H[x, y]
+    for p in range(n):  # Gauss–Jordan in place
+        pivot = real(1.0) / t[0].matrix[p * n + p, w]
+        t[0].matrix[p * n + p, w] = real(1.0)
+        for c in range(n):
+            t[0].matrix[p * n + c, w] = t[0].matrix[p * n + c, w] * pivot
+        for row in range(n):
+            if row != p:
+                factor_ = t[0].matrix[row * n + p, w]
+                t[0].matrix[row * n + p, w] = real(0.0)
+                for c in range(n):
+                    t[0].matrix[row * n + c, w] = t[0].matrix[row * n + c, w] - factor_ * t[0].matrix[p * n + c, w]
+
+
+@wp.func
+def pull_ties(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int):
+    """Add to the changes in a pass what ropes between links make of them."""
+    n = 3 * t[0].count
+    for m in range(t[0].count):
+        k = t[0].rope[m]
+        u = tie_speed(s, r, k, w) - r[0].work.g[k, w]
+        for x in range(3):
+            t[0].rhs[3 * m + x, w] = u[x]
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        t[0].change_l[b, w] = s[0].work.change_l[b, w]
+        t[0].change_a[b, w] = s[0].work.change_a[b, w]
+    ask_nothing(s, w)
+    for m in range(t[0].count):
+        mu = vec3(real(0.0))
+        for x in range(3):
+            for c in range(n):
+                mu[x] = mu[x] + t[0].matrix[(3 * m + x) * n + c, w] * t[0].rhs[c, w]
+        push_tie(s, r, t[0].rope[m], w, -mu)
+    respond_closing(s, w, ALL, True)
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].work.change_l[b, w] = s[0].work.change_l[b, w] + t[0].change_l[b, w]
+        s[0].work.change_a[b, w] = s[0].work.change_a[b, w] + t[0].change_a[b, w]
+
+
+# ---- a step -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def first_pass(
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int, chord: real, attempt: int
+) -> real:
+    """Bodies, joints, laws and ropes at once, from where external forces leave them; returns how far joints are open then."""
+    begin_ropes(s, r, w, attempt)
+    for k in range(r[0].ropes.count):
+        missed(r, k, w, attempt)
+    first_impulse(s, r, w)
+    solve(s, w, ALL, chord)
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].work.change_l[b, w] = s[0].work.acceleration[b, w] - s[0].work.velocity[b, w]
+        s[0].work.change_a[b, w] = s[0].work.turning[b, w] - s[0].work.omega[b, w]
+    if t[0].count > 0:
+        tie_matrix_kept(s, r, t, w)
+        for i in range(s[0].tree.count):
+            b = s[0].tree.body[i]
+            s[0].work.acceleration[b, w] = s[0].work.velocity[b, w] + s[0].work.change_l[b, w]
+            s[0].work.turning[b, w] = s[0].work.omega[b, w] + s[0].work.change_a[b, w]
+    ropes_outward(r, w)
+    off = move_all(s, w, ALL, 0)
+    advance_ropes(r, w)
+    return off
+
+
+@wp.func
+def tie_matrix_kept(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int):
+    """The matrix of ropes between links, and their pull on the changes at hand."""
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        t[0].change_l[b, w] = s[0].work.change_l[b, w]
+        t[0].change_a[b, w] = s[0].work.change_a[b, w]
+    tie_matrix(s, r, t, w)
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].work.change_l[b, w] = t[0].change_l[b, w]
+        s[0].work.change_a[b, w] = t[0].change_a[b, w]
+    pull_ties(s, r, t, w)
+
+
+@wp.func
+def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int, attempt: int) -> bool:
+    """A step of the length in `drift`; returns whether its passes closed joints and ropes."""
+    dt = s[0].settings.dt[0]
+    s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
+    chord = real(-0.5) * s[0].drift[w]
+    scale_pulls(r, w, s[0].drift[w] / dt)
+    for k in range(r[0].ropes.count):
+        pay_out(r, k, w, s[0].drift[w])
+    begin(s, w, ALL, chord)
+    if s[0].tight[w] == 1:
+        stiffen(s, w, False)
+        s[0].grades[RELATIVE, w] = s[0].grades[RELATIVE, w] + s[0].tight[w]
+    off = first_pass(s, r, t, w, chord, attempt)
+    passes = int(0)
+    slack = real(0.0)
+    while True:
+        slack = real(0.0)
+        for k in range(r[0].ropes.count):
+            slack = wp.max(slack, missed(r, k, w, attempt))
+        if passes >= r[0].settings.iterations[0]:
+            break
+        if slack <= r[0].settings.tolerance[0] and off <= s[0].settings.tolerance[1]:
+            break
+        ropes_inward(r, w)
+        for i in range(s[0].tree.count):
+            b = s[0].tree.body[i]
+            s[0].work.Q_l[i, w] = vec3(real(0.0))
+            s[0].work.Q_a[i, w] = vec3(real(0.0))
+            if b < s[0].own:
+                s[0].work.Q_l[i, w] = -r[0].body.p_l[b, w]
+                s[0].work.Q_a[i, w] = -r[0].body.p_a[b, w]
+        respond_closing(s, w, ALL, True)
+        if s[0].closures.count > 0:
+            close_rows(s, w)
+        if t[0].count > 0:
+            pull_ties(s, r, t, w)
+        ropes_outward(r, w)
+        off = move_all(s, w, ALL, 1)
+        advance_ropes(r, w)
+        passes = passes + 1
+    r[0].done[w] = passes
+    r[0].residual[w] = slack
+    s[0].open[w] = off
+    return slack <= ACCEPTED and off <= wp.max(STALLED, s[0].settings.tolerance[1])
+
+
+@wp.func
+def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool:
+    """The new state becomes the state, if it is finite."""
+    dt = s[0].settings.dt[0]
+    bad = bad_body(s, w)
+    if bad == 0:
+        bad = bad_rope(r, w)
+    s[0].state.failed[w] = bad
+    if bad != 0:
+        return False
+    pull_bodies(s, r, w, real(1.0), False)
+    commit(s, w, ALL)
+    scale_pulls(r, w, dt / s[0].kick[w])
+    for k in range(r[0].ropes.count):
+        tear(r, k, w, dt)
+        commit_rope(r, k, w)
+        feed(r, k, w)
+        r[0].state.owed[k, w] = r[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].drift[w] / dt)
+    return True
+
+
+@wp.func
+def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int):
+    """One step; where passes do not close joints and ropes, in parts, in which the tension's direction is fully implicit."""
+    dt = s[0].settings.dt[0]
+    s[0].drift[w] = dt
+    parts = int(1)
+    if not one_step(s, r, t, w, 0):
+        scale_pulls(r, w, dt / s[0].kick[w])
+        for k in range(r[0].ropes.count):
+            pay_out(r, k, w, -s[0].drift[w])
+        parts = PARTS
+        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+        s[0].drift[w] = dt / real(PARTS)
+    for _part in range(parts):
+        if parts > 1:
+            one_step(s, r, t, w, 1)
+        if s[0].acting == 1:
+            repair(s, w, ALL)
+        if not keep(s, r, w):
+            break
+    for i in range(r[0].control.force_once.shape[0]):
+        r[0].control.force_once[i, w] = vec3(real(0.0))
+
+
+@wp.kernel(module="sharnir.direct_rope")
+def direct_rope_steps(
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), first: int, n: wp.array(dtype=wp.int32)
+):
+    """n steps of a world; where one would not be finite, the world is marked and its state stays."""
+    w = first + wp.tid()
+    resume(s, w, ALL)
+    for _step in range(n[0]):
+        if s[0].state.failed[w] != 0:
+            break
+        whole_step(s, r, t, w)
+    if s[0].state.failed[w] == 0:
+        pull_bodies(s, r, w, s[0].state.lag[w] / s[0].settings.dt[0], True)
+        synchronise(s, w, ALL)
