@@ -122,7 +122,7 @@ def close_rows(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def advance(s: wp.array(dtype=Direct), i: int, w: int, first: bool, v: vec3, spin: vec3, change: vec3):
-    """X ⊕ Δt V of a link from the start of the step; the guess of Ω is that of the last pass, if there was one."""
+    """X ⊕ Δt V of a link from the start of the step, and ω·L; the guess of Ω is that of the last pass, if there was one."""
     b = natural(s[0].tree.row[i].body)
     own = natural(s[0].half_of[b])
     dt = s[0].drift[w]
@@ -138,7 +138,7 @@ def advance(s: wp.array(dtype=Direct), i: int, w: int, first: bool, v: vec3, spi
         guess = s[0].mean_spin[b, w] + wp.quat_rotate_inv(R, change)
     omega = mean_spin(l, guess, I, dt)
     s[0].mean_spin[b, w] = omega
-    return x, unit(R * exp_quat(omega * dt))
+    return x, unit(R * exp_quat(omega * dt)), wp.dot(l, spin)
 
 
 @wp.func
@@ -182,6 +182,7 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
     w = natural(w)
     rate = real(-1.0) / s[0].drift[w]
     most = real(0.0)
+    energy = real(0.0)
     last = int(-1)
     x_b = vec3(real(0.0))
     M_b = mat33(real(0.0))
@@ -216,7 +217,8 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
             if how == 1:
                 s[0].work.acceleration[b, w] = v
                 s[0].work.turning[b, w] = spin
-            x, R = advance(s, i, w, how == 0, v, spin, dw)
+            x, R, turning = advance(s, i, w, how == 0, v, spin, dw)
+            energy = energy + wp.dot(v, v) * s[0].tree.row[i].mass + turning / s[0].tree.row[i].parts
         s[0].position[b, w] = x
         s[0].rotation[b, w] = R
         M = matrix(R)
@@ -240,6 +242,8 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
         M_b = M
         last = s[0].tree.row[i].body
     most = wp.sqrt(most)
+    if how < 2:
+        s[0].after[w] = energy
     if scope > 1 and s[0].closures.count > 0:
         most = wp.max(most, row_gaps(s, w))
     return most

@@ -44,6 +44,7 @@ for name in MODULES:
 TORN = wp.constant(
     real(max(1.0e-7, 1000.0 * EPSILON))
 )  # m, rad: a larger gap at the start of a step was not made by the step before
+GAIN = wp.constant(real(1.1))  # of kinetic energy that closing at the end of a step may bring
 PARTS = wp.constant(8)  # of a step that is divided
 RELATIVE = wp.constant(0)  # grades, as they are counted
 DIVIDED = wp.constant(1)
@@ -174,6 +175,35 @@ def solve(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
 
 
 @wp.func
+def some(v: vec3) -> bool:
+    return v[0] != real(0.0) or v[1] != real(0.0) or v[2] != real(0.0)
+
+
+@wp.func
+def supply(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+    """What laws, a user's forces on axes and bodies that are driven may bring in a step, twice, J, amply."""
+    speed = real(0.0)
+    for n in range(s[0].other_count):
+        v = s[0].work.velocity[s[0].others[n], w]
+        omega = s[0].work.omega[s[0].others[n], w]
+        if some(v) or some(omega):
+            speed = wp.max(speed, real(1.0e15))  # it may carry the mechanism along
+    out = speed
+    for i in range(s[0].tree.count):
+        v0 = s[0].tree.row[i].v_start
+        rel = s[0].work.turning[s[0].tree.row[i].body, w] - s[0].work.turning[s[0].tree.row[i].base, w]
+        if s[0].pushed[w] == 1 and s[0].tree.row[i].joint < s[0].scene_joints:
+            for a in range(v0, v0 + s[0].tree.row[i].v_size):
+                push = wp.abs(s[0].state.felt_joint[a, w]) + wp.abs(s[0].control.joint_force[a, w])
+                out = out + push * s[0].kick[w] * (wp.abs(s[0].speed[a, w]) + wp.length(rel))
+        if scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
+            for a in range(v0, v0 + s[0].tree.row[i].v_size):
+                speeds = wp.abs(s[0].laws.start[a, w]) + wp.abs(s[0].laws.end[a, w])
+                out = out + real(2.0) * wp.abs(s[0].laws.impulse[a, w]) * speeds
+    return out
+
+
+@wp.func
 def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
     """A step of the length in `drift`; returns whether its passes closed the joints.
 
@@ -194,6 +224,8 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
         solve(s, w, scope, chord)
         if grade < 2:
             off = close(s, w, scope, level)
+            if s[0].after[w] > GAIN * s[0].before[w] and s[0].after[w] > GAIN * s[0].before[w] + supply(s, w, scope):
+                off = real(-1.0)  # closed, but on another branch: impulses of joints bring no energy
             if off < real(0.0):
                 if not last:
                     return False
@@ -495,11 +527,6 @@ def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
             if not same:
                 return False
     return True
-
-
-@wp.func
-def some(v: vec3) -> bool:
-    return v[0] != real(0.0) or v[1] != real(0.0) or v[2] != real(0.0)
 
 
 @wp.func

@@ -86,6 +86,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
     w_b = vec3(real(0.0))
     g_b = vec3(real(0.0))
     tight = int(0)
+    energy = real(0.0)
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
@@ -112,6 +113,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             v = v + (force + s[0].control.force_once[own, w] * dt) * s[0].whole.inv_mass[own]
         gyration = M * (inverse * (wp.cross(L, omega) * M))
         I = rotated(M, s[0].tree.row[i].inertia)
+        energy = energy + wp.dot(v, v) * s[0].tree.row[i].mass + wp.dot(omega, L) / s[0].tree.row[i].parts
         s[0].momentum[b, w] = L
         s[0].work.omega[b, w] = omega
         s[0].inertia[i, w] = packed(I)
@@ -175,6 +177,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
         g_b = gyration
         last = s[0].tree.row[i].body
     s[0].tight[w] = tight
+    s[0].before[w] = energy
 
 
 @wp.func

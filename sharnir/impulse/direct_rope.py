@@ -8,26 +8,46 @@ response.
 
 import warp as wp
 
-from sharnir.impulse.closing import STALLED, close_rows, move_all, respond_closing
-from sharnir.impulse.direct import DIVIDED, PARTS, RELATIVE, bad_body, begin, commit, repair, resume, solve, synchronise
+from sharnir.impulse.closing import STALLED, close_rows, move_all, place_outward, respond_closing
+from sharnir.impulse.direct import (
+    DAMPED,
+    DIVIDED,
+    GAIN,
+    RELATIVE,
+    VELOCITY,
+    bad_body,
+    begin,
+    commit,
+    repair,
+    resume,
+    solve,
+    supply,
+    synchronise,
+)
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import stiffen
 from sharnir.rope.data import BODY, DRIVEN, LOOP, RopeStep
 from sharnir.rope.ends import is_held, place_end, stiffen_body
 from sharnir.rope.kernels import (
     ACCEPTED,
+    PARTS,
     advance_ropes,
     bad_rope,
     begin_rope,
     commit_rope,
     factor,
+    kinetic,
+    lay_out,
     missed,
+    missed_speeds,
     ropes_inward,
     ropes_outward,
     scale_pulls,
 )
+from sharnir.rope.kernels import supply as rope_supply
 from sharnir.rope.loops import far_rows, near_rows
 from sharnir.rope.reel import REPAID, feed, pay_out, tear
+from sharnir.spatial import matrix, rotated
 from sharnir.types import inline_less, mat33, real, vec3
 
 inline_less("sharnir.direct_rope")
@@ -62,6 +82,8 @@ def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, 
         s[0].rope_A[b, w] = mat33(real(0.0))
         s[0].rope_B[b, w] = mat33(real(0.0))
         s[0].rope_D[b, w] = mat33(real(0.0))
+    for b in range(s[0].own):
+        r[0].body.inertia[b, w] = rotated(matrix(s[0].work.rotation[b, w]), s[0].whole.inertia[b])
     for k in range(r[0].ropes.count):
         first = r[0].ropes.first[k]
         n = r[0].state.segments[k, w]
@@ -226,11 +248,18 @@ def pull_ties(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.arra
 @wp.func
 def first_pass(
     s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int, chord: real, attempt: int
-) -> real:
-    """Bodies, joints, laws and ropes at once, from where external forces leave them; returns how far joints are open then."""
+):
+    """Bodies, joints, laws and ropes at once, from where external forces leave them.
+
+    Returns how far joints are open then, and the kinetic energy before, J.
+    """
     begin_ropes(s, r, w, attempt)
+    before = kinetic(r, w)
     for k in range(r[0].ropes.count):
-        missed(r, k, w, attempt)
+        if attempt == 2:
+            missed_speeds(r, k, w)
+        else:
+            missed(r, k, w, attempt)
     first_impulse(s, r, w)
     solve(s, w, ALL, chord)
     for i in range(s[0].tree.count):
@@ -245,8 +274,10 @@ def first_pass(
             s[0].work.turning[b, w] = s[0].work.omega[b, w] + s[0].work.change_a[b, w]
     ropes_outward(r, w)
     off = move_all(s, w, ALL, 0)
+    if attempt == 2:
+        place_outward(s, w)
     advance_ropes(r, w)
-    return off
+    return off, before
 
 
 @wp.func
@@ -270,6 +301,8 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array
     dt = s[0].settings.dt[0]
     s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
     chord = real(-0.5) * s[0].drift[w]
+    if attempt == 2:
+        chord = real(0.0)
     scale_pulls(r, w, s[0].drift[w] / dt)
     for k in range(r[0].ropes.count):
         pay_out(r, k, w, s[0].drift[w])
@@ -277,7 +310,12 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array
     if s[0].tight[w] == 1:
         stiffen(s, w, False)
         s[0].grades[RELATIVE, w] = s[0].grades[RELATIVE, w] + s[0].tight[w]
-    off = first_pass(s, r, t, w, chord, attempt)
+    off, before = first_pass(s, r, t, w, chord, attempt)
+    if attempt == 2:  # at velocity level, which takes energy whatever happens
+        for o in range(r[0].ropes.count):
+            lay_out(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w)
+        s[0].open[w] = real(0.0)
+        return True
     passes = int(0)
     slack = real(0.0)
     while True:
@@ -308,7 +346,9 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array
     r[0].done[w] = passes
     r[0].residual[w] = slack
     s[0].open[w] = off
-    return slack <= ACCEPTED and off <= wp.max(STALLED, s[0].settings.tolerance[1])
+    closed = slack <= ACCEPTED and off <= wp.max(STALLED, s[0].settings.tolerance[1])
+    gained = kinetic(r, w) > GAIN * before + rope_supply(r, w) + supply(s, w, ALL)
+    return closed and not gained
 
 
 @wp.func
@@ -334,24 +374,41 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool
 
 @wp.func
 def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int):
-    """One step; where passes do not close joints and ropes, in parts, in which the tension's direction is fully implicit."""
+    """One step. Where passes do not close joints and ropes it is made again with the tension's direction fully implicit, then in
+    halves, quarters, …, sixteenths, and in the end at velocity level.
+    """
     dt = s[0].settings.dt[0]
-    s[0].drift[w] = dt
-    parts = int(1)
-    if not one_step(s, r, t, w, 0):
-        scale_pulls(r, w, dt / s[0].kick[w])
-        for k in range(r[0].ropes.count):
-            pay_out(r, k, w, -s[0].drift[w])
-        parts = PARTS
+    level = int(0)
+    left = int(PARTS)
+    attempt = int(0)
+    hardest = int(0)
+    while left > 0:
+        size = wp.max(PARTS >> level, 1)
+        s[0].drift[w] = dt * (real(size) / real(PARTS))
+        if one_step(s, r, t, w, attempt):
+            if s[0].acting == 1:
+                repair(s, w, ALL)
+            if not keep(s, r, w):
+                break
+            left = left - size
+            attempt = wp.min(attempt, 1)
+        else:
+            scale_pulls(r, w, dt / s[0].kick[w])
+            for k in range(r[0].ropes.count):
+                pay_out(r, k, w, -s[0].drift[w])
+            if size == 1:
+                attempt = 2
+            else:
+                if attempt > 0:
+                    level = level + 1
+                attempt = 1
+            hardest = wp.max(hardest, attempt)
+    if level > 0:
         s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
-        s[0].drift[w] = dt / real(PARTS)
-    for _part in range(parts):
-        if parts > 1:
-            one_step(s, r, t, w, 1)
-        if s[0].acting == 1:
-            repair(s, w, ALL)
-        if not keep(s, r, w):
-            break
+    if hardest == 1:
+        s[0].grades[DAMPED, w] = s[0].grades[DAMPED, w] + 1
+    elif hardest == 2:
+        s[0].grades[VELOCITY, w] = s[0].grades[VELOCITY, w] + 1
     for i in range(r[0].control.force_once.shape[0]):
         r[0].control.force_once[i, w] = vec3(real(0.0))
 
