@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu [PART …] [--device cuda:0] [--worlds 131072]
 
-Parts: `agreement` (CPU against the device), `speed` (several numbers of worlds), and `race`: the chain of ten balls in single
-precision, every way of ours beside MuJoCo Warp. The first two run in the precision of SHARNIR_PRECISION, the race in a process
+Parts: `agreement` (CPU against the device), `speed` (several numbers of worlds), `ropes` (both, of a load on a rope), and `race`: the
+chain of ten balls in single precision, every way of ours beside MuJoCo Warp. The first two run in the precision of SHARNIR_PRECISION, the race in a process
 of its own. What fails is told, and the rest goes on. `race --device cpu --worlds 64` tries the script where there is no GPU.
 """
 
@@ -75,11 +75,43 @@ def run(device: str, way: str) -> dict[str, np.ndarray]:
     return out
 
 
+ROPES: dict[str, dict[str, Any]] = {"rope alone": {}, "rope, sequential": {}, "rope, direct": {"method": "direct", **CLOSED}}
+
+
+def rope_scene(way: str) -> sh.Scene:
+    """A load on a rope of 30 segments, from the ground or from a boom on a hinge."""
+    scene, jointed = sh.Scene(), way != "rope alone"
+    if jointed:
+        scene.add_body("boom", sh.Box(2, 0.2, 0.2), mass=200.0, position=(1, 0, 0))
+        scene.add_joint("hinge", sh.Revolute("y", spring=(1e5, 0.0), damping=5e3), scene.world, "boom", position=(0, 0, 0))
+    scene.add_body("load", sh.Box(0.3, 0.3, 0.3), mass=50.0, position=(2, 0.3, -2.15))
+    ends = ("boom" if jointed else "world", "load")
+    scene.add_rope("rope", (2, 0, 0), (2, 0.3, -2), segments=30, radius=0.01, mass_per_length=0.5, EI=0.1, GJ=0.1, attach=ends)
+    return scene
+
+
+def run_rope(device: str, way: str) -> dict[str, np.ndarray]:
+    """The load in 16 worlds, thrown differently, after 100 steps of 5 ms."""
+    sim = sh.Simulation(rope_scene(way), 5e-3, worlds=16, device=device, **ROPES[way])
+    sim.body("load").velocity = np.linspace(0, 1, 16)[:, None] * [1.0, 0.5, 0]
+    sim.step(100)
+    rope = sim.rope("rope")
+    return {"load": np.asarray(sim.body("load").com), "points": np.asarray(rope.position), "failed": sim.failed}
+
+
+def rope_speed(way: str, worlds: int, device: str) -> None:
+    """World-steps a second of the load on its rope."""
+    sim = sh.Simulation(rope_scene(way), 5e-3, worlds=worlds, device=device, **ROPES[way])
+    found, steps = rate(sim.step, worlds)
+    failed = int(sim.failed.sum())
+    say(f"{PRECISION}, {way}, 30 segments, {worlds} worlds: {found:.3f} M world-steps a second; {steps} steps, failed {failed}")
+
+
 def agreement(way: str, device: str) -> None:
     """Two runs on each device, and one device against the other."""
-    ends = {}
+    ends, make = {}, run_rope if way in ROPES else run
     for place in ("cpu", device):
-        ends[place], again = run(place, way), run(place, way)
+        ends[place], again = make(place, way), make(place, way)
         same = all(np.array_equal(again[f], value) for f, value in ends[place].items())
         say(f"{way}, {place}: two runs bitwise equal: {same}; failed {int(again['failed'].sum())}")
     for field, value in ends["cpu"].items():
@@ -166,7 +198,7 @@ def race(worlds: int, device: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description="World-steps a second, and CPU against GPU.")
-    parts = ("agreement", "speed", "race")
+    parts = ("agreement", "speed", "ropes", "race")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)} (default: all)")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--worlds", type=int, default=131072, help="of the race and of the largest speed (default: 131072)")
@@ -181,6 +213,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "speed" in wanted:
             for worlds, friction in ((1, 0.0), (4096, 0.0), (chosen.worlds, 0.0), (chosen.worlds, 0.2)):
                 softly(speed, way, worlds, friction, chosen.device)
+    if "ropes" in wanted:
+        for way in ROPES:
+            softly(agreement, way, chosen.device)
+            softly(rope_speed, way, min(chosen.worlds, 16384), chosen.device)
     if "race" in wanted:
         softly(race, chosen.worlds, chosen.device)
 
