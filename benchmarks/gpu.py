@@ -4,8 +4,8 @@
 
 Parts: `agreement` (CPU against the device), `speed` (several numbers of worlds), `ropes` (both, of a load on a rope), and
 `race`: the chain of ten balls in single precision, every way of ours beside MuJoCo Warp. The first three run in the precision of
-SHARNIR_PRECISION, the race in a process of its own. What fails is told, and the rest goes on. `race --device cpu --worlds 64` tries
-the script where there is no GPU.
+SHARNIR_PRECISION, the race in a process of its own. What fails is told, and the rest goes on. `race --device cpu
+--worlds 64` tries the script where there is no GPU.
 """
 
 import argparse
