@@ -17,7 +17,6 @@ import warp as wp
 
 from sharnir.impulse.balls import FREE, NONE, report_ball, settle_ball
 from sharnir.impulse.closing import (
-    any_gap,
     close,
     close_rows,
     constrain_rows,
@@ -27,8 +26,8 @@ from sharnir.impulse.closing import (
     respond_closing,
 )
 from sharnir.impulse.direct_data import DYNAMIC, Direct
-from sharnir.impulse.direct_links import inward, outward, prepare, relinearise, start_link, stiffen, take_others
-from sharnir.joints import breaks, coordinate, free_axis
+from sharnir.impulse.direct_links import OUT, inward, outward, prepare, relinearise, start_link, stiffen, take_others
+from sharnir.joints import breaks, coordinate, free_axis, joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.laws import limit_boxes, report_laws
 from sharnir.pivots import ALL_AT_ONCE, solve_one, solve_several
@@ -182,7 +181,7 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
     s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
     chord = real(-0.5) * s[0].drift[w]
     level = s[0].settings.position[0]
-    if s[0].open[w] > TORN:
+    if s[0].state.open[w] > TORN:
         level = 0  # velocities are not to close what they did not open
     begin(s, w, scope, chord)
     if s[0].tight[w] == 1:
@@ -211,7 +210,7 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
             move_all(s, w, scope, 0)
             place_outward(s, w)
             off = real(0.0)
-    s[0].open[w] = off
+    s[0].state.open[w] = off
     if scope > 1 and s[0].acting == 1:
         repair(s, w, scope)
     return True
@@ -388,6 +387,7 @@ def collect(
                 carried_by_any(s, i, w, fl * sign, fa * sign, joint_force, joint_torque)
             if scope > 1 and moved and breaks(s[0].joints, j, joint_force[j, w], joint_torque[j, w], s[0].settings.dt[0]):
                 s[0].control.enabled[j, w] = 0
+                s[0].tense[i, w] = OUT
         fa = fa + wp.cross(s[0].work.arm[i, w], fl)
         p = s[0].tree.row[i].base_link
         handed = 0
@@ -464,6 +464,7 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             f = s[0].rows.child_l[at, w] * (s[0].row_impulse[at, w] * s[0].settings.dt[0] / s[0].kick[w])
             if breaks(s[0].joints, j, f, vec3(real(0.0)), s[0].settings.dt[0]):
                 s[0].control.enabled[j, w] = 0
+            s[0].state.mid_tense[j, w] = OUT * (1 - s[0].control.enabled[j, w])
     for n in range(s[0].other_count):
         take_pose(s, natural(s[0].others[n]), w, s[0].now.velocity[s[0].others[n], w])
     if s[0].pushed[w] == 1:
@@ -514,12 +515,38 @@ def pushed(s: wp.array(dtype=Direct), w: int) -> int:
 
 
 @wp.func
+def switched(s: wp.array(dtype=Direct), j: int, w: int) -> bool:
+    """Whether a joint was taken out, or put back, after the last step."""
+    return j < s[0].scene_joints and (s[0].state.mid_tense[j, w] == OUT) == (s[0].control.enabled[j, w] == 1)
+
+
+@wp.func
+def any_switched(s: wp.array(dtype=Direct), w: int) -> bool:
+    for i in range(s[0].tree.count):
+        if switched(s, s[0].tree.row[i].joint, w):
+            return True
+    for i in range(s[0].closures.rods):
+        if switched(s, s[0].closures.rod_joint[i], w):
+            return True
+    return False
+
+
+@wp.func
+def gap_of(s: wp.array(dtype=Direct), j: int, w: int) -> real:
+    """How far a joint stands open, m or rad; 0 if it is taken out."""
+    if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
+        return real(0.0)
+    linear, angular = joint_gap(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation))
+    return wp.max(wp.length(linear), wp.length(angular))
+
+
+@wp.func
 def resume(s: wp.array(dtype=Direct), w: int, scope: int):
     """Velocities at the half step before the pose; or, where there are none, those of the pose and half a kick to come."""
     for g in range(wp.static(len(GRADES))):
         s[0].grades[g, w] = 0
     s[0].pushed[w] = pushed(s, w)
-    if untouched(s, w):
+    if untouched(s, w) and not any_switched(s, w):
         return
     s[0].state.lag[w] = real(0.0)
     for b in range(s[0].own):
@@ -531,9 +558,10 @@ def resume(s: wp.array(dtype=Direct), w: int, scope: int):
         s[0].rotation[b, w] = s[0].state.rotation[own, w]
     most = real(0.0)
     for i in range(s[0].tree.count):
-        linear, angular = any_gap(s, i, w)
-        most = wp.max(most, wp.max(wp.length(linear), wp.length(angular)))
-    s[0].open[w] = most
+        most = wp.max(most, gap_of(s, s[0].tree.joint[i], w))
+    for i in range(s[0].closures.rods):
+        most = wp.max(most, gap_of(s, s[0].closures.rod_joint[i], w))
+    s[0].state.open[w] = most
 
 
 @wp.func

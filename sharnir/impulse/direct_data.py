@@ -88,7 +88,6 @@ class Direct:
     near: wp.array2d(dtype=real)
     tense: wp.array2d(dtype=wp.int32)  # [link, world] 1: the step does not resolve what the joint's force does to its bodies
     row_impulse: wp.array2d(dtype=real)  # [row, world]
-    open: wp.array(dtype=real)  # [world] largest gap at the start of the step
     pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act
     tight: wp.array(dtype=wp.int32)  # [world] 1: a step does not resolve some link's geometric stiffness
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so

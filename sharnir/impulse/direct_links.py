@@ -38,6 +38,7 @@ from sharnir.tree import (
 )
 from sharnir.types import mat33, real, vec3
 
+OUT = wp.constant(-1)  # of mid_tense: the joint was taken out in that step
 RESOLVED = wp.constant(real(1.5))  # Δt² tr K over two moments of inertia: below, a step follows what tension brings
 
 
@@ -170,6 +171,8 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             if wp.length_sq(f) == real(0.0):
                 tense = 1  # not known yet: the first that is counts at once
             s[0].tense[i, w] = tense
+        elif j < s[0].scene_joints:
+            s[0].tense[i, w] = OUT
         x_b = x
         w_b = omega
         g_b = gyration
