@@ -126,7 +126,7 @@ def settle(s: wp.array(dtype=Direct), w: int, scope: int, i: int, chord: real):
         push_axis(s, i, w, x)
         respond_closing(s, w, scope, True)
         if s[0].closures.count > 0:
-            close_rows(s, w)
+            close_rows(s, w, 0)
         turn = s[0].work.change_a[body, w] - s[0].work.change_a[base, w]
         for y in range(n):
             if ball:
@@ -246,7 +246,8 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
     passed = int(0)
     if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
         for at in range(v0, v0 + n):
-            if s[0].laws.lower[at, w] >= real(0.0) or s[0].laws.upper[at, w] <= real(0.0):
+            reached = s[0].laws.lower[at, w] >= real(0.0) or s[0].laws.upper[at, w] <= real(0.0)
+            if reached or s[0].laws.limit[at, w] != real(0.0):
                 passed = 1
     if passed == 0:
         return 0
@@ -280,6 +281,8 @@ def repair(s: wp.array(dtype=Direct), w: int, scope: int):
         passed = wp.max(passed, repair_link(s, i, w))
     if passed == 1:
         respond_closing(s, w, scope, False)
+        if s[0].closures.count > 0:
+            close_rows(s, w, 0)
         for i in range(s[0].tree.count):
             b = s[0].tree.row[i].body
             x, R = displace(s, i, w, s[0].work.change_l[b, w], s[0].work.change_a[b, w])
@@ -439,6 +442,22 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
+def report_whole(s: wp.array(dtype=Direct), j: int, w: int):
+    """Impulses on a joint's axes as of a whole step, where the kick was another; dampers took theirs in the kick."""
+    dt = s[0].settings.dt[0]
+    scale = dt / s[0].kick[w]
+    for at in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+        s[0].state.axis_impulse[at, w] = s[0].state.axis_impulse[at, w] * scale
+        s[0].state.friction_impulse[at, w] = s[0].state.friction_impulse[at, w] * scale
+        s[0].state.limit_impulse[at, w] = s[0].state.limit_impulse[at, w] * scale
+        if not s[0].axes.resistance[at] > real(0.0):  # a motor's is of the step already
+            s[0].state.drive_impulse[at, w] = s[0].state.drive_impulse[at, w] * scale
+        u = s[0].laws.end[at, w]
+        damping = s[0].axes.damping[at] + s[0].control.friction_viscous[at, w]
+        s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] - (dt - s[0].kick[w]) * damping * u * u
+
+
+@wp.func
 def commit(s: wp.array(dtype=Direct), w: int, scope: int):
     """The new state becomes the state."""
     dt = s[0].drift[w]
@@ -455,6 +474,8 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         if scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
             if s[0].work.kind[i, w] == NONE:
                 report_laws(s, s[0].laws, s[0].tree.joint[i], w)
+                if s[0].kick[w] != s[0].settings.dt[0]:
+                    report_whole(s, s[0].tree.joint[i], w)
             else:
                 report_ball(s, i, w)
     if scope > 1:
