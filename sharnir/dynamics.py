@@ -39,6 +39,8 @@ def _load(t: Links, n: int, **values: np.ndarray) -> Scratch:
     x = t.work(n)
     for name, value in values.items():
         getattr(x, name).assign(np.ascontiguousarray(value.T, np_real))
+    x.tree.force.zero_()  # an integration may have left its own
+    x.tree.torque.zero_()
     return x
 
 
@@ -497,6 +499,8 @@ def _motion(
     m.force, m.torque = (
         on_device(columns(array)[halves] * own[:, None, None], vec3) for array in (control.force, control.torque)
     )
+    x.tree.force.assign(m.force)  # the kernel of plain trees leaves them there
+    x.tree.torque.assign(m.torque)
     m.start = on_device([start])
     m.base_position, m.base_rotation = (
         on_device(columns(state.position)[halves], vec3),

@@ -61,7 +61,7 @@ class State:
     mid_momentum: wp.array2d(dtype=vec3)
     mid_force: wp.array2d(dtype=vec3)  # [joint, world] joint_force and joint_torque of the step that led to the pose
     mid_torque: wp.array2d(dtype=vec3)
-    mid_tense: wp.array2d(dtype=wp.int32)  # [joint, world] 1 where that step did not resolve what its force does to its bodies
+    mid_tense: wp.array2d(dtype=wp.int32)  # [joint, world] 1: that step did not resolve what its force does to bodies; −1: out
     felt_force: wp.array2d(dtype=vec3)  # [body, world] N, N·m: what was commanded in that step
     felt_torque: wp.array2d(dtype=vec3)
     felt_joint: wp.array2d(dtype=real)  # [speed, world]
@@ -70,6 +70,7 @@ class State:
     kept_velocity: wp.array2d(dtype=vec3)
     kept_momentum: wp.array2d(dtype=vec3)
     lag: wp.array(dtype=real)  # [world] s, by which mid_velocity is behind the pose
+    open: wp.array(dtype=real)  # [world] m, rad: largest gap that step left
     time: wp.array(dtype=wp.float64)  # [world] s
     failed: wp.array(dtype=wp.int32)  # [world] 0, or 1 + the body whose state would have become non-finite
 
@@ -158,7 +159,7 @@ class Model:
         fill(state, self, len(self.joint_kinds), "dissipated")
         fill(state, self, len(self.spring_names), "spring_impulse")
         fill(state, self, 0, " ".join(OWNED))
-        fill(state, self, None, "lag time failed")
+        fill(state, self, None, "lag open time failed")
         for name, value in self.start.items():
             rows = np.repeat(np.asarray(value, np_real)[:, None], self.worlds, 1)
             getattr(state, name).assign(np.ascontiguousarray(rows))

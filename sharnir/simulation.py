@@ -491,8 +491,8 @@ class Simulation:
         self._read = False
 
     def _acts_changed(self) -> None:
-        """After a change of what acts on free axes."""
-        if self.control.acts.numpy().any():
+        """After a change of what acts on free axes, or of which joints hold."""
+        if isinstance(self.solver, TreeSolver) or self.control.acts.numpy().any():
             self.solver.acts_changed()
 
     def _coordinates(self) -> None:

@@ -201,7 +201,7 @@ class Links:
         kind, own = self.kinds[k], k < len(self.model.joint_kinds)
         axes = self.model.joint_axes[k] if own else ()
         if kind.mask == 63:
-            return 0 if any(a.acts for a in axes) else 4
+            return 0 if own else 4  # forces and laws may be given to a scene's joint at any time
         beside = self.welds or self.rods or self.model.gear_names or self.model.spring_names
         ball = tuple(kind.free) == ("rx", "ry", "rz") and kind.ball is None and not beside
         return int(ball and all(a == Axis(group=0, friction=a.friction) for a in axes))

@@ -75,7 +75,8 @@ class TreeSolver(Solver):
         self._capped: int = self.iterations
         self._graphs: list[Any] = []
         self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
-        self._shape: tuple[list[int], bool, bool] = ([], False, False)  # joints taken out, whether any axis is acted on, by loads
+        # joints taken out of the tree, whether any axis is acted on, by loads, and whether any joint is out
+        self._shape: tuple[list[int], bool, bool, bool] = ([], False, False, False)
         self._acting = False
         self._one: Any = None  # the graph of one step, where one thread makes it
         self._steps, self._single = (wp.array([1], dtype=wp.int32, device=self.device) for _ in range(2))
@@ -126,7 +127,7 @@ class TreeSolver(Solver):
         acts = control.acts.numpy().copy()
         acts[without] = 0
         self._acting = bool(acts.any())
-        shape = without, self._acting, bool((control.friction_load.numpy() > 0).any())
+        shape = without, self._acting, bool((control.friction_load.numpy() > 0).any()), bool((control.enabled.numpy() == 0).any())
         was, self._was = self._was, None
         if was is not None and was[0] is state and was[1] is control and shape == self._shape:
             self._bound = was

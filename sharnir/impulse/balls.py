@@ -177,14 +177,14 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
 
 @wp.func
 def report_ball(s: wp.array(dtype=Direct), i: int, w: int):
-    """Keep a ball's friction, in the joint's axes, and what it took."""
+    """Keep a ball's friction, in the joint's axes, as of a whole step, and what it took."""
     j = natural(s[0].tree.row[i].joint)
     v0 = natural(s[0].tree.row[i].v_start)
     f = triple(s[0].laws.friction, v0, w)
     start = triple(s[0].laws.start, v0, w)
     end = triple(s[0].laws.end, v0, w)
     s[0].state.dissipated[j, w] = real(0.5) * (wp.max(real(0.0), -wp.dot(f, start)) - wp.dot(f, end))
-    f = wp.quat_rotate_inv(joint_axes(s, j, w), f) * real(s[0].tree.sign[i])
+    f = wp.quat_rotate_inv(joint_axes(s, j, w), f) * (real(s[0].tree.sign[i]) * s[0].settings.dt[0] / s[0].kick[w])
     put_triple(s[0].state.friction_impulse, v0, w, f)
     put_triple(s[0].state.axis_impulse, v0, w, f)
     for a in range(v0, v0 + 3):

@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
 from sharnir.impulse.balls import FREE, NONE, ball_close_inward, ball_close_outward, kind_of
 from sharnir.impulse.direct_data import Direct
-from sharnir.joints import coordinate, joint_gap
+from sharnir.joints import coordinate, free_axis, joint_curvature, joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.spatial import exp_quat, matrix, mean_spin, turned, unit
 from sharnir.tree import LOOSE, loose_response, natural, packed_times
@@ -30,11 +30,51 @@ def soften(s: wp.array(dtype=Direct), r: int, i: int, w: int):
 
 
 @wp.func
+def axis_curvature(s: wp.array(dtype=Direct), j: int, a: int, w: int) -> real:
+    """γ of a joint's own speed: how it changes while both bodies go on as they do; what carries the axis turns it."""
+    p = s[0].joints.parent[j]
+    c = s[0].joints.child[j]
+    pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
+    d, n = free_axis(s[0].joints, j, a, pose)
+    w_p = s[0].work.omega[p, w]
+    w_c = s[0].work.omega[c, w]
+    a_p = s[0].gyration[p, w]
+    a_c = s[0].gyration[c, w]
+    slot = s[0].joints.slot[a, j]
+    if slot < 3:
+        r_p = pose.child_anchor - s[0].work.position[p, w]
+        r_c = pose.child_anchor - s[0].work.position[c, w]
+        u = s[0].work.velocity[c, w] + wp.cross(w_c, r_c) - s[0].work.velocity[p, w] - wp.cross(w_p, r_p)
+        linear, _angular = joint_curvature(s[0].joints, j, pose, w_p, w_c, a_p, a_c, r_p, r_c, u)
+        return wp.dot(d, linear)
+    carrier = w_p
+    if s[0].joints.turns[j] == 2 and slot - 3 == s[0].joints.second[j]:
+        carrier = w_c
+    return wp.dot(n, a_c - a_p) + wp.dot(wp.cross(carrier, n), w_c - w_p)
+
+
+@wp.func
+def curve_rows(s: wp.array(dtype=Direct), w: int):
+    """γ of rods and gears as of the tree's joints: with spins that change by themselves, and axes that turn."""
+    first = 6 * s[0].closures.welds
+    for r in range(first, first + s[0].closures.rods):
+        own = wp.dot(s[0].rows.child_a[r, w], s[0].gyration[s[0].rows.child[r], w])
+        s[0].rows.gamma[r, w] += own + wp.dot(s[0].rows.parent_a[r, w], s[0].gyration[s[0].rows.parent[r], w])
+    first = first + s[0].closures.rods
+    for g in range(s[0].closures.gears):
+        a = axis_curvature(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
+        b = axis_curvature(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
+        s[0].rows.gamma[first + g, w] = a - s[0].gears.ratio[g] * b
+
+
+@wp.func
 def constrain_rows(s: wp.array(dtype=Direct), w: int, chord: real):
     """Impulses on welds, rods, gears and springs, added to the links' u: J V⁺ = chord · γ."""
     rows = s[0].closures.count
     hard = rows - s[0].closures.springs.count
     find_rows(s[0].joints, s[0].closures, s[0].rows, s[0].work, s[0].state.q, w)
+    if chord != real(0.0):
+        curve_rows(s, w)
     for i in range(s[0].closures.rods):
         if s[0].control.enabled[s[0].closures.rod_joint[i], w] == 0:
             s[0].rows.soft[6 * s[0].closures.welds + i, w] = real(-1.0)
@@ -98,8 +138,11 @@ def row_gaps(s: wp.array(dtype=Direct), w: int) -> real:
 
 
 @wp.func
-def close_rows(s: wp.array(dtype=Direct), w: int):
-    """Close rods and gears and keep halves together, on top of what closing the tree's joints changes."""
+def close_rows(s: wp.array(dtype=Direct), w: int, level: int):
+    """Close rods and gears and keep halves together, on top of what closing the tree's joints changes.
+
+    By velocities (level 1) it takes impulses, by displacements alone (0) none.
+    """
     rows = s[0].closures.count
     hard = rows - s[0].closures.springs.count
     first = 6 * s[0].closures.welds
@@ -110,7 +153,7 @@ def close_rows(s: wp.array(dtype=Direct), w: int):
             s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - s[0].rows.gap[r, w] * rate
     solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
     for r in range(rows):
-        s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
+        s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w] * real(level)
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         s[0].work.change_l[b, w] = s[0].work.change_l[b, w] + s[0].rows.a_l[b, w]
@@ -361,7 +404,7 @@ def close_once(s: wp.array(dtype=Direct), w: int, scope: int, level: int) -> rea
     """One pass, by velocities that stay (level 1) or by displacements alone (0); returns how far joints are open after it."""
     if scope > 1 and s[0].closures.count > 0:
         respond_closing(s, w, scope, False)
-        close_rows(s, w)
+        close_rows(s, w, level)
     else:
         close_inward(s, w, scope, False)
     return move_all(s, w, scope, 2 - level)

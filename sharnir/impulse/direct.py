@@ -17,7 +17,6 @@ import warp as wp
 
 from sharnir.impulse.balls import FREE, NONE, report_ball, settle_ball
 from sharnir.impulse.closing import (
-    any_gap,
     close,
     close_rows,
     constrain_rows,
@@ -27,8 +26,8 @@ from sharnir.impulse.closing import (
     respond_closing,
 )
 from sharnir.impulse.direct_data import DYNAMIC, Direct
-from sharnir.impulse.direct_links import inward, outward, prepare, relinearise, start_link, stiffen, take_others
-from sharnir.joints import breaks, coordinate, free_axis
+from sharnir.impulse.direct_links import OUT, inward, outward, prepare, relinearise, start_link, stiffen, take_others
+from sharnir.joints import breaks, coordinate, free_axis, joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.laws import limit_boxes, report_laws
 from sharnir.pivots import ALL_AT_ONCE, solve_one, solve_several
@@ -128,7 +127,7 @@ def settle(s: wp.array(dtype=Direct), w: int, scope: int, i: int, chord: real):
         push_axis(s, i, w, x)
         respond_closing(s, w, scope, True)
         if s[0].closures.count > 0:
-            close_rows(s, w)
+            close_rows(s, w, 0)
         turn = s[0].work.change_a[body, w] - s[0].work.change_a[base, w]
         for y in range(n):
             if ball:
@@ -212,7 +211,7 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
     s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
     chord = real(-0.5) * s[0].drift[w]
     level = s[0].settings.position[0]
-    if s[0].open[w] > TORN:
+    if s[0].state.open[w] > TORN:
         level = 0  # velocities are not to close what they did not open
     begin(s, w, scope, chord)
     if s[0].tight[w] == 1:
@@ -243,7 +242,7 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
             move_all(s, w, scope, 0)
             place_outward(s, w)
             off = real(0.0)
-    s[0].open[w] = off
+    s[0].state.open[w] = off
     if scope > 1 and s[0].acting == 1:
         repair(s, w, scope)
     return True
@@ -279,7 +278,8 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
     passed = int(0)
     if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
         for at in range(v0, v0 + n):
-            if s[0].laws.lower[at, w] >= real(0.0) or s[0].laws.upper[at, w] <= real(0.0):
+            reached = s[0].laws.lower[at, w] >= real(0.0) or s[0].laws.upper[at, w] <= real(0.0)
+            if reached or s[0].laws.limit[at, w] != real(0.0):
                 passed = 1
     if passed == 0:
         return 0
@@ -313,6 +313,8 @@ def repair(s: wp.array(dtype=Direct), w: int, scope: int):
         passed = wp.max(passed, repair_link(s, i, w))
     if passed == 1:
         respond_closing(s, w, scope, False)
+        if s[0].closures.count > 0:
+            close_rows(s, w, 0)
         for i in range(s[0].tree.count):
             b = s[0].tree.row[i].body
             x, R = displace(s, i, w, s[0].work.change_l[b, w], s[0].work.change_a[b, w])
@@ -423,6 +425,7 @@ def collect(
                 carried_by_any(s, i, w, fl * sign, fa * sign, joint_force, joint_torque)
             if scope > 1 and moved and breaks(s[0].joints, j, joint_force[j, w], joint_torque[j, w], s[0].settings.dt[0]):
                 s[0].control.enabled[j, w] = 0
+                s[0].tense[i, w] = OUT
         fa = fa + wp.cross(s[0].work.arm[i, w], fl)
         p = s[0].tree.row[i].base_link
         handed = 0
@@ -474,6 +477,22 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
+def report_whole(s: wp.array(dtype=Direct), j: int, w: int):
+    """Impulses on a joint's axes as of a whole step, where the kick was another; dampers took theirs in the kick."""
+    dt = s[0].settings.dt[0]
+    scale = dt / s[0].kick[w]
+    for at in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+        s[0].state.axis_impulse[at, w] = s[0].state.axis_impulse[at, w] * scale
+        s[0].state.friction_impulse[at, w] = s[0].state.friction_impulse[at, w] * scale
+        s[0].state.limit_impulse[at, w] = s[0].state.limit_impulse[at, w] * scale
+        if not s[0].axes.resistance[at] > real(0.0):  # a motor's is of the step already
+            s[0].state.drive_impulse[at, w] = s[0].state.drive_impulse[at, w] * scale
+        u = s[0].laws.end[at, w]
+        damping = s[0].axes.damping[at] + s[0].control.friction_viscous[at, w]
+        s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] - (dt - s[0].kick[w]) * damping * u * u
+
+
+@wp.func
 def commit(s: wp.array(dtype=Direct), w: int, scope: int):
     """The new state becomes the state."""
     dt = s[0].drift[w]
@@ -490,6 +509,8 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         if scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
             if s[0].work.kind[i, w] == NONE:
                 report_laws(s, s[0].laws, s[0].tree.joint[i], w)
+                if s[0].kick[w] != s[0].settings.dt[0]:
+                    report_whole(s, s[0].tree.joint[i], w)
             else:
                 report_ball(s, i, w)
     if scope > 1:
@@ -499,6 +520,7 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             f = s[0].rows.child_l[at, w] * (s[0].row_impulse[at, w] * s[0].settings.dt[0] / s[0].kick[w])
             if breaks(s[0].joints, j, f, vec3(real(0.0)), s[0].settings.dt[0]):
                 s[0].control.enabled[j, w] = 0
+            s[0].state.mid_tense[j, w] = OUT * (1 - s[0].control.enabled[j, w])
     for n in range(s[0].other_count):
         take_pose(s, natural(s[0].others[n]), w, s[0].now.velocity[s[0].others[n], w])
     if s[0].pushed[w] == 1:
@@ -544,12 +566,39 @@ def pushed(s: wp.array(dtype=Direct), w: int) -> int:
 
 
 @wp.func
+def switched(s: wp.array(dtype=Direct), j: int, w: int) -> bool:
+    """Whether a joint was taken out, or put back, after the last step."""
+    return j < s[0].scene_joints and (s[0].state.mid_tense[j, w] == OUT) == (s[0].control.enabled[j, w] == 1)
+
+
+@wp.func
+def any_switched(s: wp.array(dtype=Direct), w: int) -> bool:
+    for i in range(s[0].tree.count):
+        if switched(s, s[0].tree.row[i].joint, w):
+            return True
+    found = False
+    for i in range(s[0].closures.rods):
+        if switched(s, s[0].closures.rod_joint[i], w):
+            found = True
+    return found
+
+
+@wp.func
+def gap_of(s: wp.array(dtype=Direct), j: int, w: int) -> real:
+    """How far a joint stands open, m or rad; 0 if it is taken out."""
+    if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
+        return real(0.0)
+    linear, angular = joint_gap(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation))
+    return wp.max(wp.length(linear), wp.length(angular))
+
+
+@wp.func
 def resume(s: wp.array(dtype=Direct), w: int, scope: int):
     """Velocities at the half step before the pose; or, where there are none, those of the pose and half a kick to come."""
     for g in range(wp.static(len(GRADES))):
         s[0].grades[g, w] = 0
     s[0].pushed[w] = pushed(s, w)
-    if untouched(s, w):
+    if untouched(s, w) and not any_switched(s, w):
         return
     s[0].state.lag[w] = real(0.0)
     for b in range(s[0].own):
@@ -561,9 +610,10 @@ def resume(s: wp.array(dtype=Direct), w: int, scope: int):
         s[0].rotation[b, w] = s[0].state.rotation[own, w]
     most = real(0.0)
     for i in range(s[0].tree.count):
-        linear, angular = any_gap(s, i, w)
-        most = wp.max(most, wp.max(wp.length(linear), wp.length(angular)))
-    s[0].open[w] = most
+        most = wp.max(most, gap_of(s, s[0].tree.joint[i], w))
+    for i in range(s[0].closures.rods):
+        most = wp.max(most, gap_of(s, s[0].closures.rod_joint[i], w))
+    s[0].state.open[w] = most
 
 
 @wp.func

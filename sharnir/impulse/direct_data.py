@@ -96,7 +96,6 @@ class Direct:
     row_impulse: wp.array2d(dtype=real)  # [row, world]
     before: wp.array(dtype=real)  # [world] J, twice the kinetic energy after external forces, and at the new velocities
     after: wp.array(dtype=real)
-    open: wp.array(dtype=real)  # [world] largest gap at the start of the step
     pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act
     tight: wp.array(dtype=wp.int32)  # [world] 1: a step does not resolve some link's geometric stiffness
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so

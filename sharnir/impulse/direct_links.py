@@ -38,6 +38,7 @@ from sharnir.tree import (
 )
 from sharnir.types import mat33, real, vec3
 
+OUT = wp.constant(-1)  # of mid_tense: the joint was taken out in that step
 RESOLVED = wp.constant(real(1.5))  # Δt² tr K over two moments of inertia: below, a step follows what tension brings
 
 
@@ -172,6 +173,8 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             if wp.length_sq(f) == real(0.0):
                 tense = 1  # not known yet: the first that is counts at once
             s[0].tense[i, w] = tense
+        elif j < s[0].scene_joints:
+            s[0].tense[i, w] = OUT
         x_b = x
         w_b = omega
         g_b = gyration
@@ -317,8 +320,10 @@ def start_link(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
     part = s[0].kick[w] / s[0].settings.dt[0]
     if part != real(1.0):
         for a in range(v0, v0 + s[0].joints.v_size[j]):
-            s[0].laws.a[a, w] = s[0].laws.a[a, w] * part
-            s[0].laws.b[a, w] = s[0].laws.b[a, w] * part
+            # a motor's rotor resists by its inertia, however long the kick
+            rotor = s[0].axes.rotor_inertia[a] * s[0].axes.gear_ratio[a] * s[0].axes.gear_ratio[a] * (real(1.0) - part)
+            s[0].laws.a[a, w] = s[0].laws.a[a, w] * part + rotor
+            s[0].laws.b[a, w] = s[0].laws.b[a, w] * part - rotor * s[0].laws.start[a, w]
             s[0].laws.servo_a[a, w] = s[0].laws.servo_a[a, w] * part
             s[0].laws.servo_b[a, w] = s[0].laws.servo_b[a, w] * part
             s[0].laws.servo_cap[a, w] = s[0].laws.servo_cap[a, w] * part

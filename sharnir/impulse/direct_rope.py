@@ -314,7 +314,7 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array
     if attempt == 2:  # at velocity level, which takes energy whatever happens
         for o in range(r[0].ropes.count):
             lay_out(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w)
-        s[0].open[w] = real(0.0)
+        s[0].state.open[w] = real(0.0)
         return True
     passes = int(0)
     slack = real(0.0)
@@ -345,7 +345,7 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array
         passes = passes + 1
     r[0].done[w] = passes
     r[0].residual[w] = slack
-    s[0].open[w] = off
+    s[0].state.open[w] = off
     closed = slack <= ACCEPTED and off <= wp.max(STALLED, s[0].settings.tolerance[1])
     gained = kinetic(r, w) > GAIN * before + rope_supply(r, w) + supply(s, w, ALL)
     return closed and not gained

@@ -99,7 +99,7 @@ class SolverDirect(TreeSolver):
         fill(s, m, links, "inertia impulse_l impulse_a stiff mean near tense")
         fill(s, m, tree.nv, "turned")
         fill(s, m, int(s.closures.count), "row_impulse")
-        fill(s, m, None, "kick drift before after open pushed tight")
+        fill(s, m, None, "kick drift before after pushed tight")
         s.grades = self._grades
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
