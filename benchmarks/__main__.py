@@ -78,7 +78,7 @@ def setting(quick: bool) -> str:
 def versions() -> dict[str, str]:
     """Of all that takes part."""
     found = {"sharnir": sharnir.__version__, "Python": platform.python_version()}
-    for name in ("warp-lang", "mujoco", "rapier3d", "numpy"):
+    for name in ("warp-lang", "mujoco", "rapier3d", "pyelastica", "numpy"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -101,7 +101,7 @@ def row(benchmark: Benchmark, figure: Figure | None) -> tuple[str, ...]:
     if figure is None:
         return (benchmark.about, "crashed", "–", "–", target, "–")
     ratio = "–" if figure.ratio is None else f"{number(figure.ratio)} ×"
-    met = "–" if benchmark.target is None else "yes" if benchmark.target.met(figure) else "no"
+    met = {None: "–", True: "yes", False: "no"}[benchmark.target.met(figure) if benchmark.target else None]
     return (benchmark.about, cell(figure.ours, benchmark.unit), cell(figure.peer, benchmark.unit), ratio, target, met)
 
 

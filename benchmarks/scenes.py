@@ -275,3 +275,184 @@ class RapierRod:
         """(4,) of the rod now: x, y, z, w."""
         turn = self._world.rigid_bodies[self._body].rotation
         return np.array([turn.i, turn.j, turn.k, turn.w])
+
+
+# ---- ropes -----------------------------------------------------------------------------------------------------------
+
+# 2.8 m over a span of 2 m, soft; in the plane of its catenary, or swung about the line through its ends by SWING and let go
+ROPE: dict[str, Any] = {"radius": 0.015, "density": 1200.0, "E": 0.05e6, "G": 0.1e6}
+ROPE_LENGTH, SPAN, SWING = 2.8, 2.0, 0.5  # m, m, rad
+
+
+def rope(n: int, swing: float = SWING) -> sh.Scene:
+    """Our rope of n segments."""
+    hung = sh.Scene(gravity=(0.0, 0.0, -GRAVITY))
+    hung.add_rope("rope", (0, 0, 0), (SPAN, 0, 0), length=ROPE_LENGTH, segments=n, attach=("world", "world"), **ROPE)
+    if not swing:
+        return hung
+    x, _, z = sh.Simulation(hung, 1.0).rope("rope").position.T
+    scene = sh.Scene(gravity=(0.0, 0.0, -GRAVITY))
+    points = np.stack([x, -z * np.sin(swing), z * np.cos(swing)], 1)
+    scene.add_rope("rope", points=points, segments=n, attach=("world", "world"), **ROPE)
+    return scene
+
+
+def rope_points(n: int, swing: float = SWING) -> np.ndarray:
+    """(n + 1, 3) points of that rope at the start, m."""
+    return np.array(sh.Simulation(rope(n, swing), 1.0).rope("rope").position)
+
+
+def rope_xml(points: np.ndarray, dt: float) -> str:
+    """The rope as MuJoCo's one-dimensional flex: points that slide, lengths between them as soft constraints."""
+    n = len(points) - 1
+    mass = ROPE["density"] * math.pi * ROPE["radius"] ** 2 * ROPE_LENGTH
+    vertices = " ".join(map(repr, points.ravel().tolist()))
+    elements = " ".join(f"{i} {i + 1}" for i in range(n))
+    option = f'timestep="{dt!r}" integrator="implicitfast" gravity="0 0 {-GRAVITY!r}"'
+    flex = (
+        f'<flexcomp name="rope" type="direct" dim="1" mass="{mass!r}" radius="{ROPE["radius"]}" point="{vertices}" '
+        f'element="{elements}"><pin id="0 {n}"/><edge equality="true"/></flexcomp>'
+    )
+    return f'<mujoco><option {option}><flag contact="disable"/></option><worldbody>{flex}</worldbody></mujoco>'
+
+
+def frames(points: np.ndarray) -> np.ndarray:
+    """(n, 3, 3) axes of the segments, columns: along it, across the plane of the rope, and the third."""
+    along = np.diff(points, axis=0)
+    along /= np.linalg.norm(along, axis=1)[:, None]
+    across = np.cross(points[-1] - points[0], points[len(points) // 2] - points[0])
+    across = np.broadcast_to(across / np.linalg.norm(across), along.shape)
+    return np.stack([along, across, np.cross(along, across)], 2)
+
+
+def capsules_xml(points: np.ndarray, dt: float) -> str:
+    """The rope as nested capsules on ball joints with springs EI/l, the last one's end connected to the world.
+
+    Joints are damped by 1e-3 N·m·s: without that steps of 2 ms fail within 10 s.
+    """
+    n, r = len(points) - 1, ROPE["radius"]
+    l = ROPE_LENGTH / n
+    m = ROPE["density"] * math.pi * r**2 * l
+    inertia = " ".join(map(repr, (m * r**2 / 2, *(m * (l**2 / 12 + r**2 / 4),) * 2)))
+    inertial = f'<inertial pos="{l / 2!r} 0 0" mass="{m!r}" diaginertia="{inertia}"/>'
+    spring = f'stiffness="{ROPE["E"] * math.pi * r**4 / 4 / l!r}"'
+    turns = frames(points)
+    turns = np.concatenate([turns[:1], turns[:-1].transpose(0, 2, 1) @ turns[1:]])
+    bodies = f'<site name="end" pos="{l!r} 0 0"/>'
+    for i in reversed(range(n)):
+        place = f'pos="{l!r} 0 0"' if i else f'pos="{" ".join(map(repr, points[0].tolist()))}"'
+        axes = " ".join(map(repr, turns[i].T[:2].ravel().tolist()))
+        joint = f'<joint type="ball" damping="1e-3" {spring if i else ""}/>'
+        bodies = f'<body name="rod {i}" {place} xyaxes="{axes}">{joint}{inertial}{bodies}</body>'
+    option = f'timestep="{dt!r}" integrator="implicitfast" gravity="0 0 {-GRAVITY!r}"'
+    end = f'<equality><connect body1="rod {n - 1}" anchor="{l!r} 0 0"/></equality>'
+    return f'<mujoco><option {option}><flag contact="disable"/></option><worldbody>{bodies}</worldbody>{end}</mujoco>'
+
+
+class MujocoRope:
+    """A rope of n segments in MuJoCo: its one-dimensional flex, or capsules on ball joints with springs."""
+
+    def __init__(self, n: int, dt: float, *, flex: bool, swing: float = SWING) -> None:
+        import mujoco  # the peer is optional, and slow to import
+
+        self._mujoco: Any = mujoco
+        mujoco.set_mju_user_warning(lambda text: None)  # `failed` tells
+        self.model = mujoco.MjModel.from_xml_string((rope_xml if flex else capsules_xml)(rope_points(n, swing), dt))
+        self.data, self._flex = mujoco.MjData(self.model), flex
+
+    def reset(self) -> None:
+        """Back to the start."""
+        self._mujoco.mj_resetData(self.model, self.data)
+
+    def step(self, n: int) -> None:
+        """Advance by n steps in one call."""
+        self._mujoco.mj_step(self.model, self.data, n)
+
+    @property
+    def failed(self) -> bool:
+        """Whether MuJoCo found its state bad, and began anew."""
+        return bool(self.data.warning.number.any())
+
+    def points(self) -> np.ndarray:
+        """(n + 1, 3) now, m."""
+        self._mujoco.mj_forward(self.model, self.data)
+        if self._flex:
+            return np.array(self.data.flexvert_xpos)
+        return np.concatenate([self.data.xpos[1:], self.data.site_xpos])
+
+
+class ElasticaRope:
+    """A rope of n segments in PyElastica: a Cosserat rod whose stretching and shearing is a part of its motion.
+
+    With E and G of the rope it would be twice as long; `stiffer` times as stiff along and across it stretches by 1 %.
+    """
+
+    def __init__(self, n: int, dt: float, *, stiffer: float = 45.0, swing: float = SWING) -> None:
+        self._elastica: Any = import_module("elastica")  # optional
+        self._start, self._dt, self._stiffer = rope_points(n, swing), dt, stiffer
+        self._stepper = self._elastica.PositionVerlet()
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the start."""
+        ea, points = self._elastica, self._start
+        n = len(points) - 1
+        rod = ea.CosseratRod.straight_rod(
+            n, np.zeros(3), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]), ROPE_LENGTH, ROPE["radius"], ROPE["density"],
+            youngs_modulus=ROPE["E"], shear_modulus=ROPE["G"],
+        )  # fmt: skip
+        rod.shear_matrix *= self._stiffer
+        rod.position_collection[...] = points.T
+        along, across, third = frames(points).transpose(2, 1, 0)
+        rod.director_collection[...] = np.stack([across, third, along])
+
+        class Collection(ea.BaseSystemCollection, ea.Constraints, ea.Forcing):  # type: ignore[misc, name-defined]
+            pass
+
+        system = Collection()
+        system.append(rod)
+        system.constrain(rod).using(ea.FixedConstraint, constrained_position_idx=(0, -1))
+        system.add_forcing_to(rod).using(ea.GravityForces, acc_gravity=np.array([0.0, 0.0, -GRAVITY]))
+        system.finalize()
+        self.rod, self._system, self._time = rod, system, 0.0
+
+    def step(self, n: int) -> None:
+        """Advance by n steps."""
+        step, system, t, dt = self._stepper.step, self._system, self._time, self._dt
+        for _ in range(n):
+            t = step(system, t, dt)
+        self._time = t
+
+    @property
+    def failed(self) -> bool:
+        """Whether the state is not finite."""
+        return not bool(np.isfinite(self.rod.position_collection).all())
+
+    def points(self) -> np.ndarray:
+        """(n + 1, 3) now, m."""
+        return np.array(self.rod.position_collection.T)
+
+
+def heavy_pendulum(dt: float, segments: int = 20) -> sh.Simulation:
+    """300 kg on 3 m, 0.3 kg of rope, held 0.2 m off its centre, let go at 30°."""
+    a = math.radians(30)
+    down, turn = np.array([math.sin(a), 0.0, -math.cos(a)]), (0.0, -math.sin(a / 2), 0.0, math.cos(a / 2))
+    scene = sh.Scene(gravity=(0.0, 0.0, -GRAVITY))
+    scene.add_body("load", sh.Box(0.4, 0.4, 0.4), mass=300.0, position=3.2 * down, rotation=turn)
+    scene.add_rope(
+        "rope", (0, 0, 0), 3 * down, segments=segments, radius=0.01, mass_per_length=0.1, EI=0.0, GJ=0.0, attach=("world", "load")
+    )
+    return sh.Simulation(scene, dt)
+
+
+def rigid_pendulum(times: np.ndarray) -> np.ndarray:
+    """The same with a stiff rod for the rope, integrated to nine digits: angle of the rod at these times, rad."""
+    a = math.radians(30)
+    down, turn = np.array([math.sin(a), 0.0, -math.cos(a)]), (0.0, -math.sin(a / 2), 0.0, math.cos(a / 2))
+    scene = sh.Scene(gravity=(0.0, 0.0, -GRAVITY))
+    scene.add_body("rod", mass=0.3, inertia=(0.225, 0.225, 1e-5), position=1.5 * down, rotation=turn)
+    scene.add_body("load", sh.Box(0.4, 0.4, 0.4), mass=300.0, position=3.2 * down, rotation=turn)
+    scene.add_joint("top", sh.Revolute("y"), "world", "rod", position=(0, 0, 0))
+    scene.add_joint("low", sh.Revolute("y"), "rod", "load", position=3 * down)
+    sim = sh.Simulation(scene, 0.01, solver="articulated")
+    return np.asarray(a - sim.integrate(float(times[-1]), rtol=1e-9, atol=1e-9, times=times).q[:, 0])

@@ -88,8 +88,10 @@ GRADES = ("relative", "divided", "damped", "velocity")
 class Report:
     """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
 
-    def __init__(self, done: Any, residual: Any, tolerance: float, grades: Any = None) -> None:
-        self._done, self._residual, self._tolerance, self._grades = done, residual, tolerance, grades
+    def __init__(
+        self, done: Any, residual: Any, tolerance: float, grades: Any = None, rope: tuple[Any, float] | None = None
+    ) -> None:
+        self._done, self._residual, self._tolerance, self._grades, self._rope = done, residual, tolerance, grades, rope
         self.elapsed = 0.0
         """Wall-clock time of the step, s (mean, where a call made several)."""
         self.deadline_missed = False
@@ -112,16 +114,18 @@ class Report:
 
     @property
     def converged(self) -> Any:
-        """Whether the residual fell below the tolerance."""
-        return self.residual <= self._tolerance
+        """Whether the residual fell below the tolerance, and ropes beside joints are closed to theirs."""
+        met = self.residual <= self._tolerance
+        return met if self._rope is None else met & (self._value(self._rope[0]) <= self._rope[1])
 
     @property
     def grades(self) -> dict[str, Any]:
-        """Of the direct pass: how many steps of the call were made otherwise than plainly.
+        """Of the direct pass and of ropes: how many steps of the call were made otherwise than plainly.
 
         "relative": a link turned relative to its neighbours faster than the step resolves, and was held back in that; "divided":
         passes did not close the joints, and the step was made in parts; "damped": a part needed links held back altogether;
         "velocity": or, in the end, joints closed at velocity level, poses being hung on their bases.
+        Of ropes: "relative", some tension changed suddenly, and had the direction of the end of the step; "damped", all had.
         """
         if self._grades is None:
             return {}

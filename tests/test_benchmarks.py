@@ -15,12 +15,16 @@ from benchmarks.scenes import (
     GRAVITY,
     LENGTH,
     MASS,
+    ROPE_LENGTH,
+    ElasticaRope,
     MujocoChain,
+    MujocoRope,
     PinocchioChain,
     RapierRod,
     ScipyChain,
     arms,
     chain,
+    rope,
     swing_energy,
     tip,
 )
@@ -136,6 +140,30 @@ def test_rapier_has_the_same_rod(joint: str) -> None:
     peer.step(100)
     sim.step(100)
     assert angle(peer.rotation()) == pytest.approx(angle(sim.body("rod 0").rotation), rel=0.02)
+
+
+@pytest.mark.parametrize("which", ["flex", "capsules", "elastica"])
+def test_all_engines_have_the_same_rope(which: str) -> None:
+    pytest.importorskip("elastica" if which == "elastica" else "mujoco")
+    n, dt = 20, 1e-4
+    sim = sh.Simulation(rope(n), 1e-3)
+    peer = ElasticaRope(n, dt, stiffer=200.0) if which == "elastica" else MujocoRope(n, dt, flex=which == "flex")
+    start = sim.rope("rope").position
+    np.testing.assert_allclose(peer.points(), start, atol=1e-3 * ROPE_LENGTH / n)
+    for _ in range(3):
+        sim.step(100)
+        peer.step(1000)
+    apart = np.abs(peer.points() - sim.rope("rope").position).max()
+    moved = np.abs(sim.rope("rope").position - start).max()
+    allowed = 0.12 if which == "flex" else 0.02  # a flex gives way along itself
+    print(f"{which}: {apart:.4f} m apart after a way of {moved:.3f} m ({allowed} allowed)")
+    assert moved > 0.2 and apart < allowed and not peer.failed
+
+
+def test_a_target_without_a_peer_is_neither_met_nor_missed() -> None:
+    target = Target("ratio", "≥", 5.0, "×")
+    assert target.met(Figure(1.0)) is None and target.met(Figure(1.0, 6.0, 6.0)) is True
+    assert "–" in table([(Benchmark("name", "about", "ms", lambda quick: Figure(1.0), target), Figure(1.0))])
 
 
 def test_a_missing_peer_leaves_its_cell_empty(monkeypatch: pytest.MonkeyPatch) -> None:

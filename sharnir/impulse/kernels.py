@@ -70,6 +70,8 @@ def prepare(step: wp.array(dtype=Step), first: int):
     w = first + i
     s = step[0]
     solve = s.solves[VELOCITIES]
+    if solve.done[w] >= 0:
+        return
     p = s.joints.parent[k]
     c = s.joints.child[k]
     free = s.joints.free[k]
@@ -147,6 +149,8 @@ def prepare_links(step: wp.array(dtype=Step), first: int):
     w = first + j
     s = step[0]
     solve = s.solves[VELOCITIES]
+    if solve.done[w] >= 0:
+        return
     if i < s.gears.count:
         prepare_gear(s, i, w)
         solve.gear_impulse[i, w] = s.state.gear_impulse[i, w]
@@ -401,6 +405,8 @@ def sweeping(acting: bool) -> wp.Kernel:
         tolerance = s.settings.tolerance[which]
         done = int(solve.done[w])
         cap = wp.min(s.settings.iterations[which], done + s.settings.sweeps[which])
+        if which == VELOCITIES and done > cap:  # made up and put away
+            return
         largest = real(0.0)
         for _it in range(done, cap):
             largest = real(0.0)

@@ -10,9 +10,10 @@ import warp as wp
 from sharnir.impulse.solver import NO_CAP, SolverImpulse
 from sharnir.model import Control, Model, State
 from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
-from sharnir.rope.kernels import rope_begin, rope_commit, rope_pass
+from sharnir.rope.kernels import rope_begin, rope_commit, rope_judge, rope_pass
 from sharnir.rope.solver import rope_settings, rope_step
-from sharnir.types import EPSILON, load_modules
+from sharnir.solver import GRADES, Report
+from sharnir.types import EPSILON, load_modules, real
 
 
 class SolverImpulseRope(SolverImpulse):
@@ -29,12 +30,22 @@ class SolverImpulseRope(SolverImpulse):
     ) -> None:  # fmt: skip
         super().__init__(model, dt, iterations=iterations, **options)
         load_modules([rope_begin.module], self.device)
+        rope_tolerance = max(rope_tolerance, 100 * EPSILON)
         self.rope_state, self.rope_control = rope_state, rope_control
-        settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), iterations, self.device)
+        settings: Any = rope_settings(RopeSettings(), rope_tolerance, iterations, self.device)
         settings.dt, settings.gravity, settings.iterations = self.settings.dt, self.settings.gravity, self.settings.iterations
         self.rope_settings = settings
         self.settings.sweeps.assign(np.array([1, NO_CAP], np.int32))
         self.ropes: Any = None
+        self.grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
+        self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
+        done, residual = self.solves[0].done, self.solves[0].residual
+        self.report = Report(done, residual, self.tolerance, self.grades, (self.residual, rope_tolerance))
+
+    def step(self, state: State, control: Control, n: int = 1, **given: Any) -> Report:
+        """See `SolverImpulse.step`; the report counts steps that were not plain."""
+        self.grades.zero_()
+        return super().step(state, control, n, **given)
 
     def _sweeps_at_once(self, n: int) -> None:
         """One sweep between passes of the ropes, always."""
@@ -43,6 +54,7 @@ class SolverImpulseRope(SolverImpulse):
         rope = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.rope_settings)
         rope.body.v, rope.body.w = self.solves[0].twist.linear, self.solves[0].twist.angular
         rope.body.momentum, rope.body.start_w = self.work.momentum, self.work.spin_start
+        rope.grades, rope.residual = self.grades, self.residual
         self.ropes = rope
         self._rope_step = wp.array([rope], dtype=RopeStep, device=self.device)
         super()._bind(state, control)
@@ -62,5 +74,11 @@ class SolverImpulseRope(SolverImpulse):
         self._launch(rope_pass, (worlds,), self._rope_step, first)
 
     def _end(self, step: Any, first: int, worlds: int) -> None:
+        """Take the step, or where it went astray one at velocity level: launches that find nothing to do in a world are cheap."""
+        done = self.solves[0].done
+        self._launch(rope_judge, (worlds,), self._rope_step, first, done)
+        self._prepare(step, first, worlds)
+        for _ in range(self.iterations):
+            self._iterate(step, first, worlds)
         super()._end(step, first, worlds)
-        self._launch(rope_commit, (worlds,), self._rope_step, first)
+        self._launch(rope_commit, (worlds,), self._rope_step, first, done)

@@ -131,11 +131,14 @@ class SolverImpulse(Solver):
         self._end(step, first, worlds)
 
     def _begin(self, step: Any, first: int, worlds: int) -> None:
+        self._launch(kernels.predict, (self.model.bodies.count, worlds), step, first)
+        self._prepare(step, first, worlds)
+
+    def _prepare(self, step: Any, first: int, worlds: int) -> None:
+        """Joints and links of worlds in which no sweep has been made."""
         m = self.model
-        links = m.gears.count + m.springs.count
-        self._launch(kernels.predict, (m.bodies.count, worlds), step, first)
         self._launch(kernels.prepare, (m.joints.count, worlds), step, first)
-        self._launch(kernels.prepare_links, (links, worlds), step, first)
+        self._launch(kernels.prepare_links, (m.gears.count + m.springs.count, worlds), step, first)
 
     def _iterate(self, step: Any, first: int, worlds: int) -> None:
         self._launch(self._sweeps, (worlds,), step, first, VELOCITIES)

@@ -151,6 +151,7 @@ class BodyWork:
     x: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
     rest: wp.array2d(dtype=vec3)
+    start_v: wp.array2d(dtype=vec3)  # v after external forces, where another solver sweeps
     hung: wp.array(dtype=wp.int32)  # [body] 1 where it is the last end of a rope: that rope moves it
 
 
@@ -182,7 +183,13 @@ class RopeStep:
     kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
     done: wp.array(dtype=wp.int32)  # [world] passes
     parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
-    hard: wp.array(dtype=wp.int32)  # [world] 1 where the direction of tension is fully implicit
+    hard: wp.array(
+        dtype=wp.int32
+    )  # [world] 1 where the direction of tension is fully implicit, 2 where rows close at velocity level
+    sudden: wp.array(dtype=wp.int32)  # [world] 1 where some tension changed suddenly
+    grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
+    energy: wp.array(dtype=real)  # [world] J, kinetic after external forces, where another solver sweeps
+    swept: wp.array(dtype=wp.int32)  # [world] sweeps that it made
     residual: wp.array(dtype=real)
 
 

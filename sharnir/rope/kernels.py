@@ -51,6 +51,10 @@ GAIN = wp.constant(real(1.3))  # of kinetic energy that closing at the end of th
 ACCEPTED = wp.constant(real(max(1.0e-5, 1.0e3 * EPSILON)))  # a row left open by so much of its length is closed in the next step
 
 
+OPEN = wp.constant(real(1.0e-3))  # beside another solver: a row open by more of its length is not closed in the next step
+DONE = wp.constant(1 << 24)  # more sweeps than there are
+
+
 # ---- before the passes ------------------------------------------------------------------------------------------------------
 
 
@@ -140,6 +144,7 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
             s[0].work.w[i, w] = omega
         elif attempt > 0 or wp.abs(s[0].state.now[i, w] - s[0].state.was[i, w]) > SUDDEN * s[0].state.tight[i, w]:
             extra = K
+            s[0].sudden[w] = 1
             s[0].work.w[i, w] = omega - (omega - d * wp.dot(d, omega)) * (K / (i1 * l + K))
         elif real(0.0) < K:
             off = omega - (before + after) * real(0.5)
@@ -589,6 +594,15 @@ def bad_rope(s: wp.array(dtype=RopeStep), w: int) -> int:
 
 
 @wp.func
+def count(s: wp.array(dtype=RopeStep), w: int, relative: int, divided: int, damped: int, velocity: int):
+    """Note how a step was made, in the order of `solver.GRADES`."""
+    s[0].grades[0, w] = s[0].grades[0, w] + relative
+    s[0].grades[1, w] = s[0].grades[1, w] + divided
+    s[0].grades[2, w] = s[0].grades[2, w] + damped
+    s[0].grades[3, w] = s[0].grades[3, w] + velocity
+
+
+@wp.func
 def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     """A step, in one part wherever that converges; returns 0, or which rope would not be finite.
 
@@ -601,8 +615,11 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     left = int(PARTS)
     s[0].done[w] = 0
     s[0].parts[w] = 0
+    s[0].sudden[w] = 0
     s[0].residual[w] = real(0.0)
     attempt = int(0)
+    damped = int(0)
+    velocity = int(0)
     while left > 0:
         size = wp.max(PARTS >> level, 1)
         s[0].h[w] = dt * (real(size) / real(PARTS))
@@ -624,6 +641,7 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
                 pay_out(s, k, w, -s[0].h[w])
             attempt = 2
         else:
+            made = attempt
             attempt = wp.min(attempt, 1)
             bad = bad_rope(s, w)
             if bad != 0:
@@ -637,7 +655,10 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
                 s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
             s[0].body_state.lag[w] = real(0.5) * s[0].h[w]
             left = left - size
+            damped = wp.max(damped, int(made == 1))
+            velocity = wp.max(velocity, int(made == 2))
             s[0].parts[w] = s[0].parts[w] + 1
+    count(s, w, wp.max(s[0].sudden[w] - damped - velocity, 0), int(s[0].parts[w] > 1), damped, velocity)
     return 0
 
 
@@ -667,28 +688,49 @@ def take_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
         s[0].work.r[i, w] = tie_point(s, t, w)
 
 
-@wp.kernel(module="sharnir.rope")
-def rope_begin(s: wp.array(dtype=RopeStep), first: int):
-    """Begin a step of ropes whose bodies have been predicted by another solver; `parts` tells whether the last one was hard."""
-    w = first + wp.tid()
-    hard = int(0)
-    if s[0].residual[w] > ACCEPTED:
-        hard = 1
-    s[0].h[w] = s[0].settings.dt[0]
-    s[0].kick[w] = s[0].settings.dt[0]
+@wp.func
+def begin_beside(s: wp.array(dtype=RopeStep), w: int, attempt: int):
+    """Before the first pass of ropes whose bodies have been predicted by another solver."""
     s[0].done[w] = 0
-    s[0].parts[w] = 1
     s[0].residual[w] = real(0.0)
+    s[0].hard[w] = attempt
     for b in range(s[0].bodies.count):
-        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
         own_inertia(s, b, w)
     stiffen_bodies(s, w)
     for o in range(s[0].ropes.count):
-        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
-        pay_out(s, k, w, s[0].h[w])
-        begin_rope(s, k, w, hard)
-    s[0].hard[w] = hard
+        begin_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, attempt)
     factor(s, w)
+
+
+@wp.func
+def take_bodies(s: wp.array(dtype=RopeStep), w: int):
+    """Held and tied points after something else moved their bodies."""
+    for b in range(s[0].bodies.count):
+        advance_body(s, b, w)
+    for k in range(s[0].ropes.count):
+        for side in range(2):
+            if s[0].ropes.kind[2 * k + side] == BODY or s[0].ropes.kind[2 * k + side] == LOOP:
+                take_end(s, 2 * k + side, s[0].ropes.first[k] + side * s[0].state.segments[k, w], w)
+    for t in range(s[0].ropes.ties):
+        take_tie(s, t, w)
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_begin(s: wp.array(dtype=RopeStep), first: int):
+    """Begin a step of ropes whose bodies another solver has predicted; `residual` tells whether the last one was hard."""
+    w = first + wp.tid()
+    hard = int(s[0].residual[w] > ACCEPTED)
+    s[0].h[w] = s[0].settings.dt[0]
+    s[0].kick[w] = s[0].settings.dt[0]
+    s[0].parts[w] = 1
+    s[0].sudden[w] = 0
+    for b in range(s[0].bodies.count):
+        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
+        s[0].body.start_v[b, w] = s[0].body.v[b, w]
+    for k in range(s[0].ropes.count):
+        pay_out(s, k, w, s[0].h[w])
+    begin_beside(s, w, hard)
+    s[0].energy[w] = kinetic(s, w)
 
 
 @wp.kernel(module="sharnir.rope")
@@ -697,28 +739,66 @@ def rope_pass(s: wp.array(dtype=RopeStep), first: int):
     w = first + wp.tid()
     if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
         return
-    for b in range(s[0].bodies.count):
-        advance_body(s, b, w)
+    take_bodies(s, w)
     off = real(0.0)
     for k in range(s[0].ropes.count):
-        for side in range(2):
-            if s[0].ropes.kind[2 * k + side] == BODY or s[0].ropes.kind[2 * k + side] == LOOP:
-                take_end(s, 2 * k + side, s[0].ropes.first[k] + side * s[0].state.segments[k, w], w)
-    for t in range(s[0].ropes.ties):
-        take_tie(s, t, w)
-    for k in range(s[0].ropes.count):
-        off = wp.max(off, missed(s, k, w, s[0].hard[w]))
-    s[0].residual[w] = off
+        if s[0].hard[w] == 2:
+            missed_speeds(s, k, w)
+        else:
+            off = wp.max(off, missed(s, k, w, s[0].hard[w]))
+    if s[0].hard[w] < 2:
+        s[0].residual[w] = off
     one_pass(s, w)
     s[0].done[w] = s[0].done[w] + 1
 
 
 @wp.kernel(module="sharnir.rope")
-def rope_commit(s: wp.array(dtype=RopeStep), first: int):
-    """The new state of ropes becomes their state, where that of the bodies did."""
+def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32)):
+    """Look at a step before it is taken: one that sweeps did not bring together, or that gained energy, is begun again.
+
+    Rows are then closed at velocity level: with both joints and ropes linear, sweeps and passes can only take energy. `swept` is
+    −1 in a world that begins again, and beyond any cap in the others.
+    """
     w = first + wp.tid()
+    s[0].swept[w] = swept[w]
+    swept[w] = DONE
+    s[0].done[w] = s[0].done[w] + DONE
     if s[0].body_state.failed[w] != 0:
         return
+    gained = kinetic(s, w) - GAIN * s[0].energy[w] - supply(s, w)
+    if s[0].residual[w] <= OPEN and gained <= real(0.0):  # neither is true of what is not a number
+        count(s, w, s[0].sudden[w] * (1 - s[0].hard[w]), 0, s[0].hard[w], 0)
+        return
+    swept[w] = -1
+    for b in range(s[0].bodies.count):
+        s[0].body.v[b, w] = s[0].body.start_v[b, w]
+        s[0].body.w[b, w] = s[0].body.start_w[b, w]
+    for k in range(s[0].ropes.count):
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
+            if not wp.isfinite(wp.length_sq(s[0].state.pull[i, w])):
+                s[0].state.pull[i, w] = vec3(real(0.0))
+    begin_beside(s, w, 2)
+    s[0].residual[w] = real(1.0)
+    count(s, w, 0, 0, 0, 1)
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_commit(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32)):
+    """The new state of ropes becomes their state, where that of the bodies did."""
+    w = first + wp.tid()
+    if swept[w] >= DONE:
+        swept[w] = s[0].swept[w]
+        s[0].done[w] = s[0].done[w] - DONE
+    if s[0].body_state.failed[w] != 0:
+        return
+    if s[0].hard[w] == 2:
+        for b in range(s[0].bodies.count):
+            s[0].body.x[b, w] = s[0].body_state.position[b, w]
+            s[0].body.q[b, w] = s[0].body_state.rotation[b, w]
+        for o in range(s[0].ropes.count):
+            lay_out(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
+        for b in range(s[0].bodies.count):
+            s[0].body_state.position[b, w] = s[0].body.x[b, w]
     bad = bad_rope(s, w)
     if bad != 0:
         s[0].body_state.failed[w] = bad
@@ -736,6 +816,8 @@ def rope_commit(s: wp.array(dtype=RopeStep), first: int):
 def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
     """n steps of a world; where one would not be finite, the world is marked and its state stays."""
     w = first + wp.tid()
+    for g in range(s[0].grades.shape[0]):
+        s[0].grades[g, w] = 0
     for _step in range(n[0]):
         if s[0].body_state.failed[w] != 0:
             break

@@ -13,7 +13,7 @@ from sharnir.model import Control, Model, State
 from sharnir.rope.build import zeros
 from sharnir.rope.data import BODY, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
 from sharnir.rope.kernels import rope_steps
-from sharnir.solver import Report, Solver, check_iterations
+from sharnir.solver import GRADES, Report, Solver, check_iterations
 from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
@@ -47,9 +47,10 @@ def rope_step(
     s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, settings
     s.bodies, s.body_state, s.body_control = model.bodies, state, control
     s.h, s.kick = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
-    for name in ("hard", "done", "parts"):
+    for name in ("hard", "done", "parts", "sudden", "swept"):
         setattr(s, name, wp.zeros(worlds, dtype=wp.int32, device=device))
-    s.residual = wp.zeros(worlds, dtype=real, device=device)
+    s.residual, s.energy = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
+    s.grades = wp.zeros((len(GRADES), worlds), dtype=wp.int32, device=device)
     return s
 
 
@@ -90,14 +91,15 @@ class SolverRope(Solver):
         self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.parts = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self.report = Report(self.done, self.residual, tolerance)
+        self.grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
+        self.report = Report(self.done, self.residual, tolerance, self.grades)
         self._graphs: list[Any] = []
         self._count = 1
 
     def _bind(self, state: State, control: Control) -> None:
         """Capture the step for these arrays."""
         s = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
-        s.done, s.residual, s.parts = self.done, self.residual, self.parts
+        s.done, s.residual, s.parts, s.grades = self.done, self.residual, self.parts, self.grades
         self._kept = s
         self._bound = state, control, wp.array([s], dtype=RopeStep, device=self.device)
         self._graphs = self._capture(self._launch)

@@ -739,3 +739,43 @@ def test_random_ropes_with_loads_keep_their_length_and_gain_nothing():
             worst, most = max(worst, r.stretch), max(most, (sim.energy().total - first.total) / scale)
     print(f"30 ropes thrown about for 2 s: stretch {worst:.1e} (1e-4), energy at most {most:+.3f} of its scale")
     assert worst < 1e-4 and most < 0.15
+
+
+# ---- how steps were made ----------------------------------------------------------------------------------------------------
+
+
+def test_a_report_counts_steps_that_were_not_plain():
+    sim, _ = run(0.015, start=(0, 0, 0), end=(1, 0, 0), length=2.0, segments=50, attach=("world", "world"))
+    sim.step(2)
+    calm = sim.step(100).grades
+    whip, _ = run(0.015, start=(0, 0, 0), end=(2.8, 0, 0), segments=50, attach=("world", None), **PAPER)
+    hard = whip.step(200).grades
+    both = sh.Scene()
+    both.add_rope("r", (0, 0, 0), (2.8, 0, 0), segments=50, attach=("world", None), **PAPER)
+    worlds = sh.Simulation(both, 0.015, worlds=3).step(200).grades
+    print(f"hanging {calm}, whipping {hard}")
+    assert list(hard) == ["relative", "divided", "damped", "velocity"]
+    assert not any(calm.values()) and hard["damped"] > 0 and hard["divided"] > 0 and max(hard.values()) <= 200
+    assert all(worlds[name].tolist() == [hard[name]] * 3 for name in hard)
+
+
+@pytest.mark.parametrize("load", [200.0, 1000.0, 5000.0])
+@pytest.mark.parametrize("dt", [0.005, 0.015])
+def test_a_load_heavier_than_the_jointed_body_that_carries_it_does_not_run_away(load, dt):
+    scene = sh.Scene()
+    scene.add_body("boom", sh.Box(4, 0.2, 0.2), mass=200.0, position=(2, 0, 5))
+    scene.add_joint("luff", sh.Revolute("y"), "world", "boom", position=(0, 0, 5))
+    scene.add_body("load", sh.Box(0.5, 0.5, 0.5), mass=load, position=(4, 0, 1.75))
+    sim, r = run(
+        dt, scene=scene, start=(4, 0, 5), end=(4, 0, 2), segments=20, radius=0.01, mass_per_length=0.5, EI=0.5, GJ=0.5,
+        attach=("boom", "load"),
+    )  # fmt: skip
+    start, scale = sim.energy().total, (load + 200.0) * 9.81 * 4
+    worst, most, counts, open_ = 0.0, -1.0, np.zeros(4, int), 0
+    for _ in range(round(4 / dt)):
+        report = sim.step()
+        counts += list(report.grades.values())
+        open_ += not report.converged
+        worst, most = max(worst, r.stretch), max(most, (sim.energy().total - start) / scale)
+    print(f"{load} kg, {dt} s: stretch {worst:.1e} (1e-3), energy {most:+.4f}, grades {counts}, not converged {open_}")
+    assert worst < 1e-3 and most < 0.01 and counts[3] > 0 and open_ >= counts[3]
