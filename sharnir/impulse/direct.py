@@ -576,11 +576,11 @@ def any_switched(s: wp.array(dtype=Direct), w: int) -> bool:
     for i in range(s[0].tree.count):
         if switched(s, s[0].tree.row[i].joint, w):
             return True
-    found = False
+    found = int(0)
     for i in range(s[0].closures.rods):
         if switched(s, s[0].closures.rod_joint[i], w):
-            found = True
-    return found
+            found = 1
+    return found == 1
 
 
 @wp.func

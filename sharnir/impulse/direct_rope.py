@@ -336,7 +336,7 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array
                 s[0].work.Q_a[i, w] = -r[0].body.p_a[b, w]
         respond_closing(s, w, ALL, True)
         if s[0].closures.count > 0:
-            close_rows(s, w)
+            close_rows(s, w, 1)
         if t[0].count > 0:
             pull_ties(s, r, t, w)
         ropes_outward(r, w)
