@@ -212,7 +212,7 @@ def moved(model: Any, q: Any, step: Any) -> np.ndarray:
     q, step = np.array(q, float), np.asarray(step, float)
     out: np.ndarray = q.copy()
     for k, kind in enumerate(t.kinds):
-        at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns)
+        at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns) if kind.v_size else 0  # a rod has none
         plain = kind.v_size - (3 if turns == 3 else 0)
         out[..., at : at + plain] += step[..., v0 : v0 + plain]
         if turns == 3:
@@ -228,7 +228,7 @@ def rates(model: Any, q: Any, v: Any) -> np.ndarray:
     q, v = np.asarray(q, float), np.asarray(v, float)
     out: np.ndarray = np.zeros_like(q)
     for k, kind in enumerate(t.kinds):
-        at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns)
+        at, v0, turns = int(t.q_start[k]), int(t.v_start[k]), len(kind.turns) if kind.v_size else 0  # a rod has none
         plain = kind.v_size - (3 if turns == 3 else 0)
         out[..., at : at + plain] = v[..., v0 : v0 + plain]
         if turns == 3:
@@ -434,7 +434,7 @@ def integrate(
     if ends.ndim != 1 or not len(ends) or not np.all(np.isfinite(ends)) or ends[0] < start or np.any(np.diff(ends) <= 0):
         raise SimulationError(f"integrate: times rise from {start:g} s or later, got {np.asarray(times).tolist()}")
     watched = check_events(events, n)
-    turns = [int(t.q_start[k] + kind.q_size - 4) for k, kind in enumerate(t.kinds) if len(kind.turns) == 3]
+    turns = [int(t.q_start[k] + kind.q_size - 4) for k, kind in enumerate(t.kinds) if kind.v_size and len(kind.turns) == 3]
     how = Options(method, order or (4 if step else ADAMS_ORDER), rtol, atol, step, dense, progress)
     motion, currents = _motion(t, n, q, v, tau, gravity, start, state, control)
     path = run(motion, np.concatenate([q, v, currents], 1), start, ends, turns, watched, how)

@@ -61,7 +61,7 @@ class State:
     mid_momentum: wp.array2d(dtype=vec3)
     mid_force: wp.array2d(dtype=vec3)  # [joint, world] joint_force and joint_torque of the step that led to the pose
     mid_torque: wp.array2d(dtype=vec3)
-    mid_tense: wp.array2d(dtype=wp.int32)  # [joint, world] 1: that step did not resolve what its force does to bodies; −1: out
+    mid_tense: wp.array2d(dtype=wp.int32)  # [joint, world] 1: that step did not resolve what its force does; −1: it was out
     felt_force: wp.array2d(dtype=vec3)  # [body, world] N, N·m: what was commanded in that step
     felt_torque: wp.array2d(dtype=vec3)
     felt_joint: wp.array2d(dtype=real)  # [speed, world]

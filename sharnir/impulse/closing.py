@@ -5,7 +5,8 @@ import warp as wp
 from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
 from sharnir.impulse.balls import FREE, NONE, ball_close_inward, ball_close_outward, kind_of
 from sharnir.impulse.direct_data import Direct
-from sharnir.joints import coordinate, free_axis, joint_curvature, joint_gap
+from sharnir.impulse.direct_links import axis_curvature
+from sharnir.joints import coordinate, joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.spatial import exp_quat, matrix, mean_spin, turned, unit
 from sharnir.tree import LOOSE, loose_response, natural, packed_times
@@ -27,30 +28,6 @@ def soften(s: wp.array(dtype=Direct), r: int, i: int, w: int):
     if a > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
         s[0].rows.soft[r, w] = real(1.0) / a
         s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - s[0].rows.gap[r, w] * h * k / a
-
-
-@wp.func
-def axis_curvature(s: wp.array(dtype=Direct), j: int, a: int, w: int) -> real:
-    """γ of a joint's own speed: how it changes while both bodies go on as they do; what carries the axis turns it."""
-    p = s[0].joints.parent[j]
-    c = s[0].joints.child[j]
-    pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
-    d, n = free_axis(s[0].joints, j, a, pose)
-    w_p = s[0].work.omega[p, w]
-    w_c = s[0].work.omega[c, w]
-    a_p = s[0].gyration[p, w]
-    a_c = s[0].gyration[c, w]
-    slot = s[0].joints.slot[a, j]
-    if slot < 3:
-        r_p = pose.child_anchor - s[0].work.position[p, w]
-        r_c = pose.child_anchor - s[0].work.position[c, w]
-        u = s[0].work.velocity[c, w] + wp.cross(w_c, r_c) - s[0].work.velocity[p, w] - wp.cross(w_p, r_p)
-        linear, _angular = joint_curvature(s[0].joints, j, pose, w_p, w_c, a_p, a_c, r_p, r_c, u)
-        return wp.dot(d, linear)
-    carrier = w_p
-    if s[0].joints.turns[j] == 2 and slot - 3 == s[0].joints.second[j]:
-        carrier = w_c
-    return wp.dot(n, a_c - a_p) + wp.dot(wp.cross(carrier, n), w_c - w_p)
 
 
 @wp.func

@@ -573,14 +573,12 @@ def switched(s: wp.array(dtype=Direct), j: int, w: int) -> bool:
 
 @wp.func
 def any_switched(s: wp.array(dtype=Direct), w: int) -> bool:
+    found = bool(False)
     for i in range(s[0].tree.count):
-        if switched(s, s[0].tree.row[i].joint, w):
-            return True
-    found = int(0)
+        found = found or switched(s, s[0].tree.row[i].joint, w)
     for i in range(s[0].closures.rods):
-        if switched(s, s[0].closures.rod_joint[i], w):
-            found = 1
-    return found == 1
+        found = found or switched(s, s[0].closures.rod_joint[i], w)
+    return found
 
 
 @wp.func

@@ -222,6 +222,30 @@ def place_any(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
     s[0].work.bias_a[i, w] = close_a
 
 
+@wp.func
+def axis_curvature(s: wp.array(dtype=Direct), j: int, a: int, w: int) -> real:
+    """γ of a joint's own speed: how it changes while both bodies go on as they do; what carries the axis turns it."""
+    p = s[0].joints.parent[j]
+    c = s[0].joints.child[j]
+    pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
+    d, n = free_axis(s[0].joints, j, a, pose)
+    w_p = s[0].work.omega[p, w]
+    w_c = s[0].work.omega[c, w]
+    a_p = s[0].gyration[p, w]
+    a_c = s[0].gyration[c, w]
+    slot = s[0].joints.slot[a, j]
+    if slot < 3:
+        r_p = pose.child_anchor - s[0].work.position[p, w]
+        r_c = pose.child_anchor - s[0].work.position[c, w]
+        u = s[0].work.velocity[c, w] + wp.cross(w_c, r_c) - s[0].work.velocity[p, w] - wp.cross(w_p, r_p)
+        linear, _angular = joint_curvature(s[0].joints, j, pose, w_p, w_c, a_p, a_c, r_p, r_c, u)
+        return wp.dot(d, linear)
+    carrier = w_p
+    if s[0].joints.turns[j] == 2 and slot - 3 == s[0].joints.second[j]:
+        carrier = w_c
+    return wp.dot(n, a_c - a_p) + wp.dot(wp.cross(carrier, n), w_c - w_p)
+
+
 # ---- geometric stiffness ----------------------------------------------------------------------------------------------------
 
 
@@ -330,6 +354,11 @@ def start_link(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
             s[0].laws.hold[a, w] = s[0].laws.hold[a, w] * part
             s[0].laws.slide[a, w] = s[0].laws.slide[a, w] * part
             s[0].laws.friction[a, w] = s[0].laws.friction[a, w] * part
+    for a in range(s[0].joints.v_size[j]):
+        N = s[0].axes.gear_ratio[v0 + a]
+        rotor = s[0].axes.rotor_inertia[v0 + a] * N * N
+        if rotor > real(0.0):  # its speed changes too as the axis turns
+            s[0].laws.b[v0 + a, w] = s[0].laws.b[v0 + a, w] + rotor * axis_curvature(s, j, a, w) * s[0].kick[w]
     linearise(s, i, w)
 
 
