@@ -797,7 +797,9 @@ def test_velocities_and_energies_are_those_of_the_pose(dt):
     off_v = np.abs((x[2:] - x[:-2]) / (2 * dt) - v[1:-1]).max()
     off_a = np.abs((x[2:] - 2 * x[1:-1] + x[:-2]) / dt**2 - a[1:-1])[10:].max()
     scale = 300 * 9.81 * 3.2 * (1 - np.cos(np.radians(30)))
-    print(f"dt {dt}: velocity {off_v:.1e} m/s, acceleration {off_a:.1e} m/s² off differences, energy {np.abs(e).max() / scale:.1e}")
+    print(
+        f"dt {dt}: velocity {off_v:.1e} m/s, acceleration {off_a:.1e} m/s² off differences, energy {np.abs(e).max() / scale:.1e}"
+    )
     assert off_v < 20 * dt**2 and off_a < 10 * dt and np.abs(e).max() < 2e-3 * scale and np.abs(ends).max() < 1e-9
     seldom, other = pendulum(dt)
     seldom.step(round(4 / dt))
