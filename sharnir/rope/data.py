@@ -71,6 +71,10 @@ class RopeState:
     cut: wp.array2d(dtype=wp.int32)  # [slot, world] 1 where element j holds nothing any more
     owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
     end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
+    mid_velocity: wp.array2d(dtype=vec3)  # [slot, world] half a step before the pose; these and below, where no joint is about
+    mid_spin: wp.array2d(dtype=vec3)
+    kept_velocity: wp.array2d(dtype=vec3)  # [slot, world] velocities as they were left, to see whether they were changed
+    kept_spin: wp.array2d(dtype=vec3)
 
 
 @wp.struct

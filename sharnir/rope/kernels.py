@@ -829,3 +829,91 @@ def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int
             s[0].body_control.torque_once[b, w] = vec3(real(0.0))
         if s[0].body_state.failed[w] == 0:
             s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
+
+
+# ---- between calls ----------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def differ(a: vec3, b: vec3) -> bool:
+    """Whether two vectors are not the same, bit for bit."""
+    return a[0] != b[0] or a[1] != b[1] or a[2] != b[2]
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_resume(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first: int):
+    """Velocities at the half step before the pose; where a user changed those at the pose, these, and half a kick to come."""
+    w = first + wp.tid()
+    changed = int(0)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] != DYNAMIC:
+            s[0].body_state.velocity[b, w] = now[0].body_state.velocity[b, w]
+        else:
+            if differ(now[0].body_state.velocity[b, w], now[0].body_state.kept_velocity[b, w]):
+                changed = 1
+            if differ(now[0].body_state.momentum[b, w], now[0].body_state.kept_momentum[b, w]):
+                changed = 1
+    slots = now[0].state.velocity.shape[0]
+    for i in range(slots):
+        if differ(now[0].state.velocity[i, w], now[0].state.kept_velocity[i, w]):
+            changed = 1
+        if differ(now[0].state.spin[i, w], now[0].state.kept_spin[i, w]):
+            changed = 1
+    if changed == 1:
+        s[0].body_state.lag[w] = real(0.0)
+        for b in range(s[0].bodies.count):
+            s[0].body_state.velocity[b, w] = now[0].body_state.velocity[b, w]
+            s[0].body_state.momentum[b, w] = now[0].body_state.momentum[b, w]
+        for i in range(slots):
+            s[0].state.velocity[i, w] = now[0].state.velocity[i, w]
+            s[0].state.spin[i, w] = now[0].state.spin[i, w]
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first: int):
+    """What a user reads: velocities at the pose, by half a kick with rows that do not move; the motion goes on without it."""
+    w = first + wp.tid()
+    half = s[0].body_state.lag[w]
+    if s[0].body_state.failed[w] != 0 or half == real(0.0):
+        return
+    s[0].h[w] = s[0].settings.dt[0]
+    s[0].kick[w] = half
+    slots = now[0].state.velocity.shape[0]
+    for i in range(slots):
+        s[0].state.pull[i, w] = now[0].state.pull[i, w]
+    for b in range(s[0].bodies.count):
+        predict_body(s, b, w)
+        own_inertia(s, b, w)
+    stiffen_bodies(s, w)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
+        begin_rope(s, k, w, 0)
+        for side in range(2):
+            if s[0].ropes.kind[2 * k + side] == DRIVEN:
+                i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
+                b = s[0].ropes.body[2 * k + side]
+                s[0].work.v[i, w] = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.arm[2 * k + side, w])
+    factor(s, w)
+    for k in range(s[0].ropes.count):
+        missed_speeds(s, k, w)
+    one_pass(s, w)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            R = s[0].body_state.rotation[b, w]
+            v = s[0].body.v[b, w]
+            L = s[0].body.momentum[b, w] + s[0].body.inertia[b, w] * (s[0].body.w[b, w] - s[0].body.start_w[b, w])
+            now[0].body_state.acceleration[b, w] = (v - s[0].body_state.velocity[b, w]) / half
+            now[0].body_state.velocity[b, w] = v
+            now[0].body_state.momentum[b, w] = L
+            now[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
+            now[0].body_state.kept_velocity[b, w] = v
+            now[0].body_state.kept_momentum[b, w] = L
+    for k in range(s[0].ropes.count):
+        at = s[0].ropes.first[k]
+        for i in range(at, at + s[0].state.segments[k, w] + 1):
+            now[0].state.velocity[i, w] = s[0].work.v[i, w]
+            if i < at + s[0].state.segments[k, w]:
+                now[0].state.spin[i, w] = s[0].work.w[i, w]
+    for i in range(slots):
+        now[0].state.kept_velocity[i, w] = now[0].state.velocity[i, w]
+        now[0].state.kept_spin[i, w] = now[0].state.spin[i, w]

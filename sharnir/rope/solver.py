@@ -9,10 +9,10 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SimulationError
-from sharnir.model import Control, Model, State
+from sharnir.model import Control, Model, State, fill
 from sharnir.rope.build import zeros
 from sharnir.rope.data import BODY, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
-from sharnir.rope.kernels import rope_steps
+from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
 from sharnir.solver import GRADES, Report, Solver, check_iterations
 from sharnir.types import EPSILON, load_modules, real, vec3
 
@@ -52,6 +52,14 @@ def rope_step(
     s.residual, s.energy = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
     s.grades = wp.zeros((len(GRADES), worlds), dtype=wp.int32, device=device)
     return s
+
+
+def shared(struct: Any, kind: Any) -> Any:
+    """Another structure of the same arrays."""
+    out = kind()
+    for name in kind.vars:
+        setattr(out, name, getattr(struct, name))
+    return out
 
 
 class SolverRope(Solver):
@@ -96,16 +104,38 @@ class SolverRope(Solver):
         self._graphs: list[Any] = []
         self._count = 1
 
+    def furnish(self, state: State) -> None:
+        """Velocities of half steps, and what those at the pose were left as."""
+        if state.mid_velocity.shape[0] == 0:
+            fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum kept_velocity kept_momentum")
+
     def _bind(self, state: State, control: Control) -> None:
         """Capture the step for these arrays."""
-        s = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
-        s.done, s.residual, s.parts, s.grades = self.done, self.residual, self.parts, self.grades
-        self._kept = s
-        self._bound = state, control, wp.array([s], dtype=RopeStep, device=self.device)
+        self.furnish(state)
+        now = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
+        now.done, now.residual, now.parts, now.grades = self.done, self.residual, self.parts, self.grades
+        # velocities of a step stand half a step before its pose; what is read there has impulses of its own
+        mid, read = shared(now, RopeStep), shared(now, RopeStep)
+        for s in (mid, read):
+            s.state, s.body_state = shared(self.rope_state, RopeState), shared(state, State)
+            s.state.velocity, s.state.spin = self.rope_state.mid_velocity, self.rope_state.mid_spin
+            s.body_state.velocity, s.body_state.momentum = state.mid_velocity, state.mid_momentum
+        for name in ("pull", "moment", "end_force"):
+            setattr(read.state, name, wp.zeros_like(getattr(self.rope_state, name)))
+        read.sudden = wp.zeros_like(now.sudden)
+        self._kept = now, mid, read
+        self._stages = [wp.array([s], dtype=RopeStep, device=self.device) for s in self._kept]
+        self._bound = state, control, self._stages[0]
         self._graphs = self._capture(self._launch)
 
-    def _launch(self, step: Any, first: int, worlds: int) -> None:
-        wp.launch(self._kernel, dim=worlds, inputs=[step, first, self._steps], device=self.device)
+    def _launch(self, now: Any, first: int, worlds: int) -> None:
+        _, mid, read = self._stages
+        if self._kernel is not rope_steps:
+            wp.launch(self._kernel, dim=worlds, inputs=[now, first, self._steps], device=self.device)
+            return
+        wp.launch(rope_resume, dim=worlds, inputs=[mid, now, first], device=self.device)
+        wp.launch(self._kernel, dim=worlds, inputs=[mid, first, self._steps], device=self.device)
+        wp.launch(rope_read, dim=worlds, inputs=[read, now, first], device=self.device)
 
     def acts_changed(self) -> None:
         """Nothing acts on joints here."""

@@ -779,3 +779,40 @@ def test_a_load_heavier_than_the_jointed_body_that_carries_it_does_not_run_away(
         worst, most = max(worst, r.stretch), max(most, (sim.energy().total - start) / scale)
     print(f"{load} kg, {dt} s: stretch {worst:.1e} (1e-3), energy {most:+.4f}, grades {counts}, not converged {open_}")
     assert worst < 1e-3 and most < 0.01 and counts[3] > 0 and open_ >= counts[3]
+
+
+@pytest.mark.parametrize("dt", [0.005, 0.015])
+def test_velocities_and_energies_are_those_of_the_pose(dt):
+    sim, _ = pendulum(dt)
+    load, often, start = sim.body("load"), sim.rope("r"), sim.energy().total
+    x, v, a, e, ends = [], [], [], [], []
+    for _ in range(round(4 / dt)):
+        sim.step()
+        x.append(load.com)
+        v.append(load.velocity)
+        a.append(load.acceleration)
+        e.append(sim.energy().total - start)
+        ends.append(often.velocity[-1] - load.velocity - np.cross(load.spin, often.position[-1] - load.com))
+    x, v, a = np.array(x), np.array(v), np.array(a)
+    off_v = np.abs((x[2:] - x[:-2]) / (2 * dt) - v[1:-1]).max()
+    off_a = np.abs((x[2:] - 2 * x[1:-1] + x[:-2]) / dt**2 - a[1:-1])[10:].max()
+    scale = 300 * 9.81 * 3.2 * (1 - np.cos(np.radians(30)))
+    print(
+        f"dt {dt}: velocity {off_v:.1e} m/s, acceleration {off_a:.1e} m/s² off differences, energy {np.abs(e).max() / scale:.1e}"
+    )
+    assert off_v < 20 * dt**2 and off_a < 10 * dt and np.abs(e).max() < 2e-3 * scale and np.abs(ends).max() < 1e-9
+    seldom, other = pendulum(dt)
+    seldom.step(round(4 / dt))
+    assert np.array_equal(other.position, often.position) and np.array_equal(seldom.body("load").velocity, load.velocity)
+
+
+def test_momentum_under_gravity_is_that_of_the_pose_and_velocities_may_be_set():
+    sim, r = run(0.015, start=(0, 0, 0), end=(2, 0, 0), segments=20, **PAPER)
+    mass = 1200 * np.pi * 0.015**2 * 2
+    sim.step(20)
+    fallen = sim.momentum().linear[2] / mass
+    r.velocity = r.velocity + (1.0, 0, 0)
+    sim.step(20)
+    now = sim.momentum().linear / mass
+    print(f"{fallen:.9f}, then {now} m/s")
+    assert abs(fallen + 9.81 * 0.3) < 1e-9 and np.allclose(now, (1, 0, -9.81 * 0.6), atol=1e-9)
