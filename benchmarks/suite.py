@@ -41,9 +41,9 @@ POSITION_ITERATIONS = inspect.signature(sh.SolverImpulse).parameters["position_i
 NOSLIP = 20  # MuJoCo's second solver, without which its friction creeps
 BUDGET = 200e-6  # s
 FINE = 1e-4  # s, of steps in joint coordinates
-# s, the largest steps at which a swinging rope of 50 segments lasts 10 s: with ours its period is 1 % too long (it is stable
+# s, the largest steps at which a swinging rope of 50 segments lasts 10 s: with ours its period is 2 % too long (it is stable
 # beyond 0.4 s), MuJoCo's flex stretches by 12 % (by more with longer steps), its capsules and PyElastica fail above
-SEGMENTS, ROPE_DT, FLEX_DT, CAPSULES_DT, ELASTICA_DT = 50, 60e-3, 10e-3, 10e-3, 2e-4
+SEGMENTS, ROPE_DT, FLEX_DT, CAPSULES_DT, ELASTICA_DT = 50, 80e-3, 10e-3, 10e-3, 2e-4
 DROOP = 1.0  # rad
 ROD: dict[str, Any] = {"friction": 1.5, "length": 0.2, "mass": 1.0}  # N·m, m, kg: gravity's torque on it is 0.98 N·m
 

@@ -26,8 +26,7 @@ from sharnir.impulse.direct import (
 )
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import stiffen
-from sharnir.rope.data import BODY, DRIVEN, LOOP, RopeStep
-from sharnir.rope.ends import is_held, place_end, stiffen_body
+from sharnir.rope.data import BODY, LOOP, RopeStep
 from sharnir.rope.kernels import (
     ACCEPTED,
     PARTS,
@@ -36,6 +35,7 @@ from sharnir.rope.kernels import (
     begin_rope,
     commit_rope,
     factor,
+    hold_ends,
     kinetic,
     lay_out,
     missed,
@@ -84,17 +84,7 @@ def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, 
         s[0].rope_D[b, w] = mat33(real(0.0))
     for b in range(s[0].own):
         r[0].body.inertia[b, w] = rotated(matrix(s[0].work.rotation[b, w]), s[0].whole.inertia[b])
-    for k in range(r[0].ropes.count):
-        first = r[0].ropes.first[k]
-        n = r[0].state.segments[k, w]
-        for side in range(2):
-            if is_held(r, 2 * k + side):
-                place_end(r, 2 * k + side, first + side * n, w)
-                if r[0].ropes.kind[2 * k + side] != DRIVEN:
-                    pull = -r[0].state.pull[first, w]
-                    if side == 1:
-                        pull = r[0].state.pull[first + n - 1, w]
-                    stiffen_body(r, 2 * k + side, w, pull)
+    hold_ends(r, w)
     for o in range(r[0].ropes.count):  # a rope on which another hangs first
         begin_rope(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, attempt)
     factor(r, w)

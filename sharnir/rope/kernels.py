@@ -237,7 +237,7 @@ def follow_point(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
-def stiffen_bodies(s: wp.array(dtype=RopeStep), w: int):
+def hold_ends(s: wp.array(dtype=RopeStep), w: int):
     """Held ends at the start of the step, and the geometric stiffness of the bodies there."""
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
@@ -250,6 +250,12 @@ def stiffen_bodies(s: wp.array(dtype=RopeStep), w: int):
                     if side == 1:
                         pull = s[0].state.pull[first + n - 1, w]
                     stiffen_body(s, 2 * k + side, w, pull)
+
+
+@wp.func
+def stiffen_bodies(s: wp.array(dtype=RopeStep), w: int):
+    """The same, and where the bodies would go without ropes."""
+    hold_ends(s, w)
     for b in range(s[0].bodies.count):
         advance_body(s, b, w)
 
