@@ -238,7 +238,9 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
                 s[0].work.acceleration[b, w] = v
                 s[0].work.turning[b, w] = spin
             x, R, turning = advance(s, i, w, how == 0, v, spin, dw)
-            energy = energy + wp.dot(v, v) * s[0].tree.row[i].mass + turning / s[0].tree.row[i].parts
+            if scope > 1:
+                turning = turning / s[0].tree.row[i].parts
+            energy = energy + wp.dot(v, v) * s[0].tree.row[i].mass + turning
         s[0].position[b, w] = x
         s[0].rotation[b, w] = R
         M = matrix(R)

@@ -114,7 +114,10 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             v = v + (force + s[0].control.force_once[own, w] * dt) * s[0].whole.inv_mass[own]
         gyration = M * (inverse * (wp.cross(L, omega) * M))
         I = rotated(M, s[0].tree.row[i].inertia)
-        energy = energy + wp.dot(v, v) * s[0].tree.row[i].mass + wp.dot(omega, L) / s[0].tree.row[i].parts
+        turning = wp.dot(omega, L)
+        if scope > 1:
+            turning = turning / s[0].tree.row[i].parts
+        energy = energy + wp.dot(v, v) * s[0].tree.row[i].mass + turning
         s[0].momentum[b, w] = L
         s[0].work.omega[b, w] = omega
         s[0].inertia[i, w] = packed(I)
