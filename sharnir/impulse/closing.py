@@ -251,7 +251,7 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
             linear = (x - x_b) + (M * s[0].tree.row[i].own_point - M_b * s[0].tree.row[i].base_point)
             if s[0].tree.row[i].hinge == 1:
                 angular = axis_gap(M_b * s[0].tree.row[i].base_axis, M * s[0].tree.row[i].axis)
-        elif kind == NONE:
+        elif scope > 0 and kind == NONE:
             linear, angular = any_gap(s, i, w)
         most = wp.max(most, wp.max(wp.length_sq(linear), wp.length_sq(angular)))
         if kind == NONE:

@@ -162,7 +162,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
                 if s[0].pushed[w] == 1:
                     push = s[0].state.felt_joint[v0, w] * past + s[0].control.joint_force[v0, w] * ahead
                 s[0].tau[v0, w] = push
-        else:
+        elif scope > 0:
             place_any(s, i, w, chord)
             r = -s[0].work.out[i, w]
         if j < s[0].scene_joints and kind != LOOSE:
