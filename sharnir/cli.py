@@ -31,7 +31,7 @@ class UsageError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 1 for a failure, 2 for a wrong word on the command line."""
-    parser = argparse.ArgumentParser(prog="sharnir", description="Real-time dynamics of jointed bodies.")
+    parser = argparse.ArgumentParser(prog="sharnir", description="Real-time dynamics of jointed bodies and ropes.")
     parser.add_argument("--version", action="version", version=f"sharnir {sharnir.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
