@@ -29,7 +29,7 @@ from sharnir.impulse.direct_data import DYNAMIC, Direct
 from sharnir.impulse.direct_links import OUT, inward, outward, prepare, relinearise, start_link, stiffen, take_others
 from sharnir.joints import breaks, coordinate, free_axis, joint_gap
 from sharnir.kinematics import pose_at
-from sharnir.laws import limit_boxes, report_laws
+from sharnir.laws import INFINITE, limit_boxes, report_laws
 from sharnir.pivots import ALL_AT_ONCE, solve_one, solve_several
 from sharnir.solver import GRADES
 from sharnir.spatial import matrix
@@ -181,13 +181,10 @@ def some(v: vec3) -> bool:
 @wp.func
 def supply(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     """What laws, a user's forces on axes and bodies that are driven may bring in a step, twice, J, amply."""
-    speed = real(0.0)
     for n in range(s[0].other_count):
-        v = s[0].work.velocity[s[0].others[n], w]
-        omega = s[0].work.omega[s[0].others[n], w]
-        if some(v) or some(omega):
-            speed = wp.max(speed, real(1.0e15))  # it may carry the mechanism along
-    out = speed
+        if some(s[0].work.velocity[s[0].others[n], w]) or some(s[0].work.omega[s[0].others[n], w]):
+            return INFINITE  # it may carry the mechanism along
+    out = real(0.0)
     for i in range(s[0].tree.count):
         v0 = s[0].tree.row[i].v_start
         rel = s[0].work.turning[s[0].tree.row[i].body, w] - s[0].work.turning[s[0].tree.row[i].base, w]
@@ -249,9 +246,23 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
 
 
 @wp.func
+def count(s: wp.array(dtype=Direct), w: int) -> wp.vec4i:
+    """The grades counted so far."""
+    return wp.vec4i(s[0].grades[0, w], s[0].grades[1, w], s[0].grades[2, w], s[0].grades[3, w])
+
+
+@wp.func
+def count_once(s: wp.array(dtype=Direct), w: int, before: wp.vec4i):
+    """A step counts once in a grade, however many of its parts were made so."""
+    for g in range(4):
+        s[0].grades[g, w] = wp.min(s[0].grades[g, w], before[g] + 1)
+
+
+@wp.func
 def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
     """One step; where passes do not close its joints, in parts. A result that is not finite marks the world, and is not taken."""
     s[0].drift[w] = s[0].settings.dt[0]
+    counted = count(s, w)
     parts = int(1)
     if not one_step(s, w, scope, False):
         parts = PARTS
@@ -265,6 +276,7 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
         if bad != 0:
             break
         commit(s, w, scope)
+    count_once(s, w, counted)
 
 
 @wp.func

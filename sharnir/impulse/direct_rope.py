@@ -18,6 +18,8 @@ from sharnir.impulse.direct import (
     bad_body,
     begin,
     commit,
+    count,
+    count_once,
     repair,
     resume,
     solve,
@@ -372,6 +374,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.arr
     left = int(PARTS)
     attempt = int(0)
     hardest = int(0)
+    counted = count(s, w)
     while left > 0:
         size = wp.max(PARTS >> level, 1)
         s[0].drift[w] = dt * (real(size) / real(PARTS))
@@ -399,6 +402,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.arr
         s[0].grades[DAMPED, w] = s[0].grades[DAMPED, w] + 1
     elif hardest == 2:
         s[0].grades[VELOCITY, w] = s[0].grades[VELOCITY, w] + 1
+    count_once(s, w, counted)
     for i in range(r[0].control.force_once.shape[0]):
         r[0].control.force_once[i, w] = vec3(real(0.0))
 
