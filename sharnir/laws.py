@@ -17,9 +17,9 @@ MOST_REPAIR = wp.constant(real(0.02))  # m, rad: of a passed limit in one step, 
 
 
 @wp.func
-def decay(s: Any, at: int):
+def decay(s: Any, at: int, w: int):
     """exp(−Δt R/L) of a motor's current, and the mean of that exponential over the step; (0, 0) without inductance."""
-    x = s[0].settings.dt[0] * s[0].axes.resistance[at]
+    x = s[0].settings.part[w] * s[0].axes.resistance[at]
     L = s[0].axes.inductance[at]
     if real(1.0e-3) * x >= L:
         return real(0.0), L / x
@@ -34,14 +34,14 @@ def motor_law(s: Any, at: int, w: int, u_start: real):
 
     i(t) = i∞ + (i − i∞) exp(−t R/L),  i∞ = (V − k N u)/R.
     """
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     N = s[0].axes.gear_ratio[at]
     k = s[0].axes.torque_constant[at]
     R = s[0].axes.resistance[at]
     eta = s[0].axes.efficiency[at]
     if s[0].state.current[at, w] * N * u_start < real(0.0):  # the joint drives the motor
         eta = real(1.0) / eta
-    _e, mean = decay(s, at)
+    _e, mean = decay(s, at, w)
     rotor = s[0].axes.rotor_inertia[at] * N * N
     gain = dt * N * eta * k
     a = gain * (real(1.0) - mean) * k * N / R + rotor
@@ -55,7 +55,7 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
 
     A limit with restitution that the start speed would pass is left at −e times that speed.
     """
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     e = s[0].axes.restitution[at]
     low = q - s[0].axes.lower[at]
     high = s[0].axes.upper[at] - q
@@ -110,7 +110,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
                 room = values[0]
                 if room < real(0.0):
                     room = wp.max(room, -MOST_REPAIR) * erp
-                laws.lower[at, w] = -room / s[0].settings.dt[0]
+                laws.lower[at, w] = -room / s[0].settings.part[w]
     for i in range(simple):
         at = v0 + i
         u_start = real(0.0)
@@ -119,7 +119,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
         if s[0].axes.lower[at] > -INFINITE or s[0].axes.upper[at] < INFINITE:
             near = s[0].state.q[s[0].joints.q_start[k] + i, w]
             if not start:
-                near = near + s[0].settings.dt[0] * laws.start[at, w]
+                near = near + s[0].settings.part[w] * laws.start[at, w]
             limit_box(s, laws, at, w, coordinate(s[0].joints, k, i, pose, near), u_start, erp)
 
 
@@ -129,7 +129,7 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
     n = s[0].joints.v_size[k]
     v0 = s[0].joints.v_start[k]
     at = v0 + i
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     load = s[0].control.friction_load[at, w] * wp.length(s[0].state.joint_force[k, w])
     static = s[0].control.friction_static[at, w] * dt + load
     dynamic = s[0].control.friction_dynamic[at, w] * dt + load
@@ -158,7 +158,7 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
 @wp.func
 def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
     """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     v0 = s[0].joints.v_start[k]
     limit_boxes(s, laws, k, w, pose, real(0.0), True)
     moves = s[0].joints.v_size[k] - s[0].joints.turns[k]
@@ -269,7 +269,7 @@ def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
 @wp.func
 def report_laws(s: Any, laws: Laws, k: int, w: int):
     """Keep the impulses for the next step, advance motor currents, add up what friction and dampers took; speeds in laws.end."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     v0 = s[0].joints.v_start[k]
     # the work of an impulse is that at the mean of the speeds before and after; a speed that turned round counts from 0
     before = real(0.0)
@@ -285,7 +285,7 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
         if s[0].axes.resistance[at] > real(0.0):
             back = s[0].axes.torque_constant[at] * s[0].axes.gear_ratio[at] * u
             end = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at]
-            e, mean = decay(s, at)
+            e, mean = decay(s, at, w)
             i_mean = end + (s[0].state.current[at, w] - end) * mean
             drive = dt * s[0].axes.gear_ratio[at] * laws.efficiency[at, w] * s[0].axes.torque_constant[at] * i_mean
             s[0].state.current[at, w] = end + (s[0].state.current[at, w] - end) * e

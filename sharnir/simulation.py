@@ -14,7 +14,7 @@ import numpy as np
 
 from sharnir import assembly, dynamics
 from sharnir.articulated.integrate import first_of
-from sharnir.articulated.solver import SolverArticulated, TreeSolver
+from sharnir.articulated.solver import SolverArticulated, SolverArticulatedRope, TreeSolver
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
 from sharnir.impulse.rope_solver import SolverImpulseRope
@@ -55,6 +55,7 @@ SOLVERS: dict[str, dict[str, Any]] = {
     "impulse": {"sequential": SolverImpulse, "direct": SolverDirect},
     "articulated": {"direct": SolverArticulated},
 }
+BESIDE_ROPES = {SolverImpulse: SolverImpulseRope, SolverDirect: SolverDirectRope, SolverArticulated: SolverArticulatedRope}
 
 
 class Simulation:
@@ -100,11 +101,8 @@ class Simulation:
             self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
             kind = SolverRope
             if self.model.joint_kinds or self.model.spring_names:
-                if solver != "impulse":
-                    raise SimulationError("Simulation: ropes beside joints or springs need solver='impulse'")
-                kind = SolverImpulseRope
+                kind = BESIDE_ROPES[methods[method]]
                 if method == "direct":
-                    kind = SolverDirectRope
                     self.model = replace(self.model, ropes=self.model.ropes.on_trees())
                     self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
             options |= {"rope_state": self.rope_state, "rope_control": self.rope_control}
@@ -138,7 +136,7 @@ class Simulation:
         marked in `failed` and stays at its last good state while the others go on.
         """
         if n == 1 and budget is None and iterations is None and not self.model.paths:  # the usual call, kept short
-            self._read = False
+            self._read = self.solver.reads
             report = self.solver.step(self.state, self.control)
             if self._one_failed is not None and self._one_failed[0]:
                 self._raise_failed()
@@ -147,7 +145,7 @@ class Simulation:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
         if budget is not None and not is_positive(budget):
             raise SimulationError(f"step(budget=…): a positive finite time in s, got {budget!r}")
-        self._read = False
+        self._read = self.solver.reads
         if self.model.paths:
             for _ in range(n):
                 self._follow_paths()

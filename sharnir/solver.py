@@ -20,15 +20,21 @@ class Solver:
     """A model, its step, and threads that share its worlds.
 
     Args:
-        settings: the device's structure with an array `dt`.
+        settings: the device's structure with an array `dt`; where laws act on axes, `part` too, one a world.
         threads: CPU threads; all cores if None (one world needs one).
     """
+
+    reads = False
+    """Whether a step leaves the coordinates of all joints in the state."""
 
     def __init__(self, model: Model, dt: float, settings: Any, threads: int | None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise SimulationError(f"threads is a whole number of at least 1, got {threads!r}")
         self.model, self.device, self.settings = model, model.device, settings
         settings.dt = wp.zeros(1, dtype=real, device=self.device)
+        self._part = wp.zeros(model.worlds, dtype=real, device=self.device)
+        if "part" in settings._cls.vars:
+            settings.part = self._part
         self.dt = dt
         cores = os.cpu_count() or 1
         on_cpu = wp.get_device(self.device).is_cpu
@@ -50,6 +56,7 @@ class Solver:
             raise SimulationError(f"dt is a positive finite number of seconds, got {value!r}")
         self._dt = float(value)
         self.settings.dt.assign(np.array([value], np_real))
+        self._part.fill_(value)
 
     def _capture(self, *stages: Callable[[Any, int, int], None]) -> list[Any]:
         """Some stages as graphs, one a thread; a stage is given the bound structure, its first world and their number."""

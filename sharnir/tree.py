@@ -135,25 +135,28 @@ def natural(i: int) -> int:
 
 
 @wp.func
-def link_pose(t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtype=real), k: TreeWork):
+def link_pose(
+    t: JointTable, tree: TreeTable, i: int, w: int, q: wp.array2d(dtype=real),
+    position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat),
+):  # fmt: skip
     """Pose of a link from its base's pose and the joint's coordinates; returns the common point."""
     j = tree.joint[i]
     b = tree.base[i]
     offset, turn = joint_transform(t, j, w, q)
-    x_b = k.position[b, w]
-    R_b = k.rotation[b, w]
+    x_b = position[b, w]
+    R_b = rotation[b, w]
     if tree.sign[i] > 0:
         frame = R_b * t.parent_frame[j]
         R = kept_unit(frame * turn * wp.quat_inverse(t.child_frame[j]))
         point = x_b + wp.quat_rotate(R_b, t.parent_point[j]) + wp.quat_rotate(frame, offset)
-        k.rotation[tree.body[i], w] = R
-        k.position[tree.body[i], w] = point - wp.quat_rotate(R, t.child_point[j])
+        rotation[tree.body[i], w] = R
+        position[tree.body[i], w] = point - wp.quat_rotate(R, t.child_point[j])
         return point
     point = x_b + wp.quat_rotate(R_b, t.child_point[j])
     frame = R_b * t.child_frame[j] * wp.quat_inverse(turn)
     R = kept_unit(frame * wp.quat_inverse(t.parent_frame[j]))
-    k.rotation[tree.body[i], w] = R
-    k.position[tree.body[i], w] = point - wp.quat_rotate(frame, offset) - wp.quat_rotate(R, t.parent_point[j])
+    rotation[tree.body[i], w] = R
+    position[tree.body[i], w] = point - wp.quat_rotate(frame, offset) - wp.quat_rotate(R, t.parent_point[j])
     return point
 
 
@@ -170,7 +173,7 @@ def any_motion(
     body = tree.body[i]
     base = tree.base[i]
     sign = real(tree.sign[i])
-    point = link_pose(t, tree, i, w, q, k)
+    point = link_pose(t, tree, i, w, q, k.position, k.rotation)
     parent = base
     child = body
     if tree.sign[i] < 0:

@@ -7,14 +7,15 @@ from sharnir.joints import AxisTable, JointTable
 from sharnir.model import BodyTable, Control, State
 from sharnir.rows import Laws
 from sharnir.tree import AxisLaws, TreeTable, TreeWork
-from sharnir.types import real, vec3
+from sharnir.types import mat33, quat, real, vec3
 
 
 @wp.struct
 class Settings:
-    """Numbers that may change between steps, one element each, so that a captured step reads them."""
+    """Numbers that may change between steps, one element each unless said, so that a captured step reads them."""
 
     dt: wp.array(dtype=real)
+    part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)
     iterations: wp.array(dtype=wp.int32)  # cap of the passes
@@ -63,3 +64,18 @@ class Step:
     slid: wp.array2d(dtype=real)  # [speed, world] N·s: friction with which an axis was last taken to slide; 0: to hold
     done: wp.array(dtype=wp.int32)  # [world] passes of the last step
     residual: wp.array(dtype=real)  # [world]
+    roped: wp.array(dtype=wp.int32)  # [world] 1 while ropes take part in a pass
+    rope_A: wp.array2d(dtype=mat33)  # [body, world] what ropes add to a body's inertia, Z; these and below, where there are ropes
+    rope_B: wp.array2d(dtype=mat33)
+    rope_D: wp.array2d(dtype=mat33)
+    rope_v: wp.array2d(dtype=vec3)  # [body, world] the twist about which ropes are linear, and the impulse that they ask for there
+    rope_w: wp.array2d(dtype=vec3)
+    rope_l: wp.array2d(dtype=vec3)
+    rope_a: wp.array2d(dtype=vec3)
+    pull_l: wp.array2d(dtype=vec3)  # [body, world] N, N·m: what ropes did to it in the step
+    pull_a: wp.array2d(dtype=vec3)
+    position: wp.array2d(dtype=vec3)  # [body, world] the new pose
+    rotation: wp.array2d(dtype=quat)
+    new_q: wp.array2d(dtype=real)  # [coordinate, world]
+    last_qdd: wp.array2d(dtype=real)  # [speed, world] before the step
+    row_force: wp.array2d(dtype=real)  # [row, world] N, N·m

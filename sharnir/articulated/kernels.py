@@ -34,6 +34,7 @@ from sharnir.tree import (
     base_acceleration,
     collect_wrenches,
     forward_from,
+    hand_on,
     hinge_motion,
     left_over,
     link_inertia,
@@ -56,8 +57,8 @@ CLOSED = wp.constant(real(1.0e-12))  # m, rad: a gap that is none
 
 
 @wp.func
-def shift(s: wp.array(dtype=Step), i: int, w: int, v: wp.array2d(dtype=real), dt: real):
-    """q ⊕ Δt v of a link's joint; a quaternion turns by the rotation vector in its parent's frame."""
+def shift(s: wp.array(dtype=Step), i: int, w: int, q: wp.array2d(dtype=real), v: wp.array2d(dtype=real), dt: real):
+    """q ⊕ Δt v of a link's joint, into q; a quaternion turns by the rotation vector in its parent's frame."""
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
@@ -69,9 +70,9 @@ def shift(s: wp.array(dtype=Step), i: int, w: int, v: wp.array2d(dtype=real), dt
         p = quat(s[0].state.q[at, w], s[0].state.q[at + 1, w], s[0].state.q[at + 2, w], s[0].state.q[at + 3, w])
         p = unit(exp_quat(vec3(v[v0 + plain, w], v[v0 + plain + 1, w], v[v0 + plain + 2, w]) * dt) * p)
         for c in range(4):
-            s[0].state.q[at + c, w] = p[c]
+            q[at + c, w] = p[c]
     for c in range(plain):
-        s[0].state.q[q0 + c, w] = s[0].state.q[q0 + c, w] + dt * v[v0 + c, w]
+        q[q0 + c, w] = s[0].state.q[q0 + c, w] + dt * v[v0 + c, w]
 
 
 @wp.func
@@ -82,7 +83,7 @@ def move_all(s: wp.array(dtype=Step), w: int, ahead: real):
     """
     w = natural(w)
     gravity = s[0].settings.gravity[0]
-    half = real(0.5) * s[0].settings.dt[0]
+    half = real(0.5) * s[0].settings.part[w]
     last = int(-1)
     x = vec3(real(0.0))
     R = quat(real(0.0), real(0.0), real(0.0), real(1.0))
@@ -113,7 +114,7 @@ def move_all(s: wp.array(dtype=Step), w: int, ahead: real):
             x, R, M, omega = hinge_motion(s[0].tree, i, w, angle, speed, s[0].work, x, R, M, omega)
         else:
             if ahead > real(0.0):
-                shift(s, i, w, s[0].mid, ahead)
+                shift(s, i, w, s[0].state.q, s[0].mid, ahead)
                 for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
                     s[0].state.qd[at, w] = s[0].new_v[at, w]
                     s[0].mid[at, w] = s[0].new_v[at, w] + half * s[0].qdd[at, w]
@@ -181,7 +182,7 @@ def changed(s: wp.array(dtype=Step), w: int) -> bool:
 @wp.func
 def untouched(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether the caller's state is, bit by bit, what was stored: then all that follows from it stands in the work arrays."""
-    if s[0].stored[w] != s[0].settings.dt[0]:
+    if s[0].stored[w] != s[0].settings.part[w]:
         return False
     for i in range(s[0].nq):
         if s[0].q[i, w] != s[0].state.q[i, w]:
@@ -234,7 +235,7 @@ def take_bodies(s: wp.array(dtype=Step), w: int, every: bool):
 @wp.func
 def foretell(s: wp.array(dtype=Step), w: int):
     """The mean speeds of the step, from the last acceleration."""
-    half = real(0.5) * s[0].settings.dt[0]
+    half = real(0.5) * s[0].settings.part[w]
     for i in range(s[0].tree.count):
         j = s[0].tree.joint[i]
         for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
@@ -244,7 +245,7 @@ def foretell(s: wp.array(dtype=Step), w: int):
 @wp.func
 def store(s: wp.array(dtype=Step), w: int):
     """Poses, velocities and coordinates into the caller's state."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     velocities(s, w)
     for b in range(s[0].own):
         v = s[0].work.velocity[b, w]
@@ -292,7 +293,7 @@ def make_linear(s: wp.array(dtype=Step), i: int, w: int):
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     if n == 1:
         v = s[0].laws.start[v0, w]
         s[0].linear.wanted[v0, w] = (s[0].linear.wanted[v0, w] - v) / dt
@@ -314,7 +315,7 @@ def solve_laws(s: wp.array(dtype=Step), i: int, w: int) -> real:
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     al, aa = base_acceleration(s[0].tree, i, w, s[0].work)
     rest = left_over(s[0].joints, s[0].tree, i, w, al, aa, s[0].work)
     off = real(0.0)
@@ -345,7 +346,43 @@ def solve_laws(s: wp.array(dtype=Step), i: int, w: int) -> real:
 
 
 @wp.func
+def drift(s: wp.array(dtype=Step), w: int):
+    """Accelerations of the bodies that their speeds alone bring, into the response's arrays."""
+    for i in range(s[0].tree.count):
+        base = s[0].tree.base[i]
+        aa = s[0].rows.a_a[base, w]
+        s[0].rows.a_l[s[0].tree.body[i], w] = s[0].rows.a_l[base, w] + wp.cross(aa, s[0].work.arm[i, w]) + s[0].work.bias_l[i, w]
+        s[0].rows.a_a[s[0].tree.body[i], w] = aa + s[0].work.bias_a[i, w]
+        j = s[0].tree.joint[i]
+        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
+            s[0].rows.y[a, w] = real(0.0)
+
+
+@wp.func
+def add_ropes(s: wp.array(dtype=Step), w: int):
+    """Ropes that hang on links: Z to the inertias, and to the forces what they ask for, −(Z (V − V₀) + p)/Δt without V's part Δt a.
+
+    V is that along the chord of a body's path: J q̇ + Δt a − ½Δt J̇ q̇.
+    """
+    h = s[0].settings.part[w]
+    drift(s, w)
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        if b < s[0].own and s[0].tree.row[i].gathers == 1:
+            A = s[0].rope_A[b, w]
+            B = s[0].rope_B[b, w]
+            D = s[0].rope_D[b, w]
+            v = s[0].work.velocity[b, w] - s[0].rows.a_l[b, w] * (real(0.5) * h) - s[0].rope_v[b, w]
+            omega = s[0].work.omega[b, w] - s[0].rows.a_a[b, w] * (real(0.5) * h) - s[0].rope_w[b, w]
+            f = A * v + B * omega + s[0].rope_l[b, w]
+            l = v * B + D * omega + s[0].rope_a[b, w]
+            hand_on(s[0].work, i, w, A, B, D, f * (real(-1.0) / h), l * (real(-1.0) / h))
+
+
+@wp.func
 def inward(s: wp.array(dtype=Step), w: int):
+    if s[0].roped[w] == 1:
+        add_ropes(s, w)
     backward(s[0].bodies, s[0].joints, s[0].tree, w, s[0].tau, s[0].linear, s[0].work)
 
 
@@ -396,7 +433,7 @@ def push_rows(s: wp.array(dtype=Step), w: int, rows: int):
 @wp.func
 def soften(s: wp.array(dtype=Step), r: int, i: int, w: int):
     """Softness and rest of a spring's row: p = −a u − b with a = Δt (Δt k + c), b = Δt k (length − rest)."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     k = s[0].closures.springs.stiffness[i]
     a = dt * (dt * k + s[0].closures.springs.damping[i])
     s[0].rows.soft[r, w] = real(-1.0)
@@ -406,25 +443,12 @@ def soften(s: wp.array(dtype=Step), r: int, i: int, w: int):
 
 
 @wp.func
-def drift(s: wp.array(dtype=Step), w: int):
-    """Accelerations of the bodies that their speeds alone bring, into the response's arrays."""
-    for i in range(s[0].tree.count):
-        base = s[0].tree.base[i]
-        aa = s[0].rows.a_a[base, w]
-        s[0].rows.a_l[s[0].tree.body[i], w] = s[0].rows.a_l[base, w] + wp.cross(aa, s[0].work.arm[i, w]) + s[0].work.bias_l[i, w]
-        s[0].rows.a_a[s[0].tree.body[i], w] = aa + s[0].work.bias_a[i, w]
-        j = s[0].tree.joint[i]
-        for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
-            s[0].rows.y[a, w] = real(0.0)
-
-
-@wp.func
 def close_loops(s: wp.array(dtype=Step), w: int):
     """Forces on the rows so that speeds lead along the chord of the arc that they prescribe, added to the links' u.
 
     (G⁺ − G)/Δt = J V + Δt J (a − ½ drift) + ½Δt γ = 0.
     """
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     rows = s[0].closures.count
     velocities(s, w)
     find_rows(s[0].joints, s[0].closures, s[0].rows, s[0].work, s[0].state.q, w)
@@ -469,7 +493,7 @@ def settle(s: wp.array(dtype=Step), i: int, w: int):
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     s[0].linear.locks[i, w] = 0
     s[0].linear.coupled[i, w] = mat66()
     for at in range(v0, v0 + n):
@@ -503,7 +527,7 @@ def mid_missed(s: wp.array(dtype=Step), w: int, last: real) -> real:
 
     Close to a singular pose of a loop passes on them lead astray: where they do not contract, what there is must do.
     """
-    half = real(0.5) * s[0].settings.dt[0]
+    half = real(0.5) * s[0].settings.part[w]
     off = real(0.0)
     size = real(0.0)
     if s[0].fastest[w] * half * half < SLOW * SLOW:
@@ -665,7 +689,7 @@ def project(s: wp.array(dtype=Step), w: int):
         eliminate_rows(s, w, rows)
         push_rows(s, w, rows)
         for i in range(s[0].tree.count):
-            shift(s, i, w, s[0].rows.y, real(1.0))
+            shift(s, i, w, s[0].state.q, s[0].rows.y, real(1.0))
         move_all(s, w, real(0.0))
 
 
@@ -685,7 +709,7 @@ def repair_limits(s: wp.array(dtype=Step), i: int, w: int):
         s[0].laws.start[at, w] = real(0.0)
     pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
     limit_boxes(s, s[0].laws, j, w, pose, real(1.0), False)
-    least = SAME / s[0].settings.dt[0]
+    least = SAME / s[0].settings.part[w]
     turn = n - s[0].joints.turns[j]
     for x in range(n):
         at = v0 + x
@@ -702,13 +726,13 @@ def repair_limits(s: wp.array(dtype=Step), i: int, w: int):
 @wp.func
 def keep_reactions(s: wp.array(dtype=Step), w: int):
     """Constraint impulses of the joints: what a link takes from its base, at the anchor, less what acts along the axes."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         if s[0].tree.row[i].gathers == 1:  # what was handed to it stands in D and Q
             link_inertia(s[0].bodies, s[0].tree, i, w, s[0].settings.gravity[0], s[0].work)
-        f = s[0].work.acceleration[b, w] * s[0].bodies.mass[b] - s[0].work.Q_l[i, w]
-        l = s[0].work.D[i, w] * s[0].work.turning[b, w] - s[0].work.Q_a[i, w]
+        f = s[0].work.acceleration[b, w] * s[0].bodies.mass[b] - s[0].work.Q_l[i, w] - s[0].pull_l[b, w]
+        l = s[0].work.D[i, w] * s[0].work.turning[b, w] - s[0].work.Q_a[i, w] - s[0].pull_a[b, w]
         s[0].work.Q_l[i, w] = f
         s[0].work.Q_a[i, w] = l
     for r in range(s[0].closures.count):
@@ -750,7 +774,7 @@ def keep_reactions(s: wp.array(dtype=Step), w: int):
 @wp.func
 def keep_rows(s: wp.array(dtype=Step), w: int):
     """Impulses of rods, gears and springs."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     at = 6 * s[0].closures.welds
     for i in range(s[0].closures.rods):
         j = s[0].closures.rod_joint[i]
@@ -775,7 +799,7 @@ def begin_laws(s: wp.array(dtype=Step), w: int):
 @wp.func
 def end_speeds(s: wp.array(dtype=Step), w: int) -> int:
     """New speeds into new_v and mid; 1 + the body of the first link whose speed is not finite, or 0."""
-    dt = s[0].settings.dt[0]
+    dt = s[0].settings.part[w]
     nothing = real(0.0)
     for h in range(s[0].new_v.shape[0]):
         at = natural(h)
@@ -797,31 +821,27 @@ def end_speeds(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def keep_forces(s: wp.array(dtype=Step), w: int):
-    """What the joints and rows carried, and how fast bodies were."""
-    keep_reactions(s, w)
-    keep_rows(s, w)
+def begin_velocities(s: wp.array(dtype=Step), w: int):
+    """How fast bodies were before a step."""
     for b in range(s[0].own):
         s[0].old_velocity[b, w] = s[0].work.velocity[b, w]
 
 
 @wp.func
-def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool:
-    """One step, the first or last of a call; where its result would not be finite, the world is marked and its state stays."""
-    dt = s[0].settings.dt[0]
-    if s[0].acting == 1:
-        begin_laws(s, w)
-    solve(s, w)
-    bad = end_speeds(s, w)
+def take_step(s: wp.array(dtype=Step), w: int, bad: int, keep: bool, over: bool) -> bool:
+    """Move on by the speeds that were found; keep what joints carried, if asked; commands for one step may be over.
+
+    Where the result would not be finite, the world is marked and its state stays.
+    """
+    dt = s[0].settings.part[w]
     if bad != 0:
         s[0].state.failed[w] = bad
         for at in range(s[0].mid.shape[0]):
             s[0].qdd[at, w] = real(0.0)
         return False
-    if ends or s[0].loaded == 1:
-        if not begins:
-            velocities(s, w)
-        keep_forces(s, w)
+    if keep:
+        keep_reactions(s, w)
+        keep_rows(s, w)
     if s[0].acting == 1:
         for i in range(s[0].tree.count):
             if s[0].linear.acts[i, w] == 1:
@@ -831,8 +851,8 @@ def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool
         if s[0].rows.link_of[b] < 0:  # what is driven moves on
             s[0].work.position[b, w] = s[0].work.position[b, w] + s[0].work.velocity[b, w] * dt
             s[0].work.rotation[b, w] = turned(s[0].work.rotation[b, w], s[0].work.spin[b, w] * dt)
-    if begins:
-        for b in range(s[0].own):  # forces for one step are over
+    if over:
+        for b in range(s[0].own):
             s[0].work.force[b, w] = s[0].control.force[b, w]
             s[0].work.torque[b, w] = s[0].control.torque[b, w]
     move_all(s, w, dt)
@@ -842,20 +862,46 @@ def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool
     return True
 
 
+@wp.func
+def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool:
+    """One step, the first or last of a call; returns whether it could be made."""
+    if s[0].acting == 1:
+        begin_laws(s, w)
+    solve(s, w)
+    keep = ends or s[0].loaded == 1
+    if keep:
+        if not begins:
+            velocities(s, w)
+        begin_velocities(s, w)
+    return take_step(s, w, end_speeds(s, w), keep, begins)
+
+
+@wp.func
+def begin_call(s: wp.array(dtype=Step), w: int):
+    """The caller's state and commands."""
+    if not untouched(s, w):
+        load(s, w)
+    if take_commands(s, w):
+        inertias(s, w)
+
+
+@wp.func
+def end_call(s: wp.array(dtype=Step), w: int):
+    """The state back to the caller."""
+    store(s, w)
+    if s[0].state.failed[w] != 0:
+        s[0].stored[w] = real(0.0)
+
+
 @wp.kernel(module="sharnir.articulated")
 def steps(s: wp.array(dtype=Step), first: int, n: wp.array(dtype=wp.int32)):
     """n steps of a world."""
     w = first + wp.tid()
     if s[0].state.failed[w] != 0:
         return
-    if not untouched(s, w):
-        load(s, w)
-    if take_commands(s, w):
-        inertias(s, w)
+    begin_call(s, w)
     count = n[0]
     for h in range(count):
         if not make_step(s, w, h == 0, h == count - 1):
             break
-    store(s, w)
-    if s[0].state.failed[w] != 0:
-        s[0].stored[w] = real(0.0)
+    end_call(s, w)

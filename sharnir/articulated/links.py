@@ -39,10 +39,14 @@ class Links:
         without: joints that are taken out.
         at_com: a floating base's coordinates are those of its centre of mass, not of its frame.
         keeps: articulated inertias are kept, for the closing of joints in maximal coordinates.
+        gathering: bodies whose inertia and force others than links add to.
     """
 
-    def __init__(self, model: Model, *, without: Collection[int] = (), at_com: bool = False, keeps: bool = False) -> None:
-        self.model, self.device, self.keeps = model, model.device, keeps
+    def __init__(
+        self, model: Model, *, without: Collection[int] = (), at_com: bool = False, keeps: bool = False,
+        gathering: Collection[int] = (),
+    ) -> None:  # fmt: skip
+        self.model, self.device, self.keeps, self.gathering = model, model.device, keeps, gathering
         self.kinds = list(model.joint_kinds)
         self.parents, self.children = model.parents.tolist(), model.children.tolist()
         self.half_of = list(range(len(model.com)))  # of every body
@@ -159,7 +163,7 @@ class Links:
         t = TreeTable()
         t.count = len(self.links)
         base_link = [self.link_of.get(link.base, -1) for link in self.links]
-        gathers = np.zeros(len(self.links), np.int32)
+        gathers = np.array([link.body in self.gathering for link in self.links], np.int32)
         for i, p in enumerate(base_link):
             if p not in (-1, i - 1):
                 gathers[p] = 1

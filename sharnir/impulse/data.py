@@ -13,9 +13,10 @@ POSITIONS = wp.constant(1)
 
 @wp.struct
 class Settings:
-    """Numbers that may change between steps, one element each, so that a captured step reads them."""
+    """Numbers that may change between steps, one element each unless said, so that a captured step reads them."""
 
     dt: wp.array(dtype=real)
+    part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
     gravity: wp.array(dtype=vec3)
     erp: wp.array(dtype=real)
     tolerance: wp.array(dtype=real)  # [solve]

@@ -15,9 +15,10 @@ DYNAMIC = wp.constant(2)
 
 @wp.struct
 class DirectSettings:
-    """Numbers that may change between steps, one element each, so that a captured step reads them."""
+    """Numbers that may change between steps, one element each unless said, so that a captured step reads them."""
 
     dt: wp.array(dtype=real)
+    part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
     iterations: wp.array(dtype=wp.int32)  # cap of the passes of the laws, of the closing

@@ -179,6 +179,11 @@ def shape_points(
             raise SceneError(f"{who}: a rope of {total:g} m does not reach over {distance:g} m from start to end")
         lengths = segment_lengths(who, total, segments)
         if total > distance * (1.0 + 1e-9):
+            if 2 * lengths.max() > (total + distance) * (1.0 - 1e-9):  # the others do not lead back from its end
+                raise SceneError(
+                    f"{who}: a segment of {lengths.max():g} m does not fit in a rope of {total:g} m that hangs between ends "
+                    f"{distance:g} m apart; use more segments"
+                )
             return hanging(a, b, lengths, gravity), lengths
         s = np.concatenate([[0.0], np.cumsum(lengths)]) / total
         return a + s[:, None] * (b - a), lengths

@@ -157,6 +157,7 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         s[0].work.extra[i, w] = extra
         s[0].work.q[i, w] = turned_element(s[0].state.rotation[i, w], d, s[0].work.w[i, w], dt)
         before = omega
+    s[0].work.w[first + n, w] = vec3(real(0.0))  # no element: nothing of an attempt that failed is to stay
 
 
 @wp.func
@@ -275,6 +276,9 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
                 tension = wp.max(tension, of_late)
         else:  # that of the attempt before, which may have gone far off
             least = wp.abs(s[0].work.tension[i, w])
+            if not wp.isfinite(least + tension):
+                least = s[0].h[w] * s[0].state.tight[i, w]
+                tension = least
             tension = wp.clamp(wp.abs(tension), least, real(4.0) * least + s[0].ropes.density[k] * s[0].h[w])
         s[0].work.tension[i, w] = tension
     predict_points(s, k, w)
