@@ -68,7 +68,7 @@ class Step:
     rope_A: wp.array2d(dtype=mat33)  # [body, world] what ropes add to a body's inertia, Z; these and below, where there are ropes
     rope_B: wp.array2d(dtype=mat33)
     rope_D: wp.array2d(dtype=mat33)
-    rope_v: wp.array2d(dtype=vec3)  # [body, world] the twist about which ropes are linear, and the impulse that they ask for there
+    rope_v: wp.array2d(dtype=vec3)  # [body, world] the twist about which ropes are linear, and what they ask for there, N·s
     rope_w: wp.array2d(dtype=vec3)
     rope_l: wp.array2d(dtype=vec3)
     rope_a: wp.array2d(dtype=vec3)

@@ -360,7 +360,7 @@ def drift(s: wp.array(dtype=Step), w: int):
 
 @wp.func
 def add_ropes(s: wp.array(dtype=Step), w: int):
-    """Ropes that hang on links: Z to the inertias, and to the forces what they ask for, −(Z (V − V₀) + p)/Δt without V's part Δt a.
+    """Ropes that hang on links: Z to the inertias, to the forces −(Z (V − V₀) + p)/Δt without V's part Δt a.
 
     V is that along the chord of a body's path: J q̇ + Δt a − ½Δt J̇ q̇.
     """

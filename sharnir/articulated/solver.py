@@ -255,7 +255,8 @@ class SolverArticulatedRope(SolverArticulated):
         fill(s.work, m, bodies, "change_l change_a")
         fill(s.work, m, s.new_v.shape[0], "change")
         begun = shared(state, State)
-        begun.position, begun.rotation, begun.velocity, begun.spin = s.work.position, s.work.rotation, s.work.velocity, s.work.omega
+        begun.position, begun.rotation = s.work.position, s.work.rotation
+        begun.velocity, begun.spin = s.work.velocity, s.work.omega
         rope = rope_step(m, self.rope_state, self.rope_control, begun, control, self.rope_settings)
         rope.body.A, rope.body.B, rope.body.D = s.rope_A, s.rope_B, s.rope_D
         fill(rope.body, m, bodies, "v w")
