@@ -267,7 +267,7 @@ class Simulation:
         for name in impulses.split():
             array = getattr(self.state, name)
             array.assign(array.numpy() * (value / old))
-        for name in ("rope.pull", "rope.moment", "rope.end_force"):
+        for name in ("rope.pull", "rope.moment", "rope.end_force", "rope.tie_force"):
             if self._ropes:
                 self._rope_arrays()[name].assign(self._rope_arrays()[name].numpy() * (value / old))
 

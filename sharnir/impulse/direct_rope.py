@@ -2,8 +2,7 @@
 
 The relation of its first end, impulse on the rope = Z V + p₀, adds Z to the link's M and −p₀ to its Q, so bodies, joints, what
 acts on them and ropes are one solve. In further passes the gaps of the joints and of the rope's rows are closed together, over
-vectors. A rope whose last end is on a link, too, pulls there by μ = H (W V − g) (`rope.loops`): three rows, with the tree's exact
-response.
+vectors. Where a rope meets a body besides its first end there are ports (`rope.ports`), with the tree's exact response.
 """
 
 import warp as wp
@@ -28,7 +27,7 @@ from sharnir.impulse.direct import (
 )
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import stiffen
-from sharnir.rope.data import BODY, LOOP, RopeStep
+from sharnir.rope.data import BODY, PORT, RopeStep
 from sharnir.rope.kernels import (
     ACCEPTED,
     PARTS,
@@ -47,7 +46,18 @@ from sharnir.rope.kernels import (
     scale_pulls,
 )
 from sharnir.rope.kernels import supply as rope_supply
-from sharnir.rope.loops import far_rows, near_rows
+from sharnir.rope.ports import (
+    Ports,
+    add_kept,
+    clear_ports,
+    port_columns,
+    port_factor,
+    port_speeds,
+    pull_ports,
+    push_unit,
+    read_column,
+    take_clamps,
+)
 from sharnir.rope.reel import REPAID, feed, pay_out, tear
 from sharnir.spatial import matrix, rotated
 from sharnir.types import inline_less, mat33, real, vec3
@@ -55,25 +65,14 @@ from sharnir.types import inline_less, mat33, real, vec3
 inline_less("sharnir.direct_rope")
 
 ALL = wp.constant(2)  # scope: everything there is
-
-
-@wp.struct
-class Ties:
-    """Ropes between links of the tree."""
-
-    count: wp.int32
-    rope: wp.array(dtype=wp.int32)
-    matrix: wp.array2d(dtype=real)  # [entry, world] (H⁻¹ + W R Wᵀ)⁻¹, R the tree's response
-    rhs: wp.array2d(dtype=real)  # [row, world] W dV − g, then μ
-    change_l: wp.array2d(dtype=vec3)  # [body, world] dV without μ
-    change_a: wp.array2d(dtype=vec3)
+ROUNDS = wp.constant(20)  # of laws and ports
 
 
 # ---- ropes on the ground of the tree ----------------------------------------------------------------------------------------
 
 
 @wp.func
-def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, attempt: int):
+def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int):
     """Ropes before the first pass, their bodies as external forces leave them: Z of all, added to the bodies."""
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
@@ -89,7 +88,9 @@ def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, 
     hold_ends(r, w)
     for o in range(r[0].ropes.count):  # a rope on which another hangs first
         begin_rope(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, attempt)
+    take_clamps(r, p, w)
     factor(r, w)
+    port_columns(r, p, w)
 
 
 @wp.func
@@ -108,6 +109,13 @@ def first_impulse(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int
 
 
 @wp.func
+def pull_body(s: wp.array(dtype=Direct), b: int, w: int, arm: vec3, f: vec3):
+    """An impulse on a body at an arm from its centre."""
+    s[0].rope_l[b, w] = s[0].rope_l[b, w] + f
+    s[0].rope_a[b, w] = s[0].rope_a[b, w] + wp.cross(arm, f)
+
+
+@wp.func
 def pull_bodies(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, part: real, now: bool):
     """A part of the impulses of ropes on bodies, as forces that are known: at the arms of the step, or of the present pose."""
     for b in range(s[0].bodies.count):
@@ -120,118 +128,102 @@ def pull_bodies(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, 
         for side in range(2):
             end = 2 * k + side
             kind = r[0].ropes.kind[end]
-            if kind == BODY or kind == LOOP:
+            if kind == BODY or kind == PORT:
                 b = r[0].ropes.body[end]
-                f = r[0].state.end_force[end, w] * (-part)
                 arm = r[0].work.arm[end, w]
                 if now:
                     arm = wp.quat_rotate(s[0].state.rotation[b, w], r[0].ropes.point[end])
-                l = wp.cross(arm, f)
-                if side == 0 and r[0].ropes.clamp[end] == 1:
-                    l = l - r[0].state.moment[r[0].ropes.first[k], w] * part
-                s[0].rope_l[b, w] = s[0].rope_l[b, w] + f
-                s[0].rope_a[b, w] = s[0].rope_a[b, w] + l
+                pull_body(s, b, w, arm, r[0].state.end_force[end, w] * (-part))
+                if r[0].ropes.clamp[end] == 1:
+                    i = r[0].ropes.first[k] + side * r[0].state.segments[k, w]
+                    l = r[0].state.moment[i, w] * (part * real(2 * side - 1))
+                    s[0].rope_a[b, w] = s[0].rope_a[b, w] + l
+    for t in range(r[0].ropes.ties):
+        if r[0].ropes.tie_kind[t] == PORT:
+            b = r[0].ropes.tie_body[t]
+            arm = r[0].work.tie_arm[t, w]
+            if now:
+                arm = wp.quat_rotate(s[0].state.rotation[b, w], r[0].ropes.tie_point[t])
+            pull_body(s, b, w, arm, r[0].state.tie_force[t, w] * (-part))
 
 
-# ---- ropes between links ----------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def push_body(s: wp.array(dtype=Direct), b: int, w: int, f: vec3, l: vec3):
-    link = s[0].rows.link_of[b]
-    if link >= 0:
-        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + f
-        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + l
-
-
-@wp.func
-def push_tie(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), k: int, w: int, mu: vec3):
-    """Wᵀ μ of a rope on the two bodies that hold it."""
-    bv, bw = near_rows(r, k, w)
-    cv, cw = far_rows(r, k, w)
-    push_body(s, r[0].ropes.body[2 * k], w, mu * bv, mu * bw)
-    push_body(s, r[0].ropes.body[2 * k + 1], w, mu * cv, mu * cw)
+# ---- ports ------------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def tie_speed(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), k: int, w: int) -> vec3:
-    """W dV of a rope."""
-    b = r[0].ropes.body[2 * k]
-    c = r[0].ropes.body[2 * k + 1]
-    bv, bw = near_rows(r, k, w)
-    cv, cw = far_rows(r, k, w)
-    near = bv * s[0].work.change_l[b, w] + bw * s[0].work.change_a[b, w]
-    return near + cv * s[0].work.change_l[c, w] + cw * s[0].work.change_a[c, w]
+def push_links(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
+    """Impulses −p on bodies, as pushes of their links."""
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].work.Q_l[i, w] = vec3(real(0.0))
+        s[0].work.Q_a[i, w] = vec3(real(0.0))
+        if b < s[0].own:
+            s[0].work.Q_l[i, w] = -r[0].body.p_l[b, w]
+            s[0].work.Q_a[i, w] = -r[0].body.p_a[b, w]
 
 
 @wp.func
-def ask_nothing(s: wp.array(dtype=Direct), w: int):
-    """No gaps, no impulses: before a push whose response is wanted."""
+def respond(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, level: int):
+    """Changes of the twists by impulses −p on bodies alone, into work.change: joints and rows beside the tree hold, gaps stay."""
     for i in range(s[0].tree.count):
         s[0].work.close_l[i, w] = vec3(real(0.0))
         s[0].work.close_a[i, w] = vec3(real(0.0))
-        s[0].work.Q_l[i, w] = vec3(real(0.0))
-        s[0].work.Q_a[i, w] = vec3(real(0.0))
-
-
-@wp.func
-def tie_matrix(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int):
-    """(H⁻¹ + W R Wᵀ)⁻¹ of the ropes between links."""
-    n = 3 * t[0].count
-    for column in range(n):
-        e = vec3(real(0.0))
-        e[column % 3] = real(1.0)
-        ask_nothing(s, w)
-        push_tie(s, r, t[0].rope[column / 3], w, e)
-        respond_closing(s, w, ALL, True)
-        for row in range(t[0].count):
-            u = tie_speed(s, r, t[0].rope[row], w)
-            for x in range(3):
-                t[0].matrix[(3 * row + x) * n + column, w] = u[x]
-    for m in range(t[0].count):
-        H = wp.inverse(r[0].work.G[t[0].rope[m], w])
-        for x in range(3):
-            for y in range(3):
-                at = (3 * m + x) * n + 3 * m + y
-                t[0].matrix[at, w] = t[0].matrix[at, w] + H[x, y]
-    for p in range(n):  # Gauss–Jordan in place
-        pivot = real(1.0) / t[0].matrix[p * n + p, w]
-        t[0].matrix[p * n + p, w] = real(1.0)
-        for c in range(n):
-            t[0].matrix[p * n + c, w] = t[0].matrix[p * n + c, w] * pivot
-        for row in range(n):
-            if row != p:
-                factor_ = t[0].matrix[row * n + p, w]
-                t[0].matrix[row * n + p, w] = real(0.0)
-                for c in range(n):
-                    t[0].matrix[row * n + c, w] = t[0].matrix[row * n + c, w] - factor_ * t[0].matrix[p * n + c, w]
-
-
-@wp.func
-def pull_ties(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int):
-    """Add to the changes in a pass what ropes between links make of them."""
-    n = 3 * t[0].count
-    for m in range(t[0].count):
-        k = t[0].rope[m]
-        u = tie_speed(s, r, k, w) - r[0].work.g[k, w]
-        for x in range(3):
-            t[0].rhs[3 * m + x, w] = u[x]
-    for i in range(s[0].tree.count):
-        b = s[0].tree.body[i]
-        t[0].change_l[b, w] = s[0].work.change_l[b, w]
-        t[0].change_a[b, w] = s[0].work.change_a[b, w]
-    ask_nothing(s, w)
-    for m in range(t[0].count):
-        mu = vec3(real(0.0))
-        for x in range(3):
-            for c in range(n):
-                mu[x] = mu[x] + t[0].matrix[(3 * m + x) * n + c, w] * t[0].rhs[c, w]
-        push_tie(s, r, t[0].rope[m], w, -mu)
+    for row in range(s[0].closures.count):
+        s[0].rows.gap[row, w] = real(0.0)
+    push_links(s, r, w)
     respond_closing(s, w, ALL, True)
+    if s[0].closures.count > 0:
+        close_rows(s, w, level)
+
+
+@wp.func
+def port_matrix(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """The system of the ports, for laws as they are linear now."""
+    for column in range(3 * p[0].count):
+        push_unit(r, p, column, w)
+        respond(s, r, w, 0)
+        read_column(r, p, column, w)
+    port_factor(p, w)
+
+
+@wp.func
+def take_changes(s: wp.array(dtype=Direct), w: int):
+    """What a solve changes of the twists."""
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
-        s[0].work.change_l[b, w] = s[0].work.change_l[b, w] + t[0].change_l[b, w]
-        s[0].work.change_a[b, w] = s[0].work.change_a[b, w] + t[0].change_a[b, w]
+        s[0].work.change_l[b, w] = s[0].work.acceleration[b, w] - s[0].work.velocity[b, w]
+        s[0].work.change_a[b, w] = s[0].work.turning[b, w] - s[0].work.omega[b, w]
+
+
+@wp.func
+def couple(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, chord: real):
+    """Ports on top of a solve, exact together with it: laws that their pull upsets are solved again under it, and so on."""
+    clear_ports(p, w)
+    passes = s[0].done[w]
+    rounds = int(0)
+    while True:
+        port_speeds(r, p, w)
+        if rounds == 0 or s[0].done[w] > 1:
+            port_matrix(s, r, p, w)
+        pull_ports(r, p, w)
+        if s[0].acting == 0:
+            respond(s, r, w, 1)
+            add_kept(r, p, w)
+            break
+        for b in range(s[0].own):
+            s[0].rope_l[b, w] = s[0].rope_l[b, w] - r[0].body.p_l[b, w]
+            s[0].rope_a[b, w] = s[0].rope_a[b, w] - r[0].body.p_a[b, w]
+        solve(s, w, ALL, chord)
+        take_changes(s, w)
+        passes = wp.max(passes, s[0].done[w])
+        rounds = rounds + 1
+        if s[0].done[w] == 1 or rounds == ROUNDS:  # laws agreed at once: all was linear
+            break
+    s[0].done[w] = passes
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].work.acceleration[b, w] = s[0].work.velocity[b, w] + s[0].work.change_l[b, w]
+        s[0].work.turning[b, w] = s[0].work.omega[b, w] + s[0].work.change_a[b, w]
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
@@ -239,13 +231,13 @@ def pull_ties(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.arra
 
 @wp.func
 def first_pass(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int, chord: real, attempt: int
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, chord: real, attempt: int
 ):
     """Bodies, joints, laws and ropes at once, from where external forces leave them.
 
     Returns how far joints are open then, and the kinetic energy before, J.
     """
-    begin_ropes(s, r, w, attempt)
+    begin_ropes(s, r, p, w, attempt)
     before = kinetic(r, w)
     for k in range(r[0].ropes.count):
         if attempt == 2:
@@ -254,16 +246,9 @@ def first_pass(
             missed(r, k, w, attempt)
     first_impulse(s, r, w)
     solve(s, w, ALL, chord)
-    for i in range(s[0].tree.count):
-        b = s[0].tree.body[i]
-        s[0].work.change_l[b, w] = s[0].work.acceleration[b, w] - s[0].work.velocity[b, w]
-        s[0].work.change_a[b, w] = s[0].work.turning[b, w] - s[0].work.omega[b, w]
-    if t[0].count > 0:
-        tie_matrix_kept(s, r, t, w)
-        for i in range(s[0].tree.count):
-            b = s[0].tree.body[i]
-            s[0].work.acceleration[b, w] = s[0].work.velocity[b, w] + s[0].work.change_l[b, w]
-            s[0].work.turning[b, w] = s[0].work.omega[b, w] + s[0].work.change_a[b, w]
+    take_changes(s, w)
+    if p[0].count > 0:
+        couple(s, r, p, w, chord)
     ropes_outward(r, w)
     off = move_all(s, w, ALL, 0)
     if attempt == 2:
@@ -273,22 +258,7 @@ def first_pass(
 
 
 @wp.func
-def tie_matrix_kept(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int):
-    """The matrix of ropes between links, and their pull on the changes at hand."""
-    for i in range(s[0].tree.count):
-        b = s[0].tree.body[i]
-        t[0].change_l[b, w] = s[0].work.change_l[b, w]
-        t[0].change_a[b, w] = s[0].work.change_a[b, w]
-    tie_matrix(s, r, t, w)
-    for i in range(s[0].tree.count):
-        b = s[0].tree.body[i]
-        s[0].work.change_l[b, w] = t[0].change_l[b, w]
-        s[0].work.change_a[b, w] = t[0].change_a[b, w]
-    pull_ties(s, r, t, w)
-
-
-@wp.func
-def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int, attempt: int) -> bool:
+def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int) -> bool:
     """A step of the length in `drift`; returns whether its passes closed joints and ropes."""
     dt = s[0].settings.dt[0]
     s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
@@ -302,7 +272,7 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array
     if s[0].tight[w] == 1:
         stiffen(s, w, False)
         s[0].grades[RELATIVE, w] = s[0].grades[RELATIVE, w] + s[0].tight[w]
-    off, before = first_pass(s, r, t, w, chord, attempt)
+    off, before = first_pass(s, r, p, w, chord, attempt)
     if attempt == 2:  # at velocity level, which takes energy whatever happens
         for o in range(r[0].ropes.count):
             lay_out(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w)
@@ -319,18 +289,16 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array
         if slack <= r[0].settings.tolerance[0] and off <= s[0].settings.tolerance[1]:
             break
         ropes_inward(r, w)
-        for i in range(s[0].tree.count):
-            b = s[0].tree.body[i]
-            s[0].work.Q_l[i, w] = vec3(real(0.0))
-            s[0].work.Q_a[i, w] = vec3(real(0.0))
-            if b < s[0].own:
-                s[0].work.Q_l[i, w] = -r[0].body.p_l[b, w]
-                s[0].work.Q_a[i, w] = -r[0].body.p_a[b, w]
+        push_links(s, r, w)
         respond_closing(s, w, ALL, True)
         if s[0].closures.count > 0:
             close_rows(s, w, 1)
-        if t[0].count > 0:
-            pull_ties(s, r, t, w)
+        if p[0].count > 0:
+            clear_ports(p, w)
+            port_speeds(r, p, w)
+            pull_ports(r, p, w)
+            respond(s, r, w, 1)
+            add_kept(r, p, w)
         ropes_outward(r, w)
         off = move_all(s, w, ALL, 1)
         advance_ropes(r, w)
@@ -365,7 +333,7 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool
 
 
 @wp.func
-def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), w: int):
+def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """One step. Where passes do not close joints and ropes it is made again with the tension's direction fully implicit, then in
     halves, quarters, …, sixteenths, and in the end at velocity level.
     """
@@ -378,7 +346,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.arr
     while left > 0:
         size = wp.max(PARTS >> level, 1)
         s[0].drift[w] = dt * (real(size) / real(PARTS))
-        if one_step(s, r, t, w, attempt):
+        if one_step(s, r, p, w, attempt):
             if s[0].acting == 1:
                 repair(s, w, ALL)
             if not keep(s, r, w):
@@ -409,7 +377,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.arr
 
 @wp.kernel(module="sharnir.direct_rope")
 def direct_rope_steps(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), t: wp.array(dtype=Ties), first: int, n: wp.array(dtype=wp.int32)
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), first: int, n: wp.array(dtype=wp.int32)
 ):
     """n steps of a world; where one would not be finite, the world is marked and its state stays."""
     w = first + wp.tid()
@@ -417,7 +385,7 @@ def direct_rope_steps(
     for _step in range(n[0]):
         if s[0].state.failed[w] != 0:
             break
-        whole_step(s, r, t, w)
+        whole_step(s, r, p, w)
     if s[0].state.failed[w] == 0:
         pull_bodies(s, r, w, s[0].state.lag[w] / s[0].settings.dt[0], True)
         synchronise(s, w, ALL)

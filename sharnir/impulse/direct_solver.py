@@ -13,9 +13,10 @@ from sharnir.articulated.solver import FINE, TreeSolver
 from sharnir.errors import SimulationError
 from sharnir.impulse.direct import KERNELS
 from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
-from sharnir.impulse.direct_rope import Ties, direct_rope_steps
+from sharnir.impulse.direct_rope import direct_rope_steps
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
+from sharnir.rope.ports import Ports, make_ports
 from sharnir.rope.solver import rope_settings, rope_step
 from sharnir.solver import GRADES, Report, check_iterations
 from sharnir.types import EPSILON, load_modules, real
@@ -140,13 +141,7 @@ class SolverDirectRope(SolverDirect):
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         _, s = super()._structure(state, control, without)
-        m, ropes = self.model, self.model.ropes
-        if ropes.loops and int(s.closures.count):
-            name = ropes.described[ropes.loops[0]].name
-            raise SimulationError(
-                f"rope {name!r}: a rope between two dynamic bodies beside closed loops, rods, gears or springs needs "
-                "method='sequential'"
-            )
+        m = self.model
         rope = rope_step(m, self.rope_state, self.rope_control, state, control, self.rope_settings)
         s.roped = 1
         bodies = s.position.shape[0]
@@ -155,16 +150,11 @@ class SolverDirectRope(SolverDirect):
         rope.body.v, rope.body.w, rope.body.x, rope.body.q = s.work.acceleration, s.work.turning, s.position, s.rotation
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
         rope.h, rope.kick = s.drift, s.kick
-        ties = Ties()
-        ties.count = len(ropes.loops)
-        ties.rope = wp.array(ropes.loops, dtype=wp.int32, device=self.device)
-        fill(ties, m, 9 * ties.count**2, "matrix")
-        fill(ties, m, 3 * ties.count, "rhs")
-        fill(ties, m, bodies, "change_l change_a")
-        self._hung = rope, ties
-        self._ropes, self._ties = (wp.array([x], dtype=k, device=self.device) for x, k in ((rope, RopeStep), (ties, Ties)))
+        ports = make_ports(m.ropes, bodies)
+        self._hung = rope, ports
+        self._ropes, self._ports = (wp.array([x], dtype=k, device=self.device) for x, k in ((rope, RopeStep), (ports, Ports)))
         load_modules([direct_rope_steps.module], self.device)
         return wp.array([s], dtype=Direct, device=self.device), s
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        wp.launch(direct_rope_steps, dim=worlds, inputs=[step, self._ropes, self._ties, first, steps], device=self.device)
+        wp.launch(direct_rope_steps, dim=worlds, inputs=[step, self._ropes, self._ports, first, steps], device=self.device)

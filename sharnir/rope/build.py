@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SceneError
-from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, ROPE, RopeControl, RopeState, RopeTable
+from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, PORT, ROPE, RopeControl, RopeState, RopeTable
 from sharnir.rope.describe import RopeDescription, RopeEnd, RopeTie
 from sharnir.spatial import quat_multiply
 from sharnir.types import np_real, quat, real, vec3
@@ -71,17 +71,14 @@ class Layout:
         self.order = self._sorted()
 
     def _on_trees(self, k: int) -> bool:
-        """Orient a rope among bodies that joints move: it hangs on one by its first end. True if its last end is on one, too."""
-        rope, kinds, what = self.ropes[k], self.kinds[k], f"rope {self.ropes[k].name!r} beside joints, method='direct'"
-        if any(self.motion[tie.body] == DYNAMIC for tie in rope.ties):
-            raise SceneError(f"{what}: a body is tied to its ends, not between them; or use method='sequential'")
+        """Orient a rope among bodies that joints move: it hangs on one by its first end, or on a rope. True if one holds its last."""
+        kinds, ends = self.kinds[k], self.ropes[k].ends
         if kinds.count(BODY) == 2:
-            if rope.ends[0].clamp and rope.ends[1].clamp:
-                raise SceneError(f"{what}: of two ends on dynamic bodies one may be clamped; or use method='sequential'")
-            self.flip[k] = rope.ends[1].clamp
+            self.flip[k] = ends[1].clamp and not ends[0].clamp  # a clamped last end has three rows more
             return True
         if BODY in kinds and ROPE in kinds:
-            raise SceneError(f"{what}: its end on another rope leaves the other free or fixed; or use method='sequential'")
+            self.flip[k] = kinds.index(ROPE) == 1
+            return True
         if BODY in kinds:
             self.flip[k] = kinds.index(BODY) == 1
         else:
@@ -191,6 +188,7 @@ class Ropes:
 
     def __init__(self, ropes: list[RopeDescription], motion: np.ndarray, worlds: int, device: Any, trees: bool = False) -> None:
         layout = Layout(ropes, motion, trees)
+        self.trees = trees
         self.given = ropes, motion, worlds, device
         self.order, self.flip, self.loops = layout.order, layout.flip, layout.loops
         self.group = [] if trees else sorted({e.body for k in self.loops for e in ropes[k].ends if e.body is not None})
@@ -235,7 +233,7 @@ class Ropes:
         ends = [e for r in d for e in r.ends]
         kinds = [end_kind(e, motion) for e in ends]
         for k in self.loops:
-            kinds[2 * k + 1] = int(LOOP)
+            kinds[2 * k + 1] = int(PORT if self.trees else LOOP)
         t.kind = put(kinds, wp.int32)
         t.group, t.grouped = put(self.group, wp.int32), len(self.group)
         t.place = put([self.group.index(b) if b in self.group else -1 for b in range(len(motion))], wp.int32)
@@ -248,6 +246,8 @@ class Ropes:
         t.ties = len(ties)
         t.tied = put([int(k in held) for k in range(len(d))], wp.int32)
         t.tie_rope = put([k for k, _ in ties], wp.int32)
+        yields = int(PORT if self.trees else BODY)
+        t.tie_kind = put([yields if motion[tie.body] == DYNAMIC else int(DRIVEN) for _, tie in ties], wp.int32)
         t.tie_slot = put([self.first[k] + tie.at for k, tie in ties], wp.int32)
         t.tie_body = put([tie.body for _, tie in ties], wp.int32)
         t.tie_point = put(np.array([tie.point for _, tie in ties]).reshape(-1, 3), vec3)
@@ -266,6 +266,7 @@ class Ropes:
         s.started = wp.zeros((self.count, self.worlds), dtype=wp.int32, device=self.device)
         s.owed = wp.zeros((self.count, self.worlds), dtype=real, device=self.device)
         s.end_force = wp.zeros((2 * self.count, self.worlds), dtype=vec3, device=self.device)
+        s.tie_force = wp.zeros((self.table.ties, self.worlds), dtype=vec3, device=self.device)
         s.segments = wp.array(
             self._columns([len(r.lengths) for r in self.described], np.int32), dtype=wp.int32, device=self.device
         )

@@ -36,6 +36,12 @@ def point_inertia(s: wp.array(dtype=RopeStep), i: int, w: int) -> mat33:
 
 
 @wp.func
+def beyond(s: wp.array(dtype=RopeStep), i: int, w: int, X: mat33, Y: mat33) -> mat33:
+    """X once element i is eliminated."""
+    return X - s[0].work.B[i, w] * (s[0].work.U[i, w] * Y)
+
+
+@wp.func
 def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Backward over a rope: inertias of all that hangs on each point, then Z at the first end."""
     first = s[0].ropes.first[k]
@@ -84,13 +90,15 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
             D = KU * D
         if j > 0:
             if s[0].state.cut[i - 1, w] == 1:
-                s[0].work.loose[i, w] = inverse(A)
+                loose = inverse(A)
+                s[0].work.loose[i, w] = loose
+                if kind == DRIVEN or kind == LOOP:
+                    G = G + wp.transpose(X) * loose * X
                 A = O
                 B = O
                 D = O
                 X = O
                 Y = O
-                G = O
             l = s[0].state.length[i - 1, w]
             d = s[0].work.d[i - 1, w]
             arm = d * (-l)  # S = [arm]×
@@ -157,10 +165,12 @@ def bring_back(s: wp.array(dtype=RopeStep), k: int, w: int):
             g = g + c * s[0].work.X[i, w] + t * s[0].work.Y[i, w]
         if j > 0:
             if held == 0:
-                s[0].work.loose_v[i, w] = -(s[0].work.loose[i, w] * a)
+                v = -(s[0].work.loose[i, w] * a)
+                s[0].work.loose_v[i, w] = v
+                if kind == DRIVEN or kind == LOOP:
+                    g = g + v * beyond(s, i, w, s[0].work.X[i, w], s[0].work.Y[i, w])
                 a = vec3(real(0.0))
                 b = a
-                g = a
             b = b + wp.cross(s[0].work.d[i - 1, w], a) * s[0].state.length[i - 1, w] - s[0].work.load[i - 1, w]
             a = a + s[0].work.defect[i - 1, w]
             if tied == 1:
@@ -216,6 +226,9 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
             if s[0].state.cut[i, w] == 1:
                 f = vec3(real(0.0))
                 v = s[0].work.loose_v[i + 1, w]
+                if kind == DRIVEN or kind == LOOP:
+                    X = beyond(s, i + 1, w, s[0].work.X[i + 1, w], s[0].work.Y[i + 1, w])
+                    v = v + s[0].work.loose[i + 1, w] * (X * mu)
             else:
                 v = v + wp.cross(turn, s[0].work.d[i, w]) * s[0].state.length[i, w]
             s[0].state.pull[i, w] = s[0].state.pull[i, w] + f

@@ -13,7 +13,8 @@ FREE = wp.constant(0)  # kinds of an end: nothing holds it;
 DRIVEN = wp.constant(1)  # a body that does not yield holds it;
 BODY = wp.constant(2)  # a dynamic body holds it;
 ROPE = wp.constant(3)  # a point of another rope holds it;
-LOOP = wp.constant(4)  # a dynamic body holds this last end, and something else moves it
+LOOP = wp.constant(4)  # a dynamic body holds this last end, and something else moves it;
+PORT = wp.constant(5)  # the same of a body in a tree of joints (`rope.ports`)
 
 
 @wp.struct
@@ -35,7 +36,7 @@ class RopeTable:
     reel: wp.array(dtype=wp.int32)  # [rope] the end (0, 1) from which it is paid out, or −1
     segment: wp.array(dtype=real)  # [rope] m, length of a segment that is paid out
     rest: wp.array(dtype=vec3)  # [slot] û at the interface, element axes, 1/m
-    kind: wp.array(dtype=wp.int32)  # [end] FREE, DRIVEN, BODY, ROPE, LOOP
+    kind: wp.array(dtype=wp.int32)  # [end] FREE, DRIVEN, BODY, ROPE, LOOP, PORT
     body: wp.array(dtype=wp.int32)  # [end] or, of a ROPE, the slot of the point
     clamp: wp.array(dtype=wp.int32)  # [end] 1 where orientation is held too
     point: wp.array(dtype=vec3)  # [end] from the body's centre of mass, body axes
@@ -46,6 +47,7 @@ class RopeTable:
     ties: wp.int32  # bodies tied to points between the ends
     tied: wp.array(dtype=wp.int32)  # [rope] 1 where a body or a rope is tied between its ends
     tie_rope: wp.array(dtype=wp.int32)  # [tie]
+    tie_kind: wp.array(dtype=wp.int32)  # DRIVEN, BODY, PORT
     tie_slot: wp.array(dtype=wp.int32)
     tie_body: wp.array(dtype=wp.int32)
     tie_point: wp.array(dtype=vec3)
@@ -71,6 +73,7 @@ class RopeState:
     cut: wp.array2d(dtype=wp.int32)  # [slot, world] 1 where element j holds nothing any more
     owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
     end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
+    tie_force: wp.array2d(dtype=vec3)  # [tie, world] impulse on the rope by a body of a tree that is tied to it, N·s
     mid_velocity: wp.array2d(dtype=vec3)  # [slot, world] half a step before the pose; these and below, where no joint is about
     mid_spin: wp.array2d(dtype=vec3)
     kept_velocity: wp.array2d(dtype=vec3)  # [slot, world] velocities as they were left, to see whether they were changed

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, PORT, ROPE, RopeStep
 from sharnir.rope.terms import inverse, shift_B, shift_D
 from sharnir.spatial import advance_rotation, matrix, rotated, turned
 from sharnir.types import mat33, real, vec3
@@ -79,10 +79,8 @@ def own_inertia(s: wp.array(dtype=RopeStep), b: int, w: int):
 
 
 @wp.func
-def stiffen_body(s: wp.array(dtype=RopeStep), end: int, w: int, pull: vec3):
-    """Geometric stiffness of a body that a rope pulls at a point off its centre: β Δt² max(0, r·f) (E − r̂ r̂ᵀ)."""
-    b = s[0].ropes.body[end]
-    r = s[0].work.arm[end, w]
+def stiffen_body(s: wp.array(dtype=RopeStep), b: int, w: int, r: vec3, pull: vec3):
+    """Geometric stiffness of a body that a rope pulls at a point r off its centre: β Δt² max(0, r·f) (E − r̂ r̂ᵀ)."""
     tension = wp.dot(r, pull)
     if tension > real(0.0):
         K = (wp.identity(n=3, dtype=real) - wp.outer(r, r) / wp.dot(r, r)) * (s[0].h[w] * tension)
@@ -168,7 +166,7 @@ def first_end(s: wp.array(dtype=RopeStep), k: int, w: int):
 def is_held(s: wp.array(dtype=RopeStep), end: int) -> bool:
     """Whether a body holds an end."""
     kind = s[0].ropes.kind[end]
-    return kind == DRIVEN or kind == BODY or kind == LOOP
+    return kind == DRIVEN or kind == BODY or kind == LOOP or kind == PORT
 
 
 # ---- bodies and ropes tied to a point between a rope's ends -----------------------------------------------------------------
@@ -203,10 +201,11 @@ def tie_inertia(s: wp.array(dtype=RopeStep), t: int, w: int):
     """A body's inertia at its tied point, its rotation eliminated; a body that does not yield is heavy beyond measure."""
     b = s[0].ropes.tie_body[t]
     i = s[0].ropes.tie_slot[t]
-    if s[0].bodies.motion[b] != DYNAMIC:
+    if s[0].ropes.tie_kind[t] == DRIVEN:
         k = s[0].ropes.tie_rope[t]
         total = s[0].ropes.density[k] * s[0].state.length[i, w] * real(s[0].state.segments[k, w])
         s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + wp.identity(n=3, dtype=real) * (HEAVY * total)
+    if s[0].ropes.tie_kind[t] != BODY:
         return
     r = -s[0].work.tie_arm[t, w]
     A = s[0].body.A[b, w]
@@ -220,7 +219,7 @@ def tie_bias(s: wp.array(dtype=RopeStep), t: int, w: int):
     """The bias of a tied body at its point."""
     b = s[0].ropes.tie_body[t]
     i = s[0].ropes.tie_slot[t]
-    if s[0].bodies.motion[b] != DYNAMIC:
+    if s[0].ropes.tie_kind[t] != BODY:
         return
     arm = s[0].work.tie_arm[t, w]
     A = s[0].body.A[b, w]
@@ -234,7 +233,7 @@ def tie_bias(s: wp.array(dtype=RopeStep), t: int, w: int):
 def tie_move(s: wp.array(dtype=RopeStep), t: int, w: int):
     """The change of a tied body's twist in a pass, from that of its point."""
     b = s[0].ropes.tie_body[t]
-    if s[0].bodies.motion[b] != DYNAMIC:
+    if s[0].ropes.tie_kind[t] != BODY:
         return
     arm = s[0].work.tie_arm[t, w]
     A = s[0].body.A[b, w]

@@ -6,7 +6,7 @@ V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the
 import warp as wp
 
 from sharnir.rope.chain import bring_back, eliminate, follow
-from sharnir.rope.data import BODY, DRIVEN, LOOP, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, RopeStep
 from sharnir.rope.ends import (
     advance_body,
     clear_ties,
@@ -250,7 +250,12 @@ def hold_ends(s: wp.array(dtype=RopeStep), w: int):
                     pull = -s[0].state.pull[first, w]
                     if side == 1:
                         pull = s[0].state.pull[first + n - 1, w]
-                    stiffen_body(s, 2 * k + side, w, pull)
+                    stiffen_body(s, s[0].ropes.body[2 * k + side], w, s[0].work.arm[2 * k + side, w], pull)
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_kind[t] == PORT:
+            b = s[0].ropes.tie_body[t]
+            arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
+            stiffen_body(s, b, w, arm, -s[0].state.tie_force[t, w])
 
 
 @wp.func
@@ -290,6 +295,7 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     for t in range(s[0].ropes.ties):
         if s[0].ropes.tie_rope[t] == k:
             tie_place(s, t, w)
+            s[0].state.tie_force[t, w] = vec3(real(0.0))
     predict_elements(s, k, w, attempt)
     stiffnesses(s, k, w, attempt)
     for j in range(n + 1):
@@ -386,7 +392,7 @@ def lay_out(s: wp.array(dtype=RopeStep), k: int, w: int):
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     kind = s[0].ropes.kind[2 * k + 1]
-    if s[0].ropes.tied[k] == 1 or kind == DRIVEN or kind == LOOP:
+    if s[0].ropes.tied[k] == 1 or kind == DRIVEN or kind == LOOP or kind == PORT:
         return  # what holds it elsewhere stays: the next step closes the rows
     if is_held(s, 2 * k):
         s[0].work.r[first, w] = end_point(s, 2 * k, w)
@@ -431,6 +437,9 @@ def ropes_inward(s: wp.array(dtype=RopeStep), w: int):
             if s[0].ropes.tie_rope[t] == k:
                 tie_bias(s, t, w)
         bring_back(s, k, w)
+        if s[0].ropes.kind[2 * k + 1] == PORT:  # the moment of a clamp acts on its body, too
+            b = s[0].ropes.body[2 * k + 1]
+            s[0].body.p_a[b, w] = s[0].body.p_a[b, w] - s[0].work.e[s[0].ropes.first[k] + s[0].state.segments[k, w], w]
         if s[0].ropes.kind[2 * k] == BODY:
             hang_bias(s, k, w)
         elif s[0].ropes.kind[2 * k] == ROPE:
@@ -502,6 +511,8 @@ def solve(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
 @wp.func
 def scale_pulls(s: wp.array(dtype=RopeStep), w: int, by: real):
     """Impulses of the last step, or of a part of it, for a step of another length."""
+    for t in range(s[0].ropes.ties):
+        s[0].state.tie_force[t, w] = s[0].state.tie_force[t, w] * by
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         s[0].state.end_force[2 * k, w] = s[0].state.end_force[2 * k, w] * by

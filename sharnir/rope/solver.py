@@ -120,7 +120,7 @@ class SolverRope(Solver):
             s.state, s.body_state = shared(self.rope_state, RopeState), shared(state, State)
             s.state.velocity, s.state.spin = self.rope_state.mid_velocity, self.rope_state.mid_spin
             s.body_state.velocity, s.body_state.momentum = state.mid_velocity, state.mid_momentum
-        for name in ("pull", "moment", "end_force"):
+        for name in ("pull", "moment", "end_force", "tie_force"):
             setattr(read.state, name, wp.zeros_like(getattr(self.rope_state, name)))
         read.sudden = wp.zeros_like(now.sudden)
         self._kept = now, mid, read

@@ -1,0 +1,59 @@
+"""Small dense systems, symmetric and positive, one a world: Cholesky's factor in place. Matrices are [row · n + column, world]."""
+
+import warp as wp
+
+from sharnir.types import EPSILON, mat33, real, vec3
+
+LEAST = wp.constant(real(16.0 * EPSILON))  # of a diagonal entry, that stays of it
+
+
+@wp.func
+def add_block(M: wp.array2d(dtype=real), n: int, row: int, column: int, w: int, block: mat33):
+    """Add a 3 × 3 block."""
+    for i in range(3):
+        for j in range(3):
+            at = (row + i) * n + column + j
+            M[at, w] = M[at, w] + block[i, j]
+
+
+@wp.func
+def put(x: wp.array2d(dtype=real), at: int, w: int, v: vec3):
+    """Add three entries of a right-hand side."""
+    for i in range(3):
+        x[at + i, w] = x[at + i, w] + v[i]
+
+
+@wp.func
+def take(x: wp.array2d(dtype=real), at: int, w: int) -> vec3:
+    """Three entries of a solution."""
+    return vec3(x[at, w], x[at + 1, w], x[at + 2, w])
+
+
+@wp.func
+def factorise(M: wp.array2d(dtype=real), n: int, w: int):
+    """L of M = L Lᵀ, of which the lower half is read and written."""
+    for j in range(n):
+        for i in range(j, n):
+            x = M[i * n + j, w]
+            for h in range(j):
+                x = x - M[i * n + h, w] * M[j * n + h, w]
+            if i == j:
+                M[i * n + j, w] = wp.sqrt(wp.max(x, LEAST * M[i * n + j, w]))
+            else:
+                M[i * n + j, w] = x / M[j * n + j, w]
+
+
+@wp.func
+def substitute(M: wp.array2d(dtype=real), x: wp.array2d(dtype=real), n: int, w: int):
+    """x ← (L Lᵀ)⁻¹ x."""
+    for i in range(n):
+        y = x[i, w]
+        for h in range(i):
+            y = y - M[i * n + h, w] * x[h, w]
+        x[i, w] = y / M[i * n + i, w]
+    for back in range(n):
+        i = n - 1 - back
+        y = x[i, w]
+        for h in range(i + 1, n):
+            y = y - M[h * n + i, w] * x[h, w]
+        x[i, w] = y / M[i * n + i, w]

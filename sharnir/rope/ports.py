@@ -1,0 +1,421 @@
+"""Ports: where a rope meets a body of a tree besides its first end, which is eliminated into the body that holds it (`chain`).
+
+A last end on a body, a body tied between the ends: the point of the rope moves as that of the body, by an unknown impulse μ on the
+rope and −μ on the body. A clamped last end has a moment, too: K (ω_body − ω_last) with K = L Lᵀ, which may be singular, so its
+unknown is σ = Lᵀ(ω_body − ω_last), and L σ acts on the last element. Three rows each; along the rope, and along those on which it
+hangs, down to a root (a body, a free end, something that does not yield, a cut),
+
+    Eᵀ(v, ω) of the rope at the port = Xᵀ v_root + Yᵀ ω_root + G μ + g,        X μ, Y μ: what μ does at the root,
+
+as of a held last point. With N the pushes on the bodies at the port and at the root, R the response of the tree to impulses on its
+bodies and dV what the pass does without μ:
+
+    (G + Nᵀ R N [+ E]) μ = −(g + Nᵀ dV).
+
+R is all that a solver supplies, as a function from impulses −p on bodies (`body.p_l`, `body.p_a`) to changes of their twists
+(`body.dv`, `body.dw`). Its step, w a world:
+
+    take_clamps before `factor`, port_columns after it; once a step:
+        for c in range(rows):  push_unit(c), R, read_column(c)
+        port_factor
+    in a pass, between `ropes_inward` and `ropes_outward`, with dV in dv, dw:
+        port_speeds, then if the matrix is new the above; pull_ports: μ, into the ropes' biases and into p; R; add_kept
+"""
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.rope.chain import SLACK, beyond
+from sharnir.rope.data import BODY, DRIVEN, FREE, PORT, ROPE, RopeStep
+from sharnir.rope.dense import add_block, factorise, substitute, take
+from sharnir.rope.terms import inverse, times_skew
+from sharnir.types import mat33, real, vec3
+
+NOTHING = wp.constant(real(1.0e-14))  # of a stiffness
+
+
+@wp.struct
+class Ports:
+    """Ports of all ropes. A leg is the part of a port's path on one rope, from a slot down to that rope's first."""
+
+    count: wp.int32
+    rope: wp.array(dtype=wp.int32)  # [port]
+    body: wp.array(dtype=wp.int32)  # [port]
+    tie: wp.array(dtype=wp.int32)  # [port] which tie, or −1: the rope's last end
+    turn: wp.array(dtype=wp.int32)  # [port] 1: the rows of a clamp's moment, 0: those of the point
+    leg: wp.array(dtype=wp.int32)  # [port + 1] its first leg
+    leg_rope: wp.array(dtype=wp.int32)  # [leg]
+    leg_at: wp.array(dtype=wp.int32)  # [leg] entry of the rope's first slot
+    X: wp.array2d(dtype=mat33)  # [entry, world] what μ does to what hangs on that slot's point
+    Y: wp.array2d(dtype=mat33)
+    root_X: wp.array2d(dtype=mat33)  # [leg, world] at the rope's first end
+    root_Y: wp.array2d(dtype=mat33)
+    driven: wp.array2d(dtype=mat33)  # [leg, world] velocity that μ gives to the rope's last point, where that is to be held
+    L: wp.array2d(dtype=mat33)  # [port, world] of a clamp
+    matrix: wp.array2d(dtype=real)  # [entry, world], then its factor
+    rhs: wp.array2d(dtype=real)  # [row, world], then μ
+    sum: wp.array2d(dtype=vec3)  # [port, world] σ in this pass so far
+    dv: wp.array2d(dtype=vec3)  # [body, world] changes that were there before
+    dw: wp.array2d(dtype=vec3)
+
+
+def make_ports(ropes: Any, bodies: int) -> Ports:
+    """The ports of ropes laid out for trees (`Ropes.on_trees`); `bodies` is the number of rows of the solver's dv."""
+    kind, held, clamp = (getattr(ropes.table, n).numpy() for n in ("kind", "body", "clamp"))
+    ties, tie_kind, tie_body = (getattr(ropes.table, n).numpy() for n in ("tie_rope", "tie_kind", "tie_body"))
+    found = []
+    for k in range(ropes.count):
+        if kind[2 * k + 1] == PORT:
+            found += [(k, held[2 * k + 1], -1, turn) for turn in range(1 + clamp[2 * k + 1])]
+    found += [(k, tie_body[t], t, 0) for t, k in enumerate(ties) if tie_kind[t] == PORT]
+    rope_of = np.repeat(np.arange(ropes.count), ropes.capacity + 1)
+    leg, leg_rope, leg_at, entries = [0], [], [], 0
+    for k, *_ in found:
+        while True:
+            leg_rope.append(k)
+            leg_at.append(entries)
+            entries += ropes.capacity[k] + 1
+            if kind[2 * k] != ROPE:
+                break
+            k = rope_of[held[2 * k]]
+        leg.append(len(leg_rope))
+    p: Any = Ports()
+    p.count = len(found)
+    table = np.array(found, np.int32).reshape(-1, 4).T
+    for name, values in zip(("rope", "body", "tie", "turn"), table, strict=True):
+        setattr(p, name, wp.array(np.ascontiguousarray(values), dtype=wp.int32, device=ropes.device))
+    for name, values in (("leg", leg), ("leg_rope", leg_rope), ("leg_at", leg_at)):
+        setattr(p, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=ropes.device))
+    sizes = dict.fromkeys(["X", "Y"], entries) | dict.fromkeys(["root_X", "root_Y", "driven"], len(leg_rope))
+    sizes |= {"L": p.count, "sum": p.count, "matrix": 9 * p.count**2, "rhs": 3 * p.count, "dv": bodies, "dw": bodies}
+    for name, size in sizes.items():
+        dtype = Ports.vars[name].type.dtype  # type: ignore[attr-defined]
+        setattr(p, name, wp.zeros((size, ropes.worlds), dtype=dtype, device=ropes.device))
+    return p  # type: ignore[no-any-return]
+
+
+# ---- along the ropes --------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def root_of(K: mat33) -> mat33:
+    """L with K = L Lᵀ, K positive or singular: columns by the largest pivot left."""
+    S = K
+    L = mat33(real(0.0))
+    least = wp.trace(K) * NOTHING
+    for column in range(3):
+        p = int(0)
+        for i in range(1, 3):
+            if S[i, i] > S[p, p]:
+                p = i
+        pivot = S[p, p]
+        if pivot > least:
+            l = vec3(S[0, p], S[1, p], S[2, p]) / wp.sqrt(pivot)
+            S = S - wp.outer(l, l)
+            for i in range(3):
+                L[i, column] = l[i]
+    return L
+
+
+@wp.func
+def take_clamps(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """Interfaces of clamped last ends, out of the elimination into their ports."""
+    for a in range(p[0].count):
+        if p[0].turn[a] == 1:
+            k = p[0].rope[a]
+            i = r[0].ropes.first[k] + r[0].state.segments[k, w]
+            p[0].L[a, w] = root_of(r[0].work.K[i, w])
+            r[0].work.K[i, w] = mat33(real(0.0))
+
+
+@wp.func
+def top_slot(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, leg: int, w: int) -> int:
+    """The slot at which a leg begins: the port's, or where the rope of the leg before hangs."""
+    if leg > p[0].leg[a]:
+        return r[0].ropes.body[2 * p[0].leg_rope[leg - 1]]
+    if p[0].tie[a] >= 0:
+        return r[0].ropes.tie_slot[p[0].tie[a]]
+    k = p[0].rope[a]
+    return r[0].ropes.first[k] + r[0].state.segments[k, w] - p[0].turn[a]
+
+
+@wp.func
+def is_cut(r: wp.array(dtype=RopeStep), first: int, i: int, w: int) -> bool:
+    """Whether point i of a rope hangs on nothing."""
+    if i > first:
+        return r[0].state.cut[i - 1, w] == 1
+    return False
+
+
+@wp.func
+def find_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int):
+    """X and Y of a port along its path."""
+    X = wp.identity(n=3, dtype=real)
+    Y = mat33(real(0.0))
+    if p[0].turn[a] == 1:
+        X = mat33(real(0.0))
+        Y = p[0].L[a, w]
+    for leg in range(p[0].leg[a], p[0].leg[a + 1]):
+        k = p[0].leg_rope[leg]
+        first = r[0].ropes.first[k]
+        held = r[0].ropes.kind[2 * k + 1] == DRIVEN
+        driven = mat33(real(0.0))
+        top = top_slot(r, p, a, leg, w)
+        for back in range(top - first + 1):
+            i = top - back
+            at = p[0].leg_at[leg] + i - first
+            p[0].X[at, w] = X
+            p[0].Y[at, w] = Y
+            UY = r[0].work.U[i, w] * Y
+            X = X - r[0].work.B[i, w] * UY
+            Y = r[0].work.K[i, w] * UY
+            if held:
+                driven = driven + wp.transpose(r[0].work.Y[i, w]) * UY
+            if is_cut(r, first, i, w):
+                if held:
+                    D = beyond(r, i, w, r[0].work.X[i, w], r[0].work.Y[i, w])
+                    driven = driven + wp.transpose(D) * r[0].work.loose[i, w] * X
+                X = mat33(real(0.0))
+                Y = mat33(real(0.0))
+            if i > first:
+                arm = r[0].work.d[i - 1, w] * (-r[0].state.length[i - 1, w])
+                Y = Y + wp.transpose(times_skew(wp.transpose(X), arm))
+        if held:  # the last point stays: what holds it pushes back
+            H = r[0].work.G[k, w] * driven
+            X = X - r[0].work.last_X[k, w] * H
+            Y = Y - r[0].work.last_Y[k, w] * H
+        p[0].driven[leg, w] = driven
+        p[0].root_X[leg, w] = X
+        p[0].root_Y[leg, w] = Y
+
+
+@wp.func
+def mobility(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, b: int, w: int) -> mat33:
+    """G between two ports: what they share of their paths, bodies at the roots at rest."""
+    G = mat33(real(0.0))
+    for la in range(p[0].leg[a], p[0].leg[a + 1]):
+        for lb in range(p[0].leg[b], p[0].leg[b + 1]):
+            if p[0].leg_rope[la] == p[0].leg_rope[lb]:
+                k = p[0].leg_rope[la]
+                first = r[0].ropes.first[k]
+                top = wp.min(top_slot(r, p, a, la, w), top_slot(r, p, b, lb, w))
+                for back in range(top - first + 1):
+                    i = top - back
+                    x = p[0].leg_at[la] + i - first
+                    y = p[0].leg_at[lb] + i - first
+                    G = G + wp.transpose(p[0].Y[x, w]) * r[0].work.U[i, w] * p[0].Y[y, w]
+                    if is_cut(r, first, i, w):
+                        X = beyond(r, i, w, p[0].X[x, w], p[0].Y[x, w])
+                        G = G + wp.transpose(X) * r[0].work.loose[i, w] * beyond(r, i, w, p[0].X[y, w], p[0].Y[y, w])
+                if r[0].ropes.kind[2 * k + 1] == DRIVEN:
+                    G = G - wp.transpose(p[0].driven[la, w]) * r[0].work.G[k, w] * p[0].driven[lb, w]
+                if r[0].ropes.kind[2 * k] == FREE:
+                    G = G + wp.transpose(p[0].root_X[la, w]) * inverse(r[0].work.Z_A[k, w]) * p[0].root_X[lb, w]
+    return G
+
+
+@wp.func
+def port_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """X and Y of all ports; once a step."""
+    for a in range(p[0].count):
+        find_columns(r, p, a, w)
+
+
+@wp.func
+def start_matrix(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """G of all ports. A straight rope has no mobility along itself: it takes a small slack."""
+    n = 3 * p[0].count
+    for i in range(n * n):
+        p[0].matrix[i, w] = real(0.0)
+    for a in range(p[0].count):
+        for b in range(a + 1):
+            G = mobility(r, p, a, b, w)
+            if a == b:
+                more = real(1.0)
+                if p[0].turn[a] == 0:
+                    more = SLACK * wp.trace(G) + real(1.0e-30)
+                G = G + wp.identity(n=3, dtype=real) * more
+            add_block(p[0].matrix, n, 3 * a, 3 * b, w, G)
+
+
+# ---- on the bodies ----------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def port_arm(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int) -> vec3:
+    """From the centre of a port's body to its point."""
+    if p[0].tie[a] >= 0:
+        return r[0].work.tie_arm[p[0].tie[a], w]
+    return r[0].work.arm[2 * p[0].rope[a] + 1, w]
+
+
+@wp.func
+def clear_push(r: wp.array(dtype=RopeStep), w: int):
+    """No impulses on bodies."""
+    for b in range(r[0].bodies.count):
+        r[0].body.p_l[b, w] = vec3(real(0.0))
+        r[0].body.p_a[b, w] = vec3(real(0.0))
+
+
+@wp.func
+def push_port(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int, mu: vec3):
+    """Add N μ of a port to −p."""
+    leg = p[0].leg[a + 1] - 1
+    k = p[0].leg_rope[leg]
+    if r[0].ropes.kind[2 * k] == BODY:
+        b = r[0].ropes.body[2 * k]
+        f = p[0].root_X[leg, w] * mu
+        l = p[0].root_Y[leg, w] * mu + wp.cross(r[0].work.arm[2 * k, w], f)
+        r[0].body.p_l[b, w] = r[0].body.p_l[b, w] - f
+        r[0].body.p_a[b, w] = r[0].body.p_a[b, w] - l
+    b = p[0].body[a]
+    if p[0].turn[a] == 1:
+        r[0].body.p_a[b, w] = r[0].body.p_a[b, w] + p[0].L[a, w] * mu
+    else:
+        r[0].body.p_l[b, w] = r[0].body.p_l[b, w] + mu
+        r[0].body.p_a[b, w] = r[0].body.p_a[b, w] + wp.cross(port_arm(r, p, a, w), mu)
+
+
+@wp.func
+def port_speed(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int) -> vec3:
+    """Nᵀ dV of a port."""
+    b = p[0].body[a]
+    u = -r[0].body.dw[b, w] * p[0].L[a, w]
+    if p[0].turn[a] == 0:
+        u = -(r[0].body.dv[b, w] + wp.cross(r[0].body.dw[b, w], port_arm(r, p, a, w)))
+    leg = p[0].leg[a + 1] - 1
+    k = p[0].leg_rope[leg]
+    if r[0].ropes.kind[2 * k] == BODY:
+        b = r[0].ropes.body[2 * k]
+        omega = r[0].body.dw[b, w]
+        v = r[0].body.dv[b, w] + wp.cross(omega, r[0].work.arm[2 * k, w])
+        u = u + v * p[0].root_X[leg, w] + omega * p[0].root_Y[leg, w]
+    return u
+
+
+# ---- the system -------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def push_unit(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), column: int, w: int):
+    """One on a row alone: the tree's response to it is a column."""
+    if column == 0:
+        start_matrix(r, p, w)
+    clear_push(r, w)
+    e = vec3(real(0.0))
+    e[column % 3] = real(1.0)
+    push_port(r, p, column / 3, w, e)
+
+
+@wp.func
+def read_column(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), column: int, w: int):
+    """Add what a push on one row does to all."""
+    n = 3 * p[0].count
+    for a in range(p[0].count):
+        u = port_speed(r, p, a, w)
+        for x in range(3):
+            at = (3 * a + x) * n + column
+            p[0].matrix[at, w] = p[0].matrix[at, w] + u[x]
+
+
+@wp.func
+def port_factor(p: wp.array(dtype=Ports), w: int):
+    """Once all columns are read."""
+    factorise(p[0].matrix, 3 * p[0].count, w)
+
+
+@wp.func
+def port_gap(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int) -> vec3:
+    """g of a port: how its point changes in the pass if bodies at roots do not move and nothing pulls there."""
+    g = vec3(real(0.0))
+    for leg in range(p[0].leg[a], p[0].leg[a + 1]):
+        k = p[0].leg_rope[leg]
+        first = r[0].ropes.first[k]
+        top = top_slot(r, p, a, leg, w)
+        for back in range(top - first + 1):
+            i = top - back
+            at = p[0].leg_at[leg] + i - first
+            t = r[0].work.U[i, w] * (r[0].work.e[i, w] - r[0].work.bias[i, w])
+            g = g + t * p[0].Y[at, w]
+            if i > first:
+                if r[0].state.cut[i - 1, w] == 1:
+                    g = g + r[0].work.loose_v[i, w] * beyond(r, i, w, p[0].X[at, w], p[0].Y[at, w])
+                else:
+                    g = g + r[0].work.c[i - 1, w] * p[0].X[at, w]
+        if r[0].ropes.kind[2 * k + 1] == DRIVEN:
+            g = g - (r[0].work.G[k, w] * r[0].work.g[k, w]) * p[0].driven[leg, w]
+        if r[0].ropes.kind[2 * k] == FREE:
+            g = g - (inverse(r[0].work.Z_A[k, w]) * r[0].work.p_l[k, w]) * p[0].root_X[leg, w]
+    return g
+
+
+@wp.func
+def clear_ports(p: wp.array(dtype=Ports), w: int):
+    """At the beginning of a pass."""
+    for a in range(p[0].count):
+        p[0].sum[a, w] = vec3(real(0.0))
+
+
+@wp.func
+def port_speeds(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """The right-hand sides for the changes at hand, which are kept."""
+    for a in range(p[0].count):
+        u = -(port_gap(r, p, a, w) + port_speed(r, p, a, w) + p[0].sum[a, w])
+        for x in range(3):
+            p[0].rhs[3 * a + x, w] = u[x]
+    for b in range(r[0].body.dv.shape[0]):
+        p[0].dv[b, w] = r[0].body.dv[b, w]
+        p[0].dw[b, w] = r[0].body.dw[b, w]
+
+
+@wp.func
+def add_kept(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """The changes that were kept, on top of the response to the ports."""
+    for b in range(r[0].body.dv.shape[0]):
+        r[0].body.dv[b, w] = r[0].body.dv[b, w] + p[0].dv[b, w]
+        r[0].body.dw[b, w] = r[0].body.dw[b, w] + p[0].dw[b, w]
+
+
+@wp.func
+def pull_rope(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int, mu: vec3):
+    """What μ of a port does along its path, into the biases from which the ropes follow."""
+    k = p[0].rope[a]
+    if p[0].turn[a] == 1:
+        i = r[0].ropes.first[k] + r[0].state.segments[k, w]
+        r[0].state.moment[i, w] = r[0].state.moment[i, w] - p[0].L[a, w] * mu
+        p[0].sum[a, w] = p[0].sum[a, w] + mu
+    if p[0].tie[a] >= 0:
+        t = p[0].tie[a]
+        i = r[0].ropes.tie_slot[t]
+        r[0].state.tie_force[t, w] = r[0].state.tie_force[t, w] + mu
+        r[0].work.tie_p[i, w] = r[0].work.tie_p[i, w] - mu
+    for leg in range(p[0].leg[a], p[0].leg[a + 1]):
+        k = p[0].leg_rope[leg]
+        first = r[0].ropes.first[k]
+        top = top_slot(r, p, a, leg, w)
+        for i in range(first, top + 1):
+            at = p[0].leg_at[leg] + i - first
+            r[0].work.bias[i, w] = r[0].work.bias[i, w] - p[0].Y[at, w] * mu
+            if is_cut(r, first, i, w):
+                push = beyond(r, i, w, p[0].X[at, w], p[0].Y[at, w]) * mu
+                r[0].work.loose_v[i, w] = r[0].work.loose_v[i, w] + r[0].work.loose[i, w] * push
+        f = p[0].root_X[leg, w] * mu
+        r[0].work.g[k, w] = r[0].work.g[k, w] + p[0].driven[leg, w] * mu
+        r[0].work.p_l[k, w] = r[0].work.p_l[k, w] - f
+        r[0].work.p_a[k, w] = r[0].work.p_a[k, w] - p[0].root_Y[leg, w] * mu
+        if r[0].ropes.kind[2 * k] == ROPE:
+            i = r[0].ropes.body[2 * k]
+            r[0].work.tie_p[i, w] = r[0].work.tie_p[i, w] - f
+
+
+@wp.func
+def pull_ports(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """Solve for μ; it pulls ropes and, by −p, bodies."""
+    substitute(p[0].matrix, p[0].rhs, 3 * p[0].count, w)
+    clear_push(r, w)
+    for a in range(p[0].count):
+        mu = take(p[0].rhs, 3 * a, w)
+        push_port(r, p, a, w, mu)
+        pull_rope(r, p, a, w, mu)
