@@ -2,8 +2,8 @@
 
 A rope's relation at its first end, impulse on the rope = Z (V − V₀) + p, is taken with the velocity V along the chord of the path
 that the body's point takes in the step; with V = J q̇ + Δt a − ½Δt J̇ q̇ it is linear in the accelerations of the recursion. So
-joints, what acts on them, loops and ropes are one solve. Further passes, over vectors, close the ropes at the new pose, which
-the coordinates give: joints are always closed.
+joints, what acts on them, loops and ropes are one solve; where a rope meets a body besides its first end there are ports
+(`rope.ports`). Further passes, over vectors, close the ropes at the new pose, which coordinates give: joints are always closed.
 """
 
 import warp as wp
@@ -18,13 +18,15 @@ from sharnir.articulated.kernels import (
     end_call,
     end_speeds,
     foretell,
+    inertias,
     move_all,
     shift,
     solve,
     take_step,
     velocities,
 )
-from sharnir.rope.data import BODY, LOOP, RopeStep
+from sharnir.rope.data import RopeStep
+from sharnir.rope.ends import pull_bodies
 from sharnir.rope.kernels import (
     ACCEPTED,
     GAIN,
@@ -45,12 +47,26 @@ from sharnir.rope.kernels import (
     scale_pulls,
     supply,
 )
+from sharnir.rope.ports import (
+    Ports,
+    add_kept,
+    clear_ports,
+    port_columns,
+    port_factor,
+    port_speeds,
+    pull_ports,
+    push_unit,
+    read_column,
+    take_clamps,
+)
 from sharnir.rope.reel import REPAID, feed, pay_out, tear
 from sharnir.spatial import matrix, rotated, turned
 from sharnir.tree import link_pose
 from sharnir.types import inline_less, mat33, real, vec3
 
 inline_less("sharnir.articulated_rope")
+
+ROUNDS = wp.constant(20)  # of laws and ports
 
 
 # ---- bodies as ropes see them -----------------------------------------------------------------------------------------------
@@ -92,28 +108,15 @@ def chords(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def pull_bodies(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int) -> real:
+def take_pulls(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int) -> real:
     """Forces of ropes on bodies; returns their work in the step, J."""
     h = s[0].settings.part[w]
+    pull_bodies(r, w, real(1.0) / h, 0, s[0].rotation, s[0].pull_l, s[0].pull_a)
     work = real(0.0)
     for b in range(s[0].own):
-        s[0].pull_l[b, w] = vec3(real(0.0))
-        s[0].pull_a[b, w] = vec3(real(0.0))
-    for k in range(r[0].ropes.count):
-        for side in range(2):
-            end = 2 * k + side
-            kind = r[0].ropes.kind[end]
-            if kind == BODY or kind == LOOP:
-                b = r[0].ropes.body[end]
-                f = -r[0].state.end_force[end, w]
-                l = wp.cross(r[0].work.arm[end, w], f)
-                if side == 0 and r[0].ropes.clamp[end] == 1:
-                    l = l - r[0].state.moment[r[0].ropes.first[k], w]
-                v = s[0].rope_v[b, w] + r[0].body.v[b, w]
-                omega = s[0].rope_w[b, w] + r[0].body.w[b, w]
-                work = work + real(0.5) * (wp.dot(f, v) + wp.dot(l, omega))
-                s[0].pull_l[b, w] = s[0].pull_l[b, w] + f / h
-                s[0].pull_a[b, w] = s[0].pull_a[b, w] + l / h
+        v = s[0].rope_v[b, w] + r[0].body.v[b, w]
+        omega = s[0].rope_w[b, w] + r[0].body.w[b, w]
+        work = work + real(0.5) * h * (wp.dot(s[0].pull_l[b, w], v) + wp.dot(s[0].pull_a[b, w], omega))
     return work
 
 
@@ -132,7 +135,7 @@ def rope_energy(r: wp.array(dtype=RopeStep), w: int) -> real:
 
 
 @wp.func
-def begin_ropes(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, attempt: int):
+def begin_ropes(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int):
     """Ropes before the first pass, their bodies moved on at the present speeds: Z of all, and what they ask for."""
     for at in range(s[0].new_v.shape[0]):
         s[0].new_v[at, w] = s[0].state.qd[at, w]
@@ -148,7 +151,9 @@ def begin_ropes(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, at
     hold_ends(r, w)
     for o in range(r[0].ropes.count):  # a rope on which another hangs first
         begin_rope(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, attempt)
+    take_clamps(r, p, w)
     factor(r, w)
+    port_columns(r, p, w)
     for k in range(r[0].ropes.count):
         if attempt == 2:
             missed_speeds(r, k, w)
@@ -161,31 +166,26 @@ def begin_ropes(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, at
 
 
 @wp.func
-def first_pass(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int):
-    """Joints, what acts on them, loops and ropes at once."""
-    if s[0].acting == 1:
-        begin_laws(s, w)
-    s[0].roped[w] = 1
-    solve(s, w)
-    s[0].roped[w] = 0
-    end_speeds(s, w)
-    chords(s, r, w)
+def keep_answer(s: wp.array(dtype=Step), w: int, more: bool):
+    """The response at hand becomes the change of this pass, or is added to it."""
+    add = real(0.0)
+    if more:
+        add = real(1.0)
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
-        if b < s[0].own:
-            s[0].work.change_l[b, w] = r[0].body.v[b, w] - s[0].rope_v[b, w]
-            s[0].work.change_a[b, w] = r[0].body.w[b, w] - s[0].rope_w[b, w]
-    for row in range(s[0].closures.count):
-        s[0].row_force[row, w] = s[0].rows.force[row, w]
-    ropes_outward(r, w)
-    place_ahead(s, w)
-    advance_ropes(r, w)
+        s[0].work.change_l[b, w] = s[0].work.change_l[b, w] * add + s[0].rows.a_l[b, w]
+        s[0].work.change_a[b, w] = s[0].work.change_a[b, w] * add + s[0].rows.a_a[b, w]
+        v0 = s[0].tree.row[i].v_start
+        for at in range(v0, v0 + s[0].tree.row[i].v_size):
+            s[0].work.change[at, w] = s[0].work.change[at, w] * add + s[0].rows.y[at, w]
 
 
 @wp.func
-def answer(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int):
-    """Changes of speeds and twists, in work.change, by what ropes ask of bodies: laws as linear, loops closed."""
-    h = s[0].settings.part[w]
+def answer(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, keeps: real):
+    """Changes of twists and speeds, in work.change, by impulses −p on bodies: laws as linear, loops closed.
+
+    What loops carry then is kept in full (1), or not (0).
+    """
     clear_push(s[0].joints, s[0].tree, s[0].rows, w)
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
@@ -202,22 +202,56 @@ def answer(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int):
         solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
         keep_answer(s, w, True)
         for row in range(rows):
-            s[0].row_force[row, w] = s[0].row_force[row, w] + s[0].rows.force[row, w] / h
+            force = s[0].rows.force[row, w] / s[0].settings.part[w]
+            s[0].row_force[row, w] = s[0].row_force[row, w] + keeps * force
 
 
 @wp.func
-def keep_answer(s: wp.array(dtype=Step), w: int, more: bool):
-    """The response at hand becomes the change of this pass, or is added to it."""
-    add = real(0.0)
-    if more:
-        add = real(1.0)
+def solve_all(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int):
+    """Joints, what acts on them, loops and ropes on first ends at once; changes of the twists from those foreseen."""
+    s[0].roped[w] = 1
+    solve(s, w)
+    s[0].roped[w] = 0
+    end_speeds(s, w)
+    chords(s, r, w)
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
-        s[0].work.change_l[b, w] = s[0].work.change_l[b, w] * add + s[0].rows.a_l[b, w]
-        s[0].work.change_a[b, w] = s[0].work.change_a[b, w] * add + s[0].rows.a_a[b, w]
-        v0 = s[0].tree.row[i].v_start
-        for at in range(v0, v0 + s[0].tree.row[i].v_size):
-            s[0].work.change[at, w] = s[0].work.change[at, w] * add + s[0].rows.y[at, w]
+        if b < s[0].own:
+            s[0].work.change_l[b, w] = r[0].body.v[b, w] - s[0].rope_v[b, w]
+            s[0].work.change_a[b, w] = r[0].body.w[b, w] - s[0].rope_w[b, w]
+    for row in range(s[0].closures.count):
+        s[0].row_force[row, w] = s[0].rows.force[row, w]
+
+
+@wp.func
+def port_matrix(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """The system of the ports, for laws as they are linear now."""
+    for column in range(3 * p[0].count):
+        push_unit(r, p, column, w)
+        answer(s, r, w, real(0.0))
+        read_column(r, p, column, w)
+    port_factor(p, w)
+
+
+@wp.func
+def couple(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """Ports on top of a solve, exact together with it: all is solved again under their pull, until no law is upset by it."""
+    clear_ports(p, w)
+    passes = s[0].done[w]
+    for turn in range(int(ROUNDS)):
+        port_speeds(r, p, w)
+        if turn == 0 or s[0].done[w] > 1:
+            port_matrix(s, r, p, w)
+        pull_ports(r, p, w)
+        for b in range(s[0].own):
+            s[0].rope_l[b, w] = s[0].rope_l[b, w] + r[0].body.p_l[b, w]
+            s[0].rope_a[b, w] = s[0].rope_a[b, w] + r[0].body.p_a[b, w]
+        inertias(s, w)
+        solve_all(s, r, w)
+        passes = wp.max(passes, s[0].done[w])
+        if s[0].done[w] == 1:
+            break
+    s[0].done[w] = passes
 
 
 @wp.func
@@ -242,18 +276,49 @@ def take_changes(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, attempt: int) -> bool:
+def first_pass(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """All at once, then the new pose."""
+    if s[0].acting == 1:
+        begin_laws(s, w)
+    solve_all(s, r, w)
+    if p[0].count > 0:
+        couple(s, r, p, w)
+    ropes_outward(r, w)
+    place_ahead(s, w)
+    advance_ropes(r, w)
+
+
+@wp.func
+def next_pass(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """A pass over vectors that closes ropes, and the new pose."""
+    ropes_inward(r, w)
+    answer(s, r, w, real(1.0))
+    take_changes(s, r, w)
+    if p[0].count > 0:
+        clear_ports(p, w)
+        port_speeds(r, p, w)
+        pull_ports(r, p, w)
+        answer(s, r, w, real(1.0))
+        take_changes(s, r, w)
+        add_kept(r, p, w)
+    ropes_outward(r, w)
+    place_ahead(s, w)
+    advance_ropes(r, w)
+
+
+@wp.func
+def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int) -> bool:
     """The new speeds of a step, or a part of it; returns whether its passes closed the ropes, without a gain of energy."""
     velocities(s, w)
-    begin_ropes(s, r, w, attempt)
+    begin_ropes(s, r, p, w, attempt)
     before = kinetic(r, w)
     threads = rope_energy(r, w)
-    first_pass(s, r, w)
+    first_pass(s, r, p, w)
     if attempt == 2:  # at velocity level, which takes energy whatever happens
         for o in range(r[0].ropes.count):
             lay_out(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w)
         r[0].residual[w] = real(0.0)
-        pull_bodies(s, r, w)
+        take_pulls(s, r, w)
         return True
     passes = int(0)
     slack = real(0.0)
@@ -263,18 +328,13 @@ def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, attem
             slack = wp.max(slack, missed(r, k, w, attempt))
         if passes >= r[0].settings.iterations[0] or slack <= r[0].settings.tolerance[0]:
             break
-        ropes_inward(r, w)
-        answer(s, r, w)
-        take_changes(s, r, w)
-        ropes_outward(r, w)
-        place_ahead(s, w)
-        advance_ropes(r, w)
+        next_pass(s, r, p, w)
         passes = passes + 1
     for row in range(s[0].closures.count):
         s[0].rows.force[row, w] = s[0].row_force[row, w]
     r[0].done[w] = passes
     r[0].residual[w] = slack
-    gained = pull_bodies(s, r, w) + rope_energy(r, w) - threads
+    gained = take_pulls(s, r, w) + rope_energy(r, w) - threads
     return slack <= ACCEPTED and gained <= (GAIN - real(1.0)) * before + supply(r, w)
 
 
@@ -325,7 +385,7 @@ def again(s: wp.array(dtype=Step), w: int, part: real):
 
 
 @wp.func
-def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, begins: bool) -> bool:
+def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, begins: bool) -> bool:
     """One step; returns whether it could be made.
 
     Where passes do not close the ropes it is made again with the tension's direction fully implicit, then in halves, quarters, …,
@@ -351,7 +411,7 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, beg
         scale_impulses(s, w, share)
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, dt * share)
-        made = int(one_step(s, r, w, attempt))
+        made = int(one_step(s, r, p, w, attempt))
         scale_pulls(r, w, real(1.0) / share)
         if made == 1:
             if left == PARTS:
@@ -384,7 +444,9 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, beg
 
 
 @wp.kernel(module="sharnir.articulated_rope")
-def articulated_rope_steps(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
+def articulated_rope_steps(
+    s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), first: int, n: wp.array(dtype=wp.int32)
+):
     """n steps of a world; where one would not be finite, the world is marked and its state stays."""
     w = first + wp.tid()
     if s[0].state.failed[w] != 0:
@@ -393,6 +455,6 @@ def articulated_rope_steps(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep),
         r[0].grades[g, w] = 0
     begin_call(s, w)
     for h in range(n[0]):
-        if not whole_step(s, r, w, h == 0):
+        if not whole_step(s, r, p, w, h == 0):
             break
     end_call(s, w)

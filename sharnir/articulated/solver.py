@@ -16,6 +16,7 @@ from sharnir.articulated.rope import articulated_rope_steps
 from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
+from sharnir.rope.ports import Ports, make_ports
 from sharnir.rope.solver import rope_settings, rope_step, shared
 from sharnir.rows import Laws
 from sharnir.solver import GRADES, Report, Solver, check_iterations
@@ -234,7 +235,8 @@ class SolverArticulatedRope(SolverArticulated):
         self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, rope_iterations: int = 12,
         rope_tolerance: float = 1e-8, **options: Any,
     ) -> None:  # fmt: skip
-        self._gathering = sorted({e.body for rope in model.ropes.described for e in rope.ends if e.body is not None})
+        ends = {e.body for rope in model.ropes.described for e in rope.ends if e.body is not None}
+        self._gathering = sorted(ends | {tie.body for rope in model.ropes.described for tie in rope.ties})
         super().__init__(model, dt, **options)
         self.rope_state, self.rope_control = rope_state, rope_control
         rope_tolerance = max(rope_tolerance, 100 * EPSILON)
@@ -264,9 +266,10 @@ class SolverArticulatedRope(SolverArticulated):
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
         rope.h, rope.kick = s.settings.part, s.settings.part
         rope.residual, rope.grades = self.rope_residual, self._grades
-        self._hung = rope
-        self._ropes = wp.array([rope], dtype=RopeStep, device=self.device)
+        ports = make_ports(m.ropes, bodies)
+        self._hung = rope, ports
+        self._ropes, self._ports = (wp.array([x], dtype=k, device=self.device) for x, k in ((rope, RopeStep), (ports, Ports)))
         return wp.array([s], dtype=Step, device=self.device), s
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        wp.launch(self._kernel, dim=worlds, inputs=[step, self._ropes, first, steps], device=self.device)
+        wp.launch(self._kernel, dim=worlds, inputs=[step, self._ropes, self._ports, first, steps], device=self.device)

@@ -27,7 +27,8 @@ from sharnir.impulse.direct import (
 )
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import stiffen
-from sharnir.rope.data import BODY, PORT, RopeStep
+from sharnir.rope.data import RopeStep
+from sharnir.rope.ends import pull_bodies
 from sharnir.rope.kernels import (
     ACCEPTED,
     PARTS,
@@ -109,42 +110,15 @@ def first_impulse(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int
 
 
 @wp.func
-def pull_body(s: wp.array(dtype=Direct), b: int, w: int, arm: vec3, f: vec3):
-    """An impulse on a body at an arm from its centre."""
-    s[0].rope_l[b, w] = s[0].rope_l[b, w] + f
-    s[0].rope_a[b, w] = s[0].rope_a[b, w] + wp.cross(arm, f)
-
-
-@wp.func
-def pull_bodies(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, part: real, now: bool):
-    """A part of the impulses of ropes on bodies, as forces that are known: at the arms of the step, or of the present pose."""
+def take_pulls(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, part: real, arms: int):
+    """A part of the impulses of ropes on bodies, as forces that are known (`rope.ends.pull_bodies`)."""
     for b in range(s[0].bodies.count):
         s[0].rope_A[b, w] = mat33(real(0.0))
         s[0].rope_B[b, w] = mat33(real(0.0))
         s[0].rope_D[b, w] = mat33(real(0.0))
         s[0].rope_l[b, w] = vec3(real(0.0))
         s[0].rope_a[b, w] = vec3(real(0.0))
-    for k in range(r[0].ropes.count):
-        for side in range(2):
-            end = 2 * k + side
-            kind = r[0].ropes.kind[end]
-            if kind == BODY or kind == PORT:
-                b = r[0].ropes.body[end]
-                arm = r[0].work.arm[end, w]
-                if now:
-                    arm = wp.quat_rotate(s[0].state.rotation[b, w], r[0].ropes.point[end])
-                pull_body(s, b, w, arm, r[0].state.end_force[end, w] * (-part))
-                if r[0].ropes.clamp[end] == 1:
-                    i = r[0].ropes.first[k] + side * r[0].state.segments[k, w]
-                    l = r[0].state.moment[i, w] * (part * real(2 * side - 1))
-                    s[0].rope_a[b, w] = s[0].rope_a[b, w] + l
-    for t in range(r[0].ropes.ties):
-        if r[0].ropes.tie_kind[t] == PORT:
-            b = r[0].ropes.tie_body[t]
-            arm = r[0].work.tie_arm[t, w]
-            if now:
-                arm = wp.quat_rotate(s[0].state.rotation[b, w], r[0].ropes.tie_point[t])
-            pull_body(s, b, w, arm, r[0].state.tie_force[t, w] * (-part))
+    pull_bodies(r, w, part, arms, s[0].state.rotation, s[0].rope_l, s[0].rope_a)
 
 
 # ---- ports ------------------------------------------------------------------------------------------------------------------
@@ -321,7 +295,7 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool
     s[0].state.failed[w] = bad
     if bad != 0:
         return False
-    pull_bodies(s, r, w, real(1.0), False)
+    take_pulls(s, r, w, real(1.0), 0)
     commit(s, w, ALL)
     scale_pulls(r, w, dt / s[0].kick[w])
     for k in range(r[0].ropes.count):
@@ -387,5 +361,5 @@ def direct_rope_steps(
             break
         whole_step(s, r, p, w)
     if s[0].state.failed[w] == 0:
-        pull_bodies(s, r, w, s[0].state.lag[w] / s[0].settings.dt[0], True)
+        take_pulls(s, r, w, s[0].state.lag[w] / s[0].settings.dt[0], 1)
         synchronise(s, w, ALL)
