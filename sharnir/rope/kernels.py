@@ -251,10 +251,11 @@ def hold_ends(s: wp.array(dtype=RopeStep), w: int):
                         pull = s[0].state.pull[first + n - 1, w]
                     stiffen_body(s, s[0].ropes.body[2 * k + side], w, s[0].work.arm[2 * k + side, w], pull)
     for t in range(s[0].ropes.ties):
-        if s[0].ropes.tie_kind[t] == PORT:
+        if s[0].ropes.tie_kind[t] != DRIVEN:
             b = s[0].ropes.tie_body[t]
+            i = s[0].ropes.tie_slot[t]
             arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
-            stiffen_body(s, b, w, arm, -s[0].state.tie_force[t, w])
+            stiffen_body(s, b, w, arm, s[0].state.pull[i - 1, w] - s[0].state.pull[i, w])
 
 
 @wp.func
@@ -280,6 +281,8 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
                 tension = wp.max(tension, of_late)
         else:  # that of the attempt before, which may have gone far off
             least = wp.abs(s[0].work.tension[i, w])
+            if not wp.isfinite(tension):
+                tension = least
             tension = wp.clamp(wp.abs(tension), least, real(4.0) * least + s[0].ropes.density[k] * s[0].h[w])
         s[0].work.tension[i, w] = tension
     predict_points(s, k, w)
