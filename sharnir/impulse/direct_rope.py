@@ -14,16 +14,19 @@ from sharnir.impulse.direct import (
     GAIN,
     RELATIVE,
     VELOCITY,
+    any_switched,
     bad_body,
     begin,
+    begin_anew,
+    begin_call,
     commit,
     count,
     count_once,
     repair,
-    resume,
+    show,
     solve,
     supply,
-    synchronise,
+    untouched,
 )
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import stiffen
@@ -33,8 +36,10 @@ from sharnir.rope.kernels import (
     PARTS,
     advance_ropes,
     bad_rope,
+    begin_read,
     begin_rope,
     commit_rope,
+    drive_ends,
     factor,
     hold_ends,
     kinetic,
@@ -43,7 +48,10 @@ from sharnir.rope.kernels import (
     missed_speeds,
     ropes_inward,
     ropes_outward,
+    ropes_untouched,
     scale_pulls,
+    show_ropes,
+    take_velocities,
 )
 from sharnir.rope.kernels import supply as rope_supply
 from sharnir.rope.ports import (
@@ -116,8 +124,8 @@ def pull_body(s: wp.array(dtype=Direct), b: int, w: int, arm: vec3, f: vec3):
 
 
 @wp.func
-def pull_bodies(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, part: real, now: bool):
-    """A part of the impulses of ropes on bodies, as forces that are known: at the arms of the step, or of the present pose."""
+def pull_bodies(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
+    """The impulses of ropes on bodies, now that they are known."""
     for b in range(s[0].bodies.count):
         s[0].rope_A[b, w] = mat33(real(0.0))
         s[0].rope_B[b, w] = mat33(real(0.0))
@@ -130,21 +138,14 @@ def pull_bodies(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, 
             kind = r[0].ropes.kind[end]
             if kind == BODY or kind == PORT:
                 b = r[0].ropes.body[end]
-                arm = r[0].work.arm[end, w]
-                if now:
-                    arm = wp.quat_rotate(s[0].state.rotation[b, w], r[0].ropes.point[end])
-                pull_body(s, b, w, arm, r[0].state.end_force[end, w] * (-part))
+                pull_body(s, b, w, r[0].work.arm[end, w], -r[0].state.end_force[end, w])
                 if r[0].ropes.clamp[end] == 1:
                     i = r[0].ropes.first[k] + side * r[0].state.segments[k, w]
-                    l = r[0].state.moment[i, w] * (part * real(2 * side - 1))
+                    l = r[0].state.moment[i, w] * real(2 * side - 1)
                     s[0].rope_a[b, w] = s[0].rope_a[b, w] + l
     for t in range(r[0].ropes.ties):
         if r[0].ropes.tie_kind[t] == PORT:
-            b = r[0].ropes.tie_body[t]
-            arm = r[0].work.tie_arm[t, w]
-            if now:
-                arm = wp.quat_rotate(s[0].state.rotation[b, w], r[0].ropes.tie_point[t])
-            pull_body(s, b, w, arm, r[0].state.tie_force[t, w] * (-part))
+            pull_body(s, r[0].ropes.tie_body[t], w, r[0].work.tie_arm[t, w], -r[0].state.tie_force[t, w])
 
 
 # ---- ports ------------------------------------------------------------------------------------------------------------------
@@ -230,10 +231,21 @@ def couple(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
 
 
 @wp.func
+def solve_all(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, chord: real):
+    """Bodies, joints, laws and ropes at once: their new velocities."""
+    first_impulse(s, r, w)
+    solve(s, w, ALL, chord)
+    take_changes(s, w)
+    if p[0].count > 0:
+        couple(s, r, p, w, chord)
+    ropes_outward(r, w)
+
+
+@wp.func
 def first_pass(
     s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, chord: real, attempt: int
 ):
-    """Bodies, joints, laws and ropes at once, from where external forces leave them.
+    """The first solve, from where external forces leave bodies and ropes, and the poses after it.
 
     Returns how far joints are open then, and the kinetic energy before, J.
     """
@@ -244,12 +256,7 @@ def first_pass(
             missed_speeds(r, k, w)
         else:
             missed(r, k, w, attempt)
-    first_impulse(s, r, w)
-    solve(s, w, ALL, chord)
-    take_changes(s, w)
-    if p[0].count > 0:
-        couple(s, r, p, w, chord)
-    ropes_outward(r, w)
+    solve_all(s, r, p, w, chord)
     off = move_all(s, w, ALL, 0)
     if attempt == 2:
         place_outward(s, w)
@@ -321,7 +328,7 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool
     s[0].state.failed[w] = bad
     if bad != 0:
         return False
-    pull_bodies(s, r, w, real(1.0), False)
+    pull_bodies(s, r, w)
     commit(s, w, ALL)
     scale_pulls(r, w, dt / s[0].kick[w])
     for k in range(r[0].ropes.count):
@@ -375,17 +382,55 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
         r[0].control.force_once[i, w] = vec3(real(0.0))
 
 
+# ---- full steps and half steps ----------------------------------------------------------------------------------------------
+
+
+@wp.func
+def resume_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
+    """Velocities at the half step before the pose; where a user changed something, those of the pose and half a kick to come."""
+    begin_call(s, w)
+    if not untouched(s, w) or any_switched(s, w) or not ropes_untouched(now, w):
+        begin_anew(s, w)
+        take_velocities(r, now, w)
+
+
+@wp.func
+def read_pose(
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int
+):
+    """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
+    s[0].kick[w] = s[0].state.lag[w]
+    s[0].drift[w] = s[0].settings.dt[0]
+    passes = s[0].done[w]
+    off = s[0].residual[w]
+    begin_read(r, now, w)
+    begin(s, w, ALL, real(0.0))
+    begin_ropes(s, r, p, w, 0)
+    for k in range(r[0].ropes.count):
+        drive_ends(r, k, w)
+        missed_speeds(r, k, w)
+    solve_all(s, r, p, w, real(0.0))
+    s[0].done[w] = passes
+    s[0].residual[w] = off
+    pull_bodies(s, r, w)
+    show(s, w, ALL)
+    show_ropes(r, now, w)
+
+
 @wp.kernel(module="sharnir.direct_rope")
 def direct_rope_steps(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), first: int, n: wp.array(dtype=wp.int32)
-):
-    """n steps of a world; where one would not be finite, the world is marked and its state stays."""
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), read: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep),
+    p: wp.array(dtype=Ports), first: int, n: wp.array(dtype=wp.int32),
+):  # fmt: skip
+    """n steps of a world; where one would not be finite, the world is marked and its state stays.
+
+    Velocities of `r` stand half a step before the pose, `read` brings them there for `now`, the caller's.
+    """
     w = first + wp.tid()
-    resume(s, w, ALL)
+    resume_ropes(s, r, now, w)
     for _step in range(n[0]):
         if s[0].state.failed[w] != 0:
             break
         whole_step(s, r, p, w)
     if s[0].state.failed[w] == 0:
-        pull_bodies(s, r, w, s[0].state.lag[w] / s[0].settings.dt[0], True)
-        synchronise(s, w, ALL)
+        read_pose(s, read, now, p, w)

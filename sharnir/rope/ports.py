@@ -1,13 +1,13 @@
 """Ports: where a rope meets a body of a tree besides its first end, which is eliminated into the body that holds it (`chain`).
 
-A last end on a body, a body tied between the ends: the point of the rope moves as that of the body, by an unknown impulse μ on the
-rope and −μ on the body. A clamped last end has a moment, too: K (ω_body − ω_last) with K = L Lᵀ, which may be singular, so its
-unknown is σ = Lᵀ(ω_body − ω_last), and L σ acts on the last element. Three rows each; along the rope, and along those on which it
-hangs, down to a root (a body, a free end, something that does not yield, a cut),
+A last end on a body, a body tied between the ends: the rope's point moves as the body's, by an unknown impulse μ on the rope and
+−μ on the body. A clamped last end has a moment, too: K (ω_body − ω_last) with K = L Lᵀ, which may be singular, so its unknown is
+σ = Lᵀ(ω_body − ω_last), and L σ acts on the last element. Three rows each; along the rope, and along those on which it hangs,
+down to a root (a body, a free end, something that does not yield, a cut),
 
     Eᵀ(v, ω) of the rope at the port = Xᵀ v_root + Yᵀ ω_root + G μ + g,        X μ, Y μ: what μ does at the root,
 
-as of a held last point. With N the pushes on the bodies at the port and at the root, R the response of the tree to impulses on its
+as of a held last point. With N the pushes on the bodies at the port and at the root, R the tree's response to impulses on its
 bodies and dV what the pass does without μ:
 
     (G + Nᵀ R N [+ E]) μ = −(g + Nᵀ dV).
