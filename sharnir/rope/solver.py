@@ -63,7 +63,7 @@ def shared(struct: Any, kind: Any) -> Any:
 
 
 def halves(now: Any) -> tuple[Any, Any]:
-    """The structures of a step, whose velocities stand half a step before its pose, and of what is read, with its own impulses."""
+    """The structures of a step, with velocities half a step before its pose, and of what is read, with impulses of its own."""
     mid, read = shared(now, RopeStep), shared(now, RopeStep)
     for s in (mid, read):
         s.state = shared(now.state, RopeState)
