@@ -438,3 +438,27 @@ def test_velocities_of_ropes_beside_joints_may_be_set():
     now = rope.velocity.mean(0)
     print(f"{fallen}, then {now} m/s")
     assert np.allclose(fallen, (0, 0, -9.81 * 0.1), atol=1e-9) and np.allclose(now, (1, 0, -9.81 * 0.2), atol=1e-9)
+
+
+@pytest.mark.parametrize("reel", ["start", "end"])
+def test_a_reel_on_a_rope_clamped_at_both_ends_pays_out_as_without_joints(reel):
+    """Two worlds, one pays out and one takes in: the last slot moves along the arrays."""
+    sims = []
+    for beside in (False, True):
+        scene = sh.Scene(gravity=(0, 0, -2.0))
+        scene.add_body("a", sh.Box(0.4, 0.3, 0.2), mass=5.0, position=(0, 0, 0), spin=(0, 1, 0))
+        scene.add_body("b", sh.Box(0.3, 0.3, 0.3), mass=3.0, position=(2, 0, 0), velocity=(0.3, 0, 0))
+        rope = {**LIGHT, "EI": 0.2, "GJ": 0.1, "reel": reel, "longest": 2.5}
+        scene.add_rope("r", (0.2, 0.1, 0), (1.85, 0, 0), attach=("a", "b"), clamp=(True, True), **rope)
+        if beside:
+            scene.add_body("p", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(50, 0, 0))
+            scene.add_joint("h", sh.Revolute("y"), "world", "p", position=(49.5, 0, 0))
+        sims.append(sh.Simulation(scene, 2e-3, worlds=2, **({"method": "direct"} if beside else {})))
+        sims[-1].rope("r").reel_speed = np.array([0.5, -0.3])
+    alone, direct = sims
+    alone.run(1.0)
+    direct.run(1.0)
+    apart = np.abs(np.asarray(alone.body("b").com) - np.asarray(direct.body("b").com)).max()
+    segments, stretch = [len(x) - 1 for x in direct.rope("r").position], direct.rope("r").stretch.max()
+    print(f"{apart:.1e} m apart, {segments} segments, {direct.rope('r').length.round(3)} m, stretch {stretch:.1e}")
+    assert apart < 1e-9 and segments[0] > 22 and segments[1] < 18 and stretch < 1e-6
