@@ -31,9 +31,9 @@ from sharnir.rope.chain import SLACK, beyond
 from sharnir.rope.data import BODY, DRIVEN, FREE, PORT, ROPE, RopeStep
 from sharnir.rope.dense import add_block, factorise, substitute, take
 from sharnir.rope.terms import inverse, times_skew
-from sharnir.types import mat33, real, vec3
+from sharnir.types import EPSILON, mat33, real, vec3
 
-NOTHING = wp.constant(real(1.0e-14))  # of a stiffness
+NOTHING = wp.constant(real(64.0 * EPSILON))  # of a stiffness
 
 
 @wp.struct
