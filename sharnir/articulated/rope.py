@@ -111,12 +111,14 @@ def chords(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int):
 def take_pulls(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int) -> real:
     """Forces of ropes on bodies; returns their work in the step, J."""
     h = s[0].settings.part[w]
-    pull_bodies(r, w, real(1.0) / h, 0, s[0].rotation, s[0].pull_l, s[0].pull_a)
+    pull_bodies(r, w, s[0].pull_l, s[0].pull_a)
     work = real(0.0)
     for b in range(s[0].own):
         v = s[0].rope_v[b, w] + r[0].body.v[b, w]
         omega = s[0].rope_w[b, w] + r[0].body.w[b, w]
-        work = work + real(0.5) * h * (wp.dot(s[0].pull_l[b, w], v) + wp.dot(s[0].pull_a[b, w], omega))
+        work = work + real(0.5) * (wp.dot(s[0].pull_l[b, w], v) + wp.dot(s[0].pull_a[b, w], omega))
+        s[0].pull_l[b, w] = s[0].pull_l[b, w] / h
+        s[0].pull_a[b, w] = s[0].pull_a[b, w] / h
     return work
 
 

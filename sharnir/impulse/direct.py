@@ -605,11 +605,21 @@ def gap_of(s: wp.array(dtype=Direct), j: int, w: int) -> real:
 @wp.func
 def resume(s: wp.array(dtype=Direct), w: int, scope: int):
     """Velocities at the half step before the pose; or, where there are none, those of the pose and half a kick to come."""
+    begin_call(s, w)
+    if not untouched(s, w) or any_switched(s, w):
+        begin_anew(s, w)
+
+
+@wp.func
+def begin_call(s: wp.array(dtype=Direct), w: int):
     for g in range(wp.static(len(GRADES))):
         s[0].grades[g, w] = 0
     s[0].pushed[w] = pushed(s, w)
-    if untouched(s, w) and not any_switched(s, w):
-        return
+
+
+@wp.func
+def begin_anew(s: wp.array(dtype=Direct), w: int):
+    """From the velocities of the pose, with half a kick to come."""
     s[0].state.lag[w] = real(0.0)
     for b in range(s[0].own):
         s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
@@ -629,14 +639,20 @@ def resume(s: wp.array(dtype=Direct), w: int, scope: int):
 @wp.func
 def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
     """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
-    half = s[0].state.lag[w]
-    s[0].kick[w] = half
+    s[0].kick[w] = s[0].state.lag[w]
     passes = s[0].done[w]
     off = s[0].residual[w]
     begin(s, w, scope, real(0.0))
     solve(s, w, scope, real(0.0))
     s[0].done[w] = passes
     s[0].residual[w] = off
+    show(s, w, scope)
+
+
+@wp.func
+def show(s: wp.array(dtype=Direct), w: int, scope: int):
+    """Hand what half a kick led to to the caller."""
+    half = s[0].kick[w]
     collect(s, w, scope, s[0].now.velocity, s[0].now.momentum, s[0].now.joint_force, s[0].now.joint_torque, False)
     for n in range(s[0].tree.count):
         b = natural(s[0].tree.row[n].body)

@@ -14,16 +14,19 @@ from sharnir.impulse.direct import (
     GAIN,
     RELATIVE,
     VELOCITY,
+    any_switched,
     bad_body,
     begin,
+    begin_anew,
+    begin_call,
     commit,
     count,
     count_once,
     repair,
-    resume,
+    show,
     solve,
     supply,
-    synchronise,
+    untouched,
 )
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import stiffen
@@ -34,8 +37,10 @@ from sharnir.rope.kernels import (
     PARTS,
     advance_ropes,
     bad_rope,
+    begin_read,
     begin_rope,
     commit_rope,
+    drive_ends,
     factor,
     hold_ends,
     kinetic,
@@ -44,7 +49,10 @@ from sharnir.rope.kernels import (
     missed_speeds,
     ropes_inward,
     ropes_outward,
+    ropes_untouched,
     scale_pulls,
+    show_ropes,
+    take_velocities,
 )
 from sharnir.rope.kernels import supply as rope_supply
 from sharnir.rope.ports import (
@@ -110,15 +118,15 @@ def first_impulse(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int
 
 
 @wp.func
-def take_pulls(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, part: real, arms: int):
-    """A part of the impulses of ropes on bodies, as forces that are known (`rope.ends.pull_bodies`)."""
+def take_pulls(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
+    """The impulses of ropes on bodies, now that they are known."""
     for b in range(s[0].bodies.count):
         s[0].rope_A[b, w] = mat33(real(0.0))
         s[0].rope_B[b, w] = mat33(real(0.0))
         s[0].rope_D[b, w] = mat33(real(0.0))
         s[0].rope_l[b, w] = vec3(real(0.0))
         s[0].rope_a[b, w] = vec3(real(0.0))
-    pull_bodies(r, w, part, arms, s[0].state.rotation, s[0].rope_l, s[0].rope_a)
+    pull_bodies(r, w, s[0].rope_l, s[0].rope_a)
 
 
 # ---- ports ------------------------------------------------------------------------------------------------------------------
@@ -204,10 +212,21 @@ def couple(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
 
 
 @wp.func
+def solve_all(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, chord: real):
+    """Bodies, joints, laws and ropes at once: their new velocities."""
+    first_impulse(s, r, w)
+    solve(s, w, ALL, chord)
+    take_changes(s, w)
+    if p[0].count > 0:
+        couple(s, r, p, w, chord)
+    ropes_outward(r, w)
+
+
+@wp.func
 def first_pass(
     s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, chord: real, attempt: int
 ):
-    """Bodies, joints, laws and ropes at once, from where external forces leave them.
+    """The first solve, from where external forces leave bodies and ropes, and the poses after it.
 
     Returns how far joints are open then, and the kinetic energy before, J.
     """
@@ -218,12 +237,7 @@ def first_pass(
             missed_speeds(r, k, w)
         else:
             missed(r, k, w, attempt)
-    first_impulse(s, r, w)
-    solve(s, w, ALL, chord)
-    take_changes(s, w)
-    if p[0].count > 0:
-        couple(s, r, p, w, chord)
-    ropes_outward(r, w)
+    solve_all(s, r, p, w, chord)
     off = move_all(s, w, ALL, 0)
     if attempt == 2:
         place_outward(s, w)
@@ -295,7 +309,7 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool
     s[0].state.failed[w] = bad
     if bad != 0:
         return False
-    take_pulls(s, r, w, real(1.0), 0)
+    take_pulls(s, r, w)
     commit(s, w, ALL)
     scale_pulls(r, w, dt / s[0].kick[w])
     for k in range(r[0].ropes.count):
@@ -349,17 +363,55 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
         r[0].control.force_once[i, w] = vec3(real(0.0))
 
 
+# ---- full steps and half steps ----------------------------------------------------------------------------------------------
+
+
+@wp.func
+def resume_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
+    """Velocities at the half step before the pose; where a user changed something, those of the pose and half a kick to come."""
+    begin_call(s, w)
+    if not untouched(s, w) or any_switched(s, w) or not ropes_untouched(now, w):
+        begin_anew(s, w)
+        take_velocities(r, now, w)
+
+
+@wp.func
+def read_pose(
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int
+):
+    """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
+    s[0].kick[w] = s[0].state.lag[w]
+    s[0].drift[w] = s[0].settings.dt[0]
+    passes = s[0].done[w]
+    off = s[0].residual[w]
+    begin_read(r, now, w)
+    begin(s, w, ALL, real(0.0))
+    begin_ropes(s, r, p, w, 0)
+    for k in range(r[0].ropes.count):
+        drive_ends(r, k, w)
+        missed_speeds(r, k, w)
+    solve_all(s, r, p, w, real(0.0))
+    s[0].done[w] = passes
+    s[0].residual[w] = off
+    take_pulls(s, r, w)
+    show(s, w, ALL)
+    show_ropes(r, now, w)
+
+
 @wp.kernel(module="sharnir.direct_rope")
 def direct_rope_steps(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), first: int, n: wp.array(dtype=wp.int32)
-):
-    """n steps of a world; where one would not be finite, the world is marked and its state stays."""
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), read: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep),
+    p: wp.array(dtype=Ports), first: int, n: wp.array(dtype=wp.int32),
+):  # fmt: skip
+    """n steps of a world; where one would not be finite, the world is marked and its state stays.
+
+    Velocities of `r` stand half a step before the pose, `read` brings them there for `now`, the caller's.
+    """
     w = first + wp.tid()
-    resume(s, w, ALL)
+    resume_ropes(s, r, now, w)
     for _step in range(n[0]):
         if s[0].state.failed[w] != 0:
             break
         whole_step(s, r, p, w)
     if s[0].state.failed[w] == 0:
-        take_pulls(s, r, w, s[0].state.lag[w] / s[0].settings.dt[0], 1)
-        synchronise(s, w, ALL)
+        read_pose(s, read, now, p, w)

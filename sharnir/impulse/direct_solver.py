@@ -17,7 +17,7 @@ from sharnir.impulse.direct_rope import direct_rope_steps
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
 from sharnir.rope.ports import Ports, make_ports
-from sharnir.rope.solver import rope_settings, rope_step
+from sharnir.rope.solver import halves, rope_settings, rope_step
 from sharnir.solver import GRADES, Report, check_iterations
 from sharnir.types import EPSILON, load_modules, real
 
@@ -151,10 +151,11 @@ class SolverDirectRope(SolverDirect):
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
         rope.h, rope.kick = s.drift, s.kick
         ports = make_ports(m.ropes, bodies)
-        self._hung = rope, ports
-        self._ropes, self._ports = (wp.array([x], dtype=k, device=self.device) for x, k in ((rope, RopeStep), (ports, Ports)))
+        self._hung = *halves(rope), rope, ports
+        kinds = (RopeStep, RopeStep, RopeStep, Ports)
+        self._ropes = [wp.array([x], dtype=kind, device=self.device) for x, kind in zip(self._hung, kinds, strict=True)]
         load_modules([direct_rope_steps.module], self.device)
         return wp.array([s], dtype=Direct, device=self.device), s
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        wp.launch(direct_rope_steps, dim=worlds, inputs=[step, self._ropes, self._ports, first, steps], device=self.device)
+        wp.launch(direct_rope_steps, dim=worlds, inputs=[step, *self._ropes, first, steps], device=self.device)

@@ -71,7 +71,7 @@ class Layout:
         self.order = self._sorted()
 
     def _on_trees(self, k: int) -> bool:
-        """Orient a rope among bodies that joints move: it hangs on one by its first end, or on a rope. True if one holds its last."""
+        """Orient a rope among bodies that joints move: its first end hangs on one, or on a rope. True if one holds its last."""
         kinds, ends = self.kinds[k], self.ropes[k].ends
         if kinds.count(BODY) == 2:
             self.flip[k] = ends[1].clamp and not ends[0].clamp  # a clamped last end has three rows more

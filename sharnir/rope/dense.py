@@ -1,4 +1,4 @@
-"""Small dense systems, symmetric and positive, one a world: Cholesky's factor in place. Matrices are [row · n + column, world]."""
+"""Small dense systems, symmetric and positive, one a world, by Cholesky's factor. Matrices are [row · n + column, world]."""
 
 import warp as wp
 

@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, PORT, ROPE, RopeStep
 from sharnir.rope.terms import inverse, shift_B, shift_D
 from sharnir.spatial import advance_rotation, matrix, rotated, turned
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.types import mat33, real, vec3
 
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
@@ -267,11 +267,8 @@ def pull_body(b: int, w: int, arm: vec3, f: vec3, forces: wp.array2d(dtype=vec3)
 
 
 @wp.func
-def pull_bodies(
-    s: wp.array(dtype=RopeStep), w: int, part: real, arms: int, rotation: wp.array2d(dtype=quat),
-    forces: wp.array2d(dtype=vec3), torques: wp.array2d(dtype=vec3),
-):  # fmt: skip
-    """A part of the impulses of ropes on bodies of a tree, at the arms of the step (0), or as the bodies are turned now (1)."""
+def pull_bodies(s: wp.array(dtype=RopeStep), w: int, forces: wp.array2d(dtype=vec3), torques: wp.array2d(dtype=vec3)):
+    """The impulses of ropes on bodies of a tree in the step that was made."""
     for b in range(s[0].bodies.count):
         forces[b, w] = vec3(real(0.0))
         torques[b, w] = vec3(real(0.0))
@@ -281,17 +278,10 @@ def pull_bodies(
             kind = s[0].ropes.kind[end]
             if kind == BODY or kind == PORT:
                 b = s[0].ropes.body[end]
-                arm = s[0].work.arm[end, w]
-                if arms == 1:
-                    arm = wp.quat_rotate(rotation[b, w], s[0].ropes.point[end])
-                pull_body(b, w, arm, s[0].state.end_force[end, w] * (-part), forces, torques)
+                pull_body(b, w, s[0].work.arm[end, w], -s[0].state.end_force[end, w], forces, torques)
                 if s[0].ropes.clamp[end] == 1:
                     i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
-                    torques[b, w] = torques[b, w] + s[0].state.moment[i, w] * (part * real(2 * side - 1))
+                    torques[b, w] = torques[b, w] + s[0].state.moment[i, w] * real(2 * side - 1)
     for t in range(s[0].ropes.ties):
         if s[0].ropes.tie_kind[t] == PORT:
-            b = s[0].ropes.tie_body[t]
-            arm = s[0].work.tie_arm[t, w]
-            if arms == 1:
-                arm = wp.quat_rotate(rotation[b, w], s[0].ropes.tie_point[t])
-            pull_body(b, w, arm, s[0].state.tie_force[t, w] * (-part), forces, torques)
+            pull_body(s[0].ropes.tie_body[t], w, s[0].work.tie_arm[t, w], -s[0].state.tie_force[t, w], forces, torques)

@@ -252,10 +252,11 @@ def hold_ends(s: wp.array(dtype=RopeStep), w: int):
                         pull = s[0].state.pull[first + n - 1, w]
                     stiffen_body(s, s[0].ropes.body[2 * k + side], w, s[0].work.arm[2 * k + side, w], pull)
     for t in range(s[0].ropes.ties):
-        if s[0].ropes.tie_kind[t] == PORT:
+        if s[0].ropes.tie_kind[t] != DRIVEN:
             b = s[0].ropes.tie_body[t]
+            i = s[0].ropes.tie_slot[t]
             arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
-            stiffen_body(s, b, w, arm, -s[0].state.tie_force[t, w])
+            stiffen_body(s, b, w, arm, s[0].state.pull[i - 1, w] - s[0].state.pull[i, w])
 
 
 @wp.func
@@ -861,6 +862,56 @@ def differ(a: vec3, b: vec3) -> bool:
     return a[0] != b[0] or a[1] != b[1] or a[2] != b[2]
 
 
+@wp.func
+def ropes_untouched(now: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether points and elements move as the last call left them."""
+    for i in range(now[0].state.velocity.shape[0]):
+        if differ(now[0].state.velocity[i, w], now[0].state.kept_velocity[i, w]):
+            return False
+        if differ(now[0].state.spin[i, w], now[0].state.kept_spin[i, w]):
+            return False
+    return True
+
+
+@wp.func
+def take_velocities(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
+    """Go on from the velocities at the pose."""
+    for i in range(now[0].state.velocity.shape[0]):
+        s[0].state.velocity[i, w] = now[0].state.velocity[i, w]
+        s[0].state.spin[i, w] = now[0].state.spin[i, w]
+
+
+@wp.func
+def begin_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
+    """Before a kick that is not kept: tensions are those of the last step."""
+    for i in range(now[0].state.pull.shape[0]):
+        s[0].state.pull[i, w] = now[0].state.pull[i, w]
+
+
+@wp.func
+def drive_ends(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Ends that do not yield move as their bodies do at the pose, not along the chord of a step."""
+    for side in range(2):
+        if s[0].ropes.kind[2 * k + side] == DRIVEN:
+            i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
+            b = s[0].ropes.body[2 * k + side]
+            s[0].work.v[i, w] = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.arm[2 * k + side, w])
+
+
+@wp.func
+def show_ropes(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
+    """Hand the velocities that it led to to the caller."""
+    for k in range(s[0].ropes.count):
+        at = s[0].ropes.first[k]
+        for i in range(at, at + s[0].state.segments[k, w] + 1):
+            now[0].state.velocity[i, w] = s[0].work.v[i, w]
+            if i < at + s[0].state.segments[k, w]:
+                now[0].state.spin[i, w] = s[0].work.w[i, w]
+    for i in range(now[0].state.velocity.shape[0]):
+        now[0].state.kept_velocity[i, w] = now[0].state.velocity[i, w]
+        now[0].state.kept_spin[i, w] = now[0].state.spin[i, w]
+
+
 @wp.kernel(module="sharnir.rope")
 def rope_resume(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first: int):
     """Velocities at the half step before the pose; where a user changed those at the pose, these, and half a kick to come."""
@@ -874,20 +925,12 @@ def rope_resume(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), firs
                 changed = 1
             if differ(now[0].body_state.momentum[b, w], now[0].body_state.kept_momentum[b, w]):
                 changed = 1
-    slots = now[0].state.velocity.shape[0]
-    for i in range(slots):
-        if differ(now[0].state.velocity[i, w], now[0].state.kept_velocity[i, w]):
-            changed = 1
-        if differ(now[0].state.spin[i, w], now[0].state.kept_spin[i, w]):
-            changed = 1
-    if changed == 1:
+    if changed == 1 or not ropes_untouched(now, w):
         s[0].body_state.lag[w] = real(0.0)
         for b in range(s[0].bodies.count):
             s[0].body_state.velocity[b, w] = now[0].body_state.velocity[b, w]
             s[0].body_state.momentum[b, w] = now[0].body_state.momentum[b, w]
-        for i in range(slots):
-            s[0].state.velocity[i, w] = now[0].state.velocity[i, w]
-            s[0].state.spin[i, w] = now[0].state.spin[i, w]
+        take_velocities(s, now, w)
 
 
 @wp.kernel(module="sharnir.rope")
@@ -899,9 +942,7 @@ def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first:
         return
     s[0].h[w] = s[0].settings.dt[0]
     s[0].kick[w] = half
-    slots = now[0].state.velocity.shape[0]
-    for i in range(slots):
-        s[0].state.pull[i, w] = now[0].state.pull[i, w]
+    begin_read(s, now, w)
     for b in range(s[0].bodies.count):
         predict_body(s, b, w)
         own_inertia(s, b, w)
@@ -909,11 +950,7 @@ def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first:
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[s[0].ropes.count - 1 - o]
         begin_rope(s, k, w, 0)
-        for side in range(2):
-            if s[0].ropes.kind[2 * k + side] == DRIVEN:
-                i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
-                b = s[0].ropes.body[2 * k + side]
-                s[0].work.v[i, w] = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.arm[2 * k + side, w])
+        drive_ends(s, k, w)
     factor(s, w)
     for k in range(s[0].ropes.count):
         missed_speeds(s, k, w)
@@ -929,12 +966,4 @@ def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first:
             now[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
             now[0].body_state.kept_velocity[b, w] = v
             now[0].body_state.kept_momentum[b, w] = L
-    for k in range(s[0].ropes.count):
-        at = s[0].ropes.first[k]
-        for i in range(at, at + s[0].state.segments[k, w] + 1):
-            now[0].state.velocity[i, w] = s[0].work.v[i, w]
-            if i < at + s[0].state.segments[k, w]:
-                now[0].state.spin[i, w] = s[0].work.w[i, w]
-    for i in range(slots):
-        now[0].state.kept_velocity[i, w] = now[0].state.velocity[i, w]
-        now[0].state.kept_spin[i, w] = now[0].state.spin[i, w]
+    show_ropes(s, now, w)

@@ -1,13 +1,13 @@
 """Ports: where a rope meets a body of a tree besides its first end, which is eliminated into the body that holds it (`chain`).
 
-A last end on a body, a body tied between the ends: the point of the rope moves as that of the body, by an unknown impulse μ on the
-rope and −μ on the body. A clamped last end has a moment, too: K (ω_body − ω_last) with K = L Lᵀ, which may be singular, so its
-unknown is σ = Lᵀ(ω_body − ω_last), and L σ acts on the last element. Three rows each; along the rope, and along those on which it
-hangs, down to a root (a body, a free end, something that does not yield, a cut),
+A last end on a body, a body tied between the ends: the rope's point moves as the body's, by an unknown impulse μ on the rope and
+−μ on the body. A clamped last end has a moment, too: K (ω_body − ω_last) with K = L Lᵀ, which may be singular, so its unknown is
+σ = Lᵀ(ω_body − ω_last), and L σ acts on the last element. Three rows each; along the rope, and along those on which it hangs,
+down to a root (a body, a free end, something that does not yield, a cut),
 
     Eᵀ(v, ω) of the rope at the port = Xᵀ v_root + Yᵀ ω_root + G μ + g,        X μ, Y μ: what μ does at the root,
 
-as of a held last point. With N the pushes on the bodies at the port and at the root, R the response of the tree to impulses on its
+as of a held last point. With N the pushes on the bodies at the port and at the root, R the tree's response to impulses on its
 bodies and dV what the pass does without μ:
 
     (G + Nᵀ R N [+ E]) μ = −(g + Nᵀ dV).
@@ -31,9 +31,9 @@ from sharnir.rope.chain import SLACK, beyond
 from sharnir.rope.data import BODY, DRIVEN, FREE, PORT, ROPE, RopeStep
 from sharnir.rope.dense import add_block, factorise, substitute, take
 from sharnir.rope.terms import inverse, times_skew
-from sharnir.types import mat33, real, vec3
+from sharnir.types import EPSILON, mat33, real, vec3
 
-NOTHING = wp.constant(real(1.0e-14))  # of a stiffness
+NOTHING = wp.constant(real(64.0 * EPSILON))  # of a stiffness
 
 
 @wp.struct
@@ -50,9 +50,11 @@ class Ports:
     leg_at: wp.array(dtype=wp.int32)  # [leg] entry of the rope's first slot
     X: wp.array2d(dtype=mat33)  # [entry, world] what μ does to what hangs on that slot's point
     Y: wp.array2d(dtype=mat33)
+    UY: wp.array2d(dtype=mat33)  # spin that it gives to that slot's element, its point at rest
     root_X: wp.array2d(dtype=mat33)  # [leg, world] at the rope's first end
     root_Y: wp.array2d(dtype=mat33)
     driven: wp.array2d(dtype=mat33)  # [leg, world] velocity that μ gives to the rope's last point, where that is to be held
+    own: wp.array2d(dtype=mat33)  # [port, world] G of a port by itself
     L: wp.array2d(dtype=mat33)  # [port, world] of a clamp
     matrix: wp.array2d(dtype=real)  # [entry, world], then its factor
     rhs: wp.array2d(dtype=real)  # [row, world], then μ
@@ -84,16 +86,16 @@ def make_ports(ropes: Any, bodies: int) -> Ports:
     p: Any = Ports()
     p.count = len(found)
     table = np.array(found, np.int32).reshape(-1, 4).T
-    for name, values in zip(("rope", "body", "tie", "turn"), table, strict=True):
-        setattr(p, name, wp.array(np.ascontiguousarray(values), dtype=wp.int32, device=ropes.device))
-    for name, values in (("leg", leg), ("leg_rope", leg_rope), ("leg_at", leg_at)):
+    tables = dict(zip(("rope", "body", "tie", "turn"), table, strict=True))
+    for name, values in (tables | {"leg": leg, "leg_rope": leg_rope, "leg_at": leg_at}).items():
         setattr(p, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=ropes.device))
-    sizes = dict.fromkeys(["X", "Y"], entries) | dict.fromkeys(["root_X", "root_Y", "driven"], len(leg_rope))
-    sizes |= {"L": p.count, "sum": p.count, "matrix": 9 * p.count**2, "rhs": 3 * p.count, "dv": bodies, "dw": bodies}
+    sizes = dict.fromkeys(["X", "Y", "UY"], entries) | dict.fromkeys(["root_X", "root_Y", "driven"], len(leg_rope))
+    sizes |= dict.fromkeys(["own", "L", "sum"], p.count) | {"matrix": 9 * p.count**2, "rhs": 3 * p.count}
+    sizes |= {"dv": bodies, "dw": bodies}
     for name, size in sizes.items():
         dtype = Ports.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(p, name, wp.zeros((size, ropes.worlds), dtype=dtype, device=ropes.device))
-    return p  # type: ignore[no-any-return]
+    return p
 
 
 # ---- along the ropes --------------------------------------------------------------------------------------------------------
@@ -151,9 +153,10 @@ def is_cut(r: wp.array(dtype=RopeStep), first: int, i: int, w: int) -> bool:
 
 @wp.func
 def find_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int):
-    """X and Y of a port along its path."""
+    """X and Y of a port along its path, and its G."""
     X = wp.identity(n=3, dtype=real)
     Y = mat33(real(0.0))
+    G = mat33(real(0.0))
     if p[0].turn[a] == 1:
         X = mat33(real(0.0))
         Y = p[0].L[a, w]
@@ -169,6 +172,8 @@ def find_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, 
             p[0].X[at, w] = X
             p[0].Y[at, w] = Y
             UY = r[0].work.U[i, w] * Y
+            p[0].UY[at, w] = UY
+            G = G + wp.transpose(Y) * UY
             X = X - r[0].work.B[i, w] * UY
             Y = r[0].work.K[i, w] * UY
             if held:
@@ -177,6 +182,7 @@ def find_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, 
                 if held:
                     D = beyond(r, i, w, r[0].work.X[i, w], r[0].work.Y[i, w])
                     driven = driven + wp.transpose(D) * r[0].work.loose[i, w] * X
+                G = G + wp.transpose(X) * r[0].work.loose[i, w] * X
                 X = mat33(real(0.0))
                 Y = mat33(real(0.0))
             if i > first:
@@ -184,11 +190,21 @@ def find_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, 
                 Y = Y + wp.transpose(times_skew(wp.transpose(X), arm))
         if held:  # the last point stays: what holds it pushes back
             H = r[0].work.G[k, w] * driven
+            G = G - wp.transpose(driven) * H
             X = X - r[0].work.last_X[k, w] * H
             Y = Y - r[0].work.last_Y[k, w] * H
+        if r[0].ropes.kind[2 * k] == FREE:
+            G = G + wp.transpose(X) * inverse(r[0].work.Z_A[k, w]) * X
         p[0].driven[leg, w] = driven
         p[0].root_X[leg, w] = X
         p[0].root_Y[leg, w] = Y
+    p[0].own[a, w] = G
+
+
+@wp.func
+def left(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), i: int, at: int, w: int) -> mat33:
+    """X of an entry once its element is eliminated: what the point before, or a piece that is cut off, feels of μ."""
+    return p[0].X[at, w] - r[0].work.B[i, w] * p[0].UY[at, w]
 
 
 @wp.func
@@ -205,10 +221,9 @@ def mobility(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, b: i
                     i = top - back
                     x = p[0].leg_at[la] + i - first
                     y = p[0].leg_at[lb] + i - first
-                    G = G + wp.transpose(p[0].Y[x, w]) * r[0].work.U[i, w] * p[0].Y[y, w]
+                    G = G + wp.transpose(p[0].Y[x, w]) * p[0].UY[y, w]
                     if is_cut(r, first, i, w):
-                        X = beyond(r, i, w, p[0].X[x, w], p[0].Y[x, w])
-                        G = G + wp.transpose(X) * r[0].work.loose[i, w] * beyond(r, i, w, p[0].X[y, w], p[0].Y[y, w])
+                        G = G + wp.transpose(left(r, p, i, x, w)) * r[0].work.loose[i, w] * left(r, p, i, y, w)
                 if r[0].ropes.kind[2 * k + 1] == DRIVEN:
                     G = G - wp.transpose(p[0].driven[la, w]) * r[0].work.G[k, w] * p[0].driven[lb, w]
                 if r[0].ropes.kind[2 * k] == FREE:
@@ -218,7 +233,7 @@ def mobility(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, b: i
 
 @wp.func
 def port_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
-    """X and Y of all ports; once a step."""
+    """X, Y and G of all ports; once a step."""
     for a in range(p[0].count):
         find_columns(r, p, a, w)
 
@@ -230,14 +245,13 @@ def start_matrix(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     for i in range(n * n):
         p[0].matrix[i, w] = real(0.0)
     for a in range(p[0].count):
-        for b in range(a + 1):
-            G = mobility(r, p, a, b, w)
-            if a == b:
-                more = real(1.0)
-                if p[0].turn[a] == 0:
-                    more = SLACK * wp.trace(G) + real(1.0e-30)
-                G = G + wp.identity(n=3, dtype=real) * more
-            add_block(p[0].matrix, n, 3 * a, 3 * b, w, G)
+        for b in range(a):
+            add_block(p[0].matrix, n, 3 * a, 3 * b, w, mobility(r, p, a, b, w))
+        G = p[0].own[a, w]
+        more = real(1.0)
+        if p[0].turn[a] == 0:
+            more = SLACK * wp.trace(G) + real(1.0e-30)
+        add_block(p[0].matrix, n, 3 * a, 3 * a, w, G + wp.identity(n=3, dtype=real) * more)
 
 
 # ---- on the bodies ----------------------------------------------------------------------------------------------------------
@@ -337,11 +351,10 @@ def port_gap(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: i
         for back in range(top - first + 1):
             i = top - back
             at = p[0].leg_at[leg] + i - first
-            t = r[0].work.U[i, w] * (r[0].work.e[i, w] - r[0].work.bias[i, w])
-            g = g + t * p[0].Y[at, w]
+            g = g + (r[0].work.e[i, w] - r[0].work.bias[i, w]) * p[0].UY[at, w]
             if i > first:
                 if r[0].state.cut[i - 1, w] == 1:
-                    g = g + r[0].work.loose_v[i, w] * beyond(r, i, w, p[0].X[at, w], p[0].Y[at, w])
+                    g = g + r[0].work.loose_v[i, w] * left(r, p, i, at, w)
                 else:
                     g = g + r[0].work.c[i - 1, w] * p[0].X[at, w]
         if r[0].ropes.kind[2 * k + 1] == DRIVEN:
@@ -399,7 +412,7 @@ def pull_rope(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: 
             at = p[0].leg_at[leg] + i - first
             r[0].work.bias[i, w] = r[0].work.bias[i, w] - p[0].Y[at, w] * mu
             if is_cut(r, first, i, w):
-                push = beyond(r, i, w, p[0].X[at, w], p[0].Y[at, w]) * mu
+                push = left(r, p, i, at, w) * mu
                 r[0].work.loose_v[i, w] = r[0].work.loose_v[i, w] + r[0].work.loose[i, w] * push
         f = p[0].root_X[leg, w] * mu
         r[0].work.g[k, w] = r[0].work.g[k, w] + p[0].driven[leg, w] * mu

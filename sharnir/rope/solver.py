@@ -62,6 +62,18 @@ def shared(struct: Any, kind: Any) -> Any:
     return out
 
 
+def halves(now: Any) -> tuple[Any, Any]:
+    """The structures of a step, with velocities half a step before its pose, and of what is read, with impulses of its own."""
+    mid, read = shared(now, RopeStep), shared(now, RopeStep)
+    for s in (mid, read):
+        s.state = shared(now.state, RopeState)
+        s.state.velocity, s.state.spin = now.state.mid_velocity, now.state.mid_spin
+    for name in ("pull", "moment", "end_force", "tie_force"):
+        setattr(read.state, name, wp.zeros_like(getattr(now.state, name)))
+    read.sudden = wp.zeros_like(now.sudden)
+    return mid, read
+
+
 class SolverRope(Solver):
     """Steps ropes in time, with the bodies that hold them.
 
@@ -114,15 +126,10 @@ class SolverRope(Solver):
         self.furnish(state)
         now = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
         now.done, now.residual, now.parts, now.grades = self.done, self.residual, self.parts, self.grades
-        # velocities of a step stand half a step before its pose; what is read there has impulses of its own
-        mid, read = shared(now, RopeStep), shared(now, RopeStep)
+        mid, read = halves(now)
         for s in (mid, read):
-            s.state, s.body_state = shared(self.rope_state, RopeState), shared(state, State)
-            s.state.velocity, s.state.spin = self.rope_state.mid_velocity, self.rope_state.mid_spin
+            s.body_state = shared(state, State)
             s.body_state.velocity, s.body_state.momentum = state.mid_velocity, state.mid_momentum
-        for name in ("pull", "moment", "end_force", "tie_force"):
-            setattr(read.state, name, wp.zeros_like(getattr(self.rope_state, name)))
-        read.sudden = wp.zeros_like(now.sudden)
         self._kept = now, mid, read
         self._stages = [wp.array([s], dtype=RopeStep, device=self.device) for s in self._kept]
         self._bound = state, control, self._stages[0]
