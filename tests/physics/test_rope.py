@@ -623,11 +623,12 @@ def test_a_rope_with_both_ends_on_one_body_keeps_momentum():
 
 @pytest.mark.slow
 def test_a_rope_between_two_bodies_moves_as_a_chain_of_rods():
-    from sharnir.rope.describe import describe
     from sharnir.spatial import frame_from_axes
 
     n, dt, mu = 200, 0.001, 0.5
-    shape = describe("shape", (0, 0, 0), (1.5, 0, 0), length=2.0, segments=n, mass_per_length=mu)
+    hung = sh.Scene()
+    hung.add_rope("shape", (0, 0, 0), (1.5, 0, 0), length=2.0, segments=n, mass_per_length=mu)
+    shape = hung.ropes["shape"]
     bodies = {"a": ((-0.1, 0, 0), 3.0, (0, 0, 0)), "b": ((1.6, 0, 0), 1.0, (0.3, 0.8, 0.5))}
 
     def scene_with_bodies():
