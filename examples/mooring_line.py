@@ -1,7 +1,7 @@
 """A buoy on 27 m of chain in 25 m of water and a current: it rides the waves and drifts until the hanging line holds it.
 
-Buoyancy follows how deep the buoy sits; the line weighs 15 kg a metre under water, and water drags at it. There is no sea bed: the
-line is short enough to stay above its anchor.
+Buoyancy follows how deep the buoy sits; the line weighs 15 kg a metre under water, and water drags at it. There is no sea bed:
+the line is short enough to stay above its anchor.
 """
 
 import numpy as np
