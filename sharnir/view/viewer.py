@@ -34,6 +34,7 @@ Control = Callable[[Simulation], None]
 PICTURES = 60  # a second
 SHARE = 0.75  # of a picture's time that steps may take; the rest goes to the picture
 WATCHED = 8.0  # s of motion that the first view takes in
+ROOM = 1.15  # around that motion, in the first view
 WORLD = 0  # of several worlds the first is shown
 
 PALETTE = (
@@ -272,7 +273,7 @@ class Viewer:
         camera = self.server.initial_camera
         camera.fov = fov
         camera.look_at = tuple(middle)
-        camera.position = tuple(middle + across / np.linalg.norm(across) * 0.5 * size / math.tan(fov / 2))
+        camera.position = tuple(middle + across / np.linalg.norm(across) * ROOM * 0.5 * size / math.tan(fov / 2))
         camera.near, camera.far = 0.005 * size, 100 * size
 
     def _add_bodies(self, size: float) -> None:
@@ -440,7 +441,7 @@ def _watch(sim: Simulation, control: Control | None = None) -> tuple[np.ndarray,
 
     low, high = box()
     first = max(float(np.linalg.norm(high - low)), 1e-3)
-    before, deadline = sim.snapshot(), time.perf_counter() + 0.5
+    before, deadline = sim.snapshot(), time.perf_counter() + 1.5
     stride = max(1, round(WATCHED / 160 / sim.dt))
     with contextlib.suppress(SimulationError):
         for _ in range(max(1, round(WATCHED / stride / sim.dt))):
