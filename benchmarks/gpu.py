@@ -2,7 +2,8 @@
 
     python -m benchmarks.gpu [PART …] [--device cuda:0] [--worlds 131072]
 
-Parts: `agreement` (CPU against the device), `speed` (several numbers of worlds), `ropes` (both, of a load on a rope), and
+Parts: `agreement` (CPU against the device), `speed` (several numbers of worlds), `ropes` (both, of a load on a rope, and how long
+its kernels take to compile; sequential impulses, which are slower by far, in fewer worlds and steps), and
 `race`: the chain of ten balls in single precision, every way of ours beside MuJoCo Warp. The first three run in the precision of
 SHARNIR_PRECISION, the race in a process of its own. What fails is told, and the rest goes on. `race --device cpu
 --worlds 64` tries the script where there is no GPU.
@@ -76,7 +77,8 @@ def run(device: str, way: str) -> dict[str, np.ndarray]:
     return out
 
 
-ROPES: dict[str, dict[str, Any]] = {"rope alone": {}, "rope, sequential": {}, "rope, direct": {"method": "direct", **CLOSED}}
+ROPES: dict[str, dict[str, Any]] = {"rope alone": {}, "rope, direct": {"method": "direct", **CLOSED}, "rope, sequential": MET}
+FEW = {"rope, sequential": (1024, 32)}  # worlds at most and steps a round: a pass and a sweep are launches of their own
 
 
 def rope_scene(way: str) -> sh.Scene:
@@ -100,12 +102,28 @@ def run_rope(device: str, way: str) -> dict[str, np.ndarray]:
     return {"load": np.asarray(sim.body("load").com), "points": np.asarray(rope.position), "failed": sim.failed}
 
 
+def compile_rope(way: str, device: str) -> None:
+    """Seconds to the end of a first step: kernels compiled, or loaded where they are cached on disk, and the step captured."""
+    started = time.perf_counter()
+    sim = sh.Simulation(rope_scene(way), 5e-3, worlds=16, device=device, **ROPES[way])
+    made = time.perf_counter() - started
+    sim.step()
+    wp.synchronize()
+    say(f"{PRECISION}, {way}, {device}: made in {made:.1f} s, the first step {time.perf_counter() - started - made:.1f} s later")
+
+
 def rope_speed(way: str, worlds: int, device: str) -> None:
     """World-steps a second of the load on its rope."""
+    most, steps = FEW.get(way, (worlds, 0))
+    worlds = min(worlds, most)
     sim = sh.Simulation(rope_scene(way), 5e-3, worlds=worlds, device=device, **ROPES[way])
-    found, steps = rate(sim.step, worlds)
-    failed = int(sim.failed.sum())
-    say(f"{PRECISION}, {way}, 30 segments, {worlds} worlds: {found:.3f} M world-steps a second; {steps} steps, failed {failed}")
+    sim.body("load").velocity = np.linspace(0, 1, worlds)[:, None] * [1.0, 0.5, 0]
+    found, steps = rate(sim.step, worlds, steps)
+    passes, failed = np.asarray(sim.step().iterations), int(sim.failed.sum())
+    say(
+        f"{PRECISION}, {way}, 30 segments, {worlds} worlds: {found:.3f} M world-steps a second, {1e-3 * worlds / found:.2f} ms a "
+        f"step; {steps} steps, at last {passes.min()} to {passes.max()} iterations, failed {failed}"
+    )
 
 
 def agreement(way: str, device: str) -> None:
@@ -120,9 +138,9 @@ def agreement(way: str, device: str) -> None:
             say(f"  cpu against {device}, {field:12s} largest difference {np.abs(value - ends[device][field]).max():.2e}")
 
 
-def rate(step: Callable[[int], object], worlds: int) -> tuple[float, int]:
-    """Millions of world-steps a second, the median of a few rounds, and the number of steps made."""
-    n, times = 200 if worlds < 1e5 else 50, []
+def rate(step: Callable[[int], object], worlds: int, steps: int = 0) -> tuple[float, int]:
+    """Millions of world-steps a second, the median of a few rounds (of `steps`, if given), and the number of steps made."""
+    n, times = steps or (200 if worlds < 1e5 else 50), []
     for _ in range(ROUNDS + 1):
         wp.synchronize()
         started = time.perf_counter()
@@ -216,6 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 softly(speed, way, worlds, friction, chosen.device)
     if "ropes" in wanted:
         for way in ROPES:
+            softly(compile_rope, way, chosen.device)
             softly(agreement, way, chosen.device)
             softly(rope_speed, way, min(chosen.worlds, 16384), chosen.device)
     if "race" in wanted:

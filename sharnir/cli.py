@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     view = commands.add_parser("view", help="show an example in the browser")
     view.add_argument("name", help="an example")
     view.add_argument("--port", type=_port, default=8080, help="of http://127.0.0.1 (default: 8080)")
-    view.add_argument("--dt", type=_positive, default=1e-3, metavar="S", help="step, s (default: 0.001)")
+    view.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own)")
     view.add_argument("--speed", type=_positive, default=1.0, help="simulated seconds per second (default: 1)")
     view.set_defaults(run=lambda a: _view(a.name, a.port, a.dt, a.speed))
 
@@ -227,12 +227,13 @@ def _run(name: str) -> int:
     return 0
 
 
-def _view(name: str, port: int, dt: float, speed: float) -> int:
+def _view(name: str, port: int, dt: float | None, speed: float) -> int:
     module = load(name)
     from sharnir.view import need, viewer
 
     need("viser", "view")
-    viewer.serve(module.make(dt), name.replace("_", " "), port=port, speed=speed, control=getattr(module, "control", None))
+    sim = module.make() if dt is None else module.make(dt)
+    viewer.serve(sim, name.replace("_", " "), port=port, speed=speed, control=getattr(module, "control", None))
     return 0
 
 

@@ -379,7 +379,8 @@ class Scene:
         for what, pair in (("attach", attach), ("clamp", clamp)):
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 raise SceneError(f"{who}: {what} is a pair, one for each end, got {pair!r}")
-        for side, (body, held) in enumerate(zip(attach, clamp, strict=True)):
+        for side, (body, clamped) in enumerate(zip(attach, clamp, strict=True)):
+            held = False if clamped is None else clamped
             if body is None:
                 if held is not False:
                     raise SceneError(f"{who}: a clamped end is attached to a body or to the world, got clamp={clamp!r}")
@@ -409,7 +410,8 @@ class Scene:
             raise SceneError(f"tie_rope: {rope!r} is no rope of the scene; known: {', '.join(map(repr, self.ropes)) or 'none'}")
         r, b = self.ropes[rope], self._body(who, "body", body)
         n = len(r.lengths)
-        if r.reel >= 0 or not 0 < point < n:
+        whole = isinstance(point, int | np.integer) and not isinstance(point, bool)
+        if r.reel >= 0 or not whole or not 0 < point < n:
             raise SceneError(f"{who}: a body is tied to a point from 1 to {n - 1} of a rope without a reel, got {point!r}")
         at = quat_rotate(quat_conjugate(b.rotation), r.points[point] - b.position) - b.com
         if b.motion == MOTIONS["dynamic"] and not np.any(b.inertia) and np.linalg.norm(at) > 1e-9:

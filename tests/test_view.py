@@ -190,6 +190,15 @@ def test_control_is_asked_before_steps(viewer):
     assert times == pytest.approx([0, DT])
 
 
+def test_forces_of_a_control_act_in_each_of_several_steps(viewer):
+    weight = float(viewer.sim.model.bodies.mass.numpy()[viewer.sim.model.body_names["loose"]]) * 9.81
+    viewer.control = lambda sim: sim.body("loose").apply_force((0, 0, weight))
+    viewer.step(20)
+    fell = viewer.sim.body("loose").velocity[2]
+    print(f"held against its weight for 20 steps: {fell:.1e} m/s")
+    assert abs(fell) < 1e-9
+
+
 def test_the_clock_runs_in_real_time_until_stopped():
     viewer = Viewer(scene_of_everything(), port=free_port())
     clock = threading.Thread(target=viewer.run)

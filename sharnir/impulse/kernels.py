@@ -6,11 +6,22 @@ Symbols are those of theory: V = (v, ω) a twist, P = (p, l) an impulse, K and W
 import warp as wp
 
 from sharnir.impulse.actions import apply_axis, prepare_rows, pseudo_actions, report_actions, start_laws
-from sharnir.impulse.data import POSITIONS, VELOCITIES, Solve, Step
+from sharnir.impulse.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.impulse.links import apply_gear, apply_spring, gear_gap, prepare_gear, prepare_spring, solve_gear, solve_spring
-from sharnir.joints import angular_axes, breaks, coordinate, free_axis, joint_curvature, joint_gap, linear_axes, masked
+from sharnir.joints import (
+    JointTable,
+    angular_axes,
+    breaks,
+    coordinate,
+    free_axis,
+    joint_curvature,
+    joint_gap,
+    linear_axes,
+    masked,
+)
 from sharnir.kinematics import pose_at
 from sharnir.laws import clear_laws, only_ball_friction, solve_ball, solve_one
+from sharnir.model import BodyTable
 from sharnir.rows import apply_impulse, block_inverse, body_response, solve_axes
 from sharnir.spatial import advance_rotation, rotated, turned
 from sharnir.types import mat33, real, vec3, vec6
@@ -27,40 +38,39 @@ BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
 
 
 @wp.kernel(module="sharnir.impulse")
-def predict(step: wp.array(dtype=Step), first: int):
+def predict(s: wp.array(dtype=Step), first: int):
     """V ← V + M⁻¹ Fᵉ Δt; the gyroscopic moment is in ω = I⁻¹(q) L."""
     b, i = wp.tid()
     w = first + i
-    s = step[0]
-    twist = s.solves[VELOCITIES].twist
-    dt = s.settings.dt[0]
-    v = s.state.velocity[b, w]
-    omega = s.state.spin[b, w]
+    twist = s[0].solves[VELOCITIES].twist
+    dt = s[0].settings.dt[0]
+    v = s[0].state.velocity[b, w]
+    omega = s[0].state.spin[b, w]
     J = mat33(real(0.0))
-    if s.bodies.motion[b] == DYNAMIC:
-        J = rotated(wp.quat_to_matrix(s.state.rotation[b, w]), s.bodies.inv_inertia[b])
-        f = s.control.force[b, w] + s.control.force_once[b, w]
-        L = s.state.momentum[b, w] + (s.control.torque[b, w] + s.control.torque_once[b, w]) * dt
-        v = v + (s.settings.gravity[0] + f * s.bodies.inv_mass[b]) * dt
+    if s[0].bodies.motion[b] == DYNAMIC:
+        J = rotated(wp.quat_to_matrix(s[0].state.rotation[b, w]), s[0].bodies.inv_inertia[b])
+        f = s[0].control.force[b, w] + s[0].control.force_once[b, w]
+        L = s[0].state.momentum[b, w] + (s[0].control.torque[b, w] + s[0].control.torque_once[b, w]) * dt
+        v = v + (s[0].settings.gravity[0] + f * s[0].bodies.inv_mass[b]) * dt
         omega = J * L
-        s.work.momentum[b, w] = L
-        s.work.gyro[b, w] = J * wp.cross(L, omega)
-    s.control.force_once[b, w] = vec3(real(0.0))
-    s.control.torque_once[b, w] = vec3(real(0.0))
+        s[0].work.momentum[b, w] = L
+        s[0].work.gyro[b, w] = J * wp.cross(L, omega)
+    s[0].control.force_once[b, w] = vec3(real(0.0))
+    s[0].control.torque_once[b, w] = vec3(real(0.0))
     if b == 0:
-        s.solves[VELOCITIES].done[w] = -1  # neither solve has begun
-        s.solves[POSITIONS].done[w] = -1
-    s.work.inv_inertia[b, w] = J
+        s[0].solves[VELOCITIES].done[w] = -1  # neither solve has begun
+        s[0].solves[POSITIONS].done[w] = -1
+    s[0].work.inv_inertia[b, w] = J
     twist.linear[b, w] = v
     twist.angular[b, w] = omega
-    s.work.spin_start[b, w] = omega
+    s[0].work.spin_start[b, w] = omega
 
 
 # ---- joints and links: frames, blocks, laws, warm start ---------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare(step: wp.array(dtype=Step), first: int):
+def prepare(s: wp.array(dtype=Step), first: int):
     """Of every joint: W, last step's impulse on the axes of today, ½Δt γ, the laws of its axes, forces applied on them.
 
     JV⁺ = −½Δt γ aims along the chord of the arc that the joint prescribes. With JV⁺ = 0 a body leaves the arc along the tangent,
@@ -68,116 +78,117 @@ def prepare(step: wp.array(dtype=Step), first: int):
     """
     k, i = wp.tid()
     w = first + i
-    s = step[0]
-    solve = s.solves[VELOCITIES]
+    solve = s[0].solves[VELOCITIES]
     if solve.done[w] >= 0:
         return
-    p = s.joints.parent[k]
-    c = s.joints.child[k]
-    free = s.joints.free[k]
-    dt = s.settings.dt[0]
+    p = s[0].joints.parent[k]
+    c = s[0].joints.child[k]
+    free = s[0].joints.free[k]
+    dt = s[0].settings.dt[0]
     mode = int(0)
-    if s.control.enabled[k, w] != 0:
+    if s[0].control.enabled[k, w] != 0:
         if free != 63:
             mode = mode | BLOCK
-        if s.control.acts[k, w] != 0:
+        if s[0].control.acts[k, w] != 0:
             mode = mode | ACTS
-    s.work.mode[k, w] = mode
-    force = s.state.joint_force[k, w]
-    torque = s.state.joint_torque[k, w]
+    s[0].work.mode[k, w] = mode
+    force = s[0].state.joint_force[k, w]
+    torque = s[0].state.joint_torque[k, w]
     pushed = vec3(real(0.0))
     turned_by = vec3(real(0.0))
-    if s.control.enabled[k, w] == 0:
+    if s[0].control.enabled[k, w] == 0:
         force = vec3(real(0.0))
         torque = vec3(real(0.0))
     else:
-        pose = pose_at(s.joints, k, w, s.state.position, s.state.rotation)
-        r_p = pose.child_anchor - s.state.position[p, w]
-        r_c = pose.child_anchor - s.state.position[c, w]
-        s.work.r_parent[k, w] = r_p
-        s.work.r_child[k, w] = r_c
+        pose = pose_at(s[0].joints, k, w, s[0].state.position, s[0].state.rotation)
+        r_p = pose.child_anchor - s[0].state.position[p, w]
+        r_c = pose.child_anchor - s[0].state.position[c, w]
+        s[0].work.r_parent[k, w] = r_p
+        s[0].work.r_child[k, w] = r_c
 
-        pll, pla, paa = body_response(r_p, s.bodies.inv_mass[p], s.work.inv_inertia[p, w])
-        cll, cla, caa = body_response(r_c, s.bodies.inv_mass[c], s.work.inv_inertia[c, w])
+        pll, pla, paa = body_response(r_p, s[0].bodies.inv_mass[p], s[0].work.inv_inertia[p, w])
+        cll, cla, caa = body_response(r_c, s[0].bodies.inv_mass[c], s[0].work.inv_inertia[c, w])
         Fl = mat33(real(0.0))
         Fa = mat33(real(0.0))
         if free & 7 != 0 and free & 7 != 7:
-            Fl = linear_axes(s.joints, k, pose)
+            Fl = linear_axes(s[0].joints, k, pose)
             force = masked(Fl, free, force)
         if free >> 3 != 0 and free >> 3 != 7:
-            Fa = angular_axes(s.joints, k, pose)
+            Fa = angular_axes(s[0].joints, k, pose)
             torque = masked(Fa, free >> 3, torque)
         ll, la, aa = block_inverse(Fl, Fa, free, pll + cll, pla + cla, paa + caa)
-        s.work.W_ll[k, w] = ll
-        s.work.W_la[k, w] = la
-        s.work.W_aa[k, w] = aa
+        s[0].work.W_ll[k, w] = ll
+        s[0].work.W_la[k, w] = la
+        s[0].work.W_aa[k, w] = aa
         al = wp.transpose(la)
-        s.work.turn_parent_l[k, w] = s.work.inv_inertia[p, w] * (wp.skew(r_p) * ll + al)
-        s.work.turn_child_l[k, w] = s.work.inv_inertia[c, w] * (wp.skew(r_c) * ll + al)
+        s[0].work.turn_parent_l[k, w] = s[0].work.inv_inertia[p, w] * (wp.skew(r_p) * ll + al)
+        s[0].work.turn_child_l[k, w] = s[0].work.inv_inertia[c, w] * (wp.skew(r_c) * ll + al)
         if free >> 3 != 7:
-            s.work.turn_parent_a[k, w] = s.work.inv_inertia[p, w] * (wp.skew(r_p) * la + aa)
-            s.work.turn_child_a[k, w] = s.work.inv_inertia[c, w] * (wp.skew(r_c) * la + aa)
+            s[0].work.turn_parent_a[k, w] = s[0].work.inv_inertia[p, w] * (wp.skew(r_p) * la + aa)
+            s[0].work.turn_child_a[k, w] = s[0].work.inv_inertia[c, w] * (wp.skew(r_c) * la + aa)
 
         w_p = solve.twist.angular[p, w]
         w_c = solve.twist.angular[c, w]
         u = solve.twist.linear[c, w] + wp.cross(w_c, r_c) - solve.twist.linear[p, w] - wp.cross(w_p, r_p)
-        linear, angular = joint_curvature(s.joints, k, pose, w_p, w_c, s.work.gyro[p, w], s.work.gyro[c, w], r_p, r_c, u)
+        linear, angular = joint_curvature(s[0].joints, k, pose, w_p, w_c, s[0].work.gyro[p, w], s[0].work.gyro[c, w], r_p, r_c, u)
         solve.bias_linear[k, w] = linear * (real(0.5) * dt)
         solve.bias_angular[k, w] = angular * (real(0.5) * dt)
 
-        for j in range(s.joints.v_size[k]):
-            f = s.control.joint_force[s.joints.v_start[k] + j, w] * dt
+        for j in range(s[0].joints.v_size[k]):
+            f = s[0].control.joint_force[s[0].joints.v_start[k] + j, w] * dt
             if f != real(0.0):
-                d, n = free_axis(s.joints, k, j, pose)
+                d, n = free_axis(s[0].joints, k, j, pose)
                 pushed = pushed + d * f
                 turned_by = turned_by + n * f
         if mode & ACTS != 0:
-            prepare_rows(step, k, w, pose, pll + cll, pla + cla, paa + caa)
-            start_laws(step, solve.laws, k, w, pose)
-            if only_ball_friction(step, solve.laws, k, w):
-                s.work.mode[k, w] = mode | BALL
+            prepare_rows(s, k, w, pose, pll + cll, pla + cla, paa + caa)
+            start_laws(s, solve.laws, k, w, pose)
+            if only_ball_friction(s, solve.laws, k, w):
+                s[0].work.mode[k, w] = mode | BALL
     solve.force[k, w] = force
     solve.torque[k, w] = torque
-    s.work.drive_force[k, w] = pushed
-    s.work.drive_torque[k, w] = turned_by
+    s[0].work.drive_force[k, w] = pushed
+    s[0].work.drive_torque[k, w] = turned_by
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare_links(step: wp.array(dtype=Step), first: int):
+def prepare_links(s: wp.array(dtype=Step), first: int):
     """The rows of gears and springs, started from the impulses of the last step."""
     i, j = wp.tid()
     w = first + j
-    s = step[0]
-    solve = s.solves[VELOCITIES]
+    solve = s[0].solves[VELOCITIES]
     if solve.done[w] >= 0:
         return
-    if i < s.gears.count:
+    if i < s[0].gears.count:
         prepare_gear(s, i, w)
-        solve.gear_impulse[i, w] = s.state.gear_impulse[i, w]
+        solve.gear_impulse[i, w] = s[0].state.gear_impulse[i, w]
     else:
-        prepare_spring(s, i - s.gears.count, w)
-        solve.spring_impulse[i - s.gears.count, w] = s.state.spring_impulse[i - s.gears.count, w]
+        prepare_spring(s, i - s[0].gears.count, w)
+        solve.spring_impulse[i - s[0].gears.count, w] = s[0].state.spring_impulse[i - s[0].gears.count, w]
 
 
 @wp.func
-def warm_start(step: wp.array(dtype=Step), w: int):
+def warm_start(s: wp.array(dtype=Step), w: int):
     """Apply last step's impulses (temporal coherence) and the forces on free axes."""
-    s = step[0]
-    solve = s.solves[VELOCITIES]
-    for k in range(s.joints.count):
-        p = s.joints.parent[k]
-        c = s.joints.child[k]
-        f = solve.force[k, w] + s.work.drive_force[k, w]
-        l = solve.torque[k, w] + s.work.drive_torque[k, w]
-        if s.work.mode[k, w] & ACTS != 0:
-            for j in range(s.joints.v_start[k], s.joints.v_start[k] + s.joints.v_size[k]):
-                f = f + s.work.axis.d[j, w] * solve.laws.impulse[j, w]
-                l = l + s.work.axis.n[j, w] * solve.laws.impulse[j, w]
-        apply_impulse(solve.twist, c, w, f, l, s.work.r_child[k, w], s.bodies.inv_mass[c], s.work.inv_inertia[c, w], real(1.0))
-        apply_impulse(solve.twist, p, w, f, l, s.work.r_parent[k, w], s.bodies.inv_mass[p], s.work.inv_inertia[p, w], real(-1.0))
-    for g in range(s.gears.count):
+    solve = s[0].solves[VELOCITIES]
+    for k in range(s[0].joints.count):
+        p = s[0].joints.parent[k]
+        c = s[0].joints.child[k]
+        f = solve.force[k, w] + s[0].work.drive_force[k, w]
+        l = solve.torque[k, w] + s[0].work.drive_torque[k, w]
+        if s[0].work.mode[k, w] & ACTS != 0:
+            for j in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
+                f = f + s[0].work.axis.d[j, w] * solve.laws.impulse[j, w]
+                l = l + s[0].work.axis.n[j, w] * solve.laws.impulse[j, w]
+        apply_impulse(
+            solve.twist, c, w, f, l, s[0].work.r_child[k, w], s[0].bodies.inv_mass[c], s[0].work.inv_inertia[c, w], real(1.0)
+        )
+        apply_impulse(
+            solve.twist, p, w, f, l, s[0].work.r_parent[k, w], s[0].bodies.inv_mass[p], s[0].work.inv_inertia[p, w], real(-1.0)
+        )
+    for g in range(s[0].gears.count):
         apply_gear(s, solve, g, w, solve.gear_impulse[g, w])
-    for k in range(s.springs.count):
+    for k in range(s[0].springs.count):
         apply_spring(s, solve, k, w, solve.spring_impulse[k, w])
 
 
@@ -185,32 +196,32 @@ def warm_start(step: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def solve_block(s: Step, solve: Solve, k: int, w: int) -> real:
+def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, k: int, w: int) -> real:
     """ΔP = −W (u + bias) of one joint, applied to both bodies; returns |ΔP|²."""
-    p = s.joints.parent[k]
-    c = s.joints.child[k]
-    r_p = s.work.r_parent[k, w]
-    r_c = s.work.r_child[k, w]
+    p = joints.parent[k]
+    c = joints.child[k]
+    r_p = work.r_parent[k, w]
+    r_c = work.r_child[k, w]
     w_p = solve.twist.angular[p, w]
     w_c = solve.twist.angular[c, w]
     v_p = solve.twist.linear[p, w]
     v_c = solve.twist.linear[c, w]
     u = (v_c + wp.cross(w_c, r_c)) - (v_p + wp.cross(w_p, r_p) - solve.bias_linear[k, w])
-    force = s.work.W_ll[k, w] * u
-    turn_p = s.work.turn_parent_l[k, w] * u
-    turn_c = s.work.turn_child_l[k, w] * u
+    force = work.W_ll[k, w] * u
+    turn_p = work.turn_parent_l[k, w] * u
+    turn_c = work.turn_child_l[k, w] * u
     size = real(0.0)
-    if s.joints.free[k] >> 3 != 7:  # without a rotation row the angular blocks of W are zero
+    if joints.free[k] >> 3 != 7:  # without a rotation row the angular blocks of W are zero
         v = w_c - (w_p - solve.bias_angular[k, w])
-        B = s.work.W_la[k, w]
+        B = work.W_la[k, w]
         force = force + B * v
-        torque = u * B + s.work.W_aa[k, w] * v
-        turn_p = turn_p + s.work.turn_parent_a[k, w] * v
-        turn_c = turn_c + s.work.turn_child_a[k, w] * v
+        torque = u * B + work.W_aa[k, w] * v
+        turn_p = turn_p + work.turn_parent_a[k, w] * v
+        turn_c = turn_c + work.turn_child_a[k, w] * v
         solve.torque[k, w] = solve.torque[k, w] - torque
         size = wp.dot(torque, torque)
-    solve.twist.linear[p, w] = v_p + force * s.bodies.inv_mass[p]
-    solve.twist.linear[c, w] = v_c - force * s.bodies.inv_mass[c]
+    solve.twist.linear[p, w] = v_p + force * bodies.inv_mass[p]
+    solve.twist.linear[c, w] = v_c - force * bodies.inv_mass[c]
     solve.twist.angular[p, w] = w_p + turn_p
     solve.twist.angular[c, w] = w_c - turn_c
     solve.force[k, w] = solve.force[k, w] - force
@@ -221,69 +232,67 @@ def solve_block(s: Step, solve: Solve, k: int, w: int) -> real:
 
 
 @wp.func
-def advance(step: wp.array(dtype=Step), b: int, w: int):
+def advance(s: wp.array(dtype=Step), b: int, w: int):
     """X ← X ⊕ Δt V. L takes the impulses that ω took; the rotation keeps L and its energy (`advance_rotation`)."""
-    s = step[0]
-    twist = s.solves[VELOCITIES].twist
-    pseudo = s.solves[POSITIONS].twist
-    dt = s.settings.dt[0]
+    twist = s[0].solves[VELOCITIES].twist
+    pseudo = s[0].solves[POSITIONS].twist
+    dt = s[0].settings.dt[0]
     omega = twist.angular[b, w]
-    q = s.state.rotation[b, w]
+    q = s[0].state.rotation[b, w]
     # compensated: what rounding drops from x + Δt v is kept for the next step
-    x = s.state.position[b, w]
-    move = twist.linear[b, w] * dt + s.state.rest[b, w]
+    x = s[0].state.position[b, w]
+    move = twist.linear[b, w] * dt + s[0].state.rest[b, w]
     there = x + move
-    s.work.position[b, w] = there
-    s.work.rest[b, w] = move - (there - x)
-    if s.bodies.motion[b] == DYNAMIC:
-        taken = wp.quat_rotate_inv(q, omega - s.work.spin_start[b, w])
-        L = s.work.momentum[b, w] + wp.quat_rotate(q, s.bodies.inertia[b] * taken)
-        s.work.momentum[b, w] = L
-        q = advance_rotation(q, L, s.bodies.inertia[b], s.bodies.inv_inertia[b], dt)
-    elif s.bodies.motion[b] == KINEMATIC:
+    s[0].work.position[b, w] = there
+    s[0].work.rest[b, w] = move - (there - x)
+    if s[0].bodies.motion[b] == DYNAMIC:
+        taken = wp.quat_rotate_inv(q, omega - s[0].work.spin_start[b, w])
+        L = s[0].work.momentum[b, w] + wp.quat_rotate(q, s[0].bodies.inertia[b] * taken)
+        s[0].work.momentum[b, w] = L
+        q = advance_rotation(q, L, s[0].bodies.inertia[b], s[0].bodies.inv_inertia[b], dt)
+    elif s[0].bodies.motion[b] == KINEMATIC:
         q = turned(q, omega * dt)
-    s.work.rotation[b, w] = q
+    s[0].work.rotation[b, w] = q
     pseudo.linear[b, w] = vec3(real(0.0))
     pseudo.angular[b, w] = vec3(real(0.0))
 
 
 @wp.func
-def measure(step: wp.array(dtype=Step), w: int):
+def measure(s: wp.array(dtype=Step), w: int):
     """The split impulses' aims: ERP·G/Δt at the new pose, so that what the step opened is closed in it; what sticks stays."""
-    s = step[0]
-    solve = s.solves[POSITIONS]
-    rate = s.settings.erp[0] / s.settings.dt[0]
-    for k in range(s.joints.count):
-        mode = s.work.mode[k, w]
+    solve = s[0].solves[POSITIONS]
+    rate = s[0].settings.erp[0] / s[0].settings.dt[0]
+    for k in range(s[0].joints.count):
+        mode = s[0].work.mode[k, w]
         if mode & BLOCK != 0:
-            linear, angular = joint_gap(s.joints, k, pose_at(s.joints, k, w, s.work.position, s.work.rotation))
+            linear, angular = joint_gap(s[0].joints, k, pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation))
             solve.bias_linear[k, w] = linear * rate
             solve.bias_angular[k, w] = angular * rate
         if mode & ACTS != 0:
-            pseudo_actions(step, s.solves[VELOCITIES].laws, solve.laws, k, w)
-    for g in range(s.gears.count):
+            pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w)
+    for g in range(s[0].gears.count):
         solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
 
 
 @wp.func
-def first_bad_body(s: Step, w: int) -> int:
+def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
     """1 + the first dynamic body whose new state is not finite, or 0; adds Δt V* to the new poses on the way."""
-    dt = s.settings.dt[0]
-    pseudo = s.solves[POSITIONS].twist
-    twist = s.solves[VELOCITIES].twist
+    dt = s[0].settings.dt[0]
+    pseudo = s[0].solves[POSITIONS].twist
+    twist = s[0].solves[VELOCITIES].twist
     bad = int(0)
-    for b in range(s.bodies.count):
-        x = s.work.position[b, w] + pseudo.linear[b, w] * dt
-        q = s.work.rotation[b, w]
+    for b in range(s[0].bodies.count):
+        x = s[0].work.position[b, w] + pseudo.linear[b, w] * dt
+        q = s[0].work.rotation[b, w]
         turn = pseudo.angular[b, w]
         if wp.length_sq(turn) > real(0.0):
             q = turned(q, turn * dt)
-        s.work.position[b, w] = x
-        s.work.rotation[b, w] = q
+        s[0].work.position[b, w] = x
+        s[0].work.rotation[b, w] = q
         v = twist.linear[b, w]
-        L = s.work.momentum[b, w]
+        L = s[0].work.momentum[b, w]
         size = wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q)
-        if bad == 0 and s.bodies.motion[b] == DYNAMIC and not wp.isfinite(size):
+        if bad == 0 and s[0].bodies.motion[b] == DYNAMIC and not wp.isfinite(size):
             bad = b + 1
     return bad
 
@@ -297,159 +306,159 @@ def at_rest(v: vec3) -> vec3:
 
 
 @wp.func
-def count_turns(s: Step, k: int, w: int):
+def count_turns(s: wp.array(dtype=Step), k: int, w: int):
     """Bring the angles of a joint with one or two free rotations up to date, each on the turn its speed leads to."""
-    turns = s.joints.turns[k]
-    if s.joints.v_size[k] == 0 or turns == 0 or turns == 3:
+    turns = s[0].joints.turns[k]
+    if s[0].joints.v_size[k] == 0 or turns == 0 or turns == 3:
         return
-    spin = s.solves[VELOCITIES].twist.angular
-    turn = (spin[s.joints.child[k], w] - spin[s.joints.parent[k], w]) * s.settings.dt[0]
-    pose = pose_at(s.joints, k, w, s.state.position, s.state.rotation)
-    for i in range(s.joints.v_size[k] - turns, s.joints.v_size[k]):
-        at = s.joints.q_start[k] + i
-        near = s.state.q[at, w]
+    spin = s[0].solves[VELOCITIES].twist.angular
+    turn = (spin[s[0].joints.child[k], w] - spin[s[0].joints.parent[k], w]) * s[0].settings.dt[0]
+    pose = pose_at(s[0].joints, k, w, s[0].state.position, s[0].state.rotation)
+    for i in range(s[0].joints.v_size[k] - turns, s[0].joints.v_size[k]):
+        at = s[0].joints.q_start[k] + i
+        near = s[0].state.q[at, w]
         if wp.length_sq(turn) > real(1.0):  # a slower one is told by the last angle alone
-            _d, n = free_axis(s.joints, k, i, pose)
+            _d, n = free_axis(s[0].joints, k, i, pose)
             near = near + wp.dot(n, turn)
-        s.state.q[at, w] = coordinate(s.joints, k, i, pose, near)
+        s[0].state.q[at, w] = coordinate(s[0].joints, k, i, pose, near)
 
 
 @wp.func
-def commit(step: wp.array(dtype=Step), w: int):
+def commit(s: wp.array(dtype=Step), w: int):
     """The new state becomes the state; where a number is not finite, the world is marked and its state left alone."""
-    s = step[0]
-    if s.state.failed[w] != 0:
+    if s[0].state.failed[w] != 0:
         return
     bad = first_bad_body(s, w)
-    s.state.failed[w] = bad
+    s[0].state.failed[w] = bad
     if bad != 0:
         return
-    dt = s.settings.dt[0]
-    solve = s.solves[VELOCITIES]
-    for b in range(s.bodies.count):
+    dt = s[0].settings.dt[0]
+    solve = s[0].solves[VELOCITIES]
+    for b in range(s[0].bodies.count):
         v = at_rest(solve.twist.linear[b, w])
-        q = s.work.rotation[b, w]
-        s.state.acceleration[b, w] = (v - s.state.velocity[b, w]) / dt
-        s.state.position[b, w] = s.work.position[b, w]
-        s.state.rest[b, w] = s.work.rest[b, w]
-        s.state.rotation[b, w] = q
-        s.state.velocity[b, w] = v
-        if s.bodies.motion[b] == DYNAMIC:
-            L = at_rest(s.work.momentum[b, w])
-            s.state.momentum[b, w] = L
-            s.state.spin[b, w] = wp.quat_rotate(q, s.bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
-    for k in range(s.joints.count):
-        s.state.joint_force[k, w] = solve.force[k, w]
-        s.state.joint_torque[k, w] = solve.torque[k, w]
-        if breaks(s.joints, k, solve.force[k, w], solve.torque[k, w], dt):
-            s.control.enabled[k, w] = 0
-        if s.work.mode[k, w] & ACTS != 0:
-            report_actions(step, solve, k, w)
-        elif s.control.acts[k, w] != 0:
-            clear_laws(step, k, w)
+        q = s[0].work.rotation[b, w]
+        s[0].state.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / dt
+        s[0].state.position[b, w] = s[0].work.position[b, w]
+        s[0].state.rest[b, w] = s[0].work.rest[b, w]
+        s[0].state.rotation[b, w] = q
+        s[0].state.velocity[b, w] = v
+        if s[0].bodies.motion[b] == DYNAMIC:
+            L = at_rest(s[0].work.momentum[b, w])
+            s[0].state.momentum[b, w] = L
+            s[0].state.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
+    for k in range(s[0].joints.count):
+        s[0].state.joint_force[k, w] = solve.force[k, w]
+        s[0].state.joint_torque[k, w] = solve.torque[k, w]
+        if breaks(s[0].joints, k, solve.force[k, w], solve.torque[k, w], dt):
+            s[0].control.enabled[k, w] = 0
+        if s[0].work.mode[k, w] & ACTS != 0:
+            report_actions(s, solve, k, w)
+        elif s[0].control.acts[k, w] != 0:
+            clear_laws(s, k, w)
         count_turns(s, k, w)
-    for g in range(s.gears.count):
-        s.state.gear_impulse[g, w] = solve.gear_impulse[g, w]
-    for k in range(s.springs.count):
-        s.state.spring_impulse[k, w] = solve.spring_impulse[k, w]
-    s.state.time[w] = s.state.time[w] + wp.float64(dt)
+    for g in range(s[0].gears.count):
+        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w]
+    for k in range(s[0].springs.count):
+        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w]
+    s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
 
 
 # ---- the sweeps ----------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def sweep_links(s: Step, solve: Solve, w: int, which: int) -> real:
+def sweep_links(s: wp.array(dtype=Step), solve: Solve, w: int, which: int) -> real:
     """Every gear and, at velocity level, every spring once; returns the largest |Δp|²."""
     largest = real(0.0)
-    for g in range(s.gears.count):
+    for g in range(s[0].gears.count):
         change = solve_gear(s, solve, g, w)
         largest = wp.max(largest, change * change)
     if which == VELOCITIES:
-        for k in range(s.springs.count):
+        for k in range(s[0].springs.count):
             change = solve_spring(s, solve, k, w)
             largest = wp.max(largest, change * change)
     return largest
 
 
 @wp.func
-def open_solve(step: wp.array(dtype=Step), w: int, which: int):
+def open_solve(s: wp.array(dtype=Step), w: int, which: int):
     """What comes before the first sweep of a solve."""
-    s = step[0]
-    solve = s.solves[which]
+    solve = s[0].solves[which]
     if solve.done[w] >= 0:
         return
     solve.done[w] = 0
     solve.residual[w] = real(0.0)
     if which == VELOCITIES:
-        warm_start(step, w)
+        warm_start(s, w)
     else:
-        for b in range(s.bodies.count):
-            advance(step, b, w)
-        measure(step, w)
+        for b in range(s[0].bodies.count):
+            advance(s, b, w)
+        measure(s, w)
 
 
 def sweeping(acting: bool) -> wp.Kernel:
     """The kernel that sweeps, with or without what acts on free axes: a scene without it is solved faster so."""
 
     @wp.kernel(module="sharnir.impulse")
-    def sweeps(step: wp.array(dtype=Step), first: int, which: int):
+    def sweeps(s: wp.array(dtype=Step), first: int, which: int):
         """Sweeps on V or V*, forth and back in turn, until every |ΔP| ≤ ε, the cap, or as many as one launch may make.
 
         The first launch of a solve warm-starts, or moves and measures; the one on V* commits: few launches, because each costs.
         """
         w = first + wp.tid()
-        open_solve(step, w, which)
-        s = step[0]
-        solve = s.solves[which]
-        tolerance = s.settings.tolerance[which]
+        open_solve(s, w, which)
+        solve = s[0].solves[which]
+        bodies = s[0].bodies  # copies of what sweeps read most; of all of `Step` they take a GPU's compiler ten minutes
+        joints = s[0].joints
+        work = s[0].work
+        tolerance = s[0].settings.tolerance[which]
         done = int(solve.done[w])
-        cap = wp.min(s.settings.iterations[which], done + s.settings.sweeps[which])
+        cap = wp.min(s[0].settings.iterations[which], done + s[0].settings.sweeps[which])
         if which == VELOCITIES and done > cap:  # made up and put away
             return
         largest = real(0.0)
         for _it in range(done, cap):
             largest = real(0.0)
-            k = (s.joints.count - 1) * (done % 2)
-            for _j in range(s.joints.count):
-                mode = s.work.mode[k, w]
+            k = (joints.count - 1) * (done % 2)
+            for _j in range(joints.count):
+                mode = work.mode[k, w]
                 if mode & BLOCK != 0:
-                    largest = wp.max(largest, solve_block(s, solve, k, w))
+                    largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w))
                 if wp.static(acting):
                     if mode & ACTS != 0:
-                        n = s.joints.v_size[k]
-                        v0 = s.joints.v_start[k]
-                        p = s.joints.parent[k]
-                        c = s.joints.child[k]
+                        n = joints.v_size[k]
+                        v0 = joints.v_start[k]
+                        p = joints.parent[k]
+                        c = joints.child[k]
                         w_p = solve.twist.angular[p, w]
                         v = solve.twist.angular[c, w] - w_p
-                        u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], s.work.r_child[k, w])
-                        u = u - solve.twist.linear[p, w] - wp.cross(w_p, s.work.r_parent[k, w])
+                        u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
+                        u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
                         if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
                             u = u + solve.bias_linear[k, w]
                             v = v + solve.bias_angular[k, w]
                         changes = vec6()
                         if n == 1:
-                            speed = wp.dot(s.work.axis.d[v0, w], u) + wp.dot(s.work.axis.n[v0, w], v)
-                            changes[0] = solve_one(solve.laws, v0, w, speed, s.work.axis.response[k, w][0, 0])
+                            speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
+                            changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
                         else:
-                            A = s.work.axis.response[k, w]
+                            A = work.axis.response[k, w]
                             speeds = vec6()
                             for i in range(n):
-                                speeds[i] = wp.dot(s.work.axis.d[v0 + i, w], u) + wp.dot(s.work.axis.n[v0 + i, w], v)
+                                speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
                             if mode & BALL != 0:
                                 by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
                                 for i in range(3):
                                     changes[i] = by[i]
                             else:
-                                turn = n - s.joints.turns[k]
-                                changes = solve_axes(solve.laws, s.axes.group, v0, w, n, turn, s.joints.ball[k], speeds, A)
+                                turn = n - joints.turns[k]
+                                changes = solve_axes(solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A)
                         for i in range(n):
                             if changes[i] != real(0.0):
                                 at = v0 + i
                                 apply_axis(
-                                    solve.twist, s.work.axis, solve.force, solve.torque, k, at, w, p, c,
-                                    s.bodies.inv_mass[p], s.bodies.inv_mass[c], changes[i],
+                                    solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
+                                    bodies.inv_mass[p], bodies.inv_mass[c], changes[i],
                                 )  # fmt: skip
                         largest = wp.max(largest, wp.dot(changes, changes))
                 k = k + 1 - 2 * (done % 2)
@@ -460,7 +469,7 @@ def sweeping(acting: bool) -> wp.Kernel:
         solve.done[w] = done
         solve.residual[w] = wp.sqrt(largest)
         if which == POSITIONS:
-            commit(step, w)
+            commit(s, w)
 
     return sweeps
 

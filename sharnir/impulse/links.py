@@ -21,103 +21,103 @@ def gear_body(joints: JointTable, gears: GearTable, g: int, i: int) -> int:
 
 
 @wp.func
-def prepare_gear(s: Step, g: int, w: int):
+def prepare_gear(s: wp.array(dtype=Step), g: int, w: int):
     """The row of a gear, B_a − ratio · B_b, on its four bodies, and 1 / (J M⁻¹ Jᵀ); two of the bodies may be one."""
     for side in range(2):
-        k = s.gears.joint_a[g]
-        axis = s.gears.axis_a[g]
+        k = s[0].gears.joint_a[g]
+        axis = s[0].gears.axis_a[g]
         factor = real(1.0)
         if side == 1:
-            k = s.gears.joint_b[g]
-            axis = s.gears.axis_b[g]
-            factor = -s.gears.ratio[g]
-        pose = pose_at(s.joints, k, w, s.state.position, s.state.rotation)
-        d, n = free_axis(s.joints, k, axis, pose)
+            k = s[0].gears.joint_b[g]
+            axis = s[0].gears.axis_b[g]
+            factor = -s[0].gears.ratio[g]
+        pose = pose_at(s[0].joints, k, w, s[0].state.position, s[0].state.rotation)
+        d, n = free_axis(s[0].joints, k, axis, pose)
         for body in range(2):
             sign = factor
-            r = s.work.r_child[k, w]
+            r = s[0].work.r_child[k, w]
             if body == 1:
                 sign = -factor
-                r = s.work.r_parent[k, w]
-            s.work.gear_row[g, 4 * side + 2 * body, w] = d * sign
-            s.work.gear_row[g, 4 * side + 2 * body + 1, w] = (wp.cross(r, d) + n) * sign
+                r = s[0].work.r_parent[k, w]
+            s[0].work.gear_row[g, 4 * side + 2 * body, w] = d * sign
+            s[0].work.gear_row[g, 4 * side + 2 * body + 1, w] = (wp.cross(r, d) + n) * sign
     m = real(0.0)
     for i in range(4):
-        a = gear_body(s.joints, s.gears, g, i)
+        a = gear_body(s[0].joints, s[0].gears, g, i)
         for h in range(4):
-            if gear_body(s.joints, s.gears, g, h) == a:
-                m = m + wp.dot(s.work.gear_row[g, 2 * i, w], s.work.gear_row[g, 2 * h, w]) * s.bodies.inv_mass[a]
-                turn = s.work.inv_inertia[a, w] * s.work.gear_row[g, 2 * h + 1, w]
-                m = m + wp.dot(s.work.gear_row[g, 2 * i + 1, w], turn)
-    s.work.gear_W[g, w] = real(1.0) / m
+            if gear_body(s[0].joints, s[0].gears, g, h) == a:
+                m = m + wp.dot(s[0].work.gear_row[g, 2 * i, w], s[0].work.gear_row[g, 2 * h, w]) * s[0].bodies.inv_mass[a]
+                turn = s[0].work.inv_inertia[a, w] * s[0].work.gear_row[g, 2 * h + 1, w]
+                m = m + wp.dot(s[0].work.gear_row[g, 2 * i + 1, w], turn)
+    s[0].work.gear_W[g, w] = real(1.0) / m
 
 
 @wp.func
-def apply_gear(s: Step, solve: Solve, g: int, w: int, impulse: real):
+def apply_gear(s: wp.array(dtype=Step), solve: Solve, g: int, w: int, impulse: real):
     for i in range(4):
-        b = gear_body(s.joints, s.gears, g, i)
-        p = s.work.gear_row[g, 2 * i, w] * impulse
-        l = s.work.gear_row[g, 2 * i + 1, w] * impulse
-        J = s.work.inv_inertia[b, w]
-        apply_impulse(solve.twist, b, w, p, l, vec3(real(0.0)), s.bodies.inv_mass[b], J, real(1.0))
+        b = gear_body(s[0].joints, s[0].gears, g, i)
+        p = s[0].work.gear_row[g, 2 * i, w] * impulse
+        l = s[0].work.gear_row[g, 2 * i + 1, w] * impulse
+        J = s[0].work.inv_inertia[b, w]
+        apply_impulse(solve.twist, b, w, p, l, vec3(real(0.0)), s[0].bodies.inv_mass[b], J, real(1.0))
 
 
 @wp.func
-def solve_gear(s: Step, solve: Solve, g: int, w: int) -> real:
+def solve_gear(s: wp.array(dtype=Step), solve: Solve, g: int, w: int) -> real:
     """Δp = −(J V + bias) / (J M⁻¹ Jᵀ) of one gear, applied to its bodies."""
     u = solve.gear_bias[g, w]
     for i in range(4):
-        b = gear_body(s.joints, s.gears, g, i)
-        u = u + wp.dot(s.work.gear_row[g, 2 * i, w], solve.twist.linear[b, w])
-        u = u + wp.dot(s.work.gear_row[g, 2 * i + 1, w], solve.twist.angular[b, w])
-    impulse = -s.work.gear_W[g, w] * u
+        b = gear_body(s[0].joints, s[0].gears, g, i)
+        u = u + wp.dot(s[0].work.gear_row[g, 2 * i, w], solve.twist.linear[b, w])
+        u = u + wp.dot(s[0].work.gear_row[g, 2 * i + 1, w], solve.twist.angular[b, w])
+    impulse = -s[0].work.gear_W[g, w] * u
     apply_gear(s, solve, g, w, impulse)
     solve.gear_impulse[g, w] = solve.gear_impulse[g, w] + impulse
     return impulse
 
 
 @wp.func
-def new_coordinate(s: Step, k: int, i: int, w: int) -> real:
+def new_coordinate(s: wp.array(dtype=Step), k: int, i: int, w: int) -> real:
     """A coordinate at the new pose; turns are counted from the last one and the speed of the step."""
-    pose = pose_at(s.joints, k, w, s.work.position, s.work.rotation)
-    old = pose_at(s.joints, k, w, s.state.position, s.state.rotation)
-    twist = s.solves[0].twist
-    _d, n = free_axis(s.joints, k, i, old)
-    turned = wp.dot(n, twist.angular[s.joints.child[k], w] - twist.angular[s.joints.parent[k], w]) * s.settings.dt[0]
-    return coordinate(s.joints, k, i, pose, s.state.q[s.joints.q_start[k] + i, w] + turned)
+    pose = pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation)
+    old = pose_at(s[0].joints, k, w, s[0].state.position, s[0].state.rotation)
+    twist = s[0].solves[0].twist
+    _d, n = free_axis(s[0].joints, k, i, old)
+    turned = wp.dot(n, twist.angular[s[0].joints.child[k], w] - twist.angular[s[0].joints.parent[k], w]) * s[0].settings.dt[0]
+    return coordinate(s[0].joints, k, i, pose, s[0].state.q[s[0].joints.q_start[k] + i, w] + turned)
 
 
 @wp.func
-def gear_gap(s: Step, g: int, w: int) -> real:
+def gear_gap(s: wp.array(dtype=Step), g: int, w: int) -> real:
     """q_a − ratio · q_b at the new pose, against its value at the start."""
-    q_a = new_coordinate(s, s.gears.joint_a[g], s.gears.axis_a[g], w)
-    q_b = new_coordinate(s, s.gears.joint_b[g], s.gears.axis_b[g], w)
-    return q_a - s.gears.ratio[g] * q_b - s.state.gear_start[g, w]
+    q_a = new_coordinate(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
+    q_b = new_coordinate(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
+    return q_a - s[0].gears.ratio[g] * q_b - s[0].state.gear_start[g, w]
 
 
 @wp.func
-def prepare_spring(s: Step, k: int, w: int):
+def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
     """Line, responses and law of a spring: p = −Δt k (length + Δt u − rest) − Δt c u, implicit along the line of now."""
-    p = s.springs.parent[k]
-    c = s.springs.child[k]
-    dt = s.settings.dt[0]
-    r_p = wp.quat_rotate(s.state.rotation[p, w], s.springs.parent_point[k])
-    r_c = wp.quat_rotate(s.state.rotation[c, w], s.springs.child_point[k])
-    line = s.state.position[c, w] + r_c - s.state.position[p, w] - r_p
+    p = s[0].springs.parent[k]
+    c = s[0].springs.child[k]
+    dt = s[0].settings.dt[0]
+    r_p = wp.quat_rotate(s[0].state.rotation[p, w], s[0].springs.parent_point[k])
+    r_c = wp.quat_rotate(s[0].state.rotation[c, w], s[0].springs.child_point[k])
+    line = s[0].state.position[c, w] + r_c - s[0].state.position[p, w] - r_p
     length = wp.length(line)
     n = vec3(real(0.0))  # ends on one point: no direction, no force
     if length > real(1.0e-12):
         n = line / length
-    pll, _pla, _paa = body_response(r_p, s.bodies.inv_mass[p], s.work.inv_inertia[p, w])
-    cll, _cla, _caa = body_response(r_c, s.bodies.inv_mass[c], s.work.inv_inertia[c, w])
-    s.work.spring_n[k, w] = n
-    s.work.spring_r_parent[k, w] = r_p
-    s.work.spring_r_child[k, w] = r_c
-    s.work.spring_K[k, w] = wp.dot(n, (pll + cll) * n)
-    s.work.spring_a[k, w] = dt * (dt * s.springs.stiffness[k] + s.springs.damping[k])
-    s.work.spring_b[k, w] = dt * s.springs.stiffness[k] * (length - s.springs.rest[k])
+    pll, _pla, _paa = body_response(r_p, s[0].bodies.inv_mass[p], s[0].work.inv_inertia[p, w])
+    cll, _cla, _caa = body_response(r_c, s[0].bodies.inv_mass[c], s[0].work.inv_inertia[c, w])
+    s[0].work.spring_n[k, w] = n
+    s[0].work.spring_r_parent[k, w] = r_p
+    s[0].work.spring_r_child[k, w] = r_c
+    s[0].work.spring_K[k, w] = wp.dot(n, (pll + cll) * n)
+    s[0].work.spring_a[k, w] = dt * (dt * s[0].springs.stiffness[k] + s[0].springs.damping[k])
+    s[0].work.spring_b[k, w] = dt * s[0].springs.stiffness[k] * (length - s[0].springs.rest[k])
     # ½Δt times the rate of the line's speed, n·(centripetal parts) + |ṡ across n|²/length: the length is that of the chord
-    twist = s.solves[0].twist
+    twist = s[0].solves[0].twist
     w_p = twist.angular[p, w]
     w_c = twist.angular[c, w]
     rate = twist.linear[c, w] + wp.cross(w_c, r_c) - twist.linear[p, w] - wp.cross(w_p, r_p)
@@ -126,32 +126,32 @@ def prepare_spring(s: Step, k: int, w: int):
     bend = wp.dot(n, turning)
     if length > real(1.0e-12):
         bend = bend + wp.dot(across, across) / length
-    s.work.spring_bend[k, w] = real(0.5) * dt * bend
+    s[0].work.spring_bend[k, w] = real(0.5) * dt * bend
 
 
 @wp.func
-def apply_spring(s: Step, solve: Solve, k: int, w: int, impulse: real):
-    p = s.springs.parent[k]
-    c = s.springs.child[k]
-    f = s.work.spring_n[k, w] * impulse
+def apply_spring(s: wp.array(dtype=Step), solve: Solve, k: int, w: int, impulse: real):
+    p = s[0].springs.parent[k]
+    c = s[0].springs.child[k]
+    f = s[0].work.spring_n[k, w] * impulse
     zero = vec3(real(0.0))
-    r_p = s.work.spring_r_parent[k, w]
-    r_c = s.work.spring_r_child[k, w]
-    apply_impulse(solve.twist, c, w, f, zero, r_c, s.bodies.inv_mass[c], s.work.inv_inertia[c, w], real(1.0))
-    apply_impulse(solve.twist, p, w, f, zero, r_p, s.bodies.inv_mass[p], s.work.inv_inertia[p, w], real(-1.0))
+    r_p = s[0].work.spring_r_parent[k, w]
+    r_c = s[0].work.spring_r_child[k, w]
+    apply_impulse(solve.twist, c, w, f, zero, r_c, s[0].bodies.inv_mass[c], s[0].work.inv_inertia[c, w], real(1.0))
+    apply_impulse(solve.twist, p, w, f, zero, r_p, s[0].bodies.inv_mass[p], s[0].work.inv_inertia[p, w], real(-1.0))
 
 
 @wp.func
-def solve_spring(s: Step, solve: Solve, k: int, w: int) -> real:
+def solve_spring(s: wp.array(dtype=Step), solve: Solve, k: int, w: int) -> real:
     """The law of a spring, given all other impulses: returns the change of its impulse."""
-    p = s.springs.parent[k]
-    c = s.springs.child[k]
-    v_c = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], s.work.spring_r_child[k, w])
-    v_p = solve.twist.linear[p, w] + wp.cross(solve.twist.angular[p, w], s.work.spring_r_parent[k, w])
-    K = s.work.spring_K[k, w]
-    a = s.work.spring_a[k, w]
-    b = s.work.spring_b[k, w]
-    u0 = wp.dot(s.work.spring_n[k, w], v_c - v_p) + s.work.spring_bend[k, w] - K * solve.spring_impulse[k, w]
+    p = s[0].springs.parent[k]
+    c = s[0].springs.child[k]
+    v_c = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], s[0].work.spring_r_child[k, w])
+    v_p = solve.twist.linear[p, w] + wp.cross(solve.twist.angular[p, w], s[0].work.spring_r_parent[k, w])
+    K = s[0].work.spring_K[k, w]
+    a = s[0].work.spring_a[k, w]
+    b = s[0].work.spring_b[k, w]
+    u0 = wp.dot(s[0].work.spring_n[k, w], v_c - v_p) + s[0].work.spring_bend[k, w] - K * solve.spring_impulse[k, w]
     impulse = -(a * u0 + b) / (real(1.0) + a * K)
     change = impulse - solve.spring_impulse[k, w]
     solve.spring_impulse[k, w] = impulse

@@ -47,6 +47,11 @@ class SolverImpulseRope(SolverImpulse):
         self.grades.zero_()
         return super().step(state, control, n, **given)
 
+    def _solved(self) -> bool:
+        """Whether every world has made its sweeps or is put away (`rope_pass`)."""
+        done = self.solves[0].done.numpy() if self._host is None else self._host[0]
+        return bool(np.all(done >= self._cap_now))
+
     def _sweeps_at_once(self, n: int) -> None:
         """One sweep between passes of the ropes, always."""
 
@@ -71,7 +76,8 @@ class SolverImpulseRope(SolverImpulse):
 
     def _iterate(self, step: Any, first: int, worlds: int) -> None:
         super()._iterate(step, first, worlds)
-        self._launch(rope_pass, (worlds,), self._rope_step, first)
+        solve = self.solves[0]
+        self._launch(rope_pass, (worlds,), self._rope_step, first, solve.done, solve.residual, self.settings.tolerance)
 
     def _end(self, step: Any, first: int, worlds: int) -> None:
         """Take the step, or where it went astray one at velocity level: launches that find nothing to do in a world are cheap."""

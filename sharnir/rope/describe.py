@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +66,7 @@ class RopeDescription:
 
 def segment_lengths(who: str, length: float, segments: Any) -> np.ndarray:
     """Lengths of the segments: a number of equal ones, or their relative lengths."""
-    if isinstance(segments, int | np.integer):
+    if isinstance(segments, int | np.integer) and not isinstance(segments, bool):
         if segments < 1:
             raise SceneError(f"{who}: segments is a whole number of at least 1, or relative lengths, got {segments!r}")
         return np.full(int(segments), length / int(segments))
@@ -162,6 +161,17 @@ def at_least(who: str, what: str, value: Any, least: float = 0.0) -> float:
     return v
 
 
+def finite(who: str, what: str, allowed: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Finite numbers that fill a shape as numpy's rules say, or a SceneError that says what is allowed."""
+    try:
+        v = np.broadcast_to(np.asarray(value, float), shape)
+    except (TypeError, ValueError):
+        v = np.full(shape, np.nan)
+    if not np.all(np.isfinite(v)):
+        raise SceneError(f"{who}: {what} is {allowed}, got {value!r}")
+    return v
+
+
 def shape_points(
     who: str, start: Any, end: Any, points: Any, length: float | None, segments: Any, gravity: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -169,13 +179,15 @@ def shape_points(
     if (points is None) == (start is None or end is None):
         raise SceneError(f"{who}: give start= and end=, or points= (a polyline, or a function of a fraction 0 … 1)")
     if points is None:
-        a, b = (np.asarray(p, float) for p in (start, end))
-        for what, p in (("start", a), ("end", b)):
-            if p.shape != (3,) or not np.all(np.isfinite(p)):
-                raise SceneError(f"{who}: {what} is three finite numbers (m), got {p.tolist()}")
+        for what, p in (("start", start), ("end", end)):
+            if np.shape(p) != (3,):
+                raise SceneError(f"{who}: {what} is three finite numbers (m), got {p!r}")
+        a, b = (finite(who, what, "three finite numbers (m)", p, (3,)) for what, p in (("start", start), ("end", end)))
         distance = float(np.linalg.norm(b - a))
         total = distance if length is None else length
-        if total < distance * (1.0 - 1e-9) or total <= 0:
+        if total <= 0:
+            raise SceneError(f"{who}: start and end are one point {a.tolist()}; give length= (m) for a rope that hangs from it")
+        if total < distance * (1.0 - 1e-9):
             raise SceneError(f"{who}: a rope of {total:g} m does not reach over {distance:g} m from start to end")
         lengths = segment_lengths(who, total, segments)
         if total > distance * (1.0 + 1e-9):
@@ -187,10 +199,11 @@ def shape_points(
             return hanging(a, b, lengths, gravity), lengths
         s = np.concatenate([[0.0], np.cumsum(lengths)]) / total
         return a + s[:, None] * (b - a), lengths
-    if callable(points):
-        fine = np.array([points(x) for x in np.linspace(0.0, 1.0, 2001)], float)
-    else:
-        fine = np.asarray(points, float)
+    given = [points(x) for x in np.linspace(0.0, 1.0, 2001)] if callable(points) else points
+    try:
+        fine = np.asarray(given, float)
+    except (TypeError, ValueError):
+        raise SceneError(f"{who}: points is two or more points (m), or a function that returns one, got {points!r}") from None
     if fine.ndim != 2 or fine.shape[1] != 3 or len(fine) < 2 or not np.all(np.isfinite(fine)):
         raise SceneError(f"{who}: points is two or more points (m), or a function that returns one, got shape {fine.shape}")
     placed = along(fine, segment_lengths(who, 1.0, segments))
@@ -203,39 +216,16 @@ def shape_points(
 
 
 def describe(
-    name: str,
-    start: Sequence[float] | None = None,
-    end: Sequence[float] | None = None,
-    *,
-    points: Sequence[Sequence[float]] | Callable[[float], Any] | None = None,
-    length: float | None = None,
-    segments: int | Sequence[float] = 50,
-    radius: float = 0.01,
-    density: float = 1000.0,
-    mass_per_length: float | None = None,
-    E: float | None = None,
-    G: float | None = None,
-    EI: float | None = None,
-    GJ: float | None = None,
-    rest_curvature: Any = (0.0, 0.0),
-    rest_twist: Any = 0.0,
-    twist: float = 0.0,
-    damping: float = 0.0,
-    drag: float = 0.0,
-    drag_coefficient: float = 0.0,
-    breaking_load: float | None = None,
-    reel: str | None = None,
-    longest: float | None = None,
-    velocity: Sequence[float] = (0.0, 0.0, 0.0),
-    gravity: np.ndarray | None = None,
-) -> RopeDescription:
-    """A rope, its ends free. See `Scene.add_rope`."""
+    name: str, start: Any, end: Any, *, points: Any, length: Any, segments: Any, radius: Any, density: Any, mass_per_length: Any,
+    E: Any, G: Any, EI: Any, GJ: Any, rest_curvature: Any, rest_twist: Any, twist: Any, damping: Any, drag: Any,
+    drag_coefficient: Any, breaking_load: Any, reel: Any, longest: Any, velocity: Any, gravity: np.ndarray,
+) -> RopeDescription:  # fmt: skip
+    """A rope, its ends free. What is given is unchecked; `Scene.add_rope` says what each is, and its default."""
     who = f"rope {name!r}"
     for what, value in (("radius", radius), ("density", density), ("length", length), ("mass_per_length", mass_per_length)):
         if value is not None and not is_positive(value):
             raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
-    g = np.array([0.0, 0.0, -9.81]) if gravity is None else gravity
-    placed, lengths = shape_points(who, start, end, points, length, segments, g)
+    placed, lengths = shape_points(who, start, end, points, length, segments, gravity)
     n = len(lengths)
     total = float(lengths.sum())
     if (E is not None and EI is not None) or (G is not None and GJ is not None):
@@ -244,29 +234,30 @@ def describe(
     turn = at_least(who, "GJ (N·m²)", GJ if GJ is not None else at_least(who, "G (Pa)", G or 0.0) * np.pi * radius**4 / 2)
     middle = np.cumsum(lengths) - 0.5 * lengths
     rest = np.zeros((n + 1, 3))
-    try:
-        rest[:, :2] = np.broadcast_to(np.asarray(rest_curvature, float), (n + 1, 2))
-        rest[:, 2] = np.broadcast_to(np.asarray(rest_twist, float), (n + 1,))
-    except ValueError:
-        raise SceneError(
-            f"{who}: rest_curvature is two numbers (1/m, about the element's first two axes) and rest_twist one (rad/m), or one "
-            f"of them for each of {n + 1} places, got {rest_curvature!r} and {rest_twist!r}"
-        ) from None
+    each = f"or one of them for each of {n + 1} places"
+    two = f"two finite numbers (1/m, about the element's first two axes), {each}"
+    rest[:, :2] = finite(who, "rest_curvature", two, rest_curvature, (n + 1, 2))
+    rest[:, 2] = finite(who, "rest_twist", f"a finite number (rad/m), {each}", rest_twist, (n + 1,))
+    turned = float(finite(who, "twist", "a finite number (rad)", twist, ()))
+    speeds = finite(who, "velocity", f"three finite numbers (m/s), or three for each of {n + 1} points", velocity, (n + 1, 3))
     turns = (
         np.interp(middle, np.concatenate([[0.0], np.cumsum(lengths)]), np.cumsum(rest[:, 2]) * total / n) - rest[0, 2] * total / n
     )
-    rotations = element_frames(placed, turns + float(twist) * middle / total)
+    rotations = element_frames(placed, turns + turned * middle / total)
     if reel not in (None, "start", "end"):
         raise SceneError(f"{who}: reel is 'start', 'end' or None, got {reel!r}")
-    if longest is not None and not longest >= total:
-        raise SceneError(f"{who}: longest is at least its length {total:g} m, got {longest!r}")
+    if longest is not None and reel is None:
+        raise SceneError(f"{who}: longest goes with reel='start' or 'end', got longest={longest!r} and reel=None")
+    if longest is not None and not (is_positive(longest) and longest >= total * (1.0 - 1e-9)):
+        raise SceneError(f"{who}: longest is a finite length of at least its own {total:g} m, got {longest!r}")
+    most = float(longest) if longest is not None else 4.0 * total if reel else total
     return RopeDescription(
-        name, placed, lengths, rotations, np.broadcast_to(np.asarray(velocity, float), (n + 1, 3)).copy(),
+        name, placed, lengths, rotations, speeds.copy(),
         float(mass_per_length if mass_per_length is not None else density * np.pi * radius**2),
         float(radius), bend, turn, rest, at_least(who, "damping (s)", damping), at_least(who, "drag (N·s/m²)", drag),
         0.5 * AIR * at_least(who, "drag_coefficient", drag_coefficient) * 2.0 * radius,
         float("inf") if breaking_load is None else at_least(who, "breaking_load (N)", breaking_load),
-        (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], float(longest or (4.0 * total if reel else total)),
+        (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], max(most, total),
     )  # fmt: skip
 
 
@@ -283,9 +274,10 @@ def hold(
     end.point = quat_rotate(back, rope.points[-1 if last else 0] - position) - com
     frame = end_frame(rope.rotations, last)
     if end.clamp and clamp is not True:
-        d = np.asarray(clamp, float)
-        if d.shape != (3,) or not np.all(np.isfinite(d)) or not np.any(d):
-            raise SceneError(f"rope {rope.name!r}: clamp is True, False or a direction of three numbers, got {clamp!r}")
+        allowed = "True, False or a direction of three finite numbers, not all 0"
+        if np.shape(clamp) != (3,) or not np.any(np.asarray(clamp) != 0):
+            raise SceneError(f"rope {rope.name!r}: clamp is {allowed}, got {clamp!r}")
+        d = finite(f"rope {rope.name!r}", "clamp", allowed, clamp, (3,))
         t = quat_rotate(frame, np.array([0.0, 0.0, 1.0]))
         d = d / np.linalg.norm(d)
         turn = np.array([*np.cross(t, d), 1.0 + t @ d])

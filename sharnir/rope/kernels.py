@@ -737,6 +737,15 @@ def take_bodies(s: wp.array(dtype=RopeStep), w: int):
         take_tie(s, t, w)
 
 
+@wp.func
+def put_away(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32)):
+    """Let sweeps and passes find nothing to do in a world; once."""
+    if swept[w] < DONE:
+        s[0].swept[w] = swept[w]
+        swept[w] = DONE
+        s[0].done[w] = s[0].done[w] + DONE
+
+
 @wp.kernel(module="sharnir.rope")
 def rope_begin(s: wp.array(dtype=RopeStep), first: int):
     """Begin a step of ropes whose bodies another solver has predicted; `residual` tells whether the last one was hard."""
@@ -756,8 +765,15 @@ def rope_begin(s: wp.array(dtype=RopeStep), first: int):
 
 
 @wp.kernel(module="sharnir.rope")
-def rope_pass(s: wp.array(dtype=RopeStep), first: int):
-    """One pass of the ropes, for the twists that their bodies have now."""
+def rope_pass(
+    s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real),
+    tolerance: wp.array(dtype=real),
+):  # fmt: skip
+    """One pass of the ropes, for the twists that their bodies have now; none where sweeps and passes have met.
+
+    `swept` counts the sweeps of the other solver, `left` is the largest impulse of the last one. A world whose last sweep changed
+    nothing that counts, and whose rows and moments are met all the same, is put away: both counts are beyond any cap.
+    """
     w = first + wp.tid()
     if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
         return
@@ -770,6 +786,9 @@ def rope_pass(s: wp.array(dtype=RopeStep), first: int):
             off = wp.max(off, missed(s, k, w, s[0].hard[w]))
     if s[0].hard[w] < 2:
         s[0].residual[w] = off
+    if s[0].done[w] > 0 and left[w] <= tolerance[0] and off <= s[0].settings.tolerance[0]:
+        put_away(s, w, swept)
+        return
     one_pass(s, w)
     s[0].done[w] = s[0].done[w] + 1
 
@@ -782,9 +801,7 @@ def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp
     −1 in a world that begins again, and beyond any cap in the others.
     """
     w = first + wp.tid()
-    s[0].swept[w] = swept[w]
-    swept[w] = DONE
-    s[0].done[w] = s[0].done[w] + DONE
+    put_away(s, w, swept)
     if s[0].body_state.failed[w] != 0:
         return
     gained = kinetic(s, w) - GAIN * s[0].energy[w] - supply(s, w)

@@ -234,9 +234,14 @@ class RopeView:
         counts = self._sim.rope_state.segments.numpy()[self._k] + more
         at = int(self._sim.model.ropes.first[self._k])
         values = array.numpy()
+        if not isinstance(index, int | np.integer) or isinstance(index, bool):
+            raise SimulationError(f"rope {self.name!r}: {'a point' if more else 'an element'} is a whole number, got {index!r}")
         for w, n in enumerate(counts):
             if not -n <= index < n:
-                raise SimulationError(f"rope {self.name!r} has {n} {'points' if more else 'elements'}, got {index}")
+                kind = "points" if more else "elements"
+                raise SimulationError(
+                    f"rope {self.name!r} has {n} {kind}, 0 to {n - 1} (or −1 to −{n} from its end), got {index}"
+                )
             i = index % n
             values[at + (n - 1 - i if self._flipped else i), w] = value if np.ndim(value) == 0 else value[w]
         array.assign(values)
@@ -244,11 +249,19 @@ class RopeView:
     def _set(self, array: Any, value: Any, more: int, what: str) -> None:
         counts = self._sim.rope_state.segments.numpy()[self._k] + more
         at = int(self._sim.model.ropes.first[self._k])
-        values, given = array.numpy(), np.asarray(value, float)
+        values, worlds = array.numpy(), self._sim.worlds
+        try:
+            given = np.asarray(value, float)
+        except (TypeError, ValueError):
+            given = np.array(np.nan)
         for w, n in enumerate(counts):
-            mine = given[w] if given.ndim == 3 else given
-            if np.broadcast_shapes(mine.shape, (n, 3)) != (n, 3) or not np.all(np.isfinite(mine)):
-                raise SimulationError(f"rope {self.name!r}: {what} is three finite numbers for each of {n}, got {given.shape}")
+            mine = given[w % len(given)] if given.ndim == 3 and len(given) in (1, worlds) else given
+            if mine.shape not in ((3,), (1, 3), (n, 3)) or not np.all(np.isfinite(mine)):
+                allowed = f"three finite numbers, or three for each of {n}" + (
+                    f", or that for each of {worlds} worlds" if worlds > 1 else ""
+                )
+                got = repr(value) if np.size(given) < 10 else f"shape {given.shape}"
+                raise SimulationError(f"rope {self.name!r}: {what} is {allowed}, got {got}")
             rows = np.broadcast_to(mine, (n, 3))
             values[at : at + n, w] = rows[::-1] if self._flipped else rows
         array.assign(values)

@@ -33,7 +33,8 @@ Control = Callable[[Simulation], None]
 
 PICTURES = 60  # a second
 SHARE = 0.75  # of a picture's time that steps may take; the rest goes to the picture
-WATCHED = 2.0  # s of motion that the first view takes in
+WATCHED = 8.0  # s of motion that the first view takes in
+ROOM = 1.15  # around that motion, in the first view
 WORLD = 0  # of several worlds the first is shown
 
 PALETTE = (
@@ -53,7 +54,7 @@ class Viewer:
         port: of http://127.0.0.1; the next free one is taken where it is busy.
         speed: simulated seconds per second.
         paused: wait for Play.
-        control: called with the simulation before each picture's steps; may set forces.
+        control: called with the simulation before each step; may set forces.
     """
 
     def __init__(
@@ -78,13 +79,13 @@ class Viewer:
         self._told = -math.inf
         self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were told
         self._steps = 0
-        low, high = _watch(sim)
+        low, high = _watch(sim, control)
         with contextlib.redirect_stdout(io.StringIO()):  # its banner; `serve` says where the picture is
             self.server: Any = viser.ViserServer(host="127.0.0.1", port=port, label=title, verbose=False)
         self._dress(low, high)
         self._add_bodies(float(np.linalg.norm(high - low)))
         self._add_joints(float(np.linalg.norm(high - low)))
-        self._add_ropes()
+        self._add_ropes(float(np.linalg.norm(high - low)))
         self._add_controls(title, speed, paused)
         self.show()
         self.tell()
@@ -188,9 +189,12 @@ class Viewer:
     def _advance(self, n: int) -> None:
         started = time.perf_counter()
         try:
-            if self.control:
-                self.control(self.sim)
-            self.sim.step(n)
+            if self.control is None:
+                self.sim.step(n)
+            else:  # forces that it applies act in one step
+                for _ in range(n):
+                    self.control(self.sim)
+                    self.sim.step()
             self._steps += n
         except SimulationError as error:
             self.pause()
@@ -269,7 +273,7 @@ class Viewer:
         camera = self.server.initial_camera
         camera.fov = fov
         camera.look_at = tuple(middle)
-        camera.position = tuple(middle + across / np.linalg.norm(across) * 0.5 * size / math.tan(fov / 2))
+        camera.position = tuple(middle + across / np.linalg.norm(across) * ROOM * 0.5 * size / math.tan(fov / 2))
         camera.near, camera.far = 0.005 * size, 100 * size
 
     def _add_bodies(self, size: float) -> None:
@@ -330,14 +334,14 @@ class Viewer:
             for body, point in ((model.parents, table.parent_point), (model.children, table.child_point))
         ]
 
-    def _add_ropes(self) -> None:
-        """Ropes as lines of their thickness, each in a colour of its own."""
+    def _add_ropes(self, size: float) -> None:
+        """Ropes as lines of their thickness (thin ones thicker, to be seen), each in a colour of its own."""
         ropes = self.sim.model.ropes
         self._ropes: dict[str, Any] = {}
         for k, name in enumerate(ropes.names if ropes is not None else ()):
             self._ropes[name] = self.server.scene.add_line_segments(
                 f"/ropes/{_safe(name)}", _segments(self.sim, name), PALETTE[(len(self._moving) + k) % len(PALETTE)],
-                thickness=2 * ropes.described[k].radius,
+                thickness=max(2 * ropes.described[k].radius, 0.006 * size),
             )  # fmt: skip
 
     def _reach(self, joint: int, anchor: np.ndarray, axis: np.ndarray) -> float:
@@ -413,7 +417,7 @@ def _segments(sim: Simulation, name: str) -> np.ndarray:
     return np.asarray(np.stack([points[:-1], points[1:]], 1)[~broken], np.float32)
 
 
-def _watch(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
+def _watch(sim: Simulation, control: Control | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Corners of the box in which the scene moves at first: it is run ahead for a while and put back as it was."""
     model = sim.model
     owner: list[int] = []
@@ -437,11 +441,16 @@ def _watch(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
 
     low, high = box()
     first = max(float(np.linalg.norm(high - low)), 1e-3)
-    before, deadline = sim.snapshot(), time.perf_counter() + 0.5
-    stride = max(1, round(WATCHED / 40 / sim.dt))
+    before, deadline = sim.snapshot(), time.perf_counter() + 1.5
+    stride = max(1, round(WATCHED / 160 / sim.dt))
     with contextlib.suppress(SimulationError):
         for _ in range(max(1, round(WATCHED / stride / sim.dt))):
-            sim.step(stride)
+            if control is None:
+                sim.step(stride)
+            else:
+                for _ in range(stride):
+                    control(sim)
+                    sim.step()
             lower, upper = (f(a, b) for f, a, b in zip((np.minimum, np.maximum), (low, high), box(), strict=True))
             if np.linalg.norm(upper - lower) > 4 * first or time.perf_counter() > deadline:
                 break  # something flies off, or takes long: what was seen so far has to do

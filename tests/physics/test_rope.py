@@ -623,11 +623,12 @@ def test_a_rope_with_both_ends_on_one_body_keeps_momentum():
 
 @pytest.mark.slow
 def test_a_rope_between_two_bodies_moves_as_a_chain_of_rods():
-    from sharnir.rope.describe import describe
     from sharnir.spatial import frame_from_axes
 
     n, dt, mu = 200, 0.001, 0.5
-    shape = describe("shape", (0, 0, 0), (1.5, 0, 0), length=2.0, segments=n, mass_per_length=mu)
+    hung = sh.Scene()
+    hung.add_rope("shape", (0, 0, 0), (1.5, 0, 0), length=2.0, segments=n, mass_per_length=mu)
+    shape = hung.ropes["shape"]
     bodies = {"a": ((-0.1, 0, 0), 3.0, (0, 0, 0)), "b": ((1.6, 0, 0), 1.0, (0.3, 0.8, 0.5))}
 
     def scene_with_bodies():
@@ -816,3 +817,21 @@ def test_momentum_under_gravity_is_that_of_the_pose_and_velocities_may_be_set():
     now = sim.momentum().linear / mass
     print(f"{fallen:.9f}, then {now} m/s")
     assert abs(fallen + 9.81 * 0.3) < 1e-9 and np.allclose(now, (1, 0, -9.81 * 0.6), atol=1e-9)
+
+
+def test_sweeps_and_passes_end_when_both_have_met():
+    ends, sweeps = [], []
+    for tolerance in (1e-10, 0.0):  # the last is never met
+        scene = sh.Scene()
+        scene.add_body("boom", sh.Box(2, 0.2, 0.2), mass=200.0, position=(1, 0, 0))
+        scene.add_joint("hinge", sh.Revolute("y", spring=(1e5, 0.0), damping=5e3), "world", "boom", position=(0, 0, 0))
+        scene.add_body("load", sh.Box(0.3, 0.3, 0.3), mass=50.0, position=(2, 0.3, -2.15), velocity=(1, 0.5, 0))
+        scene.add_rope("r", (2, 0, 0), (2, 0.3, -2), segments=20, mass_per_length=0.5, EI=0.1, GJ=0.1, attach=("boom", "load"))
+        sim = sh.Simulation(scene, 5e-3, tolerance=tolerance)
+        reports = [sim.step() for _ in range(100)]
+        ends.append(sim.body("load").com)
+        sweeps.append(reports[-1].iterations)
+        assert reports[-1].converged == (tolerance > 0)
+    apart = np.abs(ends[0] - ends[1]).max()
+    print(f"{sweeps[0]} sweeps in the last step, {sweeps[1]} at most; ends {apart:.1e} m apart")
+    assert sweeps[0] < 30 and sweeps[1] == 40 and apart < 1e-7
