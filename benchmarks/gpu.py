@@ -77,7 +77,10 @@ def run(device: str, way: str) -> dict[str, np.ndarray]:
     return out
 
 
-ROPES: dict[str, dict[str, Any]] = {"rope alone": {}, "rope, direct": {"method": "direct", **CLOSED}, "rope, sequential": MET}
+ROPES: dict[str, dict[str, Any]] = {
+    "rope alone": {}, "rope, direct": {"method": "direct", **CLOSED}, "rope, articulated": {"solver": "articulated"},
+    "rope, sequential": MET,
+}  # fmt: skip
 FEW = {"rope, sequential": (1024, 32)}  # worlds at most and steps a round: a pass and a sweep are launches of their own
 
 
