@@ -288,6 +288,21 @@ class Simulation:
         self.solver.settings.gravity.assign(g[None])
 
     @property
+    def wind(self) -> Any:
+        """(3,) m/s, or (worlds, 3): the speed of the air (or water) that drags on ropes; may be changed while running."""
+        self._need_ropes()
+        return self._out(self.rope_control.wind.numpy().astype(float))
+
+    @wind.setter
+    def wind(self, value: Any) -> None:
+        self._need_ropes()
+        self.rope_control.wind.assign(self._in(value, 3, "Simulation", "wind (m/s)"))
+
+    def _need_ropes(self) -> None:
+        if not self._ropes:
+            raise SimulationError("Simulation: wind drags on ropes alone, and the scene has none")
+
+    @property
     def failed(self) -> np.ndarray:
         """(worlds,) True where a world stopped because its state would have become non-finite."""
         return np.asarray(self.state.failed.numpy() != 0)

@@ -59,7 +59,7 @@ from sharnir.rope.ports import (
     read_column,
     take_clamps,
 )
-from sharnir.rope.reel import REPAID, feed, pay_out, tear
+from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
 from sharnir.spatial import matrix, rotated, turned
 from sharnir.tree import link_pose
 from sharnir.types import inline_less, mat33, real, vec3
@@ -426,8 +426,7 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array
             velocity = wp.max(velocity, int(attempt == 2))
             attempt = wp.min(attempt, 1)
         else:
-            for k in range(r[0].ropes.count):
-                pay_out(r, k, w, -dt * share)
+            take_back(r, w)
             if size == 1:
                 attempt = 2
             else:

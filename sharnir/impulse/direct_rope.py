@@ -67,7 +67,7 @@ from sharnir.rope.ports import (
     read_column,
     take_clamps,
 )
-from sharnir.rope.reel import REPAID, feed, pay_out, tear
+from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
 from sharnir.spatial import matrix, rotated
 from sharnir.types import inline_less, mat33, real, vec3
 
@@ -343,8 +343,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
             attempt = wp.min(attempt, 1)
         else:
             scale_pulls(r, w, dt / s[0].kick[w])
-            for k in range(r[0].ropes.count):
-                pay_out(r, k, w, -s[0].drift[w])
+            take_back(r, w)
             if size == 1:
                 attempt = 2
             else:

@@ -224,6 +224,7 @@ class Ropes:
             setattr(t, name, put([getattr(r, name) for r in d], real))
         t.strength = put([min(r.strength, 1e30) for r in d], real)
         t.reel = put([r.reel for r in d], wp.int32)
+        t.longest = put([r.longest for r in d], real)
         t.segment = put([r.lengths[-1 if r.reel == 1 else 0] for r in d], real)
         rest = np.zeros((self.slots, 3))
         for r, at, most in zip(d, self.first, self.capacity, strict=True):
@@ -288,8 +289,8 @@ class Ropes:
         """Commands that do nothing."""
         c = RopeControl()
         zeros(c, RopeControl, self.slots, self.worlds, self.device)
-        c.reel_speed = wp.zeros((self.count, self.worlds), dtype=real, device=self.device)
-        c.wind = wp.zeros(1, dtype=vec3, device=self.device)
+        c.reel_speed, c.reel_to = (wp.zeros((self.count, self.worlds), dtype=real, device=self.device) for _ in range(2))
+        c.wind = wp.zeros(self.worlds, dtype=vec3, device=self.device)
         return c
 
     def _columns(self, values: Any, dtype: Any) -> np.ndarray:

@@ -35,6 +35,7 @@ class RopeTable:
     strength: wp.array(dtype=real)  # [rope] N, breaking load
     reel: wp.array(dtype=wp.int32)  # [rope] the end (0, 1) from which it is paid out, or −1
     segment: wp.array(dtype=real)  # [rope] m, length of a segment that is paid out
+    longest: wp.array(dtype=real)  # [rope] m, to which it is paid out at most
     rest: wp.array(dtype=vec3)  # [slot] û at the interface, element axes, 1/m
     kind: wp.array(dtype=wp.int32)  # [end] FREE, DRIVEN, BODY, ROPE, LOOP, PORT
     body: wp.array(dtype=wp.int32)  # [end] or, of a ROPE, the slot of the point
@@ -88,7 +89,8 @@ class RopeControl:
     force_once: wp.array2d(dtype=vec3)  # [slot, world] N in the next step alone
     torque: wp.array2d(dtype=vec3)  # [slot, world] N·m on the element, until changed
     reel_speed: wp.array2d(dtype=real)  # [rope, world] m/s, paid out where positive
-    wind: wp.array(dtype=vec3)  # [1] m/s
+    reel_to: wp.array2d(dtype=real)  # [rope, world] m, the length to be reached at that speed; 0: none
+    wind: wp.array(dtype=vec3)  # [world] m/s
 
 
 @wp.struct
@@ -124,6 +126,7 @@ class RopeWork:
     w: wp.array2d(dtype=vec3)
     r: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
+    paid: wp.array2d(dtype=real)  # [rope, world] m, by which the element at the reel grew
     arm: wp.array2d(dtype=vec3)  # [end, world] from the body's centre of mass, world axes, at the start
     tie_arm: wp.array2d(dtype=vec3)  # [tie, world]
     Z_A: wp.array2d(dtype=mat33)  # [rope, world] the relation at the first end: impulse on the rope = Z V + p

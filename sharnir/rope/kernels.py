@@ -29,7 +29,7 @@ from sharnir.rope.ends import (
     tie_point,
 )
 from sharnir.rope.loops import assemble, last_change, move_group
-from sharnir.rope.reel import REPAID, feed, pay_out, tear
+from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
 from sharnir.rope.terms import (
     air_resistance,
     bend_stiffness,
@@ -82,7 +82,7 @@ def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
     n = s[0].state.segments[k, w]
     kick = s[0].kick[w]
     g = s[0].settings.gravity[0]
-    wind = s[0].control.wind[0]
+    wind = s[0].control.wind[w]
     before = real(0.0)
     for j in range(n + 1):
         i = first + j
@@ -652,15 +652,13 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
         off = attempt_part(s, w, attempt)
         scale_pulls(s, w, dt / s[0].kick[w])
         if off > ACCEPTED and size > 1:
-            for k in range(s[0].ropes.count):
-                pay_out(s, k, w, -s[0].h[w])
+            take_back(s, w)
             if attempt > 0:
                 level = level + 1
             attempt = 1
             s[0].residual[w] = real(0.0)
         elif off > ACCEPTED:  # in the end at velocity level, which takes energy whatever happens
-            for k in range(s[0].ropes.count):
-                pay_out(s, k, w, -s[0].h[w])
+            take_back(s, w)
             attempt = 2
         else:
             made = attempt

@@ -93,20 +93,38 @@ def feed(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def pay_out(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
-    """Let the element at the reel grow for a time h, or shrink back for −h; it keeps a tenth of a segment."""
+    """Let the element at the reel grow for a time h; it keeps a tenth of a segment. A length that is asked for is not passed."""
     end = s[0].ropes.reel[k]
     if end < 0:
         return
+    first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    i = s[0].ropes.first[k] + end * (n - 1)
+    total = s[0].state.owed[k, w]
+    for i in range(first, first + n):
+        total = total + s[0].state.length[i, w]
+    i = first + end * (n - 1)
     back = REPAID * s[0].state.owed[k, w] / s[0].settings.dt[0]
     l = s[0].state.length[i, w]
     speed = s[0].control.reel_speed[k, w]
+    wanted = s[0].control.reel_to[k, w]
+    if wanted > real(0.0):
+        speed = wp.clamp((wanted - total) / h, -wp.abs(speed), wp.abs(speed))
+    speed = wp.min(speed, wp.max(real(0.0), s[0].ropes.longest[k] - total) / h)
     if n == 1 and speed < real(0.0) and l < real(0.1) * s[0].ropes.segment[k]:
         speed = real(0.0)
     if n == s[0].ropes.capacity[k] and speed > real(0.0) and l > real(1.5) * s[0].ropes.segment[k]:
         speed = real(0.0)
-    s[0].state.length[i, w] = l + (speed + back) * h
+    s[0].work.paid[k, w] = (speed + back) * h
+    s[0].state.length[i, w] = l + s[0].work.paid[k, w]
+
+
+@wp.func
+def take_back(s: wp.array(dtype=RopeStep), w: int):
+    """What was paid out for a step that is not made."""
+    for k in range(s[0].ropes.count):
+        if s[0].ropes.reel[k] >= 0:
+            i = s[0].ropes.first[k] + s[0].ropes.reel[k] * (s[0].state.segments[k, w] - 1)
+            s[0].state.length[i, w] = s[0].state.length[i, w] - s[0].work.paid[k, w]
 
 
 @wp.func

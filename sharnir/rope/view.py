@@ -187,10 +187,22 @@ class RopeView:
 
     @property
     def length(self) -> Any:
-        """Length as reeled out, m."""
+        """Length as reeled out, m; settable: the reel goes there at `reel_speed` (its size), then stands."""
         rows = self._rows(self._sim.rope_state.length, 0)
         owed = self._sim.rope_state.owed.numpy()[self._k]
         return self._sim._out(np.array([r.sum() + o for r, o in zip(rows, owed, strict=True)]))
+
+    @length.setter
+    def length(self, value: Any) -> None:
+        described = self._reeled()
+        wanted = self._sim._in(value, 1, f"rope {self.name!r}", "length (m)")[:, 0]
+        if np.any(wanted <= 0) or np.any(wanted > described.longest * (1 + 1e-9)):
+            raise SimulationError(
+                f"rope {self.name!r}: length is above 0 and at most longest, {described.longest:g} m, got {value!r}"
+            )
+        if not np.all(self._sim._row(self._sim.rope_control.reel_speed, self._k)):
+            raise SimulationError(f"rope {self.name!r}: set reel_speed first, at which its length is to be reached; it is 0")
+        self._sim._write(self._sim.rope_control.reel_to, self._k, wanted)
 
     @property
     def stretch(self) -> Any:
@@ -202,15 +214,22 @@ class RopeView:
 
     @property
     def reel_speed(self) -> Any:
-        """m/s at which the reel pays out (negative: takes in); settable."""
+        """m/s at which the reel pays out (negative: takes in); settable, which forgets a length that was asked for."""
         return self._sim._out(self._sim._row(self._sim.rope_control.reel_speed, self._k))
 
     @reel_speed.setter
     def reel_speed(self, value: Any) -> None:
-        if self._sim.model.ropes.described[self._k].reel < 0:
-            raise SimulationError(f"rope {self.name!r} has no reel; give reel='start' or 'end' to add_rope")
+        self._reeled()
         speed = self._sim._in(value, 1, f"rope {self.name!r}", "reel_speed (m/s)")[:, 0]
         self._sim._write(self._sim.rope_control.reel_speed, self._k, speed)
+        self._sim._write(self._sim.rope_control.reel_to, self._k, np.zeros_like(speed))
+
+    def _reeled(self) -> Any:
+        """The description of a rope with a reel."""
+        described = self._sim.model.ropes.described[self._k]
+        if described.reel < 0:
+            raise SimulationError(f"rope {self.name!r} has no reel; give reel='start' or 'end' to add_rope")
+        return described
 
     @property
     def broken(self) -> Any:
