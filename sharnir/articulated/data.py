@@ -66,6 +66,7 @@ class Step:
     done: wp.array(dtype=wp.int32)  # [world] passes of the last step
     residual: wp.array(dtype=real)  # [world]
     last_qdd: wp.array2d(dtype=real)  # [speed, world] before the step
+    as_begun: wp.array(dtype=wp.int32)  # [world] 1 where speeds at the start of the step must do for their mean
     lost: wp.array2d(dtype=real)  # [joint, world] J, by friction and dampers in the parts of a step
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     roped: wp.array(dtype=wp.int32)  # [world] 1 while ropes take part in a pass

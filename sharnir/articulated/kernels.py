@@ -535,7 +535,7 @@ def mid_missed(s: wp.array(dtype=Step), w: int, last: real) -> real:
     half = real(0.5) * s[0].settings.kick[w]
     off = real(0.0)
     size = real(0.0)
-    if s[0].fastest[w] * half * half < SLOW * SLOW:
+    if s[0].fastest[w] * half * half < SLOW * SLOW or s[0].as_begun[w] == 1:
         return real(0.0)
     for i in range(s[0].tree.count):
         v0 = s[0].tree.row[i].v_start
@@ -921,6 +921,14 @@ def again(s: wp.array(dtype=Step), w: int, part: real):
 
 
 @wp.func
+def hurry(s: wp.array(dtype=Step), w: int):
+    """Make do with the speeds at the start in the next solve."""
+    s[0].as_begun[w] = 1
+    for at in range(s[0].last_qdd.shape[0]):
+        s[0].last_qdd[at, w] = real(0.0)
+
+
+@wp.func
 def add_losses(s: wp.array(dtype=Step), w: int, first: bool):
     """What friction and dampers took in the parts of a step so far."""
     for j in range(s[0].scene_joints):
@@ -943,7 +951,8 @@ def join_parts(s: wp.array(dtype=Step), w: int):
 def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool:
     """One step, the first or last of a call; returns whether it could be made.
 
-    In one part, wherever mean speeds are met and the result is finite; else in halves, quarters, …, sixteenths.
+    In one part, wherever mean speeds are met and the result is finite; else in halves, quarters, …, sixteenths. Where these do not
+    meet them either (a universal joint passes its singular pose), gyroscopic forces are those of the speeds at the start.
     """
     dt = s[0].settings.dt[0]
     keep = ends or s[0].loaded == 1
@@ -962,7 +971,8 @@ def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool
         met = solve(s, w)
         bad = end_speeds(s, w)
         made = True
-        if (met and bad == 0) or size == 1:
+        if (met and bad == 0) or s[0].as_begun[w] == 1:
+            s[0].as_begun[w] = 0
             if keep:
                 if not begins or level > 0:
                     velocities(s, w)
@@ -973,6 +983,9 @@ def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool
             if level > 0:
                 note_acceleration(s, w)
                 add_losses(s, w, left + size == PARTS)
+        elif size == 1:
+            hurry(s, w)
+            again(s, w, s[0].settings.part[w])
         else:
             level = level + 1
         scale_impulses(s, w, real(1.0) / scale)

@@ -20,6 +20,7 @@ from sharnir.articulated.kernels import (
     drift,
     end_call,
     end_speeds,
+    hurry,
     inertias,
     join_parts,
     note_acceleration,
@@ -388,6 +389,7 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, dt * share)
         made = int(one_step(s, r, p, w, attempt))
+        s[0].as_begun[w] = 0
         scale_pulls(r, w, real(1.0) / scale)
         if made == 1:
             if left == PARTS:
@@ -406,6 +408,7 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array
             take_back(r, w)
             if size == 1:
                 attempt = 2
+                hurry(s, w)
             else:
                 if attempt > 0:
                     level = level + 1

@@ -223,7 +223,7 @@ class SolverArticulated(TreeSolver):
         fill(step, m, step.scene_joints, "lost")
         step.grades = self._grades
         fill(step, m, len(tree.half_of), "pull_l pull_a")
-        step.roped = wp.zeros(m.worlds, dtype=wp.int32, device=self.device)
+        fill(step, m, None, "roped as_begun")
         return wp.array([step], dtype=Step, device=self.device), step
 
 
