@@ -951,8 +951,8 @@ def join_parts(s: wp.array(dtype=Step), w: int):
 def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool:
     """One step, the first or last of a call; returns whether it could be made.
 
-    In one part, wherever mean speeds are met and the result is finite; else in halves, quarters, …, sixteenths. Where these do not
-    meet them either (a universal joint passes its singular pose), gyroscopic forces are those of the speeds at the start.
+    In one part, wherever mean speeds are met and the result is finite; else in halves, quarters, …, sixteenths. Where these
+    do not meet them either (a universal joint passes its singular pose), gyroscopic forces are those of the speeds at the start.
     """
     dt = s[0].settings.dt[0]
     keep = ends or s[0].loaded == 1
