@@ -130,7 +130,7 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
     v0 = s[0].joints.v_start[k]
     at = v0 + i
     kick = s[0].settings.kick[w]
-    load = s[0].control.friction_load[at, w] * wp.length(s[0].state.joint_force[k, w])
+    load = s[0].control.friction_load[at, w] * wp.length(s[0].state.joint_force[k, w]) * (kick / s[0].settings.dt[0])
     static = s[0].control.friction_static[at, w] * kick + load
     dynamic = s[0].control.friction_dynamic[at, w] * kick + load
     stribeck = s[0].control.friction_stribeck[at, w]
@@ -160,6 +160,7 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
     """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step."""
     kick = s[0].settings.kick[w]
     ahead = s[0].settings.part[w]
+    share = kick / s[0].settings.dt[0]
     v0 = s[0].joints.v_start[k]
     limit_boxes(s, laws, k, w, pose, real(0.0), True)
     moves = s[0].joints.v_size[k] - s[0].joints.turns[k]
@@ -207,9 +208,9 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
         laws.servo_b[at, w] = kick * push
         laws.servo_cap[at, w] = s[0].control.servo_max_force[at, w] * kick
         friction_bounds(s, laws, k, i, w)
-        laws.impulse[at, w] = s[0].state.axis_impulse[at, w]
-        laws.friction[at, w] = s[0].state.friction_impulse[at, w]
-        laws.limit[at, w] = s[0].state.limit_impulse[at, w]
+        laws.impulse[at, w] = s[0].state.axis_impulse[at, w] * share
+        laws.friction[at, w] = s[0].state.friction_impulse[at, w] * share
+        laws.limit[at, w] = s[0].state.limit_impulse[at, w] * share
         laws.stuck[at, w] = s[0].state.stuck[at, w]
 
 
@@ -269,8 +270,9 @@ def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
 
 @wp.func
 def report_laws(s: Any, laws: Laws, k: int, w: int):
-    """Keep the impulses for the next step, advance motor currents, add up what friction and dampers took; speeds in laws.end."""
+    """Keep the impulses as of a whole step, advance motor currents, add up what friction and dampers took; speeds in laws.end."""
     kick = s[0].settings.kick[w]
+    whole = s[0].settings.dt[0] / kick
     v0 = s[0].joints.v_start[k]
     # the work of an impulse is that at the mean of the speeds before and after; a speed that turned round counts from 0
     before = real(0.0)
@@ -290,10 +292,10 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
             i_mean = end + (s[0].state.current[at, w] - end) * mean
             drive = kick * s[0].axes.gear_ratio[at] * laws.efficiency[at, w] * s[0].axes.torque_constant[at] * i_mean
             s[0].state.current[at, w] = end + (s[0].state.current[at, w] - end) * e
-        s[0].state.drive_impulse[at, w] = drive
-        s[0].state.axis_impulse[at, w] = laws.impulse[at, w]
-        s[0].state.friction_impulse[at, w] = laws.friction[at, w]
-        s[0].state.limit_impulse[at, w] = laws.limit[at, w]
+        s[0].state.drive_impulse[at, w] = drive * whole
+        s[0].state.axis_impulse[at, w] = laws.impulse[at, w] * whole
+        s[0].state.friction_impulse[at, w] = laws.friction[at, w] * whole
+        s[0].state.limit_impulse[at, w] = laws.limit[at, w] * whole
         s[0].state.stuck[at, w] = laws.stuck[at, w]
     s[0].state.dissipated[k, w] = taken + wp.max(real(0.0), before)
 

@@ -741,8 +741,8 @@ def repair_limits(s: wp.array(dtype=Step), i: int, w: int):
 
 @wp.func
 def keep_reactions(s: wp.array(dtype=Step), w: int):
-    """Constraint impulses of the joints: what a link takes from its base, at the anchor, less what acts along the axes."""
-    dt = s[0].settings.kick[w]
+    """Constraint impulses of the joints as of a whole step: what a link takes from its base, less what acts along the axes."""
+    dt = s[0].settings.dt[0]
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         if s[0].tree.row[i].gathers == 1:  # what was handed to it stands in D and Q
@@ -789,8 +789,8 @@ def keep_reactions(s: wp.array(dtype=Step), w: int):
 
 @wp.func
 def keep_rows(s: wp.array(dtype=Step), w: int):
-    """Impulses of rods, gears and springs."""
-    dt = s[0].settings.kick[w]
+    """Impulses of rods, gears and springs, as of a whole step."""
+    dt = s[0].settings.dt[0]
     at = 6 * s[0].closures.welds
     for i in range(s[0].closures.rods):
         j = s[0].closures.rod_joint[i]
@@ -884,25 +884,6 @@ def take_step(s: wp.array(dtype=Step), w: int, bad: int, keep: bool, over: bool)
 
 
 @wp.func
-def scale_impulses(s: wp.array(dtype=Step), w: int, by: real):
-    """What joints and laws keep of the last step, for a step of another length."""
-    if by == real(1.0):
-        return
-    for j in range(s[0].scene_joints):
-        s[0].state.joint_force[j, w] = s[0].state.joint_force[j, w] * by
-        s[0].state.joint_torque[j, w] = s[0].state.joint_torque[j, w] * by
-    for at in range(s[0].nv):
-        s[0].state.axis_impulse[at, w] = s[0].state.axis_impulse[at, w] * by
-        s[0].state.friction_impulse[at, w] = s[0].state.friction_impulse[at, w] * by
-        s[0].state.limit_impulse[at, w] = s[0].state.limit_impulse[at, w] * by
-        s[0].state.drive_impulse[at, w] = s[0].state.drive_impulse[at, w] * by
-    for i in range(s[0].closures.gears):
-        s[0].state.gear_impulse[i, w] = s[0].state.gear_impulse[i, w] * by
-    for i in range(s[0].closures.springs.count):
-        s[0].state.spring_impulse[i, w] = s[0].state.spring_impulse[i, w] * by
-
-
-@wp.func
 def note_acceleration(s: wp.array(dtype=Step), w: int):
     """The last acceleration, before a solve puts another in its place."""
     for at in range(s[0].last_qdd.shape[0]):
@@ -963,8 +944,6 @@ def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool
         share = real(size) / real(PARTS)
         if s[0].settings.part[w] != dt * share:
             again(s, w, dt * share)
-        scale = s[0].settings.kick[w] / dt
-        scale_impulses(s, w, scale)
         note_acceleration(s, w)
         if s[0].acting == 1:
             begin_laws(s, w)
@@ -988,7 +967,6 @@ def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool
             again(s, w, s[0].settings.part[w])
         else:
             level = level + 1
-        scale_impulses(s, w, real(1.0) / scale)
         if not made:
             s[0].settings.part[w] = dt
             return False

@@ -24,7 +24,6 @@ from sharnir.articulated.kernels import (
     inertias,
     join_parts,
     note_acceleration,
-    scale_impulses,
     shift,
     solve,
     take_step,
@@ -385,7 +384,6 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array
             again(s, w, dt * share)
         scale = s[0].settings.kick[w] / dt
         scale_pulls(r, w, share)
-        scale_impulses(s, w, scale)
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, dt * share)
         made = int(one_step(s, r, p, w, attempt))
@@ -396,7 +394,6 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array
                 begin_velocities(s, w)
             left = left - size
             if not keep(s, r, w, begins and left == 0):
-                scale_impulses(s, w, real(1.0) / scale)
                 s[0].settings.part[w] = dt
                 return False
             if level > 0:
@@ -413,7 +410,6 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array
                 if attempt > 0:
                     level = level + 1
                 attempt = 1
-        scale_impulses(s, w, real(1.0) / scale)
     if level > 0:
         join_parts(s, w)
     count(r, w, wp.max(r[0].sudden[w] - damped - velocity, 0), int(level > 0), damped, velocity)

@@ -102,16 +102,13 @@ def open_ball(s: wp.array(dtype=Direct), i: int, w: int):
     put_triple(s[0].slid, v0, w, vec3(real(0.0)))
     put_triple(s[0].laws.friction, v0, w, vec3(real(0.0)))
     friction_bounds(s, s[0].laws, j, 0, w)
-    part = s[0].kick[w] / s[0].settings.dt[0]
-    hold = s[0].laws.hold[v0, w] * part
-    slide = s[0].laws.slide[v0, w] * part
+    hold = s[0].laws.hold[v0, w]
+    slide = s[0].laws.slide[v0, w]
     stuck = s[0].state.stuck[v0, w]
     if hold > slide or wp.length_sq(u) == real(0.0):
         stuck = 1
     if hold <= real(0.0):
         stuck = 0
-    s[0].laws.hold[v0, w] = hold
-    s[0].laws.slide[v0, w] = slide
     s[0].laws.stuck[v0, w] = stuck
     linear_ball(s, i, w)
 

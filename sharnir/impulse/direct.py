@@ -489,22 +489,6 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
-def report_whole(s: wp.array(dtype=Direct), j: int, w: int):
-    """Impulses on a joint's axes as of a whole step, where the kick was another; dampers took theirs in the kick."""
-    dt = s[0].settings.dt[0]
-    scale = dt / s[0].kick[w]
-    for at in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
-        s[0].state.axis_impulse[at, w] = s[0].state.axis_impulse[at, w] * scale
-        s[0].state.friction_impulse[at, w] = s[0].state.friction_impulse[at, w] * scale
-        s[0].state.limit_impulse[at, w] = s[0].state.limit_impulse[at, w] * scale
-        if not s[0].axes.resistance[at] > real(0.0):  # a motor's is of the step already
-            s[0].state.drive_impulse[at, w] = s[0].state.drive_impulse[at, w] * scale
-        u = s[0].laws.end[at, w]
-        damping = s[0].axes.damping[at] + s[0].control.friction_viscous[at, w]
-        s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] - (dt - s[0].kick[w]) * damping * u * u
-
-
-@wp.func
 def commit(s: wp.array(dtype=Direct), w: int, scope: int):
     """The new state becomes the state."""
     dt = s[0].drift[w]
@@ -521,8 +505,6 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         if scope > 1 and s[0].acting == 1 and s[0].linear.acts[i, w] == 1:
             if s[0].work.kind[i, w] == NONE:
                 report_laws(s, s[0].laws, s[0].tree.joint[i], w)
-                if s[0].kick[w] != s[0].settings.dt[0]:
-                    report_whole(s, s[0].tree.joint[i], w)
             else:
                 report_ball(s, i, w)
     if scope > 1:
@@ -640,6 +622,7 @@ def begin_anew(s: wp.array(dtype=Direct), w: int):
 def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
     """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
     s[0].kick[w] = s[0].state.lag[w]
+    s[0].drift[w] = s[0].settings.dt[0]
     passes = s[0].done[w]
     off = s[0].residual[w]
     begin(s, w, scope, real(0.0))

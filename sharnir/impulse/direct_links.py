@@ -344,19 +344,6 @@ def start_link(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
         d, n = free_axis(s[0].joints, j, a, pose)
         s[0].laws.start[v0 + a, w] = wp.dot(d, u) + wp.dot(n, w_c - w_p)
     open_laws(s, i, w)
-    part = s[0].kick[w] / s[0].settings.dt[0]
-    if part != real(1.0):
-        for a in range(v0, v0 + s[0].joints.v_size[j]):
-            # a motor's rotor resists by its inertia, however long the kick
-            rotor = s[0].axes.rotor_inertia[a] * s[0].axes.gear_ratio[a] * s[0].axes.gear_ratio[a] * (real(1.0) - part)
-            s[0].laws.a[a, w] = s[0].laws.a[a, w] * part + rotor
-            s[0].laws.b[a, w] = s[0].laws.b[a, w] * part - rotor * s[0].laws.start[a, w]
-            s[0].laws.servo_a[a, w] = s[0].laws.servo_a[a, w] * part
-            s[0].laws.servo_b[a, w] = s[0].laws.servo_b[a, w] * part
-            s[0].laws.servo_cap[a, w] = s[0].laws.servo_cap[a, w] * part
-            s[0].laws.hold[a, w] = s[0].laws.hold[a, w] * part
-            s[0].laws.slide[a, w] = s[0].laws.slide[a, w] * part
-            s[0].laws.friction[a, w] = s[0].laws.friction[a, w] * part
     for a in range(s[0].joints.v_size[j]):
         N = s[0].axes.gear_ratio[v0 + a]
         rotor = s[0].axes.rotor_inertia[v0 + a] * N * N

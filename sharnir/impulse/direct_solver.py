@@ -61,6 +61,7 @@ class SolverDirect(TreeSolver):
         passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations")]
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
+        self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
         self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
@@ -100,7 +101,8 @@ class SolverDirect(TreeSolver):
         fill(s, m, links, "inertia impulse_l impulse_a stiff mean near tense")
         fill(s, m, tree.nv, "turned")
         fill(s, m, int(s.closures.count), "row_impulse")
-        fill(s, m, None, "kick drift before after pushed tight")
+        fill(s, m, None, "before after pushed tight")
+        s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades = self._grades
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
