@@ -409,6 +409,22 @@ def test_looking_at_gears_does_not_change_the_motion():
     assert all(np.array_equal(a[k], b[k]) for k in a)
 
 
+def test_looking_at_joints_beside_a_body_on_a_path_does_not_change_the_motion():
+    """A path gives its body a velocity in every step, which is no change from outside: coordinates are those of the solver."""
+    scene = sh.Scene()
+    scene.add_body("cart", sh.Box(0.2, 0.2, 0.2), motion="kinematic", path=lambda t: (0.2 * np.sin(3 * t), 0, 0))
+    scene.add_body("arm", sh.Box(0.1, 0.1, 0.5), mass=1.0, position=(0.1, 0, -0.3))
+    scene.add_joint("ball", sh.Spherical(), "cart", "arm", position=(0, 0, 0))
+    seen, unseen = (sh.Simulation(scene, 5e-3, solver="articulated") for _ in range(2))
+    for _ in range(50):
+        for sim in (seen, unseen):
+            sim.step()
+        assert np.all(np.isfinite(seen.joint("ball").position))
+    a, b = seen.snapshot(), unseen.snapshot()
+    print(f"apart {np.abs(a['state.position'] - b['state.position']).max():.1e} m")
+    assert all(np.array_equal(a[k], b[k]) for k in a)
+
+
 @pytest.mark.parametrize("stiffness", [1e2, 1e5, 1e9])
 def test_springs_between_points(stiffness):
     scene = rods_and_springs(stiffness, rest=None)

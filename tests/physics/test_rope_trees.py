@@ -610,3 +610,49 @@ def test_a_snapshot_goes_on_bit_for_bit_where_sweeps_find_ropes_hard():
         assert all(np.array_equal(a[k], b[k]) for k in a if k not in ("state.q", "state.qd")), grades
     print(f"{hard} of 20 steps were hard")
     assert hard > 0
+
+
+WITH_ALONE = ["alone", "sequential", *HOW]
+
+
+def winch(how, reel):
+    """A load on a rope that is reeled in from the world, or from an arm on a spring."""
+    scene, hold = sh.Scene(), "world"
+    if how != "alone":
+        hold = scene.add_body("arm", sh.Box(0.5, 0.1, 0.1), mass=5.0, position=(0.25, 0, 0))
+        scene.add_joint("hinge", sh.Revolute("y", spring=(500.0, 0.0), damping=20.0), "world", "arm", position=(0, 0, 0))
+    scene.add_body("load", sh.Sphere(0.1), mass=3.0, position=(0.5, 0, -2.1))
+    way = 1 if reel == "start" else -1
+    ends, attach = [(0.5, 0, 0), (0.5, 0, -2)][::way], (hold, "load")[::way]
+    scene.add_rope("rope", *ends, attach=attach, segments=8, radius=0.005, mass_per_length=0.1, reel=reel, longest=4.0)
+    return sh.Simulation(scene, 5e-3, **HOW.get(how, {}))
+
+
+@pytest.mark.parametrize("how", WITH_ALONE)
+@pytest.mark.parametrize("reel", ["start", "end"])
+@pytest.mark.parametrize("torn", [0, 1, 3])
+def test_a_reel_takes_in_up_to_a_tear_and_does_not_mend_it(torn, reel, how):
+    sim = winch(how, reel)
+    rope = sim.rope("rope")
+    sim.step(20)
+    at = rope.position[0 if reel == "start" else -1]
+    rope.cut(torn if reel == "start" else -1 - torn)
+    rope.reel_speed = -0.5
+    sim.step(200)
+    left = rope.length - 0.25 * (8 - torn)
+    print(f"{how}, {reel}: torn {torn} from the reel: {left:.3f} m before it, load fell to {sim.body('load').com[2]:.1f} m")
+    assert rope.broken.sum() == 1 and np.all(at - rope.position[0 if reel == "start" else -1] < 0.2)
+    assert abs(left - (0.0 if torn == 0 else 0.025 if torn == 1 else 0.25)) < 0.01 and sim.body("load").com[2] < -6.0
+
+
+@pytest.mark.parametrize("how", WITH_ALONE)
+@pytest.mark.parametrize("speed", [-20.0, -200.0])
+def test_a_reel_faster_than_its_segments_leaves_no_negative_length(speed, how):
+    sim = winch(how, "start")
+    sim.rope("rope").reel_speed = speed
+    stretch = 0.0
+    for _ in range(60):
+        sim.step()
+        stretch = max(stretch, sim.rope("rope").stretch)
+    print(f"{how}: {speed:g} m/s, {sim.rope('rope').length:.3f} m left, stretch {stretch:.1e}")
+    assert sim.rope("rope").length == pytest.approx(0.025, abs=1e-3) and stretch < 1e-4
