@@ -34,7 +34,7 @@ def motor_law(s: Any, at: int, w: int, u_start: real):
 
     i(t) = i∞ + (i − i∞) exp(−t R/L),  i∞ = (V − k N u)/R.
     """
-    dt = s[0].settings.part[w]
+    kick = s[0].settings.kick[w]
     N = s[0].axes.gear_ratio[at]
     k = s[0].axes.torque_constant[at]
     R = s[0].axes.resistance[at]
@@ -43,7 +43,7 @@ def motor_law(s: Any, at: int, w: int, u_start: real):
         eta = real(1.0) / eta
     _e, mean = decay(s, at, w)
     rotor = s[0].axes.rotor_inertia[at] * N * N
-    gain = dt * N * eta * k
+    gain = kick * N * eta * k
     a = gain * (real(1.0) - mean) * k * N / R + rotor
     b = -gain * ((real(1.0) - mean) * s[0].control.voltage[at, w] / R + mean * s[0].state.current[at, w]) - rotor * u_start
     return a, b, eta
@@ -129,10 +129,10 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
     n = s[0].joints.v_size[k]
     v0 = s[0].joints.v_start[k]
     at = v0 + i
-    dt = s[0].settings.part[w]
+    kick = s[0].settings.kick[w]
     load = s[0].control.friction_load[at, w] * wp.length(s[0].state.joint_force[k, w])
-    static = s[0].control.friction_static[at, w] * dt + load
-    dynamic = s[0].control.friction_dynamic[at, w] * dt + load
+    static = s[0].control.friction_static[at, w] * kick + load
+    dynamic = s[0].control.friction_dynamic[at, w] * kick + load
     stribeck = s[0].control.friction_stribeck[at, w]
     hold = static
     slide = dynamic
@@ -158,7 +158,8 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
 @wp.func
 def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
     """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step."""
-    dt = s[0].settings.part[w]
+    kick = s[0].settings.kick[w]
+    ahead = s[0].settings.part[w]
     v0 = s[0].joints.v_start[k]
     limit_boxes(s, laws, k, w, pose, real(0.0), True)
     moves = s[0].joints.v_size[k] - s[0].joints.turns[k]
@@ -177,7 +178,7 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
     for i in range(s[0].joints.v_size[k]):
         at = v0 + i
         ball = s[0].joints.turns[k] == 3 and i >= moves
-        a = dt * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
+        a = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
         b = real(0.0)
         stiffness = s[0].axes.stiffness[at]
         kp = s[0].control.servo_kp[at, w]
@@ -192,8 +193,8 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
             stretch = stiffness * (q - s[0].axes.rest[at])
             error = q - s[0].control.servo_position[at, w]
         if stiffness > real(0.0):
-            a = a + dt * dt * stiffness
-            b = dt * stretch
+            a = a + kick * ahead * stiffness
+            b = kick * stretch
         if s[0].axes.resistance[at] > real(0.0):
             motor_a, motor_b, eta = motor_law(s, at, w, laws.start[at, w])
             a = a + motor_a
@@ -202,9 +203,9 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
         laws.a[at, w] = a
         laws.b[at, w] = b
         push = kp * error - kd * s[0].control.servo_velocity[at, w] - s[0].control.servo_torque[at, w]
-        laws.servo_a[at, w] = dt * (dt * kp + kd)
-        laws.servo_b[at, w] = dt * push
-        laws.servo_cap[at, w] = s[0].control.servo_max_force[at, w] * dt
+        laws.servo_a[at, w] = kick * (ahead * kp + kd)
+        laws.servo_b[at, w] = kick * push
+        laws.servo_cap[at, w] = s[0].control.servo_max_force[at, w] * kick
         friction_bounds(s, laws, k, i, w)
         laws.impulse[at, w] = s[0].state.axis_impulse[at, w]
         laws.friction[at, w] = s[0].state.friction_impulse[at, w]
@@ -269,7 +270,7 @@ def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
 @wp.func
 def report_laws(s: Any, laws: Laws, k: int, w: int):
     """Keep the impulses for the next step, advance motor currents, add up what friction and dampers took; speeds in laws.end."""
-    dt = s[0].settings.part[w]
+    kick = s[0].settings.kick[w]
     v0 = s[0].joints.v_start[k]
     # the work of an impulse is that at the mean of the speeds before and after; a speed that turned round counts from 0
     before = real(0.0)
@@ -278,7 +279,7 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
         at = v0 + i
         u = laws.end[at, w]
         before = before - real(0.5) * laws.friction[at, w] * laws.start[at, w]
-        damping = dt * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
+        damping = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
         taken = taken + real(0.5) * laws.taken[at, w] + damping * u * u
         servo = -laws.servo_a[at, w] * u - laws.servo_b[at, w]
         drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
@@ -287,7 +288,7 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
             end = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at]
             e, mean = decay(s, at, w)
             i_mean = end + (s[0].state.current[at, w] - end) * mean
-            drive = dt * s[0].axes.gear_ratio[at] * laws.efficiency[at, w] * s[0].axes.torque_constant[at] * i_mean
+            drive = kick * s[0].axes.gear_ratio[at] * laws.efficiency[at, w] * s[0].axes.torque_constant[at] * i_mean
             s[0].state.current[at, w] = end + (s[0].state.current[at, w] - end) * e
         s[0].state.drive_impulse[at, w] = drive
         s[0].state.axis_impulse[at, w] = laws.impulse[at, w]

@@ -69,7 +69,7 @@ class State:
     kept_rotation: wp.array2d(dtype=quat)
     kept_velocity: wp.array2d(dtype=vec3)
     kept_momentum: wp.array2d(dtype=vec3)
-    lag: wp.array(dtype=real)  # [world] s, by which mid_velocity is behind the pose
+    lag: wp.array(dtype=real)  # [world] s, by which mid_velocity is behind the pose; in joint coordinates, what this is above ½Δt
     open: wp.array(dtype=real)  # [world] m, rad: largest gap that step left
     time: wp.array(dtype=wp.float64)  # [world] s
     failed: wp.array(dtype=wp.int32)  # [world] 0, or 1 + the body whose state would have become non-finite

@@ -99,8 +99,13 @@ class Simulation:
         kind = methods[method]
         if self.model.ropes is not None:
             self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
+            jointed = self.model.joint_kinds or self.model.spring_names
             kind = SolverRope
-            if self.model.joint_kinds or self.model.spring_names:
+            if jointed or self.model.ropes.refused:
+                if self.model.ropes.refused and method == "sequential":
+                    if jointed:
+                        raise SceneError(f"{self.model.ropes.refused}; or use method='direct'")
+                    method = "direct"  # which takes them, without joints, too
                 kind = BESIDE_ROPES[methods[method]]
                 if method == "direct":
                     self.model = replace(self.model, ropes=self.model.ropes.on_trees())

@@ -34,7 +34,7 @@ class Solver:
         settings.dt = wp.zeros(1, dtype=real, device=self.device)
         self._part = wp.zeros(model.worlds, dtype=real, device=self.device)
         if "part" in settings._cls.vars:
-            settings.part = self._part
+            settings.part = settings.kick = self._part
         self.dt = dt
         cores = os.cpu_count() or 1
         on_cpu = wp.get_device(self.device).is_cpu

@@ -115,7 +115,8 @@ class BodyView:
         if what == "torque" and np.any(value):
             self._solid("torque")
         array = getattr(self._sim.control, f"{what}_once" if once else what)
-        self._sim._write(array, self._i, value + self._sim._row(array, self._i) if once else value)
+        with np.errstate(over="ignore"):  # of a sum that is not finite the step will tell
+            self._sim._write(array, self._i, value + self._sim._row(array, self._i) if once else value)
 
     def _place(self) -> np.ndarray:
         com = np.broadcast_to(self._sim.model.com[self._i], (self._sim.worlds, 3))

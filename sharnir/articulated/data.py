@@ -16,6 +16,7 @@ class Settings:
 
     dt: wp.array(dtype=real)
     part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
+    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)
     iterations: wp.array(dtype=wp.int32)  # cap of the passes
@@ -64,6 +65,10 @@ class Step:
     slid: wp.array2d(dtype=real)  # [speed, world] N·s: friction with which an axis was last taken to slide; 0: to hold
     done: wp.array(dtype=wp.int32)  # [world] passes of the last step
     residual: wp.array(dtype=real)  # [world]
+    last_qdd: wp.array2d(dtype=real)  # [speed, world] before the step
+    as_begun: wp.array(dtype=wp.int32)  # [world] 1 where speeds at the start of the step must do for their mean
+    lost: wp.array2d(dtype=real)  # [joint, world] J, by friction and dampers in the parts of a step
+    grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     roped: wp.array(dtype=wp.int32)  # [world] 1 while ropes take part in a pass
     rope_A: wp.array2d(dtype=mat33)  # [body, world] what ropes add to a body's inertia, Z; these and below, where there are ropes
     rope_B: wp.array2d(dtype=mat33)
@@ -77,5 +82,4 @@ class Step:
     position: wp.array2d(dtype=vec3)  # [body, world] the new pose
     rotation: wp.array2d(dtype=quat)
     new_q: wp.array2d(dtype=real)  # [coordinate, world]
-    last_qdd: wp.array2d(dtype=real)  # [speed, world] before the step
     row_force: wp.array2d(dtype=real)  # [row, world] N, N·m

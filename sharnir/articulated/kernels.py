@@ -27,6 +27,7 @@ from sharnir.joints import free_axis, read_coordinates
 from sharnir.kinematics import pose_at
 from sharnir.laws import limit_boxes, report_laws
 from sharnir.pivots import ALL_AT_ONCE, linearise, open_laws, solve_one, solve_several
+from sharnir.solver import GRADES
 from sharnir.spatial import exp_quat, matrix, turned, unit
 from sharnir.tree import (
     any_motion,
@@ -49,6 +50,9 @@ DYNAMIC = wp.constant(2)
 SAME = wp.constant(real(1.0e-12))  # by so much coordinates and bodies may differ and be called one state
 SLOW = wp.constant(real(0.01))  # rad: bodies that turn less in half a step need no corrected mean speed
 MID_TOLERANCE = wp.constant(real(1.0e-9))
+CONTRACTS = wp.constant(real(0.9))  # passes on mean speeds do, if each leaves less than this of the last one's error
+DIVIDED = wp.constant(GRADES.index("divided"))
+PARTS = wp.constant(16)  # a step is split into at most so many
 PROJECTIONS = wp.constant(12)
 CLOSED = wp.constant(real(1.0e-12))  # m, rad: a gap that is none
 
@@ -83,7 +87,7 @@ def move_all(s: wp.array(dtype=Step), w: int, ahead: real):
     """
     w = natural(w)
     gravity = s[0].settings.gravity[0]
-    half = real(0.5) * s[0].settings.part[w]
+    half = real(0.5) * s[0].settings.kick[w]
     last = int(-1)
     x = vec3(real(0.0))
     R = quat(real(0.0), real(0.0), real(0.0), real(1.0))
@@ -182,7 +186,7 @@ def changed(s: wp.array(dtype=Step), w: int) -> bool:
 @wp.func
 def untouched(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether the caller's state is, bit by bit, what was stored: then all that follows from it stands in the work arrays."""
-    if s[0].stored[w] != s[0].settings.part[w]:
+    if s[0].stored[w] != s[0].settings.dt[0]:
         return False
     for i in range(s[0].nq):
         if s[0].q[i, w] != s[0].state.q[i, w]:
@@ -190,7 +194,7 @@ def untouched(s: wp.array(dtype=Step), w: int) -> bool:
     for i in range(s[0].nv):
         if s[0].qd[i, w] != s[0].state.qd[i, w]:
             return False
-    half = real(0.5) * s[0].stored[w]
+    half = real(0.5) * (s[0].stored[w] + s[0].state.lag[w])
     for i in range(s[0].tree.count):  # the last acceleration is the caller's too
         v0 = s[0].tree.row[i].v_start
         for at in range(v0, v0 + s[0].tree.row[i].v_size):
@@ -235,7 +239,7 @@ def take_bodies(s: wp.array(dtype=Step), w: int, every: bool):
 @wp.func
 def foretell(s: wp.array(dtype=Step), w: int):
     """The mean speeds of the step, from the last acceleration."""
-    half = real(0.5) * s[0].settings.part[w]
+    half = real(0.5) * s[0].settings.kick[w]
     for i in range(s[0].tree.count):
         j = s[0].tree.joint[i]
         for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
@@ -245,7 +249,7 @@ def foretell(s: wp.array(dtype=Step), w: int):
 @wp.func
 def store(s: wp.array(dtype=Step), w: int):
     """Poses, velocities and coordinates into the caller's state."""
-    dt = s[0].settings.part[w]
+    dt = s[0].settings.dt[0]
     velocities(s, w)
     for b in range(s[0].own):
         v = s[0].work.velocity[b, w]
@@ -293,7 +297,7 @@ def make_linear(s: wp.array(dtype=Step), i: int, w: int):
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
-    dt = s[0].settings.part[w]
+    dt = s[0].settings.kick[w]
     if n == 1:
         v = s[0].laws.start[v0, w]
         s[0].linear.wanted[v0, w] = (s[0].linear.wanted[v0, w] - v) / dt
@@ -315,7 +319,7 @@ def solve_laws(s: wp.array(dtype=Step), i: int, w: int) -> real:
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
-    dt = s[0].settings.part[w]
+    dt = s[0].settings.kick[w]
     al, aa = base_acceleration(s[0].tree, i, w, s[0].work)
     rest = left_over(s[0].joints, s[0].tree, i, w, al, aa, s[0].work)
     off = real(0.0)
@@ -364,7 +368,8 @@ def add_ropes(s: wp.array(dtype=Step), w: int):
 
     V is that along the chord of a body's path: J q̇ + Δt a − ½Δt J̇ q̇.
     """
-    h = s[0].settings.part[w]
+    kick = s[0].settings.kick[w]
+    less = kick - real(0.5) * s[0].settings.part[w]
     drift(s, w)
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
@@ -372,11 +377,11 @@ def add_ropes(s: wp.array(dtype=Step), w: int):
             A = s[0].rope_A[b, w]
             B = s[0].rope_B[b, w]
             D = s[0].rope_D[b, w]
-            v = s[0].work.velocity[b, w] - s[0].rows.a_l[b, w] * (real(0.5) * h) - s[0].rope_v[b, w]
-            omega = s[0].work.omega[b, w] - s[0].rows.a_a[b, w] * (real(0.5) * h) - s[0].rope_w[b, w]
+            v = s[0].work.velocity[b, w] - s[0].rows.a_l[b, w] * less - s[0].rope_v[b, w]
+            omega = s[0].work.omega[b, w] - s[0].rows.a_a[b, w] * less - s[0].rope_w[b, w]
             f = A * v + B * omega + s[0].rope_l[b, w]
             l = v * B + D * omega + s[0].rope_a[b, w]
-            hand_on(s[0].work, i, w, A, B, D, f * (real(-1.0) / h), l * (real(-1.0) / h))
+            hand_on(s[0].work, i, w, A, B, D, f * (real(-1.0) / kick), l * (real(-1.0) / kick))
 
 
 @wp.func
@@ -432,10 +437,9 @@ def push_rows(s: wp.array(dtype=Step), w: int, rows: int):
 
 @wp.func
 def soften(s: wp.array(dtype=Step), r: int, i: int, w: int):
-    """Softness and rest of a spring's row: p = −a u − b with a = Δt (Δt k + c), b = Δt k (length − rest)."""
-    dt = s[0].settings.part[w]
+    """Softness and rest of a spring's row: p = −a u − b with a = κ (Δt k + c), b = κ k (length − rest), κ the kick."""
     k = s[0].closures.springs.stiffness[i]
-    a = dt * (dt * k + s[0].closures.springs.damping[i])
+    a = s[0].settings.kick[w] * (s[0].settings.part[w] * k + s[0].closures.springs.damping[i])
     s[0].rows.soft[r, w] = real(-1.0)
     if a > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
         s[0].rows.soft[r, w] = real(1.0) / a
@@ -446,9 +450,10 @@ def soften(s: wp.array(dtype=Step), r: int, i: int, w: int):
 def close_loops(s: wp.array(dtype=Step), w: int):
     """Forces on the rows so that speeds lead along the chord of the arc that they prescribe, added to the links' u.
 
-    (G⁺ − G)/Δt = J V + Δt J (a − ½ drift) + ½Δt γ = 0.
+    (G⁺ − G)/Δt = J V + κ J (a − drift) + ½Δt (J drift + γ) = 0, κ the kick, Δt itself unless a step is made in parts.
     """
-    dt = s[0].settings.part[w]
+    kick = s[0].settings.kick[w]
+    half = real(0.5) * s[0].settings.part[w] / kick
     rows = s[0].closures.count
     velocities(s, w)
     find_rows(s[0].joints, s[0].closures, s[0].rows, s[0].work, s[0].state.q, w)
@@ -456,9 +461,9 @@ def close_loops(s: wp.array(dtype=Step), w: int):
     hard = rows - s[0].closures.springs.count
     for r in range(rows):
         now = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.velocity, s[0].work.spin, s[0].state.qd)
-        arc = row_rate(s[0].closures, s[0].rows, r, w, s[0].rows.a_l, s[0].rows.a_a, s[0].rows.y) - s[0].rows.gamma[r, w]
+        arc = row_rate(s[0].closures, s[0].rows, r, w, s[0].rows.a_l, s[0].rows.a_a, s[0].rows.y)
         free = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].qdd)
-        s[0].rows.rhs[r, w] = real(0.5) * arc - now / dt - free
+        s[0].rows.rhs[r, w] = (real(1.0) - half) * arc - half * s[0].rows.gamma[r, w] - now / kick - free
         if r >= hard:
             soften(s, r, r - hard, w)
     eliminate_rows(s, w, rows)
@@ -493,7 +498,7 @@ def settle(s: wp.array(dtype=Step), i: int, w: int):
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
-    dt = s[0].settings.part[w]
+    dt = s[0].settings.kick[w]
     s[0].linear.locks[i, w] = 0
     s[0].linear.coupled[i, w] = mat66()
     for at in range(v0, v0 + n):
@@ -525,12 +530,12 @@ def settle(s: wp.array(dtype=Step), i: int, w: int):
 def mid_missed(s: wp.array(dtype=Step), w: int, last: real) -> real:
     """By how much the mean speeds were not those foretold, where that matters; puts them right. 0 where they stay.
 
-    Close to a singular pose of a loop passes on them lead astray: where they do not contract, what there is must do.
+    Negative where passes on them do not contract: the step is too long for so fast a motion.
     """
-    half = real(0.5) * s[0].settings.part[w]
+    half = real(0.5) * s[0].settings.kick[w]
     off = real(0.0)
     size = real(0.0)
-    if s[0].fastest[w] * half * half < SLOW * SLOW:
+    if s[0].fastest[w] * half * half < SLOW * SLOW or s[0].as_begun[w] == 1:
         return real(0.0)
     for i in range(s[0].tree.count):
         v0 = s[0].tree.row[i].v_start
@@ -538,15 +543,18 @@ def mid_missed(s: wp.array(dtype=Step), w: int, last: real) -> real:
             mean = s[0].state.qd[a, w] + half * s[0].qdd[a, w]
             off = wp.max(off, wp.abs(mean - s[0].mid[a, w]))
             size = wp.max(size, wp.abs(mean))
-    if off <= MID_TOLERANCE * size or (off > last and s[0].closures.count > s[0].closures.springs.count):
+    if off <= MID_TOLERANCE * size:
         return real(0.0)
+    if off > CONTRACTS * last:
+        return real(-1.0)
     foretell(s, w)
     return off
 
 
 @wp.func
-def solve(s: wp.array(dtype=Step), w: int):
-    """Passes until laws and their linearisations agree: new accelerations in qdd."""
+def solve(s: wp.array(dtype=Step), w: int) -> bool:
+    """Passes until laws and their linearisations agree: new accelerations in qdd. False where mean speeds could not be met."""
+    met = bool(True)
     passes = int(0)
     off = real(0.0)
     last = real(1.0e30)
@@ -573,10 +581,14 @@ def solve(s: wp.array(dtype=Step), w: int):
                 again = 1
                 last = missed
                 move_all(s, w, real(0.0))
+            elif missed < real(0.0):
+                met = False
+                again = 0
             elif again == 1:
                 inertias(s, w)
     s[0].done[w] = passes
     s[0].residual[w] = off
+    return met
 
 
 # ---- a state given from outside --------------------------------------------------------------------------------------------
@@ -635,6 +647,8 @@ def load(s: wp.array(dtype=Step), w: int):
     take_bodies(s, w, True)
     for j in range(s[0].scene_joints, s[0].joints.count):
         read_joint(s, j, w)
+    s[0].settings.part[w] = s[0].settings.dt[0]
+    s[0].settings.kick[w] = s[0].settings.dt[0] + s[0].state.lag[w]
     foretell(s, w)
     move_all(s, w, real(0.0))
     velocities(s, w)
@@ -642,6 +656,8 @@ def load(s: wp.array(dtype=Step), w: int):
         take_bodies(s, w, True)
         for j in range(s[0].joints.count):
             read_joint(s, j, w)
+        s[0].state.lag[w] = real(0.0)
+        s[0].settings.kick[w] = s[0].settings.dt[0]
         move_all(s, w, real(0.0))
         fit_speeds(s, w)
         foretell(s, w)
@@ -726,7 +742,7 @@ def repair_limits(s: wp.array(dtype=Step), i: int, w: int):
 @wp.func
 def keep_reactions(s: wp.array(dtype=Step), w: int):
     """Constraint impulses of the joints: what a link takes from its base, at the anchor, less what acts along the axes."""
-    dt = s[0].settings.part[w]
+    dt = s[0].settings.kick[w]
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         if s[0].tree.row[i].gathers == 1:  # what was handed to it stands in D and Q
@@ -774,7 +790,7 @@ def keep_reactions(s: wp.array(dtype=Step), w: int):
 @wp.func
 def keep_rows(s: wp.array(dtype=Step), w: int):
     """Impulses of rods, gears and springs."""
-    dt = s[0].settings.part[w]
+    dt = s[0].settings.kick[w]
     at = 6 * s[0].closures.welds
     for i in range(s[0].closures.rods):
         j = s[0].closures.rod_joint[i]
@@ -799,7 +815,7 @@ def begin_laws(s: wp.array(dtype=Step), w: int):
 @wp.func
 def end_speeds(s: wp.array(dtype=Step), w: int) -> int:
     """New speeds into new_v and mid; 1 + the body of the first link whose speed is not finite, or 0."""
-    dt = s[0].settings.part[w]
+    dt = s[0].settings.kick[w]
     nothing = real(0.0)
     for h in range(s[0].new_v.shape[0]):
         at = natural(h)
@@ -851,6 +867,8 @@ def take_step(s: wp.array(dtype=Step), w: int, bad: int, keep: bool, over: bool)
         if s[0].rows.link_of[b] < 0:  # what is driven moves on
             s[0].work.position[b, w] = s[0].work.position[b, w] + s[0].work.velocity[b, w] * dt
             s[0].work.rotation[b, w] = turned(s[0].work.rotation[b, w], s[0].work.spin[b, w] * dt)
+    s[0].settings.kick[w] = dt  # of the next one, if that is as long
+    s[0].state.lag[w] = real(0.5) * (dt - s[0].settings.dt[0])
     if over:
         for b in range(s[0].own):
             s[0].work.force[b, w] = s[0].control.force[b, w]
@@ -862,18 +880,122 @@ def take_step(s: wp.array(dtype=Step), w: int, bad: int, keep: bool, over: bool)
     return True
 
 
+# ---- parts of a step ------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def scale_impulses(s: wp.array(dtype=Step), w: int, by: real):
+    """What joints and laws keep of the last step, for a step of another length."""
+    if by == real(1.0):
+        return
+    for j in range(s[0].scene_joints):
+        s[0].state.joint_force[j, w] = s[0].state.joint_force[j, w] * by
+        s[0].state.joint_torque[j, w] = s[0].state.joint_torque[j, w] * by
+    for at in range(s[0].nv):
+        s[0].state.axis_impulse[at, w] = s[0].state.axis_impulse[at, w] * by
+        s[0].state.friction_impulse[at, w] = s[0].state.friction_impulse[at, w] * by
+        s[0].state.limit_impulse[at, w] = s[0].state.limit_impulse[at, w] * by
+        s[0].state.drive_impulse[at, w] = s[0].state.drive_impulse[at, w] * by
+    for i in range(s[0].closures.gears):
+        s[0].state.gear_impulse[i, w] = s[0].state.gear_impulse[i, w] * by
+    for i in range(s[0].closures.springs.count):
+        s[0].state.spring_impulse[i, w] = s[0].state.spring_impulse[i, w] * by
+
+
+@wp.func
+def note_acceleration(s: wp.array(dtype=Step), w: int):
+    """The last acceleration, before a solve puts another in its place."""
+    for at in range(s[0].last_qdd.shape[0]):
+        s[0].last_qdd[at, w] = s[0].qdd[at, w]
+
+
+@wp.func
+def again(s: wp.array(dtype=Step), w: int, part: real):
+    """All that a step of this length begins with; its kick takes speeds from half the last step to half this one."""
+    s[0].settings.part[w] = part
+    s[0].settings.kick[w] = real(0.5) * (s[0].settings.dt[0] + part) + s[0].state.lag[w]
+    for at in range(s[0].last_qdd.shape[0]):
+        s[0].qdd[at, w] = s[0].last_qdd[at, w]
+    foretell(s, w)
+    move_all(s, w, real(0.0))
+
+
+@wp.func
+def hurry(s: wp.array(dtype=Step), w: int):
+    """Make do with the speeds at the start in the next solve."""
+    s[0].as_begun[w] = 1
+    for at in range(s[0].last_qdd.shape[0]):
+        s[0].last_qdd[at, w] = real(0.0)
+
+
+@wp.func
+def add_losses(s: wp.array(dtype=Step), w: int, first: bool):
+    """What friction and dampers took in the parts of a step so far."""
+    for j in range(s[0].scene_joints):
+        before = s[0].lost[j, w]
+        if first:
+            before = real(0.0)
+        s[0].lost[j, w] = before + s[0].state.dissipated[j, w]
+
+
+@wp.func
+def join_parts(s: wp.array(dtype=Step), w: int):
+    """After a step in parts: the next one is whole again."""
+    for j in range(s[0].scene_joints):
+        s[0].state.dissipated[j, w] = s[0].lost[j, w]
+    note_acceleration(s, w)
+    again(s, w, s[0].settings.dt[0])
+
+
 @wp.func
 def make_step(s: wp.array(dtype=Step), w: int, begins: bool, ends: bool) -> bool:
-    """One step, the first or last of a call; returns whether it could be made."""
-    if s[0].acting == 1:
-        begin_laws(s, w)
-    solve(s, w)
+    """One step, the first or last of a call; returns whether it could be made.
+
+    In one part, wherever mean speeds are met and the result is finite; else in halves, quarters, …, sixteenths. Where these
+    do not meet them either (a universal joint passes its singular pose), gyroscopic forces are those of the speeds at the start.
+    """
+    dt = s[0].settings.dt[0]
     keep = ends or s[0].loaded == 1
-    if keep:
-        if not begins:
-            velocities(s, w)
-        begin_velocities(s, w)
-    return take_step(s, w, end_speeds(s, w), keep, begins)
+    level = int(0)
+    left = int(PARTS)
+    while left > 0:
+        size = wp.max(PARTS >> level, 1)
+        share = real(size) / real(PARTS)
+        if s[0].settings.part[w] != dt * share:
+            again(s, w, dt * share)
+        scale = s[0].settings.kick[w] / dt
+        scale_impulses(s, w, scale)
+        note_acceleration(s, w)
+        if s[0].acting == 1:
+            begin_laws(s, w)
+        met = solve(s, w)
+        bad = end_speeds(s, w)
+        made = True
+        if (met and bad == 0) or s[0].as_begun[w] == 1:
+            s[0].as_begun[w] = 0
+            if keep:
+                if not begins or level > 0:
+                    velocities(s, w)
+                if left == PARTS:
+                    begin_velocities(s, w)
+            left = left - size
+            made = take_step(s, w, bad, keep, begins and left == 0)
+            if level > 0:
+                note_acceleration(s, w)
+                add_losses(s, w, left + size == PARTS)
+        elif size == 1:
+            hurry(s, w)
+            again(s, w, s[0].settings.part[w])
+        else:
+            level = level + 1
+        scale_impulses(s, w, real(1.0) / scale)
+        if not made:
+            s[0].settings.part[w] = dt
+            return False
+    if level > 0:
+        join_parts(s, w)
+        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+    return True
 
 
 @wp.func
@@ -900,6 +1022,8 @@ def steps(s: wp.array(dtype=Step), first: int, n: wp.array(dtype=wp.int32)):
     if s[0].state.failed[w] != 0:
         return
     begin_call(s, w)
+    for g in range(s[0].grades.shape[0]):
+        s[0].grades[g, w] = 0
     count = n[0]
     for h in range(count):
         if not make_step(s, w, h == 0, h == count - 1):

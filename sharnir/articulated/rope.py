@@ -11,15 +11,20 @@ import warp as wp
 from sharnir.articulated.closures import clear_push, respond, row_rate, solve_rows
 from sharnir.articulated.data import Step
 from sharnir.articulated.kernels import (
+    PARTS,
+    add_losses,
+    again,
     begin_call,
     begin_laws,
     begin_velocities,
     drift,
     end_call,
     end_speeds,
-    foretell,
+    hurry,
     inertias,
-    move_all,
+    join_parts,
+    note_acceleration,
+    scale_impulses,
     shift,
     solve,
     take_step,
@@ -30,7 +35,6 @@ from sharnir.rope.ends import pull_bodies
 from sharnir.rope.kernels import (
     ACCEPTED,
     GAIN,
-    PARTS,
     advance_ropes,
     bad_rope,
     begin_rope,
@@ -110,15 +114,15 @@ def chords(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int):
 @wp.func
 def take_pulls(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int) -> real:
     """Forces of ropes on bodies; returns their work in the step, J."""
-    h = s[0].settings.part[w]
+    kick = s[0].settings.kick[w]
     pull_bodies(r, w, s[0].pull_l, s[0].pull_a)
     work = real(0.0)
     for b in range(s[0].own):
         v = s[0].rope_v[b, w] + r[0].body.v[b, w]
         omega = s[0].rope_w[b, w] + r[0].body.w[b, w]
         work = work + real(0.5) * (wp.dot(s[0].pull_l[b, w], v) + wp.dot(s[0].pull_a[b, w], omega))
-        s[0].pull_l[b, w] = s[0].pull_l[b, w] / h
-        s[0].pull_a[b, w] = s[0].pull_a[b, w] / h
+        s[0].pull_l[b, w] = s[0].pull_l[b, w] / kick
+        s[0].pull_a[b, w] = s[0].pull_a[b, w] / kick
     return work
 
 
@@ -204,7 +208,7 @@ def answer(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, keeps: 
         solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
         keep_answer(s, w, True)
         for row in range(rows):
-            force = s[0].rows.force[row, w] / s[0].settings.part[w]
+            force = s[0].rows.force[row, w] / s[0].settings.kick[w]
             s[0].row_force[row, w] = s[0].row_force[row, w] + keeps * force
 
 
@@ -259,7 +263,7 @@ def couple(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dty
 @wp.func
 def take_changes(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int):
     """Speeds, twists and accelerations after a pass."""
-    rate = real(1.0) / s[0].settings.part[w]
+    rate = real(1.0) / s[0].settings.kick[w]
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         dv = s[0].work.change_l[b, w]
@@ -341,25 +345,6 @@ def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(d
 
 
 @wp.func
-def scale_impulses(s: wp.array(dtype=Step), w: int, by: real):
-    """What joints and laws keep of the last step, for a step of another length."""
-    if by == real(1.0):
-        return
-    for j in range(s[0].scene_joints):
-        s[0].state.joint_force[j, w] = s[0].state.joint_force[j, w] * by
-        s[0].state.joint_torque[j, w] = s[0].state.joint_torque[j, w] * by
-    for at in range(s[0].nv):
-        s[0].state.axis_impulse[at, w] = s[0].state.axis_impulse[at, w] * by
-        s[0].state.friction_impulse[at, w] = s[0].state.friction_impulse[at, w] * by
-        s[0].state.limit_impulse[at, w] = s[0].state.limit_impulse[at, w] * by
-        s[0].state.drive_impulse[at, w] = s[0].state.drive_impulse[at, w] * by
-    for i in range(s[0].closures.gears):
-        s[0].state.gear_impulse[i, w] = s[0].state.gear_impulse[i, w] * by
-    for i in range(s[0].closures.springs.count):
-        s[0].state.spring_impulse[i, w] = s[0].state.spring_impulse[i, w] * by
-
-
-@wp.func
 def keep(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, over: bool) -> bool:
     """The new state becomes the state, if it is finite."""
     bad = end_speeds(s, w)
@@ -374,16 +359,6 @@ def keep(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int, over: boo
         feed(r, k, w)
         r[0].state.owed[k, w] = r[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].settings.part[w] / dt)
     return True
-
-
-@wp.func
-def again(s: wp.array(dtype=Step), w: int, part: real):
-    """All that a step begins with, for a step of this length from the same state."""
-    s[0].settings.part[w] = part
-    for at in range(s[0].mid.shape[0]):
-        s[0].qdd[at, w] = s[0].last_qdd[at, w]
-    foretell(s, w)
-    move_all(s, w, real(0.0))
 
 
 @wp.func
@@ -404,24 +379,28 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array
     while left > 0:
         size = wp.max(PARTS >> level, 1)
         share = real(size) / real(PARTS)
-        for at in range(s[0].mid.shape[0]):
-            if made == 1:
-                s[0].last_qdd[at, w] = s[0].qdd[at, w]
+        if made == 1:
+            note_acceleration(s, w)
         if made == 0 or s[0].settings.part[w] != dt * share:
             again(s, w, dt * share)
+        scale = s[0].settings.kick[w] / dt
         scale_pulls(r, w, share)
-        scale_impulses(s, w, share)
+        scale_impulses(s, w, scale)
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, dt * share)
         made = int(one_step(s, r, p, w, attempt))
-        scale_pulls(r, w, real(1.0) / share)
+        s[0].as_begun[w] = 0
+        scale_pulls(r, w, real(1.0) / scale)
         if made == 1:
             if left == PARTS:
                 begin_velocities(s, w)
             left = left - size
             if not keep(s, r, w, begins and left == 0):
+                scale_impulses(s, w, real(1.0) / scale)
                 s[0].settings.part[w] = dt
                 return False
+            if level > 0:
+                add_losses(s, w, left + size == PARTS)
             damped = wp.max(damped, int(attempt == 1))
             velocity = wp.max(velocity, int(attempt == 2))
             attempt = wp.min(attempt, 1)
@@ -429,15 +408,14 @@ def whole_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array
             take_back(r, w)
             if size == 1:
                 attempt = 2
+                hurry(s, w)
             else:
                 if attempt > 0:
                     level = level + 1
                 attempt = 1
-        scale_impulses(s, w, real(1.0) / share)
+        scale_impulses(s, w, real(1.0) / scale)
     if level > 0:
-        for at in range(s[0].mid.shape[0]):
-            s[0].last_qdd[at, w] = s[0].qdd[at, w]
-        again(s, w, dt)
+        join_parts(s, w)
     count(r, w, wp.max(r[0].sudden[w] - damped - velocity, 0), int(level > 0), damped, velocity)
     for i in range(r[0].control.force_once.shape[0]):
         r[0].control.force_once[i, w] = vec3(real(0.0))

@@ -194,6 +194,9 @@ class SolverArticulated(TreeSolver):
                 raise SimulationError(f"joint {name!r} may break; joint coordinates cannot follow that: use solver='impulse'")
         super().__init__(model, dt, Settings(), iterations, tolerance, threads)
         load_modules([self._kernel.module, kinematics.read_joints.module], self.device)
+        self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
+        self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
+        self.report = Report(self.done, self.residual, self.tolerance, self._grades)
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         m = self.model
@@ -216,8 +219,11 @@ class SolverArticulated(TreeSolver):
         step.fastest, step.stored = (wp.zeros(m.worlds, dtype=real, device=self.device) for _ in range(2))
         step.felt = wp.zeros(m.worlds, dtype=vec3, device=self.device)
         fill(step, m, len(m.com), "old_velocity")
+        fill(step, m, tree.nv, "last_qdd")
+        fill(step, m, step.scene_joints, "lost")
+        step.grades = self._grades
         fill(step, m, len(tree.half_of), "pull_l pull_a")
-        step.roped = wp.zeros(m.worlds, dtype=wp.int32, device=self.device)
+        fill(step, m, None, "roped as_begun")
         return wp.array([step], dtype=Step, device=self.device), step
 
 
@@ -244,14 +250,12 @@ class SolverArticulatedRope(SolverArticulated):
         settings.dt, settings.gravity = self.settings.dt, self.settings.gravity
         self.rope_settings = settings
         self.rope_residual = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
         self.report = Report(self.done, self.residual, self.tolerance, self._grades, (self.rope_residual, rope_tolerance))
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         _, s = super()._structure(state, control, without)
         m, bodies = self.model, s.pull_l.shape[0]
         fill(s, m, bodies, "rope_A rope_B rope_D rope_v rope_w rope_l rope_a position rotation")
-        fill(s, m, s.new_v.shape[0], "last_qdd")
         fill(s, m, s.state.q.shape[0], "new_q")
         fill(s, m, int(s.closures.count), "row_force")
         fill(s.work, m, bodies, "change_l change_a")
@@ -264,7 +268,7 @@ class SolverArticulatedRope(SolverArticulated):
         fill(rope.body, m, bodies, "v w")
         rope.body.x, rope.body.q = s.position, s.rotation
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
-        rope.h, rope.kick = s.settings.part, s.settings.part
+        rope.h, rope.kick = s.settings.part, s.settings.kick
         rope.residual, rope.grades = self.rope_residual, self._grades
         ports = make_ports(m.ropes, bodies)
         self._hung = rope, ports

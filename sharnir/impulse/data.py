@@ -17,6 +17,7 @@ class Settings:
 
     dt: wp.array(dtype=real)
     part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
+    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
     gravity: wp.array(dtype=vec3)
     erp: wp.array(dtype=real)
     tolerance: wp.array(dtype=real)  # [solve]

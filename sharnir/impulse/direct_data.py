@@ -19,6 +19,7 @@ class DirectSettings:
 
     dt: wp.array(dtype=real)
     part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
+    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
     iterations: wp.array(dtype=wp.int32)  # cap of the passes of the laws, of the closing

@@ -184,10 +184,21 @@ def turned_round(rope: RopeDescription) -> RopeDescription:
 
 
 class Ropes:
-    """The ropes of a scene on a device: tables, and new states."""
+    """The ropes of a scene on a device: tables, and new states.
+
+    Where ropes and the bodies between them do not form what the ropes' own elimination takes (`refused` says why), they are laid
+    out for trees, on which ropes meet bodies at ports.
+    """
 
     def __init__(self, ropes: list[RopeDescription], motion: np.ndarray, worlds: int, device: Any, trees: bool = False) -> None:
-        layout = Layout(ropes, motion, trees)
+        self.refused = ""
+        try:
+            layout = Layout(ropes, motion, trees)
+        except SceneError as error:
+            if trees:
+                raise
+            self.refused, trees = str(error), True
+            layout = Layout(ropes, motion, trees)
         self.trees = trees
         self.given = ropes, motion, worlds, device
         self.order, self.flip, self.loops = layout.order, layout.flip, layout.loops
