@@ -47,8 +47,12 @@ def evaluate(model: Model, state: State) -> list[Rows]:
     host = [np.asarray(a.numpy(), float) for a in arrays]
     gears = np.zeros((len(model.gear_names), w))
     if len(gears):
-        read_all(model, state)
-        gears = gear_values(model, state) - state.gear_start.numpy()
+        at = State()
+        for name in State.vars:  # type: ignore[attr-defined]
+            setattr(at, name, getattr(state, name))
+        at.q, at.qd = wp.clone(state.q), wp.clone(state.qd)  # joint coordinates are a state of their own: looking leaves them
+        read_all(model, at)
+        gears = gear_values(model, at) - state.gear_start.numpy()
     per_world = [[a[:, i] for a in host[:5]] + [a[:, :, i] for a in host[5:]] + [gears[:, i]] for i in range(w)]
     return [Rows(*parts) for parts in per_world]
 

@@ -150,13 +150,13 @@ class Simulation:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
         if budget is not None and not is_positive(budget):
             raise SimulationError(f"step(budget=…): a positive finite time in s, got {budget!r}")
-        self._read = self.solver.reads
         if self.model.paths:
             for _ in range(n):
                 self._follow_paths()
                 report = self.solver.step(self.state, self.control, 1, budget=budget, iterations=iterations)
         else:
             report = self.solver.step(self.state, self.control, n, budget=budget, iterations=iterations)
+        self._read = self.solver.reads
         if self._one_failed is not None and self._one_failed[0]:
             self._raise_failed()
         return report

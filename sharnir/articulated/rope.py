@@ -156,14 +156,14 @@ def begin_ropes(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.arra
     hold_ends(r, w)
     for o in range(r[0].ropes.count):  # a rope on which another hangs first
         begin_rope(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, attempt)
+    for k in range(r[0].ropes.count):
+        if attempt == 2:
+            missed_speeds(r, k, w, real(1.0))
+        else:
+            missed(r, k, w, attempt)
     take_clamps(r, p, w)
     factor(r, w)
     port_columns(r, p, w)
-    for k in range(r[0].ropes.count):
-        if attempt == 2:
-            missed_speeds(r, k, w)
-        else:
-            missed(r, k, w, attempt)
     ropes_inward(r, w)
     for b in range(s[0].own):
         s[0].rope_l[b, w] = r[0].body.p_l[b, w]

@@ -81,8 +81,8 @@ ROUNDS = wp.constant(20)  # of laws and ports
 
 
 @wp.func
-def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int):
-    """Ropes before the first pass, their bodies as external forces leave them: Z of all, added to the bodies."""
+def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, attempt: int):
+    """Ropes before the first pass, their bodies as external forces leave them."""
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         s[0].work.acceleration[b, w] = s[0].work.velocity[b, w]
@@ -97,6 +97,11 @@ def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.ar
     hold_ends(r, w)
     for o in range(r[0].ropes.count):  # a rope on which another hangs first
         begin_rope(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, attempt)
+
+
+@wp.func
+def factor_ropes(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """Z of all ropes, added to the bodies, and what ports do to them."""
     take_clamps(r, p, w)
     factor(r, w)
     port_columns(r, p, w)
@@ -230,13 +235,14 @@ def first_pass(
 
     Returns how far joints are open then, and the kinetic energy before, J.
     """
-    begin_ropes(s, r, p, w, attempt)
+    begin_ropes(s, r, w, attempt)
     before = kinetic(r, w)
     for k in range(r[0].ropes.count):
         if attempt == 2:
-            missed_speeds(r, k, w)
+            missed_speeds(r, k, w, real(1.0))
         else:
             missed(r, k, w, attempt)
+    factor_ropes(r, p, w)
     solve_all(s, r, p, w, chord)
     off = move_all(s, w, ALL, 0)
     if attempt == 2:
@@ -385,10 +391,11 @@ def read_pose(
     off = s[0].residual[w]
     begin_read(r, now, w)
     begin(s, w, ALL, real(0.0))
-    begin_ropes(s, r, p, w, 0)
+    begin_ropes(s, r, w, 0)
     for k in range(r[0].ropes.count):
         drive_ends(r, k, w)
-        missed_speeds(r, k, w)
+        missed_speeds(r, k, w, real(0.0))
+    factor_ropes(r, p, w)
     solve_all(s, r, p, w, real(0.0))
     s[0].done[w] = passes
     s[0].residual[w] = off

@@ -48,6 +48,7 @@ PARTS = wp.constant(16)  # a step is split into at most so many
 FADING = wp.constant(real(0.8))  # what is left of a tension of late after a step
 SUDDEN = wp.constant(real(0.3))  # a change of tension in a step, against its largest of late, that is a shock
 GAIN = wp.constant(real(1.3))  # of kinetic energy that closing at the end of the step may bring
+TWIST = wp.constant(real(0.1))  # of EI: where GJ is less, twist that a step changes lags as if it were that, or passes part
 ACCEPTED = wp.constant(real(max(1.0e-5, 1.0e3 * EPSILON)))  # a row left open by so much of its length is closed in the next step
 
 
@@ -207,6 +208,7 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
             b = frame_after(s, k, w, s[0].body_state.rotation)
         l = neighbour_length(s, k, j, w)
         s[0].work.bar[i, w] = real(0.0)
+        s[0].work.elastic[i, w] = vec3(real(0.0))
         s[0].work.K[i, w] = mat33(real(0.0))
         if l > real(0.0) and real(0.0) < EI + GJ:
             p = relative(a, b)
@@ -220,7 +222,7 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
             s[0].work.strain[i, w] = u
             s[0].work.elastic[i, w] = m
             s[0].work.past[i, w] = (m * now + past * last) * s[0].kick[w]
-            K = bend_stiffness(a, p, EI, GJ, real(1.0) / l)
+            K = bend_stiffness(a, p, EI, wp.max(GJ, TWIST * EI), real(1.0) / l)
             s[0].work.K[i, w] = K * (s[0].kick[w] * (dt * new + s[0].ropes.damping[k]))
         a = b
 
@@ -335,7 +337,8 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
             p = relative(a, b)
             u = darboux(p, bar)
             x = (u - s[0].ropes.rest[i]) * new + (u - s[0].work.strain[i, w]) * late
-            m = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2]))
+            lag = wp.max(TWIST * EI - GJ, real(0.0)) * (u[2] - s[0].work.strain[i, w][2]) * (new + late)
+            m = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2] + lag))
             e = m * s[0].kick[w] + s[0].work.past[i, w] - s[0].state.moment[i, w]
             most = wp.max(most, wp.length(e) / (s[0].kick[w] * bar * wp.max(EI, GJ) * (real(1.0) + late)))
         s[0].work.e[i, w] = e
@@ -350,18 +353,29 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
 
 
 @wp.func
-def missed_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """c and e at velocity level: rows J V⁺ = 0 at the start of the step, moments linear about it."""
+def missed_speeds(s: wp.array(dtype=RopeStep), k: int, w: int, ahead: real):
+    """c and e at velocity level: rows J V⁺ = 0 at the start of the step, moments linear about it, M − K (ω_j − ω_{j−1}).
+
+    `ahead` is 1 for the moments at the end of the step, as the implicit Euler rule has them, and 0 for those of the start.
+    """
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
+    before = vec3(real(0.0))
+    if s[0].ropes.clamp[2 * k] == 1:
+        before = s[0].body.w[s[0].ropes.body[2 * k], w]
     for j in range(n + 1):
         i = first + j
+        omega = s[0].work.w[i, w]
+        if j == n and s[0].ropes.clamp[2 * k + 1] == 1:
+            omega = s[0].body.w[s[0].ropes.body[2 * k + 1], w]
         s[0].work.e[i, w] = vec3(real(0.0))
         if s[0].work.bar[i, w] > real(0.0):
-            s[0].work.e[i, w] = s[0].work.elastic[i, w] * s[0].kick[w] - s[0].state.moment[i, w]
+            m = s[0].work.elastic[i, w] * s[0].kick[w] - s[0].work.K[i, w] * (omega - before) * ahead
+            s[0].work.e[i, w] = m - s[0].state.moment[i, w]
         if j < n:
-            turn = wp.cross(s[0].work.w[i, w], s[0].work.d[i, w]) * s[0].state.length[i, w]
+            turn = wp.cross(omega, s[0].work.d[i, w]) * s[0].state.length[i, w]
             s[0].work.c[i, w] = turn - (s[0].work.v[i + 1, w] - s[0].work.v[i, w])
+        before = omega
 
 
 @wp.func
@@ -489,7 +503,7 @@ def solve(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     """Passes until rows are closed and moments met."""
     if attempt == 2:
         for k in range(s[0].ropes.count):
-            missed_speeds(s, k, w)
+            missed_speeds(s, k, w, real(1.0))
         one_pass(s, w)
         for o in range(s[0].ropes.count):
             lay_out(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
@@ -746,9 +760,9 @@ def put_away(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32
 
 @wp.kernel(module="sharnir.rope")
 def rope_begin(s: wp.array(dtype=RopeStep), first: int):
-    """Begin a step of ropes whose bodies another solver has predicted; `residual` tells whether the last one was hard."""
+    """Begin a step of ropes whose bodies another solver has predicted; what the last one left open tells whether it was hard."""
     w = first + wp.tid()
-    hard = int(s[0].residual[w] > ACCEPTED)
+    hard = int(s[0].body_state.open[w] > ACCEPTED)
     s[0].h[w] = s[0].settings.dt[0]
     s[0].kick[w] = s[0].settings.dt[0]
     s[0].parts[w] = 1
@@ -758,6 +772,8 @@ def rope_begin(s: wp.array(dtype=RopeStep), first: int):
         s[0].body.start_v[b, w] = s[0].body.v[b, w]
     for k in range(s[0].ropes.count):
         pay_out(s, k, w, s[0].h[w])
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
+            s[0].work.tension[i, w] = s[0].h[w] * s[0].state.tight[i, w]
     begin_beside(s, w, hard)
     s[0].energy[w] = kinetic(s, w)
 
@@ -779,7 +795,7 @@ def rope_pass(
     off = real(0.0)
     for k in range(s[0].ropes.count):
         if s[0].hard[w] == 2:
-            missed_speeds(s, k, w)
+            missed_speeds(s, k, w, real(1.0))
         else:
             off = wp.max(off, missed(s, k, w, s[0].hard[w]))
     if s[0].hard[w] < 2:
@@ -840,6 +856,7 @@ def rope_commit(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=w
     if bad != 0:
         s[0].body_state.failed[w] = bad
         return
+    s[0].body_state.open[w] = s[0].residual[w]
     for k in range(s[0].ropes.count):
         tear(s, k, w, s[0].h[w])
         commit_rope(s, k, w)
@@ -968,7 +985,7 @@ def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first:
         drive_ends(s, k, w)
     factor(s, w)
     for k in range(s[0].ropes.count):
-        missed_speeds(s, k, w)
+        missed_speeds(s, k, w, real(0.0))
     one_pass(s, w)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:

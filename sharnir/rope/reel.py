@@ -7,6 +7,7 @@ from sharnir.rope.terms import tangent
 from sharnir.types import real, vec3
 
 REPAID = wp.constant(real(0.1))  # part of an owed length that a step returns
+LEAST = wp.constant(real(0.1))  # of a segment: what stays of the element at the reel
 
 
 @wp.func
@@ -71,7 +72,10 @@ def join(s: wp.array(dtype=RopeStep), k: int, w: int, i: int):
 
 @wp.func
 def feed(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Split or join at the reel: its element has between half and one and a half of a segment's length."""
+    """Split or join at the reel: its element has between half and one and a half of a segment's length.
+
+    What is torn is not joined: the reel takes in up to there.
+    """
     end = s[0].ropes.reel[k]
     if end < 0:
         return
@@ -88,12 +92,13 @@ def feed(s: wp.array(dtype=RopeStep), k: int, w: int):
         else:
             split(s, k, w, i, size, 1)
     elif l < real(0.5) * size and n > 1:
-        join(s, k, w, i - end)
+        if s[0].state.cut[i - end, w] == 0 and s[0].state.cut[i - end + 1, w] == 0:
+            join(s, k, w, i - end)
 
 
 @wp.func
 def pay_out(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
-    """Let the element at the reel grow for a time h; it keeps a tenth of a segment. A length that is asked for is not passed."""
+    """Let the element at the reel grow or shrink for a time h, not where it is torn. A length asked for is not passed."""
     end = s[0].ropes.reel[k]
     if end < 0:
         return
@@ -103,17 +108,20 @@ def pay_out(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
     for i in range(first, first + n):
         total = total + s[0].state.length[i, w]
     i = first + end * (n - 1)
-    back = REPAID * s[0].state.owed[k, w] / s[0].settings.dt[0]
     l = s[0].state.length[i, w]
+    size = s[0].ropes.segment[k]
     speed = s[0].control.reel_speed[k, w]
     wanted = s[0].control.reel_to[k, w]
     if wanted > real(0.0):
         speed = wp.clamp((wanted - total) / h, -wp.abs(speed), wp.abs(speed))
     speed = wp.min(speed, wp.max(real(0.0), s[0].ropes.longest[k] - total) / h)
-    if n == 1 and speed < real(0.0) and l < real(0.1) * s[0].ropes.segment[k]:
+    speed = wp.max(speed, wp.min(real(0.0), LEAST * size - l) / h)
+    if n == s[0].ropes.capacity[k] and speed > real(0.0) and l > real(1.5) * size:
         speed = real(0.0)
-    if n == s[0].ropes.capacity[k] and speed > real(0.0) and l > real(1.5) * s[0].ropes.segment[k]:
+    back = REPAID * s[0].state.owed[k, w] / s[0].settings.dt[0]
+    if s[0].state.cut[i, w] == 1:
         speed = real(0.0)
+        back = real(0.0)
     s[0].work.paid[k, w] = (speed + back) * h
     s[0].state.length[i, w] = l + s[0].work.paid[k, w]
 

@@ -392,6 +392,39 @@ def test_gears_and_a_screw():
     assert pair[0].joint("gear").reaction == pytest.approx(pair[1].joint("gear").reaction, rel=1e-2)
 
 
+def test_looking_at_gears_does_not_change_the_motion():
+    """How far joints and gears stand open is found from the bodies; the coordinates stay those of the solver."""
+    scene = sh.Scene()
+    for i in range(2):
+        scene.add_body(f"w{i}", sh.Box(0.2, 0.05, 0.1), mass=1.0 + i, position=(i + 0.05, 0.02, 0))
+        scene.add_joint(f"a{i}", sh.Revolute((0.3, 1.0, 0.2)), scene.world, f"w{i}", position=(i, 0, 0))
+    scene.add_joint("gear", sh.Gear("a0", "a1", -1.3))
+    seen, unseen = (sh.Simulation(scene, 5e-3, solver="articulated") for _ in range(2))
+    for _ in range(50):
+        for sim in (seen, unseen):
+            sim.step()
+        gaps = seen.gaps().max(), seen.joint("gear").gap, seen.joint("a0").anchor, seen.joint("a0").axes
+    a, b = seen.snapshot(), unseen.snapshot()
+    print(f"gaps {gaps[0]:.1e}, {gaps[1]:.1e}; apart {np.abs(a['state.position'] - b['state.position']).max():.1e} m")
+    assert all(np.array_equal(a[k], b[k]) for k in a)
+
+
+def test_looking_at_joints_beside_a_body_on_a_path_does_not_change_the_motion():
+    """A path gives its body a velocity in every step, which is no change from outside: coordinates are those of the solver."""
+    scene = sh.Scene()
+    scene.add_body("cart", sh.Box(0.2, 0.2, 0.2), motion="kinematic", path=lambda t: (0.2 * np.sin(3 * t), 0, 0))
+    scene.add_body("arm", sh.Box(0.1, 0.1, 0.5), mass=1.0, position=(0.1, 0, -0.3))
+    scene.add_joint("ball", sh.Spherical(), "cart", "arm", position=(0, 0, 0))
+    seen, unseen = (sh.Simulation(scene, 5e-3, solver="articulated") for _ in range(2))
+    for _ in range(50):
+        for sim in (seen, unseen):
+            sim.step()
+        assert np.all(np.isfinite(seen.joint("ball").position))
+    a, b = seen.snapshot(), unseen.snapshot()
+    print(f"apart {np.abs(a['state.position'] - b['state.position']).max():.1e} m")
+    assert all(np.array_equal(a[k], b[k]) for k in a)
+
+
 @pytest.mark.parametrize("stiffness", [1e2, 1e5, 1e9])
 def test_springs_between_points(stiffness):
     scene = rods_and_springs(stiffness, rest=None)

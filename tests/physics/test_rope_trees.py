@@ -576,3 +576,112 @@ def test_what_the_ropes_own_solver_refuses_the_others_take_without_joints_too(ho
     assert apart < 1e-12 and drift < 1e-12 and alone.rope("r").stretch < 1e-6
     with pytest.raises(sh.SceneError, match=r"rope 'r' is part of a loop .* method='direct'"):
         sh.Simulation(two_ropes(True), 2e-3)
+
+
+def stiff(beside, GJ, **options):
+    """A rope that resists bending, from the world or from a heavy body on a ball joint."""
+    scene, hold = sh.Scene(), "world"
+    if beside:
+        hold = scene.add_body("load", sh.Box(0.4, 0.3, 0.5), mass=67.0, position=(0.4, 0.0, -0.2))
+        scene.add_joint("ball", sh.Spherical(), "world", "load", position=(0, 0, 0))
+    rope = {"segments": 14, "radius": 0.01, "mass_per_length": 0.035, "EI": 10.0, "GJ": GJ}
+    scene.add_rope("rope", (0.5, 0.1, -0.2), (1.5, 1.2, -1.4), attach=(hold, None), **rope)
+    return sh.Simulation(scene, 15e-3, **options)
+
+
+@pytest.mark.parametrize("how", ["alone", "sequential", *HOW])
+def test_a_rope_that_bends_stiffly_and_twists_freely_takes_plain_steps(how):
+    """Nothing but the inertia of thin elements is in the way of its twist: passes parted, and small steps took the energy."""
+    free, other = (stiff(how != "alone", GJ, **HOW.get(how, {})) for GJ in (0.0, 7.0))
+    hard = 0
+    for _ in range(60):
+        hard += sum(n for grade, n in free.step().grades.items() if grade != "relative")
+        other.step()
+    apart = np.abs(free.rope("rope").position - other.rope("rope").position).max()
+    energy = free.energy().total - other.energy().total
+    print(f"{how}: {hard} of 60 steps not plain, {apart:.1e} m and {energy:.1e} J from a rope that resists twist")
+    assert hard == 0 and apart < 1e-4 and abs(energy) < 1e-3
+
+
+def bracket(iterations=40):
+    """A stiff, bent rope from a heavy free body to a light one that slides on a plane, clamped there: sweeps do not close it."""
+    scene, EI = sh.Scene(), 100.0
+    scene.add_body("slider", sh.Box(0.4, 0.3, 0.5), mass=0.5, position=(0, 0, 0))
+    scene.add_joint("plane", sh.Planar("y"), "world", "slider", position=(0, 0, 0))
+    scene.add_body("load", sh.Box(0.2, 0.3, 0.4), mass=50.0, position=(0.5, 0.4, -0.1))
+    rope = {"segments": 14, "radius": 0.01, "mass_per_length": 0.6, "EI": EI, "GJ": 0.7 * EI}
+    scene.add_rope("rope", (0.5, 0.4, -0.1), (0, 0, 0), length=0.74, attach=("load", "slider"), clamp=(False, True), **rope)
+    return sh.Simulation(scene, 15e-3, iterations=iterations)
+
+
+@pytest.mark.parametrize("iterations", [2, 4, 40])
+def test_bending_at_velocity_level_takes_energy(iterations):
+    """Passes that repeat themselves between sweeps meet the moments of the end of the step, not those of its start."""
+    sim = bracket(iterations)
+    start, top, hard, kinetic = sim.energy().total, 0.0, 0, 0.0
+    for _ in range(60):
+        hard += sim.step().grades["velocity"]
+        top, kinetic = max(top, sim.energy().total - start), max(kinetic, sim.energy().kinetic)
+    print(f"{iterations} sweeps: {hard} of 60 steps at velocity level, {top:.2g} J gained beside {kinetic:.3g} J")
+    assert hard > 0 and top < 0.01 * kinetic
+
+
+def test_a_snapshot_goes_on_bit_for_bit_where_sweeps_find_ropes_hard():
+    """Whether the last step was hard, and the tensions of late, are part of the state."""
+    sim, other, hard = bracket(), bracket(), 0
+    for _ in range(10):
+        sim.step(3)
+        other.restore(sim.snapshot())
+        grades = dict(sim.step(2).grades)
+        assert dict(other.step(2).grades) == grades
+        hard += grades["damped"] + grades["velocity"]
+        a, b = sim.snapshot(), other.snapshot()
+        assert all(np.array_equal(a[k], b[k]) for k in a if k not in ("state.q", "state.qd")), grades
+    print(f"{hard} of 20 steps were hard")
+    assert hard > 0
+
+
+WITH_ALONE = ["alone", "sequential", *HOW]
+
+
+def winch(how, reel):
+    """A load on a rope that is reeled in from the world, or from an arm on a spring."""
+    scene, hold = sh.Scene(), "world"
+    if how != "alone":
+        hold = scene.add_body("arm", sh.Box(0.5, 0.1, 0.1), mass=5.0, position=(0.25, 0, 0))
+        scene.add_joint("hinge", sh.Revolute("y", spring=(500.0, 0.0), damping=20.0), "world", "arm", position=(0, 0, 0))
+    scene.add_body("load", sh.Sphere(0.1), mass=3.0, position=(0.5, 0, -2.1))
+    way = 1 if reel == "start" else -1
+    ends, attach = [(0.5, 0, 0), (0.5, 0, -2)][::way], (hold, "load")[::way]
+    scene.add_rope("rope", *ends, attach=attach, segments=8, radius=0.005, mass_per_length=0.1, reel=reel, longest=4.0)
+    return sh.Simulation(scene, 5e-3, **HOW.get(how, {}))
+
+
+@pytest.mark.parametrize("how", WITH_ALONE)
+@pytest.mark.parametrize("reel", ["start", "end"])
+@pytest.mark.parametrize("torn", [0, 1, 3])
+def test_a_reel_takes_in_up_to_a_tear_and_does_not_mend_it(torn, reel, how):
+    sim = winch(how, reel)
+    rope = sim.rope("rope")
+    sim.step(20)
+    at = rope.position[0 if reel == "start" else -1]
+    rope.cut(torn if reel == "start" else -1 - torn)
+    rope.reel_speed = -0.5
+    sim.step(200)
+    left = rope.length - 0.25 * (8 - torn)
+    print(f"{how}, {reel}: torn {torn} from the reel: {left:.3f} m before it, load fell to {sim.body('load').com[2]:.1f} m")
+    assert rope.broken.sum() == 1 and np.all(at - rope.position[0 if reel == "start" else -1] < 0.2)
+    assert abs(left - (0.0 if torn == 0 else 0.025 if torn == 1 else 0.25)) < 0.01 and sim.body("load").com[2] < -6.0
+
+
+@pytest.mark.parametrize("how", WITH_ALONE)
+@pytest.mark.parametrize("speed", [-20.0, -200.0])
+def test_a_reel_faster_than_its_segments_leaves_no_negative_length(speed, how):
+    sim = winch(how, "start")
+    sim.rope("rope").reel_speed = speed
+    stretch = 0.0
+    for _ in range(60):
+        sim.step()
+        stretch = max(stretch, sim.rope("rope").stretch)
+    print(f"{how}: {speed:g} m/s, {sim.rope('rope').length:.3f} m left, stretch {stretch:.1e}")
+    assert sim.rope("rope").length == pytest.approx(0.025, abs=1e-3) and stretch < 1e-4
