@@ -301,8 +301,8 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array
     r[0].residual[w] = slack
     s[0].state.open[w] = off
     closed = slack <= ACCEPTED and off <= wp.max(STALLED, s[0].settings.tolerance[1])
-    gained = kinetic(r, w) > GAIN * before + rope_supply(r, w) + supply(s, w, ALL)
-    return closed and not gained
+    # false of what is not a number, which the largest gap passes over
+    return closed and kinetic(r, w) <= GAIN * before + rope_supply(r, w) + supply(s, w, ALL)
 
 
 @wp.func

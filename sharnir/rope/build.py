@@ -160,7 +160,7 @@ class Layout:
         for k, r in enumerate(self.ropes):
             end = r.ends[int(self.flip[k])]
             held = names[end.rope[0]] if end.rope is not None else self.owner.get(-1 if end.body is None else end.body)
-            after[k] = held if held != k else None
+            after[k] = held
         out: list[int] = []
         while len(out) < len(after):
             ready = [k for k in after if k not in out and all(j in out for j in after if after[j] == k)]

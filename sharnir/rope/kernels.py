@@ -589,8 +589,8 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     factor(s, w)
     before = kinetic(s, w)
     off = solve(s, w, attempt)
-    if attempt < 2 and off <= ACCEPTED and kinetic(s, w) > GAIN * before + supply(s, w):
-        off = real(1.0)  # the rows are closed, but on another branch: impulses of rows take energy
+    if attempt < 2 and not kinetic(s, w) <= GAIN * before + supply(s, w):
+        off = real(1.0)  # the rows are closed, but on another branch (impulses of rows take energy), or it is not a number
     return off
 
 
