@@ -51,6 +51,7 @@ from sharnir.rope.kernels import (
     supply,
 )
 from sharnir.rope.ports import (
+    ROUNDS,
     Ports,
     add_kept,
     clear_ports,
@@ -68,8 +69,6 @@ from sharnir.tree import link_pose
 from sharnir.types import inline_less, mat33, real, vec3
 
 inline_less("sharnir.articulated_rope")
-
-ROUNDS = wp.constant(20)  # of laws and ports
 
 
 # ---- bodies as ropes see them -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""SolverArticulated: trees in joint coordinates, O(n), loops closed by multipliers (theory, section 4)."""
+"""SolverArticulated: trees in joint coordinates, O(n), loops closed by multipliers (theory: joint coordinates)."""
 
 from __future__ import annotations
 

@@ -56,6 +56,7 @@ from sharnir.rope.kernels import (
 )
 from sharnir.rope.kernels import supply as rope_supply
 from sharnir.rope.ports import (
+    ROUNDS,
     Ports,
     add_kept,
     clear_ports,
@@ -74,7 +75,6 @@ from sharnir.types import inline_less, mat33, real, vec3
 inline_less("sharnir.direct_rope")
 
 ALL = wp.constant(2)  # scope: everything there is
-ROUNDS = wp.constant(20)  # of laws and ports
 
 
 # ---- ropes on the ground of the tree ----------------------------------------------------------------------------------------

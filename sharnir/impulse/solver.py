@@ -1,4 +1,4 @@
-"""SolverImpulse: maximal coordinates, sequential impulses with warm start and split impulses (theory, section 3)."""
+"""SolverImpulse: maximal coordinates, sequential impulses with warm start and split impulses (theory: a step)."""
 
 from __future__ import annotations
 

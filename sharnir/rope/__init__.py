@@ -1,1 +1,1 @@
-"""Ropes: inextensible, bending and twisting, tied to bodies (theory, section 5)."""
+"""Ropes: inextensible, bending and twisting, tied to bodies (theory: ropes)."""

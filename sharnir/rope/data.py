@@ -75,7 +75,9 @@ class RopeState:
     owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
     end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
     tie_force: wp.array2d(dtype=vec3)  # [tie, world] impulse on the rope by a body of a tree that is tied to it, N·s
-    mid_velocity: wp.array2d(dtype=vec3)  # [slot, world] half a step before the pose; these and below, where no joint is about
+    mid_velocity: wp.array2d(
+        dtype=vec3
+    )  # [slot, world] half a step before the pose; these and below: where reads are of the pose
     mid_spin: wp.array2d(dtype=vec3)
     kept_velocity: wp.array2d(dtype=vec3)  # [slot, world] velocities as they were left, to see whether they were changed
     kept_spin: wp.array2d(dtype=vec3)

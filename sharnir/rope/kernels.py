@@ -1,4 +1,4 @@
-"""The step of ropes and of the bodies that hold them: one thread a world, in passes by a tolerance (theory, section 5).
+"""The step of ropes and of the bodies that hold them: one thread a world, in passes by a tolerance (theory: ropes).
 
 V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the moments of bend and twist at the end of the step.
 """
@@ -616,6 +616,8 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].state.now[i, w] = now
             s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])
             s[0].state.spin[i, w] = kept_momentum(s[0].work.d[i, w], tangent(q), s[0].work.w[i, w])
+        else:
+            s[0].state.spin[i, w] = vec3(real(0.0))
 
 
 @wp.func
@@ -932,12 +934,16 @@ def drive_ends(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def show_ropes(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
-    """Hand the velocities that it led to to the caller."""
+    """Hand the velocities that it led to to the caller; nothing moves in slots that are not in use."""
     for k in range(s[0].ropes.count):
         at = s[0].ropes.first[k]
-        for i in range(at, at + s[0].state.segments[k, w] + 1):
-            now[0].state.velocity[i, w] = s[0].work.v[i, w]
-            if i < at + s[0].state.segments[k, w]:
+        last = at + s[0].state.segments[k, w]
+        for i in range(at, at + s[0].ropes.capacity[k] + 1):
+            now[0].state.velocity[i, w] = vec3(real(0.0))
+            now[0].state.spin[i, w] = vec3(real(0.0))
+            if i <= last:
+                now[0].state.velocity[i, w] = s[0].work.v[i, w]
+            if i < last:
                 now[0].state.spin[i, w] = s[0].work.w[i, w]
     for i in range(now[0].state.velocity.shape[0]):
         now[0].state.kept_velocity[i, w] = now[0].state.velocity[i, w]

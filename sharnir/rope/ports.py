@@ -34,6 +34,7 @@ from sharnir.rope.terms import inverse, times_skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
 NOTHING = wp.constant(real(64.0 * EPSILON))  # of a stiffness
+ROUNDS = wp.constant(20)  # of laws and ports
 
 
 @wp.struct

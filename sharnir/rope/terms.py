@@ -1,4 +1,4 @@
-"""The terms of a rope's equations, one pure function each (theory, section 5)."""
+"""The terms of a rope's equations, one pure function each (theory: ropes)."""
 
 import warp as wp
 
