@@ -31,7 +31,7 @@ from sharnir.articulated.kernels import (
 )
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import pull_bodies
-from sharnir.rope.kernels import (
+from sharnir.rope.passes import (
     ACCEPTED,
     GAIN,
     advance_ropes,

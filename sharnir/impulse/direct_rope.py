@@ -33,14 +33,19 @@ from sharnir.impulse.direct_links import stiffen
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import pull_bodies
 from sharnir.rope.kernels import (
+    begin_read,
+    drive_ends,
+    ropes_untouched,
+    show_ropes,
+    take_velocities,
+)
+from sharnir.rope.passes import (
     ACCEPTED,
     PARTS,
     advance_ropes,
     bad_rope,
-    begin_read,
     begin_rope,
     commit_rope,
-    drive_ends,
     factor,
     hold_ends,
     kinetic,
@@ -49,12 +54,9 @@ from sharnir.rope.kernels import (
     missed_speeds,
     ropes_inward,
     ropes_outward,
-    ropes_untouched,
     scale_pulls,
-    show_ropes,
-    take_velocities,
 )
-from sharnir.rope.kernels import supply as rope_supply
+from sharnir.rope.passes import supply as rope_supply
 from sharnir.rope.ports import (
     ROUNDS,
     Ports,

@@ -1,0 +1,633 @@
+"""Passes of ropes and of the bodies that hold them, up to a new pose; what they begin with, and how it is kept (theory: ropes).
+
+V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the moments of bend and twist at the end of the step.
+"""
+
+import warp as wp
+
+from sharnir.rope.chain import bring_back, eliminate, follow
+from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, RopeStep
+from sharnir.rope.ends import (
+    advance_body,
+    clear_ties,
+    end_point,
+    end_velocity,
+    first_end,
+    hang,
+    hang_bias,
+    is_held,
+    move_body,
+    own_inertia,
+    place_end,
+    predict_body,
+    stiffen_body,
+    tie_bias,
+    tie_inertia,
+    tie_move,
+    tie_place,
+    tie_point,
+)
+from sharnir.rope.loops import assemble, last_change, move_group
+from sharnir.rope.terms import (
+    air_resistance,
+    bend_stiffness,
+    darboux,
+    kept_momentum,
+    moment_on,
+    relative,
+    tangent,
+    turned_element,
+)
+from sharnir.types import EPSILON, mat33, quat, real, vec3
+
+DYNAMIC = wp.constant(2)
+PARTS = wp.constant(16)  # a step is split into at most so many
+FADING = wp.constant(real(0.8))  # what is left of a tension of late after a step
+SUDDEN = wp.constant(real(0.3))  # a change of tension in a step, against its largest of late, that is a shock
+GAIN = wp.constant(real(1.3))  # of kinetic energy that closing at the end of the step may bring
+TWIST = wp.constant(real(0.1))  # of EI: where GJ is less, twist that a step changes lags as if it were that, or passes part
+ACCEPTED = wp.constant(real(max(1.0e-5, 1.0e3 * EPSILON)))  # a row left open by so much of its length is closed in the next step
+
+
+# ---- before the passes ------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def neighbour_length(s: wp.array(dtype=RopeStep), k: int, j: int, w: int) -> real:
+    """Length over which interface j bends, m: half of each element that meets there; 0 where nothing is passed on."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    out = real(0.0)
+    if j > 0:
+        if s[0].state.cut[first + j - 1, w] == 1:
+            return real(0.0)
+        out = out + s[0].state.length[first + j - 1, w]
+    if j < n:
+        out = out + s[0].state.length[first + j, w]
+    if (j == 0 and s[0].ropes.clamp[2 * k] == 0) or (j == n and s[0].ropes.clamp[2 * k + 1] == 0):
+        return real(0.0)
+    return real(0.5) * out
+
+
+@wp.func
+def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Masses of the points and their velocities after external forces and air."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    kick = s[0].kick[w]
+    g = s[0].settings.gravity[0]
+    wind = s[0].control.wind[w]
+    before = real(0.0)
+    for j in range(n + 1):
+        i = first + j
+        after = real(0.0)
+        if j < n:
+            after = real(0.5) * s[0].state.length[i, w]
+            s[0].work.d[i, w] = tangent(s[0].state.rotation[i, w])
+        d = s[0].work.d[wp.min(i, first + n - 1), w]
+        m = s[0].ropes.density[k] * (before + after)
+        v = s[0].state.velocity[i, w]
+        c = kick * (before + after) * air_resistance(s[0].ropes.drag[k], s[0].ropes.air[k], v - wind, d)
+        s[0].work.mass[i, w] = m
+        s[0].work.damp[i, w] = c
+        push = (g * m + s[0].control.force[i, w]) * kick + s[0].control.force_once[i, w] * s[0].h[w]
+        v = (v * m + push + wind * c) / (m + c)
+        s[0].work.v[i, w] = v
+        s[0].work.r[i, w] = s[0].state.position[i, w] + v * s[0].h[w]
+        s[0].work.defect[i, w] = vec3(real(0.0))
+        before = after
+
+
+@wp.func
+def predict_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
+    """A held point moves with its body; what its own mass lacks for that is its defect."""
+    v = end_velocity(s, end, i, w)
+    s[0].work.defect[i, w] = (v - s[0].work.v[i, w]) * (s[0].work.mass[i, w] + s[0].work.damp[i, w])
+    s[0].work.v[i, w] = v
+    s[0].work.r[i, w] = end_point(s, end, w)
+
+
+@wp.func
+def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
+    """Spins after external torques; the tension's geometric stiffness, K = l max(0, T) (E − d dᵀ).
+
+    A row's impulse has the direction of the start of the step; β Δt² K added to the inertia makes it that of a weighted mean
+    over the last step and this one (stable at any tension from β = ¼ on), and a part δ of the spin relative to the
+    neighbours' is damped, which waves longer than a few segments do not feel. Where the tension changes suddenly its direction is
+    that of the end of the step: shocks die. Where a rope is pressed it gives way sideways; the same inertia keeps that to a
+    factor of 2.6 in a step.
+    """
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].h[w]
+    i1 = real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
+    before = s[0].state.spin[first, w]
+    for j in range(n):
+        i = first + j
+        d = s[0].work.d[i, w]
+        l = s[0].state.length[i, w]
+        omega = s[0].state.spin[i, w]
+        after = omega
+        if j < n - 1:
+            after = s[0].state.spin[i + 1, w]
+        tension = s[0].work.tension[i, w]
+        K = dt * l * wp.abs(tension)
+        extra = s[0].settings.beta[0] * K
+        if tension < real(0.0):
+            extra = K
+            s[0].work.w[i, w] = omega
+        elif attempt > 0 or wp.abs(s[0].state.now[i, w] - s[0].state.was[i, w]) > SUDDEN * s[0].state.tight[i, w]:
+            extra = K
+            s[0].sudden[w] = 1
+            s[0].work.w[i, w] = omega - (omega - d * wp.dot(d, omega)) * (K / (i1 * l + K))
+        elif real(0.0) < K:
+            off = omega - (before + after) * real(0.5)
+            off = off - d * wp.dot(d, off)
+            s[0].work.w[i, w] = omega - off * (s[0].settings.beta[1] * K / (i1 * l + extra))
+        else:
+            s[0].work.w[i, w] = omega
+        # a moment by itself would turn an element many times: it enters with what holds the element
+        s[0].work.load[i, w] = s[0].control.torque[i, w] * s[0].kick[w]
+        s[0].work.extra[i, w] = extra
+        s[0].work.q[i, w] = turned_element(s[0].state.rotation[i, w], d, s[0].work.w[i, w], dt)
+        before = omega
+    s[0].work.w[first + n, w] = vec3(real(0.0))  # no element: nothing of an attempt that failed is to stay
+
+
+@wp.func
+def frame_before(s: wp.array(dtype=RopeStep), k: int, w: int, rotation: wp.array2d(dtype=quat)) -> quat:
+    """The frame that holds a rope's first end, for given rotations of the bodies."""
+    if s[0].ropes.clamp[2 * k] == 1:
+        return rotation[s[0].ropes.body[2 * k], w] * s[0].ropes.frame[2 * k]
+    return quat(real(0.0), real(0.0), real(0.0), real(1.0))
+
+
+@wp.func
+def frame_after(s: wp.array(dtype=RopeStep), k: int, w: int, rotation: wp.array2d(dtype=quat)) -> quat:
+    """The frame that holds a rope's last end, for given rotations of the bodies."""
+    if s[0].ropes.clamp[2 * k + 1] == 1:
+        return rotation[s[0].ropes.body[2 * k + 1], w] * s[0].ropes.frame[2 * k + 1]
+    return quat(real(0.0), real(0.0), real(0.0), real(1.0))
+
+
+@wp.func
+def weights(rho: real):
+    """Weights of the elastic moments at the new pose, the present and the last one: (1, 2ρ, ρ²)/(1 + ρ)².
+
+    ρ = 1 is the mean that keeps energy at any stiffness, ρ = 0 the implicit Euler rule. What a step cannot resolve falls by ρ in
+    each step, slow motion is damped by (1 − ρ)/(1 + ρ) of what the Euler rule does to it.
+    """
+    k = real(1.0) / ((real(1.0) + rho) * (real(1.0) + rho))
+    return k, real(2.0) * rho * k, rho * rho * k
+
+
+@wp.func
+def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
+    """Strain, elastic moment and stiffness of the interfaces at the start of the step."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].h[w]
+    EI = s[0].ropes.EI[k]
+    GJ = s[0].ropes.GJ[k]
+    rho = s[0].settings.beta[2]
+    if attempt > 0:
+        rho = real(0.0)
+    new, now, last = weights(rho)
+    a = frame_before(s, k, w, s[0].body_state.rotation)
+    for j in range(n + 1):
+        i = first + j
+        b = s[0].state.rotation[i, w]
+        if j == n:
+            b = frame_after(s, k, w, s[0].body_state.rotation)
+        l = neighbour_length(s, k, j, w)
+        s[0].work.bar[i, w] = real(0.0)
+        s[0].work.elastic[i, w] = vec3(real(0.0))
+        s[0].work.K[i, w] = mat33(real(0.0))
+        if l > real(0.0) and real(0.0) < EI + GJ:
+            p = relative(a, b)
+            u = darboux(p, real(1.0) / l)
+            x = u - s[0].ropes.rest[i]
+            m = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2]))
+            past = s[0].state.before[i, w]
+            if s[0].state.started[k, w] == 0:
+                past = m
+            s[0].work.bar[i, w] = real(1.0) / l
+            s[0].work.strain[i, w] = u
+            s[0].work.elastic[i, w] = m
+            s[0].work.past[i, w] = (m * now + past * last) * s[0].kick[w]
+            K = bend_stiffness(a, p, EI, wp.max(GJ, TWIST * EI), real(1.0) / l)
+            s[0].work.K[i, w] = K * (s[0].kick[w] * (dt * new + s[0].ropes.damping[k]))
+        a = b
+
+
+@wp.func
+def follow_point(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """A first end on another rope, which was begun before, moves as the point there."""
+    i = s[0].ropes.first[k]
+    at = s[0].ropes.body[2 * k]
+    s[0].state.position[i, w] = s[0].state.position[at, w]
+    v = s[0].work.v[at, w]
+    s[0].work.defect[i, w] = (v - s[0].work.v[i, w]) * (s[0].work.mass[i, w] + s[0].work.damp[i, w])
+    s[0].work.v[i, w] = v
+    s[0].work.r[i, w] = s[0].work.r[at, w]
+
+
+@wp.func
+def hold_ends(s: wp.array(dtype=RopeStep), w: int):
+    """Held ends at the start of the step, and the geometric stiffness of the bodies there."""
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        n = s[0].state.segments[k, w]
+        for side in range(2):
+            if is_held(s, 2 * k + side):
+                place_end(s, 2 * k + side, first + side * n, w)
+                if s[0].ropes.kind[2 * k + side] != DRIVEN:
+                    pull = -s[0].state.pull[first, w]
+                    if side == 1:
+                        pull = s[0].state.pull[first + n - 1, w]
+                    stiffen_body(s, s[0].ropes.body[2 * k + side], w, s[0].work.arm[2 * k + side, w], pull)
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_kind[t] != DRIVEN:
+            b = s[0].ropes.tie_body[t]
+            i = s[0].ropes.tie_slot[t]
+            arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
+            stiffen_body(s, b, w, arm, s[0].state.pull[i - 1, w] - s[0].state.pull[i, w])
+
+
+@wp.func
+def stiffen_bodies(s: wp.array(dtype=RopeStep), w: int):
+    """The same, and where the bodies would go without ropes."""
+    hold_ends(s, w)
+    for b in range(s[0].bodies.count):
+        advance_body(s, b, w)
+
+
+@wp.func
+def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
+    """Prediction and stiffnesses of a rope."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    for i in range(first, first + n):
+        tension = -wp.dot(s[0].state.pull[i, w], tangent(s[0].state.rotation[i, w]))
+        if attempt == 0:  # too much of it costs little, too little of it stability
+            of_late = s[0].h[w] * s[0].state.tight[i, w]
+            if tension < real(0.0):
+                tension = -wp.max(-tension, of_late)
+            else:
+                tension = wp.max(tension, of_late)
+        else:  # that of the attempt before, which may have gone far off
+            least = wp.abs(s[0].work.tension[i, w])
+            if not wp.isfinite(least + tension):
+                least = s[0].h[w] * s[0].state.tight[i, w]
+                tension = least
+            tension = wp.clamp(wp.abs(tension), least, real(4.0) * least + s[0].ropes.density[k] * s[0].h[w])
+        s[0].work.tension[i, w] = tension
+    predict_points(s, k, w)
+    for side in range(2):
+        if is_held(s, 2 * k + side):
+            predict_end(s, 2 * k + side, first + side * n, w)
+    if s[0].ropes.kind[2 * k] == ROPE:
+        follow_point(s, k, w)
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            tie_place(s, t, w)
+            s[0].state.tie_force[t, w] = vec3(real(0.0))
+    predict_elements(s, k, w, attempt)
+    stiffnesses(s, k, w, attempt)
+    for j in range(n + 1):
+        s[0].state.pull[first + j, w] = vec3(real(0.0))
+        s[0].state.moment[first + j, w] = vec3(real(0.0))
+    for side in range(2):
+        s[0].state.end_force[2 * k + side, w] = vec3(real(0.0))
+
+
+# ---- a pass -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
+    """c = −(r_{j+1} − r_j − l d₃)/Δt and e = Δt · moment − what was applied, at the new pose; the largest, as an angle."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].h[w]
+    EI = s[0].ropes.EI[k]
+    GJ = s[0].ropes.GJ[k]
+    late = s[0].ropes.damping[k] / dt
+    rho = s[0].settings.beta[2]
+    if attempt > 0:
+        rho = real(0.0)
+    new, _now, _last = weights(rho)
+    most = real(0.0)
+    a = frame_before(s, k, w, s[0].body.q)
+    for j in range(n + 1):
+        i = first + j
+        b = s[0].work.q[i, w]
+        if j == n:
+            b = frame_after(s, k, w, s[0].body.q)
+        bar = s[0].work.bar[i, w]
+        e = vec3(real(0.0))
+        if bar > real(0.0):
+            p = relative(a, b)
+            u = darboux(p, bar)
+            x = (u - s[0].ropes.rest[i]) * new + (u - s[0].work.strain[i, w]) * late
+            lag = wp.max(TWIST * EI - GJ, real(0.0)) * (u[2] - s[0].work.strain[i, w][2]) * (new + late)
+            m = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2] + lag))
+            e = m * s[0].kick[w] + s[0].work.past[i, w] - s[0].state.moment[i, w]
+            most = wp.max(most, wp.length(e) / (s[0].kick[w] * bar * wp.max(EI, GJ) * (real(1.0) + late)))
+        s[0].work.e[i, w] = e
+        if j < n:
+            l = s[0].state.length[i, w]
+            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - tangent(b) * l
+            s[0].work.c[i, w] = gap * (real(-1.0) / dt)
+            if s[0].state.cut[i, w] == 0:
+                most = wp.max(most, wp.length(gap) / l)
+        a = b
+    return most
+
+
+@wp.func
+def missed_speeds(s: wp.array(dtype=RopeStep), k: int, w: int, ahead: real):
+    """c and e at velocity level: rows J V⁺ = 0 at the start of the step, moments linear about it, M − K (ω_j − ω_{j−1}).
+
+    `ahead` is 1 for the moments at the end of the step, as the implicit Euler rule has them, and 0 for those of the start.
+    """
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    before = vec3(real(0.0))
+    if s[0].ropes.clamp[2 * k] == 1:
+        before = s[0].body.w[s[0].ropes.body[2 * k], w]
+    for j in range(n + 1):
+        i = first + j
+        omega = s[0].work.w[i, w]
+        if j == n and s[0].ropes.clamp[2 * k + 1] == 1:
+            omega = s[0].body.w[s[0].ropes.body[2 * k + 1], w]
+        s[0].work.e[i, w] = vec3(real(0.0))
+        if s[0].work.bar[i, w] > real(0.0):
+            m = s[0].work.elastic[i, w] * s[0].kick[w] - s[0].work.K[i, w] * (omega - before) * ahead
+            s[0].work.e[i, w] = m - s[0].state.moment[i, w]
+        if j < n:
+            turn = wp.cross(omega, s[0].work.d[i, w]) * s[0].state.length[i, w]
+            s[0].work.c[i, w] = turn - (s[0].work.v[i + 1, w] - s[0].work.v[i, w])
+        before = omega
+
+
+@wp.func
+def advance_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """The new pose from the new velocities; defects are made up for."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    dt = s[0].h[w]
+    for j in range(n + 1):
+        i = first + j
+        s[0].work.defect[i, w] = vec3(real(0.0))
+        s[0].work.load[i, w] = vec3(real(0.0))
+        s[0].work.r[i, w] = s[0].state.position[i, w] + s[0].work.v[i, w] * dt
+        if j < n:
+            s[0].work.q[i, w] = turned_element(s[0].state.rotation[i, w], s[0].work.d[i, w], s[0].work.w[i, w], dt)
+    for side in range(2):
+        if is_held(s, 2 * k + side):
+            s[0].work.r[first + side * n, w] = end_point(s, 2 * k + side, w)
+    if s[0].ropes.kind[2 * k] == ROPE:
+        s[0].work.r[first, w] = s[0].work.r[s[0].ropes.body[2 * k], w]
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            s[0].work.r[s[0].ropes.tie_slot[t], w] = tie_point(s, t, w)
+
+
+@wp.func
+def lay_out(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Put the points of a rope where its elements lead from the first one, and the body at its end there."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    kind = s[0].ropes.kind[2 * k + 1]
+    if s[0].ropes.tied[k] == 1 or kind == DRIVEN or kind == LOOP or kind == PORT:
+        return  # what holds it elsewhere stays: the next step closes the rows
+    if is_held(s, 2 * k):
+        s[0].work.r[first, w] = end_point(s, 2 * k, w)
+    for i in range(first, first + n):
+        if s[0].state.cut[i, w] == 0:
+            s[0].work.r[i + 1, w] = s[0].work.r[i, w] + tangent(s[0].work.q[i, w]) * s[0].state.length[i, w]
+    if kind == BODY:
+        b = s[0].ropes.body[2 * k + 1]
+        s[0].body.x[b, w] = s[0].body.x[b, w] + s[0].work.r[first + n, w] - end_point(s, 2 * k + 1, w)
+
+
+@wp.func
+def factor(s: wp.array(dtype=RopeStep), w: int):
+    """Inertias of ropes, and of bodies with what hangs on them, from the last ropes inwards."""
+    for k in range(s[0].ropes.count):
+        clear_ties(s, k, w, True)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[o]
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                tie_inertia(s, t, w)
+        eliminate(s, k, w)
+        if s[0].ropes.kind[2 * k] == BODY:
+            hang(s, k, w)
+        elif s[0].ropes.kind[2 * k] == ROPE:
+            at = s[0].ropes.body[2 * k]
+            s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
+    assemble(s, w)
+
+
+@wp.func
+def ropes_inward(s: wp.array(dtype=RopeStep), w: int):
+    """The right-hand sides at hand, brought to the bodies that hold first ends: their p."""
+    for b in range(s[0].bodies.count):
+        s[0].body.p_l[b, w] = vec3(real(0.0))
+        s[0].body.p_a[b, w] = vec3(real(0.0))
+    for k in range(s[0].ropes.count):
+        clear_ties(s, k, w, False)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[o]
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                tie_bias(s, t, w)
+        bring_back(s, k, w)
+        if s[0].ropes.kind[2 * k + 1] == PORT:  # the moment of a clamp acts on its body, too
+            b = s[0].ropes.body[2 * k + 1]
+            s[0].body.p_a[b, w] = s[0].body.p_a[b, w] - s[0].work.e[s[0].ropes.first[k] + s[0].state.segments[k, w], w]
+        if s[0].ropes.kind[2 * k] == BODY:
+            hang_bias(s, k, w)
+        elif s[0].ropes.kind[2 * k] == ROPE:
+            at = s[0].ropes.body[2 * k]
+            s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
+
+
+@wp.func
+def ropes_outward(s: wp.array(dtype=RopeStep), w: int):
+    """New velocities of ropes, and of what they move, from the changes of the bodies that hold their first ends."""
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
+        v, omega = first_end(s, k, w)
+        follow(s, k, w, v, omega, last_change(s, k, w))
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                tie_move(s, t, w)
+
+
+@wp.func
+def advance_ropes(s: wp.array(dtype=RopeStep), w: int):
+    """New poses of ropes, a rope on which another hangs first."""
+    for o in range(s[0].ropes.count):
+        advance_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
+
+
+@wp.func
+def one_pass(s: wp.array(dtype=RopeStep), w: int):
+    """Solve for the right-hand sides at hand: inwards, bodies, outwards; then the new pose."""
+    ropes_inward(s, w)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
+            move_body(s, b, w)
+    move_group(s, w)
+    ropes_outward(s, w)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
+            s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
+            advance_body(s, b, w)
+    advance_ropes(s, w)
+
+
+@wp.func
+def solve(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
+    """Passes until rows are closed and moments met."""
+    if attempt == 2:
+        for k in range(s[0].ropes.count):
+            missed_speeds(s, k, w, real(1.0))
+        one_pass(s, w)
+        for o in range(s[0].ropes.count):
+            lay_out(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
+        return real(0.0)
+    passes = int(0)
+    off = real(0.0)
+    while True:
+        off = real(0.0)
+        for k in range(s[0].ropes.count):
+            off = wp.max(off, missed(s, k, w, attempt))
+        if passes >= s[0].settings.iterations[0] or (passes > 0 and off <= s[0].settings.tolerance[0]):
+            break
+        one_pass(s, w)
+        passes = passes + 1
+    s[0].done[w] = s[0].done[w] + passes
+    s[0].residual[w] = wp.max(off, s[0].residual[w])
+    return off
+
+
+@wp.func
+def scale_pulls(s: wp.array(dtype=RopeStep), w: int, by: real):
+    """Impulses of the last step, or of a part of it, for a step of another length."""
+    for t in range(s[0].ropes.ties):
+        s[0].state.tie_force[t, w] = s[0].state.tie_force[t, w] * by
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        s[0].state.end_force[2 * k, w] = s[0].state.end_force[2 * k, w] * by
+        s[0].state.end_force[2 * k + 1, w] = s[0].state.end_force[2 * k + 1, w] * by
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            s[0].state.moment[i, w] = s[0].state.moment[i, w] * by
+            s[0].state.pull[i, w] = s[0].state.pull[i, w] * by
+
+
+@wp.func
+def kinetic(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """Kinetic energy of the points and of the bodies that yield, at the new velocities, J."""
+    out = real(0.0)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            omega = s[0].body.w[b, w]
+            out = out + s[0].bodies.mass[b] * wp.length_sq(s[0].body.v[b, w]) + wp.dot(omega, s[0].body.inertia[b, w] * omega)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            out = out + s[0].work.mass[i, w] * wp.length_sq(s[0].work.v[i, w])
+    return real(0.5) * out
+
+
+@wp.func
+def supply(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """What bend and twist, ends that are driven, reels and a start from rest may add to that in a step, J, amply."""
+    out = real(0.0)
+    mass = real(0.0)
+    speed = real(0.0)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            mass = mass + s[0].bodies.mass[b]
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        n = s[0].state.segments[k, w]
+        K = wp.max(s[0].ropes.EI[k], s[0].ropes.GJ[k])
+        for i in range(first, first + n + 1):
+            mass = mass + s[0].work.mass[i, w]
+            if s[0].work.bar[i, w] > real(0.0):
+                out = out + wp.length_sq(s[0].work.elastic[i, w]) / (K * s[0].work.bar[i, w])
+        for side in range(2):
+            if s[0].ropes.kind[2 * k + side] == DRIVEN:
+                speed = wp.max(speed, wp.length(s[0].work.v[first + side * n, w]))
+        speed = speed + wp.abs(s[0].control.reel_speed[k, w])
+    speed = speed + wp.length(s[0].settings.gravity[0]) * s[0].kick[w]
+    return out + mass * speed * speed
+
+
+@wp.func
+def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
+    """A part of a step up to its new pose; returns by how much it is missed."""
+    for b in range(s[0].bodies.count):
+        predict_body(s, b, w)
+        own_inertia(s, b, w)
+    stiffen_bodies(s, w)
+    for o in range(s[0].ropes.count):  # a rope on which another hangs first
+        begin_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, attempt)
+    factor(s, w)
+    before = kinetic(s, w)
+    off = solve(s, w, attempt)
+    if attempt < 2 and not kinetic(s, w) <= GAIN * before + supply(s, w):
+        off = real(1.0)  # the rows are closed, but on another branch (impulses of rows take energy), or it is not a number
+    return off
+
+
+# ---- after the passes -------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """The new state of a rope becomes its state."""
+    s[0].state.started[k, w] = 1
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    for j in range(n + 1):
+        i = first + j
+        s[0].state.velocity[i, w] = s[0].work.v[i, w]
+        s[0].state.before[i, w] = s[0].work.elastic[i, w]
+        s[0].state.position[i, w] = s[0].work.r[i, w]
+        if j < n:
+            q = s[0].work.q[i, w]
+            s[0].state.rotation[i, w] = q
+            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / s[0].settings.dt[0]
+            s[0].state.was[i, w] = s[0].state.now[i, w]
+            s[0].state.now[i, w] = now
+            s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])
+            s[0].state.spin[i, w] = kept_momentum(s[0].work.d[i, w], tangent(q), s[0].work.w[i, w])
+        else:
+            s[0].state.spin[i, w] = vec3(real(0.0))
+
+
+@wp.func
+def bad_rope(s: wp.array(dtype=RopeStep), w: int) -> int:
+    """1 + the number of bodies + the first rope whose new state is not finite, or 0."""
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            if not wp.isfinite(wp.length_sq(s[0].work.r[i, w]) + wp.length_sq(s[0].work.w[i, w])):
+                return 1 + s[0].bodies.count + k
+    return 0
+
+
+@wp.func
+def count(s: wp.array(dtype=RopeStep), w: int, relative: int, divided: int, damped: int, velocity: int):
+    """Note how a step was made, in the order of `solver.GRADES`."""
+    s[0].grades[0, w] = s[0].grades[0, w] + relative
+    s[0].grades[1, w] = s[0].grades[1, w] + divided
+    s[0].grades[2, w] = s[0].grades[2, w] + damped
+    s[0].grades[3, w] = s[0].grades[3, w] + velocity
