@@ -45,6 +45,7 @@ from sharnir.rope.passes import (
     lay_out,
     missed,
     missed_speeds,
+    point_energy,
     ropes_inward,
     ropes_outward,
     scale_pulls,
@@ -122,17 +123,6 @@ def take_pulls(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), w: int) -> 
         s[0].pull_l[b, w] = s[0].pull_l[b, w] / kick
         s[0].pull_a[b, w] = s[0].pull_a[b, w] / kick
     return work
-
-
-@wp.func
-def rope_energy(r: wp.array(dtype=RopeStep), w: int) -> real:
-    """Kinetic energy of the ropes' points at the new velocities, J."""
-    out = real(0.0)
-    for k in range(r[0].ropes.count):
-        first = r[0].ropes.first[k]
-        for i in range(first, first + r[0].state.segments[k, w] + 1):
-            out = out + real(0.5) * r[0].work.mass[i, w] * wp.length_sq(r[0].work.v[i, w])
-    return out
 
 
 # ---- passes -----------------------------------------------------------------------------------------------------------------
@@ -316,7 +306,7 @@ def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(d
     velocities(s, w)
     begin_ropes(s, r, p, w, attempt)
     before = kinetic(r, w)
-    threads = rope_energy(r, w)
+    threads = point_energy(r, w)
     first_pass(s, r, p, w)
     if attempt == 2:  # at velocity level, which takes energy whatever happens
         for o in range(r[0].ropes.count):
@@ -338,7 +328,7 @@ def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(d
         s[0].rows.force[row, w] = s[0].row_force[row, w]
     r[0].done[w] = passes
     r[0].residual[w] = slack
-    gained = take_pulls(s, r, w) + rope_energy(r, w) - threads
+    gained = take_pulls(s, r, w) + point_energy(r, w) - threads
     return slack <= ACCEPTED and gained <= (GAIN - real(1.0)) * before + supply(r, w)
 
 

@@ -197,9 +197,18 @@ def tie_point(s: wp.array(dtype=RopeStep), t: int, w: int) -> vec3:
 
 
 @wp.func
+def at_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
+    """A, B, D of a tied body, with all that hangs on it, at its point."""
+    b = s[0].ropes.tie_body[t]
+    r = -s[0].work.tie_arm[t, w]
+    A = s[0].body.A[b, w]
+    B = s[0].body.B[b, w]
+    return A, shift_B(A, B, r), shift_D(A, B, s[0].body.D[b, w], r)
+
+
+@wp.func
 def tie_inertia(s: wp.array(dtype=RopeStep), t: int, w: int):
     """A body's inertia at its tied point, its rotation eliminated; a body that does not yield is heavy beyond measure."""
-    b = s[0].ropes.tie_body[t]
     i = s[0].ropes.tie_slot[t]
     if s[0].ropes.tie_kind[t] == DRIVEN:
         k = s[0].ropes.tie_rope[t]
@@ -207,10 +216,7 @@ def tie_inertia(s: wp.array(dtype=RopeStep), t: int, w: int):
         s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + wp.identity(n=3, dtype=real) * (HEAVY * total)
     if s[0].ropes.tie_kind[t] != BODY:
         return
-    r = -s[0].work.tie_arm[t, w]
-    A = s[0].body.A[b, w]
-    B = shift_B(A, s[0].body.B[b, w], r)
-    D = shift_D(A, s[0].body.B[b, w], s[0].body.D[b, w], r)
+    A, B, D = at_tie(s, t, w)
     s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + A - B * inverse(D) * wp.transpose(B)
 
 
@@ -222,9 +228,7 @@ def tie_bias(s: wp.array(dtype=RopeStep), t: int, w: int):
     if s[0].ropes.tie_kind[t] != BODY:
         return
     arm = s[0].work.tie_arm[t, w]
-    A = s[0].body.A[b, w]
-    B = shift_B(A, s[0].body.B[b, w], -arm)
-    D = shift_D(A, s[0].body.B[b, w], s[0].body.D[b, w], -arm)
+    _A, B, D = at_tie(s, t, w)
     p = s[0].body.p_l[b, w]
     s[0].work.tie_p[i, w] = s[0].work.tie_p[i, w] + p - B * (inverse(D) * (s[0].body.p_a[b, w] - wp.cross(arm, p)))
 
@@ -236,9 +240,7 @@ def tie_move(s: wp.array(dtype=RopeStep), t: int, w: int):
     if s[0].ropes.tie_kind[t] != BODY:
         return
     arm = s[0].work.tie_arm[t, w]
-    A = s[0].body.A[b, w]
-    B = shift_B(A, s[0].body.B[b, w], -arm)
-    D = shift_D(A, s[0].body.B[b, w], s[0].body.D[b, w], -arm)
+    _A, B, D = at_tie(s, t, w)
     v = s[0].work.dv[s[0].ropes.tie_slot[t], w]
     omega = -(inverse(D) * (v * B + s[0].body.p_a[b, w] - wp.cross(arm, s[0].body.p_l[b, w])))
     s[0].body.dw[b, w] = omega

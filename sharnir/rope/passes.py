@@ -531,18 +531,25 @@ def scale_pulls(s: wp.array(dtype=RopeStep), w: int, by: real):
 
 
 @wp.func
-def kinetic(s: wp.array(dtype=RopeStep), w: int) -> real:
-    """Kinetic energy of the points and of the bodies that yield, at the new velocities, J."""
+def point_energy(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """Kinetic energy of the ropes' points at the new velocities, J."""
     out = real(0.0)
-    for b in range(s[0].bodies.count):
-        if s[0].bodies.motion[b] == DYNAMIC:
-            omega = s[0].body.w[b, w]
-            out = out + s[0].bodies.mass[b] * wp.length_sq(s[0].body.v[b, w]) + wp.dot(omega, s[0].body.inertia[b, w] * omega)
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
             out = out + s[0].work.mass[i, w] * wp.length_sq(s[0].work.v[i, w])
     return real(0.5) * out
+
+
+@wp.func
+def kinetic(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """The same, with the bodies that yield."""
+    out = real(0.0)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            omega = s[0].body.w[b, w]
+            out = out + s[0].bodies.mass[b] * wp.length_sq(s[0].body.v[b, w]) + wp.dot(omega, s[0].body.inertia[b, w] * omega)
+    return real(0.5) * out + point_energy(s, w)
 
 
 @wp.func
