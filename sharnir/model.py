@@ -69,6 +69,8 @@ class State:
     kept_rotation: wp.array2d(dtype=quat)
     kept_velocity: wp.array2d(dtype=vec3)
     kept_momentum: wp.array2d(dtype=vec3)
+    last_v: wp.array2d(dtype=vec3)  # [body, world] changes of velocity and of spin (body axes) a second in the last step
+    last_w: wp.array2d(dtype=vec3)
     lag: wp.array(dtype=real)  # [world] s, by which mid_velocity is behind the pose; in joint coordinates, what this is above ½Δt
     open: wp.array(dtype=real)  # [world] m, rad: largest gap that step left
     time: wp.array(dtype=wp.float64)  # [world] s
@@ -227,6 +229,7 @@ COMMANDS = (
 OWNED = (
     "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_tense", "felt_force", "felt_torque", "felt_joint",
     "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",
+    "last_v", "last_w",
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
 STATE_FIELDS = tuple(State.vars)  # type: ignore[attr-defined]

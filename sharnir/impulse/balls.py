@@ -251,25 +251,25 @@ def ball_inward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
 
 
 @wp.func
-def ball_close_inward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, ql: vec3, qa: vec3):
-    """The same of forces alone, with a gap to be closed in place of a′."""
+def ball_close_inward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, ql: vec3, qa: vec3, m: vec3):
+    """What a ball's base feels of forces alone, with a gap to be closed in place of a′, and a moment m of the joint."""
     out = s[0].work.out[i, w]
     e = s[0].work.close_l[i, w]
     qa = qa + wp.cross(out, ql)
+    both = qa + m
     kind = kind_of(s, i, w, scope)
     ql = ql - packed_times(s[0].work.full_A[i, w], e)
+    s[0].work.change_q[i, w] = both
     if kind == FREE:
-        s[0].work.change_q[i, w] = packed_times(s[0].work.full_D[i, w], qa)
-        ql = ql - qa * s[0].work.full_B[i, w]
-        qa = vec3(real(0.0))
+        s[0].work.change_q[i, w] = packed_times(s[0].work.full_D[i, w], both)
+        ql = ql - both * s[0].work.full_B[i, w]
+        qa = -m
     else:
-        s[0].work.change_q[i, w] = qa
-        m = qa - e * s[0].work.full_B[i, w]
+        qa = qa - e * s[0].work.full_B[i, w]
         if kind == SLIDES:
-            y = times(s[0].balls.response[i, w], qa)
+            y = times(s[0].balls.response[i, w], both)
             ql = ql - s[0].balls.own_B[i, w] * y
-            m = m - times(s[0].balls.own_D[i, w], y)
-        qa = m
+            qa = qa - times(s[0].balls.own_D[i, w], y)
     return ql, qa + wp.cross(s[0].work.arm[i, w] - out, ql)
 
 

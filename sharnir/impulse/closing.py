@@ -303,7 +303,7 @@ def close_inward(s: wp.array(dtype=Direct), w: int, scope: int, pushed: bool):
             ql = zero
             qa = zero
         elif kind != NONE:
-            ql, qa = ball_close_inward(s, i, w, scope, ql, qa)
+            ql, qa = ball_close_inward(s, i, w, scope, ql, qa, zero)
         else:
             n = s[0].tree.row[i].v_size
             v0 = natural(s[0].tree.row[i].v_start)

@@ -96,6 +96,13 @@ class Direct:
     rope_l: wp.array2d(dtype=vec3)
     rope_a: wp.array2d(dtype=vec3)
     row_impulse: wp.array2d(dtype=real)  # [row, world]
+    gain: wp.array2d(dtype=vec3)  # [link, world] angular momentum gained in the step, beyond what outer torques give
+    carried_l: wp.array2d(dtype=vec3)  # [link, world] impulse and moment, at the link's centre, that its joint gives it
+    carried_a: wp.array2d(dtype=vec3)
+    sum_l: wp.array2d(dtype=vec3)  # [link, world] those of the links that hang on it
+    sum_a: wp.array2d(dtype=vec3)
+    moved: wp.array2d(dtype=real)  # [speed, world] by which a coordinate moves in the step
+    passes: wp.array(dtype=wp.int32)  # [world] over vectors, in this call
     before: wp.array(dtype=real)  # [world] J, twice the kinetic energy after external forces, and at the new velocities
     after: wp.array(dtype=real)
     pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act

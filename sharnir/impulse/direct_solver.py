@@ -13,6 +13,7 @@ from sharnir.articulated.solver import FINE, TreeSolver
 from sharnir.errors import SimulationError
 from sharnir.impulse.direct import KERNELS
 from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
+from sharnir.impulse import energy
 from sharnir.impulse.direct_rope import direct_rope_steps
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
@@ -21,7 +22,7 @@ from sharnir.rope.solver import halves, rope_settings, rope_step
 from sharnir.solver import GRADES, Report, check_iterations
 from sharnir.types import EPSILON, load_modules, real
 
-CLOSINGS = ("position", "velocity")
+CLOSINGS = ("energy", "position", "velocity")
 
 
 class SolverDirect(TreeSolver):
@@ -53,7 +54,7 @@ class SolverDirect(TreeSolver):
     ) -> None:
         if closing not in CLOSINGS:
             raise SimulationError(f"closing is one of {', '.join(map(repr, CLOSINGS))}, got {closing!r}")
-        gap = (FINE if closing == "position" else max(1e-7, FINE)) if gap is None else gap
+        gap = (FINE if closing != "velocity" else max(1e-7, FINE)) if gap is None else gap
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
@@ -74,6 +75,7 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
             fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque mid_tense")
             fill(state, self.model, self.model.speeds, "felt_joint")
+            fill(state, self.model, len(self.model.com), "last_v last_w")
 
     def _without(self, control: Control) -> list[int]:
         """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""
@@ -89,8 +91,9 @@ class SolverDirect(TreeSolver):
         inner = State()
         for name in STATE_FIELDS:
             setattr(inner, name, getattr(state, name))
-        inner.velocity, inner.momentum = state.mid_velocity, state.mid_momentum
-        inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
+        if self.closing != "energy":
+            inner.velocity, inner.momentum = state.mid_velocity, state.mid_momentum
+            inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
         s.gears, s.state, s.now = m.gears, inner, state
         s.rows.gear_start = state.gear_start
         s.tau, s.speed = scratch.tau, scratch.a
@@ -99,9 +102,10 @@ class SolverDirect(TreeSolver):
         links, bodies = len(tree.links), len(tree.half_of)
         fill(s, m, bodies, "momentum gyration position rotation mean_spin")
         fill(s, m, links, "inertia impulse_l impulse_a stiff mean near tense")
-        fill(s, m, tree.nv, "turned")
+        fill(s, m, links, "gain carried_l carried_a sum_l sum_a")
+        fill(s, m, tree.nv, "turned moved")
         fill(s, m, int(s.closures.count), "row_impulse")
-        fill(s, m, None, "before after pushed tight")
+        fill(s, m, None, "before after pushed tight passes")
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades = self._grades
         s.balls = BallWork()
@@ -111,10 +115,12 @@ class SolverDirect(TreeSolver):
         scope = (
             2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] > 0)))
         )
+        if self.closing == "energy":
+            s.tight.fill_(1)  # angular momenta of the passes are in impulse_a
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
         if m.ropes is not None:
             scope = 2
-        self._kernel, s.speeds = KERNELS[scope], m.speeds
+        self._kernel, s.speeds = (energy.KERNELS if self.closing == "energy" else KERNELS)[scope], m.speeds
         if scope == 0:
             s.work.position, s.work.rotation = state.position, state.rotation
         if m.ropes is None:
