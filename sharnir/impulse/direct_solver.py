@@ -47,7 +47,7 @@ class SolverDirect(TreeSolver):
         *,
         closing: str = "position",
         iterations: int = 60,
-        closing_iterations: int = 10,
+        closing_iterations: int = 20,
         tolerance: float = FINE,
         gap: float | None = None,
         threads: int | None = None,
@@ -75,7 +75,7 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
             fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque mid_tense")
             fill(state, self.model, self.model.speeds, "felt_joint")
-            fill(state, self.model, len(self.model.com), "last_v last_w")
+            fill(state, self.model, len(self.model.com), "last_v last_w trend")
 
     def _without(self, control: Control) -> list[int]:
         """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""
@@ -102,8 +102,8 @@ class SolverDirect(TreeSolver):
         links, bodies = len(tree.links), len(tree.half_of)
         fill(s, m, bodies, "momentum gyration position rotation mean_spin")
         fill(s, m, links, "inertia impulse_l impulse_a stiff mean near tense")
-        fill(s, m, links, "gain carried_l carried_a sum_l sum_a")
-        fill(s, m, tree.nv, "turned moved")
+        fill(s, m, links, "gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D work_C ball_push ball_speed")
+        fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a")
         fill(s, m, int(s.closures.count), "row_impulse")
         fill(s, m, None, "before after pushed tight passes")
         s.drift, s.kick = self.settings.part, self.settings.kick
@@ -115,8 +115,6 @@ class SolverDirect(TreeSolver):
         scope = (
             2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] > 0)))
         )
-        if self.closing == "energy":
-            s.tight.fill_(1)  # angular momenta of the passes are in impulse_a
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
         if m.ropes is not None:
             scope = 2

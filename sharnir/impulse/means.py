@@ -11,9 +11,10 @@ whatever the step. This file finds S̄, the increments Δq and the arms; nothing
 
 import warp as wp
 
-from sharnir.impulse.balls import FREE, NONE, kind_of
-from sharnir.impulse.closing import any_gap, axis_gap, close_outward
+from sharnir.impulse.balls import FREE, HELD, NONE, kind_of, triple
+from sharnir.impulse.closing import any_gap, axis_gap
 from sharnir.impulse.direct_data import KINEMATIC, Direct
+from sharnir.impulse.energy_links import follow
 from sharnir.joints import unit_axis
 from sharnir.spatial import exp_quat, matrix, unit
 from sharnir.tree import LOOSE, natural
@@ -105,7 +106,7 @@ def mean_frame(s: wp.array(dtype=Direct), j: int, w: int) -> quat:
 
 
 @wp.func
-def slide_axes(s: wp.array(dtype=Direct), i: int, w: int, out: vec3):
+def slide_axes(s: wp.array(dtype=Direct), i: int, w: int):
     """S̄ and Δq of the translations of a link's joint.
 
     With w the vector between the anchors, carried by axes d of the parent, Δw − θ_p × w̄ = Σ Δq (d̄ − g × (g × d̄)), g = ½θ_p.
@@ -125,11 +126,14 @@ def slide_axes(s: wp.array(dtype=Direct), i: int, w: int, out: vec3):
     )
     move = move + real(2.0) * (wp.cross(half_turn(s, c, w), r) - wp.cross(g, a))
     v0 = s[0].joints.v_start[j]
+    frame = s[0].rotation[p, w] * s[0].joints.parent_frame[j]
     for x in range(s[0].joints.v_size[j] - s[0].joints.turns[j]):
         d = M_p * wp.quat_rotate(s[0].joints.parent_frame[j], unit_axis(s[0].joints.slot[x, j]))
         by = wp.dot(d, move) + real(2.0) * wp.dot(wp.cross(g, d), between)
         s[0].work.S_l[v0 + x, w] = (d - wp.cross(g, wp.cross(g, d))) * sign
         s[0].work.S_a[v0 + x, w] = vec3(real(0.0))
+        s[0].end_l[v0 + x, w] = wp.quat_rotate(frame, unit_axis(s[0].joints.slot[x, j])) * sign
+        s[0].end_a[v0 + x, w] = vec3(real(0.0))
         end_speed(s, v0 + x, w, by)
 
 
@@ -144,7 +148,7 @@ def end_speed(s: wp.array(dtype=Direct), at: int, w: int, by: real):
 
 
 @wp.func
-def turn_axes(s: wp.array(dtype=Direct), i: int, w: int, out: vec3):
+def turn_axes(s: wp.array(dtype=Direct), i: int, w: int):
     """S̄ and Δq of the rotations of a link's joint."""
     j = s[0].tree.joint[i]
     p = s[0].joints.parent[j]
@@ -159,14 +163,17 @@ def turn_axes(s: wp.array(dtype=Direct), i: int, w: int, out: vec3):
         F = matrix(mean_frame(s, j, w))
         for x in range(3):
             n = vec3(F[0, x], F[1, x], F[2, x])
-            put_turn(s, at + x, w, n * sign, out, real(2.0) * wp.dot(n, rel))
+            put_turn(s, i, at + x, w, n * sign, n * sign, real(2.0) * wp.dot(n, rel))
         return
-    n = mean_matrix(s, p, w) * wp.quat_rotate(s[0].joints.parent_frame[j], unit_axis(s[0].joints.first[j]))
+    own = wp.quat_rotate(s[0].joints.parent_frame[j], unit_axis(s[0].joints.first[j]))
+    n = mean_matrix(s, p, w) * own
+    end = wp.quat_rotate(s[0].rotation[p, w], own)
     if turns == 1:
         by, ratio = turn_about(wp.dot(n, rel) / wp.dot(n, n), g_p, n)
-        put_turn(s, at, w, n * (ratio * sign), out, by)
-    else:
-        m = mean_matrix(s, c, w) * wp.quat_rotate(s[0].joints.child_frame[j], unit_axis(s[0].joints.second[j]))
+        put_turn(s, i, at, w, n * (ratio * sign), end * sign, by)
+    elif turns == 2:
+        own = wp.quat_rotate(s[0].joints.child_frame[j], unit_axis(s[0].joints.second[j]))
+        m = mean_matrix(s, c, w) * own
         nn = wp.dot(n, n)
         mm = wp.dot(m, m)
         nm = wp.dot(n, m)
@@ -174,23 +181,26 @@ def turn_axes(s: wp.array(dtype=Direct), i: int, w: int, out: vec3):
         first = (wp.dot(n, rel) * mm - wp.dot(m, rel) * nm) / det
         second = (wp.dot(m, rel) * nn - wp.dot(n, rel) * nm) / det
         by, ratio = turn_about(first, g_p, n)
-        put_turn(s, at, w, n * (ratio * sign), out, by)
+        put_turn(s, i, at, w, n * (ratio * sign), end * sign, by)
         by, ratio = turn_about(-second, g_c, m)  # what lies between turns back about the child's axis
-        put_turn(s, at + 1, w, m * (ratio * sign), out, -by)
+        put_turn(s, i, at + 1, w, m * (ratio * sign), wp.quat_rotate(s[0].rotation[c, w], own) * sign, -by)
 
 
 @wp.func
-def put_turn(s: wp.array(dtype=Direct), at: int, w: int, n: vec3, out: vec3, by: real):
-    s[0].work.S_l[at, w] = wp.cross(n, out)
+def put_turn(s: wp.array(dtype=Direct), i: int, at: int, w: int, n: vec3, end: vec3, by: real):
+    s[0].work.S_l[at, w] = wp.cross(n, s[0].work.out[i, w])
     s[0].work.S_a[at, w] = n
+    s[0].end_l[at, w] = wp.cross(end, s[0].out1[i, w])
+    s[0].end_a[at, w] = end
     end_speed(s, at, w, by)
 
 
 @wp.func
-def child_point(s: wp.array(dtype=Direct), j: int, w: int) -> vec3:
-    """Mean of the child's anchor, the common point of all rows."""
+def common_point(s: wp.array(dtype=Direct), j: int, w: int):
+    """The child's anchor, the common point of all rows: its mean, and where it is at the end."""
     c = s[0].joints.child[j]
-    return mean_position(s, c, w) + mean_matrix(s, c, w) * s[0].joints.child_point[j]
+    r = s[0].joints.child_point[j]
+    return mean_position(s, c, w) + mean_matrix(s, c, w) * r, s[0].position[c, w] + wp.quat_rotate(s[0].rotation[c, w], r)
 
 
 @wp.func
@@ -214,8 +224,8 @@ def lock_gaps(s: wp.array(dtype=Direct), i: int, w: int):
 
 @wp.func
 def close_by(s: wp.array(dtype=Direct), i: int, at: int, w: int, u: real):
-    s[0].work.close_l[i, w] = s[0].work.close_l[i, w] + s[0].work.S_l[at, w] * u
-    s[0].work.close_a[i, w] = s[0].work.close_a[i, w] + s[0].work.S_a[at, w] * u
+    s[0].work.close_l[i, w] = s[0].work.close_l[i, w] + s[0].end_l[at, w] * u
+    s[0].work.close_a[i, w] = s[0].work.close_a[i, w] + s[0].end_a[at, w] * u
 
 
 @wp.func
@@ -236,14 +246,16 @@ def advance(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
 
 @wp.func
 def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
-    """The end of the step at velocities that are a guess (0), that a solve led to (1), or after what a pass changes of them (2).
+    """The end of the step at velocities that are a guess (0), or after what a pass changes of them, told link by link as it
+    goes (1), or all known before (2).
 
-    Leaves mean arms and axes, in `close` the speeds that joints lack, in `gain` the angular momenta gained beyond what acts from
-    outside. Returns the largest gap, m or rad, and the kinetic size of the change, J. What a link needs of the one before it
-    stays in registers.
+    Leaves arms and axes at the mean and at the end, in `close` the speeds that joints lack, in `gain` the angular momenta gained
+    beyond what acts from outside. Returns the largest gap, m or rad, and the kinetic size of the change, J. What a link needs of
+    the one before it stays in registers.
     """
     w = natural(w)
     rate = real(-2.0) / s[0].drift[w]
+    quarter = real(0.25) * s[0].drift[w]
     most = real(0.0)
     size = real(0.0)
     last = int(-1)
@@ -251,7 +263,7 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
     xm_b = vec3(real(0.0))
     M_b = mat33(real(0.0))
     dv = vec3(real(0.0))
-    dw = vec3(real(0.0))
+    turn = vec3(real(0.0))
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
@@ -260,25 +272,26 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
             x_b = s[0].position[base, w]
             xm_b = mean_position(s, base, w)
             M_b = matrix(s[0].rotation[base, w])
-            if how == 2:
+            if how == 1:
                 dv = s[0].work.change_l[base, w]
-                dw = s[0].work.change_a[base, w]
+                turn = s[0].work.change_a[base, w]
         v = s[0].work.acceleration[b, w]
         spin = s[0].work.turning[b, w]
-        if how == 2:
-            if scope > 1 and (s[0].closures.count > 0 or s[0].roped == 1):
+        if how > 0:
+            if how == 2:
                 dv = s[0].work.change_l[b, w]
-                dw = s[0].work.change_a[b, w]
+                turn = s[0].work.change_a[b, w]
             else:
-                dv, dw = close_outward(s, i, w, scope, dv, dw)
+                dv, turn = follow(s, i, w, scope, dv, turn)
                 if s[0].tree.row[i].gathers == 1:
                     s[0].work.change_l[b, w] = dv
-                    s[0].work.change_a[b, w] = dw
+                    s[0].work.change_a[b, w] = turn
+            g = (s[0].work.spin[b, w] + spin) * quarter
             v = v + dv
-            spin = spin + dw
+            spin = spin + turn - wp.cross(g, turn) + g * wp.dot(g, turn)
             s[0].work.acceleration[b, w] = v
             s[0].work.turning[b, w] = spin
-            size = size + s[0].tree.row[i].mass * wp.dot(dv, dv) + s[0].tree.row[i].least * wp.dot(dw, dw)
+            size = size + s[0].tree.row[i].mass * wp.dot(dv, dv) + s[0].tree.row[i].least * wp.dot(turn, turn)
         x, M, M1 = advance(s, i, w, v, spin)
         L = M1 * (s[0].tree.row[i].inertia * (spin * M))
         start = s[0].momentum[b, w]
@@ -286,47 +299,55 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
             start = start / s[0].tree.row[i].parts
         s[0].gain[i, w] = L - start
         xm = (s[0].work.position[b, w] + x) * real(0.5)
-        Mm = (M + M1) * real(0.5)
         s[0].work.arm[i, w] = xm - xm_b
+        s[0].arm1[i, w] = x - x_b
         linear = vec3(real(0.0))
         angular = vec3(real(0.0))
         kind = kind_of(s, i, w, scope)
-        r = Mm * s[0].tree.row[i].own_point
         if kind == LOOSE:
             s[0].work.out[i, w] = vec3(real(0.0))
-        elif scope == 0 or kind == FREE or s[0].tree.row[i].kind == FREE or s[0].tree.row[i].hinge == 1:
-            linear = (x - x_b) + (M1 * s[0].tree.row[i].own_point - M_b * s[0].tree.row[i].base_point)
+            s[0].out1[i, w] = vec3(real(0.0))
+        elif scope == 0 or s[0].tree.row[i].kind == FREE or s[0].tree.row[i].hinge == 1:
+            r1 = M1 * s[0].tree.row[i].own_point
+            r = (M * s[0].tree.row[i].own_point + r1) * real(0.5)
+            linear = (x - x_b) + (r1 - M_b * s[0].tree.row[i].base_point)
             s[0].work.out[i, w] = -r
+            s[0].out1[i, w] = -r1
             if s[0].tree.row[i].hinge == 1:
-                angular = axis_gap(M_b * s[0].tree.row[i].base_axis, M1 * s[0].tree.row[i].axis)
-                axis = Mm * s[0].tree.row[i].axis
+                end = M1 * s[0].tree.row[i].axis
+                axis = (M * s[0].tree.row[i].axis + end) * real(0.5)
+                angular = axis_gap(M_b * s[0].tree.row[i].base_axis, end)
                 v0 = natural(s[0].tree.row[i].v_start)
                 if scope > 1 or s[0].pushed[w] == 1:
                     # the link turns about an axis that its base carries: by Δq
-                    base = natural(s[0].tree.row[i].base)
-                    g = half_turn(s, base, w)
-                    rel = (s[0].work.spin[b, w] + spin) * (real(0.25) * s[0].drift[w]) - g
+                    g = half_turn(s, natural(s[0].tree.row[i].base), w)
+                    rel = (s[0].work.spin[b, w] + spin) * quarter - g
                     by, ratio = turn_about(wp.dot(axis, rel) / wp.dot(axis, axis), g, axis)
                     axis = axis * ratio
                     end_speed(s, v0, w, by)
                 s[0].work.S_l[v0, w] = -wp.cross(axis, r)
                 s[0].work.S_a[v0, w] = axis
-            elif scope > 1 and kind == NONE:  # a ball on which more acts than friction
-                turn_axes(s, i, w, -r)
+                s[0].end_l[v0, w] = -wp.cross(end, r1)
+                s[0].end_a[v0, w] = end
+            elif scope > 1:
+                if kind == NONE:  # more acts than friction
+                    turn_axes(s, i, w)
+                elif kind != FREE:
+                    ball_speeds(s, i, w, kind)
         elif scope > 0:
-            j = s[0].tree.joint[i]
-            out = xm - child_point(s, j, w)
-            s[0].work.out[i, w] = out
+            point, end_point = common_point(s, s[0].tree.joint[i], w)
+            s[0].work.out[i, w] = xm - point
+            s[0].out1[i, w] = x - end_point
             linear, angular = any_gap(s, i, w)
-            slide_axes(s, i, w, out)
-            turn_axes(s, i, w, out)
+            slide_axes(s, i, w)
+            turn_axes(s, i, w)
         most = wp.max(most, wp.max(wp.length_sq(linear), wp.length_sq(angular)))
-        angular = angular * rate
         if kind == NONE:
-            s[0].work.close_l[i, w] = linear * rate + wp.cross(angular, s[0].work.out[i, w])
+            angular = angular * rate
+            s[0].work.close_l[i, w] = linear * rate + wp.cross(angular, s[0].out1[i, w])
             s[0].work.close_a[i, w] = angular
             if scope > 1 and s[0].acting == 1:
-                if how > 0 and s[0].linear.acts[i, w] == 1:
+                if s[0].linear.acts[i, w] == 1:
                     lock_gaps(s, i, w)
         else:
             s[0].work.close_l[i, w] = linear * rate
@@ -335,3 +356,16 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
         M_b = M1
         last = s[0].tree.row[i].body
     return wp.sqrt(most), size
+
+
+@wp.func
+def ball_speeds(s: wp.array(dtype=Direct), i: int, w: int, kind: int):
+    """The relative spin at the end of the step of a ball with friction, world axes; what it lacks where friction holds."""
+    b = natural(s[0].tree.row[i].body)
+    base = natural(s[0].tree.row[i].base)
+    u = s[0].work.spin[b, w] + s[0].work.turning[b, w] - s[0].work.spin[base, w] - s[0].work.turning[base, w]
+    u = u - triple(s[0].laws.start, natural(s[0].tree.row[i].v_start), w)
+    s[0].ball_speed[i, w] = u
+    s[0].work.close_a[i, w] = vec3(real(0.0))
+    if kind == HELD:
+        s[0].work.close_a[i, w] = -u
