@@ -109,6 +109,11 @@ class Direct:
     work_C: wp.array2d(dtype=mat33)  # [link, world] C of what is gathered at a link
     ball_push: wp.array2d(dtype=vec3)  # [link, world] moment impulse that a user commands in a ball joint, world axes
     ball_speed: wp.array2d(dtype=vec3)  # [link, world] relative spin at the end of the step, where friction acts
+    mean_cl: wp.array2d(dtype=vec3)  # [row, world] rows beside the tree as they act; those of `rows` are of the end
+    mean_ca: wp.array2d(dtype=vec3)
+    mean_pl: wp.array2d(dtype=vec3)
+    mean_pa: wp.array2d(dtype=vec3)
+    kept_u: wp.array2d(dtype=real)  # [speed, world] what the tree alone changes of the speeds of axes
     gain: wp.array2d(dtype=vec3)  # [link, world] angular momentum gained in the step, beyond what outer torques give
     carried_l: wp.array2d(dtype=vec3)  # [link, world] impulse and moment, at the link's centre, that its joint gives it
     carried_a: wp.array2d(dtype=vec3)

@@ -15,7 +15,8 @@ import warp as wp
 
 from sharnir.impulse.balls import FREE, kind_of
 from sharnir.impulse.direct_data import Direct
-from sharnir.impulse.energy_links import inward
+from sharnir.impulse.energy_links import AGAIN, ANEW, follow_all, inward
+from sharnir.impulse.energy_rows import act, close_rows, factor_rows, find_rows, keep_changes
 from sharnir.impulse.means import place, take_driven
 from sharnir.spatial import matrix
 from sharnir.tree import LOOSE, natural
@@ -125,6 +126,21 @@ def pushes(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
+def pass_with_rows(s: wp.array(dtype=Direct), w: int, mode: int):
+    """A pass where rows stand beside the tree: the largest gap and the size of the change after it."""
+    pushes(s, w)
+    act(s, w)
+    inward(s, w, 2, mode)
+    follow_all(s, w, 2, real(1.0))
+    keep_changes(s, w)
+    if mode == ANEW:
+        factor_rows(s, w)
+    close_rows(s, w)
+    gap, size = place(s, w, 2, 2)
+    return wp.max(gap, find_rows(s, w)), size
+
+
+@wp.func
 def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     """A step of the length in `drift`; returns whether its passes met."""
     scale = begin(s, w, scope)
@@ -132,23 +148,36 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         pushes(s, w)
     place(s, w, scope, 0)
     last = real(0.0)
-    anew = bool(True)
+    mode = int(ANEW)
+    beside = int(0)
+    if scope > 1:
+        beside = s[0].closures.count
+        if beside > 0:
+            find_rows(s, w)
     for _pass in range(s[0].settings.iterations[1]):
-        inward(s, w, scope, anew)
-        gap, size = place(s, w, scope, 1)
+        gap = real(0.0)
+        size = real(0.0)
+        if beside == 0:
+            inward(s, w, scope, mode)
+            gap, size = place(s, w, scope, 1)
+        if scope > 1:
+            if beside > 0:
+                gap, size = pass_with_rows(s, w, mode)
         s[0].passes[w] = s[0].passes[w] + 1
         off = wp.sqrt(size / scale)
         if not wp.isfinite(off):
             return False
         s[0].state.open[w] = gap
         small = gap <= s[0].settings.tolerance[1]
-        anew = off > FAR
+        mode = AGAIN
+        if off > FAR:
+            mode = ANEW
         if last > real(0.0):
             fell = off / last
             if small and (off * fell <= MET or (off <= STALLED and fell > SLOW)):
                 return True  # the next change would be smaller than that, or is rounding
             if fell > SLOW:
-                anew = True
+                mode = ANEW
         elif small and off <= MET:
             return True
         last = off
@@ -208,6 +237,8 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.spin[own, w] = M1 * W
             s[0].state.position[own, w] = s[0].position[b, w]
             s[0].state.rotation[own, w] = s[0].rotation[b, w]
+    if scope > 1:
+        keep_rows(s, w, whole)
     for n in range(s[0].other_count):
         b = s[0].others[n]
         x = s[0].state.position[b, w]
@@ -221,6 +252,21 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].control.force_once[b, w] = vec3(real(0.0))
             s[0].control.torque_once[b, w] = vec3(real(0.0))
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(h)
+
+
+@wp.func
+def keep_rows(s: wp.array(dtype=Direct), w: int, whole: real):
+    """What rods, gears and springs carried, as of a whole step."""
+    at = 6 * s[0].closures.welds
+    for i in range(s[0].closures.rods):
+        j = s[0].closures.rod_joint[i]
+        s[0].state.joint_force[j, w] = s[0].mean_cl[at + i, w] * (whole * s[0].row_impulse[at + i, w])
+    at = at + s[0].closures.rods
+    for i in range(s[0].closures.gears):
+        s[0].state.gear_impulse[i, w] = whole * s[0].row_impulse[at + i, w]
+    at = at + s[0].closures.gears
+    for i in range(s[0].closures.springs.count):
+        s[0].state.spring_impulse[i, w] = whole * s[0].row_impulse[at + i, w]
 
 
 @wp.func

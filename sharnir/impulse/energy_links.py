@@ -18,8 +18,13 @@ from sharnir.impulse.balls import FREE, HELD, NONE, SLIDES, kind_of, triple
 from sharnir.impulse.direct_data import Direct
 from sharnir.rope.terms import skew, times_skew
 from sharnir.spatial import matrix
-from sharnir.tree import LOOSE, condition, natural, small_inverse
+from sharnir.tree import LOOSE, natural, small_inverse
 from sharnir.types import mat33, mat66, real, vec3, vec6
+
+
+ANEW = wp.constant(0)  # how a pass inwards is made
+AGAIN = wp.constant(1)
+PUSHES = wp.constant(2)
 
 
 @wp.func
@@ -188,11 +193,15 @@ def locked(V: mat66, g: vec6) -> mat66:
 
 
 @wp.func
-def inward(s: wp.array(dtype=Direct), w: int, scope: int, anew: bool):
+def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     """What joints carry, from the momenta of all links beyond them, in `carried`; and what that lacks along free axes, with the
-    gaps in work.close, handed inwards: with new factors, or with those of the last such pass.
+    gaps in work.close, handed inwards: with new factors (ANEW), or with those of the last such pass (AGAIN).
+
+    PUSHES: impulses on links, in work.Q, and on axes, in rows.u, are handed inwards alone.
     """
     w = natural(w)
+    anew = mode == ANEW
+    alone = scope > 1 and mode == PUSHES
     h = real(0.5) * s[0].drift[w]
     zero = vec3(real(0.0))
     none = mat33(real(0.0))
@@ -218,15 +227,17 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, anew: bool):
             B = none
             C = none
             D = none
-        fl = fl + s[0].work.acceleration[b, w] * m - s[0].impulse_l[i, w]
-        fa = fa + s[0].gain[i, w]
+        if not alone:
+            fl = fl + s[0].work.acceleration[b, w] * m - s[0].impulse_l[i, w]
+            fa = fa + s[0].gain[i, w]
         if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count > 0):
-            fl = fl + s[0].sum_l[i, w]
-            fa = fa + s[0].sum_a[i, w]
+            if not alone:
+                fl = fl + s[0].sum_l[i, w]
+                fa = fa + s[0].sum_a[i, w]
+                s[0].sum_l[i, w] = zero
+                s[0].sum_a[i, w] = zero
             ql = ql + s[0].work.Q_l[i, w]
             qa = qa + s[0].work.Q_a[i, w]
-            s[0].sum_l[i, w] = zero
-            s[0].sum_a[i, w] = zero
             s[0].work.Q_l[i, w] = zero
             s[0].work.Q_a[i, w] = zero
             if anew:
@@ -238,8 +249,9 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, anew: bool):
                 s[0].work.B[i, w] = none
                 s[0].work_C[i, w] = none
                 s[0].work.D[i, w] = none
-        s[0].carried_l[i, w] = fl
-        s[0].carried_a[i, w] = fa
+        if not alone:
+            s[0].carried_l[i, w] = fl
+            s[0].carried_a[i, w] = fa
         kind = kind_of(s, i, w, scope)
         arm = s[0].work.arm[i, w]
         out = s[0].work.out[i, w]
@@ -283,9 +295,11 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, anew: bool):
             lever = arm - out
             qa = qa + wp.cross(out, ql)
             lack = zero
-            if kind != HELD:
+            if kind != HELD and not alone:
                 lack = joint_moment(s, i, w, kind) - fa - wp.cross(out, fl)
             e = s[0].work.close_l[i, w]
+            if alone:
+                e = zero
             if kind == FREE:
                 if anew:
                     B = B - times_skew(A, out1)
@@ -342,6 +356,8 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, anew: bool):
                 yields = m_all
                 if kind == HELD:
                     yields = s[0].work.close_a[i, w]  # what its spin is still to change
+                    if alone:
+                        yields = zero
                 ql = ql - s[0].full_B[i, w] * yields
                 qa = qa - s[0].full_D[i, w] * yields
                 qa = qa + wp.cross(lever, ql)
@@ -360,16 +376,23 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, anew: bool):
                 D = D + skew_times(arm, B) + base_stiffness(arm1 - out1, fl, h)
             el = s[0].work.close_l[i, w]
             ea = s[0].work.close_a[i, w]
+            if alone:
+                el = zero
+                ea = zero
             gl = ql - s[0].full_A[i, w] * el - s[0].full_B[i, w] * ea
             ga = qa - s[0].full_C[i, w] * el - s[0].full_D[i, w] * ea
             for x in range(n):
                 sl = s[0].work.S_l[v0 + x, w]
                 sa = s[0].work.S_a[v0 + x, w]
-                free = s[0].tau[v0 + x, w] + wp.dot(sl, ql - fl) + wp.dot(sa, qa - fa)
-                s[0].work.u[v0 + x, w] = free
-                if scope > 1 and s[0].acting == 1:
-                    if s[0].linear.acts[i, w] == 1:
-                        free = free + axis_law(s, i, w, x)
+                free = wp.dot(sl, ql - fl) + wp.dot(sa, qa - fa)
+                if alone:
+                    free = free + s[0].rows.u[v0 + x, w]
+                else:
+                    free = free + s[0].tau[v0 + x, w]
+                    s[0].work.u[v0 + x, w] = free
+                    if scope > 1 and s[0].acting == 1:
+                        if s[0].linear.acts[i, w] == 1:
+                            free = free + axis_law(s, i, w, x)
                 s[0].work.change[v0 + x, w] = free
             if n == 1:
                 y = s[0].work.Y[v0, w] * s[0].work.change[v0, w]
@@ -390,8 +413,9 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, anew: bool):
         if p == i - 1:
             handed = 1
         elif p >= 0:
-            s[0].sum_l[p, w] = s[0].sum_l[p, w] + fl
-            s[0].sum_a[p, w] = s[0].sum_a[p, w] + fa
+            if not alone:
+                s[0].sum_l[p, w] = s[0].sum_l[p, w] + fl
+                s[0].sum_a[p, w] = s[0].sum_a[p, w] + fa
             s[0].work.Q_l[p, w] = s[0].work.Q_l[p, w] + ql
             s[0].work.Q_a[p, w] = s[0].work.Q_a[p, w] + qa
             if anew:
@@ -402,8 +426,8 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, anew: bool):
 
 
 @wp.func
-def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3):
-    """Changes (δv, δφ) of a link's twist from its base's, laws as linear."""
+def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3, open: real):
+    """Changes (δv, δφ) of a link's twist from its base's, laws as linear; `open` 0: but for the gaps."""
     kind = kind_of(s, i, w, scope)
     b = natural(s[0].tree.row[i].body)
     if kind == LOOSE:
@@ -411,22 +435,24 @@ def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn:
     arm1 = s[0].arm1[i, w]
     if kind != NONE:
         out1 = s[0].out1[i, w]
-        v = v + wp.cross(turn, arm1 - out1) + s[0].work.close_l[i, w]
+        v = v + wp.cross(turn, arm1 - out1) + s[0].work.close_l[i, w] * open
         if kind == FREE:
             turn = s[0].work.change_q[i, w] - s[0].full_C[i, w] * v
         elif kind == SLIDES:
             m = s[0].work.change_q[i, w] - s[0].balls.own_B[i, w] * v - s[0].balls.own_D[i, w] * turn
             turn = turn + s[0].balls.response[i, w] * m
         else:
-            turn = turn + s[0].work.close_a[i, w]
+            turn = turn + s[0].work.close_a[i, w] * open
         return v + wp.cross(turn, out1), turn
     n = s[0].tree.row[i].v_size
     v0 = natural(s[0].tree.row[i].v_start)
-    v = v + wp.cross(turn, arm1) + s[0].work.close_l[i, w]
-    turn = turn + s[0].work.close_a[i, w]
+    v = v + wp.cross(turn, arm1) + s[0].work.close_l[i, w] * open
+    turn = turn + s[0].work.close_a[i, w] * open
     if n == 1:
         y = s[0].work.change[v0, w] - wp.dot(s[0].left_l[v0, w], v) - wp.dot(s[0].left_a[v0, w], turn)
         y = y * s[0].work.Y[v0, w]
+        if scope > 1:
+            s[0].rows.y[v0, w] = y
         v = v + s[0].end_l[v0, w] * y
         turn = turn + s[0].end_a[v0, w] * y
     elif scope > 0 and n > 1:
@@ -436,6 +462,20 @@ def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn:
             rest[x] = s[0].work.change[v0 + x, w] - felt
         rest = s[0].work.response[i, w] * rest
         for x in range(n):
+            if scope > 1:
+                s[0].rows.y[v0 + x, w] = rest[x]
             v = v + s[0].end_l[v0 + x, w] * rest[x]
             turn = turn + s[0].end_a[v0 + x, w] * rest[x]
     return v, turn
+
+
+@wp.func
+def follow_all(s: wp.array(dtype=Direct), w: int, scope: int, open: real):
+    """Changes of all twists, into work.change."""
+    for n in range(s[0].tree.count):
+        i = natural(n)
+        base = natural(s[0].tree.row[i].base)
+        v, turn = follow(s, i, w, scope, s[0].work.change_l[base, w], s[0].work.change_a[base, w], open)
+        b = natural(s[0].tree.row[i].body)
+        s[0].work.change_l[b, w] = v
+        s[0].work.change_a[b, w] = turn

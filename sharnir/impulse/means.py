@@ -282,7 +282,7 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
                 dv = s[0].work.change_l[b, w]
                 turn = s[0].work.change_a[b, w]
             else:
-                dv, turn = follow(s, i, w, scope, dv, turn)
+                dv, turn = follow(s, i, w, scope, dv, turn, real(1.0))
                 if s[0].tree.row[i].gathers == 1:
                     s[0].work.change_l[b, w] = dv
                     s[0].work.change_a[b, w] = turn

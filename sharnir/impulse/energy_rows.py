@@ -1,0 +1,243 @@
+"""Rows beside the tree in the energy closing: welds of cut loops, rods, gears, springs between points.
+
+As of the tree's joints, rows are closed at the end of the step, with vectors of the end, and act with the means of both ends. A
+rod's impulse along the mean s̄ of its lines does no work, s̄·Δs = ½(s₁² − s₀²) = 0. A spring has the force of its discrete
+gradient along s̄, −k (½(|s₀| + |s₁|) − rest) s̄/½(|s₀| + |s₁|): its work is what its energy loses, whatever the step.
+"""
+
+import warp as wp
+
+from sharnir.articulated.closures import eliminate, put_row, row_rate, substitute
+from sharnir.impulse.closing import gear_gap
+from sharnir.impulse.direct_data import Direct
+from sharnir.impulse.energy_links import PUSHES, follow_all, inward
+from sharnir.impulse.means import mean_matrix, mean_position
+from sharnir.types import real, vec3
+
+ROUNDS = wp.constant(4)  # on what is left over of rows that may depend on each other
+
+
+@wp.func
+def put_mean(s: wp.array(dtype=Direct), r: int, w: int, child_l: vec3, child_a: vec3, parent_l: vec3, parent_a: vec3):
+    """The row as it acts."""
+    s[0].mean_cl[r, w] = child_l
+    s[0].mean_ca[r, w] = child_a
+    s[0].mean_pl[r, w] = parent_l
+    s[0].mean_pa[r, w] = parent_a
+
+
+@wp.func
+def line(s: wp.array(dtype=Direct), p: int, c: int, w: int, at_p: vec3, at_c: vec3):
+    """The line between points of two bodies: at the start, at the end, and arms of its ends, mean and at the end."""
+    M_p = mean_matrix(s, p, w)
+    M_c = mean_matrix(s, c, w)
+    start = s[0].work.position[c, w] + wp.quat_rotate(s[0].work.rotation[c, w], at_c)
+    start = start - s[0].work.position[p, w] - wp.quat_rotate(s[0].work.rotation[p, w], at_p)
+    e_p = wp.quat_rotate(s[0].rotation[p, w], at_p)
+    e_c = wp.quat_rotate(s[0].rotation[c, w], at_c)
+    return start, s[0].position[c, w] + e_c - s[0].position[p, w] - e_p, M_p * at_p, M_c * at_c, e_p, e_c
+
+
+@wp.func
+def line_row(
+    s: wp.array(dtype=Direct), r: int, w: int, n: vec3, e_c: vec3, e_p: vec3, mean: vec3, r_c: vec3, r_p: vec3, gap: real
+):
+    """A row along a line: n at the end of the step, `mean` as it acts."""
+    put_row(s[0].rows, r, w, n, wp.cross(e_c, n), -n, -wp.cross(e_p, n), gap, real(0.0))
+    put_mean(s, r, w, mean, wp.cross(r_c, mean), -mean, -wp.cross(r_p, mean))
+
+
+@wp.func
+def weld_rows(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """Both halves move alike: gaps are differences of their velocities, times ½Δt."""
+    b = s[0].closures.weld_body[i]
+    half = s[0].closures.weld_half[i]
+    h = real(0.5) * s[0].drift[w]
+    gap = (s[0].work.acceleration[half, w] - s[0].work.acceleration[b, w]) * h
+    turn = (s[0].work.turning[half, w] - s[0].work.turning[b, w]) * h
+    zero = vec3(real(0.0))
+    for x in range(3):
+        e = vec3(real(0.0))
+        e[x] = real(1.0)
+        put_row(s[0].rows, 6 * i + x, w, e, zero, -e, zero, gap[x], real(0.0))
+        put_row(s[0].rows, 6 * i + 3 + x, w, zero, e, zero, -e, turn[x], real(0.0))
+        put_mean(s, 6 * i + x, w, e, zero, -e, zero)
+        put_mean(s, 6 * i + 3 + x, w, zero, e, zero, -e)
+    return wp.max(wp.length(gap), wp.length(turn))
+
+
+@wp.func
+def rod_row(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    j = s[0].closures.rod_joint[i]
+    p = s[0].joints.parent[j]
+    c = s[0].joints.child[j]
+    start, end, r_p, r_c, e_p, e_c = line(s, p, c, w, s[0].joints.parent_point[j], s[0].joints.child_point[j])
+    length = wp.length(end)
+    gap = length - s[0].joints.rod[j]
+    r = 6 * s[0].closures.welds + i
+    line_row(s, r, w, end / length, e_c, e_p, wp.normalize(start + end), r_c, r_p, gap)
+    if s[0].control.enabled[j, w] == 0:
+        s[0].rows.soft[r, w] = real(-1.0)
+        s[0].row_impulse[r, w] = real(0.0)
+        return real(0.0)
+    return wp.abs(gap)
+
+
+@wp.func
+def spring_row(s: wp.array(dtype=Direct), i: int, w: int):
+    """A soft row: λ = −h₂ (k (mean length − rest) + c Δlength/Δt), h₂ = Δt; its slope in the speed of the end is ½Δt (½Δt k + c)."""
+    p = s[0].closures.springs.parent[i]
+    c = s[0].closures.springs.child[i]
+    start, end, r_p, r_c, e_p, e_c = line(s, p, c, w, s[0].closures.springs.parent_point[i], s[0].closures.springs.child_point[i])
+    h = s[0].drift[w]
+    a = wp.length(start)
+    b = wp.length(end)
+    mean = real(0.5) * (a + b)
+    k = s[0].closures.springs.stiffness[i]
+    damping = s[0].closures.springs.damping[i]
+    slope = real(0.5) * h * (real(0.5) * h * k + damping)
+    r = 6 * s[0].closures.welds + s[0].closures.rods + s[0].closures.gears + i
+    n = vec3(real(0.0))  # ends on one point: no direction, no force
+    m = n
+    if b > real(1.0e-12) and mean > real(1.0e-12):
+        n = end / b
+        m = (start + end) * (real(0.5) / mean)
+    by = real(0.0)
+    if a + b > real(0.0):
+        by = wp.dot(start + end, end - start) / (a + b)  # b − a, without rounding
+    force = -h * k * (a + real(0.5) * by - s[0].closures.springs.rest[i]) - damping * by
+    line_row(s, r, w, n, e_c, e_p, m, r_c, r_p, real(0.0))
+    s[0].rows.soft[r, w] = real(-1.0)
+    if slope > real(0.0) and wp.length_sq(n) > real(0.0):
+        s[0].rows.soft[r, w] = real(1.0) / slope
+        s[0].rows.gap[r, w] = (s[0].row_impulse[r, w] - force) / slope  # a speed that it lacks
+    else:
+        s[0].row_impulse[r, w] = real(0.0)
+
+
+@wp.func
+def find_rows(s: wp.array(dtype=Direct), w: int) -> real:
+    """All rows and their gaps at the end of the step; returns the largest gap, m or rad."""
+    most = real(0.0)
+    for i in range(s[0].closures.welds):
+        most = wp.max(most, weld_rows(s, i, w))
+    for i in range(s[0].closures.rods):
+        most = wp.max(most, rod_row(s, i, w))
+    zero = vec3(real(0.0))
+    for i in range(s[0].closures.gears):
+        gap = gear_gap(s, i, w)
+        put_row(s[0].rows, 6 * s[0].closures.welds + s[0].closures.rods + i, w, zero, zero, zero, zero, gap, real(0.0))
+        most = wp.max(most, wp.abs(gap))
+    for i in range(s[0].closures.springs.count):
+        spring_row(s, i, w)
+    return most
+
+
+@wp.func
+def act(s: wp.array(dtype=Direct), w: int):
+    """Impulses of the rows on links and axes, as of outside."""
+    for r in range(s[0].closures.count):
+        p = s[0].row_impulse[r, w]
+        if s[0].rows.child[r] >= 0:
+            link = s[0].rows.link_of[s[0].rows.child[r]]
+            if link >= 0:
+                s[0].sum_l[link, w] = s[0].sum_l[link, w] - s[0].mean_cl[r, w] * p
+                s[0].sum_a[link, w] = s[0].sum_a[link, w] - s[0].mean_ca[r, w] * p
+            link = s[0].rows.link_of[s[0].rows.parent[r]]
+            if link >= 0:
+                s[0].sum_l[link, w] = s[0].sum_l[link, w] - s[0].mean_pl[r, w] * p
+                s[0].sum_a[link, w] = s[0].sum_a[link, w] - s[0].mean_pa[r, w] * p
+        else:
+            g = r - 6 * s[0].closures.welds - s[0].closures.rods
+            a = s[0].closures.gear_v_a[g]
+            b = s[0].closures.gear_v_b[g]
+            s[0].tau[a, w] = s[0].tau[a, w] + p
+            s[0].tau[b, w] = s[0].tau[b, w] - s[0].closures.gear_ratio[g] * p
+
+
+@wp.func
+def push_rows(s: wp.array(dtype=Direct), w: int, first: int, last: int, unit: bool):
+    """Changes of twists and axes by impulses on rows first … last − 1: 1 each, or what stands in rows.force."""
+    for i in range(s[0].tree.count):
+        s[0].work.Q_l[i, w] = vec3(real(0.0))
+        s[0].work.Q_a[i, w] = vec3(real(0.0))
+        for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
+            s[0].rows.u[at, w] = real(0.0)
+    for r in range(first, last):
+        p = real(1.0)
+        if not unit:
+            p = s[0].rows.force[r, w]
+        if s[0].rows.child[r] >= 0:
+            link = s[0].rows.link_of[s[0].rows.child[r]]
+            if link >= 0:
+                s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].mean_cl[r, w] * p
+                s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].mean_ca[r, w] * p
+            link = s[0].rows.link_of[s[0].rows.parent[r]]
+            if link >= 0:
+                s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].mean_pl[r, w] * p
+                s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].mean_pa[r, w] * p
+        else:
+            g = r - 6 * s[0].closures.welds - s[0].closures.rods
+            a = s[0].closures.gear_v_a[g]
+            b = s[0].closures.gear_v_b[g]
+            s[0].rows.u[a, w] = s[0].rows.u[a, w] + p
+            s[0].rows.u[b, w] = s[0].rows.u[b, w] - s[0].closures.gear_ratio[g] * p
+    inward(s, w, 2, PUSHES)
+    follow_all(s, w, 2, real(0.0))
+
+
+@wp.func
+def factor_rows(s: wp.array(dtype=Direct), w: int):
+    """The response of all rows to each other."""
+    rows = s[0].closures.count
+    for r in range(rows):
+        push_rows(s, w, r, r + 1, True)
+        for x in range(rows):
+            s[0].rows.matrix[x, r, w] = row_rate(
+                s[0].closures, s[0].rows, x, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y
+            )
+    eliminate(s[0].rows, w, rows)
+
+
+@wp.func
+def keep_changes(s: wp.array(dtype=Direct), w: int):
+    """Keep what the tree alone changes, while responses of rows are found."""
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].rows.a_l[b, w] = s[0].work.change_l[b, w]
+        s[0].rows.a_a[b, w] = s[0].work.change_a[b, w]
+        for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
+            s[0].kept_u[at, w] = s[0].rows.y[at, w]
+
+
+@wp.func
+def close_rows(s: wp.array(dtype=Direct), w: int):
+    """On top of the changes that were kept, those by impulses that close the rows, which are added to `row_impulse`."""
+    rows = s[0].closures.count
+    rate = real(2.0) / s[0].drift[w]
+    soft = rows - s[0].closures.springs.count
+    for r in range(rows):
+        free = row_rate(s[0].closures, s[0].rows, r, w, s[0].rows.a_l, s[0].rows.a_a, s[0].kept_u)
+        gap = s[0].rows.gap[r, w]
+        if r < soft:
+            gap = gap * rate
+        s[0].rows.rhs[r, w] = -free - gap
+        s[0].rows.force[r, w] = real(0.0)
+    rounds = int(ROUNDS)
+    for round in range(rounds):
+        for r in range(rows):
+            left = s[0].rows.rhs[r, w]
+            if round > 0:
+                got = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y)
+                left = left - got - wp.max(s[0].rows.soft[r, w], real(0.0)) * s[0].rows.force[r, w]
+            if s[0].rows.soft[r, w] < real(0.0):
+                left = real(0.0)
+            s[0].rows.left[r, w] = left
+        substitute(s[0].rows, w, rows)
+        push_rows(s, w, 0, rows, False)
+    for r in range(rows):
+        s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
+    for i in range(s[0].tree.count):
+        b = s[0].tree.body[i]
+        s[0].work.change_l[b, w] = s[0].work.change_l[b, w] + s[0].rows.a_l[b, w]
+        s[0].work.change_a[b, w] = s[0].work.change_a[b, w] + s[0].rows.a_a[b, w]
