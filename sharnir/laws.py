@@ -29,8 +29,10 @@ def decay(s: Any, at: int, w: int):
 
 
 @wp.func
-def motor_law(s: Any, at: int, w: int, u_start: real):
+def motor_law(s: Any, at: int, w: int, u_start: real, mean: real):
     """(a, b, efficiency) of a DC motor: the mean current of the step at speed u, exact, and the rotor's inertia.
+
+    u is the speed at the end of the step or, `mean` 1, half that at its start.
 
     i(t) = i∞ + (i − i∞) exp(−t R/L),  i∞ = (V − k N u)/R.
     """
@@ -41,19 +43,20 @@ def motor_law(s: Any, at: int, w: int, u_start: real):
     eta = s[0].axes.efficiency[at]
     if s[0].state.current[at, w] * N * u_start < real(0.0):  # the joint drives the motor
         eta = real(1.0) / eta
-    _e, mean = decay(s, at, w)
+    _e, fade = decay(s, at, w)
     rotor = s[0].axes.rotor_inertia[at] * N * N
     gain = kick * N * eta * k
-    a = gain * (real(1.0) - mean) * k * N / R + rotor
-    b = -gain * ((real(1.0) - mean) * s[0].control.voltage[at, w] / R + mean * s[0].state.current[at, w]) - rotor * u_start
-    return a, b, eta
+    back = gain * (real(1.0) - fade) * k * N / R
+    b = -gain * ((real(1.0) - fade) * s[0].control.voltage[at, w] / R + fade * s[0].state.current[at, w]) - rotor * u_start
+    return back * (real(1.0) - real(0.5) * mean) + rotor, b + real(0.5) * mean * back * u_start, eta
 
 
 @wp.func
-def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: real):
+def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: real, mean: real):
     """Speeds that keep q inside its limits to the end of the step; outside already, none further out (times erp, back in).
 
-    A limit with restitution that the start speed would pass is left at −e times that speed.
+    A limit with restitution that the start speed would pass is left at −e times that speed. Where the step goes by the mean of
+    both speeds (`mean` 1), one that would pass a limit comes to rest there: it is not thrown back.
     """
     dt = s[0].settings.part[w]
     e = s[0].axes.restitution[at]
@@ -65,12 +68,16 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
         lower = -low / dt
         if low < real(0.0):
             lower = wp.min(lower, MOST_REPAIR / dt) * erp
+        if mean > real(0.0):
+            lower = wp.min(real(-2.0) * low / dt - u_start, real(0.0))
         if e > real(0.0) and u_start < real(0.0) and low + dt * u_start < real(0.0):
             lower = -e * u_start
     if high < INFINITE:
         upper = high / dt
         if high < real(0.0):
             upper = wp.max(upper, -MOST_REPAIR / dt) * erp
+        if mean > real(0.0):
+            upper = wp.max(real(2.0) * high / dt - u_start, real(0.0))
         if e > real(0.0) and u_start > real(0.0) and high - dt * u_start < real(0.0):
             upper = -e * u_start
     laws.lower[at, w] = lower
@@ -78,7 +85,7 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
 
 
 @wp.func
-def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, start: bool):
+def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, start: bool, mean: real):
     """The limits of every axis of a joint from its pose and laws.start: at the start of a step, where speeds count
     (restitution), or at its end.
     """
@@ -105,12 +112,14 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
             laws.lower[at + j, w] = -INFINITE
             laws.upper[at + j, w] = INFINITE
             if s[0].joints.ball[k] == 1 or j == 2:
-                limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp)
+                limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp, mean)
             elif j == 0 and s[0].axes.upper[at] < INFINITE:
                 room = values[0]
                 if room < real(0.0):
                     room = wp.max(room, -MOST_REPAIR) * erp
                 laws.lower[at, w] = -room / s[0].settings.part[w]
+                if mean > real(0.0):
+                    laws.lower[at, w] = wp.min(real(-2.0) * values[0] / s[0].settings.part[w] - wp.dot(row, omega), real(0.0))
     for i in range(simple):
         at = v0 + i
         u_start = real(0.0)
@@ -120,7 +129,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
             near = s[0].state.q[s[0].joints.q_start[k] + i, w]
             if not start:
                 near = near + s[0].settings.part[w] * laws.start[at, w]
-            limit_box(s, laws, at, w, coordinate(s[0].joints, k, i, pose, near), u_start, erp)
+            limit_box(s, laws, at, w, coordinate(s[0].joints, k, i, pose, near), u_start, erp, mean)
 
 
 @wp.func
@@ -156,13 +165,29 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
 
 
 @wp.func
-def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
-    """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step."""
+def law_shares(mean: real):
+    """Shares of the speeds at the end and at the start of a step in the speed at which a law is taken."""
+    return real(1.0) - real(0.5) * mean, real(0.5) * mean
+
+
+@wp.func
+def place_shares(mean: real):
+    """The same in what a coordinate has moved, over Δt, when a law is taken."""
+    return real(1.0) - real(0.75) * mean, real(0.25) * mean
+
+
+@wp.func
+def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real):
+    """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step.
+
+    All are implicit, at the end of the step; or, `mean` 1, at the mean of its two ends: p = −h k (q + ¼Δt (u₀ + u₁)) of a spring,
+    −h c ½(u₀ + u₁) of a damper.
+    """
     kick = s[0].settings.kick[w]
     ahead = s[0].settings.part[w]
     share = kick / s[0].settings.dt[0]
     v0 = s[0].joints.v_start[k]
-    limit_boxes(s, laws, k, w, pose, real(0.0), True)
+    limit_boxes(s, laws, k, w, pose, real(0.0), True, mean)
     moves = s[0].joints.v_size[k] - s[0].joints.turns[k]
     spring_turn = vec3(real(0.0))
     servo_turn = vec3(real(0.0))
@@ -179,8 +204,12 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
     for i in range(s[0].joints.v_size[k]):
         at = v0 + i
         ball = s[0].joints.turns[k] == 3 and i >= moves
-        a = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
-        b = real(0.0)
+        u = laws.start[at, w]
+        end, start = law_shares(laws.mean[at, w] * mean)
+        far, near = place_shares(laws.mean[at, w] * mean)
+        damping = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
+        a = damping * end
+        b = damping * start * u
         stiffness = s[0].axes.stiffness[at]
         kp = s[0].control.servo_kp[at, w]
         kd = s[0].control.servo_kd[at, w]
@@ -194,18 +223,19 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose):
             stretch = stiffness * (q - s[0].axes.rest[at])
             error = q - s[0].control.servo_position[at, w]
         if stiffness > real(0.0):
-            a = a + kick * ahead * stiffness
-            b = kick * stretch
+            whole, half = place_shares(mean)  # a spring is to lose nothing, whatever the step
+            a = a + kick * ahead * stiffness * whole
+            b = b + kick * (stretch + ahead * stiffness * half * u)
         if s[0].axes.resistance[at] > real(0.0):
-            motor_a, motor_b, eta = motor_law(s, at, w, laws.start[at, w])
+            motor_a, motor_b, eta = motor_law(s, at, w, u, laws.mean[at, w] * mean)
             a = a + motor_a
             b = b + motor_b
             laws.efficiency[at, w] = eta
         laws.a[at, w] = a
         laws.b[at, w] = b
         push = kp * error - kd * s[0].control.servo_velocity[at, w] - s[0].control.servo_torque[at, w]
-        laws.servo_a[at, w] = kick * (ahead * kp + kd)
-        laws.servo_b[at, w] = kick * push
+        laws.servo_a[at, w] = kick * (ahead * kp * far + kd * end)
+        laws.servo_b[at, w] = kick * (push + (ahead * kp * near + kd * start) * u)
         laws.servo_cap[at, w] = s[0].control.servo_max_force[at, w] * kick
         friction_bounds(s, laws, k, i, w)
         laws.impulse[at, w] = s[0].state.axis_impulse[at, w] * share
@@ -240,7 +270,7 @@ def solve_one(laws: Laws, at: int, w: int, u: real, A: real) -> real:
         return real(0.0)  # it slides on, as it did
     change, f, limit, held, taken = solve_axis(
         u, A, laws.impulse[at, w], laws.a[at, w], laws.b[at, w], laws.servo_a[at, w], laws.servo_b[at, w],
-        laws.servo_cap[at, w], laws.hold[at, w], slide, laws.lower[at, w], laws.upper[at, w],
+        laws.servo_cap[at, w], laws.hold[at, w], slide, laws.lower[at, w], laws.upper[at, w], real(0.0), real(1.0),
     )  # fmt: skip
     laws.impulse[at, w] = laws.impulse[at, w] + change
     laws.friction[at, w] = f
@@ -256,7 +286,9 @@ def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
     M = mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2])
     p = vec3(laws.impulse[v0, w], laws.impulse[v0 + 1, w], laws.impulse[v0 + 2, w])
     inverse = mat33(A[3, 3], A[3, 4], A[3, 5], A[4, 3], A[4, 4], A[4, 5], A[5, 3], A[5, 4], A[5, 5])
-    f, held = friction_3d(u - M * p, M, inverse, laws.hold[v0, w], laws.slide[v0, w], wp.length(u))
+    f, held = friction_3d(
+        u - M * p, M, inverse, laws.hold[v0, w], laws.slide[v0, w], wp.length(u), vec3(real(0.0)), real(1.0)
+    )
     v = u + M * (f - p)
     if held == 1:
         v = vec3(real(0.0))

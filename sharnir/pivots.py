@@ -16,19 +16,22 @@ import warp as wp
 
 from sharnir.kinematics import pose_at
 from sharnir.laws import prepare_laws
-from sharnir.rows import clamp_sign, limit_row, solve_axes, solve_axis
+from sharnir.rows import clamp_sign, held_speed, limit_row, solve_axes, solve_axis
 from sharnir.types import mat33, mat66, real, vec6
 
 ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
 
 
 @wp.func
-def open_laws(s: Any, i: int, w: int):
-    """The laws of a link's joint from its speeds in laws.start, and a guess of their solution: it goes on as it does."""
+def open_laws(s: Any, i: int, w: int, mean: real):
+    """The laws of a link's joint from its speeds in laws.start, and a guess of their solution: it goes on as it does.
+
+    `mean` 1: by the mean of the speeds at both ends of the step.
+    """
     j = s[0].tree.joint[i]
     v0 = s[0].joints.v_start[j]
     n = s[0].joints.v_size[j]
-    prepare_laws(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation))
+    prepare_laws(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation), mean)
     for a in range(n):
         at = v0 + a
         u = s[0].laws.start[at, w]
@@ -66,12 +69,12 @@ def limit_speed(s: Any, at: int, w: int) -> real:
 
 
 @wp.func
-def linear_one(s: Any, i: int, w: int):
+def linear_one(s: Any, i: int, w: int, share: real):
     """The laws of a link's only axis, linear about their solution."""
     at = s[0].joints.v_start[s[0].tree.joint[i]]
     a, b = servo_part(s, at, w, s[0].laws.end[at, w])
-    wanted = real(0.0)
-    locks = s[0].laws.stuck[at, w]
+    wanted = held_speed(s[0].laws.stuck[at, w], s[0].laws.start[at, w], share)
+    locks = wp.min(s[0].laws.stuck[at, w], 1)
     if s[0].laws.friction[at, w] * s[0].slid[at, w] < real(0.0) and locks == 0:
         locks = 1  # between sliding one way and the other it holds, or passes could go to and fro
     s[0].slid[at, w] = s[0].laws.friction[at, w] * real(1 - locks)
@@ -91,10 +94,16 @@ def lock(s: Any, at: int, w: int, g: vec6, wanted: real):
 
 
 @wp.func
-def linear_several(s: Any, i: int, w: int):
+def mean_speed(s: Any, at: int, w: int, share: real) -> real:
+    return s[0].laws.end[at, w] * share + s[0].laws.start[at, w] * (real(1.0) - share)
+
+
+@wp.func
+def linear_several(s: Any, i: int, w: int, share: real):
     """The laws of a link's axes, linear about their solution.
 
-    Sliding friction of a group, p = −slide u/|u|, has the slope −slide/|u| (E − n nᵀ), n = u/|u|: a resistance across n.
+    Sliding friction of a group, p = −slide u/|u|, has the slope −slide/|u| (E − n nᵀ), n = u/|u|: a resistance across n. u is
+    `share` of the speed at the end of the step, the rest being of that at its start.
     """
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
@@ -113,22 +122,32 @@ def linear_several(s: Any, i: int, w: int):
         along = real(0.0)
         for y in range(n):
             if s[0].axes.group[v0 + y] == head:
-                size = size + s[0].laws.end[v0 + y, w] * s[0].laws.end[v0 + y, w]
+                u = mean_speed(s, v0 + y, w, share)
+                size = size + u * u
                 along = along + s[0].laws.friction[v0 + y, w] * s[0].slid[v0 + y, w]
-        if s[0].laws.stuck[v0 + head, w] == 1 or along < real(0.0):  # held, if only before it slides the other way
+        held = s[0].laws.stuck[v0 + head, w]
+        if held > 0 or along < real(0.0):  # held, if only before it slides the other way
             g = vec6()
             g[x] = real(1.0)
             rests[x] = real(1.0)
-            lock(s, v0 + locks, w, g, real(0.0))
+            lock(s, v0 + locks, w, g, held_speed(held, s[0].laws.start[v0 + x, w], share))
             locks = locks + 1
         elif slide > real(0.0):
             size = wp.max(wp.sqrt(size), real(1.0e-12))
-            heading = s[0].laws.end[v0 + x, w] / size
+            heading = mean_speed(s, v0 + x, w, share) / size
             s[0].linear.push[v0 + x, w] = s[0].linear.push[v0 + x, w] + slide * heading
-            C[x, x] = C[x, x] + slide / size
+            slope = slide / size * share
+            C[x, x] = C[x, x] + slope
             for y in range(n):
                 if s[0].axes.group[v0 + y] == head:
-                    C[x, y] = C[x, y] - slide / size * heading * s[0].laws.end[v0 + y, w] / size
+                    C[x, y] = C[x, y] - slope * heading * mean_speed(s, v0 + y, w, share) / size
+            if share < real(1.0):  # the push is that of the solution, not that at rest
+                for y in range(n):
+                    if s[0].axes.group[v0 + y] == head:
+                        across = -slope * heading * mean_speed(s, v0 + y, w, share) / size
+                        if x == y:
+                            across = across + slope
+                        s[0].linear.push[v0 + x, w] = s[0].linear.push[v0 + x, w] - across * s[0].laws.end[v0 + y, w]
     for x in range(n):
         s[0].slid[v0 + x, w] = s[0].laws.friction[v0 + x, w] * (real(1.0) - rests[x])
     turn = n - s[0].joints.turns[j]
@@ -147,21 +166,22 @@ def linear_several(s: Any, i: int, w: int):
 
 
 @wp.func
-def linearise(s: Any, i: int, w: int):
+def linearise(s: Any, i: int, w: int, share: real):
     if s[0].joints.v_size[s[0].tree.joint[i]] == 1:
-        linear_one(s, i, w)
+        linear_one(s, i, w, share)
     else:
-        linear_several(s, i, w)
+        linear_several(s, i, w, share)
 
 
 @wp.func
-def solve_one(s: Any, at: int, w: int, u: real, A: real, linear: real) -> real:
+def solve_one(s: Any, at: int, w: int, u: real, A: real, linear: real, share: real) -> real:
     """All laws of a joint's only axis, whose speed without them is u, with them as linear `linear`, response A: new speed in
     laws.end. Returns how far off, N·s, the linear ones were.
     """
     change, f, limit, held, taken = solve_axis(
         u, A, real(0.0), s[0].laws.a[at, w], s[0].laws.b[at, w], s[0].laws.servo_a[at, w], s[0].laws.servo_b[at, w],
         s[0].laws.servo_cap[at, w], s[0].laws.hold[at, w], s[0].laws.slide[at, w], s[0].laws.lower[at, w], s[0].laws.upper[at, w],
+        s[0].laws.start[at, w], share,
     )  # fmt: skip
     s[0].laws.impulse[at, w] = change
     s[0].laws.friction[at, w] = f
@@ -169,8 +189,8 @@ def solve_one(s: Any, at: int, w: int, u: real, A: real, linear: real) -> real:
     s[0].laws.stuck[at, w] = held
     s[0].laws.taken[at, w] = taken
     u = u + A * change
-    if held == 1:
-        u = real(0.0)
+    if held > 0:
+        u = held_speed(held, s[0].laws.start[at, w], share)
     elif limit != real(0.0):
         u = limit_speed(s, at, w)
     off = wp.abs(u - linear) / A
@@ -181,17 +201,17 @@ def solve_one(s: Any, at: int, w: int, u: real, A: real, linear: real) -> real:
 
 
 @wp.func
-def solve_several(s: Any, j: int, w: int, u: vec6, A: mat66, linear: vec6) -> real:
-    """The same of a joint with several axes."""
+def solve_several(s: Any, j: int, w: int, u: vec6, A: mat66, linear: vec6, share: real) -> real:
+    """All laws of a joint with several axes, as `solve_one` those of one."""
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
     for x in range(n):
         s[0].laws.impulse[v0 + x, w] = real(0.0)
-    u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A)
+    u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A, share)
     off = real(0.0)
     for x in range(n):
-        if s[0].laws.stuck[v0 + x, w] == 1:
-            u[x] = real(0.0)
+        if s[0].laws.stuck[v0 + x, w] > 0:
+            u[x] = held_speed(s[0].laws.stuck[v0 + x, w], s[0].laws.start[v0 + x, w], share)
         off = wp.max(off, wp.abs(linear[x] - u[x]) / A[x, x])
     for x in range(n):
         if off <= s[0].settings.tolerance[0] and s[0].laws.stuck[v0 + x, w] == 0:

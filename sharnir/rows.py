@@ -116,6 +116,7 @@ class Laws:
     end: wp.array2d(dtype=real)  # and at its end
     taken: wp.array2d(dtype=real)  # energy that friction takes, J: −f·u where the law was met
     efficiency: wp.array2d(dtype=real)  # of a DC motor's gear, in the direction the power flows
+    mean: wp.array2d(dtype=real)  # 1: dampers and drives by the mean speed of a step, 0: by that of its end
 
 
 @wp.func
@@ -124,32 +125,51 @@ def clamp_sign(x: real, bound: real) -> real:
 
 
 @wp.func
-def friction_1d(u: real, A: real, hold: real, slide: real):
-    """Friction impulse of one axis whose speed without it is u: (f, 1 if it holds)."""
-    if wp.abs(u) <= hold * A:
+def friction_1d(u: real, A: real, hold: real, slide: real, before: real, share: real):
+    """Friction impulse of one axis whose speed without it is u: (f, 1 if it holds, 2 if it only keeps the axis where it is).
+
+    It holds the speed at the end of the step, and slides against `share` of that and the rest of the speed before: by the mean
+    of both (½), bound × path is exactly what it takes; by the speed of the end (1), `before` does not count. A speed that turns
+    round by itself is not held against its own start, and where sliding either way would be against itself nothing moves.
+    """
+    if wp.abs(u) <= hold * A and (share == real(1.0) or u * before >= real(0.0)):
         held = int(0)
         if hold > real(0.0):
             held = 1
         return -u / A, held
-    return -wp.sign(u) * wp.min(slide, wp.abs(u) / A), 0
+    mean = u * share + before * (real(1.0) - share)
+    if share < real(1.0) and wp.abs(mean) <= slide * A * share:
+        return -mean / (A * share), 2
+    return -wp.sign(mean) * wp.min(slide, wp.abs(mean) / (A * share)), 0
 
 
 @wp.func
-def axis_1d(u: real, A: real, hold: real, slide: real, lower: real, upper: real):
+def held_speed(held: int, before: real, share: real) -> real:
+    """The speed at the end of a step of an axis that friction holds, or keeps where it is."""
+    if held == 2:
+        return -before * (real(1.0) - share) / share
+    return real(0.0)
+
+
+@wp.func
+def axis_1d(u: real, A: real, hold: real, slide: real, lower: real, upper: real, before: real, share: real):
     """Friction and limit of one axis whose speed without them is u: (speed, friction, limit impulse, holds)."""
-    f, held = friction_1d(u, A, hold, slide)
+    f, held = friction_1d(u, A, hold, slide, before, share)
     v = u + A * f
-    if held == 1:
-        v = real(0.0)
+    if held > 0:
+        v = held_speed(held, before, share)
     limit = real(0.0)
     if v < lower or v > upper:
         v = wp.clamp(v, lower, upper)
         need = (v - u) / A
+        mean = v * share + before * (real(1.0) - share)
         # at a limit friction opposes what speed is left, or takes its share of the load
         if v == real(0.0):
             f = clamp_sign(need, hold)
+            if share < real(1.0) and f * mean > real(0.0):
+                f = real(0.0)
         else:
-            f = -wp.sign(v) * slide
+            f = -wp.sign(mean) * slide
         held = 0
         limit = need - f
     return v, f, limit, held
@@ -158,7 +178,7 @@ def axis_1d(u: real, A: real, hold: real, slide: real, lower: real, upper: real)
 @wp.func
 def solve_axis(
     u: real, A: real, p: real, a: real, b: real, servo_a: real, servo_b: real, servo_cap: real,
-    hold: real, slide: real, lower: real, upper: real,
+    hold: real, slide: real, lower: real, upper: real, before: real, share: real,
 ):  # fmt: skip
     """All laws of a joint's only axis, in closed form, from its speed u, response A, impulse p so far.
 
@@ -168,32 +188,38 @@ def solve_axis(
     b_all = b + servo_b
     # the speed without friction and limit, from the present one: no large numbers cancel, however stiff the law
     soft = A / (real(1.0) + a_all * A)
-    v, f, limit, held = axis_1d(u - soft * (a_all * u + b_all + p), soft, hold, slide, lower, upper)
+    v, f, limit, held = axis_1d(u - soft * (a_all * u + b_all + p), soft, hold, slide, lower, upper, before, share)
     servo = -servo_a * v - servo_b
     if wp.abs(servo) > servo_cap:
         a_all = a
         b_all = b - clamp_sign(servo, servo_cap)
         soft = A / (real(1.0) + a * A)
-        v, f, limit, held = axis_1d(u - soft * (a * u + b_all + p), soft, hold, slide, lower, upper)
+        v, f, limit, held = axis_1d(u - soft * (a * u + b_all + p), soft, hold, slide, lower, upper, before, share)
     # from the speeds: −a v − b would cancel two large numbers where the law is stiff
     return (v - u) / A, f, limit, held, -f * v
 
 
 @wp.func
-def friction_3d(v: vec3, M: mat33, inverse: mat33, hold: real, slide: real, guess: real):
-    """Friction impulse of a group of up to three axes whose speed without it is v, response M: (f, 1 if it holds).
+def friction_3d(v: vec3, M: mat33, inverse: mat33, hold: real, slide: real, guess: real, before: vec3, share: real):
+    """Friction impulse of a group of up to three axes whose speed without it is v, response M; (f, held) as of `friction_1d`.
 
     It holds where |M⁻¹v| ≤ hold; else f = −slide y, y = u/|u| = (sE + slide M)⁻¹ v with |y| = 1, s = |u| > 0: the secular
     equation, by the Newton steps of Moré and Sorensen from a guess of s.
     """
     need = inverse * v
-    if wp.length(need) <= hold:
+    if wp.length(need) <= hold and (share == real(1.0) or wp.dot(need, before) >= real(0.0)):
         held = int(0)
         if hold > real(0.0):
             held = 1
         return -need, held
     if slide <= real(0.0):
         return vec3(real(0.0)), 0
+    if share < real(1.0):
+        v = v * share + before * (real(1.0) - share)
+        M = M * share
+        need = inverse * v / share
+        if wp.length(need) <= slide:
+            return -need, 2
     E = wp.identity(n=3, dtype=real)
     least = wp.max(real(0.0), wp.length(v) - slide * wp.trace(M))
     s = wp.max(least, guess)
@@ -224,7 +250,9 @@ def add_soft(A: mat66, u: vec6, n: int, i: int, a: real, b: real):
 
 
 @wp.func
-def group_friction(A: mat66, u: vec6, f: vec6, n: int, head: int, groups: vec6, hold: real, slide: real):
+def group_friction(
+    A: mat66, u: vec6, f: vec6, n: int, head: int, groups: vec6, hold: real, slide: real, before: vec6, share: real
+):
     """Friction of the axes whose group is `head`, given speeds u with all impulses f: (u, f, largest change, holds)."""
     index = wp.vec3i(0, 0, 0)
     m = int(0)
@@ -234,12 +262,14 @@ def group_friction(A: mat66, u: vec6, f: vec6, n: int, head: int, groups: vec6, 
             m = m + 1
     M = wp.identity(n=3, dtype=real)
     v = vec3(real(0.0))
+    old = vec3(real(0.0))
     for j in range(m):
+        old[j] = before[index[j]]
         v[j] = u[index[j]]
         for h in range(m):
             M[j, h] = A[index[j], index[h]]
             v[j] = v[j] - M[j, h] * f[index[h]]
-    g, held = friction_3d(v, M, wp.inverse(M), hold, slide, real(0.0))
+    g, held = friction_3d(v, M, wp.inverse(M), hold, slide, real(0.0), old, share)
     largest = real(0.0)
     for j in range(m):
         i = index[j]
@@ -248,9 +278,9 @@ def group_friction(A: mat66, u: vec6, f: vec6, n: int, head: int, groups: vec6, 
         for h in range(n):
             u[h] = u[h] + A[h, i] * change
         largest = wp.max(largest, wp.abs(change) * A[i, i])
-    if held == 1:
+    if held > 0:
         for j in range(m):
-            u[index[j]] = real(0.0)
+            u[index[j]] = held_speed(held, old[j], share)
     return u, f, largest, held
 
 
@@ -273,8 +303,9 @@ def limited(lower: real, upper: real) -> bool:
 
 @wp.func
 def solve_axes(
-    laws: Laws, group: wp.array(dtype=wp.int32), v0: int, w: int, n: int, turn: int, ball: int, u_now: vec6, response: mat66
-) -> vec6:
+    laws: Laws, group: wp.array(dtype=wp.int32), v0: int, w: int, n: int, turn: int, ball: int, u_now: vec6, response: mat66,
+    share: real,
+) -> vec6:  # fmt: skip
     """All laws of a joint with n axes: linear ones exactly, friction groups and limits in passes. Returns the changes of p.
 
     `turn` is the number of its first rotation, `ball` whether its rotations are limited as a ball joint's.
@@ -284,7 +315,9 @@ def solve_axes(
     l = vec6()
     groups = vec6()
     rows = mat33(real(0.0))
+    before = vec6()
     for j in range(n):
+        before[j] = laws.start[v0 + j, w]
         p0[j] = laws.impulse[v0 + j, w]
         f[j] = laws.friction[v0 + j, w]
         l[j] = laws.limit[v0 + j, w]
@@ -336,7 +369,9 @@ def solve_axes(
             for j in range(n):
                 hold = laws.hold[v0 + j, w]
                 if int(groups[j]) == j and (hold > real(0.0) or laws.slide[v0 + j, w] > real(0.0) or f[j] != real(0.0)):
-                    u, f, moved, stuck = group_friction(A, u, f, n, j, groups, hold, laws.slide[v0 + j, w])
+                    u, f, moved, stuck = group_friction(
+                        A, u, f, n, j, groups, hold, laws.slide[v0 + j, w], before, share
+                    )
                     largest = wp.max(largest, moved)
                     held[j] = real(stuck)
                     for h in range(n):

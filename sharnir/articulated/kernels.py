@@ -287,13 +287,13 @@ def start_laws(s: wp.array(dtype=Step), i: int, w: int):
     if on == 1:
         for at in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
             s[0].laws.start[at, w] = s[0].state.qd[at, w]
-        open_laws(s, i, w)
+        open_laws(s, i, w, real(0.0))
 
 
 @wp.func
 def make_linear(s: wp.array(dtype=Step), i: int, w: int):
     """The laws of a link, linear about their solution, in accelerations: u = v + Δt q̈."""
-    linearise(s, i, w)
+    linearise(s, i, w, real(1.0))
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
@@ -327,7 +327,7 @@ def solve_laws(s: wp.array(dtype=Step), i: int, w: int) -> real:
         v = s[0].laws.start[v0, w]
         A = real(1.0) / s[0].work.U[v0, w]
         linear = v + dt * (s[0].work.Y[v0, w] * rest[0] + s[0].work.y[v0, w])
-        off = solve_one(s, v0, w, v + dt * A * rest[0], A, linear)
+        off = solve_one(s, v0, w, v + dt * A * rest[0], A, linear, real(1.0))
     else:
         free = s[0].work.inverse[i, w] * rest
         yields = s[0].work.response[i, w] * rest
@@ -335,7 +335,7 @@ def solve_laws(s: wp.array(dtype=Step), i: int, w: int) -> real:
             v = s[0].laws.start[v0 + x, w]
             free[x] = v + dt * free[x]
             yields[x] = v + dt * (yields[x] + s[0].work.y[v0 + x, w])
-        off = solve_several(s, j, w, free, s[0].work.inverse[i, w], yields)
+        off = solve_several(s, j, w, free, s[0].work.inverse[i, w], yields, real(1.0))
     for at in range(v0, v0 + n):
         y = (s[0].laws.end[at, w] - s[0].laws.start[at, w]) / dt
         s[0].qdd[at, w] = y
@@ -520,9 +520,9 @@ def settle(s: wp.array(dtype=Step), i: int, w: int):
         for y in range(n):
             A[y, x] = s[0].rows.y[v0 + y, w]
     if n == 1:
-        solve_one(s, v0, w, u[0], A[0, 0], u[0])
+        solve_one(s, v0, w, u[0], A[0, 0], u[0], real(1.0))
     else:
-        solve_several(s, j, w, u, A, u)
+        solve_several(s, j, w, u, A, u, real(1.0))
     make_linear(s, i, w)
 
 
@@ -724,7 +724,7 @@ def repair_limits(s: wp.array(dtype=Step), i: int, w: int):
     for at in range(v0, v0 + n):
         s[0].laws.start[at, w] = real(0.0)
     pose = pose_at(s[0].joints, j, w, s[0].work.position, s[0].work.rotation)
-    limit_boxes(s, s[0].laws, j, w, pose, real(1.0), False)
+    limit_boxes(s, s[0].laws, j, w, pose, real(1.0), False, real(0.0))
     least = SAME / s[0].settings.part[w]
     turn = n - s[0].joints.turns[j]
     for x in range(n):

@@ -69,7 +69,7 @@ def start_laws(s: wp.array(dtype=Step), laws: Laws, k: int, w: int, pose: JointP
     """The laws of a joint's axes at velocity level."""
     for i in range(s[0].joints.v_size[k]):
         laws.start[s[0].joints.v_start[k] + i, w] = axis_speed(s, k, i, w, s[0].state.velocity, s[0].state.spin)
-    prepare_laws(s, laws, k, w, pose)
+    prepare_laws(s, laws, k, w, pose, real(0.0))
 
 
 @wp.func
@@ -79,7 +79,7 @@ def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int,
     twist = s[0].solves[0].twist
     for i in range(s[0].joints.v_size[k]):
         laws.start[v0 + i, w] = axis_speed(s, k, i, w, twist.linear, twist.angular)
-    limit_boxes(s, laws, k, w, pose, s[0].settings.erp[0], False)
+    limit_boxes(s, laws, k, w, pose, s[0].settings.erp[0], False, real(0.0))
     for i in range(s[0].joints.v_size[k]):
         at = v0 + i
         hold = real(0.0)

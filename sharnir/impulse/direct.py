@@ -141,9 +141,9 @@ def settle(s: wp.array(dtype=Direct), w: int, scope: int, i: int, chord: real):
         settle_ball(s, i, w, vec3(u[0], u[1], u[2]), M)
     else:
         if n == 1:
-            solve_one(s, v0, w, u[0], A[0, 0], u[0])
+            solve_one(s, v0, w, u[0], A[0, 0], u[0], real(1.0))
         else:
-            solve_several(s, j, w, u, A, u)
+            solve_several(s, j, w, u, A, u, real(1.0))
         relinearise(s, i, w)
 
 
@@ -297,7 +297,7 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
         return 0
     for at in range(v0, v0 + n):
         s[0].laws.start[at, w] = real(0.0)
-    limit_boxes(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation), real(1.0), False)
+    limit_boxes(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation), real(1.0), False, real(0.0))
     turn = n - s[0].joints.turns[j]
     found = int(0)
     for x in range(n):

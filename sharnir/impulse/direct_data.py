@@ -113,6 +113,8 @@ class Direct:
     mean_ca: wp.array2d(dtype=vec3)
     mean_pl: wp.array2d(dtype=vec3)
     mean_pa: wp.array2d(dtype=vec3)
+    lock_u: wp.array2d(dtype=real)  # [speed, world] what a locked axis lacks of the speed wanted of it
+    projected: wp.array(dtype=real)  # [world] J, that velocities lost in this call because they did not fit the joints
     kept_u: wp.array2d(dtype=real)  # [speed, world] what the tree alone changes of the speeds of axes
     gain: wp.array2d(dtype=vec3)  # [link, world] angular momentum gained in the step, beyond what outer torques give
     carried_l: wp.array2d(dtype=vec3)  # [link, world] impulse and moment, at the link's centre, that its joint gives it

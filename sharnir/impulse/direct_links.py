@@ -343,13 +343,13 @@ def start_link(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
     for a in range(s[0].joints.v_size[j]):
         d, n = free_axis(s[0].joints, j, a, pose)
         s[0].laws.start[v0 + a, w] = wp.dot(d, u) + wp.dot(n, w_c - w_p)
-    open_laws(s, i, w)
+    open_laws(s, i, w, real(0.0))
     for a in range(s[0].joints.v_size[j]):
         N = s[0].axes.gear_ratio[v0 + a]
         rotor = s[0].axes.rotor_inertia[v0 + a] * N * N
         if rotor > real(0.0):  # its speed changes too as the axis turns
             s[0].laws.b[v0 + a, w] = s[0].laws.b[v0 + a, w] + rotor * axis_curvature(s, j, a, w) * s[0].kick[w]
-    linearise(s, i, w)
+    linearise(s, i, w, real(1.0))
 
 
 @wp.func
@@ -365,7 +365,7 @@ def old_velocity(s: wp.array(dtype=Direct), b: int, w: int) -> vec3:
 def relinearise(s: wp.array(dtype=Direct), i: int, w: int):
     """The laws of a link's joint, linear about their last solution."""
     if s[0].work.kind[i, w] == NONE:
-        linearise(s, i, w)
+        linearise(s, i, w, real(1.0))
     else:
         linear_ball(s, i, w)
 
@@ -379,13 +379,13 @@ def solve_link(s: wp.array(dtype=Direct), i: int, w: int, vl: vec3, va: vec3):
     off = real(0.0)
     if n == 1:
         A = real(1.0) / s[0].work.U[v0, w]
-        off = solve_one(s, v0, w, A * rest[0], A, s[0].work.Y[v0, w] * rest[0] + s[0].work.y[v0, w])
+        off = solve_one(s, v0, w, A * rest[0], A, s[0].work.Y[v0, w] * rest[0] + s[0].work.y[v0, w], real(1.0))
     else:
         linear = s[0].work.response[i, w] * rest
         for x in range(n):
             linear[x] = linear[x] + s[0].work.y[v0 + x, w]
         j = natural(s[0].tree.row[i].joint)
-        off = solve_several(s, j, w, s[0].work.inverse[i, w] * rest, s[0].work.inverse[i, w], linear)
+        off = solve_several(s, j, w, s[0].work.inverse[i, w] * rest, s[0].work.inverse[i, w], linear, real(1.0))
     for at in range(v0, v0 + n):
         u = s[0].laws.end[at, w]
         s[0].speed[at, w] = u

@@ -103,9 +103,9 @@ class SolverDirect(TreeSolver):
         fill(s, m, bodies, "momentum gyration position rotation mean_spin")
         fill(s, m, links, "inertia impulse_l impulse_a stiff mean near tense")
         fill(s, m, links, "gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D work_C ball_push ball_speed")
-        fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u")
+        fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
-        fill(s, m, None, "before after pushed tight passes")
+        fill(s, m, None, "before after pushed tight passes projected")
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades = self._grades
         s.balls = BallWork()

@@ -25,6 +25,8 @@ from sharnir.types import mat33, mat66, real, vec3, vec6
 ANEW = wp.constant(0)  # how a pass inwards is made
 AGAIN = wp.constant(1)
 PUSHES = wp.constant(2)
+GAPS = wp.constant(3)
+
 
 
 @wp.func
@@ -78,13 +80,19 @@ def base_stiffness(r: vec3, f: vec3, h: real) -> mat33:
 
 
 @wp.func
+def user_moment(s: wp.array(dtype=Direct), i: int, w: int) -> vec3:
+    """The moment impulse that a user commands in a ball joint."""
+    if s[0].pushed[w] == 1:
+        return s[0].ball_push[i, w]
+    return vec3(real(0.0))
+
+
+@wp.func
 def joint_moment(s: wp.array(dtype=Direct), i: int, w: int, kind: int) -> vec3:
     """The moment impulse that acts on a link in its ball joint: a user's, and sliding friction as linear about its solution."""
-    v0 = natural(s[0].tree.row[i].v_start)
-    m = vec3(real(0.0))
-    if s[0].pushed[w] == 1:
-        m = s[0].ball_push[i, w]
+    m = user_moment(s, i, w)
     if kind == SLIDES:
+        v0 = natural(s[0].tree.row[i].v_start)
         u = s[0].ball_speed[i, w]
         end = triple(s[0].laws.end, v0, w)
         # linear about ū of the solution: −slide (n + (E − n nᵀ) δū/|ū|)
@@ -197,11 +205,12 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     """What joints carry, from the momenta of all links beyond them, in `carried`; and what that lacks along free axes, with the
     gaps in work.close, handed inwards: with new factors (ANEW), or with those of the last such pass (AGAIN).
 
-    PUSHES: impulses on links, in work.Q, and on axes, in rows.u, are handed inwards alone.
+    PUSHES: impulses on links, in work.Q, and on axes, in rows.u, are handed inwards alone; GAPS: with work.close.
     """
     w = natural(w)
     anew = mode == ANEW
-    alone = scope > 1 and mode == PUSHES
+    alone = scope > 1 and mode >= PUSHES
+    still = scope > 1 and mode == PUSHES
     h = real(0.5) * s[0].drift[w]
     zero = vec3(real(0.0))
     none = mat33(real(0.0))
@@ -298,7 +307,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
             if kind != HELD and not alone:
                 lack = joint_moment(s, i, w, kind) - fa - wp.cross(out, fl)
             e = s[0].work.close_l[i, w]
-            if alone:
+            if still:
                 e = zero
             if kind == FREE:
                 if anew:
@@ -351,6 +360,8 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                     D = D + skew_times(lever, B) + base_stiffness(lever1, fl, h)
                 m_all = qa + lack
                 s[0].work.change_q[i, w] = m_all
+                if not alone:  # and without friction
+                    s[0].balls.u[i, w] = qa + user_moment(s, i, w) - fa - wp.cross(out, fl)
                 ql = ql - s[0].full_A[i, w] * e
                 qa = qa - s[0].full_C[i, w] * e
                 yields = m_all
@@ -376,9 +387,14 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                 D = D + skew_times(arm, B) + base_stiffness(arm1 - out1, fl, h)
             el = s[0].work.close_l[i, w]
             ea = s[0].work.close_a[i, w]
-            if alone:
+            if still:
                 el = zero
                 ea = zero
+            elif scope > 1 and s[0].acting == 1:
+                if s[0].linear.acts[i, w] == 1:
+                    for x in range(v0, v0 + n):
+                        el = el + s[0].end_l[x, w] * s[0].lock_u[x, w]
+                        ea = ea + s[0].end_a[x, w] * s[0].lock_u[x, w]
             gl = ql - s[0].full_A[i, w] * el - s[0].full_B[i, w] * ea
             ga = qa - s[0].full_C[i, w] * el - s[0].full_D[i, w] * ea
             for x in range(n):
@@ -426,6 +442,24 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
 
 
 @wp.func
+def balance(s: wp.array(dtype=Direct), w: int, scope: int):
+    """What joints carry, from the momenta of all links beyond them, in `carried`."""
+    for back in range(s[0].tree.count):
+        i = natural(s[0].tree.count - 1 - back)
+        b = natural(s[0].tree.row[i].body)
+        fl = s[0].sum_l[i, w] + s[0].work.acceleration[b, w] * s[0].tree.row[i].mass - s[0].impulse_l[i, w]
+        fa = s[0].sum_a[i, w] + s[0].gain[i, w]
+        s[0].sum_l[i, w] = vec3(real(0.0))
+        s[0].sum_a[i, w] = vec3(real(0.0))
+        s[0].carried_l[i, w] = fl
+        s[0].carried_a[i, w] = fa
+        p = s[0].tree.row[i].base_link
+        if p >= 0 and kind_of(s, i, w, scope) != LOOSE:
+            s[0].sum_l[p, w] = s[0].sum_l[p, w] + fl
+            s[0].sum_a[p, w] = s[0].sum_a[p, w] + fa + wp.cross(s[0].work.arm[i, w], fl)
+
+
+@wp.func
 def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3, open: real):
     """Changes (δv, δφ) of a link's twist from its base's, laws as linear; `open` 0: but for the gaps."""
     kind = kind_of(s, i, w, scope)
@@ -448,6 +482,11 @@ def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn:
     v0 = natural(s[0].tree.row[i].v_start)
     v = v + wp.cross(turn, arm1) + s[0].work.close_l[i, w] * open
     turn = turn + s[0].work.close_a[i, w] * open
+    if scope > 1 and s[0].acting == 1:
+        if s[0].linear.acts[i, w] == 1:
+            for x in range(v0, v0 + n):
+                v = v + s[0].end_l[x, w] * (s[0].lock_u[x, w] * open)
+                turn = turn + s[0].end_a[x, w] * (s[0].lock_u[x, w] * open)
     if n == 1:
         y = s[0].work.change[v0, w] - wp.dot(s[0].left_l[v0, w], v) - wp.dot(s[0].left_a[v0, w], turn)
         y = y * s[0].work.Y[v0, w]

@@ -211,8 +211,8 @@ def keep_changes(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def close_rows(s: wp.array(dtype=Direct), w: int):
-    """On top of the changes that were kept, those by impulses that close the rows, which are added to `row_impulse`."""
+def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool):
+    """On top of the changes that were kept, those by impulses that close the rows; these may be added to `row_impulse`."""
     rows = s[0].closures.count
     rate = real(2.0) / s[0].drift[w]
     soft = rows - s[0].closures.springs.count
@@ -235,8 +235,9 @@ def close_rows(s: wp.array(dtype=Direct), w: int):
             s[0].rows.left[r, w] = left
         substitute(s[0].rows, w, rows)
         push_rows(s, w, 0, rows, False)
-    for r in range(rows):
-        s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
+    if keep:
+        for r in range(rows):
+            s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         s[0].work.change_l[b, w] = s[0].work.change_l[b, w] + s[0].rows.a_l[b, w]

@@ -205,27 +205,23 @@ def common_point(s: wp.array(dtype=Direct), j: int, w: int):
 
 @wp.func
 def lock_gaps(s: wp.array(dtype=Direct), i: int, w: int):
-    """What locked directions of a link's axes lack of the speeds wanted of them, as more of what closes its joint."""
+    """What locked directions of a link's axes lack of the speeds wanted of them."""
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
+    for at in range(v0, v0 + n):
+        s[0].lock_u[at, w] = real(0.0)
     for k in range(s[0].linear.locks[i, w]):
         if n == 1:
-            close_by(s, i, v0, w, s[0].linear.wanted[v0, w] - s[0].speed[v0, w])
+            s[0].lock_u[v0, w] = s[0].linear.wanted[v0, w] - s[0].speed[v0, w]
         else:
             g = s[0].linear.row[v0 + k, w]
             lacks = s[0].linear.wanted[v0 + k, w]
             for a in range(n):
-                lacks = lacks - g[a] * s[0].speed[v0 + a, w]
+                lacks = lacks - g[a] * (s[0].speed[v0 + a, w] + s[0].lock_u[v0 + a, w])
             lacks = lacks / wp.dot(g, g)
             for a in range(n):
-                close_by(s, i, v0 + a, w, g[a] * lacks)
-
-
-@wp.func
-def close_by(s: wp.array(dtype=Direct), i: int, at: int, w: int, u: real):
-    s[0].work.close_l[i, w] = s[0].work.close_l[i, w] + s[0].end_l[at, w] * u
-    s[0].work.close_a[i, w] = s[0].work.close_a[i, w] + s[0].end_a[at, w] * u
+                s[0].lock_u[v0 + a, w] = s[0].lock_u[v0 + a, w] + g[a] * lacks
 
 
 @wp.func
@@ -369,3 +365,5 @@ def ball_speeds(s: wp.array(dtype=Direct), i: int, w: int, kind: int):
     s[0].work.close_a[i, w] = vec3(real(0.0))
     if kind == HELD:
         s[0].work.close_a[i, w] = -u
+        if s[0].laws.stuck[natural(s[0].tree.row[i].v_start), w] == 2:
+            s[0].work.close_a[i, w] = -u - triple(s[0].laws.start, natural(s[0].tree.row[i].v_start), w)
