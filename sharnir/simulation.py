@@ -313,9 +313,15 @@ class Simulation:
         return np.asarray(self.state.failed.numpy() != 0)
 
     def _raise_failed(self) -> None:
-        body = int(self.state.failed.numpy()[0]) - 1
+        code = int(self.state.failed.numpy()[0])
+        body = abs(code) - 1
         self.state.failed.zero_()
         names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
+        if code < 0:
+            raise SimulationError(
+                f"the step after t = {self.time:.6g} s could not be made, not even in 256 parts: passes do not meet at {names[body]}; "
+                "the last good state stays; check masses, forces and speeds, or take a smaller dt"
+            )
         raise SimulationError(
             f"{names[body]} would have a non-finite state after t = {self.time:.6g} s: the step was not made and the last good "
             "state stays; check forces, speeds and dt"

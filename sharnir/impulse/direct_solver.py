@@ -45,7 +45,7 @@ class SolverDirect(TreeSolver):
         model: Model,
         dt: float,
         *,
-        closing: str = "position",
+        closing: str = "energy",
         iterations: int = 60,
         closing_iterations: int = 20,
         tolerance: float = FINE,
@@ -105,9 +105,14 @@ class SolverDirect(TreeSolver):
         fill(s, m, links, "gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D work_C ball_push ball_speed")
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
-        fill(s, m, None, "before after pushed tight passes projected")
+        fill(s, m, None, "before after pushed tight passes projected stopped")
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades = self._grades
+        if self.closing == "energy":
+            safe = State()
+            for name in STATE_FIELDS:
+                setattr(safe, name, wp.empty_like(getattr(inner, name)))
+            s.safe, s.safe_row = safe, wp.empty_like(s.row_impulse)
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)

@@ -14,21 +14,28 @@ from typing import Any
 import warp as wp
 
 from sharnir.impulse.balls import FREE, NONE, joint_axes, kind_of, triple
+from sharnir.articulated.closures import row_rate
+from sharnir.impulse.direct import DIVIDED, any_switched, untouched
 from sharnir.impulse.direct_data import Direct
+from sharnir.impulse.direct_links import OUT
 from sharnir.impulse.energy_laws import ball_springs, open_link, outward, passed_limits, relinearise, report_link, soften
 from sharnir.impulse.closing import any_gap
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
 from sharnir.impulse.energy_rows import act, close_rows, factor_rows, find_rows, keep_changes
 from sharnir.impulse.means import lock_gaps, place, take_driven
+from sharnir.joints import breaks, coordinate, free_axis
+from sharnir.kinematics import pose_at
+from sharnir.model import State
 from sharnir.pivots import ALL_AT_ONCE
 from sharnir.spatial import matrix, turned
 from sharnir.tree import LOOSE, natural
-from sharnir.types import EPSILON, inline_less, real, vec3
+from sharnir.types import EPSILON, inline_less, mat66, real, vec3, vec6
 
 MODULES = ("sharnir.energy_chain", "sharnir.energy_tree", "sharnir.energy")
 for name in MODULES:
     inline_less(name)
 
+RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
 HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
 FAR = wp.constant(real(1.0e-2))  # a change of velocities, of their scale, after which factors are made anew
@@ -315,11 +322,45 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         s[0].state.position[b, w] = s[0].position[b, w]
         s[0].state.rotation[b, w] = s[0].rotation[b, w]
     s[0].state.lag[w] = real(1.0)
-    if s[0].pushed[w] == 1:
-        for b in range(s[0].own):
-            s[0].control.force_once[b, w] = vec3(real(0.0))
-            s[0].control.torque_once[b, w] = vec3(real(0.0))
+    for n in range(s[0].tree.count):
+        i = natural(n)
+        count_turns(s, i, w, scope)
+        j = natural(s[0].tree.row[i].joint)
+        if scope > 1 and j < s[0].scene_joints:
+            if breaks(s[0].joints, j, s[0].state.joint_force[j, w], s[0].state.joint_torque[j, w], s[0].settings.dt[0]):
+                s[0].control.enabled[j, w] = 0
+            s[0].state.mid_tense[j, w] = OUT * (1 - s[0].control.enabled[j, w])
+    if scope > 1:
+        for i in range(s[0].closures.rods):
+            j = s[0].closures.rod_joint[i]
+            if breaks(s[0].joints, j, s[0].state.joint_force[j, w], vec3(real(0.0)), s[0].settings.dt[0]):
+                s[0].control.enabled[j, w] = 0
+            s[0].state.mid_tense[j, w] = OUT * (1 - s[0].control.enabled[j, w])
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(h)
+
+
+@wp.func
+def count_turns(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
+    """Follow the angles of a link's joint: read them, on the turn that speeds led to, before they are a turn off."""
+    if s[0].tree.row[i].kind == FREE or kind_of(s, i, w, scope) == LOOSE:
+        return
+    j = natural(s[0].tree.row[i].joint)
+    turns = s[0].joints.turns[j]
+    if j >= s[0].scene_joints or turns == 0 or turns == 3:
+        return
+    n = s[0].tree.row[i].v_size
+    b = natural(s[0].tree.row[i].body)
+    base = natural(s[0].tree.row[i].base)
+    rel = s[0].work.turning[b, w] + s[0].work.spin[b, w] - s[0].work.turning[base, w] - s[0].work.spin[base, w]
+    for a in range(n - turns, n):
+        at = natural(s[0].tree.row[i].v_start + a)
+        by = s[0].turned[at, w] + wp.dot(s[0].work.S_a[at, w], rel) * (real(0.5) * s[0].drift[w])
+        if wp.abs(by) > real(1.0):
+            q = s[0].joints.q_start[j] + a
+            pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
+            s[0].state.q[q, w] = coordinate(s[0].joints, j, a, pose, s[0].state.q[q, w] + by)
+            by = real(0.0)
+        s[0].turned[at, w] = by
 
 
 @wp.func
@@ -436,7 +477,7 @@ def repair(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
-    """One step; where passes do not meet, in halves, quarters, …"""
+    """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing."""
     dt = s[0].settings.dt[0]
     left = int(1 << HALVINGS)
     size = left
@@ -447,27 +488,319 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
     while left > 0:
         s[0].drift[w] = dt * (real(size) / real(1 << HALVINGS))
         if attempt(s, w, scope):
+            s[0].stopped[w] = 0
             finish(s, w, scope)
             commit(s, w, scope)
+            if scope > 1:
+                if s[0].stopped[w] > 0:
+                    j = s[0].stopped[w] - 1
+                    s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
             parts = parts + 1
             left = left - size
         elif s[0].state.lag[w] > real(0.0):
             s[0].state.lag[w] = real(0.0)  # again without a guess
         else:
+            if parts == 0 and size == 1 << HALVINGS:
+                copy_state(s[0].state, s[0].safe, w)
+                for r in range(s[0].closures.count):
+                    s[0].safe_row[r, w] = s[0].row_impulse[r, w]
             if size == 1:
-                s[0].state.failed[w] = 1
+                copy_state(s[0].safe, s[0].state, w)
+                for r in range(s[0].closures.count):
+                    s[0].row_impulse[r, w] = s[0].safe_row[r, w]
+                s[0].state.failed[w] = -1 - worst_body(s, w)
                 break
             size = size / 2
+    s[0].drift[w] = dt
+    if s[0].pushed[w] == 1 and s[0].state.failed[w] == 0:
+        for b in range(s[0].own):
+            s[0].control.force_once[b, w] = vec3(real(0.0))
+            s[0].control.torque_once[b, w] = vec3(real(0.0))
     if parts > 1:
-        s[0].grades[1, w] = s[0].grades[1, w] + 1
+        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
 
 
 @wp.func
-def begin_call(s: wp.array(dtype=Direct), w: int):
-    """Nothing is counted yet; whether a user's forces act."""
+def worst_body(s: wp.array(dtype=Direct), w: int) -> int:
+    """The body whose momentum passes missed most."""
+    worst = int(0)
+    most = real(-1.0)
+    for i in range(s[0].tree.count):
+        f = s[0].carried_l[i, w]
+        size = wp.dot(f, f)
+        if not size <= most:
+            most = size
+            worst = s[0].half_of[s[0].tree.body[i]]
+    return worst
+
+
+@wp.func
+def copy_vectors(a: wp.array2d(dtype=vec3), b: wp.array2d(dtype=vec3), w: int):
+    for i in range(a.shape[0]):
+        b[i, w] = a[i, w]
+
+
+@wp.func
+def copy_reals(a: wp.array2d(dtype=real), b: wp.array2d(dtype=real), w: int):
+    for i in range(a.shape[0]):
+        b[i, w] = a[i, w]
+
+
+@wp.func
+def copy_state(a: State, b: State, w: int):
+    """All that a step of the energy closing changes."""
+    copy_vectors(a.position, b.position, w)
+    copy_vectors(a.rest, b.rest, w)
+    copy_vectors(a.velocity, b.velocity, w)
+    copy_vectors(a.spin, b.spin, w)
+    copy_vectors(a.momentum, b.momentum, w)
+    copy_vectors(a.acceleration, b.acceleration, w)
+    copy_vectors(a.last_v, b.last_v, w)
+    copy_vectors(a.last_w, b.last_w, w)
+    copy_vectors(a.joint_force, b.joint_force, w)
+    copy_vectors(a.joint_torque, b.joint_torque, w)
+    copy_reals(a.trend, b.trend, w)
+    copy_reals(a.gear_impulse, b.gear_impulse, w)
+    copy_reals(a.spring_impulse, b.spring_impulse, w)
+    copy_reals(a.q, b.q, w)
+    copy_reals(a.axis_impulse, b.axis_impulse, w)
+    copy_reals(a.friction_impulse, b.friction_impulse, w)
+    copy_reals(a.limit_impulse, b.limit_impulse, w)
+    copy_reals(a.drive_impulse, b.drive_impulse, w)
+    copy_reals(a.current, b.current, w)
+    copy_reals(a.dissipated, b.dissipated, w)
+    for i in range(a.rotation.shape[0]):
+        b.rotation[i, w] = a.rotation[i, w]
+    for i in range(a.stuck.shape[0]):
+        b.stuck[i, w] = a.stuck[i, w]
+    for i in range(a.mid_tense.shape[0]):
+        b.mid_tense[i, w] = a.mid_tense[i, w]
+    b.lag[w] = a.lag[w]
+    b.open[w] = a.open[w]
+    b.time[w] = a.time[w]
+
+
+# ---- velocities that do not fit the joints ----------------------------------------------------------------------------------
+
+
+@wp.func
+def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
+    """A link where it stands, its axes, and the speed that its joint's rows lack, −J V, as of a gap."""
+    b = natural(s[0].tree.row[i].body)
+    own = natural(s[0].half_of[b])
+    base = natural(s[0].tree.row[i].base)
+    j = natural(s[0].tree.row[i].joint)
+    x = s[0].state.position[own, w]
+    R = s[0].state.rotation[own, w]
+    M = matrix(R)
+    L = s[0].state.momentum[own, w]
+    v = s[0].state.velocity[own, w]
+    omega = M * (s[0].whole.inv_inertia[own] * (L * M))
+    s[0].work.velocity[b, w] = v
+    s[0].work.spin[b, w] = omega
+    s[0].work.acceleration[b, w] = v
+    s[0].work.turning[b, w] = omega
+    if scope > 0:
+        s[0].work.position[b, w] = x
+        s[0].work.rotation[b, w] = R
+    s[0].position[b, w] = x
+    s[0].rotation[b, w] = R
+    s[0].momentum[b, w] = L
+    s[0].impulse_l[i, w] = v * s[0].tree.row[i].mass
+    s[0].gain[i, w] = vec3(real(0.0))
+    kind = s[0].tree.row[i].kind
+    if scope > 1:
+        if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
+            kind = LOOSE
+        s[0].work.kind[i, w] = kind
+        s[0].linear.acts[i, w] = 0
+        s[0].linear.locks[i, w] = 0
+    arm = x - s[0].position[base, w]
+    v_b = s[0].work.acceleration[base, w]
+    w_b = s[0].work.turning[base, w]
+    l = v_b + wp.cross(w_b, arm) - v
+    a = w_b - omega
+    out = vec3(real(0.0))
+    if kind != LOOSE:
+        pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
+        out = x - pose.child_anchor
+        if kind == FREE:
+            l = l - wp.cross(a, out)  # at the joint's point
+        else:
+            sign = real(s[0].tree.sign[i])
+            v0 = natural(s[0].tree.row[i].v_start)
+            n_axes = s[0].tree.row[i].v_size
+            p_l = l - wp.cross(a, out)
+            p_a = a
+            locks = int(0)
+            for k in range(n_axes):
+                d, n = free_axis(s[0].joints, j, k, pose)
+                at = v0 + k
+                s[0].work.S_l[at, w] = (d + wp.cross(n, out)) * sign
+                s[0].work.S_a[at, w] = n * sign
+                s[0].end_l[at, w] = s[0].work.S_l[at, w]
+                s[0].end_a[at, w] = s[0].work.S_a[at, w]
+                s[0].tau[at, w] = real(0.0)
+                s[0].speed[at, w] = real(0.0)
+                s[0].lock_u[at, w] = real(0.0)
+                held = int(0)
+                if scope > 1 and j < s[0].scene_joints:
+                    s[0].linear.resist[at, w] = real(0.0)
+                    s[0].linear.push[at, w] = real(0.0)
+                    held = s[0].state.stuck[at, w]
+                if held == 1:
+                    s[0].linear.acts[i, w] = s[0].acting
+                    g = vec6()
+                    g[k] = real(1.0)
+                    s[0].linear.row[v0 + locks, w] = g
+                    locks = locks + 1
+                else:
+                    u = wp.dot(d, p_l) + wp.dot(n, p_a)
+                    l = l - (d + wp.cross(n, out)) * u
+                    a = a - n * u
+            if scope > 1:
+                s[0].linear.locks[i, w] = locks
+                s[0].linear.coupled[i, w] = mat66()
+    s[0].work.arm[i, w] = arm
+    s[0].arm1[i, w] = arm
+    s[0].work.out[i, w] = out
+    s[0].out1[i, w] = out
+    s[0].work.close_l[i, w] = l
+    s[0].work.close_a[i, w] = a
+    if kind == LOOSE:
+        s[0].work.close_l[i, w] = vec3(real(0.0))
+        s[0].work.close_a[i, w] = vec3(real(0.0))
+
+
+@wp.func
+def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+    """The velocities nearest to those of now, by kinetic energy, that fit the joints; returns the energy that took, J."""
+    h = s[0].drift[w]
+    pushed = s[0].pushed[w]
+    s[0].pushed[w] = 0
+    s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
+    for n in range(s[0].other_count):
+        b = s[0].others[n]
+        s[0].work.position[b, w] = s[0].state.position[b, w]
+        s[0].work.rotation[b, w] = s[0].state.rotation[b, w]
+        s[0].position[b, w] = s[0].state.position[b, w]
+        s[0].rotation[b, w] = s[0].state.rotation[b, w]
+        s[0].work.velocity[b, w] = s[0].now.velocity[b, w]
+        s[0].work.spin[b, w] = s[0].now.spin[b, w]
+        s[0].work.acceleration[b, w] = s[0].now.velocity[b, w]
+        s[0].work.turning[b, w] = s[0].now.spin[b, w]
+    for n in range(s[0].tree.count):
+        stand(s, natural(n), w, scope)
+    inward(s, w, scope, ANEW)
+    follow_all(s, w, scope, real(1.0))
+    if scope > 1:
+        rows = s[0].closures.count
+        if rows > 0:
+            keep_changes(s, w)
+            find_rows(s, w)
+            for r in range(rows):
+                rate = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
+                if s[0].rows.child[r] < 0:
+                    rate = gear_rate(s, r, w)
+                s[0].rows.gap[r, w] = rate * (real(0.5) * s[0].drift[w])
+                if r >= rows - s[0].closures.springs.count:
+                    s[0].rows.soft[r, w] = real(-1.0)
+            factor_rows(s, w)
+            close_rows(s, w, False)
+    lost = real(0.0)
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            M = matrix(s[0].state.rotation[b, w])
+            I = s[0].whole.inertia[b]
+            v = s[0].state.velocity[b, w]
+            L = s[0].state.momentum[b, w]
+            W = s[0].work.turning[b, w] * M
+            lost = lost + wp.dot(v, v) * s[0].whole.mass[b] + wp.dot(W, L * M)
+            v = v + s[0].work.change_l[b, w]
+            W = W + s[0].work.change_a[b, w] * M
+            lost = lost - wp.dot(v, v) * s[0].whole.mass[b] - wp.dot(W, I * W)
+            s[0].state.velocity[b, w] = v
+            s[0].state.momentum[b, w] = M * (I * W)
+            s[0].state.spin[b, w] = M * W
+    s[0].drift[w] = h
+    s[0].pushed[w] = pushed
+    lost = real(0.5) * lost
+    s[0].projected[w] = s[0].projected[w] + lost
+    return lost
+
+
+@wp.func
+def gear_rate(s: wp.array(dtype=Direct), r: int, w: int) -> real:
+    """Speed of a gear's row at the velocities of now."""
+    g = r - 6 * s[0].closures.welds - s[0].closures.rods
+    a = axis_speed(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
+    return a - s[0].gears.ratio[g] * axis_speed(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
+
+
+@wp.func
+def axis_speed(s: wp.array(dtype=Direct), j: int, x: int, w: int) -> real:
+    """Speed of a joint's axis at the velocities of now."""
+    p = s[0].joints.parent[j]
+    c = s[0].joints.child[j]
+    pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
+    d, n = free_axis(s[0].joints, j, x, pose)
+    u = s[0].work.acceleration[c, w] + wp.cross(s[0].work.turning[c, w], pose.child_anchor - s[0].position[c, w])
+    u = u - s[0].work.acceleration[p, w] - wp.cross(s[0].work.turning[p, w], pose.child_anchor - s[0].position[p, w])
+    return wp.dot(d, u) + wp.dot(n, s[0].work.turning[c, w] - s[0].work.turning[p, w])
+
+
+# ---- calls ------------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def begin_call(s: wp.array(dtype=Direct), w: int, scope: int):
+    """Nothing is counted yet. Where the caller changed the state, velocities that do not fit the joints are projected for good,
+    and nothing of the last step is a guess.
+    """
     for g in range(4):
         s[0].grades[g, w] = 0
+    s[0].projected[w] = real(0.0)
+    s[0].drift[w] = s[0].settings.dt[0]
     s[0].pushed[w] = pushed(s, w)
+    if not untouched(s, w) or any_switched(s, w):
+        s[0].state.lag[w] = real(0.0)
+        for b in range(s[0].own):
+            s[0].state.last_v[b, w] = vec3(real(0.0))
+            s[0].state.last_w[b, w] = vec3(real(0.0))
+            s[0].state.trend[b, w] = real(0.0)
+        if scope > 1:
+            release(s, w)
+        project(s, w, scope)
+
+
+@wp.func
+def release(s: wp.array(dtype=Direct), w: int):
+    """What friction held moves, if a caller gave it a speed."""
+    for j in range(s[0].scene_joints):
+        v0 = s[0].joints.v_start[j]
+        pose = pose_at(s[0].joints, j, w, s[0].state.position, s[0].state.rotation)
+        p = natural(s[0].half_of[s[0].joints.parent[j]])
+        c = natural(s[0].half_of[s[0].joints.child[j]])
+        rel = s[0].state.spin[c, w] - s[0].state.spin[p, w]
+        u = s[0].state.velocity[c, w] + wp.cross(s[0].state.spin[c, w], pose.child_anchor - s[0].state.position[c, w])
+        u = u - s[0].state.velocity[p, w] - wp.cross(s[0].state.spin[p, w], pose.child_anchor - s[0].state.position[p, w])
+        for x in range(s[0].joints.v_size[j]):
+            d, n = free_axis(s[0].joints, j, x, pose)
+            if wp.abs(wp.dot(d, u) + wp.dot(n, rel)) > RESTS:
+                for y in range(s[0].joints.v_size[j]):
+                    if s[0].axes.group[v0 + y] == s[0].axes.group[v0 + x]:
+                        s[0].state.stuck[v0 + y, w] = 0
+
+
+@wp.func
+def end_call(s: wp.array(dtype=Direct), w: int):
+    """Remember the state, to see whether the caller changes it."""
+    for b in range(s[0].own):
+        s[0].now.kept_velocity[b, w] = s[0].now.velocity[b, w]
+        s[0].now.kept_momentum[b, w] = s[0].now.momentum[b, w]
+        s[0].now.kept_position[b, w] = s[0].now.position[b, w]
+        s[0].now.kept_rotation[b, w] = s[0].now.rotation[b, w]
 
 
 def make_kernel(scope: int, module: str) -> Any:
@@ -477,11 +810,12 @@ def make_kernel(scope: int, module: str) -> Any:
     def energy_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
         """n steps of a world; where one cannot be made, the world is marked and its state stays."""
         w = first + wp.tid()
-        begin_call(s, w)
+        begin_call(s, w, wp.static(scope))
         for _step in range(n[0]):
             if s[0].state.failed[w] != 0:
                 break
             whole_step(s, w, wp.static(scope))
+        end_call(s, w)
 
     return energy_steps
 

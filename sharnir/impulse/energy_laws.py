@@ -323,7 +323,10 @@ def report_link(s: wp.array(dtype=Direct), i: int, w: int):
         for at in range(v0, v0 + 3):
             s[0].state.limit_impulse[at, w] = real(0.0)
             s[0].state.drive_impulse[at, w] = real(0.0)
-            s[0].state.stuck[at, w] = int(s[0].laws.stuck[v0, w] == 1)
+            held = int(s[0].laws.stuck[v0, w] == 1)
+            if held > s[0].state.stuck[at, w]:
+                s[0].stopped[w] = j + 1
+            s[0].state.stuck[at, w] = held
     else:
         for at in range(v0, v0 + s[0].tree.row[i].v_size):
             taken = taken + report_axis(s, i, at, w, h, whole)
@@ -372,7 +375,10 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
     s[0].state.axis_impulse[at, w] = p * whole
     s[0].state.friction_impulse[at, w] = friction * whole
     s[0].state.limit_impulse[at, w] = limit * whole
-    s[0].state.stuck[at, w] = int(s[0].laws.stuck[at, w] == 1)
+    held = int(s[0].laws.stuck[at, w] == 1)
+    if held > s[0].state.stuck[at, w] or (limit != real(0.0) and wp.abs(before) > real(0.0)):
+        s[0].stopped[w] = s[0].tree.row[i].joint + 1  # what stops leaves velocities that do not quite fit the joints
+    s[0].state.stuck[at, w] = held
     return -(p - spring - drive) * mean
 
 
