@@ -76,7 +76,8 @@ def linear_one(s: Any, i: int, w: int, share: real):
     wanted = held_speed(s[0].laws.stuck[at, w], s[0].laws.start[at, w], share)
     locks = wp.min(s[0].laws.stuck[at, w], 1)
     if s[0].laws.friction[at, w] * s[0].slid[at, w] < real(0.0) and locks == 0:
-        locks = 1  # between sliding one way and the other it holds, or passes could go to and fro
+        locks = 1  # between sliding one way and the other it stays, or passes could go to and fro
+        wanted = held_speed(2, s[0].laws.start[at, w], share)
     s[0].slid[at, w] = s[0].laws.friction[at, w] * real(1 - locks)
     if s[0].laws.limit[at, w] != real(0.0):
         locks = 1
@@ -126,7 +127,9 @@ def linear_several(s: Any, i: int, w: int, share: real):
                 size = size + u * u
                 along = along + s[0].laws.friction[v0 + y, w] * s[0].slid[v0 + y, w]
         held = s[0].laws.stuck[v0 + head, w]
-        if held > 0 or along < real(0.0):  # held, if only before it slides the other way
+        if held == 0 and along < real(0.0):
+            held = 2  # it stays, if only before it slides the other way
+        if held > 0:
             g = vec6()
             g[x] = real(1.0)
             rests[x] = real(1.0)

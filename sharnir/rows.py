@@ -126,7 +126,8 @@ def clamp_sign(x: real, bound: real) -> real:
 
 @wp.func
 def friction_1d(u: real, A: real, hold: real, slide: real, before: real, share: real):
-    """Friction impulse of one axis whose speed without it is u: (f, 1 if it holds, 2 if it only keeps the axis where it is).
+    """Friction impulse of one axis whose speed without it is u: (f, 1 if it holds, 2 if it only keeps the axis where it is,
+    3 if it does so and could hold it).
 
     It holds the speed at the end of the step, and slides against `share` of that and the rest of the speed before: by the mean
     of both (½), bound × path is exactly what it takes; by the speed of the end (1), `before` does not count. A speed that turns
@@ -139,14 +140,14 @@ def friction_1d(u: real, A: real, hold: real, slide: real, before: real, share: 
         return -u / A, held
     mean = u * share + before * (real(1.0) - share)
     if share < real(1.0) and wp.abs(mean) <= slide * A * share:
-        return -mean / (A * share), 2
+        return -mean / (A * share), 2 + int(wp.abs(u) <= hold * A)
     return -wp.sign(mean) * wp.min(slide, wp.abs(mean) / (A * share)), 0
 
 
 @wp.func
 def held_speed(held: int, before: real, share: real) -> real:
     """The speed at the end of a step of an axis that friction holds, or keeps where it is."""
-    if held == 2:
+    if held > 1:
         return -before * (real(1.0) - share) / share
     return real(0.0)
 
@@ -217,9 +218,10 @@ def friction_3d(v: vec3, M: mat33, inverse: mat33, hold: real, slide: real, gues
     if share < real(1.0):
         v = v * share + before * (real(1.0) - share)
         M = M * share
+        held = 2 + int(wp.length(need) <= hold)
         need = inverse * v / share
         if wp.length(need) <= slide:
-            return -need, 2
+            return -need, held
     E = wp.identity(n=3, dtype=real)
     least = wp.max(real(0.0), wp.length(v) - slide * wp.trace(M))
     s = wp.max(least, guess)

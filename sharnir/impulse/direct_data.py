@@ -116,7 +116,6 @@ class Direct:
     lock_u: wp.array2d(dtype=real)  # [speed, world] what a locked axis lacks of the speed wanted of it
     stopped: wp.array(dtype=wp.int32)  # [world] 1 + a joint that friction or a limit stopped in this step
     safe: State  # the state at the start of a step that is made in parts
-    safe_row: wp.array2d(dtype=real)
     projected: wp.array(dtype=real)  # [world] J, that velocities lost in this call because they did not fit the joints
     kept_u: wp.array2d(dtype=real)  # [speed, world] what the tree alone changes of the speeds of axes
     gain: wp.array2d(dtype=vec3)  # [link, world] angular momentum gained in the step, beyond what outer torques give

@@ -85,6 +85,8 @@ class SolverDirect(TreeSolver):
         m = self.model
         self.furnish(state)
         tree = Links(m, without=without, at_com=True, keeps=True)
+        if state.row_force.shape[0] != int(tree.closures.count):
+            fill(state, m, int(tree.closures.count), "row_force")
         scratch = tree.work(m.worlds)
         s = Direct()
         self._fill(s, tree, scratch, control)
@@ -112,7 +114,7 @@ class SolverDirect(TreeSolver):
             safe = State()
             for name in STATE_FIELDS:
                 setattr(safe, name, wp.empty_like(getattr(inner, name)))
-            s.safe, s.safe_row = safe, wp.empty_like(s.row_impulse)
+            s.safe = safe
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)

@@ -41,7 +41,7 @@ STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, whi
 FAR = wp.constant(real(1.0e-2))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(1.0e-12, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
-STALLED = wp.constant(real(max(1.0e-9, 256.0 * EPSILON)))  # and at which rounding may stop it
+STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it; m or rad, of a gap
 
 
 @wp.func
@@ -210,6 +210,8 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     if scope > 1:
         if s[0].acting == 1:
             refresh_springs(s, w)
+        for r in range(s[0].closures.count):
+            s[0].row_impulse[r, w] = s[0].state.row_force[r, w] * s[0].drift[w]
         if s[0].closures.count > 0:
             find_rows(s, w)
     last = real(0.0)
@@ -249,11 +251,13 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
                 small = False
         if last > real(0.0):
             fell = off / last
-            if small and (off * fell <= MET or (off <= STALLED and fell > SLOW)):
-                return True  # the next change would be smaller than that, or is rounding
+            if small and off * fell <= MET:
+                return True  # the next change would be smaller than that
+            if fell > SLOW and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+                return True  # what is left is rounding, or, in a singular pose, what rows cannot close
             if fell > SLOW:
                 mode = ANEW
-        elif small and off <= MET:
+        elif off <= MET and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
             return True
         last = off
     return False
@@ -365,7 +369,9 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
 
 @wp.func
 def keep_rows(s: wp.array(dtype=Direct), w: int, whole: real):
-    """What rods, gears and springs carried, as of a whole step."""
+    """What rows beside the tree carried; of rods, gears and springs as of a whole step."""
+    for r in range(s[0].closures.count):
+        s[0].state.row_force[r, w] = s[0].row_impulse[r, w] / s[0].drift[w]
     at = 6 * s[0].closures.welds
     for i in range(s[0].closures.rods):
         j = s[0].closures.rod_joint[i]
@@ -502,12 +508,8 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
         else:
             if parts == 0 and size == 1 << HALVINGS:
                 copy_state(s[0].state, s[0].safe, w)
-                for r in range(s[0].closures.count):
-                    s[0].safe_row[r, w] = s[0].row_impulse[r, w]
             if size == 1:
                 copy_state(s[0].safe, s[0].state, w)
-                for r in range(s[0].closures.count):
-                    s[0].row_impulse[r, w] = s[0].safe_row[r, w]
                 s[0].state.failed[w] = -1 - worst_body(s, w)
                 break
             size = size / 2
@@ -560,6 +562,7 @@ def copy_state(a: State, b: State, w: int):
     copy_vectors(a.joint_force, b.joint_force, w)
     copy_vectors(a.joint_torque, b.joint_torque, w)
     copy_reals(a.trend, b.trend, w)
+    copy_reals(a.row_force, b.row_force, w)
     copy_reals(a.gear_impulse, b.gear_impulse, w)
     copy_reals(a.spring_impulse, b.spring_impulse, w)
     copy_reals(a.q, b.q, w)

@@ -75,6 +75,7 @@ def open_ball(s: wp.array(dtype=Direct), i: int, w: int):
     put_triple(s[0].laws.start, v0, w, u)
     put_triple(s[0].laws.end, v0, w, u)
     put_triple(s[0].laws.friction, v0, w, vec3(real(0.0)))
+    put_triple(s[0].slid, v0, w, vec3(real(0.0)))
     friction_bounds(s, s[0].laws, j, 0, w)
     stuck = s[0].state.stuck[v0, w]
     if s[0].laws.hold[v0, w] > s[0].laws.slide[v0, w] or wp.length_sq(u) == real(0.0):
@@ -89,9 +90,14 @@ def open_ball(s: wp.array(dtype=Direct), i: int, w: int):
 def linear_ball(s: wp.array(dtype=Direct), i: int, w: int):
     """A ball's friction as it is in the next pass: it slides, or holds (or keeps its place)."""
     v0 = natural(s[0].tree.row[i].v_start)
+    f = triple(s[0].laws.friction, v0, w)
+    if s[0].laws.stuck[v0, w] == 0 and wp.dot(f, triple(s[0].slid, v0, w)) < real(0.0):
+        s[0].laws.stuck[v0, w] = 2  # it stays, if only before it slides the other way
     s[0].work.kind[i, w] = SLIDES
     if s[0].laws.stuck[v0, w] > 0:
         s[0].work.kind[i, w] = HELD
+        f = vec3(real(0.0))
+    put_triple(s[0].slid, v0, w, f)
 
 
 # ---- in a pass outwards -----------------------------------------------------------------------------------------------------
@@ -163,7 +169,7 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
     u = free + M * f
     if held == 1:
         u = vec3(real(0.0))
-    elif held == 2:
+    elif held > 1:
         u = -before
     off = wp.length(D * (u - linear))
     if off <= s[0].settings.tolerance[0] and held == 0:
@@ -323,7 +329,7 @@ def report_link(s: wp.array(dtype=Direct), i: int, w: int):
         for at in range(v0, v0 + 3):
             s[0].state.limit_impulse[at, w] = real(0.0)
             s[0].state.drive_impulse[at, w] = real(0.0)
-            held = int(s[0].laws.stuck[v0, w] == 1)
+            held = holds(s[0].laws.stuck[v0, w])
             if held > s[0].state.stuck[at, w]:
                 s[0].stopped[w] = j + 1
             s[0].state.stuck[at, w] = held
@@ -338,6 +344,12 @@ def user(s: wp.array(dtype=Direct), i: int, w: int) -> vec3:
     if s[0].pushed[w] == 1:
         return s[0].ball_push[i, w]
     return vec3(real(0.0))
+
+
+@wp.func
+def holds(code: int) -> int:
+    """Whether friction holds from now on."""
+    return int(code == 1 or code == 3)
 
 
 @wp.func
@@ -375,7 +387,7 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
     s[0].state.axis_impulse[at, w] = p * whole
     s[0].state.friction_impulse[at, w] = friction * whole
     s[0].state.limit_impulse[at, w] = limit * whole
-    held = int(s[0].laws.stuck[at, w] == 1)
+    held = holds(s[0].laws.stuck[at, w])
     if held > s[0].state.stuck[at, w] or (limit != real(0.0) and wp.abs(before) > real(0.0)):
         s[0].stopped[w] = s[0].tree.row[i].joint + 1  # what stops leaves velocities that do not quite fit the joints
     s[0].state.stuck[at, w] = held

@@ -7,7 +7,7 @@ gradient along s̄, −k (½(|s₀| + |s₁|) − rest) s̄/½(|s₀| + |s₁|):
 
 import warp as wp
 
-from sharnir.articulated.closures import eliminate, put_row, row_rate, substitute
+from sharnir.articulated.closures import NOTHING, RAISED, put_row, row_rate
 from sharnir.impulse.closing import gear_gap
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.energy_links import PUSHES, follow_all, inward
@@ -196,7 +196,54 @@ def factor_rows(s: wp.array(dtype=Direct), w: int):
             s[0].rows.matrix[x, r, w] = row_rate(
                 s[0].closures, s[0].rows, x, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y
             )
-    eliminate(s[0].rows, w, rows)
+    eliminate(s, w, rows)
+
+
+@wp.func
+def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
+    """L U of matrix + softness, its diagonal raised a little, in place; rows that are out stand alone.
+
+    The raised diagonal makes rows that depend on each other share the load (`closures.solve_rows`).
+    """
+    largest = real(0.0)
+    for r in range(rows):
+        largest = wp.max(largest, s[0].rows.matrix[r, r, w])
+    for r in range(rows):
+        if s[0].rows.matrix[r, r, w] <= NOTHING * largest and s[0].rows.soft[r, w] == real(0.0):
+            s[0].rows.soft[r, w] = real(-1.0)  # the tree cannot move so
+        if s[0].rows.soft[r, w] < real(0.0):
+            for x in range(rows):
+                s[0].rows.matrix[x, r, w] = real(0.0)
+                s[0].rows.matrix[r, x, w] = real(0.0)
+            s[0].rows.matrix[r, r, w] = real(1.0)
+        else:
+            s[0].rows.matrix[r, r, w] = s[0].rows.matrix[r, r, w] * (real(1.0) + RAISED) + s[0].rows.soft[r, w]
+    for p in range(rows):
+        pivot = real(1.0) / s[0].rows.matrix[p, p, w]
+        for x in range(p + 1, rows):
+            factor = s[0].rows.matrix[x, p, w] * pivot
+            if factor != real(0.0):
+                s[0].rows.matrix[x, p, w] = factor
+                for y in range(p + 1, rows):
+                    s[0].rows.matrix[x, y, w] = s[0].rows.matrix[x, y, w] - factor * s[0].rows.matrix[p, y, w]
+
+
+@wp.func
+def substitute(s: wp.array(dtype=Direct), w: int, rows: int):
+    """Add to rows.force what the eliminated matrix makes of rows.left."""
+    for x in range(rows):
+        value = s[0].rows.left[x, w]
+        for y in range(x):
+            value = value - s[0].rows.matrix[x, y, w] * s[0].rows.left[y, w]
+        s[0].rows.left[x, w] = value
+    for back in range(rows):
+        x = rows - 1 - back
+        value = s[0].rows.left[x, w]
+        for y in range(x + 1, rows):
+            value = value - s[0].rows.matrix[x, y, w] * s[0].rows.left[y, w]
+        value = value / s[0].rows.matrix[x, x, w]
+        s[0].rows.left[x, w] = value
+        s[0].rows.force[x, w] = s[0].rows.force[x, w] + value
 
 
 @wp.func
@@ -233,7 +280,7 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool):
             if s[0].rows.soft[r, w] < real(0.0):
                 left = real(0.0)
             s[0].rows.left[r, w] = left
-        substitute(s[0].rows, w, rows)
+        substitute(s, w, rows)
         push_rows(s, w, 0, rows, False)
     if keep:
         for r in range(rows):

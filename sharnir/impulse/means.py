@@ -365,5 +365,5 @@ def ball_speeds(s: wp.array(dtype=Direct), i: int, w: int, kind: int):
     s[0].work.close_a[i, w] = vec3(real(0.0))
     if kind == HELD:
         s[0].work.close_a[i, w] = -u
-        if s[0].laws.stuck[natural(s[0].tree.row[i].v_start), w] == 2:
+        if s[0].laws.stuck[natural(s[0].tree.row[i].v_start), w] > 1:
             s[0].work.close_a[i, w] = -u - triple(s[0].laws.start, natural(s[0].tree.row[i].v_start), w)
