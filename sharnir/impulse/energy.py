@@ -21,7 +21,7 @@ from sharnir.impulse.direct_links import OUT
 from sharnir.impulse.energy_laws import ball_springs, open_link, outward, passed_limits, relinearise, report_link, soften
 from sharnir.impulse.closing import any_gap
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
-from sharnir.impulse.energy_rows import act, close_rows, factor_rows, find_rows, keep_changes
+from sharnir.impulse.energy_rows import act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
 from sharnir.impulse.means import lock_gaps, place, take_driven
 from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
@@ -40,7 +40,7 @@ HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
 FAR = wp.constant(real(1.0e-2))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
-MET = wp.constant(real(max(1.0e-12, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
+MET = wp.constant(real(max(1.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
 STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it; m or rad, of a gap
 
 
@@ -147,11 +147,15 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool):
     beside = s[0].closures.count
     pushes(s, w)
     act(s, w)
+    if mode == ANEW:
+        stiffen_lines(s, w)
     inward(s, w, 2, mode)
     if first and s[0].acting == 1:
         if soften(s, w) == 1:
             refresh_locks(s, w)
+            pushes(s, w)
             act(s, w)
+            stiffen_lines(s, w)
             inward(s, w, 2, ANEW)
     if beside > 0:
         follow_all(s, w, 2, real(1.0))

@@ -128,8 +128,14 @@ def axis_law(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> real:
 
 
 @wp.func
-def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, C: mat33, D: mat33):
-    """M* S₁, S̄ᵀ M* and the response of a link's axes; returns what is left of M* when they yield."""
+def factor_axes(
+    s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, C: mat33, D: mat33, f: vec3, m: vec3
+):
+    """M* S₁, S̄ᵀ M* and the response of a link's axes; returns what is left of M* when they yield.
+
+    The axes turn with the link: what the joint carries, f and m at its point, changes along them by ½h δφ·(n × m + d × f).
+    """
+    h = real(0.25) * s[0].drift[w]
     n = s[0].tree.row[i].v_size
     v0 = natural(s[0].tree.row[i].v_start)
     acts = int(0)
@@ -144,11 +150,14 @@ def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
         s[0].work.H_l[v0 + x, w] = A * sl + B * sa
         s[0].work.H_a[v0 + x, w] = C * sl + D * sa
         s[0].left_l[v0 + x, w] = ml * A + ma * C
-        s[0].left_a[v0 + x, w] = ml * B + ma * D
+        turns = wp.cross(sa, m)
+        if wp.length_sq(sa) == real(0.0):
+            turns = wp.cross(sl, f)
+        s[0].left_a[v0 + x, w] = ml * B + ma * D + turns * h
     if n == 1:
         hl = s[0].work.H_l[v0, w]
         ha = s[0].work.H_a[v0, w]
-        U = wp.dot(s[0].work.S_l[v0, w], hl) + wp.dot(s[0].work.S_a[v0, w], ha)
+        U = wp.dot(s[0].left_l[v0, w], s[0].end_l[v0, w]) + wp.dot(s[0].left_a[v0, w], s[0].end_a[v0, w])
         Y = real(1.0) / U
         if acts == 1:
             s[0].work.U[v0, w] = U
@@ -163,8 +172,8 @@ def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
         all = mat66()
         for x in range(n):
             for y in range(n):
-                all[x, y] = wp.dot(s[0].work.S_l[v0 + x, w], s[0].work.H_l[v0 + y, w]) + wp.dot(
-                    s[0].work.S_a[v0 + x, w], s[0].work.H_a[v0 + y, w]
+                all[x, y] = wp.dot(s[0].left_l[v0 + x, w], s[0].end_l[v0 + y, w]) + wp.dot(
+                    s[0].left_a[v0 + x, w], s[0].end_a[v0 + y, w]
                 )
         V = small_inverse(all, n)
         if acts == 1:
@@ -376,7 +385,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
             n = s[0].tree.row[i].v_size
             v0 = natural(s[0].tree.row[i].v_start)
             if anew:
-                A, B, C, D = factor_axes(s, i, w, scope, A, B, C, D)
+                A, B, C, D = factor_axes(s, i, w, scope, A, B, C, D, fl, fa + wp.cross(out, fl))
                 s[0].full_A[i, w] = A
                 s[0].full_B[i, w] = B
                 s[0].full_C[i, w] = C

@@ -10,7 +10,7 @@ import warp as wp
 from sharnir.articulated.closures import NOTHING, RAISED, put_row, row_rate
 from sharnir.impulse.closing import gear_gap
 from sharnir.impulse.direct_data import Direct
-from sharnir.impulse.energy_links import PUSHES, follow_all, inward
+from sharnir.impulse.energy_links import PUSHES, base_stiffness, follow_all, inward
 from sharnir.impulse.means import mean_matrix, mean_position
 from sharnir.types import real, vec3
 
@@ -131,6 +131,33 @@ def find_rows(s: wp.array(dtype=Direct), w: int) -> real:
     for i in range(s[0].closures.springs.count):
         spring_row(s, i, w)
     return most
+
+
+@wp.func
+def stiffen(s: wp.array(dtype=Direct), link: int, w: int, r: vec3, f: vec3):
+    """What an impulse at the arm r of the end of the step adds to the derivative of a link's momentum by its turn."""
+    if link >= 0:
+        s[0].work.D[link, w] = s[0].work.D[link, w] - base_stiffness(r, f, real(0.5) * s[0].drift[w])
+
+
+@wp.func
+def stiffen_lines(s: wp.array(dtype=Direct), w: int):
+    """The same of rods and springs, before factors are made."""
+    first = 6 * s[0].closures.welds
+    for i in range(s[0].closures.rods):
+        j = s[0].closures.rod_joint[i]
+        p = s[0].joints.parent[j]
+        c = s[0].joints.child[j]
+        f = s[0].mean_cl[first + i, w] * s[0].row_impulse[first + i, w]
+        stiffen(s, s[0].rows.link_of[c], w, wp.quat_rotate(s[0].rotation[c, w], s[0].joints.child_point[j]), f)
+        stiffen(s, s[0].rows.link_of[p], w, wp.quat_rotate(s[0].rotation[p, w], s[0].joints.parent_point[j]), -f)
+    first = first + s[0].closures.rods + s[0].closures.gears
+    for i in range(s[0].closures.springs.count):
+        p = s[0].closures.springs.parent[i]
+        c = s[0].closures.springs.child[i]
+        f = s[0].mean_cl[first + i, w] * s[0].row_impulse[first + i, w]
+        stiffen(s, s[0].rows.link_of[c], w, wp.quat_rotate(s[0].rotation[c, w], s[0].closures.springs.child_point[i]), f)
+        stiffen(s, s[0].rows.link_of[p], w, wp.quat_rotate(s[0].rotation[p, w], s[0].closures.springs.parent_point[i]), -f)
 
 
 @wp.func

@@ -252,7 +252,7 @@ def test_reactions_of_joints_rods_springs_and_gears():
     print(f"rod {rod:.6f} N, spring {spring:.6f} N; mesh {gear:.6f} N·m; clamp {clamp[0][2]:.6f} N, {clamp[1][1]:.6f} N·m")
     assert abs(rod - 19.62) < within(1e-8, 1e-3) and abs(spring - 19.62) < within(1e-6, 1e-2)
     # I₁ α₁ = 1 + p, I₂ α₂ = −2 p, α₁ = 2 α₂
-    assert abs(gear + 1.0 / 3.0) < within(1e-8, 1e-4)
+    assert abs(gear + 1.0 / 3.0) < within(1e-7, 1e-4)  # wheels turn by 2 atan(½Δt ω) in a step
     assert abs(clamp[0][2] - 29.43) < within(1e-8, 1e-3) and abs(abs(clamp[1][1]) - 14.715) < within(1e-8, 1e-3)
 
 
@@ -482,5 +482,5 @@ def test_mistakes_are_named():
     scene.add_body("b", sh.Box(1, 1, 1), mass=1.0)
     with pytest.raises(sh.SimulationError, match="method 'exact' is unknown"):
         sh.Simulation(scene, 1e-3, method="exact")
-    with pytest.raises(sh.SimulationError, match="closing is one of 'position', 'velocity'"):
+    with pytest.raises(sh.SimulationError, match="closing is one of 'energy', 'position', 'velocity'"):
         sh.Simulation(scene, 1e-3, method="direct", closing="never")
