@@ -75,6 +75,13 @@ class RopeState:
     owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
     end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
     tie_force: wp.array2d(dtype=vec3)  # [tie, world] impulse on the rope by a body of a tree that is tied to it, N·s
+    gain: wp.array2d(dtype=vec3)  # [slot, world] m/s², change of the velocity in the last step; these: of the energy closing
+    spin_gain: wp.array2d(dtype=vec3)  # [slot, world] rad/s², of the spin, in axes that turn with the element
+    bend: wp.array2d(dtype=vec3)  # [slot, world] rad, rotation vector at the interface, which tells its branch
+    reel_rate: wp.array2d(dtype=real)  # [rope, world] m/s, at which the reel paid out in the last step
+    reel_now: wp.array2d(dtype=real)  # [rope, world] m/s, the same at the pose
+    end_mean: wp.array2d(dtype=vec3)  # [end, world] m/s, mean velocity of the end in the last step
+    body_couple: wp.array2d(dtype=vec3)  # [body, world] N·m, of ropes on the body in the last step
     mid_velocity: wp.array2d(
         dtype=vec3
     )  # [slot, world] half a step before the pose; these and below: where reads are of the pose
@@ -128,6 +135,14 @@ class RopeWork:
     w: wp.array2d(dtype=vec3)
     r: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
+    push: wp.array2d(dtype=vec3)  # impulse on the point from outside, N·s; these: of the energy closing
+    turn: wp.array2d(dtype=vec3)  # by which the element turns, rad
+    last_v: wp.array2d(dtype=vec3)  # velocities of the pass before
+    last_w: wp.array2d(dtype=vec3)
+    kept_pull: wp.array2d(dtype=vec3)  # impulses of the last step, from which a part begins
+    kept_moment: wp.array2d(dtype=vec3)
+    kept_end: wp.array2d(dtype=vec3)  # [end, world]
+    kept_tie: wp.array2d(dtype=vec3)  # [tie, world]
     paid: wp.array2d(dtype=real)  # [rope, world] m, by which the element at the reel grew
     arm: wp.array2d(dtype=vec3)  # [end, world] from the body's centre of mass, world axes, at the start
     tie_arm: wp.array2d(dtype=vec3)  # [tie, world]
@@ -163,6 +178,7 @@ class BodyWork:
     x: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
     rest: wp.array2d(dtype=vec3)
+    turn: wp.array2d(dtype=vec3)  # by which it turns in the step, rad
     start_v: wp.array2d(dtype=vec3)  # v after external forces, where another solver sweeps
     hung: wp.array(dtype=wp.int32)  # [body] 1 where it is the last end of a rope: that rope moves it
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sharnir.errors import SimulationError
 from sharnir.rope.build import HALF_TURN
-from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
+from sharnir.spatial import quat_conjugate, quat_log, quat_multiply, quat_rotate
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -18,6 +18,14 @@ TANGENT = np.array([0.0, 0.0, 1.0])
 def tangents(q: np.ndarray) -> np.ndarray:
     """Third axes of elements (…, 4)."""
     return quat_rotate(q, np.broadcast_to(TANGENT, (*q.shape[:-1], 3)))
+
+
+def nearest(turn: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Of rotation vectors (…, 3) that differ by whole turns, those nearest to others."""
+    size = np.linalg.norm(turn, axis=-1, keepdims=True)
+    back = turn * (1.0 - 2.0 * np.pi / np.where(size > 0, size, 1.0))
+    closer = np.linalg.norm(back - near, axis=-1) < np.linalg.norm(turn - near, axis=-1)
+    return np.where(closer[:, None] & (size > 0), back, turn)
 
 
 def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +48,10 @@ def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray]:
     p = quat_multiply(quat_conjugate(q[:-1]), q[1:])
     p = np.where(p[:, 3:] < 0, -p, p)
     held = bar > 0
-    return np.where(held[:, None], 2.0 * p[:, :3] / np.where(held, bar, 1.0)[:, None], 0.0), bar
+    turn = 2.0 * p[:, :3]
+    if getattr(sim.solver, "rotation_vectors", False):
+        turn = nearest(quat_log(p), s.bend.numpy()[at : at + n + 1, w].astype(float))
+    return np.where(held[:, None], turn / np.where(held, bar, 1.0)[:, None], 0.0), bar
 
 
 def masses(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, slice]:
