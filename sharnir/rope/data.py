@@ -75,8 +75,10 @@ class RopeState:
     owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
     end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
     tie_force: wp.array2d(dtype=vec3)  # [tie, world] impulse on the rope by a body of a tree that is tied to it, N·s
-    gain: wp.array2d(dtype=vec3)  # [slot, world] m/s², change of the velocity in the last step; these: of the energy closing
-    spin_gain: wp.array2d(dtype=vec3)  # [slot, world] rad/s², of the spin, in axes that turn with the element
+    smooth: wp.array2d(dtype=vec3)  # [slot, world] m/s at the pose, as mean velocities lead there; these: of the energy closing
+    gain: wp.array2d(dtype=vec3)  # [slot, world] m/s², by which they change
+    spin_smooth: wp.array2d(dtype=vec3)  # [slot, world] rad/s, rad/s²: the same of spins
+    spin_gain: wp.array2d(dtype=vec3)
     bend: wp.array2d(dtype=vec3)  # [slot, world] rad, rotation vector at the interface, which tells its branch
     reel_rate: wp.array2d(dtype=real)  # [rope, world] m/s, at which the reel paid out in the last step
     reel_now: wp.array2d(dtype=real)  # [rope, world] m/s, the same at the pose
@@ -135,6 +137,7 @@ class RopeWork:
     w: wp.array2d(dtype=vec3)
     r: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
+    weight: wp.array2d(dtype=real)  # [rope, world] ϑ of mean velocities
     push: wp.array2d(dtype=vec3)  # impulse on the point from outside, N·s; these: of the energy closing
     turn: wp.array2d(dtype=vec3)  # by which the element turns, rad
     last_v: wp.array2d(dtype=vec3)  # velocities of the pass before

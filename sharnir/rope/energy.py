@@ -1,6 +1,6 @@
 """The energy closing of ropes: energy and momenta kept at any step (theory: ropes, section on energy and momentum).
 
-Unknown are the velocities V₁ at the end of the step; V̄ = ½(V₀ + V₁) are its means, and every vector in a row is the mean of its
+Unknown are the velocities V₁ at the end of the step; V̄ = ½(V₀ + V₁) are its means (`end_weight`), and every vector in a row is the mean of its
 start and end:
 
     r₁ = r₀ + Δt v̄,   m (v₁ − v₀) = Δt F + f_{j−1} − f_j,   R₁ = cay(Δt ω̄) R₀,   L₁ − L₀ = Δt τ − l d̄ × f_j + M_j − M_{j+1},
@@ -24,6 +24,7 @@ from sharnir.spatial import unit
 from sharnir.types import mat33, quat, real, vec3
 
 DYNAMIC = wp.constant(2)
+DEBUG = wp.constant(False)  #D
 
 
 @wp.func
@@ -59,6 +60,27 @@ def implicit_part(x: real) -> real:
 
 
 @wp.func
+def end_weight(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
+    """ϑ of a rope's mean velocities V̄ = (1 − ϑ) V₀ + ϑ V₁: ½, and a little more where its user asked for drag or damping.
+
+    What a step does not resolve, and velocities by which rows would open, are turned over in each step and not felt by means with
+    ½: drag and damping would not bring them to rest. With ϑ they fall by (1 − ϑ)/ϑ, about what drag does to a speed; what that
+    takes from motion that is resolved, (ϑ − ½) m |V₁ − V₀|², is of second order beside the drag, and a fiftieth of what damping
+    takes.
+    """
+    h = s[0].h[w]
+    drag = real(0.25) * h * s[0].ropes.drag[k] / s[0].ropes.density[k]
+    damping = real(0.02) * s[0].ropes.damping[k] / h
+    return real(0.5) + wp.min(drag, real(0.15)) + wp.min(damping, real(0.02))
+
+
+@wp.func
+def end_of_mean(mean: vec3, start: vec3, weight: real) -> vec3:
+    """V₁ of V̄ = (1 − ϑ) V₀ + ϑ V₁."""
+    return (mean - start * (real(1.0) - weight)) / weight
+
+
+@wp.func
 def weigh_points(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Masses of the points, Δt times their resistance at the mean speed that is expected, and impulses from outside."""
     first = s[0].ropes.first[k]
@@ -74,7 +96,7 @@ def weigh_points(s: wp.array(dtype=RopeStep), k: int, w: int):
         m = s[0].ropes.density[k] * (before + after)
         v0 = s[0].state.velocity[i, w]
         d = tangent(s[0].state.rotation[wp.min(i, first + n - 1), w])
-        mean = v0 + s[0].state.gain[i, w] * (real(0.5) * h)
+        mean = s[0].state.smooth[i, w] + s[0].state.gain[i, w] * (real(0.5) * h)
         c = h * (before + after) * air_resistance(s[0].ropes.drag[k], s[0].ropes.air[k], mean - wind, d)
         part = implicit_part(c / m)
         s[0].work.mass[i, w] = m
@@ -106,23 +128,27 @@ def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def start_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """What is expected of a step: velocities change as in the last one, impulses are those of the last one."""
+    """What is expected of a step: mean velocities that change as in the last ones, and the impulses of the last one."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
     part = h / s[0].settings.dt[0]
+    weight = end_weight(s, k, w)
+    s[0].work.weight[k, w] = weight
     weigh_points(s, k, w)
     start_interfaces(s, k, w)
     for j in range(n + 1):
         i = first + j
-        s[0].work.v[i, w] = s[0].state.velocity[i, w] + s[0].state.gain[i, w] * h
+        mean = s[0].state.smooth[i, w] + s[0].state.gain[i, w] * (real(0.5) * h)
+        s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], weight)
         s[0].work.w[i, w] = vec3(real(0.0))
         s[0].state.pull[i, w] = s[0].work.kept_pull[i, w] * part
         s[0].state.moment[i, w] = s[0].work.kept_moment[i, w] * part
         if s[0].work.bar[i, w] == real(0.0):
             s[0].state.moment[i, w] = vec3(real(0.0))
         if j < n:
-            s[0].work.w[i, w] = s[0].state.spin[i, w] + s[0].state.spin_gain[i, w] * h
+            mean = s[0].state.spin_smooth[i, w] + s[0].state.spin_gain[i, w] * (real(0.5) * h)
+            s[0].work.w[i, w] = end_of_mean(mean, s[0].state.spin[i, w], weight)
             if s[0].state.cut[i, w] == 1:
                 s[0].state.pull[i, w] = vec3(real(0.0))
     for side in range(2):
@@ -151,7 +177,7 @@ def hold_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
     mean = (there - s[0].state.position[i, w]) / s[0].h[w]
     if s[0].ropes.kind[end] != DRIVEN:
         mean = held_mean(s, b, w, s[0].ropes.point[end])
-    s[0].work.v[i, w] = mean * real(2.0) - s[0].state.velocity[i, w]
+    s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], s[0].work.weight[end / 2, w])
     s[0].work.r[i, w] = there
 
 
@@ -164,7 +190,7 @@ def hold_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
     mean = (there - s[0].state.position[i, w]) / s[0].h[w]
     if s[0].bodies.motion[b] == DYNAMIC:
         mean = held_mean(s, b, w, s[0].ropes.tie_point[t])
-    s[0].work.v[i, w] = mean * real(2.0) - s[0].state.velocity[i, w]
+    s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], s[0].work.weight[s[0].ropes.tie_rope[t], w])
     s[0].work.r[i, w] = there
 
 
@@ -173,12 +199,13 @@ def rope_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
     """r₁ = r₀ + Δt v̄, R₁ = cay(Δt ω̄) R₀ of a rope."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    half = real(0.5) * s[0].h[w]
+    end = s[0].work.weight[k, w] * s[0].h[w]
+    start = s[0].h[w] - end
     for j in range(n + 1):
         i = first + j
-        s[0].work.r[i, w] = s[0].state.position[i, w] + (s[0].state.velocity[i, w] + s[0].work.v[i, w]) * half
+        s[0].work.r[i, w] = s[0].state.position[i, w] + (s[0].state.velocity[i, w] * start + s[0].work.v[i, w] * end)
         if j < n:
-            turn = (s[0].state.spin[i, w] + s[0].work.w[i, w]) * half
+            turn = s[0].state.spin[i, w] * start + s[0].work.w[i, w] * end
             s[0].work.turn[i, w] = turn
             s[0].work.q[i, w] = unit(cayley(turn) * s[0].state.rotation[i, w])
     for side in range(2):
@@ -215,10 +242,11 @@ def mean_arms(s: wp.array(dtype=RopeStep), w: int):
 
 @wp.func
 def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Mean tangents; the derivative of −l d̄ × f by the element's own turn, ¼Δt l T; ¼Δt² of the stiffness of the interfaces."""
+    """Mean tangents; the derivative of −l d̄ × f by the element's own turn, ½ϑΔt l T; ½ϑΔt² of the stiffness of the interfaces."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
+    end = s[0].work.weight[k, w] * h
     a = frame_before(s, k, w, s[0].body.q)
     for j in range(n + 1):
         i = first + j
@@ -226,7 +254,7 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             d = (tangent(s[0].state.rotation[i, w]) + tangent(b)) * real(0.5)
             s[0].work.d[i, w] = d
-            s[0].work.extra[i, w] = real(-0.25) * h * s[0].state.length[i, w] * wp.dot(s[0].state.pull[i, w], d)
+            s[0].work.extra[i, w] = real(-0.5) * end * s[0].state.length[i, w] * wp.dot(s[0].state.pull[i, w], d)
         else:
             b = frame_after(s, k, w, s[0].body.q)
         bar = s[0].work.bar[i, w]
@@ -235,7 +263,7 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
             old = s[0].work.strain[i, w]
             phi = (old + rotation_vector(quat(-a[0], -a[1], -a[2], a[3]) * b, old)) * real(0.5)
             K = turning_stiffness(a, phi, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar)
-            s[0].work.K[i, w] = K * (h * (real(0.25) * h + real(0.5) * s[0].ropes.damping[k]))
+            s[0].work.K[i, w] = K * (end * (real(0.5) * h + s[0].ropes.damping[k]))
         a = b
 
 
@@ -285,7 +313,7 @@ def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """c = −2 (r_{j+1} − r_j − l d₃)/Δt; what points and elements lack of momentum at the pose and impulses at hand."""
+    """c = −(r_{j+1} − r_j − l d₃)/(ϑΔt); what points and elements lack of momentum at the pose and impulses at hand."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
@@ -304,7 +332,7 @@ def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
             d0 = tangent(s[0].state.rotation[i, w])
             d1 = tangent(s[0].work.q[i, w])
             gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - d1 * l
-            s[0].work.c[i, w] = gap * (real(-2.0) / h)
+            s[0].work.c[i, w] = gap * (real(-1.0) / (s[0].work.weight[k, w] * h))
             L0 = disc_momentum(i1 * l, d0, s[0].state.spin[i, w])
             L1 = carried(s[0].work.turn[i, w], disc_momentum(i1 * l, d0, s[0].work.w[i, w]))
             couple = wp.cross(d0 + d1, f) * (real(-0.5) * mean_length(s, k, j, w))
@@ -373,6 +401,15 @@ def rope_change(s: wp.array(dtype=RopeStep), k: int, w: int):
         if not dv <= change:  # true of what is not a number, too
             change = dv
         speed = wp.max(speed, v)
+    if DEBUG:  #D
+        for j in range(n + 1):  #D
+            i = first + j  #D
+            l = s[0].state.length[i, w]  #D
+            a=s[0].work.v[i, w] - s[0].work.last_v[i, w]  #D
+            b=s[0].work.w[i, w] - s[0].work.last_w[i, w]  #D
+            d=s[0].work.d[i,w]  #D
+            if wp.length_sq(a)*real(4.0) > change or wp.length_sq(b)*l*l*real(4.0) > change:  #D
+                wp.printf("   j %d dv %g %g %g dw*l %g %g %g d %g %g %g turn %g extra %g\n", j, a[0],a[1],a[2],b[0]*l,b[1]*l,b[2]*l,d[0],d[1],d[2],wp.length(s[0].work.turn[i,w]), s[0].work.extra[i,w]/thin(s,k)/l)  #D
     return wp.sqrt(change), wp.sqrt(speed)
 
 
@@ -390,26 +427,44 @@ def turns_far(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
 
 
 @wp.func
+def gone_on(smooth: vec3, gain: vec3, mean: vec3, h: real):
+    """A velocity at the new pose, and its gain, that mean velocities lead to: what the next is expected from.
+
+    Velocities at the pose themselves may be turned over from step to step by what rows leave in them.
+    """
+    new = gain + (mean - smooth - gain * (real(0.5) * h)) / h
+    return mean + new * (real(0.5) * h), new
+
+
+@wp.func
 def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     """The new state of a rope becomes its state; ω₁ = cay(θ) w."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
     s[0].state.started[k, w] = 1
+    weight = s[0].work.weight[k, w]
     for side in range(2):
         i = first + side * n
-        s[0].state.end_mean[2 * k + side, w] = (s[0].state.velocity[i, w] + s[0].work.v[i, w]) * real(0.5)
+        mean = s[0].state.velocity[i, w] * (real(1.0) - weight) + s[0].work.v[i, w] * weight
+        s[0].state.end_mean[2 * k + side, w] = mean
     for j in range(n + 1):
         i = first + j
         v = s[0].work.v[i, w]
-        s[0].state.gain[i, w] = (v - s[0].state.velocity[i, w]) / h
+        mean = s[0].state.velocity[i, w] * (real(1.0) - weight) + v * weight
+        smooth, gain = gone_on(s[0].state.smooth[i, w], s[0].state.gain[i, w], mean, h)
+        s[0].state.smooth[i, w] = smooth
+        s[0].state.gain[i, w] = gain
         s[0].state.velocity[i, w] = v
         s[0].state.position[i, w] = s[0].work.r[i, w]
         if s[0].work.bar[i, w] > real(0.0):
             s[0].state.bend[i, w] = s[0].work.elastic[i, w]
         if j < n:
             omega = s[0].work.w[i, w]
-            s[0].state.spin_gain[i, w] = (omega - s[0].state.spin[i, w]) / h
+            mean = s[0].work.turn[i, w] / h
+            smooth, gain = gone_on(s[0].state.spin_smooth[i, w], s[0].state.spin_gain[i, w], mean, h)
+            s[0].state.spin_smooth[i, w] = smooth
+            s[0].state.spin_gain[i, w] = gain
             s[0].state.spin[i, w] = carried(s[0].work.turn[i, w], omega)
             s[0].state.rotation[i, w] = s[0].work.q[i, w]
             now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / s[0].settings.dt[0]
@@ -508,5 +563,7 @@ def take_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
     for j in range(n + 1):
         i = first + j
         s[0].state.velocity[i, w] = s[0].work.v[i, w]
+        s[0].state.smooth[i, w] = s[0].work.v[i, w]
         if j < n:
             s[0].state.spin[i, w] = s[0].work.w[i, w]
+            s[0].state.spin_smooth[i, w] = s[0].work.w[i, w]

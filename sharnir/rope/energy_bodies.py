@@ -40,8 +40,12 @@ from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_
 from sharnir.spatial import matrix, rotated, unit
 from sharnir.types import EPSILON, mat33, real, vec3
 
+ROUND = wp.constant(real(4.0))
+STALLS = wp.constant(real(1000.0))
+DEBUG = wp.constant(False)  #D
 SLOW = wp.constant(real(0.3))  # of a change that a pass leaves: factors are made anew, or the step is divided
-STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # of the speeds: changes that do not fall any more are rounding
+HARDLY = wp.constant(real(0.7))  # likewise: changes that small are rounding
+STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # of the speeds: below it, changes that hardly fall are rounding
 FACTORS = wp.constant(4)  # most of them in an attempt
 
 
@@ -246,8 +250,8 @@ def new_factor(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def one_change(s: wp.array(dtype=RopeStep), w: int) -> real:
-    """A pass; returns the largest change of a speed, of all speeds there are."""
+def one_change(s: wp.array(dtype=RopeStep), w: int):
+    """A pass; returns the largest change of a speed, and the largest speed, m/s."""
     for k in range(s[0].ropes.count):
         note_rope(s, k, w)
     rope_misses(s, w)
@@ -267,9 +271,27 @@ def one_change(s: wp.array(dtype=RopeStep), w: int) -> real:
             if not dv <= change:
                 change = dv
             scale = wp.max(scale, wp.length(s[0].body.v[b, w]))
-    if change == real(0.0):
-        return change
-    return change / scale
+    return change, scale
+
+
+@wp.func
+def ropes_length(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """Length of all ropes, m."""
+    out = real(0.0)
+    for k in range(s[0].ropes.count):
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
+            out = out + s[0].state.length[i, w]
+    return out
+
+
+@wp.func
+def not_far(s: wp.array(dtype=RopeStep), w: int, change: real) -> bool:
+    """Whether what passes met on is no other branch; notes what they left."""
+    for k in range(s[0].ropes.count):
+        if turns_far(s, k, w):
+            return False
+    s[0].residual[w] = wp.max(s[0].residual[w], change)
+    return True
 
 
 @wp.func
@@ -281,30 +303,29 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
         start_rope(s, k, w)
     new_pose(s, w)
     new_factor(s, w)
+    rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
     factors = int(1)
     last = real(1.0e30)
     since = int(0)
     for _pass in range(s[0].settings.iterations[0]):
-        change = one_change(s, w)
+        change, scale = one_change(s, w)
+        if DEBUG: wp.printf("%d h %g change %g scale %g last %g\n", _pass, s[0].h[w], change, scale, last)  #D
         s[0].done[w] = s[0].done[w] + 1
         since = since + 1
-        if change <= s[0].settings.tolerance[0]:
-            s[0].residual[w] = wp.max(s[0].residual[w], change)
-            for k in range(s[0].ropes.count):
-                if turns_far(s, k, w):
-                    return False
-            return True
-        if not change < real(1.0e6):
+        if change <= wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding):
+            return not_far(s, w, s[0].settings.tolerance[0])
+        still = wp.max(STALLED * scale, STALLS * rounding)
+        if not change < real(1.0e6) * scale:
             return False
         if since > 1 and change > SLOW * last:
-            if change <= STALLED:
-                s[0].residual[w] = wp.max(s[0].residual[w], s[0].settings.tolerance[0])
-                return True
-            if factors == FACTORS:
-                return False
-            new_factor(s, w)
-            factors = factors + 1
-            since = 0
+            if change <= still and change > HARDLY * last:
+                return not_far(s, w, s[0].settings.tolerance[0])
+            if change > still:
+                if factors == FACTORS:
+                    return False
+                new_factor(s, w)
+                factors = factors + 1
+                since = 0
         last = change
     return False
 

@@ -72,9 +72,9 @@ def rotation_vector(p: quat, near: vec3) -> vec3:
     phi = log_quat(p)
     size = wp.length(phi)
     if size > real(0.0):
-        back = phi * (real(1.0) - FULL_TURN / size)
-        if wp.length_sq(back - near) < wp.length_sq(phi - near):
-            return back
+        whole = wp.round((wp.dot(near, phi) / size - size) / FULL_TURN)
+        if whole != real(0.0):
+            return phi * (real(1.0) + whole * FULL_TURN / size)
     return phi
 
 

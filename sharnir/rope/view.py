@@ -23,9 +23,9 @@ def tangents(q: np.ndarray) -> np.ndarray:
 def nearest(turn: np.ndarray, near: np.ndarray) -> np.ndarray:
     """Of rotation vectors (…, 3) that differ by whole turns, those nearest to others."""
     size = np.linalg.norm(turn, axis=-1, keepdims=True)
-    back = turn * (1.0 - 2.0 * np.pi / np.where(size > 0, size, 1.0))
-    closer = np.linalg.norm(back - near, axis=-1) < np.linalg.norm(turn - near, axis=-1)
-    return np.where(closer[:, None] & (size > 0), back, turn)
+    size = np.where(size > 0, size, 1.0)
+    whole = np.round(((near * turn).sum(-1, keepdims=True) / size - size) / (2.0 * np.pi))
+    return np.asarray(turn * (1.0 + whole * 2.0 * np.pi / size))
 
 
 def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray]:
