@@ -65,8 +65,8 @@ def end_weight(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
 
     What a step does not resolve, and velocities by which rows would open, are turned over in each step and not felt by means with
     ½: drag and damping would not bring them to rest. With ϑ they fall by (1 − ϑ)/ϑ, about what drag does to a speed; what that
-    takes from motion that is resolved, (ϑ − ½) m |V₁ − V₀|², is of second order beside the drag, and a fiftieth of what damping
-    takes.
+    takes from motion that is resolved, (ϑ − ½) m |V₁ − V₀|², and of bending alike, is of second order beside the drag, and a
+    fiftieth of what damping takes.
     """
     h = s[0].h[w]
     drag = real(0.25) * h * s[0].ropes.drag[k] / s[0].ropes.density[k]
@@ -242,7 +242,7 @@ def mean_arms(s: wp.array(dtype=RopeStep), w: int):
 
 @wp.func
 def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Mean tangents; the derivative of −l d̄ × f by the element's own turn, ½ϑΔt l T; ½ϑΔt² of the stiffness of the interfaces."""
+    """Mean tangents; the derivative of −l d̄ × f by the element's own turn, ½ϑΔt l T; ϑ²Δt² of the stiffness of the interfaces."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
@@ -263,7 +263,7 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
             old = s[0].work.strain[i, w]
             phi = (old + rotation_vector(quat(-a[0], -a[1], -a[2], a[3]) * b, old)) * real(0.5)
             K = turning_stiffness(a, phi, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar)
-            s[0].work.K[i, w] = K * (end * (real(0.5) * h + s[0].ropes.damping[k]))
+            s[0].work.K[i, w] = K * (end * (end + s[0].ropes.damping[k]))
         a = b
 
 
@@ -284,7 +284,7 @@ def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
-    late = s[0].ropes.damping[k] / h
+    late = s[0].ropes.damping[k] / h + s[0].work.weight[k, w] - real(0.5)
     a0 = frame_before(s, k, w, s[0].body_state.rotation)
     a1 = frame_before(s, k, w, s[0].body.q)
     turn_a = frame_turns(s, k, 0, w)

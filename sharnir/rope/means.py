@@ -104,7 +104,7 @@ def bend_moment(
 
     Both turn by θ_a and θ_b, so that the one turns against the other, in a's old axes, by the Cayley vector
     R_aᵀ (E − ½[θ̂]×) Δ/(1 + ¼ θ_a·θ_b), Δ = θ_b − θ_a, θ̂ their mean. With m = K (φ̄ − φ̂₀ + late (φ₁ − φ₀))/l̄ the energy grows by
-    m·(φ₁ − φ₀), what damping takes (`late` = its time over Δt) included; M·Δ = −m·(φ₁ − φ₀) is met by what the mean φ gives but
+    m·(φ₁ − φ₀), what damping takes (`late` = its time over Δt, and ϑ − ½) included; M·Δ = −m·(φ₁ − φ₀) is met by what the mean φ gives but
     for a third order in Δ, and exactly by a correction along Δ.
     """
     change = phi1 - phi0
