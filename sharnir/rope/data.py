@@ -79,7 +79,6 @@ class RopeState:
     gain: wp.array2d(dtype=vec3)  # [slot, world] m/s², by which they change
     spin_smooth: wp.array2d(dtype=vec3)  # [slot, world] rad/s, rad/s²: the same of spins
     spin_gain: wp.array2d(dtype=vec3)
-    bend: wp.array2d(dtype=vec3)  # [slot, world] rad, rotation vector at the interface, which tells its branch
     reel_rate: wp.array2d(dtype=real)  # [rope, world] m/s, at which the reel paid out in the last step
     reel_now: wp.array2d(dtype=real)  # [rope, world] m/s, the same at the pose
     end_mean: wp.array2d(dtype=vec3)  # [end, world] m/s, mean velocity of the end in the last step

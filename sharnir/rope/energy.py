@@ -17,14 +17,13 @@ import warp as wp
 
 from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, RopeStep
 from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
-from sharnir.rope.means import bend_moment, carried, cayley, rotation_vector, turning_stiffness
+from sharnir.rope.means import bend_moment, bend_vector, carried, cayley, from_rest, turning_stiffness
 from sharnir.rope.passes import FADING, frame_after, frame_before, neighbour_length
 from sharnir.rope.terms import air_resistance, tangent
 from sharnir.spatial import unit
 from sharnir.types import mat33, quat, real, vec3
 
 DYNAMIC = wp.constant(2)
-DEBUG = wp.constant(False)  #D
 
 
 @wp.func
@@ -108,7 +107,7 @@ def weigh_points(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Rotation vectors at the start of the step, and lengths over which they are taken."""
+    """Bend and twist at the start of the step, and lengths over which they are taken."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     a = frame_before(s, k, w, s[0].body_state.rotation)
@@ -121,8 +120,7 @@ def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].work.bar[i, w] = real(0.0)
         if l > real(0.0) and real(0.0) < s[0].ropes.EI[k] + s[0].ropes.GJ[k]:
             s[0].work.bar[i, w] = real(1.0) / l
-            p = quat(-a[0], -a[1], -a[2], a[3]) * b
-            s[0].work.strain[i, w] = rotation_vector(p, s[0].state.bend[i, w])
+            s[0].work.strain[i, w] = bend_vector(from_rest(a, b, s[0].ropes.rest[i] * l), vec3(real(0.0)))
         a = b
 
 
@@ -260,9 +258,8 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
         bar = s[0].work.bar[i, w]
         s[0].work.K[i, w] = mat33(real(0.0))
         if bar > real(0.0):
-            old = s[0].work.strain[i, w]
-            phi = (old + rotation_vector(quat(-a[0], -a[1], -a[2], a[3]) * b, old)) * real(0.5)
-            K = turning_stiffness(a, phi, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar)
+            p = from_rest(a, b, s[0].ropes.rest[i] / bar)
+            K = turning_stiffness(a, p, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar)
             s[0].work.K[i, w] = K * (end * (end + s[0].ropes.damping[k]))
         a = b
 
@@ -300,12 +297,13 @@ def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
         bar = s[0].work.bar[i, w]
         s[0].work.e[i, w] = vec3(real(0.0))
         if bar > real(0.0):
-            old = s[0].work.strain[i, w]
-            new = rotation_vector(quat(-a1[0], -a1[1], -a1[2], a1[3]) * b1, old)
             rest = s[0].ropes.rest[i] / bar
-            M = bend_moment(a0, turn_a, turn_b, old, new, rest, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar, late)
+            p0 = from_rest(a0, b0, rest)
+            p1 = from_rest(a1, b1, rest)
+            e0 = s[0].work.strain[i, w]
+            e1 = bend_vector(p1, e0)
+            M = bend_moment(a0, turn_a, turn_b, p0, p1, e0, e1, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar, late)
             s[0].work.e[i, w] = M * h - s[0].state.moment[i, w]
-            s[0].work.elastic[i, w] = new
         a0 = b0
         a1 = b1
         turn_a = turn_b
@@ -401,15 +399,6 @@ def rope_change(s: wp.array(dtype=RopeStep), k: int, w: int):
         if not dv <= change:  # true of what is not a number, too
             change = dv
         speed = wp.max(speed, v)
-    if DEBUG:  #D
-        for j in range(n + 1):  #D
-            i = first + j  #D
-            l = s[0].state.length[i, w]  #D
-            a=s[0].work.v[i, w] - s[0].work.last_v[i, w]  #D
-            b=s[0].work.w[i, w] - s[0].work.last_w[i, w]  #D
-            d=s[0].work.d[i,w]  #D
-            if wp.length_sq(a)*real(4.0) > change or wp.length_sq(b)*l*l*real(4.0) > change:  #D
-                wp.printf("   j %d dv %g %g %g dw*l %g %g %g d %g %g %g turn %g extra %g\n", j, a[0],a[1],a[2],b[0]*l,b[1]*l,b[2]*l,d[0],d[1],d[2],wp.length(s[0].work.turn[i,w]), s[0].work.extra[i,w]/thin(s,k)/l)  #D
     return wp.sqrt(change), wp.sqrt(speed)
 
 
@@ -457,8 +446,6 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].state.gain[i, w] = gain
         s[0].state.velocity[i, w] = v
         s[0].state.position[i, w] = s[0].work.r[i, w]
-        if s[0].work.bar[i, w] > real(0.0):
-            s[0].state.bend[i, w] = s[0].work.elastic[i, w]
         if j < n:
             omega = s[0].work.w[i, w]
             mean = s[0].work.turn[i, w] / h

@@ -40,13 +40,12 @@ from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_
 from sharnir.spatial import matrix, rotated, unit
 from sharnir.types import EPSILON, mat33, real, vec3
 
-ROUND = wp.constant(real(4.0))
-STALLS = wp.constant(real(1000.0))
-DEBUG = wp.constant(False)  #D
 SLOW = wp.constant(real(0.3))  # of a change that a pass leaves: factors are made anew, or the step is divided
-HARDLY = wp.constant(real(0.7))  # likewise: changes that small are rounding
+HARDLY = wp.constant(real(0.7))  # likewise: passes do not meet, or changes are rounding
 STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # of the speeds: below it, changes that hardly fall are rounding
-FACTORS = wp.constant(4)  # most of them in an attempt
+ROUND = wp.constant(real(4.0))  # of what rounding of positions does to a speed: a change that is none
+STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
+FACTORS = wp.constant(3)  # most of them in an attempt
 
 
 # ---- a body -----------------------------------------------------------------------------------------------------------------
@@ -290,42 +289,53 @@ def not_far(s: wp.array(dtype=RopeStep), w: int, change: real) -> bool:
     for k in range(s[0].ropes.count):
         if turns_far(s, k, w):
             return False
-    s[0].residual[w] = wp.max(s[0].residual[w], change)
+    s[0].residual[w] = wp.max(s[0].residual[w], wp.min(change, s[0].settings.tolerance[0]))
     return True
 
 
 @wp.func
-def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
-    """Passes until velocities stay; False where they do not come to that."""
+def begin_part(s: wp.array(dtype=RopeStep), w: int):
+    """What is expected of it, and factors there."""
     for b in range(s[0].bodies.count):
         start_body(s, b, w)
     for k in range(s[0].ropes.count):
         start_rope(s, k, w)
     new_pose(s, w)
     new_factor(s, w)
+
+
+@wp.func
+def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Passes until velocities stay; False where they do not come to that.
+
+    Factors are made anew where a pass leaves much of the change before it, a few times; then it is given up once it is seen that
+    the passes left will not do.
+    """
+    begin_part(s, w)
     rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
     factors = int(1)
     last = real(1.0e30)
     since = int(0)
-    for _pass in range(s[0].settings.iterations[0]):
+    cap = s[0].settings.iterations[0]
+    for i in range(cap):
         change, scale = one_change(s, w)
-        if DEBUG: wp.printf("%d h %g change %g scale %g last %g\n", _pass, s[0].h[w], change, scale, last)  #D
         s[0].done[w] = s[0].done[w] + 1
         since = since + 1
-        if change <= wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding):
-            return not_far(s, w, s[0].settings.tolerance[0])
-        still = wp.max(STALLED * scale, STALLS * rounding)
+        enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
+        if change <= enough:
+            return not_far(s, w, change / scale)
         if not change < real(1.0e6) * scale:
             return False
         if since > 1 and change > SLOW * last:
-            if change <= still and change > HARDLY * last:
+            still = wp.max(STALLED * scale, STALLS * rounding)
+            if change > HARDLY * last and change <= still:
                 return not_far(s, w, s[0].settings.tolerance[0])
-            if change > still:
-                if factors == FACTORS:
-                    return False
+            if factors < FACTORS and change > still:
                 new_factor(s, w)
                 factors = factors + 1
                 since = 0
+            elif change > HARDLY * last or change * wp.pow(change / last, real(cap - i - 1)) > real(10.0) * enough:
+                return False
         last = change
     return False
 

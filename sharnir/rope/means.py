@@ -4,13 +4,16 @@ A step turns an element (or a body) by the vector θ = ½Δt (ω₀ + w), w the 
 R₁ = cay(θ) R₀. Every vector fixed to it then moves by exactly θ × ½(start + end), so that rows written with such means do no work.
 """
 
+import math
+
 import warp as wp
 
 from sharnir.rope.terms import skew
-from sharnir.spatial import log_quat, matrix
+from sharnir.spatial import exp_quat, matrix
 from sharnir.types import EPSILON, mat33, quat, real, vec3
 
-FULL_TURN = wp.constant(real(6.283185307179586))
+HALF_TURN = wp.constant(real(math.pi))
+LINEAR = wp.constant(real(2.0 * math.pi / 3.0))  # of a turn between two elements: up to there a moment is proportional to it
 SMALL = wp.constant(real(EPSILON ** (2.0 / 3.0)))  # square of a relative turn below which its correction is rounding
 NEWTON = wp.constant(20)
 MET = wp.constant(real(8.0 * EPSILON))
@@ -67,63 +70,94 @@ def free_spin(inertia: mat33, start: vec3, wanted: vec3, guess: vec3, dt: real) 
 
 
 @wp.func
-def rotation_vector(p: quat, near: vec3) -> vec3:
-    """The rotation vector of a quaternion: of those that differ by whole turns the one nearest to that of before."""
-    phi = log_quat(p)
-    size = wp.length(phi)
-    if size > real(0.0):
-        whole = wp.round((wp.dot(near, phi) / size - size) / FULL_TURN)
-        if whole != real(0.0):
-            return phi * (real(1.0) + whole * FULL_TURN / size)
-    return phi
+def bend_size(x: real):
+    """g(x) and its derivative: what a turn x of 0 … π counts for in the energy of bend and twist.
+
+    The angle itself up to 120°; from there on its growth falls to nothing at 180°, so that energy and moment stay smooth where an
+    element folds over the one before it, which a rotation vector does not.
+    """
+    g = x
+    slope = real(1.0)
+    if x > LINEAR:
+        over = (x - LINEAR) / (HALF_TURN - LINEAR)
+        g = x - real(0.5) * over * (x - LINEAR)
+        slope = real(1.0) - over
+    return g, slope
 
 
 @wp.func
-def slope_term(x2: real) -> real:
-    """k(x) = (1 − (x/2) cot(x/2))/x², by its series where that is good to rounding."""
-    out = real(1.0 / 12.0) + x2 * (real(1.0 / 720.0) + x2 * (real(1.0 / 30240.0) + x2 * real(1.0 / 1209600.0)))
-    if x2 > real(0.04):
-        x = wp.sqrt(x2)
-        h = real(0.5) * x
-        out = (real(1.0) - h * wp.cos(h) / wp.sin(h)) / x2
-    return out
+def bend_terms(p: quat):
+    """F and c of e = 2 F p_v = g(x) n, the turn x about n of a unit quaternion with p_w ≥ 0, and of its derivative B (below).
+
+    F = g/(2 s), c = (g′ s − ½ g p_w)/s³, s = sin ½x.
+    """
+    s2 = p[0] * p[0] + p[1] * p[1] + p[2] * p[2]
+    s = wp.sqrt(s2)
+    F = real(1.0) + s2 * (real(1.0 / 6.0) + s2 * (real(3.0 / 40.0) + s2 * real(5.0 / 112.0)))
+    c = real(1.0 / 3.0) + s2 * (real(2.0 / 15.0) + s2 * (real(8.0 / 105.0) + s2 * real(16.0 / 315.0)))
+    if s > real(0.02):
+        g, slope = bend_size(real(2.0) * wp.atan2(s, p[3]))
+        F = real(0.5) * g / s
+        c = (slope * s - real(0.5) * g * p[3]) / (s2 * s)
+    return F, c
 
 
 @wp.func
-def pulled_back(phi: vec3, m: vec3) -> vec3:
-    """J⁻ᵀ m, J⁻¹ = E − ½[φ]× + k [φ]×² the derivative of a rotation vector by a turn on its left."""
-    c = wp.cross(phi, m)
-    return m + c * real(0.5) + wp.cross(phi, c) * slope_term(wp.dot(phi, phi))
+def bend_vector(p: quat, near: vec3) -> vec3:
+    """e of a turn from rest, rad: about the element's first two axes and along it. Of its two signs that nearest to another e."""
+    F, _c = bend_terms(p)
+    e = vec3(p[0], p[1], p[2]) * (real(2.0) * F)
+    if wp.length_sq(e + near) < wp.length_sq(e - near):
+        return -e
+    return e
+
+
+@wp.func
+def bend_gradient(p: quat, EI: real, GJ: real) -> vec3:
+    """The derivative of ½ e·Ke by a turn on the left of p: Bᵀ K e, B = F (p_w E − [p_v]×) + c p_v p_vᵀ, K = diag(EI, EI, GJ)."""
+    F, c = bend_terms(p)
+    v = vec3(p[0], p[1], p[2])
+    m = vec3(EI * v[0], EI * v[1], GJ * v[2]) * (real(2.0) * F)
+    return (m * p[3] + wp.cross(v, m)) * F + v * (c * wp.dot(v, m))
+
+
+@wp.func
+def from_rest(a: quat, b: quat, rest: vec3) -> quat:
+    """The turn of element b against a, in a's axes, less that of the rope at rest (a rotation vector); p_w ≥ 0."""
+    p = quat(-a[0], -a[1], -a[2], a[3]) * b * exp_quat(-rest)
+    if p[3] < real(0.0):
+        p = -p
+    return p
 
 
 @wp.func
 def bend_moment(
-    a: quat, turn_a: vec3, turn_b: vec3, phi0: vec3, phi1: vec3, rest: vec3, EI: real, GJ: real, bar: real, late: real
+    a: quat, turn_a: vec3, turn_b: vec3, p0: quat, p1: quat, e0: vec3, e1: vec3, EI: real, GJ: real, bar: real, late: real
 ) -> vec3:
-    """Mean moment on element b against a in a step, world axes; a is turned as at the start.
+    """Mean moment on element b against a in a step, world axes; a is turned as at the start, V = ½ e·Ke/l̄.
 
     Both turn by θ_a and θ_b, so that the one turns against the other, in a's old axes, by the Cayley vector
-    R_aᵀ (E − ½[θ̂]×) Δ/(1 + ¼ θ_a·θ_b), Δ = θ_b − θ_a, θ̂ their mean. With m = K (φ̄ − φ̂₀ + late (φ₁ − φ₀))/l̄ the energy grows by
-    m·(φ₁ − φ₀), what damping takes (`late` = its time over Δt, and ϑ − ½) included; M·Δ = −m·(φ₁ − φ₀) is met by what the mean φ gives but
-    for a third order in Δ, and exactly by a correction along Δ.
+    R_aᵀ (E − ½[θ̂]×) Δ/(1 + ¼ θ_a·θ_b), Δ = θ_b − θ_a, θ̂ their mean. V grows by K ē·(e₁ − e₀)/l̄, to which damping adds
+    K late (e₁ − e₀)²/l̄ (`late` = its time over Δt, and ϑ − ½). M·Δ = −(both) is met by the mean of the gradients at start and end
+    but for a third order in Δ, and exactly by a correction along Δ.
     """
-    change = phi1 - phi0
-    mean = (phi0 + phi1) * real(0.5)
-    x = mean - rest + change * late
-    m = vec3(EI * x[0], EI * x[1], GJ * x[2]) * bar
-    back = wp.quat_rotate(a, pulled_back(mean, m))
+    change = e1 - e0
+    x = (e0 + e1) * real(0.5) + change * late
+    grown = (EI * (x[0] * change[0] + x[1] * change[1]) + GJ * x[2] * change[2]) * bar
+    slope = (bend_gradient(p1, EI, GJ) * (real(0.5) + late) + bend_gradient(p0, EI, GJ) * (real(0.5) - late)) * bar
+    back = wp.quat_rotate(a, slope)
     half = (turn_a + turn_b) * real(0.5)
     k = real(1.0) / wp.max(real(1.0) + real(0.25) * wp.dot(turn_a, turn_b), real(0.1))
     M = (back + wp.cross(half, back) * real(0.5)) * (-k)
     D = turn_b - turn_a
-    return M - D * ((wp.dot(M, D) + wp.dot(m, change)) / (wp.dot(D, D) + SMALL))
+    return M - D * ((wp.dot(M, D) + grown) / (wp.dot(D, D) + SMALL))
 
 
 @wp.func
-def turning_stiffness(a: quat, phi: vec3, EI: real, GJ: real, bar: real) -> mat33:
-    """The derivative of that moment by the turn of b against a, without the curvature of φ: R_a J⁻ᵀ K J⁻¹ R_aᵀ/l̄."""
-    S = skew(phi)
-    J = wp.identity(n=3, dtype=real) - S * real(0.5) + S * S * slope_term(wp.dot(phi, phi))
-    B = J * wp.transpose(matrix(a))
+def turning_stiffness(a: quat, p: quat, EI: real, GJ: real, bar: real) -> mat33:
+    """The derivative of that moment by the turn of b against a, without the curvature of e: R_a Bᵀ K B R_aᵀ/l̄."""
+    F, c = bend_terms(p)
+    v = vec3(p[0], p[1], p[2])
+    B = (wp.identity(n=3, dtype=real) * (F * p[3]) - skew(v) * F + wp.outer(v, v) * c) * wp.transpose(matrix(a))
     t = vec3(B[2, 0], B[2, 1], B[2, 2])
     return (wp.transpose(B) * B * EI + wp.outer(t, t) * (GJ - EI)) * bar

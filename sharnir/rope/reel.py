@@ -28,7 +28,6 @@ def copy_slot(s: wp.array(dtype=RopeStep), i: int, to: int, w: int):
     s[0].state.smooth[to, w] = s[0].state.smooth[i, w]
     s[0].state.spin_smooth[to, w] = s[0].state.spin_smooth[i, w]
     s[0].state.spin_gain[to, w] = s[0].state.spin_gain[i, w]
-    s[0].state.bend[to, w] = s[0].state.bend[i, w]
     s[0].state.cut[to, w] = s[0].state.cut[i, w]
 
 
@@ -51,7 +50,6 @@ def split(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, l: real, end: int
     s[0].state.smooth[i + 1, w] = s[0].state.velocity[i + 1, w]
     s[0].state.moment[i + 1, w] = vec3(real(0.0))
     s[0].state.before[i + 1, w] = vec3(real(0.0))
-    s[0].state.bend[i + 1, w] = vec3(real(0.0))
 
 
 @wp.func

@@ -18,7 +18,7 @@ from sharnir.solver import GRADES, Report, Solver, check_iterations
 from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
-CLOSINGS = {"energy": (25, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
+CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
 RINGING = 0.8  # ρ of `weights`
 
 
@@ -85,7 +85,7 @@ class SolverRope(Solver):
         dt: step, s.
         closing: "energy": rows closed by mean vectors, which keeps energy and momenta to rounding at any step, and divides a
             step whose passes do not meet (`rope.energy`); or "position": velocities at half steps (`rope.passes`).
-        iterations: cap of the passes; 25 and, of "position", 12 if None.
+        iterations: cap of the passes of a step or a part of it; 30 and, of "position", 12 if None.
         tolerance: of "energy", largest change of a velocity in the last pass, of the largest speed, 1e-12 if None; of
             "position", largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a
             step, 1e-8 if None.

@@ -90,7 +90,7 @@ def test_a_light_rope_holds_a_heavy_load_at_any_step(dt):
     assert stretch < 1e-8 and abs(period / exact - 1) < 1e-3 and last > (29.99 if dt < 0.02 else 29.9)
 
 
-@pytest.mark.parametrize("n, allowed", [(20, 0.06), (50, 0.03), (100, 0.03)])
+@pytest.mark.parametrize("n, allowed", [(20, 0.07), (50, 0.03), (100, 0.03)])
 def test_a_folded_rope_falls_faster_than_free(n, allowed):
     """One end let go beside the other: the falling half is pulled on, 0.8 L in 0.90 of the time of a free fall."""
     off = []
