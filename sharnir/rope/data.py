@@ -14,6 +14,7 @@ DRIVEN = wp.constant(1)  # a body that does not yield holds it;
 BODY = wp.constant(2)  # a dynamic body holds it;
 ROPE = wp.constant(3)  # a point of another rope holds it;
 LOOP = wp.constant(4)  # a dynamic body holds this last end, and something else moves it;
+MIXED = wp.constant(5)  # passes that are mixed (`rope.mixing`)
 PORT = wp.constant(5)  # the same of a body in a tree of joints (`rope.ports`)
 
 
@@ -143,6 +144,14 @@ class RopeWork:
     last_w: wp.array2d(dtype=vec3)
     kept_pull: wp.array2d(dtype=vec3)  # impulses of the last step, from which a part begins
     kept_moment: wp.array2d(dtype=vec3)
+    mix_fv: wp.array2d(dtype=vec3)  # [column · slots + slot, world] changes and values of the last passes
+    mix_fw: wp.array2d(dtype=vec3)
+    mix_v: wp.array2d(dtype=vec3)
+    mix_w: wp.array2d(dtype=vec3)
+    mix_pull: wp.array2d(dtype=vec3)
+    mix_moment: wp.array2d(dtype=vec3)
+    mix_end: wp.array2d(dtype=vec3)  # [column · ends + end, world]
+    mix_tie: wp.array2d(dtype=vec3)  # [column · ties + tie, world]
     kept_end: wp.array2d(dtype=vec3)  # [end, world]
     kept_tie: wp.array2d(dtype=vec3)  # [tie, world]
     paid: wp.array2d(dtype=real)  # [rope, world] m, by which the element at the reel grew
@@ -181,6 +190,12 @@ class BodyWork:
     q: wp.array2d(dtype=quat)
     rest: wp.array2d(dtype=vec3)
     turn: wp.array2d(dtype=vec3)  # by which it turns in the step, rad
+    last_v: wp.array2d(dtype=vec3)  # velocities of the pass before; these: of the energy closing
+    last_w: wp.array2d(dtype=vec3)
+    mix_fv: wp.array2d(dtype=vec3)  # [column · bodies + body, world] changes and values of the last passes
+    mix_fw: wp.array2d(dtype=vec3)
+    mix_v: wp.array2d(dtype=vec3)
+    mix_w: wp.array2d(dtype=vec3)
     start_v: wp.array2d(dtype=vec3)  # v after external forces, where another solver sweeps
     hung: wp.array(dtype=wp.int32)  # [body] 1 where it is the last end of a rope: that rope moves it
 

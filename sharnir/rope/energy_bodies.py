@@ -37,6 +37,7 @@ from sharnir.rope.energy import (
 )
 from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
+from sharnir.rope.mixing import mix_passes, note_pass
 from sharnir.spatial import matrix, rotated, unit
 from sharnir.types import EPSILON, mat33, real, vec3
 
@@ -253,10 +254,12 @@ def one_change(s: wp.array(dtype=RopeStep), w: int):
     """A pass; returns the largest change of a speed, and the largest speed, m/s."""
     for k in range(s[0].ropes.count):
         note_rope(s, k, w)
+    for b in range(s[0].bodies.count):
+        s[0].body.last_v[b, w] = s[0].body.v[b, w]
+        s[0].body.last_w[b, w] = s[0].body.w[b, w]
     rope_misses(s, w)
     body_misses(s, w)
     vector_pass(s, w)
-    new_pose(s, w)
     change = real(0.0)
     scale = wp.length(s[0].settings.gravity[0]) * s[0].h[w]
     for k in range(s[0].ropes.count):
@@ -308,34 +311,47 @@ def begin_part(s: wp.array(dtype=RopeStep), w: int):
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
-    Factors are made anew where a pass leaves much of the change before it, a few times; then it is given up once it is seen that
-    the passes left will not do.
+    Factors are made anew where changes do not fall well, a few times; then it is given up once it is seen that the passes left will
+    not do. How they fall is judged over two passes: mixed ones may rise in between.
     """
     begin_part(s, w)
     rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
     factors = int(1)
     last = real(1.0e30)
+    before = real(1.0e30)
     since = int(0)
     cap = s[0].settings.iterations[0]
     for i in range(cap):
         change, scale = one_change(s, w)
         s[0].done[w] = s[0].done[w] + 1
-        since = since + 1
         enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
-        if change <= enough:
-            return not_far(s, w, change / scale)
-        if not change < real(1.0e6) * scale:
+        if not (wp.isfinite(change) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
             return False
-        if since > 1 and change > SLOW * last:
+        if change <= enough:
+            new_pose(s, w)
+            return not_far(s, w, change / scale)
+        falls = wp.sqrt(change / before)
+        fresh = int(0)
+        if since > 1 and falls > SLOW:
             still = wp.max(STALLED * scale, STALLS * rounding)
-            if change > HARDLY * last and change <= still:
+            if falls > HARDLY and change <= still:
+                new_pose(s, w)
                 return not_far(s, w, s[0].settings.tolerance[0])
             if factors < FACTORS and change > still:
-                new_factor(s, w)
-                factors = factors + 1
-                since = 0
-            elif change > HARDLY * last or change * wp.pow(change / last, real(cap - i - 1)) > real(10.0) * enough:
+                fresh = 1
+            elif falls > HARDLY or change * wp.pow(falls, real(cap - i - 1)) > real(10.0) * enough:
                 return False
+        if fresh == 1:
+            new_pose(s, w)
+            new_factor(s, w)
+            factors = factors + 1
+            since = 0
+        else:
+            note_pass(s, since, w)
+            mix_passes(s, since, w)
+            new_pose(s, w)
+            since = since + 1
+        before = last
         last = change
     return False
 

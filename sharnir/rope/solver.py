@@ -11,7 +11,7 @@ import warp as wp
 from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rope.build import zeros
-from sharnir.rope.data import BODY, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
+from sharnir.rope.data import BODY, MIXED, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
 from sharnir.rope.energy_kernels import energy_steps
 from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
 from sharnir.solver import GRADES, Report, Solver, check_iterations
@@ -40,10 +40,15 @@ def rope_step(
     rows, ends = 6 * len(r.group), 2 * r.count
     sizes = dict.fromkeys(["arm", "Z_A", "Z_B", "Z_D", "p_l", "p_a", "G", "last_X", "last_Y", "g"], ends)
     sizes |= {"kept_end": ends, "kept_tie": r.table.ties}
+    columns = int(MIXED) + 1
+    sizes |= dict.fromkeys(["mix_fv", "mix_fw", "mix_v", "mix_w", "mix_pull", "mix_moment"], columns * r.slots)
+    sizes |= {"mix_end": columns * ends, "mix_tie": columns * r.table.ties}
     for name, size in (sizes | {"tie_arm": r.table.ties, "dense": rows * rows, "dense_p": rows}).items():
         dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))
     zeros(body, BodyWork, len(model.com), worlds, device)
+    for name in ("mix_fv", "mix_fw", "mix_v", "mix_w"):
+        setattr(body, name, wp.zeros((columns * len(model.com), worlds), dtype=vec3, device=device))
     hung = np.zeros(len(model.com), np.int32)
     hung[r.hung] = 1
     body.hung = wp.array(hung, dtype=wp.int32, device=device)
