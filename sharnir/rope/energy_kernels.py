@@ -12,7 +12,7 @@ from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
 from sharnir.types import inline_less, real, vec3
 
 inline_less("sharnir.rope_energy")
-PARTS = wp.constant(256)  # a step is divided into at most so many
+PARTS = wp.constant(1 << 16)  # a step is divided into at most so many
 
 
 @wp.func
