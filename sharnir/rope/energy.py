@@ -1,27 +1,27 @@
-"""The energy closing of ropes: energy and momenta kept at any step (theory: ropes, section on energy and momentum).
+"""The energy closing of ropes: energy and momenta kept at any step (theory: ropes, the part on energy and momentum).
 
-Unknown are the velocities V₁ at the end of the step; V̄ = ½(V₀ + V₁) are its means (`end_weight`), and every vector in a row is the mean of its
-start and end:
+Unknown are the velocities V₁ at the end of the step; V̄ = ½(V₀ + V₁) are its means (`end_weight`), and every vector in a row is
+the mean of its start and end:
 
     r₁ = r₀ + Δt v̄,   m (v₁ − v₀) = Δt F + f_{j−1} − f_j,   R₁ = cay(Δt ω̄) R₀,   L₁ − L₀ = Δt τ − l d̄ × f_j + M_j − M_{j+1},
 
 f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`means.bend_moment`). A pass asks
 for the changes of V₁ that take away what these equations miss (`chain`, with mean vectors in rows and columns alike).
 
-Here are the ropes alone, in the order of a step: `start_rope`, `rope_pose`, then `rope_slopes` and `chain.eliminate` for a factor,
-`rope_misses`, `chain.bring_back` and `chain.follow` for a pass, `keep_rope`. Bodies are moved by whoever solves for them: the new
-pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in `body.turn`.
+Here are the ropes alone, in the order of a step: `start_rope`, `rope_pose`, then `mean_arms`, `rope_slopes` and `chain.eliminate`
+for a factor, `rope_misses`, `chain.bring_back` and `chain.follow` for a pass, `keep_rope`. Bodies are moved by whoever solves for
+them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in `body.turn`.
 """
 
 import warp as wp
 
-from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
 from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
 from sharnir.rope.means import bend_moment, bend_vector, carried, cayley, from_rest, turning_stiffness
 from sharnir.rope.passes import FADING, frame_after, frame_before, neighbour_length
 from sharnir.rope.terms import air_resistance, tangent
 from sharnir.spatial import unit
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.types import mat33, real, vec3
 
 DYNAMIC = wp.constant(2)
 

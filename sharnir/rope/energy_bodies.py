@@ -39,14 +39,15 @@ from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
 from sharnir.rope.mixing import mix_passes, note_pass
 from sharnir.spatial import matrix, rotated, unit
-from sharnir.types import EPSILON, mat33, real, vec3
+from sharnir.types import EPSILON, real, vec3
 
 SLOW = wp.constant(real(0.3))  # of a change that a pass leaves: factors are made anew, or the step is divided
 HARDLY = wp.constant(real(0.7))  # likewise: passes do not meet, or changes are rounding
 STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # of the speeds: below it, changes that hardly fall are rounding
+FAR = wp.constant(real(0.02))  # of the speeds: a first change by which factors are of another pose and tension
 ROUND = wp.constant(real(4.0))  # of what rounding of positions does to a speed: a change that is none
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
-FACTORS = wp.constant(3)  # most of them in an attempt
+FACTORS = wp.constant(4)  # most of them in an attempt
 
 
 # ---- a body -----------------------------------------------------------------------------------------------------------------
@@ -311,8 +312,8 @@ def begin_part(s: wp.array(dtype=RopeStep), w: int):
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
-    Factors are made anew where changes do not fall well, a few times; then it is given up once it is seen that the passes left will
-    not do. How they fall is judged over two passes: mixed ones may rise in between.
+    Factors are made anew where the first pass leads far, and where changes do not fall well, a few times; then it is given up
+    once it is seen that the passes left will not do. How they fall is judged over two passes: mixed ones may rise in between.
     """
     begin_part(s, w)
     rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
@@ -331,7 +332,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
             new_pose(s, w)
             return not_far(s, w, change / scale)
         falls = wp.sqrt(change / before)
-        fresh = int(0)
+        fresh = int(i == 0 and change > FAR * scale)
         if since > 1 and falls > SLOW:
             still = wp.max(STALLED * scale, STALLS * rounding)
             if falls > HARDLY and change <= still:

@@ -3,9 +3,9 @@
 import warp as wp
 
 from sharnir.rope.data import RopeStep
+from sharnir.rope.ends import DYNAMIC
 from sharnir.rope.energy import keep_impulses, keep_rope, take_back_impulses
 from sharnir.rope.energy_bodies import body_pose, goes_on, keep_body, meet, settle_speeds
-from sharnir.rope.ends import DYNAMIC
 from sharnir.rope.kernels import differ, ropes_untouched
 from sharnir.rope.passes import count, scale_pulls
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
@@ -18,10 +18,10 @@ PARTS = wp.constant(1 << 16)  # a step is divided into at most so many
 @wp.func
 def is_settled(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Whether nothing changed a rope since its last step."""
+    out = bool(True)
     for k in range(s[0].ropes.count):
-        if s[0].state.started[k, w] == 0:
-            return False
-    return True
+        out = out and s[0].state.started[k, w] == 1
+    return out
 
 
 @wp.func
@@ -88,7 +88,7 @@ def make_energy_step(s: wp.array(dtype=RopeStep), w: int) -> int:
             take_back_impulses(s, w)
             if size == 1:
                 return 1 + s[0].bodies.count
-            size = size / 2
+            size = size // 2
     count(s, w, 0, int(s[0].parts[w] > 1), 0, 0)
     return 0
 

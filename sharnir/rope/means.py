@@ -1,7 +1,8 @@
 """Terms of the energy closing, pure functions: turns by Cayley's map, bend and twist by a discrete gradient (theory: ropes).
 
-A step turns an element (or a body) by the vector θ = ½Δt (ω₀ + w), w the new spin of body axes seen in the old ones, R₀ W₁:
-R₁ = cay(θ) R₀. Every vector fixed to it then moves by exactly θ × ½(start + end), so that rows written with such means do no work.
+A step turns an element (or a body) by the vector θ = ½Δt (ω₀ + w), w = R₀ W₁ the new spin of body axes seen in the old ones:
+R₁ = cay(θ) R₀. Every vector fixed to it then moves by exactly θ × ½(start + end), so that rows written with such means do no
+work.
 """
 
 import math

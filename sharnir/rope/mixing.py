@@ -1,7 +1,7 @@
 """Passes that learn from the passes before: Anderson's mixing over the last few of them.
 
-A pass takes velocities z to G(z); f = G − z is its change. Factors are even (rows and columns alike), the equations are not quite, so
-that passes by themselves fall slowly where elements turn far or moments are large. The next z is
+A pass takes velocities z to G(z); f = G − z is its change. Factors are symmetric (rows and columns alike), the equations not
+quite, so that changes by themselves fall slowly where elements turn far or moments are large. The next z is
 
     G_k − Σ γ_i ΔG_i,   γ those for which |f_k − Σ γ_i Δf_i| is least,   Δf_i = f_{i+1} − f_i, ΔG_i likewise,
 
@@ -48,7 +48,7 @@ def mix(x: wp.array2d(dtype=vec3), past: wp.array2d(dtype=vec3), columns: int, w
     for i in range(n):
         v = x[i, w]
         for c in range(columns):
-            v = v - past[c * n + i, w] * gamma[c]
+            v = v - past[c * n + i, w] * gamma[c]  # type: ignore[index]
         x[i, w] = v
 
 
