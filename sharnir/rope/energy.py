@@ -24,6 +24,7 @@ from sharnir.spatial import unit
 from sharnir.types import mat33, real, vec3
 
 DYNAMIC = wp.constant(2)
+TWIST = wp.constant(real(0.01))  # of EI: where GJ is less, factors take that; thin elements alone would part the passes
 
 
 @wp.func
@@ -259,7 +260,8 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].work.K[i, w] = mat33(real(0.0))
         if bar > real(0.0):
             p = from_rest(a, b, s[0].ropes.rest[i] / bar)
-            K = turning_stiffness(a, p, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar)
+            GJ = wp.max(s[0].ropes.GJ[k], TWIST * s[0].ropes.EI[k])
+            K = turning_stiffness(a, p, s[0].ropes.EI[k], GJ, bar)
             s[0].work.K[i, w] = K * (end * (end + s[0].ropes.damping[k]))
         a = b
 
