@@ -277,6 +277,9 @@ class Ropes:
         zeros(s, RopeState, self.slots, self.worlds, self.device)
         s.started = wp.zeros((self.count, self.worlds), dtype=wp.int32, device=self.device)
         s.owed = wp.zeros((self.count, self.worlds), dtype=real, device=self.device)
+        s.reel_rate, s.reel_now = (wp.zeros((self.count, self.worlds), dtype=real, device=self.device) for _ in range(2))
+        s.body_couple = wp.zeros((len(self.given[1]), self.worlds), dtype=vec3, device=self.device)
+        s.end_mean = wp.zeros((2 * self.count, self.worlds), dtype=vec3, device=self.device)
         s.end_force = wp.zeros((2 * self.count, self.worlds), dtype=vec3, device=self.device)
         s.tie_force = wp.zeros((self.table.ties, self.worlds), dtype=vec3, device=self.device)
         s.segments = wp.array(

@@ -14,6 +14,7 @@ DRIVEN = wp.constant(1)  # a body that does not yield holds it;
 BODY = wp.constant(2)  # a dynamic body holds it;
 ROPE = wp.constant(3)  # a point of another rope holds it;
 LOOP = wp.constant(4)  # a dynamic body holds this last end, and something else moves it;
+MIXED = wp.constant(5)  # passes that are mixed (`rope.mixing`)
 PORT = wp.constant(5)  # the same of a body in a tree of joints (`rope.ports`)
 
 
@@ -75,6 +76,14 @@ class RopeState:
     owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
     end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
     tie_force: wp.array2d(dtype=vec3)  # [tie, world] impulse on the rope by a body of a tree that is tied to it, N·s
+    smooth: wp.array2d(dtype=vec3)  # [slot, world] m/s at the pose, as mean velocities lead there; these: of the energy closing
+    gain: wp.array2d(dtype=vec3)  # [slot, world] m/s², by which they change
+    spin_smooth: wp.array2d(dtype=vec3)  # [slot, world] rad/s, rad/s²: the same of spins
+    spin_gain: wp.array2d(dtype=vec3)
+    reel_rate: wp.array2d(dtype=real)  # [rope, world] m/s, at which the reel paid out in the last step
+    reel_now: wp.array2d(dtype=real)  # [rope, world] m/s, the same at the pose
+    end_mean: wp.array2d(dtype=vec3)  # [end, world] m/s, mean velocity of the end in the last step
+    body_couple: wp.array2d(dtype=vec3)  # [body, world] N·m, of ropes on the body in the last step
     mid_velocity: wp.array2d(
         dtype=vec3
     )  # [slot, world] half a step before the pose; these and below: where reads are of the pose
@@ -128,6 +137,23 @@ class RopeWork:
     w: wp.array2d(dtype=vec3)
     r: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
+    weight: wp.array2d(dtype=real)  # [rope, world] ϑ of mean velocities
+    push: wp.array2d(dtype=vec3)  # impulse on the point from outside, N·s; these: of the energy closing
+    turn: wp.array2d(dtype=vec3)  # by which the element turns, rad
+    last_v: wp.array2d(dtype=vec3)  # velocities of the pass before
+    last_w: wp.array2d(dtype=vec3)
+    kept_pull: wp.array2d(dtype=vec3)  # impulses of the last step, from which a part begins
+    kept_moment: wp.array2d(dtype=vec3)
+    mix_fv: wp.array2d(dtype=vec3)  # [column · slots + slot, world] changes and values of the last passes
+    mix_fw: wp.array2d(dtype=vec3)
+    mix_v: wp.array2d(dtype=vec3)
+    mix_w: wp.array2d(dtype=vec3)
+    mix_pull: wp.array2d(dtype=vec3)
+    mix_moment: wp.array2d(dtype=vec3)
+    mix_end: wp.array2d(dtype=vec3)  # [column · ends + end, world]
+    mix_tie: wp.array2d(dtype=vec3)  # [column · ties + tie, world]
+    kept_end: wp.array2d(dtype=vec3)  # [end, world]
+    kept_tie: wp.array2d(dtype=vec3)  # [tie, world]
     paid: wp.array2d(dtype=real)  # [rope, world] m, by which the element at the reel grew
     arm: wp.array2d(dtype=vec3)  # [end, world] from the body's centre of mass, world axes, at the start
     tie_arm: wp.array2d(dtype=vec3)  # [tie, world]
@@ -163,6 +189,13 @@ class BodyWork:
     x: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
     rest: wp.array2d(dtype=vec3)
+    turn: wp.array2d(dtype=vec3)  # by which it turns in the step, rad
+    last_v: wp.array2d(dtype=vec3)  # velocities of the pass before; these: of the energy closing
+    last_w: wp.array2d(dtype=vec3)
+    mix_fv: wp.array2d(dtype=vec3)  # [column · bodies + body, world] changes and values of the last passes
+    mix_fw: wp.array2d(dtype=vec3)
+    mix_v: wp.array2d(dtype=vec3)
+    mix_w: wp.array2d(dtype=vec3)
     start_v: wp.array2d(dtype=vec3)  # v after external forces, where another solver sweeps
     hung: wp.array(dtype=wp.int32)  # [body] 1 where it is the last end of a rope: that rope moves it
 

@@ -24,6 +24,10 @@ def copy_slot(s: wp.array(dtype=RopeStep), i: int, to: int, w: int):
     s[0].state.was[to, w] = s[0].state.was[i, w]
     s[0].state.now[to, w] = s[0].state.now[i, w]
     s[0].state.before[to, w] = s[0].state.before[i, w]
+    s[0].state.gain[to, w] = s[0].state.gain[i, w]
+    s[0].state.smooth[to, w] = s[0].state.smooth[i, w]
+    s[0].state.spin_smooth[to, w] = s[0].state.spin_smooth[i, w]
+    s[0].state.spin_gain[to, w] = s[0].state.spin_gain[i, w]
     s[0].state.cut[to, w] = s[0].state.cut[i, w]
 
 
@@ -43,6 +47,7 @@ def split(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, l: real, end: int
         s[0].state.velocity[i + 1, w] = s[0].state.velocity[i + 2, w] - wp.cross(s[0].state.spin[i, w], d) * (whole - l)
     else:
         s[0].state.velocity[i + 1, w] = s[0].state.velocity[i, w] + wp.cross(s[0].state.spin[i, w], d) * l
+    s[0].state.smooth[i + 1, w] = s[0].state.velocity[i + 1, w]
     s[0].state.moment[i + 1, w] = vec3(real(0.0))
     s[0].state.before[i + 1, w] = vec3(real(0.0))
 

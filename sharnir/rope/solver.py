@@ -11,12 +11,14 @@ import warp as wp
 from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rope.build import zeros
-from sharnir.rope.data import BODY, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
+from sharnir.rope.data import BODY, MIXED, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
+from sharnir.rope.energy_kernels import energy_steps
 from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
 from sharnir.solver import GRADES, Report, Solver, check_iterations
 from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
+CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
 RINGING = 0.8  # ρ of `weights`
 
 
@@ -37,10 +39,16 @@ def rope_step(
     zeros(work, RopeWork, r.slots, worlds, device)
     rows, ends = 6 * len(r.group), 2 * r.count
     sizes = dict.fromkeys(["arm", "Z_A", "Z_B", "Z_D", "p_l", "p_a", "G", "last_X", "last_Y", "g"], ends)
+    sizes |= {"kept_end": ends, "kept_tie": r.table.ties}
+    columns = int(MIXED) + 1
+    sizes |= dict.fromkeys(["mix_fv", "mix_fw", "mix_v", "mix_w", "mix_pull", "mix_moment"], columns * r.slots)
+    sizes |= {"mix_end": columns * ends, "mix_tie": columns * r.table.ties}
     for name, size in (sizes | {"tie_arm": r.table.ties, "dense": rows * rows, "dense_p": rows}).items():
         dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))
     zeros(body, BodyWork, len(model.com), worlds, device)
+    for name in ("mix_fv", "mix_fw", "mix_v", "mix_w"):
+        setattr(body, name, wp.zeros((columns * len(model.com), worlds), dtype=vec3, device=device))
     hung = np.zeros(len(model.com), np.int32)
     hung[r.hung] = 1
     body.hung = wp.array(hung, dtype=wp.int32, device=device)
@@ -80,22 +88,32 @@ class SolverRope(Solver):
     Args:
         model: what `Scene.build` returned.
         dt: step, s.
-        iterations: cap of the passes.
-        tolerance: largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a step.
+        closing: "energy": rows closed by mean vectors, which keeps energy and momenta to rounding at any step, and divides a
+            step whose passes do not meet (`rope.energy`); or "position": velocities at half steps (`rope.passes`).
+        iterations: cap of the passes of a step or a part of it; 30 and, of "position", 12 if None.
+        tolerance: of "energy", largest change of a velocity in the last pass, of the largest speed, 1e-12 if None; of
+            "position", largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a
+            step, 1e-8 if None.
         scheme: "direct", or "paper": the rope paper's own scheme (`rope.paper`), for comparison.
     """
 
     def __init__(
-        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, iterations: int = 12,
-        tolerance: float = 1e-8, scheme: str = "direct", threads: int | None = None,
+        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, closing: str = "energy",
+        iterations: int | None = None, tolerance: float | None = None, scheme: str = "direct", threads: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(model, dt, RopeSettings(), threads)
         if scheme not in ("direct", "paper"):
             raise SimulationError(f"scheme is 'direct' or 'paper', got {scheme!r}")
+        if closing not in CLOSINGS:
+            raise SimulationError(f"closing is 'energy' or 'position', got {closing!r}")
+        passes, close = CLOSINGS[closing]
+        iterations = passes if iterations is None else iterations
+        tolerance = close if tolerance is None else tolerance
         yields = model.ropes.table.kind.numpy()
         if scheme == "paper" and (np.any(yields >= BODY) or model.ropes.table.ties):
             raise SimulationError("scheme='paper' takes ropes whose ends are free or held by what does not yield")
-        self._kernel = rope_steps
+        self._kernel = energy_steps if closing == "energy" else rope_steps
+        self.rotation_vectors = closing == "energy" and scheme == "direct"  # which strain bend and twist are measured by
         if scheme == "paper":
             from sharnir.rope.paper import paper_steps
 

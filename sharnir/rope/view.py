@@ -8,11 +8,12 @@ import numpy as np
 
 from sharnir.errors import SimulationError
 from sharnir.rope.build import HALF_TURN
-from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
+from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
 TANGENT = np.array([0.0, 0.0, 1.0])
+LINEAR = 2.0 * np.pi / 3.0
 
 
 def tangents(q: np.ndarray) -> np.ndarray:
@@ -20,8 +21,16 @@ def tangents(q: np.ndarray) -> np.ndarray:
     return quat_rotate(q, np.broadcast_to(TANGENT, (*q.shape[:-1], 3)))
 
 
-def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray]:
-    """Darboux vectors (n + 1, 3), element axes, 1/m, and lengths (n + 1,) over which they are taken; 0 where nothing is held."""
+def bends(turn: np.ndarray) -> np.ndarray:
+    """What rotation vectors (…, 3) up to π count for in the energy of bend and twist (`means.bend_size`)."""
+    x = np.linalg.norm(turn, axis=-1, keepdims=True)
+    over = np.maximum(x - LINEAR, 0.0)
+    return np.asarray(turn * (1.0 - 0.5 * over**2 / (np.pi - LINEAR) / np.maximum(x, LINEAR)))
+
+
+def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Darboux vectors (n + 1, 3), element axes, 1/m, by how much they are off those at rest, and lengths (n + 1,) over which they
+    are taken; 0 where nothing is held."""
     ropes, s = sim.model.ropes, sim.rope_state
     at, n = int(ropes.first[k]), int(s.segments.numpy()[k, w])
     q = s.rotation.numpy()[at : at + n, w].astype(float)
@@ -40,7 +49,15 @@ def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray]:
     p = quat_multiply(quat_conjugate(q[:-1]), q[1:])
     p = np.where(p[:, 3:] < 0, -p, p)
     held = bar > 0
-    return np.where(held[:, None], 2.0 * p[:, :3] / np.where(held, bar, 1.0)[:, None], 0.0), bar
+    turn = 2.0 * p[:, :3]
+    if getattr(sim.solver, "rotation_vectors", False):
+        turn = quat_log(p)
+    per = np.where(held, bar, 1.0)[:, None]
+    rest = ropes.table.rest.numpy()[at : at + n + 1].astype(float)
+    off = turn / per - rest
+    if getattr(sim.solver, "rotation_vectors", False):
+        off = bends(quat_log(quat_multiply(p, quat_exp(-rest * per)))) / per
+    return np.where(held[:, None], turn / per, 0.0), np.where(held[:, None], off, 0.0), bar
 
 
 def masses(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, slice]:
@@ -62,8 +79,8 @@ def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np
         spin, q = (a.numpy()[inner, w].astype(float) for a in (s.spin, s.rotation))
         i1 = 0.25 * each * rope.radius**2
         twice = (spin**2).sum(-1) + (spin * tangents(q)).sum(-1) ** 2
-        u, bar = strains(sim, k, w)
-        off = (u - sim.model.ropes.table.rest.numpy()[at].astype(float)) ** 2
+        _, off, bar = strains(sim, k, w)
+        off = off**2
         out[0, w] = 0.5 * (m * (v**2).sum(-1)).sum() + 0.5 * (i1 * twice).sum()
         out[1, w] = -(m[:, None] * x).sum(0) @ gravity
         out[2, w] = 0.5 * (bar * (rope.EI * (off[:, 0] + off[:, 1]) + rope.GJ * off[:, 2])).sum()

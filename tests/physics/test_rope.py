@@ -41,7 +41,7 @@ def test_catenary(dt):
 
 def test_a_slack_rope_settles_into_the_catenary_from_a_polyline():
     path = [(0, 0, 0), (0.5, 0, -np.sqrt(0.75)), (1, 0, 0)]
-    sim, r = run(0.015, points=path, segments=50, attach=("world", "world"), drag=0.2)
+    sim, r = run(0.015, points=path, segments=50, attach=("world", "world"), drag=0.5)
     settle(sim, r, still=1e-6)
     sag = -r.position[:, 2].min()
     print(f"sag {sag:.5f}, exact 0.79639; stretch {r.stretch:.1e}, allowed 1e-6")
@@ -154,7 +154,7 @@ def test_cantilever_frequency():
     tip = np.array([(sim.step(), r.position[-1, 2])[1] for _ in range(10000)])
     off, kept = frequency(tip, 0.001) / rate - 1, np.abs(tip[-2000:]).max() / np.abs(tip[:2000]).max()
     print(f"{off:+.1e} of {rate:.4f} rad/s, amplitude after 10 s {kept:.4f}")
-    assert abs(off) < 1e-3 and 0.97 < kept < 1.0001
+    assert abs(off) < 1e-3 and abs(kept - 1) < 5e-3  # higher modes, which nothing damps, are in it
 
 
 def ring(twist, GJ):
@@ -749,15 +749,16 @@ def test_a_report_counts_steps_that_were_not_plain():
     sim, _ = run(0.015, start=(0, 0, 0), end=(1, 0, 0), length=2.0, segments=50, attach=("world", "world"))
     sim.step(2)
     calm = sim.step(100).grades
-    whip, _ = run(0.015, start=(0, 0, 0), end=(2.8, 0, 0), segments=50, attach=("world", None), **PAPER)
-    hard = whip.step(200).grades
     both = sh.Scene()
-    both.add_rope("r", (0, 0, 0), (2.8, 0, 0), segments=50, attach=("world", None), **PAPER)
-    worlds = sh.Simulation(both, 0.015, worlds=3).step(200).grades
-    print(f"hanging {calm}, whipping {hard}")
-    assert list(hard) == ["relative", "divided", "damped", "velocity"]
-    assert not any(calm.values()) and hard["damped"] > 0 and hard["divided"] > 0 and max(hard.values()) <= 200
-    assert all(worlds[name].tolist() == [hard[name]] * 3 for name in hard)
+    both.add_rope("r", (0, 0, 0), (2.8, 0, 0), segments=50, attach=("world", None))
+    for closing, made in (("energy", ("divided",)), ("position", ("divided", "damped"))):
+        hard = sh.Simulation(both, 0.015, closing=closing).step(200).grades
+        worlds = sh.Simulation(both, 0.015, worlds=3, closing=closing).step(200).grades
+        print(f"hanging {calm}, whipping, closing={closing!r}: {hard}")
+        assert list(hard) == ["relative", "divided", "damped", "velocity"]
+        assert not any(calm.values()) and all(hard[name] > 0 for name in made) and max(hard.values()) <= 200
+        assert closing == "position" or hard["relative"] == hard["damped"] == hard["velocity"] == 0
+        assert all(worlds[name].tolist() == [hard[name]] * 3 for name in hard)
 
 
 @pytest.mark.parametrize("load", [200.0, 1000.0, 5000.0])
@@ -801,7 +802,8 @@ def test_velocities_and_energies_are_those_of_the_pose(dt):
     print(
         f"dt {dt}: velocity {off_v:.1e} m/s, acceleration {off_a:.1e} m/s² off differences, energy {np.abs(e).max() / scale:.1e}"
     )
-    assert off_v < 20 * dt**2 and off_a < 10 * dt and np.abs(e).max() < 2e-3 * scale and np.abs(ends).max() < 1e-9
+    assert off_v < 20 * dt**2 and off_a < 10 * dt and np.abs(e).max() < 1e-12 * scale
+    assert np.abs(ends).max() < 0.5 * dt**2  # mean velocities are those of the body to rounding, these to second order
     seldom, other = pendulum(dt)
     seldom.step(round(4 / dt))
     assert np.array_equal(other.position, often.position) and np.array_equal(seldom.body("load").velocity, load.velocity)

@@ -1,0 +1,558 @@
+"""The energy closing of ropes: energy and momenta kept at any step (theory: ropes, the part on energy and momentum).
+
+Unknown are the velocities V₁ at the end of the step; V̄ = ½(V₀ + V₁) are its means (`end_weight`), and every vector in a row is
+the mean of its start and end:
+
+    r₁ = r₀ + Δt v̄,   m (v₁ − v₀) = Δt F + f_{j−1} − f_j,   R₁ = cay(Δt ω̄) R₀,   L₁ − L₀ = Δt τ − l d̄ × f_j + M_j − M_{j+1},
+
+f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`means.bend_moment`). A pass asks
+for the changes of V₁ that take away what these equations miss (`chain`, with mean vectors in rows and columns alike).
+
+Here are the ropes alone, in the order of a step: `start_rope`, `rope_pose`, then `mean_arms`, `rope_slopes` and `chain.eliminate`
+for a factor, `rope_misses`, `chain.bring_back` and `chain.follow` for a pass, `keep_rope`. Bodies are moved by whoever solves for
+them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in `body.turn`.
+"""
+
+import warp as wp
+
+from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
+from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
+from sharnir.rope.means import bend_moment, bend_vector, carried, cayley, from_rest, turning_stiffness
+from sharnir.rope.passes import FADING, frame_after, frame_before, neighbour_length
+from sharnir.rope.terms import air_resistance, tangent
+from sharnir.spatial import unit
+from sharnir.types import mat33, real, vec3
+
+DYNAMIC = wp.constant(2)
+TWIST = wp.constant(real(0.01))  # of EI: where GJ is less, factors take that; thin elements alone would part the passes
+
+
+@wp.func
+def disc_momentum(i1: real, d: vec3, w: vec3) -> vec3:
+    """I ω of an element: I₁ (ω + (d·ω) d)."""
+    return (w + d * wp.dot(d, w)) * i1
+
+
+@wp.func
+def thin(s: wp.array(dtype=RopeStep), k: int) -> real:
+    """I₁ of a metre of a rope, kg·m."""
+    return real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
+
+
+@wp.func
+def mean_length(s: wp.array(dtype=RopeStep), k: int, j: int, w: int) -> real:
+    """Length of element j, at a reel the mean of its start and end in the step."""
+    l = s[0].state.length[s[0].ropes.first[k] + j, w]
+    reel = s[0].ropes.reel[k]
+    if reel >= 0:
+        if j == reel * (s[0].state.segments[k, w] - 1):
+            l = l - real(0.5) * s[0].work.paid[k, w]
+    return l
+
+
+# ---- before the passes ------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def implicit_part(x: real) -> real:
+    """Weight of the end of the step in a mean speed that is damped by x = Δt c/m: ½, and 1 where ½ would ring."""
+    return real(0.5) + real(0.5) * wp.clamp((x - real(0.5)) / real(1.5), real(0.0), real(1.0))
+
+
+@wp.func
+def end_weight(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
+    """ϑ of a rope's mean velocities V̄ = (1 − ϑ) V₀ + ϑ V₁: ½, and a little more where its user asked for drag or damping.
+
+    What a step does not resolve, and velocities by which rows would open, are turned over in each step and not felt by means with
+    ½: drag and damping would not bring them to rest. With ϑ they fall by (1 − ϑ)/ϑ, about what drag does to a speed; what that
+    takes from motion that is resolved, (ϑ − ½) m |V₁ − V₀|², and of bending alike, is of second order beside the drag, and a
+    fiftieth of what damping takes.
+    """
+    h = s[0].h[w]
+    drag = real(0.25) * h * s[0].ropes.drag[k] / s[0].ropes.density[k]
+    damping = real(0.02) * s[0].ropes.damping[k] / h
+    return real(0.5) + wp.min(drag, real(0.15)) + wp.min(damping, real(0.02))
+
+
+@wp.func
+def end_of_mean(mean: vec3, start: vec3, weight: real) -> vec3:
+    """V₁ of V̄ = (1 − ϑ) V₀ + ϑ V₁."""
+    return (mean - start * (real(1.0) - weight)) / weight
+
+
+@wp.func
+def weigh_points(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Masses of the points, Δt times their resistance at the mean speed that is expected, and impulses from outside."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    h = s[0].h[w]
+    wind = s[0].control.wind[w]
+    before = real(0.0)
+    for j in range(n + 1):
+        i = first + j
+        after = real(0.0)
+        if j < n:
+            after = real(0.5) * s[0].state.length[i, w]
+        m = s[0].ropes.density[k] * (before + after)
+        v0 = s[0].state.velocity[i, w]
+        d = tangent(s[0].state.rotation[wp.min(i, first + n - 1), w])
+        mean = s[0].state.smooth[i, w] + s[0].state.gain[i, w] * (real(0.5) * h)
+        c = h * (before + after) * air_resistance(s[0].ropes.drag[k], s[0].ropes.air[k], mean - wind, d)
+        part = implicit_part(c / m)
+        s[0].work.mass[i, w] = m
+        s[0].work.damp[i, w] = c * part
+        force = s[0].settings.gravity[0] * m + s[0].control.force[i, w] + s[0].control.force_once[i, w]
+        s[0].work.push[i, w] = force * h + (wind - v0 * (real(1.0) - part)) * c
+        before = after
+
+
+@wp.func
+def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Bend and twist at the start of the step, and lengths over which they are taken."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    a = frame_before(s, k, w, s[0].body_state.rotation)
+    for j in range(n + 1):
+        i = first + j
+        b = s[0].state.rotation[i, w]
+        if j == n:
+            b = frame_after(s, k, w, s[0].body_state.rotation)
+        l = neighbour_length(s, k, j, w)
+        s[0].work.bar[i, w] = real(0.0)
+        if l > real(0.0) and real(0.0) < s[0].ropes.EI[k] + s[0].ropes.GJ[k]:
+            s[0].work.bar[i, w] = real(1.0) / l
+            s[0].work.strain[i, w] = bend_vector(from_rest(a, b, s[0].ropes.rest[i] * l), vec3(real(0.0)))
+        a = b
+
+
+@wp.func
+def start_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """What is expected of a step: mean velocities that change as in the last ones, and the impulses of the last one."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    h = s[0].h[w]
+    part = h / s[0].settings.dt[0]
+    weight = end_weight(s, k, w)
+    s[0].work.weight[k, w] = weight
+    weigh_points(s, k, w)
+    start_interfaces(s, k, w)
+    for j in range(n + 1):
+        i = first + j
+        mean = s[0].state.smooth[i, w] + s[0].state.gain[i, w] * (real(0.5) * h)
+        s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], weight)
+        s[0].work.w[i, w] = vec3(real(0.0))
+        s[0].state.pull[i, w] = s[0].work.kept_pull[i, w] * part
+        s[0].state.moment[i, w] = s[0].work.kept_moment[i, w] * part
+        if s[0].work.bar[i, w] == real(0.0):
+            s[0].state.moment[i, w] = vec3(real(0.0))
+        if j < n:
+            mean = s[0].state.spin_smooth[i, w] + s[0].state.spin_gain[i, w] * (real(0.5) * h)
+            s[0].work.w[i, w] = end_of_mean(mean, s[0].state.spin[i, w], weight)
+            if s[0].state.cut[i, w] == 1:
+                s[0].state.pull[i, w] = vec3(real(0.0))
+    for side in range(2):
+        s[0].state.end_force[2 * k + side, w] = s[0].work.kept_end[2 * k + side, w] * part
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            s[0].state.tie_force[t, w] = s[0].work.kept_tie[t, w] * part
+
+
+# ---- the pose that velocities lead to ---------------------------------------------------------------------------------------
+
+
+@wp.func
+def held_mean(s: wp.array(dtype=RopeStep), b: int, w: int, point: vec3) -> vec3:
+    """Mean velocity of a point of a body that yields: V̄ + ω̄ × r̄."""
+    arm = (wp.quat_rotate(s[0].body_state.rotation[b, w], point) + wp.quat_rotate(s[0].body.q[b, w], point)) * real(0.5)
+    v = (s[0].body_state.velocity[b, w] + s[0].body.v[b, w]) * real(0.5)
+    return v + wp.cross(s[0].body.turn[b, w], arm) / s[0].h[w]
+
+
+@wp.func
+def hold_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
+    """A held point goes where its body takes it."""
+    b = s[0].ropes.body[end]
+    there = end_point(s, end, w)
+    mean = (there - s[0].state.position[i, w]) / s[0].h[w]
+    if s[0].ropes.kind[end] != DRIVEN:
+        mean = held_mean(s, b, w, s[0].ropes.point[end])
+    s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], s[0].work.weight[end / 2, w])
+    s[0].work.r[i, w] = there
+
+
+@wp.func
+def hold_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
+    """The same of a point between the ends; what holds one that is driven, beyond all measure of mass, is its impulse."""
+    b = s[0].ropes.tie_body[t]
+    i = s[0].ropes.tie_slot[t]
+    there = tie_point(s, t, w)
+    mean = (there - s[0].state.position[i, w]) / s[0].h[w]
+    if s[0].bodies.motion[b] == DYNAMIC:
+        mean = held_mean(s, b, w, s[0].ropes.tie_point[t])
+    s[0].work.v[i, w] = end_of_mean(mean, s[0].state.velocity[i, w], s[0].work.weight[s[0].ropes.tie_rope[t], w])
+    s[0].work.r[i, w] = there
+
+
+@wp.func
+def rope_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """r₁ = r₀ + Δt v̄, R₁ = cay(Δt ω̄) R₀ of a rope."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    end = s[0].work.weight[k, w] * s[0].h[w]
+    start = s[0].h[w] - end
+    for j in range(n + 1):
+        i = first + j
+        s[0].work.r[i, w] = s[0].state.position[i, w] + (s[0].state.velocity[i, w] * start + s[0].work.v[i, w] * end)
+        if j < n:
+            turn = s[0].state.spin[i, w] * start + s[0].work.w[i, w] * end
+            s[0].work.turn[i, w] = turn
+            s[0].work.q[i, w] = unit(cayley(turn) * s[0].state.rotation[i, w])
+    for side in range(2):
+        if is_held(s, 2 * k + side):
+            hold_end(s, 2 * k + side, first + side * n, w)
+    if s[0].ropes.kind[2 * k] == ROPE:
+        at = s[0].ropes.body[2 * k]
+        s[0].work.v[first, w] = s[0].work.v[at, w]
+        s[0].work.r[first, w] = s[0].work.r[at, w]
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            hold_tie(s, t, w)
+
+
+# ---- what a factor needs ----------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def mean_arm(s: wp.array(dtype=RopeStep), b: int, w: int, point: vec3) -> vec3:
+    """r̄ of a point of a body."""
+    return (wp.quat_rotate(s[0].body_state.rotation[b, w], point) + wp.quat_rotate(s[0].body.q[b, w], point)) * real(0.5)
+
+
+@wp.func
+def mean_arms(s: wp.array(dtype=RopeStep), w: int):
+    """Arms of held and tied points at the pose at hand."""
+    for k in range(s[0].ropes.count):
+        for side in range(2):
+            if is_held(s, 2 * k + side):
+                s[0].work.arm[2 * k + side, w] = mean_arm(s, s[0].ropes.body[2 * k + side], w, s[0].ropes.point[2 * k + side])
+    for t in range(s[0].ropes.ties):
+        s[0].work.tie_arm[t, w] = mean_arm(s, s[0].ropes.tie_body[t], w, s[0].ropes.tie_point[t])
+
+
+@wp.func
+def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Mean tangents; the derivative of −l d̄ × f by the element's own turn, ½ϑΔt l T; ϑ²Δt² of the stiffness of the interfaces."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    h = s[0].h[w]
+    end = s[0].work.weight[k, w] * h
+    a = frame_before(s, k, w, s[0].body.q)
+    for j in range(n + 1):
+        i = first + j
+        b = s[0].work.q[i, w]
+        if j < n:
+            d = (tangent(s[0].state.rotation[i, w]) + tangent(b)) * real(0.5)
+            s[0].work.d[i, w] = d
+            s[0].work.extra[i, w] = real(-0.5) * end * s[0].state.length[i, w] * wp.dot(s[0].state.pull[i, w], d)
+        else:
+            b = frame_after(s, k, w, s[0].body.q)
+        bar = s[0].work.bar[i, w]
+        s[0].work.K[i, w] = mat33(real(0.0))
+        if bar > real(0.0):
+            p = from_rest(a, b, s[0].ropes.rest[i] / bar)
+            GJ = wp.max(s[0].ropes.GJ[k], TWIST * s[0].ropes.EI[k])
+            K = turning_stiffness(a, p, s[0].ropes.EI[k], GJ, bar)
+            s[0].work.K[i, w] = K * (end * (end + s[0].ropes.damping[k]))
+        a = b
+
+
+# ---- what is missed ---------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def frame_turns(s: wp.array(dtype=RopeStep), k: int, side: int, w: int) -> vec3:
+    """By how much the frame that holds an end turns."""
+    if s[0].ropes.clamp[2 * k + side] == 1:
+        return s[0].body.turn[s[0].ropes.body[2 * k + side], w]
+    return vec3(real(0.0))
+
+
+@wp.func
+def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """e: mean moments of bend and twist at the pose at hand, less what was applied."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    h = s[0].h[w]
+    late = s[0].ropes.damping[k] / h + s[0].work.weight[k, w] - real(0.5)
+    a0 = frame_before(s, k, w, s[0].body_state.rotation)
+    a1 = frame_before(s, k, w, s[0].body.q)
+    turn_a = frame_turns(s, k, 0, w)
+    for j in range(n + 1):
+        i = first + j
+        b0 = s[0].state.rotation[i, w]
+        b1 = s[0].work.q[i, w]
+        turn_b = s[0].work.turn[i, w]
+        if j == n:
+            b0 = frame_after(s, k, w, s[0].body_state.rotation)
+            b1 = frame_after(s, k, w, s[0].body.q)
+            turn_b = frame_turns(s, k, 1, w)
+        bar = s[0].work.bar[i, w]
+        s[0].work.e[i, w] = vec3(real(0.0))
+        if bar > real(0.0):
+            rest = s[0].ropes.rest[i] / bar
+            p0 = from_rest(a0, b0, rest)
+            p1 = from_rest(a1, b1, rest)
+            e0 = s[0].work.strain[i, w]
+            e1 = bend_vector(p1, e0)
+            M = bend_moment(a0, turn_a, turn_b, p0, p1, e0, e1, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar, late)
+            s[0].work.e[i, w] = M * h - s[0].state.moment[i, w]
+        a0 = b0
+        a1 = b1
+        turn_a = turn_b
+
+
+@wp.func
+def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """c = −(r_{j+1} − r_j − l d₃)/(ϑΔt); what points and elements lack of momentum at the pose and impulses at hand."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    h = s[0].h[w]
+    i1 = thin(s, k)
+    before = vec3(real(0.0))
+    for j in range(n + 1):
+        i = first + j
+        v = s[0].work.v[i, w]
+        lacks = (v - s[0].state.velocity[i, w]) * s[0].work.mass[i, w] + v * s[0].work.damp[i, w] - s[0].work.push[i, w]
+        lacks = lacks - before
+        if j < n:
+            f = s[0].state.pull[i, w]
+            lacks = lacks + f
+            before = f
+            l = s[0].state.length[i, w]
+            d0 = tangent(s[0].state.rotation[i, w])
+            d1 = tangent(s[0].work.q[i, w])
+            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - d1 * l
+            s[0].work.c[i, w] = gap * (real(-1.0) / (s[0].work.weight[k, w] * h))
+            L0 = disc_momentum(i1 * l, d0, s[0].state.spin[i, w])
+            L1 = carried(s[0].work.turn[i, w], disc_momentum(i1 * l, d0, s[0].work.w[i, w]))
+            couple = wp.cross(d0 + d1, f) * (real(-0.5) * mean_length(s, k, j, w))
+            couple = couple + s[0].state.moment[i, w] - s[0].state.moment[i + 1, w] + s[0].control.torque[i, w] * h
+            s[0].work.load[i, w] = couple - (L1 - L0)
+        s[0].work.defect[i, w] = lacks
+    for side in range(2):
+        i = first + side * n
+        if is_held(s, 2 * k + side) or s[0].ropes.kind[2 * k + side] == ROPE:
+            s[0].work.defect[i, w] = s[0].work.defect[i, w] - s[0].state.end_force[2 * k + side, w]
+
+
+@wp.func
+def rope_misses(s: wp.array(dtype=RopeStep), w: int):
+    """All that ropes miss, ropes that hang on ropes and what holds points between the ends included."""
+    for k in range(s[0].ropes.count):
+        miss_moments(s, k, w)
+        miss_momenta(s, k, w)
+    for k in range(s[0].ropes.count):
+        if s[0].ropes.kind[2 * k] == ROPE:
+            at = s[0].ropes.body[2 * k]
+            s[0].work.defect[at, w] = s[0].work.defect[at, w] + s[0].state.end_force[2 * k, w]
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_kind[t] != BODY:  # a body's, in the ropes' own solve, is eliminated with it
+            i = s[0].ropes.tie_slot[t]
+            s[0].work.defect[i, w] = s[0].work.defect[i, w] - s[0].state.tie_force[t, w]
+
+
+@wp.func
+def hold_driven_ties(s: wp.array(dtype=RopeStep), w: int):
+    """After a pass: the impulse by which a point that does not yield was held."""
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_kind[t] == DRIVEN:
+            k = s[0].ropes.tie_rope[t]
+            i = s[0].ropes.tie_slot[t]
+            total = s[0].ropes.density[k] * s[0].state.length[i, w] * real(s[0].state.segments[k, w])
+            s[0].state.tie_force[t, w] = s[0].state.tie_force[t, w] - s[0].work.dv[i, w] * (HEAVY * total)
+
+
+# ---- whether it is met ------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def note_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Velocities before a pass."""
+    for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w] + 1):
+        s[0].work.last_v[i, w] = s[0].work.v[i, w]
+        s[0].work.last_w[i, w] = s[0].work.w[i, w]
+
+
+@wp.func
+def rope_change(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Largest change of a speed in the pass, and largest speed, m/s; of an element, that of its length."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    change = real(0.0)
+    speed = real(0.0)
+    for j in range(n + 1):
+        i = first + j
+        dv = wp.length_sq(s[0].work.v[i, w] - s[0].work.last_v[i, w])
+        v = wp.length_sq(s[0].work.v[i, w])
+        if j < n:
+            l = s[0].state.length[i, w]
+            dv = wp.max(dv, wp.length_sq(s[0].work.w[i, w] - s[0].work.last_w[i, w]) * l * l)
+            v = wp.max(v, wp.length_sq(s[0].work.w[i, w]) * l * l)
+        if not dv <= change:  # true of what is not a number, too
+            change = dv
+        speed = wp.max(speed, v)
+    return wp.sqrt(change), wp.sqrt(speed)
+
+
+@wp.func
+def turns_far(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
+    """Whether an element turns by more than a step can follow: passes may have met on another branch."""
+    first = s[0].ropes.first[k]
+    for i in range(first, first + s[0].state.segments[k, w]):
+        if wp.dot(tangent(s[0].state.rotation[i, w]), tangent(s[0].work.q[i, w])) < real(-0.5):
+            return True
+    return False
+
+
+# ---- after the passes -------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def gone_on(smooth: vec3, gain: vec3, mean: vec3, h: real):
+    """A velocity at the new pose, and its gain, that mean velocities lead to: what the next is expected from.
+
+    Velocities at the pose themselves may be turned over from step to step by what rows leave in them.
+    """
+    new = gain + (mean - smooth - gain * (real(0.5) * h)) / h
+    return mean + new * (real(0.5) * h), new
+
+
+@wp.func
+def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """The new state of a rope becomes its state; ω₁ = cay(θ) w."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    h = s[0].h[w]
+    s[0].state.started[k, w] = 1
+    weight = s[0].work.weight[k, w]
+    for side in range(2):
+        i = first + side * n
+        mean = s[0].state.velocity[i, w] * (real(1.0) - weight) + s[0].work.v[i, w] * weight
+        s[0].state.end_mean[2 * k + side, w] = mean
+    for j in range(n + 1):
+        i = first + j
+        v = s[0].work.v[i, w]
+        mean = s[0].state.velocity[i, w] * (real(1.0) - weight) + v * weight
+        smooth, gain = gone_on(s[0].state.smooth[i, w], s[0].state.gain[i, w], mean, h)
+        s[0].state.smooth[i, w] = smooth
+        s[0].state.gain[i, w] = gain
+        s[0].state.velocity[i, w] = v
+        s[0].state.position[i, w] = s[0].work.r[i, w]
+        if j < n:
+            omega = s[0].work.w[i, w]
+            mean = s[0].work.turn[i, w] / h
+            smooth, gain = gone_on(s[0].state.spin_smooth[i, w], s[0].state.spin_gain[i, w], mean, h)
+            s[0].state.spin_smooth[i, w] = smooth
+            s[0].state.spin_gain[i, w] = gain
+            s[0].state.spin[i, w] = carried(s[0].work.turn[i, w], omega)
+            s[0].state.rotation[i, w] = s[0].work.q[i, w]
+            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / s[0].settings.dt[0]
+            s[0].state.was[i, w] = s[0].state.now[i, w]
+            s[0].state.now[i, w] = now
+            s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])
+    if s[0].ropes.reel[k] >= 0:
+        rate = s[0].work.paid[k, w] / h
+        s[0].state.reel_now[k, w] = real(2.0) * rate - s[0].state.reel_now[k, w]
+        s[0].state.reel_rate[k, w] = rate
+
+
+@wp.func
+def keep_impulses(s: wp.array(dtype=RopeStep), w: int):
+    """Those of the last step, from which the next part begins."""
+    for i in range(s[0].state.pull.shape[0]):
+        s[0].work.kept_pull[i, w] = s[0].state.pull[i, w]
+        s[0].work.kept_moment[i, w] = s[0].state.moment[i, w]
+    for i in range(s[0].state.end_force.shape[0]):
+        s[0].work.kept_end[i, w] = s[0].state.end_force[i, w]
+    for t in range(s[0].ropes.ties):
+        s[0].work.kept_tie[t, w] = s[0].state.tie_force[t, w]
+
+
+@wp.func
+def take_back_impulses(s: wp.array(dtype=RopeStep), w: int):
+    """Those, after a part that was not made."""
+    for i in range(s[0].state.pull.shape[0]):
+        s[0].state.pull[i, w] = s[0].work.kept_pull[i, w]
+        s[0].state.moment[i, w] = s[0].work.kept_moment[i, w]
+    for i in range(s[0].state.end_force.shape[0]):
+        s[0].state.end_force[i, w] = s[0].work.kept_end[i, w]
+    for t in range(s[0].ropes.ties):
+        s[0].state.tie_force[t, w] = s[0].work.kept_tie[t, w]
+
+
+# ---- velocities that contradict the rows ------------------------------------------------------------------------------------
+
+
+@wp.func
+def at_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Before velocities are settled: tangents and masses of the pose, nothing stiff, no resistance, nothing missed."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    before = real(0.0)
+    for j in range(n + 1):
+        i = first + j
+        after = real(0.0)
+        if j < n:
+            after = real(0.5) * s[0].state.length[i, w]
+            s[0].work.d[i, w] = tangent(s[0].state.rotation[i, w])
+            s[0].work.extra[i, w] = real(0.0)
+            s[0].work.w[i, w] = s[0].state.spin[i, w]
+            s[0].work.load[i, w] = vec3(real(0.0))
+        s[0].work.mass[i, w] = s[0].ropes.density[k] * (before + after)
+        s[0].work.damp[i, w] = real(0.0)
+        s[0].work.K[i, w] = mat33(real(0.0))
+        s[0].work.e[i, w] = vec3(real(0.0))
+        s[0].work.c[i, w] = vec3(real(0.0))
+        s[0].work.v[i, w] = s[0].state.velocity[i, w]
+        s[0].work.defect[i, w] = vec3(real(0.0))
+        before = after
+
+
+@wp.func
+def move_with(s: wp.array(dtype=RopeStep), i: int, w: int, v: vec3):
+    """A point moves as what holds it; what its own mass lacks for that is its defect."""
+    s[0].work.defect[i, w] = s[0].work.defect[i, w] + (v - s[0].work.v[i, w]) * s[0].work.mass[i, w]
+    s[0].work.v[i, w] = v
+
+
+@wp.func
+def driven_speed(s: wp.array(dtype=RopeStep), k: int, side: int, w: int) -> vec3:
+    """Velocity at the pose of an end that does not yield: the mean of those of the last step and of the next."""
+    i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
+    next = (end_point(s, 2 * k + side, w) - s[0].state.position[i, w]) / s[0].h[w]
+    if s[0].state.started[k, w] == 0:
+        return next
+    return (s[0].state.end_mean[2 * k + side, w] + next) * real(0.5)
+
+
+@wp.func
+def miss_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """c = −(v_{j+1} − v_j − l ω × d) at the pose, of all rows."""
+    first = s[0].ropes.first[k]
+    for i in range(first, first + s[0].state.segments[k, w]):
+        turn = wp.cross(s[0].work.w[i, w], s[0].work.d[i, w]) * s[0].state.length[i, w]
+        s[0].work.c[i, w] = turn - (s[0].work.v[i + 1, w] - s[0].work.v[i, w])
+
+
+@wp.func
+def take_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Settled velocities become those of the state; what was gained in the last step tells nothing of the next."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    for j in range(n + 1):
+        i = first + j
+        s[0].state.velocity[i, w] = s[0].work.v[i, w]
+        s[0].state.smooth[i, w] = s[0].work.v[i, w]
+        if j < n:
+            s[0].state.spin[i, w] = s[0].work.w[i, w]
+            s[0].state.spin_smooth[i, w] = s[0].work.w[i, w]

@@ -1,0 +1,461 @@
+"""The energy closing where the ropes' own solve moves the bodies that hold them: bodies, and passes over both."""
+
+import warp as wp
+
+from sharnir.rope.chain import bring_back, eliminate, follow
+from sharnir.rope.data import BODY, DRIVEN, LOOP, ROPE, RopeStep
+from sharnir.rope.ends import (
+    DYNAMIC,
+    advance_body,
+    clear_ties,
+    first_end,
+    hang,
+    hang_bias,
+    is_held,
+    move_body,
+    own_inertia,
+    tie_bias,
+    tie_inertia,
+    tie_move,
+)
+from sharnir.rope.energy import (
+    at_pose,
+    driven_speed,
+    hold_driven_ties,
+    mean_arm,
+    mean_arms,
+    miss_speeds,
+    move_with,
+    note_rope,
+    rope_change,
+    rope_misses,
+    rope_pose,
+    rope_slopes,
+    start_rope,
+    take_speeds,
+    turns_far,
+)
+from sharnir.rope.loops import assemble, last_change, move_group
+from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
+from sharnir.rope.mixing import mix_passes, note_pass
+from sharnir.spatial import matrix, rotated, unit
+from sharnir.types import EPSILON, real, vec3
+
+SLOW = wp.constant(real(0.3))  # of a change that a pass leaves: factors are made anew, or the step is divided
+HARDLY = wp.constant(real(0.7))  # likewise: passes do not meet, or changes are rounding
+STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # of the speeds: below it, changes that hardly fall are rounding
+FAR = wp.constant(real(0.02))  # of the speeds: a first change by which factors are of another pose and tension
+ROUND = wp.constant(real(4.0))  # of what rounding of positions does to a speed: a change that is none
+STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
+FACTORS = wp.constant(4)  # most of them in an attempt
+
+
+# ---- a body -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def turns(s: wp.array(dtype=RopeStep), b: int, w: int) -> bool:
+    """Whether a body yields and has an inertia."""
+    return s[0].bodies.motion[b] == DYNAMIC and wp.trace(s[0].bodies.inertia[b]) > real(0.0)
+
+
+@wp.func
+def start_body(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """What is expected of a body: it gains velocity as in the last step, and turns under the couple of that step."""
+    h = s[0].h[w]
+    v = s[0].body_state.velocity[b, w]
+    omega = s[0].body_state.spin[b, w]
+    s[0].body.start_w[b, w] = omega
+    if s[0].bodies.motion[b] == DYNAMIC:
+        I = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
+        s[0].body.inertia[b, w] = I
+        L = s[0].body_state.momentum[b, w]
+        L = L + (s[0].body_control.torque[b, w] + s[0].body_control.torque_once[b, w]) * h
+        s[0].body.momentum[b, w] = L
+        v = v + s[0].body_state.acceleration[b, w] * h
+        if turns(s, b, w):
+            omega = free_spin(I, omega, L + s[0].state.body_couple[b, w] * h, omega, h)
+    s[0].body.v[b, w] = v
+    s[0].body.w[b, w] = omega
+
+
+@wp.func
+def body_pose(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """x₁ = x₀ + Δt v̄, R₁ = cay(Δt ω̄) R₀; a body that is driven moves as it is told."""
+    half = real(0.5) * s[0].h[w]
+    if s[0].bodies.motion[b] != DYNAMIC:
+        advance_body(s, b, w)
+        s[0].body.turn[b, w] = turn_between(s[0].body_state.rotation[b, w], s[0].body.q[b, w])
+        return
+    x = s[0].body_state.position[b, w]
+    move = (s[0].body_state.velocity[b, w] + s[0].body.v[b, w]) * half + s[0].body_state.rest[b, w]
+    there = x + move
+    s[0].body.x[b, w] = there
+    s[0].body.rest[b, w] = move - (there - x)
+    turn = (s[0].body.start_w[b, w] + s[0].body.w[b, w]) * half
+    s[0].body.turn[b, w] = turn
+    s[0].body.q[b, w] = unit(cayley(turn) * s[0].body_state.rotation[b, w])
+
+
+@wp.func
+def stiffen(s: wp.array(dtype=RopeStep), b: int, w: int, r: vec3, f: vec3):
+    """The derivative of −r̄ × f by the body's own turn: ¼Δt ((r·f) E − ½(r fᵀ + f rᵀ))."""
+    K = wp.identity(n=3, dtype=real) * wp.dot(r, f) - (wp.outer(r, f) + wp.outer(f, r)) * real(0.5)
+    s[0].body.D[b, w] = s[0].body.D[b, w] + K * (real(0.25) * s[0].h[w])
+
+
+@wp.func
+def body_slopes(s: wp.array(dtype=RopeStep), w: int):
+    """Inertias of the bodies by themselves: the even part of the derivative of L₁, with what ropes add as they turn."""
+    for b in range(s[0].bodies.count):
+        own_inertia(s, b, w)
+        if turns(s, b, w):
+            M = momentum_slope(s[0].body.turn[b, w], s[0].body.inertia[b, w], s[0].body.w[b, w], s[0].h[w])
+            s[0].body.D[b, w] = (M + wp.transpose(M)) * real(0.5)
+    mean_arms(s, w)
+    for k in range(s[0].ropes.count):
+        for side in range(2):
+            kind = s[0].ropes.kind[2 * k + side]
+            if kind == BODY or kind == LOOP:
+                b = s[0].ropes.body[2 * k + side]
+                if turns(s, b, w):
+                    stiffen(s, b, w, s[0].work.arm[2 * k + side, w], -s[0].state.end_force[2 * k + side, w])
+    for t in range(s[0].ropes.ties):
+        b = s[0].ropes.tie_body[t]
+        if s[0].ropes.tie_kind[t] == BODY and turns(s, b, w):
+            i = s[0].ropes.tie_slot[t]
+            stiffen(s, b, w, s[0].work.tie_arm[t, w], s[0].state.pull[i - 1, w] - s[0].state.pull[i, w])
+
+
+@wp.func
+def body_misses(s: wp.array(dtype=RopeStep), w: int):
+    """What bodies lack of momentum: m (v₁ − v₀) − Δt F + f, L₁ − L₀ − Δt τ + r̄ × f, f what they do to ropes."""
+    h = s[0].h[w]
+    for b in range(s[0].bodies.count):
+        l = vec3(real(0.0))
+        a = vec3(real(0.0))
+        if s[0].bodies.motion[b] == DYNAMIC:
+            m = s[0].bodies.mass[b]
+            F = s[0].settings.gravity[0] * m + s[0].body_control.force[b, w] + s[0].body_control.force_once[b, w]
+            l = (s[0].body.v[b, w] - s[0].body_state.velocity[b, w]) * m - F * h
+            if turns(s, b, w):
+                a = carried(s[0].body.turn[b, w], s[0].body.inertia[b, w] * s[0].body.w[b, w]) - s[0].body.momentum[b, w]
+        s[0].body.p_l[b, w] = l
+        s[0].body.p_a[b, w] = a
+    for k in range(s[0].ropes.count):
+        for side in range(2):
+            end = 2 * k + side
+            kind = s[0].ropes.kind[end]
+            if kind == BODY or kind == LOOP:
+                b = s[0].ropes.body[end]
+                f = s[0].state.end_force[end, w]
+                s[0].body.p_l[b, w] = s[0].body.p_l[b, w] + f
+                if turns(s, b, w):
+                    couple = wp.cross(mean_arm(s, b, w, s[0].ropes.point[end]), f)
+                    if s[0].ropes.clamp[end] == 1:
+                        i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
+                        couple = couple + s[0].state.moment[i, w] * real(1 - 2 * side)
+                    s[0].body.p_a[b, w] = s[0].body.p_a[b, w] + couple
+
+
+@wp.func
+def keep_body(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """The new state of a body becomes its state; L₁ = cay(θ) I w."""
+    h = s[0].h[w]
+    v = s[0].body.v[b, w]
+    R = s[0].body.q[b, w]
+    s[0].body_state.acceleration[b, w] = (v - s[0].body_state.velocity[b, w]) / h
+    s[0].body_state.velocity[b, w] = v
+    if s[0].bodies.motion[b] == DYNAMIC:
+        L = carried(s[0].body.turn[b, w], s[0].body.inertia[b, w] * s[0].body.w[b, w])
+        s[0].state.body_couple[b, w] = (L - s[0].body.momentum[b, w]) / h
+        s[0].body_state.momentum[b, w] = L
+        s[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
+    s[0].body_state.position[b, w] = s[0].body.x[b, w]
+    s[0].body_state.rest[b, w] = s[0].body.rest[b, w]
+    s[0].body_state.rotation[b, w] = R
+
+
+# ---- passes -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def eliminate_ropes(s: wp.array(dtype=RopeStep), w: int):
+    """Inertias of ropes, and of bodies with what hangs on them, from the last ropes inwards."""
+    for k in range(s[0].ropes.count):
+        clear_ties(s, k, w, True)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[o]
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                tie_inertia(s, t, w)
+        eliminate(s, k, w)
+        if s[0].ropes.kind[2 * k] == BODY:
+            hang(s, k, w)
+        elif s[0].ropes.kind[2 * k] == ROPE:
+            at = s[0].ropes.body[2 * k]
+            s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
+    assemble(s, w)
+
+
+@wp.func
+def vector_pass(s: wp.array(dtype=RopeStep), w: int):
+    """New velocities and impulses from what is missed: inwards, bodies, outwards."""
+    for k in range(s[0].ropes.count):
+        clear_ties(s, k, w, False)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[o]
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                tie_bias(s, t, w)
+        bring_back(s, k, w)
+        if s[0].ropes.kind[2 * k] == BODY:
+            hang_bias(s, k, w)
+        elif s[0].ropes.kind[2 * k] == ROPE:
+            at = s[0].ropes.body[2 * k]
+            s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
+            move_body(s, b, w)
+    move_group(s, w)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
+        v, omega = first_end(s, k, w)
+        follow(s, k, w, v, omega, last_change(s, k, w))
+        for t in range(s[0].ropes.ties):
+            if s[0].ropes.tie_rope[t] == k:
+                tie_move(s, t, w)
+    hold_driven_ties(s, w)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
+            s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
+
+
+@wp.func
+def new_pose(s: wp.array(dtype=RopeStep), w: int):
+    """Bodies, then ropes, those on which others hang first."""
+    for b in range(s[0].bodies.count):
+        body_pose(s, b, w)
+    for o in range(s[0].ropes.count):
+        rope_pose(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
+
+
+@wp.func
+def new_factor(s: wp.array(dtype=RopeStep), w: int):
+    """At the pose and the impulses at hand."""
+    body_slopes(s, w)
+    for k in range(s[0].ropes.count):
+        rope_slopes(s, k, w)
+    eliminate_ropes(s, w)
+
+
+@wp.func
+def one_change(s: wp.array(dtype=RopeStep), w: int):
+    """A pass; returns the largest change of a speed, and the largest speed, m/s."""
+    for k in range(s[0].ropes.count):
+        note_rope(s, k, w)
+    for b in range(s[0].bodies.count):
+        s[0].body.last_v[b, w] = s[0].body.v[b, w]
+        s[0].body.last_w[b, w] = s[0].body.w[b, w]
+    rope_misses(s, w)
+    body_misses(s, w)
+    vector_pass(s, w)
+    change = real(0.0)
+    scale = wp.length(s[0].settings.gravity[0]) * s[0].h[w]
+    for k in range(s[0].ropes.count):
+        dv, v = rope_change(s, k, w)
+        if not dv <= change:
+            change = dv
+        scale = wp.max(scale, v)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            dv = wp.length(s[0].body.dv[b, w])
+            if not dv <= change:
+                change = dv
+            scale = wp.max(scale, wp.length(s[0].body.v[b, w]))
+    return change, scale
+
+
+@wp.func
+def ropes_length(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """Length of all ropes, m."""
+    out = real(0.0)
+    for k in range(s[0].ropes.count):
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
+            out = out + s[0].state.length[i, w]
+    return out
+
+
+@wp.func
+def not_far(s: wp.array(dtype=RopeStep), w: int, change: real) -> bool:
+    """Whether what passes met on is no other branch; notes what they left."""
+    for k in range(s[0].ropes.count):
+        if turns_far(s, k, w):
+            return False
+    s[0].residual[w] = wp.max(s[0].residual[w], wp.min(change, s[0].settings.tolerance[0]))
+    return True
+
+
+@wp.func
+def begin_part(s: wp.array(dtype=RopeStep), w: int):
+    """What is expected of it, and factors there."""
+    for b in range(s[0].bodies.count):
+        start_body(s, b, w)
+    for k in range(s[0].ropes.count):
+        start_rope(s, k, w)
+    new_pose(s, w)
+    new_factor(s, w)
+
+
+@wp.func
+def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Passes until velocities stay; False where they do not come to that.
+
+    Factors are made anew where the first pass leads far, and where changes do not fall well, a few times; then it is given up
+    once it is seen that the passes left will not do. How they fall is judged over two passes: mixed ones may rise in between.
+    """
+    begin_part(s, w)
+    rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
+    factors = int(1)
+    last = real(1.0e30)
+    before = real(1.0e30)
+    since = int(0)
+    cap = s[0].settings.iterations[0]
+    for i in range(cap):
+        change, scale = one_change(s, w)
+        s[0].done[w] = s[0].done[w] + 1
+        enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
+        if not (wp.isfinite(change) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
+            return False
+        if change <= enough:
+            new_pose(s, w)
+            return not_far(s, w, change / scale)
+        falls = wp.sqrt(change / before)
+        fresh = int(i == 0 and change > FAR * scale)
+        if since > 1 and falls > SLOW:
+            still = wp.max(STALLED * scale, STALLS * rounding)
+            if falls > HARDLY and change <= still:
+                new_pose(s, w)
+                return not_far(s, w, s[0].settings.tolerance[0])
+            if factors < FACTORS and change > still:
+                fresh = 1
+            elif falls > HARDLY or change * wp.pow(falls, real(cap - i - 1)) > real(10.0) * enough:
+                return False
+        if fresh == 1:
+            new_pose(s, w)
+            new_factor(s, w)
+            factors = factors + 1
+            since = 0
+        else:
+            note_pass(s, since, w)
+            mix_passes(s, since, w)
+            new_pose(s, w)
+            since = since + 1
+        before = last
+        last = change
+    return False
+
+
+# ---- velocities that contradict the rows ------------------------------------------------------------------------------------
+
+
+@wp.func
+def settle_speeds(s: wp.array(dtype=RopeStep), w: int, whole: bool):
+    """Change velocities at the pose so that rows do not open, by as little kinetic energy as that takes.
+
+    All rows, or those alone that an end or a reel moves which does not go on as before: the change then passes along the rope,
+    and what second-order errors left in other rows stays.
+    """
+    for b in range(s[0].bodies.count):
+        s[0].body.v[b, w] = s[0].body_state.velocity[b, w]
+        s[0].body.w[b, w] = s[0].body_state.spin[b, w]
+        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
+        s[0].body.p_l[b, w] = vec3(real(0.0))
+        s[0].body.p_a[b, w] = vec3(real(0.0))
+        own_inertia(s, b, w)
+    for o in range(s[0].ropes.count):
+        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
+        at_pose(s, k, w)
+    for o in range(s[0].ropes.count):
+        settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, whole)
+    for t in range(s[0].ropes.ties):
+        b = s[0].ropes.tie_body[t]
+        arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
+        s[0].work.tie_arm[t, w] = arm
+        if whole:
+            move_with(s, s[0].ropes.tie_slot[t], w, s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], arm))
+    for k in range(s[0].ropes.count):
+        settle_rows(s, k, w, whole)
+    eliminate_ropes(s, w)
+    vector_pass(s, w)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            s[0].body_state.velocity[b, w] = s[0].body.v[b, w]
+            if turns(s, b, w):
+                dw = s[0].body.w[b, w] - s[0].body_state.spin[b, w]
+                s[0].body_state.momentum[b, w] = s[0].body_state.momentum[b, w] + s[0].body.inertia[b, w] * dw
+                s[0].body_state.spin[b, w] = s[0].body.w[b, w]
+    for k in range(s[0].ropes.count):
+        take_speeds(s, k, w)
+
+
+@wp.func
+def settle_ends(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
+    """Held ends move as what holds them does."""
+    for side in range(2):
+        end = 2 * k + side
+        i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
+        if is_held(s, end):
+            b = s[0].ropes.body[end]
+            arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[end])
+            s[0].work.arm[end, w] = arm
+            if s[0].ropes.kind[end] == DRIVEN:
+                move_with(s, i, w, driven_speed(s, k, side, w))
+            elif whole:
+                move_with(s, i, w, s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], arm))
+    if s[0].ropes.kind[2 * k] == ROPE and whole:
+        move_with(s, s[0].ropes.first[k], w, s[0].work.v[s[0].ropes.body[2 * k], w])
+
+
+@wp.func
+def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
+    """Closing speeds: of all rows, or of those at driven ends; and at the reel."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    if whole:
+        miss_speeds(s, k, w)
+    else:
+        for side in range(2):
+            if s[0].ropes.kind[2 * k + side] == DRIVEN:
+                i = first + side * n
+                sign = real(1 - 2 * side)
+                moved = (s[0].work.v[i, w] - s[0].state.velocity[i, w]) * sign
+                s[0].work.c[i - side, w] = s[0].work.c[i - side, w] + moved
+    if s[0].ropes.reel[k] >= 0:
+        i = first + s[0].ropes.reel[k] * (n - 1)
+        rate = s[0].work.paid[k, w] / s[0].h[w]
+        pose = real(0.5) * (rate + s[0].state.reel_rate[k, w])
+        more = pose - s[0].state.reel_now[k, w]
+        if whole:
+            more = pose
+        s[0].work.c[i, w] = s[0].work.c[i, w] + s[0].work.d[i, w] * more
+        s[0].state.reel_now[k, w] = pose
+
+
+@wp.func
+def goes_on(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether ends that are driven and reels go on as in the last step."""
+    for k in range(s[0].ropes.count):
+        for side in range(2):
+            if s[0].ropes.kind[2 * k + side] == DRIVEN:
+                i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
+                v = driven_speed(s, k, side, w)
+                if wp.length(v - s[0].state.velocity[i, w]) > STALLED * wp.length(v):
+                    return False
+        if s[0].ropes.reel[k] >= 0:
+            rate = s[0].work.paid[k, w] / s[0].h[w]
+            pose = real(0.5) * (rate + s[0].state.reel_rate[k, w])
+            if wp.abs(pose - s[0].state.reel_now[k, w]) > STALLED * wp.abs(rate):
+                return False
+    return True

@@ -1,0 +1,146 @@
+"""Steps of ropes and of the bodies that hold them by the energy closing, a thread a world."""
+
+import warp as wp
+
+from sharnir.rope.data import RopeStep
+from sharnir.rope.ends import DYNAMIC
+from sharnir.rope.energy import keep_impulses, keep_rope, take_back_impulses
+from sharnir.rope.energy_bodies import body_pose, goes_on, keep_body, meet, settle_speeds
+from sharnir.rope.kernels import differ, ropes_untouched
+from sharnir.rope.passes import count, scale_pulls
+from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.types import inline_less, real, vec3
+
+inline_less("sharnir.rope_energy")
+PARTS = wp.constant(1 << 16)  # a step is divided into at most so many
+
+
+@wp.func
+def is_settled(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether nothing changed a rope since its last step."""
+    out = bool(True)
+    for k in range(s[0].ropes.count):
+        out = out and s[0].state.started[k, w] == 1
+    return out
+
+
+@wp.func
+def settle(s: wp.array(dtype=RopeStep), w: int):
+    """Velocities that do not contradict the rows, before a part of a step; the reel has paid out for it."""
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] != DYNAMIC:
+            s[0].body.v[b, w] = s[0].body_state.velocity[b, w]
+            s[0].body.w[b, w] = s[0].body_state.spin[b, w]
+            body_pose(s, b, w)
+    whole = not is_settled(s, w)
+    if whole or not goes_on(s, w):
+        take_back(s, w)
+        settle_speeds(s, w, whole)
+        for k in range(s[0].ropes.count):
+            if s[0].ropes.reel[k] >= 0:
+                i = s[0].ropes.first[k] + s[0].ropes.reel[k] * (s[0].state.segments[k, w] - 1)
+                s[0].state.length[i, w] = s[0].state.length[i, w] + s[0].work.paid[k, w]
+        for k in range(s[0].ropes.count):
+            s[0].state.started[k, w] = 1
+
+
+@wp.func
+def keep_part(s: wp.array(dtype=RopeStep), w: int):
+    """A part that was met becomes the state; what is torn, inserted or removed then contradicts what was there."""
+    dt = s[0].settings.dt[0]
+    scale_pulls(s, w, dt / s[0].h[w])
+    for b in range(s[0].bodies.count):
+        keep_body(s, b, w)
+    for k in range(s[0].ropes.count):
+        keep_rope(s, k, w)
+        tear(s, k, w, dt)
+        n = s[0].state.segments[k, w]
+        feed(s, k, w)
+        if s[0].state.segments[k, w] < n:
+            s[0].state.started[k, w] = 0
+        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
+    keep_impulses(s, w)
+
+
+@wp.func
+def make_energy_step(s: wp.array(dtype=RopeStep), w: int) -> int:
+    """A step, divided where its passes do not meet; returns 0, or 1 + the number of bodies where a smallest part is not met."""
+    dt = s[0].settings.dt[0]
+    s[0].done[w] = 0
+    s[0].parts[w] = 0
+    s[0].residual[w] = real(0.0)
+    at = int(0)
+    size = int(PARTS)
+    keep_impulses(s, w)
+    while at < PARTS:
+        s[0].h[w] = dt * (real(size) / real(PARTS))
+        for k in range(s[0].ropes.count):
+            pay_out(s, k, w, s[0].h[w])
+        settle(s, w)
+        if meet(s, w):
+            keep_part(s, w)
+            s[0].parts[w] = s[0].parts[w] + 1
+            at = at + size
+            while size < PARTS and at % (2 * size) == 0:
+                size = 2 * size
+        else:
+            take_back(s, w)
+            take_back_impulses(s, w)
+            if size == 1:
+                return 1 + s[0].bodies.count
+            size = size // 2
+    count(s, w, 0, int(s[0].parts[w] > 1), 0, 0)
+    return 0
+
+
+@wp.func
+def bodies_untouched(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether bodies that yield move as the last call left them."""
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            if differ(s[0].body_state.velocity[b, w], s[0].body_state.kept_velocity[b, w]):
+                return False
+            if differ(s[0].body_state.momentum[b, w], s[0].body_state.kept_momentum[b, w]):
+                return False
+    return True
+
+
+@wp.func
+def note_velocities(s: wp.array(dtype=RopeStep), w: int):
+    """As the call leaves them; nothing moves in slots that are not in use."""
+    for k in range(s[0].ropes.count):
+        at = s[0].ropes.first[k]
+        last = at + s[0].state.segments[k, w]
+        for i in range(at, at + s[0].ropes.capacity[k] + 1):
+            if i > last:
+                s[0].state.velocity[i, w] = vec3(real(0.0))
+            if i >= last:
+                s[0].state.spin[i, w] = vec3(real(0.0))
+            s[0].state.kept_velocity[i, w] = s[0].state.velocity[i, w]
+            s[0].state.kept_spin[i, w] = s[0].state.spin[i, w]
+    for b in range(s[0].bodies.count):
+        s[0].body_state.kept_velocity[b, w] = s[0].body_state.velocity[b, w]
+        s[0].body_state.kept_momentum[b, w] = s[0].body_state.momentum[b, w]
+
+
+@wp.kernel(module="sharnir.rope_energy")
+def energy_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
+    """n steps of a world; where one is not met, the world is marked and stays at its last good state."""
+    w = first + wp.tid()
+    for g in range(s[0].grades.shape[0]):
+        s[0].grades[g, w] = 0
+    if not (ropes_untouched(s, w) and bodies_untouched(s, w)):
+        for k in range(s[0].ropes.count):
+            s[0].state.started[k, w] = 0
+    for _step in range(n[0]):
+        if s[0].body_state.failed[w] != 0:
+            break
+        s[0].body_state.failed[w] = make_energy_step(s, w)
+        for i in range(s[0].control.force_once.shape[0]):
+            s[0].control.force_once[i, w] = vec3(real(0.0))
+        for b in range(s[0].bodies.count):
+            s[0].body_control.force_once[b, w] = vec3(real(0.0))
+            s[0].body_control.torque_once[b, w] = vec3(real(0.0))
+        if s[0].body_state.failed[w] == 0:
+            s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
+    note_velocities(s, w)
