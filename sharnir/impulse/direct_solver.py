@@ -40,20 +40,23 @@ class SolverDirect(TreeSolver):
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
 
+    _closings: tuple[str, ...] = CLOSINGS
+
     def __init__(
         self,
         model: Model,
         dt: float,
         *,
-        closing: str = "energy",
+        closing: str | None = None,
         iterations: int = 60,
         closing_iterations: int = 20,
         tolerance: float = FINE,
         gap: float | None = None,
         threads: int | None = None,
     ) -> None:
-        if closing not in CLOSINGS:
-            raise SimulationError(f"closing is one of {', '.join(map(repr, CLOSINGS))}, got {closing!r}")
+        closing = self._closings[0] if closing is None else closing
+        if closing not in self._closings:
+            raise SimulationError(f"closing is one of {', '.join(map(repr, self._closings))}, got {closing!r}")
         gap = (FINE if closing != "velocity" else max(1e-7, FINE)) if gap is None else gap
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
@@ -141,6 +144,8 @@ class SolverDirectRope(SolverDirect):
         rope_state, rope_control: of `model.ropes`, which are laid out for trees (`Ropes.on_trees`).
         rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverDirect`.
     """
+
+    _closings = ("position", "velocity")
 
     def __init__(
         self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, rope_iterations: int = 12,
