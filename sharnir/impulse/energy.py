@@ -21,7 +21,7 @@ from sharnir.impulse.direct_links import OUT
 from sharnir.impulse.energy_laws import ball_springs, open_link, outward, passed_limits, relinearise, report_link, soften
 from sharnir.impulse.closing import any_gap
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
-from sharnir.impulse.energy_rows import act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
+from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
 from sharnir.impulse.means import lock_gaps, place, take_driven
 from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
@@ -160,9 +160,11 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool):
     if beside > 0:
         follow_all(s, w, 2, real(1.0))
         keep_changes(s, w)
+        rounds = int(1)
         if mode == ANEW:
             factor_rows(s, w)
-        close_rows(s, w, True)
+            rounds = ROUNDS
+        close_rows(s, w, True, rounds)
         if s[0].acting == 1:  # once more, now that the rows' impulses are known
             pushes(s, w)
             act(s, w)
@@ -472,7 +474,7 @@ def repair(s: wp.array(dtype=Direct), w: int):
             for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
                 s[0].rows.gap[r, w] = real(0.0)
             keep_changes(s, w)
-            close_rows(s, w, False)
+            close_rows(s, w, False, 1)
         for n in range(s[0].tree.count):
             b = s[0].tree.body[n]
             by = s[0].work.change_l[b, w] * h
@@ -713,7 +715,7 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
                 if r >= rows - s[0].closures.springs.count:
                     s[0].rows.soft[r, w] = real(-1.0)
             factor_rows(s, w)
-            close_rows(s, w, False)
+            close_rows(s, w, False, ROUNDS)
     lost = real(0.0)
     for n in range(s[0].tree.count):
         b = natural(s[0].tree.row[n].body)
