@@ -41,6 +41,7 @@ STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, whi
 FAR = wp.constant(real(1.0e-2))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(1.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
+STUCK = wp.constant(real(0.5))  # a pass that leaves so much does not meet any more
 STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it; m or rad, of a gap
 
 
@@ -259,7 +260,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             fell = off / last
             if small and off * fell <= MET:
                 return True  # the next change would be smaller than that
-            if fell > SLOW and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+            if fell > STUCK and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
             if fell > SLOW:
                 mode = ANEW
