@@ -71,6 +71,7 @@ class State:
     kept_momentum: wp.array2d(dtype=vec3)
     last_v: wp.array2d(dtype=vec3)  # [body, world] changes of velocity and of spin (body axes) a second in the last step
     last_w: wp.array2d(dtype=vec3)
+    rotor: wp.array2d(dtype=real)  # [speed, world] m/s, rad/s, of the axis that a motor's rotor turns with
     row_force: wp.array2d(dtype=real)  # [row, world] N, N·m, of rows beside the tree in the last step
     trend: wp.array2d(dtype=real)  # [body, world] how much of these the next step is thought to bring
     lag: wp.array(dtype=real)  # [world] s, by which mid_velocity is behind the pose; in joint coordinates, what this is above ½Δt
@@ -231,7 +232,7 @@ COMMANDS = (
 OWNED = (
     "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_tense", "felt_force", "felt_torque", "felt_joint",
     "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",
-    "last_v", "last_w", "trend", "row_force",
+    "last_v", "last_w", "trend", "rotor", "row_force",
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
 STATE_FIELDS = tuple(State.vars)  # type: ignore[attr-defined]

@@ -96,8 +96,10 @@ class Report:
     """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
 
     def __init__(
-        self, done: Any, residual: Any, tolerance: float, grades: Any = None, rope: tuple[Any, float] | None = None
-    ) -> None:
+        self, done: Any, residual: Any, tolerance: float, grades: Any = None, rope: tuple[Any, float] | None = None,
+        projected: Any = None,
+    ) -> None:  # fmt: skip
+        self._projected = projected
         self._done, self._residual, self._tolerance, self._grades, self._rope = done, residual, tolerance, grades, rope
         self.elapsed = 0.0
         """Wall-clock time of the step, s (mean, where a call made several)."""
@@ -124,6 +126,13 @@ class Report:
         """Whether the residual fell below the tolerance, and ropes beside joints are closed to theirs."""
         met = self.residual <= self._tolerance
         return met if self._rope is None else met & (self._value(self._rope[0]) <= self._rope[1])
+
+    @property
+    def projected(self) -> Any:
+        """J, of kinetic energy that velocities lost in this call because they did not fit the joints: those that a caller set, and
+        what an impact or a joint put back left (`closing="energy"`).
+        """
+        return 0.0 if self._projected is None else self._value(self._projected)
 
     @property
     def grades(self) -> dict[str, Any]:

@@ -62,6 +62,7 @@ class SolverDirect(TreeSolver):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
         load_modules([kinematics.read_joints.module], self.device)
+        self._tree = Links(model, without=[], at_com=True, keeps=True)
         passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations")]
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
@@ -69,7 +70,8 @@ class SolverDirect(TreeSolver):
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
         self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
-        self.report = Report(self.done, self.residual, self.tolerance, self._grades)
+        self._projected = wp.zeros(model.worlds, dtype=real, device=self.device)
+        self.report = Report(self.done, self.residual, self.tolerance, self._grades, projected=self._projected)
 
     def furnish(self, state: State) -> None:
         """Velocities and reactions of half steps, and what the state was when they were made."""
@@ -77,8 +79,9 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum felt_force felt_torque")
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
             fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque mid_tense")
-            fill(state, self.model, self.model.speeds, "felt_joint")
+            fill(state, self.model, self.model.speeds, "felt_joint rotor")
             fill(state, self.model, len(self.model.com), "last_v last_w trend")
+            fill(state, self.model, int(self._tree.closures.count), "row_force")
 
     def _without(self, control: Control) -> list[int]:
         """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""
@@ -87,9 +90,7 @@ class SolverDirect(TreeSolver):
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         m = self.model
         self.furnish(state)
-        tree = Links(m, without=without, at_com=True, keeps=True)
-        if state.row_force.shape[0] != int(tree.closures.count):
-            fill(state, m, int(tree.closures.count), "row_force")
+        tree = self._tree
         scratch = tree.work(m.worlds)
         s = Direct()
         self._fill(s, tree, scratch, control)
@@ -110,9 +111,9 @@ class SolverDirect(TreeSolver):
         fill(s, m, links, "gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D work_C ball_push ball_speed")
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
-        fill(s, m, None, "before after pushed tight passes projected stopped")
+        fill(s, m, None, "before after pushed tight passes stopped")
         s.drift, s.kick = self.settings.part, self.settings.kick
-        s.grades = self._grades
+        s.grades, s.projected = self._grades, self._projected
         if self.closing == "energy":
             safe = State()
             for name in STATE_FIELDS:

@@ -35,6 +35,7 @@ MODULES = ("sharnir.energy_chain", "sharnir.energy_tree", "sharnir.energy")
 for name in MODULES:
     inline_less(name)
 
+OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a caller left open by more are closed first
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
 HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
@@ -299,8 +300,6 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         b = natural(s[0].tree.row[i].body)
         own = natural(s[0].half_of[b])
         j = natural(s[0].tree.row[i].joint)
-        if j < s[0].scene_joints:
-            keep_reaction(s, i, j, w, scope, whole)
         if scope < 2 or b < s[0].own:
             v0 = s[0].state.velocity[own, w]
             v = s[0].work.acceleration[b, w]
@@ -314,15 +313,18 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.rest[own, w] = move - ((x + move) - x)
             dv = (v - v0) / h
             dw = (W - s[0].work.spin[b, w] * M) / h
-            s[0].state.trend[own, w] = trend(s, i, own, w, dv, dw)
+            on = trend(s, i, own, w, dv, dw)
+            s[0].state.acceleration[own, w] = at_the_end(dv, s[0].state.last_v[own, w], on)
+            s[0].state.trend[own, w] = on
             s[0].state.last_v[own, w] = dv
             s[0].state.last_w[own, w] = dw
-            s[0].state.acceleration[own, w] = dv
             s[0].state.velocity[own, w] = v
             s[0].state.momentum[own, w] = L
             s[0].state.spin[own, w] = M1 * W
             s[0].state.position[own, w] = s[0].position[b, w]
             s[0].state.rotation[own, w] = s[0].rotation[b, w]
+        if j < s[0].scene_joints:
+            keep_reaction(s, i, j, w, scope, whole, s[0].state.trend[own, w])
     if scope > 1:
         keep_rows(s, w, whole)
     for n in range(s[0].other_count):
@@ -338,7 +340,7 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         count_turns(s, i, w, scope)
         j = natural(s[0].tree.row[i].joint)
         if scope > 1 and j < s[0].scene_joints:
-            if breaks(s[0].joints, j, s[0].state.joint_force[j, w], s[0].state.joint_torque[j, w], s[0].settings.dt[0]):
+            if breaks(s[0].joints, j, s[0].state.mid_force[j, w], s[0].state.mid_torque[j, w], s[0].settings.dt[0]):
                 s[0].control.enabled[j, w] = 0
             s[0].state.mid_tense[j, w] = OUT * (1 - s[0].control.enabled[j, w])
     if scope > 1:
@@ -392,8 +394,19 @@ def keep_rows(s: wp.array(dtype=Direct), w: int, whole: real):
 
 
 @wp.func
-def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, scope: int, whole: real):
-    """What a joint carried, as of a whole step, on its child, without the share of the free axes."""
+def at_the_end(now: vec3, before: vec3, on: real) -> vec3:
+    """What means over this step and the last one lead to at the end of this one, where things go on steadily; else the mean."""
+    if on < real(1.0):
+        return now
+    return now + (now - before) * real(0.5)
+
+
+@wp.func
+def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, scope: int, whole: real, on: real):
+    """What a joint carries at the end of the step, as an impulse of a whole one, on its child, without the share of the free axes.
+
+    The means over the step are kept for the next.
+    """
     sign = real(s[0].tree.sign[i]) * whole
     f = s[0].carried_l[i, w]
     l = s[0].carried_a[i, w] + wp.cross(s[0].work.out[i, w], f)
@@ -412,8 +425,14 @@ def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, scope: int,
             else:
                 d = s[0].work.S_l[at, w]
                 f = f - d * (wp.dot(d, f) / wp.dot(d, d))
-    s[0].state.joint_force[j, w] = f * sign
-    s[0].state.joint_torque[j, w] = l * sign
+    f = f * sign
+    l = l * sign
+    if wp.length_sq(s[0].state.mid_force[j, w]) + wp.length_sq(s[0].state.mid_torque[j, w]) == real(0.0):
+        on = real(0.0)  # the first step
+    s[0].state.joint_force[j, w] = at_the_end(f, s[0].state.mid_force[j, w], on)
+    s[0].state.joint_torque[j, w] = at_the_end(l, s[0].state.mid_torque[j, w], on)
+    s[0].state.mid_force[j, w] = f
+    s[0].state.mid_torque[j, w] = l
 
 
 @wp.func
@@ -485,6 +504,9 @@ def repair(s: wp.array(dtype=Direct), w: int):
         most, _j = open_gaps(s, w, False)
         if most <= s[0].settings.tolerance[1] * real(1.0e-3):
             break
+    for j in range(s[0].scene_joints):  # of several limits, it is put down to the one that took most
+        if s[0].state.dissipated[j, w] > s[0].state.dissipated[passed, w]:
+            passed = j
     s[0].state.dissipated[passed, w] = s[0].state.dissipated[passed, w] + raised
 
 
@@ -495,13 +517,14 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
     left = int(1 << HALVINGS)
     size = left
     parts = int(0)
-    if scope > 1:
-        for j in range(s[0].scene_joints):
-            s[0].state.dissipated[j, w] = real(0.0)
+    saved = bool(False)
     while left > 0:
         s[0].drift[w] = dt * (real(size) / real(1 << HALVINGS))
         if attempt(s, w, scope):
             s[0].stopped[w] = 0
+            if scope > 1 and parts == 0:
+                for j in range(s[0].scene_joints):
+                    s[0].state.dissipated[j, w] = real(0.0)
             finish(s, w, scope)
             commit(s, w, scope)
             if scope > 1:
@@ -510,16 +533,18 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
                     s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
             parts = parts + 1
             left = left - size
-        elif s[0].state.lag[w] > real(0.0):
-            s[0].state.lag[w] = real(0.0)  # again without a guess
         else:
-            if parts == 0 and size == 1 << HALVINGS:
+            if not saved:
                 copy_state(s[0].state, s[0].safe, w)
-            if size == 1:
+                saved = True
+            if s[0].state.lag[w] > real(0.0):
+                s[0].state.lag[w] = real(0.0)  # again without a guess
+            elif size == 1:
                 copy_state(s[0].safe, s[0].state, w)
                 s[0].state.failed[w] = -1 - worst_body(s, w)
                 break
-            size = size / 2
+            else:
+                size = size / 2
     s[0].drift[w] = dt
     if s[0].pushed[w] == 1 and s[0].state.failed[w] == 0:
         for b in range(s[0].own):
@@ -568,7 +593,10 @@ def copy_state(a: State, b: State, w: int):
     copy_vectors(a.last_w, b.last_w, w)
     copy_vectors(a.joint_force, b.joint_force, w)
     copy_vectors(a.joint_torque, b.joint_torque, w)
+    copy_vectors(a.mid_force, b.mid_force, w)
+    copy_vectors(a.mid_torque, b.mid_torque, w)
     copy_reals(a.trend, b.trend, w)
+    copy_reals(a.rotor, b.rotor, w)
     copy_reals(a.row_force, b.row_force, w)
     copy_reals(a.gear_impulse, b.gear_impulse, w)
     copy_reals(a.spring_impulse, b.spring_impulse, w)
@@ -683,12 +711,8 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
 
 
 @wp.func
-def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
-    """The velocities nearest to those of now, by kinetic energy, that fit the joints; returns the energy that took, J."""
-    h = s[0].drift[w]
-    pushed = s[0].pushed[w]
-    s[0].pushed[w] = 0
-    s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
+def stand_all(s: wp.array(dtype=Direct), w: int, scope: int):
+    """All bodies where they stand."""
     for n in range(s[0].other_count):
         b = s[0].others[n]
         s[0].work.position[b, w] = s[0].state.position[b, w]
@@ -701,6 +725,69 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         s[0].work.turning[b, w] = s[0].now.spin[b, w]
     for n in range(s[0].tree.count):
         stand(s, natural(n), w, scope)
+
+
+@wp.func
+def close_pose(s: wp.array(dtype=Direct), w: int, scope: int):
+    """Close joints that stand open, as one that was put back may, by displacements alone: velocities never learn of it."""
+    h = s[0].drift[w]
+    s[0].drift[w] = h * real(1.0e-9)
+    half = real(0.5) * s[0].drift[w]
+    for _i in range(20):
+        stand_all(s, w, scope)
+        most = real(0.0)
+        for n in range(s[0].tree.count):
+            i = natural(n)
+            linear = vec3(real(0.0))
+            angular = vec3(real(0.0))
+            if kind_of(s, i, w, scope) != LOOSE:
+                linear, angular = any_gap(s, i, w)
+            most = wp.max(most, wp.max(wp.length(linear), wp.length(angular)))
+            angular = angular / (-half)
+            s[0].work.close_l[i, w] = linear / (-half)
+            s[0].work.close_a[i, w] = angular
+            if kind_of(s, i, w, scope) == NONE:
+                s[0].work.close_l[i, w] = linear / (-half) + wp.cross(angular, s[0].out1[i, w])
+        beside = int(0)
+        if scope > 1:
+            beside = s[0].closures.count
+            if beside > 0:
+                most = wp.max(most, find_rows(s, w))
+        if most <= OPEN:
+            break
+        inward(s, w, scope, ANEW)
+        follow_all(s, w, scope, real(1.0))
+        if scope > 1:
+            if beside > 0:
+                keep_changes(s, w)
+                for r in range(beside - s[0].closures.springs.count, beside):
+                    s[0].rows.soft[r, w] = real(-1.0)
+                factor_rows(s, w)
+                close_rows(s, w, False, ROUNDS)
+        widest = real(1.0e-30)
+        for n in range(s[0].tree.count):
+            widest = wp.max(widest, wp.length(s[0].work.change_a[s[0].tree.body[n], w]) * half)
+        share = half * wp.min(real(1.0), real(0.3) / widest)
+        for n in range(s[0].tree.count):
+            b = natural(s[0].tree.body[n])
+            if b < s[0].own:
+                old = s[0].state.rotation[b, w]
+                R = turned(old, s[0].work.change_a[b, w] * share)
+                s[0].state.position[b, w] = s[0].state.position[b, w] + s[0].work.change_l[b, w] * share
+                s[0].state.momentum[b, w] = wp.quat_rotate(R, wp.quat_rotate_inv(old, s[0].state.momentum[b, w]))
+                s[0].state.spin[b, w] = wp.quat_rotate(R, wp.quat_rotate_inv(old, s[0].state.spin[b, w]))
+                s[0].state.rotation[b, w] = R
+    s[0].drift[w] = h
+
+
+@wp.func
+def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+    """The velocities nearest to those of now, by kinetic energy, that fit the joints; returns the energy that took, J."""
+    h = s[0].drift[w]
+    pushed = s[0].pushed[w]
+    s[0].pushed[w] = 0
+    s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
+    stand_all(s, w, scope)
     inward(s, w, scope, ANEW)
     follow_all(s, w, scope, real(1.0))
     if scope > 1:
@@ -779,14 +866,20 @@ def begin_call(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.last_v[b, w] = vec3(real(0.0))
             s[0].state.last_w[b, w] = vec3(real(0.0))
             s[0].state.trend[b, w] = real(0.0)
+        for j in range(s[0].scene_joints):
+            s[0].state.mid_force[j, w] = vec3(real(0.0))
+            s[0].state.mid_torque[j, w] = vec3(real(0.0))
         if scope > 1:
             release(s, w)
+        close_pose(s, w, scope)
         project(s, w, scope)
+        if scope > 1:
+            release(s, w)
 
 
 @wp.func
 def release(s: wp.array(dtype=Direct), w: int):
-    """What friction held moves, if a caller gave it a speed."""
+    """What friction held moves, if a caller gave it a speed; rotors turn with their axes."""
     for j in range(s[0].scene_joints):
         v0 = s[0].joints.v_start[j]
         pose = pose_at(s[0].joints, j, w, s[0].state.position, s[0].state.rotation)
@@ -797,6 +890,7 @@ def release(s: wp.array(dtype=Direct), w: int):
         u = u - s[0].state.velocity[p, w] - wp.cross(s[0].state.spin[p, w], pose.child_anchor - s[0].state.position[p, w])
         for x in range(s[0].joints.v_size[j]):
             d, n = free_axis(s[0].joints, j, x, pose)
+            s[0].state.rotor[v0 + x, w] = wp.dot(d, u) + wp.dot(n, rel)
             if wp.abs(wp.dot(d, u) + wp.dot(n, rel)) > RESTS:
                 for y in range(s[0].joints.v_size[j]):
                     if s[0].axes.group[v0 + y] == s[0].axes.group[v0 + x]:

@@ -57,6 +57,8 @@ def open_link(s: wp.array(dtype=Direct), i: int, w: int):
     for a in range(s[0].joints.v_size[j]):
         d, n = free_axis(s[0].joints, j, a, pose)
         s[0].laws.start[v0 + a, w] = wp.dot(d, u) + wp.dot(n, w_c - w_p)
+        if s[0].axes.rotor_inertia[v0 + a] > real(0.0):
+            s[0].laws.start[v0 + a, w] = s[0].state.rotor[v0 + a, w]  # a rotor has a speed of its own, with the same mean
         s[0].laws.mean[v0 + a, w] = real(1.0)
         if s[0].state.stuck[v0 + a, w] == 1:
             s[0].laws.start[v0 + a, w] = real(0.0)  # what friction held moves by nothing but rounding
@@ -391,6 +393,9 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
     if held > s[0].state.stuck[at, w] or (limit != real(0.0) and wp.abs(before) > real(0.0)):
         s[0].stopped[w] = s[0].tree.row[i].joint + 1  # what stops leaves velocities that do not quite fit the joints
     s[0].state.stuck[at, w] = held
+    s[0].state.rotor[at, w] = u
+    if held == 1:
+        s[0].state.rotor[at, w] = real(0.0)
     return -(p - spring - drive) * mean
 
 
