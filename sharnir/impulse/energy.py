@@ -200,8 +200,8 @@ def refresh_springs(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
-    """A step of the length in `drift`; returns whether its passes met."""
+def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+    """Before the passes of a step of the length in `drift`; returns the scale of velocities (`begin`)."""
     scale = begin(s, w, scope)
     if scope < 2 and (scope > 0 or s[0].pushed[w] == 1):
         pushes(s, w)
@@ -218,6 +218,13 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             s[0].row_impulse[r, w] = s[0].state.row_force[r, w] * s[0].drift[w]
         if s[0].closures.count > 0:
             find_rows(s, w)
+    return scale
+
+
+@wp.func
+def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+    """A step of the length in `drift`; returns whether its passes met."""
+    scale = open_attempt(s, w, scope)
     last = real(0.0)
     mode = int(ANEW)
     total = s[0].settings.iterations[1]
@@ -518,12 +525,18 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
                 break
             size = size / 2
     s[0].drift[w] = dt
+    spend_once(s, w)
+    if parts > 1:
+        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+
+
+@wp.func
+def spend_once(s: wp.array(dtype=Direct), w: int):
+    """Forces of one step are of no other."""
     if s[0].pushed[w] == 1 and s[0].state.failed[w] == 0:
         for b in range(s[0].own):
             s[0].control.force_once[b, w] = vec3(real(0.0))
             s[0].control.torque_once[b, w] = vec3(real(0.0))
-    if parts > 1:
-        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
 
 
 @wp.func
@@ -686,6 +699,23 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     pushed = s[0].pushed[w]
     s[0].pushed[w] = 0
     s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
+    stand_all(s, w, scope)
+    inward(s, w, scope, ANEW)
+    follow_all(s, w, scope, real(1.0))
+    if scope > 1:
+        if s[0].closures.count > 0:
+            keep_changes(s, w)
+            speed_rows(s, w)
+            factor_rows(s, w)
+            close_rows(s, w, False)
+    s[0].drift[w] = h
+    s[0].pushed[w] = pushed
+    return take_projected(s, w)
+
+
+@wp.func
+def stand_all(s: wp.array(dtype=Direct), w: int, scope: int):
+    """All bodies where they stand."""
     for n in range(s[0].other_count):
         b = s[0].others[n]
         s[0].work.position[b, w] = s[0].state.position[b, w]
@@ -698,22 +728,25 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         s[0].work.turning[b, w] = s[0].now.spin[b, w]
     for n in range(s[0].tree.count):
         stand(s, natural(n), w, scope)
-    inward(s, w, scope, ANEW)
-    follow_all(s, w, scope, real(1.0))
-    if scope > 1:
-        rows = s[0].closures.count
-        if rows > 0:
-            keep_changes(s, w)
-            find_rows(s, w)
-            for r in range(rows):
-                rate = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
-                if s[0].rows.child[r] < 0:
-                    rate = gear_rate(s, r, w)
-                s[0].rows.gap[r, w] = rate * (real(0.5) * s[0].drift[w])
-                if r >= rows - s[0].closures.springs.count:
-                    s[0].rows.soft[r, w] = real(-1.0)
-            factor_rows(s, w)
-            close_rows(s, w, False)
+
+
+@wp.func
+def speed_rows(s: wp.array(dtype=Direct), w: int):
+    """Rows beside the tree where bodies stand, and their speeds, as of a gap; springs are none."""
+    rows = s[0].closures.count
+    find_rows(s, w)
+    for r in range(rows):
+        rate = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
+        if s[0].rows.child[r] < 0:
+            rate = gear_rate(s, r, w)
+        s[0].rows.gap[r, w] = rate * (real(0.5) * s[0].drift[w])
+        if r >= rows - s[0].closures.springs.count:
+            s[0].rows.soft[r, w] = real(-1.0)
+
+
+@wp.func
+def take_projected(s: wp.array(dtype=Direct), w: int) -> real:
+    """Velocities after the change that was found; returns the energy that took, J."""
     lost = real(0.0)
     for n in range(s[0].tree.count):
         b = natural(s[0].tree.row[n].body)
@@ -730,8 +763,6 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             s[0].state.velocity[b, w] = v
             s[0].state.momentum[b, w] = M * (I * W)
             s[0].state.spin[b, w] = M * W
-    s[0].drift[w] = h
-    s[0].pushed[w] = pushed
     lost = real(0.5) * lost
     s[0].projected[w] = s[0].projected[w] + lost
     return lost
@@ -762,9 +793,14 @@ def axis_speed(s: wp.array(dtype=Direct), j: int, x: int, w: int) -> real:
 
 @wp.func
 def begin_call(s: wp.array(dtype=Direct), w: int, scope: int):
-    """Nothing is counted yet. Where the caller changed the state, velocities that do not fit the joints are projected for good,
-    and nothing of the last step is a guess.
-    """
+    """Where the caller changed the state, velocities that do not fit the joints are projected for good."""
+    if resume(s, w, scope):
+        project(s, w, scope)
+
+
+@wp.func
+def resume(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+    """Nothing is counted yet. Whether the caller changed the state: then nothing of the last step is a guess."""
     for g in range(4):
         s[0].grades[g, w] = 0
     s[0].projected[w] = real(0.0)
@@ -778,7 +814,8 @@ def begin_call(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.trend[b, w] = real(0.0)
         if scope > 1:
             release(s, w)
-        project(s, w, scope)
+        return True
+    return False
 
 
 @wp.func

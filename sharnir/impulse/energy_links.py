@@ -248,7 +248,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
         if not alone:
             fl = fl + s[0].work.acceleration[b, w] * m - s[0].impulse_l[i, w]
             fa = fa + s[0].gain[i, w]
-        if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count > 0):
+        if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count + s[0].roped > 0):
             if not alone:
                 fl = fl + s[0].sum_l[i, w]
                 fa = fa + s[0].sum_a[i, w]
