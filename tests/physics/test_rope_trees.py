@@ -24,7 +24,7 @@ def pendulum(beside, dt, **options):
 
 @pytest.mark.parametrize("dt", [5e-3, 15e-3])
 def test_a_load_swings_as_without_joints(dt):
-    alone, beside = pendulum(False, dt, closing="position"), pendulum(True, dt, method="direct")
+    alone, beside = pendulum(False, dt), pendulum(True, dt, method="direct")
     start, stretch, energy = beside.energy().total, 0.0, 0.0
     for _ in range(round(6.0 / (10 * dt))):
         alone.step(10)
@@ -223,7 +223,7 @@ def test_ports_move_as_ropes_without_joints_do(make, dt, most):
         if beside:
             scene.add_body("p", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(50, 0, 0))
             scene.add_joint("h", sh.Revolute("y"), "world", "p", position=(49.5, 0, 0))
-        sims.append(sh.Simulation(scene, dt, **({"method": "direct"} if beside else {"closing": "position"})))
+        sims.append(sh.Simulation(scene, dt, **({"method": "direct"} if beside else {})))
     alone, direct = sims
     bodies, ropes, apart, stretch = [n for n in alone.model.body_names if n != "world"], alone.model.ropes.names, 0.0, 0.0
     for _ in range(round(1.0 / (10 * dt))):
@@ -501,7 +501,7 @@ def test_a_reel_on_a_rope_clamped_at_both_ends_pays_out_as_without_joints(reel):
         if beside:
             scene.add_body("p", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(50, 0, 0))
             scene.add_joint("h", sh.Revolute("y"), "world", "p", position=(49.5, 0, 0))
-        sims.append(sh.Simulation(scene, 2e-3, worlds=2, **({"method": "direct"} if beside else {"closing": "position"})))
+        sims.append(sh.Simulation(scene, 2e-3, worlds=2, **({"method": "direct"} if beside else {})))
         sims[-1].rope("r").reel_speed = np.array([0.5, -0.3])
     alone, direct = sims
     alone.run(1.0)
