@@ -439,7 +439,7 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
         tear(r, k, w, dt)
         n = r[0].state.segments[k, w]
         feed(r, k, w)
-        if r[0].state.segments[k, w] < n:
+        if r[0].state.segments[k, w] != n:
             r[0].state.started[k, w] = 0
         r[0].state.owed[k, w] = r[0].state.owed[k, w] * (real(1.0) - REPAID * h / dt)
     keep_impulses(r, w)
