@@ -76,7 +76,6 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     w = natural(w)
     h = s[0].drift[w]
     s[0].kick[w] = h
-    once = s[0].settings.dt[0]
     gravity = s[0].settings.gravity[0]
     take_driven(s, w)
     scale = real(0.0)
@@ -97,8 +96,8 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             turning = turning / s[0].tree.row[i].parts
         new = v + gravity * h
         if s[0].pushed[w] == 1:
-            L = L + s[0].control.torque[own, w] * h + s[0].control.torque_once[own, w] * once
-            force = s[0].control.force[own, w] * h + s[0].control.force_once[own, w] * once
+            L = L + (s[0].control.torque[own, w] + s[0].control.torque_once[own, w]) * h
+            force = (s[0].control.force[own, w] + s[0].control.force_once[own, w]) * h
             new = new + force * s[0].whole.inv_mass[own]
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
@@ -424,14 +423,21 @@ def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, scope: int,
 def finish(s: wp.array(dtype=Direct), w: int, scope: int):
     """What acted in the step, exactly; and passed limits taken back in."""
     if scope > 1:
-        pushes(s, w)
-        act(s, w)
-        balance(s, w, scope)
+        report(s, w)
         if s[0].acting == 1:
-            for n in range(s[0].tree.count):
-                if s[0].linear.acts[n, w] == 1:
-                    report_link(s, n, w)
             repair(s, w)
+
+
+@wp.func
+def report(s: wp.array(dtype=Direct), w: int):
+    """What acted in the step, exactly."""
+    pushes(s, w)
+    act(s, w)
+    balance(s, w, 2)
+    if s[0].acting == 1:
+        for n in range(s[0].tree.count):
+            if s[0].linear.acts[n, w] == 1:
+                report_link(s, n, w)
 
 
 @wp.func
@@ -467,29 +473,43 @@ def repair(s: wp.array(dtype=Direct), w: int):
     _most, passed = open_gaps(s, w, True)
     if passed < 0:
         return
-    h = real(0.5) * s[0].drift[w]
     raised = real(0.0)
     for _i in range(8):
-        inward(s, w, 2, GAPS)
-        follow_all(s, w, 2, real(1.0))
-        if s[0].closures.count > 0:
-            find_rows(s, w)
-            for r in range(6 * s[0].closures.welds):
-                s[0].rows.gap[r, w] = real(0.0)
-            for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
-                s[0].rows.gap[r, w] = real(0.0)
-            keep_changes(s, w)
-            close_rows(s, w, False)
-        for n in range(s[0].tree.count):
-            b = s[0].tree.body[n]
-            by = s[0].work.change_l[b, w] * h
-            raised = raised + wp.dot(s[0].settings.gravity[0], by) * s[0].tree.row[n].mass
-            s[0].position[b, w] = s[0].position[b, w] + by
-            s[0].rotation[b, w] = turned(s[0].rotation[b, w], s[0].work.change_a[b, w] * h)
+        close_gaps(s, w)
+        raised = raised + displace(s, w)
         most, _j = open_gaps(s, w, False)
         if most <= s[0].settings.tolerance[1] * real(1.0e-3):
             break
     s[0].state.dissipated[passed, w] = s[0].state.dissipated[passed, w] + raised
+
+
+@wp.func
+def close_gaps(s: wp.array(dtype=Direct), w: int):
+    """Displacements, as speeds in work.change, that close the gaps in work.close and of the rows, under the pushes in work.Q."""
+    inward(s, w, 2, GAPS)
+    follow_all(s, w, 2, real(1.0))
+    if s[0].closures.count > 0:
+        find_rows(s, w)
+        for r in range(6 * s[0].closures.welds):
+            s[0].rows.gap[r, w] = real(0.0)
+        for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
+            s[0].rows.gap[r, w] = real(0.0)
+        keep_changes(s, w)
+        close_rows(s, w, False)
+
+
+@wp.func
+def displace(s: wp.array(dtype=Direct), w: int) -> real:
+    """Make them; returns the work of gravity, J."""
+    h = real(0.5) * s[0].drift[w]
+    raised = real(0.0)
+    for n in range(s[0].tree.count):
+        b = s[0].tree.body[n]
+        by = s[0].work.change_l[b, w] * h
+        raised = raised + wp.dot(s[0].settings.gravity[0], by) * s[0].tree.row[n].mass
+        s[0].position[b, w] = s[0].position[b, w] + by
+        s[0].rotation[b, w] = turned(s[0].rotation[b, w], s[0].work.change_a[b, w] * h)
+    return raised
 
 
 @wp.func

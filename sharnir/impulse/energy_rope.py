@@ -15,16 +15,19 @@ from sharnir.impulse.direct import DIVIDED
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.energy import (
     STALLED,
+    close_gaps,
     commit,
     copy_reals,
     copy_state,
     copy_vectors,
+    displace,
     end_call,
-    finish,
     open_attempt,
+    open_gaps,
     pushes,
     refresh_locks,
     refresh_springs,
+    report,
     resume,
     speed_rows,
     spend_once,
@@ -38,7 +41,7 @@ from sharnir.impulse.energy_rows import act, close_rows, factor_rows, find_rows,
 from sharnir.impulse.means import place, take_driven
 from sharnir.pivots import ALL_AT_ONCE
 from sharnir.rope.chain import eliminate
-from sharnir.rope.data import BODY, PORT, ROPE, RopeState, RopeStep
+from sharnir.rope.data import BODY, MIXED, PORT, ROPE, RopeState, RopeStep
 from sharnir.rope.dense import factorise_any, mirror, substitute_any
 from sharnir.rope.ends import clear_ties, end_point, is_held, pull_bodies, tie_inertia, tie_point
 from sharnir.rope.energy import (
@@ -63,7 +66,7 @@ from sharnir.rope.energy_bodies import STALLED as STILL
 from sharnir.rope.energy_bodies import settle_ends, settle_rows
 from sharnir.rope.energy_kernels import PARTS, is_settled, note_velocities
 from sharnir.rope.kernels import ropes_untouched
-from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals
+from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals, recall_pass
 from sharnir.rope.passes import ropes_inward, ropes_outward, scale_pulls
 from sharnir.rope.ports import (
     Ports,
@@ -78,6 +81,7 @@ from sharnir.rope.ports import (
 )
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
 from sharnir.rope.terms import tangent, times_skew
+from sharnir.spatial import turned
 from sharnir.tree import natural
 from sharnir.types import EPSILON, inline_less, real, vec3
 
@@ -417,21 +421,16 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
 
 
 @wp.func
-def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
+def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """A part that was met becomes the state; what is torn, inserted or removed then contradicts what was there."""
     dt = s[0].settings.dt[0]
     h = s[0].drift[w]
     s[0].stopped[w] = 0
     end_arms(r, w)
     pull_links(s, r, w)
-    finish(s, w, ALL)
-    for end in range(2 * r[0].ropes.count):  # limits may have moved bodies
-        if is_held(r, end):
-            k = end / 2
-            i = r[0].ropes.first[k] + (end - 2 * k) * r[0].state.segments[k, w]
-            r[0].work.r[i, w] = end_point(r, end, w)
-    for t in range(r[0].ropes.ties):
-        r[0].work.r[r[0].ropes.tie_slot[t], w] = tie_point(r, t, w)
+    report(s, w)
+    if s[0].acting == 1:
+        repair(s, r, p, w)
     commit(s, w, ALL)
     scale_pulls(r, w, dt / h)
     for k in range(r[0].ropes.count):
@@ -443,6 +442,80 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
             r[0].state.started[k, w] = 0
         r[0].state.owed[k, w] = r[0].state.owed[k, w] * (real(1.0) - REPAID * h / dt)
     keep_impulses(r, w)
+
+
+@wp.func
+def repair(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """Take passed limits back in, by displacements alone that leave joints and ropes closed; the energy of that is the limit's."""
+    _most, passed = open_gaps(s, w, True)
+    if passed < 0:
+        return
+    raised = real(0.0)
+    note_pass(r, 0, w)
+    for _i in range(8):
+        for k in range(r[0].ropes.count):
+            miss_lengths(r, k, w, real(-2.0) / s[0].drift[w])
+        ropes_inward(r, w)
+        push_links(s, r, w)
+        close_gaps(s, w)
+        if p[0].count > 0:
+            couple(s, r, p, w, False, False)
+        ropes_outward(r, w)
+        raised = raised + displace(s, w)
+        for k in range(r[0].ropes.count):
+            raised = raised + displace_rope(r, k, w, real(0.5) * s[0].drift[w])
+        recall_pass(r, w)
+        most, _j = open_gaps(s, w, False)
+        for k in range(r[0].ropes.count):
+            most = wp.max(most, miss_lengths(r, k, w, real(0.0)))
+        if most <= s[0].settings.tolerance[1] * real(1.0e-3):
+            break
+    s[0].state.dissipated[passed, w] = s[0].state.dissipated[passed, w] + raised
+
+
+@wp.func
+def miss_lengths(r: wp.array(dtype=RopeStep), k: int, w: int, rate: real) -> real:
+    """Gaps of a rope's rows, times `rate`, and nothing else that is missed; returns the largest gap, m."""
+    first = r[0].ropes.first[k]
+    n = r[0].state.segments[k, w]
+    most = real(0.0)
+    for j in range(n + 1):
+        i = first + j
+        r[0].work.e[i, w] = vec3(real(0.0))
+        r[0].work.defect[i, w] = vec3(real(0.0))
+        if j < n:
+            gap = r[0].work.r[i + 1, w] - r[0].work.r[i, w] - tangent(r[0].work.q[i, w]) * r[0].state.length[i, w]
+            r[0].work.c[i, w] = gap * rate
+            r[0].work.load[i, w] = vec3(real(0.0))
+            if r[0].state.cut[i, w] == 0:
+                most = wp.max(most, wp.length(gap))
+    return most
+
+
+@wp.func
+def displace_rope(r: wp.array(dtype=RopeStep), k: int, w: int, h: real) -> real:
+    """Displacements by the changes of velocities since they were noted, h times; held points go where bodies are.
+
+    Returns the work of gravity, J.
+    """
+    first = r[0].ropes.first[k]
+    n = r[0].state.segments[k, w]
+    slots = r[0].work.v.shape[0]
+    raised = real(0.0)
+    for j in range(n + 1):
+        i = first + j
+        by = (r[0].work.v[i, w] - r[0].work.mix_v[MIXED * slots + i, w]) * h
+        raised = raised + wp.dot(r[0].settings.gravity[0], by) * r[0].work.mass[i, w]
+        r[0].work.r[i, w] = r[0].work.r[i, w] + by
+        if j < n:
+            r[0].work.q[i, w] = turned(r[0].work.q[i, w], (r[0].work.w[i, w] - r[0].work.mix_w[MIXED * slots + i, w]) * h)
+    for side in range(2):
+        if is_held(r, 2 * k + side):
+            r[0].work.r[first + side * n, w] = end_point(r, 2 * k + side, w)
+    for t in range(r[0].ropes.ties):
+        if r[0].ropes.tie_rope[t] == k:
+            r[0].work.r[r[0].ropes.tie_slot[t], w] = tie_point(r, t, w)
+    return raised
 
 
 @wp.func
@@ -465,7 +538,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
             pay_out(r, k, w, s[0].drift[w])
         settle(s, r, p, w)
         if attempt(s, r, p, w):
-            keep(s, r, w)
+            keep(s, r, p, w)
             if s[0].stopped[w] > 0:
                 j = s[0].stopped[w] - 1
                 s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, True, False, False)

@@ -170,3 +170,24 @@ def mix_reals(x: wp.array2d(dtype=real), past: wp.array2d(dtype=real), since: in
         for c in range(wp.min(since, MIXED)):
             v = v - past[c * n + i, w] * gamma[c]  # type: ignore[index]
         x[i, w] = v
+
+
+@wp.func
+def recall(x: wp.array2d(dtype=vec3), past: wp.array2d(dtype=vec3), w: int):
+    """Values as they were noted last."""
+    n = x.shape[0]
+    for i in range(n):
+        x[i, w] = past[MIXED * n + i, w]
+
+
+@wp.func
+def recall_pass(s: wp.array(dtype=RopeStep), w: int):
+    """The same of all velocities and impulses."""
+    recall(s[0].work.v, s[0].work.mix_v, w)
+    recall(s[0].work.w, s[0].work.mix_w, w)
+    recall(s[0].body.v, s[0].body.mix_v, w)
+    recall(s[0].body.w, s[0].body.mix_w, w)
+    recall(s[0].state.pull, s[0].work.mix_pull, w)
+    recall(s[0].state.moment, s[0].work.mix_moment, w)
+    recall(s[0].state.end_force, s[0].work.mix_end, w)
+    recall(s[0].state.tie_force, s[0].work.mix_tie, w)

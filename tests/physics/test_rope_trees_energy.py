@@ -111,6 +111,33 @@ def test_friction_that_slides_takes_what_is_lost():
     assert taken > 100.0 and off < 1e-5
 
 
+@pytest.mark.parametrize("dt", [5e-3, 15e-3])
+def test_a_limit_that_stops_a_boom_leaves_the_rope_closed(dt):
+    """Boom and load fall until the hinge's limit stops them; what is passed of it is taken back in, the rope along with it."""
+    sim = direct(*boom(dt, sh.Revolute("y", limit=(-0.2, 0.3)), 50.0))
+    sim.step()
+    start, taken, off, over, stretch = sim.energy().total, 0.0, 0.0, 0.0, 0.0
+    for _ in range(round(2.0 / dt)):
+        sim.step()
+        taken += sim.joint("hinge").dissipated
+        off, over = max(off, abs(start - taken - sim.energy().total)), max(over, sim.joint("hinge").position - 0.3)
+        stretch = max(stretch, sim.rope("rope").stretch)
+    print(f"{dt * 1e3:g} ms: {taken:.0f} J taken, energy off by {off:.0e} J, over by {over:.0e} rad, stretch {stretch:.0e}")
+    assert taken > 1000 and off < 1e-3 and over < 1e-9 and stretch < 1e-7
+
+
+def test_a_force_of_one_step_acts_once_in_a_divided_one():
+    """The rope snatches, steps are divided: the impulse is that of the whole step."""
+    sims = [direct(*boom(15e-3)) for _ in range(2)]
+    for sim in sims:
+        sim.step(40)
+    sims[1].body("load").apply_force((0, 1e5, 0))
+    divided = [sim.step().grades["divided"] for sim in sims]
+    gained = sims[1].body("load").velocity - sims[0].body("load").velocity
+    print(f"gained {gained} m/s of 1.5, divided {divided}")
+    assert np.abs(gained - (0, 1.5, 0)).max() < 1e-2
+
+
 def test_two_ropes_and_one_between_two_links_beside_a_loop():
     """Boom and jib, a rope clamped on both, one to a wall, one with a free end; a second joint closes a loop, a rod and a spring."""
     scene = sh.Scene()
