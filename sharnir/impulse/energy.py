@@ -21,7 +21,7 @@ from sharnir.impulse.direct_links import OUT
 from sharnir.impulse.energy_laws import ball_springs, open_link, outward, passed_limits, relinearise, report_link, soften
 from sharnir.impulse.closing import any_gap
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
-from sharnir.impulse.energy_rows import act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
+from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
 from sharnir.impulse.means import lock_gaps, place, take_driven
 from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
@@ -41,6 +41,7 @@ STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, whi
 FAR = wp.constant(real(1.0e-2))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(1.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
+STUCK = wp.constant(real(0.5))  # a pass that leaves so much does not meet any more
 STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it; m or rad, of a gap
 
 
@@ -159,9 +160,11 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool):
     if beside > 0:
         follow_all(s, w, 2, real(1.0))
         keep_changes(s, w)
+        rounds = int(1)
         if mode == ANEW:
             factor_rows(s, w)
-        close_rows(s, w, True)
+            rounds = ROUNDS
+        close_rows(s, w, True, rounds)
         if s[0].acting == 1:  # once more, now that the rows' impulses are known
             pushes(s, w)
             act(s, w)
@@ -263,7 +266,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             fell = off / last
             if small and off * fell <= MET:
                 return True  # the next change would be smaller than that
-            if fell > SLOW and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+            if fell > STUCK and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
             if fell > SLOW:
                 mode = ANEW
@@ -495,7 +498,7 @@ def close_gaps(s: wp.array(dtype=Direct), w: int):
         for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
             s[0].rows.gap[r, w] = real(0.0)
         keep_changes(s, w)
-        close_rows(s, w, False)
+        close_rows(s, w, False, 1)
 
 
 @wp.func
@@ -727,7 +730,7 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             keep_changes(s, w)
             speed_rows(s, w)
             factor_rows(s, w)
-            close_rows(s, w, False)
+            close_rows(s, w, False, ROUNDS)
     s[0].drift[w] = h
     s[0].pushed[w] = pushed
     return take_projected(s, w)

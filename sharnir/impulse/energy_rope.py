@@ -37,7 +37,7 @@ from sharnir.impulse.energy import (
 )
 from sharnir.impulse.energy_laws import outward, relinearise, soften
 from sharnir.impulse.energy_links import AGAIN, ANEW, PUSHES, follow_all, inward, skew_times
-from sharnir.impulse.energy_rows import act, close_rows, factor_rows, find_rows, keep_changes, stiffen, stiffen_lines
+from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen, stiffen_lines
 from sharnir.impulse.means import place, take_driven
 from sharnir.pivots import ALL_AT_ONCE
 from sharnir.rope.chain import eliminate
@@ -197,7 +197,7 @@ def eliminate_ropes(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: in
 
 
 @wp.func
-def respond(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, keep: bool):
+def respond(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, keep: bool, rounds: int):
     """Changes of the twists by impulses −p on bodies alone, into work.change; joints and rows beside the tree hold."""
     push_links(s, r, w)
     for i in range(s[0].tree.count):
@@ -209,7 +209,7 @@ def respond(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, keep
         for row in range(s[0].closures.count):
             s[0].rows.gap[row, w] = real(0.0)
         keep_changes(s, w)
-        close_rows(s, w, keep)
+        close_rows(s, w, keep, rounds)
 
 
 @wp.func
@@ -219,7 +219,7 @@ def port_matrix(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.ar
         push_unit(r, p, column, w)
         if column == 0:
             mirror(p[0].matrix, 3 * p[0].count, w)
-        respond(s, r, w, False)
+        respond(s, r, w, False, ROUNDS)
         read_column(r, p, column, w)
     factorise_any(p[0].matrix, 3 * p[0].count, w)
 
@@ -232,11 +232,13 @@ def couple(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
         p[0].p_a[b, w] = r[0].body.p_a[b, w]
     clear_ports(p, w)
     port_speeds(r, p, w)
+    rounds = int(1)
     if anew:
+        rounds = ROUNDS
         port_matrix(s, r, p, w)
     substitute_any(p[0].matrix, p[0].rhs, 3 * p[0].count, w)
     apply_ports(r, p, w)
-    respond(s, r, w, keep)
+    respond(s, r, w, keep, rounds)
     add_kept(r, p, w)
     for b in range(s[0].own):
         r[0].body.p_l[b, w] = r[0].body.p_l[b, w] + p[0].p_l[b, w]
@@ -308,9 +310,11 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
         follow_all(s, w, ALL, real(1.0))
     if beside > 0:
         keep_changes(s, w)
+        rounds = int(1)
         if mode == ANEW:
             factor_rows(s, w)
-        close_rows(s, w, True)
+            rounds = ROUNDS
+        close_rows(s, w, True, rounds)
     if ports > 0:
         couple(s, r, p, w, mode == ANEW, True)
     off = real(0.0)
@@ -668,7 +672,7 @@ def project(
             for row in range(s[0].closures.count):
                 s[0].rows.gap[row, w] = real(0.0)
         factor_rows(s, w)
-        close_rows(s, w, False)
+        close_rows(s, w, False, ROUNDS)
     if p[0].count > 0:
         couple(s, r, p, w, True, False)
     ropes_outward(r, w)

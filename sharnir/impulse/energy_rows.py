@@ -7,14 +7,17 @@ gradient along s̄, −k (½(|s₀| + |s₁|) − rest) s̄/½(|s₀| + |s₁|):
 
 import warp as wp
 
-from sharnir.articulated.closures import NOTHING, RAISED, put_row, row_rate
+from sharnir.articulated.closures import NOTHING, put_row, row_rate
 from sharnir.impulse.closing import gear_gap
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.energy_links import PUSHES, base_stiffness, follow_all, inward
 from sharnir.impulse.means import mean_matrix, mean_position
 from sharnir.types import real, vec3
 
-ROUNDS = wp.constant(4)  # on what is left over of rows that may depend on each other
+# of the diagonal: more than rows that depend on each other seem not to, with vectors of two poses, while passes go on
+RAISED = wp.constant(real(1.0e-4))
+ENOUGH = wp.constant(real(1.0e-9))  # of what rows lack, that may be left
+ROUNDS = wp.constant(12)  # at most, on what that leaves over
 
 
 @wp.func
@@ -285,8 +288,11 @@ def keep_changes(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool):
-    """On top of the changes that were kept, those by impulses that close the rows; these may be added to `row_impulse`."""
+def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
+    """On top of the changes that were kept, those by impulses that close the rows; these may be added to `row_impulse`.
+
+    More rounds than one only with factors of the rows as they are: along what rows nearly share they would part.
+    """
     rows = s[0].closures.count
     rate = real(2.0) / s[0].drift[w]
     soft = rows - s[0].closures.springs.count
@@ -297,8 +303,9 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool):
             gap = gap * rate
         s[0].rows.rhs[r, w] = -free - gap
         s[0].rows.force[r, w] = real(0.0)
-    rounds = int(ROUNDS)
+    first = real(0.0)
     for round in range(rounds):
+        most = real(0.0)
         for r in range(rows):
             left = s[0].rows.rhs[r, w]
             if round > 0:
@@ -307,6 +314,11 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool):
             if s[0].rows.soft[r, w] < real(0.0):
                 left = real(0.0)
             s[0].rows.left[r, w] = left
+            most = wp.max(most, wp.abs(left))
+        if round == 0:
+            first = most
+        if round > 0 and most <= ENOUGH * first:
+            break
         substitute(s, w, rows)
         push_rows(s, w, 0, rows, False)
     if keep:
