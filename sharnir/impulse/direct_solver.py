@@ -11,9 +11,9 @@ from sharnir import kinematics
 from sharnir.articulated.links import Links
 from sharnir.articulated.solver import FINE, TreeSolver
 from sharnir.errors import SimulationError
+from sharnir.impulse import energy
 from sharnir.impulse.direct import KERNELS
 from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
-from sharnir.impulse import energy
 from sharnir.impulse.direct_rope import direct_rope_steps
 from sharnir.impulse.energy_rope import energy_rope_steps
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
@@ -139,30 +139,19 @@ class SolverDirect(TreeSolver):
         return wp.array([s], dtype=Direct, device=self.device), s
 
 
-def not_taken(model: Model) -> str:
-    """What of a model's ropes the energy closing beside joints does not take, or nothing."""
-    return ""
-
-
 class SolverDirectRope(SolverDirect):
     """The same with ropes: joints, what acts on them, bodies and ropes in one solve; joints are closed as without ropes.
 
     Args:
         rope_state, rope_control: of `model.ropes`, which are laid out for trees (`Ropes.on_trees`).
-        rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverDirect`; closing is "energy" by default,
-            or "position" where ropes are not yet taken by it (`not_taken`).
+        rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverDirect`.
     """
 
     def __init__(
         self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, rope_iterations: int | None = None,
-        rope_tolerance: float | None = None, closing: str | None = None, **options: Any,
+        rope_tolerance: float | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        refused = not_taken(model)
-        if closing is None and refused:
-            closing = "position"
-        super().__init__(model, dt, closing=closing, **options)
-        if self.closing == "energy" and refused:
-            raise SimulationError(f"closing='energy' does not take {refused}; use closing='position'")
+        super().__init__(model, dt, **options)
         self.rope_state, self.rope_control = rope_state, rope_control
         self.rotation_vectors = self.closing == "energy"  # which strain bend and twist are measured by
         passes, close = ROPE_CLOSINGS["energy" if self.rotation_vectors else "position"]
@@ -186,7 +175,7 @@ class SolverDirectRope(SolverDirect):
         ports = make_ports(m.ropes, bodies)
         if self.closing == "energy":
             return self._bind_energy(s, rope, ports, bodies)
-        self._hung = *halves(rope), rope, ports
+        self._hung: tuple[Any, ...] = *halves(rope), rope, ports
         kinds = (RopeStep, RopeStep, RopeStep, Ports)
         self._ropes = [wp.array([x], dtype=kind, device=self.device) for x, kind in zip(self._hung, kinds, strict=True)]
         load_modules([direct_rope_steps.module], self.device)

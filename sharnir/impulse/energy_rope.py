@@ -1,10 +1,11 @@
 """Ropes in the step that keeps energy and momenta: joints, laws and ropes in one solve (theory: energy and momentum; ropes).
 
-The passes of `energy` and of `rope.energy` at once. Unknowns are the changes of the velocities at the end of the step, (δv, δφ) of
-bodies as in `energy_links`, (δv, δω) of points and elements as in `rope.chain`. A rope that hangs on a link by its first end is,
-eliminated towards it, p = Z V + p₀ there, V the change of its end, which moves by the arm r₁ of the end of the step while p acts
-at the mean arm r̄: an inertia that is added to the link's, not quite symmetric, and a push −p₀. What ropes have done to bodies so
-far is of outside to the tree's balance of momentum. Other ends, clamps and ties are ports (`rope.ports`) with the tree's response.
+The passes of `energy` and of `rope.energy` at once. Unknowns are the changes of the velocities at the end of the step: (δv, δφ)
+of bodies as in `energy_links`, (δv, δω) of points and elements as in `rope.chain`. A rope that hangs on a link by its first end
+is, eliminated towards it, p = Z V + p₀ there, V the change of its end, which moves by the arm r₁ of the end of the step while p
+acts at the mean arm r̄: an inertia that is added to the link's, not quite symmetric, and a push −p₀. What ropes have done to
+bodies so far is of outside to the tree's balance of momentum. Other ends, clamps and ties are ports (`rope.ports`), with the
+tree's response.
 
 The factors of ropes are symmetric, their equations not quite, so passes are mixed (`rope.mixing`), bodies and rows included.
 """
@@ -61,9 +62,20 @@ from sharnir.rope.energy import (
     take_speeds,
     thin,
 )
-from sharnir.rope.energy_bodies import FACTORS, FAR, HARDLY, ROUND, SLOW, STALLS, goes_on, not_far, ropes_length
+from sharnir.rope.energy_bodies import (
+    FACTORS,
+    FAR,
+    HARDLY,
+    ROUND,
+    SLOW,
+    STALLS,
+    goes_on,
+    not_far,
+    ropes_length,
+    settle_ends,
+    settle_rows,
+)
 from sharnir.rope.energy_bodies import STALLED as STILL
-from sharnir.rope.energy_bodies import settle_ends, settle_rows
 from sharnir.rope.energy_kernels import PARTS, is_settled, note_velocities
 from sharnir.rope.kernels import ropes_untouched
 from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals, recall_pass
@@ -450,7 +462,7 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dty
 
 @wp.func
 def repair(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
-    """Take passed limits back in, by displacements alone that leave joints and ropes closed; the energy of that is the limit's."""
+    """Take passed limits back in, by displacements alone that leave joints and ropes closed; their energy is the limit's."""
     _most, passed = open_gaps(s, w, True)
     if passed < 0:
         return
@@ -523,7 +535,9 @@ def displace_rope(r: wp.array(dtype=RopeStep), k: int, w: int, h: real) -> real:
 
 
 @wp.func
-def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), safe: wp.array(dtype=RopeStep), w: int):
+def whole_step(
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), safe: wp.array(dtype=RopeStep), w: int
+):
     """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing."""
     dt = s[0].settings.dt[0]
     at = int(0)
@@ -560,7 +574,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
                 copy_ropes(safe[0].state, r[0].state, w)
                 s[0].state.failed[w] = -1 - bad
                 break
-            size = size / 2
+            size = size // 2
     s[0].drift[w] = dt
     spend_once(s, w)
     for i in range(r[0].control.force_once.shape[0]):
@@ -639,8 +653,9 @@ def ropes_at_pose(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int
 
 @wp.func
 def project(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, joints: bool, whole: bool, ends: bool
-) -> real:
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int,
+    joints: bool, whole: bool, ends: bool,
+) -> real:  # fmt: skip
     """The velocities nearest to those of now, by kinetic energy, that fit joints and rows of ropes; returns the energy that took.
 
     `joints`: those of joints; `whole`: of all rows of ropes; `ends`: of those at driven ends and reels.

@@ -51,7 +51,13 @@ def test_a_boom_let_go_with_a_heavy_load_keeps_its_energy(EI, dt):
 
 @pytest.mark.parametrize(
     "joint",
-    [sh.Revolute("y", spring=(2e4, 0.0)), sh.Prismatic("z", spring=(2e3, 0.0)), sh.Spherical(), sh.Universal(("y", "z")), sh.Fixed()],
+    [
+        sh.Revolute("y", spring=(2e4, 0.0)),
+        sh.Prismatic("z", spring=(2e3, 0.0)),
+        sh.Spherical(),
+        sh.Universal(("y", "z")),
+        sh.Fixed(),
+    ],
     ids=lambda j: type(j).__name__,
 )
 def test_springs_and_other_joints_keep_energy_too(joint):
@@ -85,7 +91,7 @@ def test_a_mechanism_in_the_air_keeps_its_momenta(dt):
         now = sim.momentum()
         changes = now.linear - start.linear, now.angular - start.angular, sim.energy().total - first
         off = np.maximum(off, [np.abs(x).max() for x in changes])
-    print(f"{dt * 1e3:g} ms: {off[0]:.0e} N·s, {off[1]:.0e} N·m·s (1e-9), {off[2]:.0e} J of {first:.1f}, gap {sim.gaps().max():.0e}")
+    print(f"{dt * 1e3:g} ms: {off[0]:.0e} N·s, {off[1]:.0e} N·m·s (1e-9), {off[2]:.0e} J of {first:.1f}")
     assert off[0] < 1e-9 and off[1] < 1e-9 and off[2] < 1e-8 * first
 
 
@@ -95,8 +101,9 @@ def test_friction_behind_a_rope_holds_to_the_bit():
     sim.step(2)
     angle = sim.joint("hinge").position
     energy, stretch, divided = follow(sim, 400, 500 * G)
-    print(f"hinge turned by {sim.joint('hinge').position - angle} rad; energy {energy:.0e}, stretch {stretch:.0e}, {divided} divided")
-    assert sim.joint("hinge").position == angle and sim.joint("hinge").stuck and energy < 1e-8 and stretch < 1e-8
+    turned = sim.joint("hinge").position - angle
+    print(f"hinge turned by {turned} rad; energy {energy:.0e}, stretch {stretch:.0e}, {divided} divided")
+    assert turned == 0.0 and sim.joint("hinge").stuck and energy < 1e-8 and stretch < 1e-8
 
 
 def test_friction_that_slides_takes_what_is_lost():
@@ -144,7 +151,7 @@ def test_a_force_of_one_step_acts_once_in_a_divided_one():
 
 
 def test_two_ropes_and_one_between_two_links_beside_a_loop():
-    """Boom and jib, a rope clamped on both, one to a wall, one with a free end; a second joint closes a loop, a rod and a spring."""
+    """Boom and jib, a rope clamped on both, one to a wall, one with a free end; a joint closes a loop."""
     scene = sh.Scene()
     scene.add_body("boom", sh.Box(3, 0.2, 0.2), mass=120.0, position=(1.5, 0, 0))
     scene.add_joint("hinge", sh.Revolute("y"), "world", "boom", position=(0, 0, 0))
@@ -153,13 +160,14 @@ def test_two_ropes_and_one_between_two_links_beside_a_loop():
     scene.add_joint("elbow", sh.Universal(("y", "z")), "boom", "jib", position=(3, 0, 0))
     scene.add_spring("spring", "boom", "jib", at_a=(0, 0, 0.1), at_b=(0.5, 0, 0.1), stiffness=500.0)
     rope = {"segments": 12, "radius": 0.01, "mass_per_length": 0.5}
-    scene.add_rope("both", (1.5, 0, -0.1), (4.5, 0, -0.1), length=3.6, attach=("boom", "jib"), clamp=(True, True), EI=0.5, GJ=0.3, **rope)
+    stiff = {"clamp": (True, True), "EI": 0.5, "GJ": 0.3}
+    scene.add_rope("both", (1.5, 0, -0.1), (4.5, 0, -0.1), length=3.6, attach=("boom", "jib"), **stiff, **rope)
     scene.add_rope("stay", (2, 0.1, 0), (2, 2, 0.5), length=2.6, attach=("boom", "world"), **rope)
     scene.add_rope("tail", (5, 0, 0), (6, 0.3, -0.4), attach=("jib", None), **rope)
     for dt in (2e-3, 10e-3):
         sim = direct(scene, dt)
         energy, stretch, divided = follow(sim, round(1.0 / dt), G * (120 * 1.5 + 60 * 4))
-        print(f"{dt * 1e3:g} ms: energy {energy:.0e} (1e-8), stretch {stretch:.0e} (1e-8), gap {sim.gaps().max():.0e}, {divided} divided")
+        print(f"{dt * 1e3:g} ms: energy {energy:.0e} (1e-8), stretch {stretch:.0e} (1e-8), {divided} divided")
         assert energy < 1e-8 and stretch < 1e-8 and sim.gaps().max() < 1e-9
 
 
