@@ -57,7 +57,9 @@ def by_rapier() -> np.ndarray:
     bodies = []
     for i in range(COUNT):
         given = r.MassProperties(local_com=r.Vec3(0, 0, 0), mass=m, principal_inertia=r.Vec3(*inertia))
-        builder = r.RigidBody.dynamic().translation(r.Vec3((i + 0.5) * l, 0, 0)).additional_mass_properties(given).can_sleep(False)
+        builder = (
+            r.RigidBody.dynamic().translation(r.Vec3((i + 0.5) * l, 0, 0)).additional_mass_properties(given).can_sleep(False)
+        )
         body = world.rigid_bodies.insert(builder)
         joint = r.SphericalJointBuilder().local_anchor1(r.Vec3(0.5 * l if i else 0.0, 0, 0)).local_anchor2(r.Vec3(-0.5 * l, 0, 0))
         world.impulse_joints.insert(last, body, joint.build(), True)

@@ -286,9 +286,7 @@ def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
     M = mat33(A[0, 0], A[0, 1], A[0, 2], A[1, 0], A[1, 1], A[1, 2], A[2, 0], A[2, 1], A[2, 2])
     p = vec3(laws.impulse[v0, w], laws.impulse[v0 + 1, w], laws.impulse[v0 + 2, w])
     inverse = mat33(A[3, 3], A[3, 4], A[3, 5], A[4, 3], A[4, 4], A[4, 5], A[5, 3], A[5, 4], A[5, 5])
-    f, held = friction_3d(
-        u - M * p, M, inverse, laws.hold[v0, w], laws.slide[v0, w], wp.length(u), vec3(real(0.0)), real(1.0)
-    )
+    f, held = friction_3d(u - M * p, M, inverse, laws.hold[v0, w], laws.slide[v0, w], wp.length(u), vec3(real(0.0)), real(1.0))
     v = u + M * (f - p)
     if held == 1:
         v = vec3(real(0.0))

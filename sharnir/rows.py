@@ -371,9 +371,7 @@ def solve_axes(
             for j in range(n):
                 hold = laws.hold[v0 + j, w]
                 if int(groups[j]) == j and (hold > real(0.0) or laws.slide[v0 + j, w] > real(0.0) or f[j] != real(0.0)):
-                    u, f, moved, stuck = group_friction(
-                        A, u, f, n, j, groups, hold, laws.slide[v0 + j, w], before, share
-                    )
+                    u, f, moved, stuck = group_friction(A, u, f, n, j, groups, hold, laws.slide[v0 + j, w], before, share)
                     largest = wp.max(largest, moved)
                     held[j] = real(stuck)
                     for h in range(n):

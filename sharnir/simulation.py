@@ -319,8 +319,8 @@ class Simulation:
         names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
         if code < 0:
             raise SimulationError(
-                f"the step after t = {self.time:.6g} s could not be made, not even in 256 parts: passes do not meet at {names[body]}; "
-                "the last good state stays; check masses, forces and speeds, or take a smaller dt"
+                f"the step after t = {self.time:.6g} s could not be made, however finely it was divided: passes do not meet at "
+                f"{names[body]}; the last good state stays; check masses, forces and speeds, or take a smaller dt"
             )
         raise SimulationError(
             f"{names[body]} would have a non-finite state after t = {self.time:.6g} s: the step was not made and the last good "

@@ -129,8 +129,8 @@ class Report:
 
     @property
     def projected(self) -> Any:
-        """J, of kinetic energy that velocities lost in this call because they did not fit the joints: those that a caller set, and
-        what an impact or a joint put back left (`closing="energy"`).
+        """J, of kinetic energy that velocities lost in this call because they did not fit the joints: those that a caller set,
+        and what an impact or a joint put back left (`closing="energy"`).
         """
         return 0.0 if self._projected is None else self._value(self._projected)
 

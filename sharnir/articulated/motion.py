@@ -946,9 +946,7 @@ def depart(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> bool:
         return False  # others hold it
     for c in range(count):
         W[c, c] = W[c, c] + real(1.0e-13) * closed  # a direction may be locked
-    f, held = friction_3d(
-        b, W, wp.inverse(W), hold * (real(1.0) - AIMED), force, wp.length(b), vec3(real(0.0)), real(1.0)
-    )
+    f, held = friction_3d(b, W, wp.inverse(W), hold * (real(1.0) - AIMED), force, wp.length(b), vec3(real(0.0)), real(1.0))
     off = real(held)
     for c in range(count):
         at = v0 + index[c]

@@ -142,7 +142,9 @@ def sliding_spin(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3)
 def settle_ball(s: wp.array(dtype=Direct), i: int, w: int, u: vec3, A: mat33):
     """A ball's friction, whose speed without it is u, where all else yields: A is the response to a moment."""
     v0 = natural(s[0].tree.row[i].v_start)
-    f, held = friction_3d(u, A, wp.inverse(A), s[0].laws.hold[v0, w], s[0].laws.slide[v0, w], wp.length(u), vec3(real(0.0)), real(1.0))
+    f, held = friction_3d(
+        u, A, wp.inverse(A), s[0].laws.hold[v0, w], s[0].laws.slide[v0, w], wp.length(u), vec3(real(0.0)), real(1.0)
+    )
     put_triple(s[0].slid, v0, w, vec3(real(0.0)))
     put_triple(s[0].laws.friction, v0, w, f)
     put_triple(s[0].laws.end, v0, w, (u + A * f) * real(1 - held))
@@ -159,7 +161,9 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
     linear = sliding_spin(s, i, w, v, spin)
     inverse = inverse_symmetric(D)
     hold = s[0].laws.hold[v0, w]
-    f, held = friction_3d(times(inverse, r), inverse, D, hold, s[0].laws.slide[v0, w], wp.length(linear), vec3(real(0.0)), real(1.0))
+    f, held = friction_3d(
+        times(inverse, r), inverse, D, hold, s[0].laws.slide[v0, w], wp.length(linear), vec3(real(0.0)), real(1.0)
+    )
     u = times(inverse, r + f)
     if held == 1:
         u = vec3(real(0.0))

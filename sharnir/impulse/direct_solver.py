@@ -11,14 +11,16 @@ from sharnir import kinematics
 from sharnir.articulated.links import Links
 from sharnir.articulated.solver import FINE, TreeSolver
 from sharnir.errors import SimulationError
+from sharnir.impulse import energy
 from sharnir.impulse.direct import KERNELS
 from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
-from sharnir.impulse import energy
 from sharnir.impulse.direct_rope import direct_rope_steps
+from sharnir.impulse.energy_rope import energy_rope_steps
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
-from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
+from sharnir.rope.data import MIXED, RopeControl, RopeSettings, RopeState, RopeStep
 from sharnir.rope.ports import Ports, make_ports
-from sharnir.rope.solver import halves, rope_settings, rope_step
+from sharnir.rope.solver import CLOSINGS as ROPE_CLOSINGS
+from sharnir.rope.solver import halves, rope_settings, rope_step, shared
 from sharnir.solver import GRADES, Report, check_iterations
 from sharnir.types import EPSILON, load_modules, real
 
@@ -108,7 +110,9 @@ class SolverDirect(TreeSolver):
         links, bodies = len(tree.links), len(tree.half_of)
         fill(s, m, bodies, "momentum gyration position rotation mean_spin")
         fill(s, m, links, "inertia impulse_l impulse_a stiff mean near tense")
-        fill(s, m, links, "gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D work_C ball_push ball_speed")
+        fill(
+            s, m, links, "gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D work_C ball_push ball_speed"
+        )
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
         fill(s, m, None, "before after pushed tight passes stopped")
@@ -139,21 +143,23 @@ class SolverDirect(TreeSolver):
 
 
 class SolverDirectRope(SolverDirect):
-    """The same with ropes: joints, what acts on them, bodies and ropes in one solve; joints are closed at position level.
+    """The same with ropes: joints, what acts on them, bodies and ropes in one solve; joints are closed as without ropes.
 
     Args:
         rope_state, rope_control: of `model.ropes`, which are laid out for trees (`Ropes.on_trees`).
         rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverDirect`.
     """
 
-    _closings = ("position", "velocity")
-
     def __init__(
-        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, rope_iterations: int = 12,
-        rope_tolerance: float = 1e-8, **options: Any,
+        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, rope_iterations: int | None = None,
+        rope_tolerance: float | None = None, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(model, dt, **options)
         self.rope_state, self.rope_control = rope_state, rope_control
+        self.rotation_vectors = self.closing == "energy"  # which strain bend and twist are measured by
+        passes, close = ROPE_CLOSINGS["energy" if self.rotation_vectors else "position"]
+        rope_iterations = passes if rope_iterations is None else check_iterations(rope_iterations, 1, "rope_iterations")
+        rope_tolerance = close if rope_tolerance is None else rope_tolerance
         settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), rope_iterations, self.device)
         settings.dt, settings.gravity = self.settings.dt, self.settings.gravity
         self.rope_settings = settings
@@ -170,11 +176,34 @@ class SolverDirectRope(SolverDirect):
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
         rope.h, rope.kick = s.drift, s.kick
         ports = make_ports(m.ropes, bodies)
-        self._hung = *halves(rope), rope, ports
+        if self.closing == "energy":
+            return self._bind_energy(s, rope, ports, bodies)
+        self._hung: tuple[Any, ...] = *halves(rope), rope, ports
         kinds = (RopeStep, RopeStep, RopeStep, Ports)
         self._ropes = [wp.array([x], dtype=kind, device=self.device) for x, kind in zip(self._hung, kinds, strict=True)]
         load_modules([direct_rope_steps.module], self.device)
         return wp.array([s], dtype=Direct, device=self.device), s
 
+    def _bind_energy(self, s: Any, rope: Any, ports: Any, bodies: int) -> tuple[Any, Any]:
+        """Arrays of the energy closing: arms of its own by which points move, mixed passes, a state to go back to."""
+        m = self.model
+        fill(rope.body, m, bodies, "last_v last_w")
+        fill(rope.body, m, (int(MIXED) + 1) * bodies, "mix_fv mix_fw mix_v mix_w")
+        fill(rope.work, m, 2 * m.ropes.count, "end_arm")
+        fill(rope.work, m, m.ropes.table.ties, "tie_end")
+        fill(rope.work, m, (int(MIXED) + 1) * s.row_impulse.shape[0], "mix_rows")
+        safe = shared(rope, RopeStep)
+        safe.state = RopeState()
+        for name in RopeState.vars:  # type: ignore[attr-defined]
+            setattr(safe.state, name, wp.empty_like(getattr(rope.state, name)))
+        self._hung = rope, ports, safe
+        kinds = (RopeStep, Ports, RopeStep)
+        self._ropes = [wp.array([x], dtype=kind, device=self.device) for x, kind in zip(self._hung, kinds, strict=True)]
+        load_modules([energy_rope_steps.module], self.device)
+        return wp.array([s], dtype=Direct, device=self.device), s
+
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        if self.closing == "energy":
+            wp.launch(energy_rope_steps, dim=worlds, inputs=[step, *self._ropes, first, steps], device=self.device)
+            return
         wp.launch(direct_rope_steps, dim=worlds, inputs=[step, *self._ropes, first, steps], device=self.device)

@@ -13,13 +13,13 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.impulse.balls import FREE, NONE, joint_axes, kind_of, triple
 from sharnir.articulated.closures import row_rate
+from sharnir.impulse.balls import FREE, NONE, joint_axes, kind_of, triple
+from sharnir.impulse.closing import any_gap
 from sharnir.impulse.direct import DIVIDED, any_switched, untouched
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import OUT
 from sharnir.impulse.energy_laws import ball_springs, open_link, outward, passed_limits, relinearise, report_link, soften
-from sharnir.impulse.closing import any_gap
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
 from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
 from sharnir.impulse.means import lock_gaps, place, take_driven
@@ -78,7 +78,6 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     w = natural(w)
     h = s[0].drift[w]
     s[0].kick[w] = h
-    once = s[0].settings.dt[0]
     gravity = s[0].settings.gravity[0]
     take_driven(s, w)
     scale = real(0.0)
@@ -99,8 +98,8 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             turning = turning / s[0].tree.row[i].parts
         new = v + gravity * h
         if s[0].pushed[w] == 1:
-            L = L + s[0].control.torque[own, w] * h + s[0].control.torque_once[own, w] * once
-            force = s[0].control.force[own, w] * h + s[0].control.force_once[own, w] * once
+            L = L + (s[0].control.torque[own, w] + s[0].control.torque_once[own, w]) * h
+            force = (s[0].control.force[own, w] + s[0].control.force_once[own, w]) * h
             new = new + force * s[0].whole.inv_mass[own]
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
@@ -204,8 +203,8 @@ def refresh_springs(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
-    """A step of the length in `drift`; returns whether its passes met."""
+def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+    """Before the passes of a step of the length in `drift`; returns the scale of velocities (`begin`)."""
     scale = begin(s, w, scope)
     if scope < 2 and (scope > 0 or s[0].pushed[w] == 1):
         pushes(s, w)
@@ -222,6 +221,13 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             s[0].row_impulse[r, w] = s[0].state.row_force[r, w] * s[0].drift[w]
         if s[0].closures.count > 0:
             find_rows(s, w)
+    return scale
+
+
+@wp.func
+def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+    """A step of the length in `drift`; returns whether its passes met."""
+    scale = open_attempt(s, w, scope)
     last = real(0.0)
     mode = int(ANEW)
     total = s[0].settings.iterations[1]
@@ -403,7 +409,7 @@ def at_the_end(now: vec3, before: vec3, on: real) -> vec3:
 
 @wp.func
 def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, scope: int, whole: real, on: real):
-    """What a joint carries at the end of the step, as an impulse of a whole one, on its child, without the share of the free axes.
+    """What a joint carries at the end of the step, as an impulse of a whole one, on its child, less the share of the free axes.
 
     The means over the step are kept for the next.
     """
@@ -439,14 +445,21 @@ def keep_reaction(s: wp.array(dtype=Direct), i: int, j: int, w: int, scope: int,
 def finish(s: wp.array(dtype=Direct), w: int, scope: int):
     """What acted in the step, exactly; and passed limits taken back in."""
     if scope > 1:
-        pushes(s, w)
-        act(s, w)
-        balance(s, w, scope)
+        report(s, w)
         if s[0].acting == 1:
-            for n in range(s[0].tree.count):
-                if s[0].linear.acts[n, w] == 1:
-                    report_link(s, n, w)
             repair(s, w)
+
+
+@wp.func
+def report(s: wp.array(dtype=Direct), w: int):
+    """What acted in the step, exactly."""
+    pushes(s, w)
+    act(s, w)
+    balance(s, w, 2)
+    if s[0].acting == 1:
+        for n in range(s[0].tree.count):
+            if s[0].linear.acts[n, w] == 1:
+                report_link(s, n, w)
 
 
 @wp.func
@@ -482,25 +495,10 @@ def repair(s: wp.array(dtype=Direct), w: int):
     _most, passed = open_gaps(s, w, True)
     if passed < 0:
         return
-    h = real(0.5) * s[0].drift[w]
     raised = real(0.0)
     for _i in range(8):
-        inward(s, w, 2, GAPS)
-        follow_all(s, w, 2, real(1.0))
-        if s[0].closures.count > 0:
-            find_rows(s, w)
-            for r in range(6 * s[0].closures.welds):
-                s[0].rows.gap[r, w] = real(0.0)
-            for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
-                s[0].rows.gap[r, w] = real(0.0)
-            keep_changes(s, w)
-            close_rows(s, w, False, 1)
-        for n in range(s[0].tree.count):
-            b = s[0].tree.body[n]
-            by = s[0].work.change_l[b, w] * h
-            raised = raised + wp.dot(s[0].settings.gravity[0], by) * s[0].tree.row[n].mass
-            s[0].position[b, w] = s[0].position[b, w] + by
-            s[0].rotation[b, w] = turned(s[0].rotation[b, w], s[0].work.change_a[b, w] * h)
+        close_gaps(s, w)
+        raised = raised + displace(s, w)
         most, _j = open_gaps(s, w, False)
         if most <= s[0].settings.tolerance[1] * real(1.0e-3):
             break
@@ -508,6 +506,35 @@ def repair(s: wp.array(dtype=Direct), w: int):
         if s[0].state.dissipated[j, w] > s[0].state.dissipated[passed, w]:
             passed = j
     s[0].state.dissipated[passed, w] = s[0].state.dissipated[passed, w] + raised
+
+
+@wp.func
+def close_gaps(s: wp.array(dtype=Direct), w: int):
+    """Displacements, as speeds in work.change, that close the gaps in work.close and of the rows, under the pushes in work.Q."""
+    inward(s, w, 2, GAPS)
+    follow_all(s, w, 2, real(1.0))
+    if s[0].closures.count > 0:
+        find_rows(s, w)
+        for r in range(6 * s[0].closures.welds):
+            s[0].rows.gap[r, w] = real(0.0)
+        for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
+            s[0].rows.gap[r, w] = real(0.0)
+        keep_changes(s, w)
+        close_rows(s, w, False, 1)
+
+
+@wp.func
+def displace(s: wp.array(dtype=Direct), w: int) -> real:
+    """Make them; returns the work of gravity, J."""
+    h = real(0.5) * s[0].drift[w]
+    raised = real(0.0)
+    for n in range(s[0].tree.count):
+        b = s[0].tree.body[n]
+        by = s[0].work.change_l[b, w] * h
+        raised = raised + wp.dot(s[0].settings.gravity[0], by) * s[0].tree.row[n].mass
+        s[0].position[b, w] = s[0].position[b, w] + by
+        s[0].rotation[b, w] = turned(s[0].rotation[b, w], s[0].work.change_a[b, w] * h)
+    return raised
 
 
 @wp.func
@@ -544,14 +571,20 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
                 s[0].state.failed[w] = -1 - worst_body(s, w)
                 break
             else:
-                size = size / 2
+                size = size >> 1
     s[0].drift[w] = dt
+    spend_once(s, w)
+    if parts > 1:
+        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+
+
+@wp.func
+def spend_once(s: wp.array(dtype=Direct), w: int):
+    """Forces of one step are of no other."""
     if s[0].pushed[w] == 1 and s[0].state.failed[w] == 0:
         for b in range(s[0].own):
             s[0].control.force_once[b, w] = vec3(real(0.0))
             s[0].control.torque_once[b, w] = vec3(real(0.0))
-    if parts > 1:
-        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
 
 
 @wp.func
@@ -711,6 +744,27 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
 
 
 @wp.func
+def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+    """The velocities nearest to those of now, by kinetic energy, that fit the joints; returns the energy that took, J."""
+    h = s[0].drift[w]
+    pushed = s[0].pushed[w]
+    s[0].pushed[w] = 0
+    s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
+    stand_all(s, w, scope)
+    inward(s, w, scope, ANEW)
+    follow_all(s, w, scope, real(1.0))
+    if scope > 1:
+        if s[0].closures.count > 0:
+            keep_changes(s, w)
+            speed_rows(s, w)
+            factor_rows(s, w)
+            close_rows(s, w, False, ROUNDS)
+    s[0].drift[w] = h
+    s[0].pushed[w] = pushed
+    return take_projected(s, w)
+
+
+@wp.func
 def stand_all(s: wp.array(dtype=Direct), w: int, scope: int):
     """All bodies where they stand."""
     for n in range(s[0].other_count):
@@ -781,29 +835,22 @@ def close_pose(s: wp.array(dtype=Direct), w: int, scope: int):
 
 
 @wp.func
-def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
-    """The velocities nearest to those of now, by kinetic energy, that fit the joints; returns the energy that took, J."""
-    h = s[0].drift[w]
-    pushed = s[0].pushed[w]
-    s[0].pushed[w] = 0
-    s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
-    stand_all(s, w, scope)
-    inward(s, w, scope, ANEW)
-    follow_all(s, w, scope, real(1.0))
-    if scope > 1:
-        rows = s[0].closures.count
-        if rows > 0:
-            keep_changes(s, w)
-            find_rows(s, w)
-            for r in range(rows):
-                rate = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
-                if s[0].rows.child[r] < 0:
-                    rate = gear_rate(s, r, w)
-                s[0].rows.gap[r, w] = rate * (real(0.5) * s[0].drift[w])
-                if r >= rows - s[0].closures.springs.count:
-                    s[0].rows.soft[r, w] = real(-1.0)
-            factor_rows(s, w)
-            close_rows(s, w, False, ROUNDS)
+def speed_rows(s: wp.array(dtype=Direct), w: int):
+    """Rows beside the tree where bodies stand, and their speeds, as of a gap; springs are none."""
+    rows = s[0].closures.count
+    find_rows(s, w)
+    for r in range(rows):
+        rate = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
+        if s[0].rows.child[r] < 0:
+            rate = gear_rate(s, r, w)
+        s[0].rows.gap[r, w] = rate * (real(0.5) * s[0].drift[w])
+        if r >= rows - s[0].closures.springs.count:
+            s[0].rows.soft[r, w] = real(-1.0)
+
+
+@wp.func
+def take_projected(s: wp.array(dtype=Direct), w: int) -> real:
+    """Velocities after the change that was found; returns the energy that took, J."""
     lost = real(0.0)
     for n in range(s[0].tree.count):
         b = natural(s[0].tree.row[n].body)
@@ -820,8 +867,6 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             s[0].state.velocity[b, w] = v
             s[0].state.momentum[b, w] = M * (I * W)
             s[0].state.spin[b, w] = M * W
-    s[0].drift[w] = h
-    s[0].pushed[w] = pushed
     lost = real(0.5) * lost
     s[0].projected[w] = s[0].projected[w] + lost
     return lost
@@ -852,9 +897,17 @@ def axis_speed(s: wp.array(dtype=Direct), j: int, x: int, w: int) -> real:
 
 @wp.func
 def begin_call(s: wp.array(dtype=Direct), w: int, scope: int):
-    """Nothing is counted yet. Where the caller changed the state, velocities that do not fit the joints are projected for good,
-    and nothing of the last step is a guess.
-    """
+    """Where the caller changed the state, velocities that do not fit the joints are projected for good."""
+    if resume(s, w, scope):
+        close_pose(s, w, scope)
+        project(s, w, scope)
+        if scope > 1:
+            release(s, w)
+
+
+@wp.func
+def resume(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+    """Nothing is counted yet. Whether the caller changed the state: then nothing of the last step is a guess."""
     for g in range(4):
         s[0].grades[g, w] = 0
     s[0].projected[w] = real(0.0)
@@ -871,10 +924,8 @@ def begin_call(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.mid_torque[j, w] = vec3(real(0.0))
         if scope > 1:
             release(s, w)
-        close_pose(s, w, scope)
-        project(s, w, scope)
-        if scope > 1:
-            release(s, w)
+        return True
+    return False
 
 
 @wp.func

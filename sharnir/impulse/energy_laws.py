@@ -269,7 +269,9 @@ def soften(s: wp.array(dtype=Direct), w: int) -> int:
 
 
 @wp.func
-def turn_of(s: wp.array(dtype=Direct), j: int, w: int, position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat)) -> quat:
+def turn_of(
+    s: wp.array(dtype=Direct), j: int, w: int, position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat)
+) -> quat:
     """The child's frame seen from the parent's."""
     pose = pose_at(s[0].joints, j, w, position, rotation)
     return wp.quat_inverse(parent_frame(s[0].joints, j, pose)) * child_frame(s[0].joints, j, pose)
@@ -364,7 +366,9 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
     carried = wp.dot(s[0].work.S_l[at, w], s[0].carried_l[i, w]) + wp.dot(s[0].work.S_a[at, w], s[0].carried_a[i, w])
     p = carried - s[0].tau[at, w]
     linear = -s[0].laws.a[at, w] * u - s[0].laws.b[at, w]
-    servo = wp.clamp(-s[0].laws.servo_a[at, w] * u - s[0].laws.servo_b[at, w], -s[0].laws.servo_cap[at, w], s[0].laws.servo_cap[at, w])
+    servo = wp.clamp(
+        -s[0].laws.servo_a[at, w] * u - s[0].laws.servo_b[at, w], -s[0].laws.servo_cap[at, w], s[0].laws.servo_cap[at, w]
+    )
     damper = -h * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w]) * seen
     drive = servo
     if s[0].axes.resistance[at] > real(0.0):

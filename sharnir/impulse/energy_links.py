@@ -21,12 +21,10 @@ from sharnir.spatial import matrix
 from sharnir.tree import LOOSE, natural, small_inverse
 from sharnir.types import mat33, mat66, real, vec3, vec6
 
-
 ANEW = wp.constant(0)  # how a pass inwards is made
 AGAIN = wp.constant(1)
 PUSHES = wp.constant(2)
 GAPS = wp.constant(3)
-
 
 
 @wp.func
@@ -54,7 +52,7 @@ def inverse(M: mat33) -> mat33:
 def own_stiffness(s: wp.array(dtype=Direct), i: int, w: int, M1: mat33, L: vec3, r: vec3, f: vec3) -> mat33:
     """Derivative by δφ of a link's momentum R₁ I R₀ᵀ w less the moment r̄ × f of its joint's impulse.
 
-        I₁ (E + [g]× + g gᵀ) − h [L]× + ½h ((r₁·f) E − r₁ fᵀ),      g = ½Δt ω̄,  I₁ = R₁ I R₁ᵀ
+    I₁ (E + [g]× + g gᵀ) − h [L]× + ½h ((r₁·f) E − r₁ fᵀ),      g = ½Δt ω̄,  I₁ = R₁ I R₁ᵀ
     """
     b = natural(s[0].tree.row[i].body)
     h = real(0.5) * s[0].drift[w]
@@ -128,9 +126,7 @@ def axis_law(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> real:
 
 
 @wp.func
-def factor_axes(
-    s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, C: mat33, D: mat33, f: vec3, m: vec3
-):
+def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, C: mat33, D: mat33, f: vec3, m: vec3):
     """M* S₁, S̄ᵀ M* and the response of a link's axes; returns what is left of M* when they yield.
 
     The axes turn with the link: what the joint carries, f and m at its point, changes along them by ½h δφ·(n × m + d × f).
@@ -248,7 +244,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
         if not alone:
             fl = fl + s[0].work.acceleration[b, w] * m - s[0].impulse_l[i, w]
             fa = fa + s[0].gain[i, w]
-        if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count > 0):
+        if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count + s[0].roped > 0):
             if not alone:
                 fl = fl + s[0].sum_l[i, w]
                 fa = fa + s[0].sum_a[i, w]

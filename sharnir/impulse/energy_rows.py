@@ -11,7 +11,7 @@ from sharnir.articulated.closures import NOTHING, put_row, row_rate
 from sharnir.impulse.closing import gear_gap
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.energy_links import PUSHES, base_stiffness, follow_all, inward
-from sharnir.impulse.means import mean_matrix, mean_position
+from sharnir.impulse.means import mean_matrix
 from sharnir.types import real, vec3
 
 # of the diagonal: more than rows that depend on each other seem not to, with vectors of two poses, while passes go on
@@ -88,7 +88,7 @@ def rod_row(s: wp.array(dtype=Direct), i: int, w: int) -> real:
 
 @wp.func
 def spring_row(s: wp.array(dtype=Direct), i: int, w: int):
-    """A soft row: λ = −h₂ (k (mean length − rest) + c Δlength/Δt), h₂ = Δt; its slope in the speed of the end is ½Δt (½Δt k + c)."""
+    """A soft row: λ = −Δt k (mean length − rest) − c Δlength; its slope in the speed of the end is ½Δt (½Δt k + c)."""
     p = s[0].closures.springs.parent[i]
     c = s[0].closures.springs.child[i]
     start, end, r_p, r_c, e_p, e_c = line(s, p, c, w, s[0].closures.springs.parent_point[i], s[0].closures.springs.child_point[i])

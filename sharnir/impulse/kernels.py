@@ -452,7 +452,9 @@ def sweeping(acting: bool) -> wp.Kernel:
                                     changes[i] = by[i]
                             else:
                                 turn = n - joints.turns[k]
-                                changes = solve_axes(solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0))
+                                changes = solve_axes(
+                                    solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0)
+                                )
                         for i in range(n):
                             if changes[i] != real(0.0):
                                 at = v0 + i

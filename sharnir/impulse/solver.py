@@ -233,7 +233,7 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
             laws,
             model,
             axes,
-            "a b servo_a servo_b servo_cap hold slide lower upper row impulse friction limit stuck start end taken efficiency mean",
+            " ".join(Laws.vars),  # type: ignore[attr-defined]
         )
         laws.lower.fill_(-1e30)
         laws.upper.fill_(1e30)

@@ -152,11 +152,14 @@ class RopeWork:
     mix_moment: wp.array2d(dtype=vec3)
     mix_end: wp.array2d(dtype=vec3)  # [column · ends + end, world]
     mix_tie: wp.array2d(dtype=vec3)  # [column · ties + tie, world]
+    mix_rows: wp.array2d(dtype=real)  # [column · rows + row, world] impulses of rows beside a tree
     kept_end: wp.array2d(dtype=vec3)  # [end, world]
     kept_tie: wp.array2d(dtype=vec3)  # [tie, world]
     paid: wp.array2d(dtype=real)  # [rope, world] m, by which the element at the reel grew
     arm: wp.array2d(dtype=vec3)  # [end, world] from the body's centre of mass, world axes, at the start
     tie_arm: wp.array2d(dtype=vec3)  # [tie, world]
+    end_arm: wp.array2d(dtype=vec3)  # [end, world] arms by which points move: those above, unless a solver tells them apart
+    tie_end: wp.array2d(dtype=vec3)  # [tie, world]
     Z_A: wp.array2d(dtype=mat33)  # [rope, world] the relation at the first end: impulse on the rope = Z V + p
     Z_B: wp.array2d(dtype=mat33)
     Z_D: wp.array2d(dtype=mat33)

@@ -1,4 +1,7 @@
-"""Small dense systems, symmetric and positive, one a world, by Cholesky's factor. Matrices are [row · n + column, world]."""
+"""Small dense systems, one a world: symmetric and positive by Cholesky's factor, or nearly so by L U without pivots.
+
+Matrices are [row · n + column, world].
+"""
 
 import warp as wp
 
@@ -56,4 +59,40 @@ def substitute(M: wp.array2d(dtype=real), x: wp.array2d(dtype=real), n: int, w: 
         y = x[i, w]
         for h in range(i + 1, n):
             y = y - M[h * n + i, w] * x[h, w]
+        x[i, w] = y / M[i * n + i, w]
+
+
+@wp.func
+def mirror(M: wp.array2d(dtype=real), n: int, w: int):
+    """Fill the upper half with the lower."""
+    for i in range(n):
+        for j in range(i):
+            M[j * n + i, w] = M[i * n + j, w]
+
+
+@wp.func
+def factorise_any(M: wp.array2d(dtype=real), n: int, w: int):
+    """L U of M in place, of a matrix whose pivots are positive though it is not quite symmetric."""
+    for k in range(n):
+        pivot = M[k * n + k, w]
+        for i in range(k + 1, n):
+            by = M[i * n + k, w] / pivot
+            M[i * n + k, w] = by
+            for j in range(k + 1, n):
+                M[i * n + j, w] = M[i * n + j, w] - by * M[k * n + j, w]
+
+
+@wp.func
+def substitute_any(M: wp.array2d(dtype=real), x: wp.array2d(dtype=real), n: int, w: int):
+    """x ← (L U)⁻¹ x."""
+    for i in range(n):
+        y = x[i, w]
+        for h in range(i):
+            y = y - M[i * n + h, w] * x[h, w]
+        x[i, w] = y
+    for back in range(n):
+        i = n - 1 - back
+        y = x[i, w]
+        for h in range(i + 1, n):
+            y = y - M[i * n + h, w] * x[h, w]
         x[i, w] = y / M[i * n + i, w]

@@ -154,7 +154,7 @@ def first_end(s: wp.array(dtype=RopeStep), k: int, w: int):
     if kind == BODY:
         b = s[0].ropes.body[2 * k]
         omega = s[0].body.dw[b, w]
-        v = s[0].body.dv[b, w] + wp.cross(omega, s[0].work.arm[2 * k, w])
+        v = s[0].body.dv[b, w] + wp.cross(omega, s[0].work.end_arm[2 * k, w])
     elif kind == ROPE:
         v = s[0].work.dv[s[0].ropes.body[2 * k], w]
     elif kind == FREE:

@@ -258,6 +258,7 @@ def one_change(s: wp.array(dtype=RopeStep), w: int):
     for b in range(s[0].bodies.count):
         s[0].body.last_v[b, w] = s[0].body.v[b, w]
         s[0].body.last_w[b, w] = s[0].body.w[b, w]
+    mean_arms(s, w)  # a tied body's momentum is met at its point: by the arm of this pose, not of the factors
     rope_misses(s, w)
     body_misses(s, w)
     vector_pass(s, w)

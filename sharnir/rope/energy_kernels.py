@@ -56,7 +56,7 @@ def keep_part(s: wp.array(dtype=RopeStep), w: int):
         tear(s, k, w, dt)
         n = s[0].state.segments[k, w]
         feed(s, k, w)
-        if s[0].state.segments[k, w] < n:
+        if s[0].state.segments[k, w] != n:
             s[0].state.started[k, w] = 0
         s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
     keep_impulses(s, w)

@@ -62,8 +62,8 @@ def product(s: wp.array(dtype=RopeStep), a: int, b: int, w: int) -> real:
         l = s[0].state.length[i, w]
         one = wp.dot(s[0].work.mix_fv[a * n + i, w], s[0].work.mix_fv[b * n + i, w])
         out = out + m * (one + l * l * wp.dot(s[0].work.mix_fw[a * n + i, w], s[0].work.mix_fw[b * n + i, w]))
-    n = s[0].bodies.count
-    for i in range(n):
+    n = s[0].body.v.shape[0]
+    for i in range(s[0].bodies.count):
         one = wp.dot(s[0].body.mix_fv[a * n + i, w], s[0].body.mix_fv[b * n + i, w]) * s[0].bodies.mass[i]
         two = wp.dot(s[0].body.mix_fw[a * n + i, w], s[0].body.mix_fw[b * n + i, w])
         out = out + one + two * wp.trace(s[0].bodies.inertia[i])
@@ -133,11 +133,12 @@ def note_pass(s: wp.array(dtype=RopeStep), since: int, w: int):
 
 
 @wp.func
-def mix_passes(s: wp.array(dtype=RopeStep), since: int, w: int):
-    """From what the last passes did to where the next begins."""
+def mix_passes(s: wp.array(dtype=RopeStep), since: int, w: int) -> sums:
+    """From what the last passes did to where the next begins; returns γ."""
     columns = wp.min(since, MIXED)
+    gamma = sums()
     if columns == 0:
-        return
+        return gamma
     gamma = least_squares(s, columns, w)
     mix(s[0].work.v, s[0].work.mix_v, columns, w, gamma)
     mix(s[0].work.w, s[0].work.mix_w, columns, w, gamma)
@@ -147,3 +148,46 @@ def mix_passes(s: wp.array(dtype=RopeStep), since: int, w: int):
     mix(s[0].state.moment, s[0].work.mix_moment, columns, w, gamma)
     mix(s[0].state.end_force, s[0].work.mix_end, columns, w, gamma)
     mix(s[0].state.tie_force, s[0].work.mix_tie, columns, w, gamma)
+    return gamma
+
+
+@wp.func
+def note_reals(x: wp.array2d(dtype=real), past: wp.array2d(dtype=real), since: int, w: int):
+    """`note` of numbers beside the ropes."""
+    n = x.shape[0]
+    for i in range(n):
+        if since > 0:
+            past[((since - 1) % MIXED) * n + i, w] = x[i, w] - past[MIXED * n + i, w]
+        past[MIXED * n + i, w] = x[i, w]
+
+
+@wp.func
+def mix_reals(x: wp.array2d(dtype=real), past: wp.array2d(dtype=real), since: int, w: int, gamma: sums):
+    """`mix` of them."""
+    n = x.shape[0]
+    for i in range(n):
+        v = x[i, w]
+        for c in range(wp.min(since, MIXED)):
+            v = v - past[c * n + i, w] * gamma[c]  # type: ignore[index]
+        x[i, w] = v
+
+
+@wp.func
+def recall(x: wp.array2d(dtype=vec3), past: wp.array2d(dtype=vec3), w: int):
+    """Values as they were noted last."""
+    n = x.shape[0]
+    for i in range(n):
+        x[i, w] = past[MIXED * n + i, w]
+
+
+@wp.func
+def recall_pass(s: wp.array(dtype=RopeStep), w: int):
+    """The same of all velocities and impulses."""
+    recall(s[0].work.v, s[0].work.mix_v, w)
+    recall(s[0].work.w, s[0].work.mix_w, w)
+    recall(s[0].body.v, s[0].body.mix_v, w)
+    recall(s[0].body.w, s[0].body.mix_w, w)
+    recall(s[0].state.pull, s[0].work.mix_pull, w)
+    recall(s[0].state.moment, s[0].work.mix_moment, w)
+    recall(s[0].state.end_force, s[0].work.mix_end, w)
+    recall(s[0].state.tie_force, s[0].work.mix_tie, w)

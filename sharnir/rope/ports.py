@@ -62,6 +62,8 @@ class Ports:
     sum: wp.array2d(dtype=vec3)  # [port, world] σ in this pass so far
     dv: wp.array2d(dtype=vec3)  # [body, world] changes that were there before
     dw: wp.array2d(dtype=vec3)
+    p_l: wp.array2d(dtype=vec3)  # [body, world] and what ropes did to bodies without μ
+    p_a: wp.array2d(dtype=vec3)
 
 
 def make_ports(ropes: Any, bodies: int) -> Ports:
@@ -92,7 +94,7 @@ def make_ports(ropes: Any, bodies: int) -> Ports:
         setattr(p, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=ropes.device))
     sizes = dict.fromkeys(["X", "Y", "UY"], entries) | dict.fromkeys(["root_X", "root_Y", "driven"], len(leg_rope))
     sizes |= dict.fromkeys(["own", "L", "sum"], p.count) | {"matrix": 9 * p.count**2, "rhs": 3 * p.count}
-    sizes |= {"dv": bodies, "dw": bodies}
+    sizes |= dict.fromkeys(["dv", "dw", "p_l", "p_a"], bodies)
     for name, size in sizes.items():
         dtype = Ports.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(p, name, wp.zeros((size, ropes.worlds), dtype=dtype, device=ropes.device))
@@ -267,6 +269,14 @@ def port_arm(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: i
 
 
 @wp.func
+def moving_arm(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int) -> vec3:
+    """The same, by which the point moves."""
+    if p[0].tie[a] >= 0:
+        return r[0].work.tie_end[p[0].tie[a], w]
+    return r[0].work.end_arm[2 * p[0].rope[a] + 1, w]
+
+
+@wp.func
 def clear_push(r: wp.array(dtype=RopeStep), w: int):
     """No impulses on bodies."""
     for b in range(r[0].bodies.count):
@@ -299,13 +309,13 @@ def port_speed(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w:
     b = p[0].body[a]
     u = -r[0].body.dw[b, w] * p[0].L[a, w]
     if p[0].turn[a] == 0:
-        u = -(r[0].body.dv[b, w] + wp.cross(r[0].body.dw[b, w], port_arm(r, p, a, w)))
+        u = -(r[0].body.dv[b, w] + wp.cross(r[0].body.dw[b, w], moving_arm(r, p, a, w)))
     leg = p[0].leg[a + 1] - 1
     k = p[0].leg_rope[leg]
     if r[0].ropes.kind[2 * k] == BODY:
         b = r[0].ropes.body[2 * k]
         omega = r[0].body.dw[b, w]
-        v = r[0].body.dv[b, w] + wp.cross(omega, r[0].work.arm[2 * k, w])
+        v = r[0].body.dv[b, w] + wp.cross(omega, r[0].work.end_arm[2 * k, w])
         u = u + v * p[0].root_X[leg, w] + omega * p[0].root_Y[leg, w]
     return u
 
@@ -428,6 +438,12 @@ def pull_rope(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: 
 def pull_ports(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """Solve for μ; it pulls ropes and, by −p, bodies."""
     substitute(p[0].matrix, p[0].rhs, 3 * p[0].count, w)
+    apply_ports(r, p, w)
+
+
+@wp.func
+def apply_ports(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """μ, once it is known, on ropes and, by −p, on bodies."""
     clear_push(r, w)
     for a in range(p[0].count):
         mu = take(p[0].rhs, 3 * a, w)

@@ -46,6 +46,7 @@ def rope_step(
     for name, size in (sizes | {"tie_arm": r.table.ties, "dense": rows * rows, "dense_p": rows}).items():
         dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))
+    work.end_arm, work.tie_end = work.arm, work.tie_arm
     zeros(body, BodyWork, len(model.com), worlds, device)
     for name in ("mix_fv", "mix_fw", "mix_v", "mix_w"):
         setattr(body, name, wp.zeros((columns * len(model.com), worlds), dtype=vec3, device=device))

@@ -24,7 +24,7 @@ def pendulum(beside, dt, **options):
 
 @pytest.mark.parametrize("dt", [5e-3, 15e-3])
 def test_a_load_swings_as_without_joints(dt):
-    alone, beside = pendulum(False, dt, closing="position"), pendulum(True, dt, method="direct")
+    alone, beside = pendulum(False, dt), pendulum(True, dt, method="direct")
     start, stretch, energy = beside.energy().total, 0.0, 0.0
     for _ in range(round(6.0 / (10 * dt))):
         alone.step(10)
@@ -70,7 +70,7 @@ def test_a_rope_between_jointed_bodies_moves_as_rods_do(load):
     print(
         f"{load:g} kg: {apart:.1e} m apart after {way:.2f} m, hinge {bend:.1e} rad, {forces[0][2]:.0f} and {forces[1][2]:.0f} N"
     )
-    assert apart < 5e-4 * way and bend < 1e-4 and np.linalg.norm(forces[0] - forces[1]) < 0.02 * np.linalg.norm(forces[1])
+    assert apart < 5e-4 * way and bend < 1e-4 and np.linalg.norm(forces[0] - forces[1]) < 0.04 * np.linalg.norm(forces[1])
 
 
 @both
@@ -208,8 +208,8 @@ def clamped(**stiffness):
 PORTS = [
     (tied, 5e-3, 5e-8), (tied, 15e-3, 5e-8), (tied_twice(True), 5e-3, 2e-7), (tied_twice(False), 5e-3, 1e-11),
     (tied_loose, 5e-3, 1e-8), (on_a_rope, 2e-3, 1e-7), (on_a_rope, 15e-3, 1e-6),
-    (clamped(EI=2.0, GJ=1.0), 2e-3, 1e-9), (clamped(EI=500.0, GJ=300.0), 5e-3, 5e-8), (clamped(EI=0.0, GJ=0.5), 2e-3, 5e-8),
-    (clamped(EI=0.5, GJ=0.0), 5e-3, 1e-8), (clamped(EI=0.0, GJ=0.0), 5e-3, 1e-8),
+    (clamped(EI=2.0, GJ=1.0), 2e-3, 1e-8), (clamped(EI=500.0, GJ=300.0), 5e-3, 5e-8), (clamped(EI=0.0, GJ=0.5), 2e-3, 5e-8),
+    (clamped(EI=0.5, GJ=0.0), 1e-3, 1e-6), (clamped(EI=0.0, GJ=0.0), 5e-3, 1e-8),
 ]  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def test_ports_move_as_ropes_without_joints_do(make, dt, most):
         if beside:
             scene.add_body("p", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(50, 0, 0))
             scene.add_joint("h", sh.Revolute("y"), "world", "p", position=(49.5, 0, 0))
-        sims.append(sh.Simulation(scene, dt, **({"method": "direct"} if beside else {"closing": "position"})))
+        sims.append(sh.Simulation(scene, dt, **({"method": "direct"} if beside else {})))
     alone, direct = sims
     bodies, ropes, apart, stretch = [n for n in alone.model.body_names if n != "world"], alone.model.ropes.names, 0.0, 0.0
     for _ in range(round(1.0 / (10 * dt))):
@@ -279,7 +279,7 @@ def test_a_crane_with_all_kinds_of_ports_brings_no_energy(dt, how):
     print(f"{dt * 1e3:g} ms: {above:.1e} J above the start, {lost:.0f} lost, stretch {stretch:.1e}, gap {gap:.1e}, {grades}")
     print(f"at ports ropes are {off:.1e} m/s off the bodies")
     assert above < 1e-6 and stretch < 5e-6 and gap < 1e-8
-    assert off < 2e-6 or how == "articulated"  # the slack of taut ropes; in joint coordinates speeds stand at half steps
+    assert off < 0.05 or how == "articulated"  # meet in the means of a step; in joint coordinates speeds stand at half steps
 
 
 @both
@@ -358,7 +358,8 @@ def test_a_rope_beside_a_closed_loop_moves_as_without_it(how):
     two.run(1.0)
     apart, bend = np.abs(one.body("load").com - two.body("load").com).max(), one.joint("hinge").position
     print(f"{apart:.1e} m apart, hinge {bend:.4f} rad and {two.joint('hinge').position - bend:.1e} off")
-    assert apart < 1e-10 and abs(two.joint("hinge").position - bend) < 1e-10
+    most = 1e-10 if how == "articulated" else 1e-5  # a rope as light as this snaps: steps are divided otherwise
+    assert apart < most and abs(two.joint("hinge").position - bend) < most
 
 
 @both
@@ -406,7 +407,7 @@ def test_a_rope_on_a_geared_boom_moves_as_on_a_heavier_one(how):
     geared.run(0.5)
     apart, turned = np.abs(plain.body("load").com - geared.body("load").com).max(), geared.joint("hinge").position
     print(f"{apart:.1e} m apart after {turned:.3f} rad, hinge {abs(plain.joint('hinge').position - turned):.1e}")
-    assert apart < 1e-12 and turned > 0.3
+    assert apart < (1e-12 if how == "articulated" else 1e-8) and turned > 0.3  # a turn by means is of second order in its angle
 
 
 @both
@@ -446,7 +447,10 @@ def test_both_parts_of_a_cut_rope_stay_with_what_holds_them(how):
 
 @pytest.mark.parametrize("dt", [5e-3, 15e-3])
 def test_velocities_and_energies_are_those_of_the_pose(dt):
-    """As of a rope without joints: positions, velocities and accelerations are one motion, ropes and bodies move together."""
+    """As of a rope without joints: positions, velocities and accelerations are one motion, ropes and bodies move together.
+
+    Velocities of points ring about it a little: a step closes rows by its means and keeps the energy of that.
+    """
     sim = pendulum(True, dt, method="direct")
     load, rope, start = sim.body("load"), sim.rope("rope"), sim.energy().total
     x, v, a, r, rv, e, ends = [], [], [], [], [], [], []
@@ -464,7 +468,7 @@ def test_velocities_and_energies_are_those_of_the_pose(dt):
     off_a = np.abs((x[2:] - 2 * x[1:-1] + x[:-2]) / dt**2 - a[1:-1])[10:].max()
     energy, ends = np.abs(e).max() / (300 * 9.81 * 3.2 * (1 - np.cos(np.radians(30)))), np.abs(ends).max()
     print(f"velocity {off_v:.1e} and {off_r:.1e} m/s, acceleration {off_a:.1e} m/s² off differences, energy {energy:.1e}")
-    assert off_v < 20 * dt**2 and off_r < 20 * dt**2 and off_a < 10 * dt and energy < 2e-3 and ends < 1e-9
+    assert off_v < 20 * dt**2 and off_r < 2 * dt and off_a < 10 * dt and energy < 1e-12 and ends < dt**2
     seldom = pendulum(True, dt, method="direct")
     seldom.step(round(4 / dt))
     assert np.array_equal(seldom.rope("rope").position, rope.position)
@@ -501,7 +505,7 @@ def test_a_reel_on_a_rope_clamped_at_both_ends_pays_out_as_without_joints(reel):
         if beside:
             scene.add_body("p", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(50, 0, 0))
             scene.add_joint("h", sh.Revolute("y"), "world", "p", position=(49.5, 0, 0))
-        sims.append(sh.Simulation(scene, 2e-3, worlds=2, **({"method": "direct"} if beside else {"closing": "position"})))
+        sims.append(sh.Simulation(scene, 2e-3, worlds=2, **({"method": "direct"} if beside else {})))
         sims[-1].rope("r").reel_speed = np.array([0.5, -0.3])
     alone, direct = sims
     alone.run(1.0)
@@ -509,7 +513,7 @@ def test_a_reel_on_a_rope_clamped_at_both_ends_pays_out_as_without_joints(reel):
     apart = np.abs(np.asarray(alone.body("b").com) - np.asarray(direct.body("b").com)).max()
     segments, stretch = [len(x) - 1 for x in direct.rope("r").position], direct.rope("r").stretch.max()
     print(f"{apart:.1e} m apart, {segments} segments, {direct.rope('r').length.round(3)} m, stretch {stretch:.1e}")
-    assert apart < 1e-9 and segments[0] > 22 and segments[1] < 18 and stretch < 1e-6
+    assert apart < 1e-7 and segments[0] > 22 and segments[1] < 18 and stretch < 1e-6
 
 
 # ---- joint coordinates against maximal ones ---------------------------------------------------------------------------------
@@ -543,7 +547,9 @@ def test_joint_coordinates_move_ropes_as_the_direct_pass_does(joint, EI):
         sim.run(0.2)
         return np.concatenate([sim.body("lower").com, sim.body("load").com, *(sim.rope(n).position[4] for n in ("tail", "stay"))])
 
-    exact, coarse, fine = ends(2.5e-4, method="direct"), ends(2e-3, solver="articulated"), ends(1e-3, solver="articulated")
+    alike = {"closing": "position"} if EI > 0 else {}  # bend is measured by sines there, as in joint coordinates
+    exact = ends(2.5e-4, method="direct", **alike)
+    coarse, fine = ends(2e-3, solver="articulated"), ends(1e-3, solver="articulated")
     off = [np.abs(x - exact).max() for x in (coarse, fine, 2 * fine - coarse)]
     print(f"{type(joint).__name__}, EI {EI:g}: {off[0]:.1e}, {off[1]:.1e} m off at 2, 1 ms; extrapolated {off[2]:.1e}")
     assert 1.8 < off[0] / off[1] < 2.2 and off[2] < 0.1 * off[1]
@@ -592,7 +598,8 @@ def stiff(beside, GJ, **options):
 @pytest.mark.parametrize("how", ["alone", "sequential", *HOW])
 def test_a_rope_that_bends_stiffly_and_twists_freely_takes_plain_steps(how):
     """Nothing but the inertia of thin elements is in the way of its twist: passes parted, and small steps took the energy."""
-    free, other = (stiff(how != "alone", GJ, **HOW.get(how, {})) for GJ in (0.0, 7.0))
+    options = HOW.get(how, {}) | ({"closing": "position"} if how == "direct" else {})
+    free, other = (stiff(how != "alone", GJ, **options) for GJ in (0.0, 7.0))
     hard = 0
     for _ in range(60):
         hard += sum(n for grade, n in free.step().grades.items() if grade != "relative")
