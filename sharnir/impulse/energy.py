@@ -19,7 +19,16 @@ from sharnir.impulse.closing import any_gap
 from sharnir.impulse.direct import DIVIDED, any_switched, untouched
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import OUT
-from sharnir.impulse.energy_laws import ball_springs, open_link, outward, passed_limits, relinearise, report_link, soften
+from sharnir.impulse.energy_laws import (
+    ball_springs,
+    near_limit,
+    open_link,
+    outward,
+    passed_limits,
+    relinearise,
+    report_link,
+    soften,
+)
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
 from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
 from sharnir.impulse.means import lock_gaps, place, take_driven
@@ -492,6 +501,11 @@ def open_gaps(s: wp.array(dtype=Direct), w: int, limits: bool):
 @wp.func
 def repair(s: wp.array(dtype=Direct), w: int):
     """Take passed limits back in, by displacements alone; the energy of that is the limit's."""
+    near = bool(False)
+    for n in range(s[0].tree.count):
+        near = near or near_limit(s, n, w)
+    if not near:
+        return
     _most, passed = open_gaps(s, w, True)
     if passed < 0:
         return

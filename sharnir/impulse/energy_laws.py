@@ -404,20 +404,25 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
 
 
 @wp.func
+def near_limit(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
+    """Whether a limit of a link's joint acts, or is within a step's way."""
+    if s[0].linear.acts[i, w] == 0 or s[0].work.kind[i, w] != NONE:
+        return False
+    v0 = natural(s[0].tree.row[i].v_start)
+    for at in range(v0, v0 + s[0].tree.row[i].v_size):
+        speed = wp.abs(s[0].speed[at, w])
+        if s[0].laws.lower[at, w] >= -speed or s[0].laws.upper[at, w] <= speed or s[0].laws.limit[at, w] != real(0.0):
+            return True
+    return False
+
+
+@wp.func
 def passed_limits(s: wp.array(dtype=Direct), i: int, w: int) -> int:
     """Displacements, added as speeds to work.close, that take passed limits of a link's joint back in; 1 where there are any."""
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
-    if s[0].linear.acts[i, w] == 0 or s[0].work.kind[i, w] != NONE:
-        return 0
-    near = int(0)
-    for at in range(v0, v0 + n):
-        if s[0].laws.lower[at, w] >= -wp.abs(s[0].speed[at, w]) or s[0].laws.upper[at, w] <= wp.abs(s[0].speed[at, w]):
-            near = 1
-        if s[0].laws.limit[at, w] != real(0.0):
-            near = 1
-    if near == 0:
+    if not near_limit(s, i, w):
         return 0
     for x in range(n):
         s[0].kept_u[v0 + x, w] = s[0].laws.start[v0 + x, w]
