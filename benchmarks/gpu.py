@@ -59,6 +59,7 @@ CLOSED: dict[str, Any] = MET | ({"gap": 1e-6} if PRECISION == "single" else {})
 WAYS: dict[str, dict[str, Any]] = {
     "sequential": {},
     "direct": {"method": "direct", **CLOSED},
+    "direct, position": {"method": "direct", "closing": "position", **CLOSED},
     "direct, velocity": {"method": "direct", "closing": "velocity", **CLOSED},
     "articulated": {"solver": "articulated", **MET},
 }

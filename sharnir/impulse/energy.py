@@ -48,6 +48,7 @@ OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a 
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
 HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
+BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
 FAR = wp.constant(real(3.0e-4))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(1.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
@@ -82,7 +83,7 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     """Velocities at the start, momenta after external forces, and a guess of the end: where velocities change steadily, by
     as much as in the last step.
 
-    Returns the scale of velocities, as twice a kinetic energy, J.
+    Returns the scale of velocities, as twice a kinetic energy, J; that of their rounding is kept in `before`.
     """
     w = natural(w)
     h = s[0].drift[w]
@@ -90,6 +91,7 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     gravity = s[0].settings.gravity[0]
     take_driven(s, w)
     scale = real(0.0)
+    blur = real(0.0)
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
@@ -117,6 +119,9 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         s[0].work.turning[b, w] = omega + M * s[0].state.last_w[own, w] * ahead
         by = new - v
         scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
+        x = s[0].state.position[own, w]
+        r = s[0].tree.row[i].own_point
+        blur = blur + (wp.dot(x, x) + wp.dot(r, r)) * m
         if scope > 0:
             s[0].work.position[b, w] = s[0].state.position[own, w]
             s[0].work.rotation[b, w] = R
@@ -126,6 +131,7 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
                 kind = LOOSE
             s[0].work.kind[i, w] = kind
+    s[0].before[w] = blur * (BLUR / h) * (BLUR / h)
     return scale
 
 
@@ -242,6 +248,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     total = s[0].settings.iterations[1]
     made = int(0)
     pivots = int(1)
+    before = int(1)  # pivots up to the last pass
     while made < total:
         gap = real(0.0)
         size = real(0.0)
@@ -254,12 +261,12 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             s[0].residual[w] = laws
         made = made + 1
         s[0].passes[w] = s[0].passes[w] + 1
-        scale = wp.max(scale, size)
-        off = real(0.0)
-        if size > real(0.0):
-            off = wp.sqrt(size / scale)
         if not wp.isfinite(size + gap):
             return False
+        scale = wp.max(scale, size)
+        off = real(0.0)
+        if size > s[0].before[w]:  # else it is what the rounding of poses makes of velocities
+            off = wp.sqrt(size / scale)
         s[0].state.open[w] = gap
         small = gap <= s[0].settings.tolerance[1]
         mode = AGAIN
@@ -271,7 +278,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
                 total = total + 1
                 mode = ANEW
                 last = real(0.0)
-                small = False
+                off = wp.max(off, FAR)
         if last > real(0.0):
             fell = off / last
             if small and off * fell <= MET:
@@ -283,6 +290,9 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         elif off <= MET and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
             return True
         last = off
+        if mode == ANEW and pivots > before:
+            last = real(0.0)
+        before = pivots
     return False
 
 
