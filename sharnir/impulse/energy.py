@@ -49,6 +49,9 @@ RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what fric
 HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
+BEST = wp.constant(
+    real(1.0e-4)
+)  # of velocities; m, rad: a step that cannot be met better in a singular pose is taken so, and told
 FAR = wp.constant(real(3.0e-4))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(1.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
@@ -221,6 +224,7 @@ def refresh_springs(s: wp.array(dtype=Direct), w: int):
 def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     """Before the passes of a step of the length in `drift`; returns the scale of velocities (`begin`)."""
     scale = begin(s, w, scope)
+    s[0].stopped[w] = 0
     if scope < 2 and (scope > 0 or s[0].pushed[w] == 1):
         pushes(s, w)
     s[0].done[w] = 1
@@ -284,10 +288,17 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             if small and off * fell <= MET:
                 return True  # the next change would be smaller than that
             if fell > STUCK and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+                s[0].stopped[w] = -1
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
             if fell > SLOW:
                 mode = ANEW
         elif off <= MET and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+            if not small:
+                s[0].stopped[w] = -1
+            return True
+        if made == total and s[0].loose[w] == 1 and off <= BEST and gap <= BEST:
+            s[0].residual[w] = wp.max(s[0].residual[w], off * wp.sqrt(scale))
+            s[0].stopped[w] = -1
             return True
         last = off
         if mode == ANEW and pivots > before:
@@ -569,9 +580,11 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
     size = left
     parts = int(0)
     saved = bool(False)
+    s[0].loose[w] = 0
     while left > 0:
         s[0].drift[w] = dt * (real(size) / real(1 << HALVINGS))
         if attempt(s, w, scope):
+            hard = s[0].stopped[w]
             s[0].stopped[w] = 0
             if scope > 1 and parts == 0:
                 for j in range(s[0].scene_joints):
@@ -582,6 +595,8 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
                 if s[0].stopped[w] > 0:
                     j = s[0].stopped[w] - 1
                     s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
+                elif hard != 0 and s[0].closures.count > 0:
+                    project(s, w, scope)  # a singular pose lets in what does not fit the loops
             parts = parts + 1
             left = left - size
         else:
@@ -590,6 +605,12 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
                 saved = True
             if s[0].state.lag[w] > real(0.0):
                 s[0].state.lag[w] = real(0.0)  # again without a guess
+            elif size == 1 and s[0].loose[w] == 0 and s[0].closures.count > 0:
+                copy_state(s[0].safe, s[0].state, w)  # in a singular pose smaller parts are no easier: what a whole step can do
+                s[0].loose[w] = 1
+                left = 1 << HALVINGS
+                size = left
+                parts = 0
             elif size == 1:
                 copy_state(s[0].safe, s[0].state, w)
                 s[0].state.failed[w] = -1 - worst_body(s, w)
