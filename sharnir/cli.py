@@ -21,7 +21,7 @@ from sharnir.errors import SceneError, SimulationError
 from sharnir.model import MOTIONS
 from sharnir.simulation import Simulation
 from sharnir.spatial import quat_conjugate, quat_rotate
-from sharnir.types import PRECISION
+from sharnir.types import PRECISION, load_modules
 from sharnir.view import MissingExtra
 
 
@@ -159,7 +159,23 @@ def _info(name: str | None, compile_now: bool) -> int:
 
 def _compile() -> float:
     """Seconds to compile or load every kernel that a scene with a joint uses, in both formulations, on the CPU."""
+    from sharnir.articulated import kernels as articulated
+    from sharnir.articulated.rope import articulated_rope_steps
+    from sharnir.impulse import direct, energy
+    from sharnir.impulse.direct_rope import direct_rope_steps
+    from sharnir.impulse.energy_rope import energy_rope_steps
+    from sharnir.impulse.kernels import predict
+
     started = time.perf_counter()
+    longest = (
+        energy_rope_steps,
+        direct_rope_steps,
+        articulated_rope_steps,
+        articulated.steps,
+        energy.KERNELS[2],
+        direct.KERNELS[2],
+    )
+    load_modules([kernel.module for kernel in (*longest, *energy.KERNELS[:2], *direct.KERNELS[:2], predict)], "cpu")
     ways = ("impulse", "sequential", None), ("impulse", "direct", None), ("articulated", None, (-1.0, 1.0))
     for solver, method, limit in ways:  # an integration with a limit has kernels of its own
         scene = sharnir.Scene()

@@ -92,7 +92,7 @@ def load_modules(modules: Iterable[Any], device: Any) -> float:
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     try:
-        wp.force_load(device, list(wanted.values()))
+        wp.force_load(device, list(wanted.values()), max_workers=min(len(wanted), os.cpu_count() or 1))
         _loaded.update(wanted)
     finally:
         done.set()

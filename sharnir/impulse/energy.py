@@ -49,9 +49,7 @@ RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what fric
 HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
-BEST = wp.constant(
-    real(1.0e-4)
-)  # of velocities; m, rad: a step that cannot be met better in a singular pose is taken so, and told
+BEST = wp.constant(real(1.0e-4))  # of velocities; m, rad: what cannot be met better in a singular pose is taken, and told
 FAR = wp.constant(real(3.0e-4))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(1.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
