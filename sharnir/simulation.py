@@ -483,6 +483,24 @@ class Simulation:
         out = [np.stack([np.linalg.norm(r.gap_linear, axis=-1), np.linalg.norm(r.gap_angular, axis=-1)], -1) for r in rows]
         return np.array(out).reshape(self.worlds, -1, 2)
 
+    def misfit(self) -> np.ndarray:
+        """(worlds, joints, 2) speeds of every joint along what it holds: m/s, rad/s.
+
+        With `closing="energy"` mean velocities fit the joints to rounding, those at the pose to second order.
+        """
+        x, v, w = (getattr(self.state, name).numpy().astype(float) for name in ("position", "velocity", "spin"))
+        out = np.zeros((self.worlds, len(self.model.joint_kinds), 2))
+        for i, rows in enumerate(assembly.evaluate(self.model, self.state) if self.model.joint_kinds else []):
+            for k, kind in enumerate(self.model.joint_kinds):
+                p, c = self.model.parents[k], self.model.children[k]
+                u = v[c, i] + np.cross(w[c, i], rows.point[k] - x[c, i]) - v[p, i] - np.cross(w[p, i], rows.point[k] - x[p, i])
+                held = [[a for a in range(3) if not kind.mask >> (a + turn) & 1] for turn in (0, 3)]
+                out[i, k] = (
+                    np.linalg.norm(rows.linear[k].T[held[0]] @ u),
+                    np.linalg.norm(rows.angular[k].T[held[1]] @ (w[c, i] - w[p, i])),
+                )
+        return out
+
     # ---- shared by the views ----
 
     def _out(self, values: np.ndarray) -> Any:

@@ -97,9 +97,9 @@ class Report:
 
     def __init__(
         self, done: Any, residual: Any, tolerance: float, grades: Any = None, rope: tuple[Any, float] | None = None,
-        projected: Any = None,
+        projected: Any = None, parts: Any = None,
     ) -> None:  # fmt: skip
-        self._projected = projected
+        self._projected, self._parts = projected, parts
         self._done, self._residual, self._tolerance, self._grades, self._rope = done, residual, tolerance, grades, rope
         self.elapsed = 0.0
         """Wall-clock time of the step, s (mean, where a call made several)."""
@@ -126,6 +126,11 @@ class Report:
         """Whether the residual fell below the tolerance, and ropes beside joints are closed to theirs."""
         met = self.residual <= self._tolerance
         return met if self._rope is None else met & (self._value(self._rope[0]) <= self._rope[1])
+
+    @property
+    def parts(self) -> Any:
+        """In how many parts the last step was made (`closing="energy"`); 1 where its passes met at once."""
+        return 1 if self._parts is None else self._value(self._parts)
 
     @property
     def projected(self) -> Any:

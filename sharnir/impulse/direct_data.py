@@ -114,6 +114,7 @@ class Direct:
     mean_pl: wp.array2d(dtype=vec3)
     mean_pa: wp.array2d(dtype=vec3)
     lock_u: wp.array2d(dtype=real)  # [speed, world] what a locked axis lacks of the speed wanted of it
+    parts: wp.array(dtype=wp.int32)  # [world] in how many the last step was made
     loose: wp.array(dtype=wp.int32)  # [world] 1: a step is taken as well as passes can meet it
     stopped: wp.array(dtype=wp.int32)  # [world] 1 + a joint that friction or a limit stopped in this step
     safe: State  # the state at the start of a step that is made in parts

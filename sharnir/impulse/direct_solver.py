@@ -73,7 +73,8 @@ class SolverDirect(TreeSolver):
         self.closing = closing
         self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
         self._projected = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self.report = Report(self.done, self.residual, self.tolerance, self._grades, projected=self._projected)
+        self._parts = wp.array(np.ones(model.worlds, np.int32), device=self.device)
+        self.report = Report(self.done, self.residual, self.tolerance, self._grades, projected=self._projected, parts=self._parts)
 
     def furnish(self, state: State) -> None:
         """Velocities and reactions of half steps, and what the state was when they were made."""
@@ -117,7 +118,7 @@ class SolverDirect(TreeSolver):
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
         fill(s, m, None, "before after pushed tight passes stopped loose")
         s.drift, s.kick = self.settings.part, self.settings.kick
-        s.grades, s.projected = self._grades, self._projected
+        s.grades, s.projected, s.parts = self._grades, self._projected, self._parts
         if self.closing == "energy":
             safe = State()
             for name in STATE_FIELDS:

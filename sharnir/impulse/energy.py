@@ -617,6 +617,7 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
                 size = size >> 1
     s[0].drift[w] = dt
     spend_once(s, w)
+    s[0].parts[w] = parts
     if parts > 1:
         s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
 

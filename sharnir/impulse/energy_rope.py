@@ -579,6 +579,7 @@ def whole_step(
     spend_once(s, w)
     for i in range(r[0].control.force_once.shape[0]):
         r[0].control.force_once[i, w] = vec3(real(0.0))
+    s[0].parts[w] = parts
     if parts > 1:
         s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
 

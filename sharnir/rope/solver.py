@@ -131,7 +131,7 @@ class SolverRope(Solver):
         self.parts = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
-        self.report = Report(self.done, self.residual, tolerance, self.grades)
+        self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts)
         self._graphs: list[Any] = []
         self._count = 1
 
