@@ -293,7 +293,7 @@ class JointView:
 
     @property
     def dissipated(self) -> Any:
-        """Energy that friction and dampers took in the last step, J."""
+        """Energy that friction and dampers, and with `closing="energy"` limits, took in the last step, J."""
         return self._sim._out(self._sim._row(self._sim.state.dissipated, self._i))
 
     @property
