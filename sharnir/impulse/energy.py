@@ -48,7 +48,7 @@ OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a 
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
 HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
-BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
+BLUR = wp.constant(real(4.0 * EPSILON if EPSILON > 1e-10 else 0.0))  # of a body's distance, that rounding may move it by
 BEST = wp.constant(real(1.0e-4))  # of velocities; m, rad: what cannot be met better in a singular pose is taken, and told
 FAR = wp.constant(real(6.0e-4))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
@@ -286,13 +286,10 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             if small and off * fell <= MET:
                 return True  # the next change would be smaller than that
             if fell > STUCK and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
-                s[0].stopped[w] = -1
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
             if fell > SLOW:
                 mode = ANEW
         elif off <= MET and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
-            if not small:
-                s[0].stopped[w] = -1
             return True
         if made == total and s[0].loose[w] == 1 and off <= BEST and gap <= BEST:
             s[0].residual[w] = wp.max(s[0].residual[w], off * wp.sqrt(scale))
