@@ -286,10 +286,14 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             if small and off * fell <= MET:
                 return True  # the next change would be smaller than that
             if fell > STUCK and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+                if not small:
+                    s[0].residual[w] = wp.max(s[0].residual[w], gap / s[0].drift[w])
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
             if fell > SLOW:
                 mode = ANEW
         elif off <= MET and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+            if not small:
+                s[0].residual[w] = wp.max(s[0].residual[w], gap / s[0].drift[w])
             return True
         if made == total and s[0].loose[w] == 1 and off <= BEST and gap <= BEST:
             s[0].residual[w] = wp.max(s[0].residual[w], off * wp.sqrt(scale))

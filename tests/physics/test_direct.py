@@ -145,7 +145,7 @@ def test_ten_balls_follow_the_exact_solution():
     exact.integrate(1.0, rtol=within(1e-10, 1e-5), atol=within(1e-10, 1e-5))
     off = np.linalg.norm(tip - exact.body("l9").com)
     print(f"ten balls from horizontal, 1 ms: tip {off:.1e} m off at t = 1; in 10 s energy {100 * worst:.3f} %, gap {gap:.1e} m")
-    assert off < within(2e-4, 5e-3) and worst < within(0.01, 0.03) and gap < within(1e-6, 1e-5)
+    assert off < within(2e-4, 5e-3) and worst < within(1e-9, 0.03) and gap < within(1e-12, 1e-5)
 
 
 @one_thread_is_slow
