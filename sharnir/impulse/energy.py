@@ -35,7 +35,6 @@ from sharnir.impulse.means import lock_gaps, place, take_driven
 from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.model import State
-from sharnir.pivots import ALL_AT_ONCE
 from sharnir.spatial import matrix, turned
 from sharnir.tree import LOOSE, natural
 from sharnir.types import EPSILON, inline_less, mat66, real, vec3, vec6
@@ -50,6 +49,7 @@ HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
 BLUR = wp.constant(real(4.0 * EPSILON if EPSILON > 1e-10 else 0.0))  # of a body's distance, that rounding may move it by
 BEST = wp.constant(real(1.0e-4))  # of velocities; m, rad: what cannot be met better in a singular pose is taken, and told
+PATIENCE = wp.constant(3)  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 FAR = wp.constant(real(6.0e-4))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(1.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
@@ -159,8 +159,10 @@ def pushes(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool):
-    """A pass with laws and rows beside the tree: the largest gap, the size of the change, the mismatch of the laws, N·s."""
+def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bool):
+    """A pass with laws and rows beside the tree: the largest gap, the size of the change, the mismatch of the laws, N·s, and of
+    how many joints the laws were not as expected. They are corrected for the next pass: all, or the first one.
+    """
     beside = s[0].closures.count
     pushes(s, w)
     act(s, w)
@@ -189,17 +191,18 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool):
     elif s[0].acting == 0:
         follow_all(s, w, 2, real(1.0))
     off = real(0.0)
+    wrong = int(0)
     if s[0].acting == 1:
         off = outward(s, w)
         if off > s[0].settings.tolerance[0] and s[0].done[w] < s[0].settings.iterations[0]:
-            relinearise(s, w, s[0].done[w] > ALL_AT_ONCE)
+            wrong = relinearise(s, w, one)
             s[0].done[w] = s[0].done[w] + 1
     gap, size = place(s, w, 2, 2)
     if s[0].acting == 1:
         refresh_springs(s, w)
     if beside > 0:
         gap = wp.max(gap, find_rows(s, w))
-    return gap, size, off
+    return gap, size, off, wrong
 
 
 @wp.func
@@ -251,6 +254,8 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     made = int(0)
     pivots = int(1)
     before = int(1)  # pivots up to the last pass
+    fewest = int(1 << 30)  # joints whose laws were not as expected
+    patience = int(PATIENCE)
     while made < total:
         gap = real(0.0)
         size = real(0.0)
@@ -259,8 +264,12 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             inward(s, w, scope, mode)
             gap, size = place(s, w, scope, 1)
         else:
-            gap, size, laws = full_pass(s, w, mode, made == 0)
+            gap, size, laws, wrong = full_pass(s, w, mode, made == 0, patience == 0)
             s[0].residual[w] = laws
+            patience = wp.max(patience - 1, 0)
+            if wrong < fewest:
+                fewest = wrong
+                patience = PATIENCE
         made = made + 1
         s[0].passes[w] = s[0].passes[w] + 1
         if not wp.isfinite(size + gap):

@@ -90,8 +90,9 @@ def open_ball(s: wp.array(dtype=Direct), i: int, w: int):
 
 @wp.func
 def linear_ball(s: wp.array(dtype=Direct), i: int, w: int):
-    """A ball's friction as it is in the next pass: it slides, or holds (or keeps its place)."""
+    """A ball's friction as it is in the next passes: it slides, linear about its solution, or holds (or keeps its place)."""
     v0 = natural(s[0].tree.row[i].v_start)
+    put_triple(s[0].linear.push, v0, w, (triple(s[0].laws.end, v0, w) + triple(s[0].laws.start, v0, w)) * real(0.5))
     f = triple(s[0].laws.friction, v0, w)
     if s[0].laws.stuck[v0, w] == 0 and wp.dot(f, triple(s[0].slid, v0, w)) < real(0.0):
         s[0].laws.stuck[v0, w] = 2  # it stays, if only before it slides the other way
@@ -179,6 +180,10 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
     put_triple(s[0].laws.friction, v0, w, f)
     put_triple(s[0].laws.end, v0, w, u)
     s[0].laws.stuck[v0, w] = held
+    mean = (u + before) * real(0.5)
+    about = triple(s[0].linear.push, v0, w)
+    if held == 0 and wp.dot(mean, about) > real(0.9) * wp.length(mean) * wp.length(about):
+        put_triple(s[0].linear.push, v0, w, mean)  # it goes on sliding much the same way
     turn = turn + u - now
     return v + wp.cross(turn, out1), turn, off
 
@@ -209,20 +214,19 @@ def outward(s: wp.array(dtype=Direct), w: int) -> real:
 
 
 @wp.func
-def relinearise(s: wp.array(dtype=Direct), w: int, first: bool) -> int:
-    """Laws whose solution the last pass did not expect, linear about it, all or the first alone; returns 1 if there are any."""
-    found = int(0)
+def relinearise(s: wp.array(dtype=Direct), w: int, one: bool) -> int:
+    """Laws whose solution the last pass did not expect, linear about it, all or the first alone; returns their number."""
+    wrong = int(0)
     for n in range(s[0].tree.count):
         i = natural(n)
         if s[0].mismatch[i, w] > s[0].settings.tolerance[0]:
-            found = 1
-            if s[0].work.kind[i, w] == NONE:
-                linearise(s, i, w, MEAN)
-            else:
-                linear_ball(s, i, w)
-            if first:
-                return 1
-    return found
+            if wrong == 0 or not one:
+                if s[0].work.kind[i, w] == NONE:
+                    linearise(s, i, w, MEAN)
+                else:
+                    linear_ball(s, i, w)
+            wrong = wrong + 1
+    return wrong
 
 
 # ---- what a step does not resolve -------------------------------------------------------------------------------------------

@@ -91,14 +91,12 @@ def joint_moment(s: wp.array(dtype=Direct), i: int, w: int, kind: int) -> vec3:
     m = user_moment(s, i, w)
     if kind == SLIDES:
         v0 = natural(s[0].tree.row[i].v_start)
-        u = s[0].ball_speed[i, w]
-        end = triple(s[0].laws.end, v0, w)
-        # linear about ū of the solution: −slide (n + (E − n nᵀ) δū/|ū|)
+        # linear about a mean speed ū: −slide (n + (E − n nᵀ) δū/|ū|)
         slide = s[0].laws.slide[v0, w]
-        mean = (end + triple(s[0].laws.start, v0, w)) * real(0.5)
+        mean = triple(s[0].linear.push, v0, w)
         size = wp.max(wp.length(mean), real(1.0e-12))
         n = mean / size
-        off = (u - end) * real(0.5)
+        off = (s[0].ball_speed[i, w] + triple(s[0].laws.start, v0, w)) * real(0.5)
         m = m - (n + (off - n * wp.dot(n, off)) / size) * slide
     return m
 
@@ -107,7 +105,7 @@ def joint_moment(s: wp.array(dtype=Direct), i: int, w: int, kind: int) -> vec3:
 def ball_resistance(s: wp.array(dtype=Direct), i: int, w: int) -> mat33:
     """½ slide/|ū| (E − n nᵀ): the slope of sliding friction in the speed at the end of the step."""
     v0 = natural(s[0].tree.row[i].v_start)
-    mean = (triple(s[0].laws.end, v0, w) + triple(s[0].laws.start, v0, w)) * real(0.5)
+    mean = triple(s[0].linear.push, v0, w)
     size = wp.max(wp.length(mean), real(1.0e-12))
     n = mean / size
     return (wp.identity(n=3, dtype=real) - wp.outer(n, n)) * (real(0.5) * s[0].laws.slide[v0, w] / size)
