@@ -71,9 +71,15 @@ class State:
     kept_momentum: wp.array2d(dtype=vec3)
     last_v: wp.array2d(dtype=vec3)  # [body, world] changes of velocity and of spin (body axes) a second in the last step
     last_w: wp.array2d(dtype=vec3)
+    slope_v: wp.array2d(dtype=vec3)  # [body, world] how much more they were than in the step before, and the same then
+    slope_w: wp.array2d(dtype=vec3)
+    older_v: wp.array2d(dtype=vec3)
+    older_w: wp.array2d(dtype=vec3)
+    guess_v: wp.array2d(dtype=vec3)  # [body, world] what they are thought to be in the next step
+    guess_w: wp.array2d(dtype=vec3)
     rotor: wp.array2d(dtype=real)  # [speed, world] m/s, rad/s, of the axis that a motor's rotor turns with
     row_force: wp.array2d(dtype=real)  # [row, world] N, N·m, of rows beside the tree in the last step
-    trend: wp.array2d(dtype=real)  # [body, world] how much of these the next step is thought to bring
+    trend: wp.array2d(dtype=real)  # [body, world] 1: changes of velocity go on from step to step
     lag: wp.array(dtype=real)  # [world] s, by which mid_velocity is behind the pose; in joint coordinates, what this is above ½Δt
     open: wp.array(dtype=real)  # [world] m, rad: largest gap that step left
     time: wp.array(dtype=wp.float64)  # [world] s
@@ -232,7 +238,7 @@ COMMANDS = (
 OWNED = (
     "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_tense", "felt_force", "felt_torque", "felt_joint",
     "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",
-    "last_v", "last_w", "trend", "rotor", "row_force",
+    "last_v", "last_w", "slope_v", "slope_w", "older_v", "older_w", "guess_v", "guess_w", "trend", "rotor", "row_force",
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
 STATE_FIELDS = tuple(State.vars)  # type: ignore[attr-defined]

@@ -23,15 +23,15 @@ from sharnir.impulse.energy_laws import (
     ball_springs,
     near_limit,
     open_link,
-    outward,
     passed_limits,
     relinearise,
     report_link,
     soften,
+    worst_law,
 )
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
 from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
-from sharnir.impulse.means import lock_gaps, place, take_driven
+from sharnir.impulse.means import ball_speeds, lock_gaps, place, take_driven
 from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.model import State
@@ -46,13 +46,13 @@ for name in MODULES:
 OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a caller left open by more are closed first
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
 HALVINGS = wp.constant(8)  # of a step, at most
-STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
+ENOUGH = wp.constant(real(4.0))  # steps, whose velocities a guess of the next is made from
 BLUR = wp.constant(real(4.0 * EPSILON if EPSILON > 1e-10 else 0.0))  # of a body's distance, that rounding may move it by
 BEST = wp.constant(real(1.0e-4))  # of velocities; m, rad: what cannot be met better in a singular pose is taken, and told
 PATIENCE = wp.constant(3)  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 FAR = wp.constant(real(6.0e-4))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
-MET = wp.constant(real(max(1.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
+MET = wp.constant(real(max(1.0e-12, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
 STUCK = wp.constant(real(0.5))  # a pass that leaves so much does not meet any more
 STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it; m or rad, of a gap
 
@@ -81,8 +81,7 @@ def pushed(s: wp.array(dtype=Direct), w: int) -> int:
 
 @wp.func
 def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
-    """Velocities at the start, momenta after external forces, and a guess of the end: where velocities change steadily, by
-    as much as in the last step.
+    """Velocities at the start, momenta after external forces, and a guess of the end (`foresee`).
 
     Returns the scale of velocities, as twice a kinetic energy, J; that of their rounding is kept in `before`.
     """
@@ -115,9 +114,9 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             new = new + force * s[0].whole.inv_mass[own]
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
-        ahead = h * s[0].state.trend[own, w] * s[0].state.lag[w]
-        s[0].work.acceleration[b, w] = v + s[0].state.last_v[own, w] * ahead
-        s[0].work.turning[b, w] = omega + M * s[0].state.last_w[own, w] * ahead
+        ahead = h * wp.min(s[0].state.lag[w], real(1.0))
+        s[0].work.acceleration[b, w] = v + s[0].state.guess_v[own, w] * ahead
+        s[0].work.turning[b, w] = omega + M * s[0].state.guess_w[own, w] * ahead
         by = new - v
         scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
         x = s[0].state.position[own, w]
@@ -164,16 +163,14 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bo
     how many joints the laws were not as expected. They are corrected for the next pass: all, or the first one.
     """
     beside = s[0].closures.count
-    pushes(s, w)
-    act(s, w)
+    rows_act(s, w)
     if mode == ANEW:
         stiffen_lines(s, w)
     inward(s, w, 2, mode)
     if first and s[0].acting == 1:
         if soften(s, w) == 1:
             refresh_locks(s, w)
-            pushes(s, w)
-            act(s, w)
+            rows_act(s, w)
             stiffen_lines(s, w)
             inward(s, w, 2, ANEW)
     if beside > 0:
@@ -185,20 +182,22 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bo
             rounds = ROUNDS
         close_rows(s, w, True, rounds)
         if s[0].acting == 1:  # once more, now that the rows' impulses are known
-            pushes(s, w)
-            act(s, w)
+            rows_act(s, w)
             inward(s, w, 2, AGAIN)
-    elif s[0].acting == 0:
-        follow_all(s, w, 2, real(1.0))
+    how = int(1)
+    if s[0].acting == 1:
+        how = 3
+    elif beside > 0:
+        how = 2
+    gap, size = place(s, w, 2, how)
     off = real(0.0)
     wrong = int(0)
     if s[0].acting == 1:
-        off = outward(s, w)
+        off = worst_law(s, w)
         if off > s[0].settings.tolerance[0] and s[0].done[w] < s[0].settings.iterations[0]:
             wrong = relinearise(s, w, one)
+            refresh_locks(s, w)
             s[0].done[w] = s[0].done[w] + 1
-    gap, size = place(s, w, 2, 2)
-    if s[0].acting == 1:
         refresh_springs(s, w)
     if beside > 0:
         gap = wp.max(gap, find_rows(s, w))
@@ -206,11 +205,24 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bo
 
 
 @wp.func
+def rows_act(s: wp.array(dtype=Direct), w: int):
+    """Impulses of the rows beside the tree, as of outside, on top of those that a user commands."""
+    if s[0].closures.count > 0:
+        pushes(s, w)
+        act(s, w)
+
+
+@wp.func
 def refresh_locks(s: wp.array(dtype=Direct), w: int):
-    """What locked axes lack, after laws were made linear anew."""
-    for i in range(s[0].tree.count):
-        if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
-            lock_gaps(s, i, w)
+    """What locked axes and balls that friction holds lack, after laws were made linear anew."""
+    for n in range(s[0].tree.count):
+        i = natural(n)
+        kind = s[0].work.kind[i, w]
+        if s[0].linear.acts[i, w] == 1 and kind != LOOSE:
+            if kind == NONE:
+                lock_gaps(s, i, w)
+            else:
+                ball_speeds(s, i, w, kind)
 
 
 @wp.func
@@ -226,7 +238,7 @@ def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     """Before the passes of a step of the length in `drift`; returns the scale of velocities (`begin`)."""
     scale = begin(s, w, scope)
     s[0].stopped[w] = 0
-    if scope < 2 and (scope > 0 or s[0].pushed[w] == 1):
+    if scope > 0 or s[0].pushed[w] == 1:
         pushes(s, w)
     s[0].done[w] = 1
     if scope > 1:
@@ -316,21 +328,59 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
 
 
 @wp.func
-def trend(s: wp.array(dtype=Direct), i: int, own: int, w: int, dv: vec3, dw: vec3) -> real:
-    """How a body's velocity is to change in the next step, of this one: by as much where it changes steadily, back where it goes
-    to and fro (what the step does not resolve does so), else not at all.
+def foresee(s: wp.array(dtype=Direct), i: int, own: int, w: int, dv: vec3, dw: vec3) -> real:
+    """Guess how a body's velocity will change in the next step, from dv and dw a second in this one; 1 where it goes on so.
+
+    Differences d of the changes follow each other as d₊ = 2c d − d₋ with one c, in slow motion (c = 1), in a vibration that the
+    step hardly resolves, and in one that it does not, which goes to and fro (c = −1). Where that would not have told this
+    change well, the next one is thought to be the same, or to go back, or none.
     """
     m = s[0].tree.row[i].mass
     I = s[0].tree.row[i].least
     lv = s[0].state.last_v[own, w]
     lw = s[0].state.last_w[own, w]
-    before = m * wp.dot(lv, lv) + I * wp.dot(lw, lw)
-    both = m * wp.dot(lv, dv) + I * wp.dot(lw, dw)
-    if both > STEADY * before:
-        return real(1.0)
-    if both < real(0.0) and before > real(0.0):
-        return wp.max(both / before, real(-1.0))
-    return real(0.0)
+    av = dv - lv
+    aw = dw - lw
+    bv = s[0].state.slope_v[own, w]
+    bw = s[0].state.slope_w[own, w]
+    sv = av + s[0].state.older_v[own, w]
+    sw = aw + s[0].state.older_w[own, w]
+    s[0].state.last_v[own, w] = dv
+    s[0].state.last_w[own, w] = dw
+    s[0].state.slope_v[own, w] = av
+    s[0].state.slope_w[own, w] = aw
+    s[0].state.older_v[own, w] = bv
+    s[0].state.older_w[own, w] = bw
+    on = real(0.0)
+    gv = vec3(real(0.0))
+    gw = vec3(real(0.0))
+    none = m * wp.dot(dv, dv) + I * wp.dot(dw, dw)
+    same = m * wp.dot(av, av) + I * wp.dot(aw, aw)
+    bb = m * wp.dot(bv, bv) + I * wp.dot(bw, bw)
+    c2 = real(0.0)
+    if bb > real(0.0):
+        c2 = wp.clamp((m * wp.dot(sv, bv) + I * wp.dot(sw, bw)) / bb, real(-2.0), real(2.0))
+    sv = sv - bv * c2
+    sw = sw - bw * c2
+    missed = m * wp.dot(sv, sv) + I * wp.dot(sw, sw)
+    if same < none:
+        on = real(1.0)
+    if s[0].state.lag[w] >= ENOUGH and missed < wp.min(same, none):
+        gv = dv + av * c2 - bv
+        gw = dw + aw * c2 - bw
+    elif same < none:
+        gv = dv
+        gw = dw
+    else:
+        before = m * wp.dot(lv, lv) + I * wp.dot(lw, lw)
+        both = m * wp.dot(lv, dv) + I * wp.dot(lw, dw)
+        if both < real(0.0):
+            back = wp.max(both / before, real(-1.0))
+            gv = dv * back
+            gw = dw * back
+    s[0].state.guess_v[own, w] = gv
+    s[0].state.guess_w[own, w] = gw
+    return on
 
 
 @wp.func
@@ -357,11 +407,10 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.rest[own, w] = move - ((x + move) - x)
             dv = (v - v0) / h
             dw = (W - s[0].work.spin[b, w] * M) / h
-            on = trend(s, i, own, w, dv, dw)
-            s[0].state.acceleration[own, w] = at_the_end(dv, s[0].state.last_v[own, w], on)
+            last = s[0].state.last_v[own, w]
+            on = foresee(s, i, own, w, dv, dw)
+            s[0].state.acceleration[own, w] = at_the_end(dv, last, on)
             s[0].state.trend[own, w] = on
-            s[0].state.last_v[own, w] = dv
-            s[0].state.last_w[own, w] = dw
             s[0].state.velocity[own, w] = v
             s[0].state.momentum[own, w] = L
             s[0].state.spin[own, w] = M1 * W
@@ -378,7 +427,7 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         s[0].state.rest[b, w] = move - ((x + move) - x)
         s[0].state.position[b, w] = s[0].position[b, w]
         s[0].state.rotation[b, w] = s[0].rotation[b, w]
-    s[0].state.lag[w] = real(1.0)
+    s[0].state.lag[w] = wp.min(s[0].state.lag[w] + real(1.0), ENOUGH)
     for n in range(s[0].tree.count):
         i = natural(n)
         count_turns(s, i, w, scope)
@@ -491,8 +540,7 @@ def finish(s: wp.array(dtype=Direct), w: int, scope: int):
 @wp.func
 def report(s: wp.array(dtype=Direct), w: int):
     """What acted in the step, exactly."""
-    pushes(s, w)
-    act(s, w)
+    rows_act(s, w)
     balance(s, w, 2)
     if s[0].acting == 1:
         for n in range(s[0].tree.count):
@@ -678,6 +726,12 @@ def copy_state(a: State, b: State, w: int):
     copy_vectors(a.acceleration, b.acceleration, w)
     copy_vectors(a.last_v, b.last_v, w)
     copy_vectors(a.last_w, b.last_w, w)
+    copy_vectors(a.slope_v, b.slope_v, w)
+    copy_vectors(a.slope_w, b.slope_w, w)
+    copy_vectors(a.older_v, b.older_v, w)
+    copy_vectors(a.older_w, b.older_w, w)
+    copy_vectors(a.guess_v, b.guess_v, w)
+    copy_vectors(a.guess_w, b.guess_w, w)
     copy_vectors(a.joint_force, b.joint_force, w)
     copy_vectors(a.joint_torque, b.joint_torque, w)
     copy_vectors(a.mid_force, b.mid_force, w)
@@ -972,6 +1026,8 @@ def resume(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         for b in range(s[0].own):
             s[0].state.last_v[b, w] = vec3(real(0.0))
             s[0].state.last_w[b, w] = vec3(real(0.0))
+            s[0].state.guess_v[b, w] = vec3(real(0.0))
+            s[0].state.guess_w[b, w] = vec3(real(0.0))
             s[0].state.trend[b, w] = real(0.0)
         for j in range(s[0].scene_joints):
             s[0].state.mid_force[j, w] = vec3(real(0.0))

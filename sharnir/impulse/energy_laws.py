@@ -189,27 +189,38 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
 
 
 @wp.func
-def outward(s: wp.array(dtype=Direct), w: int) -> real:
-    """Changes of all twists, into work.change, with the laws exactly; returns the largest mismatch with the linear ones, N·s."""
-    most = real(0.0)
+def solve_acting(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
+    """Changes of a link's twist from its base's, with the laws exactly; how far off the linear ones were, N·s, in `mismatch`."""
+    off = real(0.0)
+    kind = s[0].work.kind[i, w]
+    if s[0].linear.acts[i, w] == 0 or kind == LOOSE:
+        v, turn = follow(s, i, w, 2, v, turn, real(1.0))
+    elif kind == NONE:
+        v, turn, off = solve_link(s, i, w, v, turn)
+    else:
+        v, turn, off = solve_ball(s, i, w, v, turn)
+    s[0].mismatch[i, w] = off
+    return v, turn
+
+
+@wp.func
+def outward(s: wp.array(dtype=Direct), w: int):
+    """Changes of all twists, into work.change, with the laws exactly."""
     for n in range(s[0].tree.count):
         i = natural(n)
         base = natural(s[0].tree.row[i].base)
-        v = s[0].work.change_l[base, w]
-        turn = s[0].work.change_a[base, w]
-        off = real(0.0)
-        kind = s[0].work.kind[i, w]
-        if s[0].linear.acts[i, w] == 0 or kind == LOOSE:
-            v, turn = follow(s, i, w, 2, v, turn, real(1.0))
-        elif kind == NONE:
-            v, turn, off = solve_link(s, i, w, v, turn)
-        else:
-            v, turn, off = solve_ball(s, i, w, v, turn)
+        v, turn = solve_acting(s, i, w, s[0].work.change_l[base, w], s[0].work.change_a[base, w])
         b = natural(s[0].tree.row[i].body)
         s[0].work.change_l[b, w] = v
         s[0].work.change_a[b, w] = turn
-        s[0].mismatch[i, w] = off
-        most = wp.max(most, off)
+
+
+@wp.func
+def worst_law(s: wp.array(dtype=Direct), w: int) -> real:
+    """The largest mismatch of the laws with the linear ones, N·s."""
+    most = real(0.0)
+    for i in range(s[0].tree.count):
+        most = wp.max(most, s[0].mismatch[i, w])
     return most
 
 

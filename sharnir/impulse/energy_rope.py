@@ -36,7 +36,7 @@ from sharnir.impulse.energy import (
     take_projected,
     worst_body,
 )
-from sharnir.impulse.energy_laws import outward, relinearise, soften
+from sharnir.impulse.energy_laws import outward, relinearise, soften, worst_law
 from sharnir.impulse.energy_links import AGAIN, ANEW, PUSHES, follow_all, inward, skew_times
 from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen, stiffen_lines
 from sharnir.impulse.means import place, take_driven
@@ -333,7 +333,8 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
     if s[0].acting == 1:
         if beside > 0 or ports > 0:  # once more, now that the impulses of rows and ports are known
             all_inward(s, r, w, AGAIN)
-        off = outward(s, w)
+        outward(s, w)
+        off = worst_law(s, w)
         if off > s[0].settings.tolerance[0] and s[0].done[w] < s[0].settings.iterations[0]:
             relinearise(s, w, s[0].done[w] > ALL_AT_ONCE)
             s[0].done[w] = s[0].done[w] + 1

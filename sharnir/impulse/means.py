@@ -14,6 +14,7 @@ import warp as wp
 from sharnir.impulse.balls import FREE, HELD, NONE, kind_of, triple
 from sharnir.impulse.closing import any_gap, axis_gap
 from sharnir.impulse.direct_data import KINEMATIC, Direct
+from sharnir.impulse.energy_laws import solve_acting
 from sharnir.impulse.energy_links import follow
 from sharnir.joints import unit_axis
 from sharnir.spatial import exp_quat, matrix, unit
@@ -232,7 +233,8 @@ def advance(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
     half = real(0.5) * s[0].drift[w]
     x = s[0].work.position[b, w] + ((s[0].work.velocity[b, w] + v) * half + s[0].state.rest[own, w])
     R = s[0].work.rotation[b, w]
-    R1 = unit(cayley_quat((s[0].work.spin[b, w] + spin) * half) * R)
+    g = (s[0].work.spin[b, w] + spin) * (half * real(0.5))
+    R1 = wp.normalize(quat(g[0], g[1], g[2], real(1.0)) * R)
     M = matrix(R)
     M1 = matrix(R1)
     s[0].position[b, w] = x
@@ -243,7 +245,7 @@ def advance(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
 @wp.func
 def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
     """The end of the step at velocities that are a guess (0), or after what a pass changes of them, told link by link as it
-    goes (1), or all known before (2).
+    goes (1), with the laws exactly (3), or all known before (2).
 
     Leaves arms and axes at the mean and at the end, in `close` the speeds that joints lack, in `gain` the angular momenta gained
     beyond what acts from outside. Returns the largest gap, m or rad, and the kinetic size of the change, J. What a link needs of
@@ -268,7 +270,7 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
             x_b = s[0].position[base, w]
             xm_b = mean_position(s, base, w)
             M_b = matrix(s[0].rotation[base, w])
-            if how == 1:
+            if how == 1 or how == 3:
                 dv = s[0].work.change_l[base, w]
                 turn = s[0].work.change_a[base, w]
         v = s[0].work.acceleration[b, w]
@@ -278,7 +280,10 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
                 dv = s[0].work.change_l[b, w]
                 turn = s[0].work.change_a[b, w]
             else:
-                dv, turn = follow(s, i, w, scope, dv, turn, real(1.0))
+                if scope > 1 and how == 3:
+                    dv, turn = solve_acting(s, i, w, dv, turn)
+                else:
+                    dv, turn = follow(s, i, w, scope, dv, turn, real(1.0))
                 if s[0].tree.row[i].gathers == 1:
                     s[0].work.change_l[b, w] = dv
                     s[0].work.change_a[b, w] = turn
