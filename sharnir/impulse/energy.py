@@ -30,7 +30,7 @@ from sharnir.impulse.energy_laws import (
     soften,
 )
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
-from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
+from sharnir.impulse.energy_rows import FINEST, RAISED, ROUNDS, act, close_rows, ease_rows, factor_rows, find_rows, keep_changes, stiffen_lines
 from sharnir.impulse.means import lock_gaps, place, take_driven
 from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
@@ -48,7 +48,8 @@ OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a 
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
 HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
-BLUR = wp.constant(real(4.0 * EPSILON if EPSILON > 1e-10 else 0.0))  # of a body's distance, that rounding may move it by
+BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
+SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
 BEST = wp.constant(real(1.0e-4))  # of velocities; m, rad: what cannot be met better in a singular pose is taken, and told
 FAR = wp.constant(real(6.0e-4))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
@@ -182,6 +183,8 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool):
             factor_rows(s, w)
             rounds = ROUNDS
         close_rows(s, w, True, rounds)
+        if first:
+            ease_rows(s, w)
         if s[0].acting == 1:  # once more, now that the rows' impulses are known
             pushes(s, w)
             act(s, w)
@@ -223,6 +226,7 @@ def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     """Before the passes of a step of the length in `drift`; returns the scale of velocities (`begin`)."""
     scale = begin(s, w, scope)
     s[0].stopped[w] = 0
+    s[0].blurred[w] = real(0.0)
     if scope < 2 and (scope > 0 or s[0].pushed[w] == 1):
         pushes(s, w)
     s[0].done[w] = 1
@@ -266,10 +270,12 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         if not wp.isfinite(size + gap):
             return False
         scale = wp.max(scale, size)
-        off = real(0.0)
-        if size > s[0].before[w]:  # else it is what the rounding of poses makes of velocities
-            off = wp.sqrt(size / scale)
+        off = wp.sqrt(size / scale)
+        blur = wp.sqrt(s[0].before[w] / scale)  # what the rounding of poses makes of velocities
+        if SINGLE and off <= blur:
+            off = real(0.0)
         s[0].state.open[w] = gap
+        s[0].blurred[w] = wp.clamp(wp.max(off, gap), FINEST, RAISED)
         small = gap <= s[0].settings.tolerance[1]
         mode = AGAIN
         if off > FAR:
@@ -285,7 +291,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             fell = off / last
             if small and off * fell <= MET:
                 return True  # the next change would be smaller than that
-            if fell > STUCK and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+            if fell > STUCK and off <= wp.max(STALLED, blur) and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
                 if not small:
                     s[0].residual[w] = wp.max(s[0].residual[w], gap / s[0].drift[w])
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
@@ -802,7 +808,9 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         if s[0].closures.count > 0:
             keep_changes(s, w)
             speed_rows(s, w)
+            s[0].blurred[w] = FINEST  # rows are closed, and of one pose
             factor_rows(s, w)
+            s[0].blurred[w] = real(0.0)
             close_rows(s, w, False, ROUNDS)
     s[0].drift[w] = h
     s[0].pushed[w] = pushed
@@ -861,7 +869,9 @@ def close_pose(s: wp.array(dtype=Direct), w: int, scope: int):
                 keep_changes(s, w)
                 for r in range(beside - s[0].closures.springs.count, beside):
                     s[0].rows.soft[r, w] = real(-1.0)
+                s[0].blurred[w] = wp.clamp(most, FINEST, RAISED)
                 factor_rows(s, w)
+                s[0].blurred[w] = real(0.0)
                 close_rows(s, w, False, ROUNDS)
         widest = real(1.0e-30)
         for n in range(s[0].tree.count):

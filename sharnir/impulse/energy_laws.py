@@ -9,7 +9,7 @@ import warp as wp
 
 from sharnir.impulse.balls import FREE, HELD, NONE, SLIDES, friction_alone, joint_axes, put_triple, triple
 from sharnir.impulse.direct_data import Direct
-from sharnir.impulse.energy_links import follow, inverse
+from sharnir.impulse.energy_links import follow, held_axes, held_axis, inverse
 from sharnir.joints import ball_pull, child_frame, free_axis, parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.laws import clear_laws, decay, friction_bounds, limit_boxes
@@ -128,11 +128,11 @@ def solve_link(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
     if n == 1:
         A = real(1.0) / s[0].work.U[v0, w]
         now = s[0].speed[v0, w]
-        linear = now + s[0].lock_u[v0, w] + s[0].work.Y[v0, w] * more[0]
+        linear = now + s[0].lock_u[v0, w] + held_axis(s, i, w, s[0].work.Y[v0, w] * more[0])
         off = solve_one(s, v0, w, now + A * rest[0], A, linear, MEAN)
     else:
         V = s[0].work.inverse[i, w]
-        by_law = s[0].work.response[i, w] * more
+        by_law = held_axes(s, i, w, s[0].work.response[i, w] * more)
         for x in range(n):
             by_law[x] = by_law[x] + s[0].lock_u[v0 + x, w]
         p = small_inverse(V, n) * by_law - rest  # the impulses of the linear laws
