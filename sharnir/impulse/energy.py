@@ -612,6 +612,7 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
                 s[0].state.lag[w] = real(0.0)  # again without a guess
             elif size == 1 and s[0].loose[w] == 0 and s[0].closures.count > 0:
                 copy_state(s[0].safe, s[0].state, w)  # in a singular pose smaller parts are no easier: what a whole step can do
+                settle(s, w, scope)
                 s[0].loose[w] = 1
                 left = 1 << HALVINGS
                 size = left
@@ -815,6 +816,35 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     s[0].drift[w] = h
     s[0].pushed[w] = pushed
     return take_projected(s, w)
+
+
+@wp.func
+def settle(s: wp.array(dtype=Direct), w: int, scope: int):
+    """Take out of velocities what rows stop a step later: a singular pose lets it in, and no step of any length can make it.
+
+    They are projected where they lead to, then where bodies stand, which is kept in `safe`.
+    """
+    h = s[0].settings.dt[0]
+    s[0].drift[w] = h
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            old = s[0].state.rotation[b, w]
+            R = turned(old, s[0].state.spin[b, w] * h)
+            s[0].state.position[b, w] = s[0].state.position[b, w] + s[0].state.velocity[b, w] * h
+            s[0].state.rotation[b, w] = R
+            W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
+            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b] * W)
+    project(s, w, scope)
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            R = s[0].safe.rotation[b, w]
+            s[0].state.position[b, w] = s[0].safe.position[b, w]
+            s[0].state.rotation[b, w] = R
+            W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
+            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b] * W)
+    project(s, w, scope)
 
 
 @wp.func

@@ -196,6 +196,10 @@ def outward(s: wp.array(dtype=Direct), w: int) -> real:
         kind = s[0].work.kind[i, w]
         if s[0].linear.acts[i, w] == 0 or kind == LOOSE:
             v, turn = follow(s, i, w, 2, v, turn, real(1.0))
+        elif kind == NONE and s[0].closures.count > 0:
+            # rows beside the tree were closed with the linear laws: exact ones, which do not know of the rows, are but compared
+            _v, _turn, off = solve_link(s, i, w, v, turn)
+            v, turn = follow(s, i, w, 2, v, turn, real(1.0))
         elif kind == NONE:
             v, turn, off = solve_link(s, i, w, v, turn)
         else:
