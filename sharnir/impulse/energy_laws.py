@@ -13,7 +13,7 @@ from sharnir.impulse.energy_links import follow, held_axes, held_axis, inverse
 from sharnir.joints import ball_pull, child_frame, free_axis, parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.laws import clear_laws, decay, friction_bounds, limit_boxes
-from sharnir.pivots import linearise, open_laws, solve_one, solve_several
+from sharnir.pivots import limit_speed, linearise, open_laws, solve_one, solve_several
 from sharnir.rows import friction_3d
 from sharnir.spatial import exp_quat, log_quat
 from sharnir.tree import LOOSE, natural, small_inverse
@@ -63,7 +63,26 @@ def open_link(s: wp.array(dtype=Direct), i: int, w: int):
         if s[0].state.stuck[v0 + a, w] == 1:
             s[0].laws.start[v0 + a, w] = real(0.0)  # what friction held moves by nothing but rounding
     open_laws(s, i, w, real(1.0))
+    drop_limits(s, i, w)
     linearise(s, i, w, MEAN)
+
+
+@wp.func
+def drop_limits(s: wp.array(dtype=Direct), i: int, w: int):
+    """Limits that acted in the last step are no guess for this one where they are further off than it goes."""
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    turn = n - s[0].joints.turns[j]
+    by = s[0].drift[w] * wp.length(s[0].settings.gravity[0])
+    for x in range(n):
+        at = v0 + x
+        if s[0].laws.limit[at, w] != real(0.0):
+            u = s[0].laws.start[at, w]
+            if s[0].joints.ball[j] != 0 and x >= turn:
+                u = wp.dot(s[0].laws.row[at, w], triple(s[0].laws.start, v0 + turn, w))
+            if wp.abs(limit_speed(s, at, w)) > real(2.0) * wp.abs(u) + by:
+                s[0].laws.limit[at, w] = real(0.0)
 
 
 @wp.func
@@ -264,6 +283,7 @@ def soften(s: wp.array(dtype=Direct), w: int) -> int:
                     some = 1
             if some == 1:
                 open_laws(s, i, w, real(1.0))
+                drop_limits(s, i, w)
                 linearise(s, i, w, MEAN)
                 found = 1
     return found
@@ -390,7 +410,9 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
     rest = p - linear - servo
     friction = s[0].laws.friction[at, w]
     limit = real(0.0)
-    if s[0].laws.limit[at, w] != real(0.0):
+    if s[0].joints.ball[s[0].tree.row[i].joint] != 0:
+        limit = s[0].laws.limit[at, w]  # along a row of its own, not along the axis
+    elif s[0].laws.limit[at, w] != real(0.0):
         limit = rest - friction
     elif s[0].laws.stuck[at, w] > 0:
         friction = rest
