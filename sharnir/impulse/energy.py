@@ -36,7 +36,7 @@ from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.model import State
 from sharnir.pivots import ALL_AT_ONCE
-from sharnir.spatial import matrix, turned
+from sharnir.spatial import log_quat, matrix, turned
 from sharnir.tree import LOOSE, natural
 from sharnir.types import EPSILON, inline_less, mat66, real, vec3, vec6
 
@@ -46,6 +46,7 @@ for name in MODULES:
 
 OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a caller left open by more are closed first
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
+REPAIRS = wp.constant(12)  # displacements, at most, that take passed limits back in
 HALVINGS = wp.constant(8)  # of a step, at most
 STEADY = wp.constant(real(0.7))  # of a change of velocity that comes again, which is taken to go on so
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
@@ -536,16 +537,38 @@ def repair(s: wp.array(dtype=Direct), w: int):
     if passed < 0:
         return
     raised = real(0.0)
-    for _i in range(8):
+    left = real(1.0)
+    beyond = int(passed)
+    for _i in range(REPAIRS):
         close_gaps(s, w)
         raised = raised + displace(s, w)
-        most, _j = open_gaps(s, w, False)
-        if most <= s[0].settings.tolerance[1] * real(1.0e-3):
+        left, beyond = open_gaps(s, w, True)
+        left = wp.max(left, half_gaps(s, w))
+        if left <= s[0].settings.tolerance[1] * real(1.0e-3) and beyond < 0:
             break
+    if not left <= wp.max(STALLED, s[0].settings.tolerance[1]):
+        place(s, w, 2, 0)  # a loop lets none of it be: bodies stay where velocities led them
+        return
     for j in range(s[0].scene_joints):  # of several limits, it is put down to the one that took most
         if s[0].state.dissipated[j, w] > s[0].state.dissipated[passed, w]:
             passed = j
     s[0].state.dissipated[passed, w] = s[0].state.dissipated[passed, w] + raised
+
+
+@wp.func
+def half_gaps(s: wp.array(dtype=Direct), w: int) -> real:
+    """Gaps between the halves of bodies that were cut, where they stand now, into those of their rows; the largest, m or rad."""
+    most = real(0.0)
+    for i in range(s[0].closures.welds):
+        b = s[0].closures.weld_body[i]
+        half = s[0].closures.weld_half[i]
+        gap = s[0].position[half, w] - s[0].position[b, w]
+        turn = log_quat(s[0].rotation[half, w] * wp.quat_inverse(s[0].rotation[b, w]))
+        for x in range(3):
+            s[0].rows.gap[6 * i + x, w] = gap[x]
+            s[0].rows.gap[6 * i + 3 + x, w] = turn[x]
+        most = wp.max(most, wp.max(wp.length(gap), wp.length(turn)))
+    return most
 
 
 @wp.func
@@ -555,8 +578,8 @@ def close_gaps(s: wp.array(dtype=Direct), w: int):
     follow_all(s, w, 2, real(1.0))
     if s[0].closures.count > 0:
         find_rows(s, w)
-        for r in range(6 * s[0].closures.welds):
-            s[0].rows.gap[r, w] = real(0.0)
+        factor_rows(s, w)
+        half_gaps(s, w)
         for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
             s[0].rows.gap[r, w] = real(0.0)
         keep_changes(s, w)

@@ -435,6 +435,8 @@ def near_limit(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
     if s[0].linear.acts[i, w] == 0 or s[0].work.kind[i, w] != NONE:
         return False
     v0 = natural(s[0].tree.row[i].v_start)
+    if s[0].joints.ball[s[0].tree.row[i].joint] != 0:
+        return True  # its limits are not those of single axes
     for at in range(v0, v0 + s[0].tree.row[i].v_size):
         speed = wp.abs(s[0].speed[at, w])
         if s[0].laws.lower[at, w] >= -speed or s[0].laws.upper[at, w] <= speed or s[0].laws.limit[at, w] != real(0.0):
@@ -463,13 +465,20 @@ def passed_limits(s: wp.array(dtype=Direct), i: int, w: int) -> int:
         off = (wp.max(s[0].laws.lower[at, w], real(0.0)) + wp.min(s[0].laws.upper[at, w], real(0.0))) * real(2.0)
         if wp.abs(off) * s[0].drift[w] > s[0].settings.tolerance[1]:
             found = 1
+            g = vec6()
+            g[x] = real(1.0)
             if s[0].joints.ball[j] != 0 and x >= turn:
                 row = s[0].laws.row[at, w]
+                g[x] = real(0.0)
                 for h in range(3):
+                    g[turn + h] = row[h]
                     by = row[h] * off / wp.dot(row, row)
                     displace_by(s, i, v0 + turn + h, w, by)
             else:
                 displace_by(s, i, at, w, off)
+            if s[0].linear.locks[i, w] < n:  # or the axis would go back where it came from
+                s[0].linear.row[v0 + s[0].linear.locks[i, w], w] = g
+                s[0].linear.locks[i, w] = s[0].linear.locks[i, w] + 1
     return found
 
 

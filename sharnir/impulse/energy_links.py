@@ -240,10 +240,11 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     """What joints carry, from the momenta of all links beyond them, in `carried`; and what that lacks along free axes, with the
     gaps in work.close, handed inwards: with new factors (ANEW), or with those of the last such pass (AGAIN).
 
-    PUSHES: impulses on links, in work.Q, and on axes, in rows.u, are handed inwards alone; GAPS: with work.close.
+    PUSHES: impulses on links, in work.Q, and on axes, in rows.u, are handed inwards alone; GAPS: with work.close, and
+    new factors.
     """
     w = natural(w)
-    anew = mode == ANEW
+    anew = mode == ANEW or mode == GAPS
     alone = scope > 1 and mode >= PUSHES
     still = scope > 1 and mode == PUSHES
     h = real(0.5) * s[0].drift[w]
