@@ -1,7 +1,7 @@
 """sharnir: real-time dynamics of jointed bodies and ropes."""
 
 from sharnir import dynamics
-from sharnir.articulated.solver import SolverArticulated
+from sharnir.articulated.steps import SolverArticulated
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
 from sharnir.compare import Comparison, compare
 from sharnir.errors import SceneError, SimulationError

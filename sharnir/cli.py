@@ -159,8 +159,6 @@ def _info(name: str | None, compile_now: bool) -> int:
 
 def _compile() -> float:
     """Seconds to compile or load every kernel that a scene with a joint uses, in both formulations, on the CPU."""
-    from sharnir.articulated import kernels as articulated
-    from sharnir.articulated.rope import articulated_rope_steps
     from sharnir.impulse import direct, energy
     from sharnir.impulse.direct_rope import direct_rope_steps
     from sharnir.impulse.energy_rope import energy_rope_steps
@@ -170,8 +168,6 @@ def _compile() -> float:
     longest = (
         energy_rope_steps,
         direct_rope_steps,
-        articulated_rope_steps,
-        articulated.steps,
         energy.KERNELS[2],
         direct.KERNELS[2],
     )

@@ -14,7 +14,8 @@ import numpy as np
 
 from sharnir import assembly, dynamics
 from sharnir.articulated.integrate import first_of
-from sharnir.articulated.solver import SolverArticulated, SolverArticulatedRope, TreeSolver
+from sharnir.articulated.solver import TreeSolver
+from sharnir.articulated.steps import SolverArticulated, SolverArticulatedRope
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
 from sharnir.impulse.rope_solver import SolverImpulseRope

@@ -58,7 +58,8 @@ def inline_less(module: str) -> None:
 
     It compiles in half the time on the CPU, and runs no slower.
     """
-    flags = "-march=native -ffp-contract=fast -mllvm=-inline-threshold=1000 -mllvm=-inlinehint-threshold=9000 -mllvm=-slp-recursion-max-depth=4"
+    inlining = "-mllvm=-inline-threshold=1000 -mllvm=-inlinehint-threshold=9000 -mllvm=-slp-recursion-max-depth=4"
+    flags = f"-march=native -ffp-contract=fast {inlining}"  # fused multiply-add: a tenth quicker
     wp.set_module_options({"cpu_compiler_flags": flags}, module=module)
 
 

@@ -1,4 +1,4 @@
-"""SolverArticulated: trees in joint coordinates, O(n), loops closed by multipliers (theory: joint coordinates)."""
+"""What solvers that pass along trees share."""
 
 from __future__ import annotations
 
@@ -8,19 +8,12 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir import kinematics
-from sharnir.articulated import kernels
-from sharnir.articulated.data import Settings, Step
 from sharnir.articulated.links import Links, Scratch
-from sharnir.articulated.rope import articulated_rope_steps
 from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
-from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
-from sharnir.rope.ports import Ports, make_ports
-from sharnir.rope.solver import rope_settings, rope_step, shared
 from sharnir.rows import Laws
-from sharnir.solver import GRADES, Report, Solver, check_iterations
-from sharnir.types import EPSILON, load_modules, real, vec3
+from sharnir.solver import Report, Solver, check_iterations
+from sharnir.types import EPSILON, real, vec3
 
 FINE = max(1e-10, 10 * EPSILON)  # N·s, N·m·s, what double, or single, precision can meet
 
@@ -170,110 +163,3 @@ class TreeSolver(Solver):
 
     def _launch_one(self, step: Any, first: int, worlds: int) -> None:
         self._make(step, first, worlds, self._single)
-
-
-class SolverArticulated(TreeSolver):
-    """Steps a model in time, in the coordinates of its joints: these never open, and loops are closed to 1e-9 m.
-
-    Args:
-        model: what `Scene.build` returned.
-        dt: step, s.
-        iterations: cap of the passes over the tree in a step; one is enough unless a joint begins to stick, slip or meet a limit.
-        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
-        threads: CPU threads that share the worlds; all cores if None (one world needs one).
-    """
-
-    reads = True
-    _kernel = kernels.steps
-
-    def __init__(
-        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = FINE, threads: int | None = None
-    ) -> None:
-        for name, k in model.joint_names.items():
-            if min(model.joints.break_force.numpy()[k], model.joints.break_torque.numpy()[k]) < 1e30:
-                raise SimulationError(f"joint {name!r} may break; joint coordinates cannot follow that: use solver='impulse'")
-        super().__init__(model, dt, Settings(), iterations, tolerance, threads)
-        load_modules([self._kernel.module, kinematics.read_joints.module], self.device)
-        self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
-        self.report = Report(self.done, self.residual, self.tolerance, self._grades)
-
-    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
-        m = self.model
-        tree = Links(m, without=without, at_com=True, gathering=self._gathering)
-        scratch = tree.work(m.worlds)
-        step = Step()
-        self._fill(step, tree, scratch, control)
-        step.rows.gear_start = state.gear_start
-        inner = State()
-        for name in State.vars:  # type: ignore[attr-defined]
-            setattr(inner, name, getattr(state, name))
-        inner.q, inner.qd = scratch.q, scratch.v
-        step.state, step.q, step.qd = inner, state.q, state.qd
-        step.nq, step.nv = len(state.q.numpy()), m.speeds
-        step.loaded = int((control.friction_load.numpy() > 0).any())
-        held = {link.joint for link in tree.links}
-        step.read = wp.array([int(k not in held) for k in range(step.scene_joints)], dtype=wp.int32, device=self.device)
-        step.tau, step.qdd = scratch.tau, state.qdd
-        step.mid, step.new_v = (wp.zeros((tree.nv, m.worlds), dtype=real, device=self.device) for _ in range(2))
-        step.fastest, step.stored = (wp.zeros(m.worlds, dtype=real, device=self.device) for _ in range(2))
-        step.felt = wp.zeros(m.worlds, dtype=vec3, device=self.device)
-        fill(step, m, len(m.com), "old_velocity")
-        fill(step, m, tree.nv, "last_qdd")
-        fill(step, m, step.scene_joints, "lost")
-        step.grades = self._grades
-        fill(step, m, len(tree.half_of), "pull_l pull_a")
-        fill(step, m, None, "roped as_begun")
-        return wp.array([step], dtype=Step, device=self.device), step
-
-
-class SolverArticulatedRope(SolverArticulated):
-    """The same with ropes: joints, what acts on them, loops and ropes in one solve.
-
-    Args:
-        rope_state, rope_control: of `model.ropes`, which are laid out for trees (`Ropes.on_trees`).
-        rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverArticulated`.
-    """
-
-    _kernel = articulated_rope_steps
-
-    def __init__(
-        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, rope_iterations: int = 12,
-        rope_tolerance: float = 1e-8, **options: Any,
-    ) -> None:  # fmt: skip
-        ends = {e.body for rope in model.ropes.described for e in rope.ends if e.body is not None}
-        self._gathering = sorted(ends | {tie.body for rope in model.ropes.described for tie in rope.ties})
-        super().__init__(model, dt, **options)
-        self.rope_state, self.rope_control = rope_state, rope_control
-        rope_tolerance = max(rope_tolerance, 100 * EPSILON)
-        settings: Any = rope_settings(RopeSettings(), rope_tolerance, rope_iterations, self.device)
-        settings.dt, settings.gravity = self.settings.dt, self.settings.gravity
-        self.rope_settings = settings
-        self.rope_residual = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self.report = Report(self.done, self.residual, self.tolerance, self._grades, (self.rope_residual, rope_tolerance))
-
-    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
-        _, s = super()._structure(state, control, without)
-        m, bodies = self.model, s.pull_l.shape[0]
-        fill(s, m, bodies, "rope_A rope_B rope_D rope_v rope_w rope_l rope_a position rotation")
-        fill(s, m, s.state.q.shape[0], "new_q")
-        fill(s, m, int(s.closures.count), "row_force")
-        fill(s.work, m, bodies, "change_l change_a")
-        fill(s.work, m, s.new_v.shape[0], "change")
-        begun = shared(state, State)
-        begun.position, begun.rotation = s.work.position, s.work.rotation
-        begun.velocity, begun.spin = s.work.velocity, s.work.omega
-        rope = rope_step(m, self.rope_state, self.rope_control, begun, control, self.rope_settings)
-        rope.body.A, rope.body.B, rope.body.D = s.rope_A, s.rope_B, s.rope_D
-        fill(rope.body, m, bodies, "v w")
-        rope.body.x, rope.body.q = s.position, s.rotation
-        rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
-        rope.h, rope.kick = s.settings.part, s.settings.kick
-        rope.residual, rope.grades = self.rope_residual, self._grades
-        ports = make_ports(m.ropes, bodies)
-        self._hung = rope, ports
-        self._ropes, self._ports = (wp.array([x], dtype=k, device=self.device) for x, k in ((rope, RopeStep), (ports, Ports)))
-        return wp.array([s], dtype=Step, device=self.device), s
-
-    def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        wp.launch(self._kernel, dim=worlds, inputs=[step, self._ropes, self._ports, first, steps], device=self.device)

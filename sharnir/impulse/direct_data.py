@@ -96,6 +96,7 @@ class Direct:
     rope_l: wp.array2d(dtype=vec3)
     rope_a: wp.array2d(dtype=vec3)
     row_impulse: wp.array2d(dtype=real)  # [row, world]
+    blurred: wp.array(dtype=real)  # [world] how well the end of the step is known, of velocities; 0: not at all
     arm1: wp.array2d(dtype=vec3)  # [link, world] work.arm, work.out, S at the end of the step, those being means
     out1: wp.array2d(dtype=vec3)
     end_l: wp.array2d(dtype=vec3)  # [speed, world]

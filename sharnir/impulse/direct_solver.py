@@ -116,7 +116,7 @@ class SolverDirect(TreeSolver):
         )
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
-        fill(s, m, None, "before after pushed tight passes stopped loose")
+        fill(s, m, None, "before after pushed tight passes stopped loose blurred")
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades, s.projected, s.parts = self._grades, self._projected, self._parts
         if self.closing == "energy":

@@ -30,12 +30,23 @@ from sharnir.impulse.energy_laws import (
     worst_law,
 )
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
-from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen_lines
+from sharnir.impulse.energy_rows import (
+    FINEST,
+    RAISED,
+    ROUNDS,
+    act,
+    close_rows,
+    ease_rows,
+    factor_rows,
+    find_rows,
+    keep_changes,
+    stiffen_lines,
+)
 from sharnir.impulse.means import ball_speeds, lock_gaps, place, take_driven
 from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.model import State
-from sharnir.spatial import matrix, turned
+from sharnir.spatial import log_quat, matrix, turned
 from sharnir.tree import LOOSE, natural
 from sharnir.types import EPSILON, inline_less, mat66, real, vec3, vec6
 
@@ -45,11 +56,15 @@ for name in MODULES:
 
 OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a caller left open by more are closed first
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
+REPAIRS = wp.constant(12)  # displacements, at most, that take passed limits back in
 HALVINGS = wp.constant(8)  # of a step, at most
 ENOUGH = wp.constant(real(4.0))  # steps, whose velocities a guess of the next is made from
-BLUR = wp.constant(real(4.0 * EPSILON if EPSILON > 1e-10 else 0.0))  # of a body's distance, that rounding may move it by
+BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
+SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
 BEST = wp.constant(real(1.0e-4))  # of velocities; m, rad: what cannot be met better in a singular pose is taken, and told
-PATIENCE = wp.constant(3)  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
+PATIENCE = wp.constant(
+    3
+)  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 FAR = wp.constant(real(6.0e-4))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(1.0e-12, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
@@ -181,6 +196,8 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bo
             factor_rows(s, w)
             rounds = ROUNDS
         close_rows(s, w, True, rounds)
+        if first:
+            ease_rows(s, w)
         if s[0].acting == 1:  # once more, now that the rows' impulses are known
             rows_act(s, w)
             inward(s, w, 2, AGAIN)
@@ -238,6 +255,7 @@ def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     """Before the passes of a step of the length in `drift`; returns the scale of velocities (`begin`)."""
     scale = begin(s, w, scope)
     s[0].stopped[w] = 0
+    s[0].blurred[w] = real(0.0)
     if scope > 0 or s[0].pushed[w] == 1:
         pushes(s, w)
     s[0].done[w] = 1
@@ -287,10 +305,12 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         if not wp.isfinite(size + gap):
             return False
         scale = wp.max(scale, size)
-        off = real(0.0)
-        if size > s[0].before[w]:  # else it is what the rounding of poses makes of velocities
-            off = wp.sqrt(size / scale)
+        off = wp.sqrt(size / scale)
+        blur = wp.sqrt(s[0].before[w] / scale)  # what the rounding of poses makes of velocities
+        if SINGLE and off <= blur:
+            off = real(0.0)
         s[0].state.open[w] = gap
+        s[0].blurred[w] = wp.clamp(wp.max(off, gap), FINEST, RAISED)
         small = gap <= s[0].settings.tolerance[1]
         mode = AGAIN
         if off > FAR:
@@ -306,7 +326,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             fell = off / last
             if small and off * fell <= MET:
                 return True  # the next change would be smaller than that
-            if fell > STUCK and off <= STALLED and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+            if fell > STUCK and off <= wp.max(STALLED, blur) and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
                 if not small:
                     s[0].residual[w] = wp.max(s[0].residual[w], gap / s[0].drift[w])
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
@@ -587,16 +607,38 @@ def repair(s: wp.array(dtype=Direct), w: int):
     if passed < 0:
         return
     raised = real(0.0)
-    for _i in range(8):
+    left = real(1.0)
+    beyond = int(passed)
+    for _i in range(REPAIRS):
         close_gaps(s, w)
         raised = raised + displace(s, w)
-        most, _j = open_gaps(s, w, False)
-        if most <= s[0].settings.tolerance[1] * real(1.0e-3):
+        left, beyond = open_gaps(s, w, True)
+        left = wp.max(left, half_gaps(s, w))
+        if left <= s[0].settings.tolerance[1] * real(1.0e-3) and beyond < 0:
             break
+    if not left <= wp.max(STALLED, s[0].settings.tolerance[1]):
+        place(s, w, 2, 0)  # a loop lets none of it be: bodies stay where velocities led them
+        return
     for j in range(s[0].scene_joints):  # of several limits, it is put down to the one that took most
         if s[0].state.dissipated[j, w] > s[0].state.dissipated[passed, w]:
             passed = j
     s[0].state.dissipated[passed, w] = s[0].state.dissipated[passed, w] + raised
+
+
+@wp.func
+def half_gaps(s: wp.array(dtype=Direct), w: int) -> real:
+    """Gaps between the halves of bodies that were cut, where they stand now, into those of their rows; the largest, m or rad."""
+    most = real(0.0)
+    for i in range(s[0].closures.welds):
+        b = s[0].closures.weld_body[i]
+        half = s[0].closures.weld_half[i]
+        gap = s[0].position[half, w] - s[0].position[b, w]
+        turn = log_quat(s[0].rotation[half, w] * wp.quat_inverse(s[0].rotation[b, w]))
+        for x in range(3):
+            s[0].rows.gap[6 * i + x, w] = gap[x]
+            s[0].rows.gap[6 * i + 3 + x, w] = turn[x]
+        most = wp.max(most, wp.max(wp.length(gap), wp.length(turn)))
+    return most
 
 
 @wp.func
@@ -606,8 +648,8 @@ def close_gaps(s: wp.array(dtype=Direct), w: int):
     follow_all(s, w, 2, real(1.0))
     if s[0].closures.count > 0:
         find_rows(s, w)
-        for r in range(6 * s[0].closures.welds):
-            s[0].rows.gap[r, w] = real(0.0)
+        factor_rows(s, w)
+        half_gaps(s, w)
         for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
             s[0].rows.gap[r, w] = real(0.0)
         keep_changes(s, w)
@@ -663,6 +705,7 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
                 s[0].state.lag[w] = real(0.0)  # again without a guess
             elif size == 1 and s[0].loose[w] == 0 and s[0].closures.count > 0:
                 copy_state(s[0].safe, s[0].state, w)  # in a singular pose smaller parts are no easier: what a whole step can do
+                settle(s, w, scope)
                 s[0].loose[w] = 1
                 left = 1 << HALVINGS
                 size = left
@@ -865,11 +908,42 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         if s[0].closures.count > 0:
             keep_changes(s, w)
             speed_rows(s, w)
+            s[0].blurred[w] = FINEST  # rows are closed, and of one pose
             factor_rows(s, w)
+            s[0].blurred[w] = real(0.0)
             close_rows(s, w, False, ROUNDS)
     s[0].drift[w] = h
     s[0].pushed[w] = pushed
     return take_projected(s, w)
+
+
+@wp.func
+def settle(s: wp.array(dtype=Direct), w: int, scope: int):
+    """Take out of velocities what rows stop a step later: a singular pose lets it in, and no step of any length can make it.
+
+    They are projected where they lead to, then where bodies stand, which is kept in `safe`.
+    """
+    h = s[0].settings.dt[0]
+    s[0].drift[w] = h
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            old = s[0].state.rotation[b, w]
+            R = turned(old, s[0].state.spin[b, w] * h)
+            s[0].state.position[b, w] = s[0].state.position[b, w] + s[0].state.velocity[b, w] * h
+            s[0].state.rotation[b, w] = R
+            W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
+            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b] * W)
+    project(s, w, scope)
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            R = s[0].safe.rotation[b, w]
+            s[0].state.position[b, w] = s[0].safe.position[b, w]
+            s[0].state.rotation[b, w] = R
+            W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
+            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b] * W)
+    project(s, w, scope)
 
 
 @wp.func
@@ -924,7 +998,9 @@ def close_pose(s: wp.array(dtype=Direct), w: int, scope: int):
                 keep_changes(s, w)
                 for r in range(beside - s[0].closures.springs.count, beside):
                     s[0].rows.soft[r, w] = real(-1.0)
+                s[0].blurred[w] = wp.clamp(most, FINEST, RAISED)
                 factor_rows(s, w)
+                s[0].blurred[w] = real(0.0)
                 close_rows(s, w, False, ROUNDS)
         widest = real(1.0e-30)
         for n in range(s[0].tree.count):

@@ -9,11 +9,11 @@ import warp as wp
 
 from sharnir.impulse.balls import FREE, HELD, NONE, SLIDES, friction_alone, joint_axes, put_triple, triple
 from sharnir.impulse.direct_data import Direct
-from sharnir.impulse.energy_links import follow, inverse
+from sharnir.impulse.energy_links import follow, held_axes, held_axis, inverse
 from sharnir.joints import ball_pull, child_frame, free_axis, parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.laws import clear_laws, decay, friction_bounds, limit_boxes
-from sharnir.pivots import linearise, open_laws, solve_one, solve_several
+from sharnir.pivots import limit_speed, linearise, open_laws, solve_one, solve_several
 from sharnir.rows import friction_3d
 from sharnir.spatial import exp_quat, log_quat
 from sharnir.tree import LOOSE, natural, small_inverse
@@ -63,7 +63,26 @@ def open_link(s: wp.array(dtype=Direct), i: int, w: int):
         if s[0].state.stuck[v0 + a, w] == 1:
             s[0].laws.start[v0 + a, w] = real(0.0)  # what friction held moves by nothing but rounding
     open_laws(s, i, w, real(1.0))
+    drop_limits(s, i, w)
     linearise(s, i, w, MEAN)
+
+
+@wp.func
+def drop_limits(s: wp.array(dtype=Direct), i: int, w: int):
+    """Limits that acted in the last step are no guess for this one where they are further off than it goes."""
+    j = s[0].tree.joint[i]
+    n = s[0].joints.v_size[j]
+    v0 = s[0].joints.v_start[j]
+    turn = n - s[0].joints.turns[j]
+    by = s[0].drift[w] * wp.length(s[0].settings.gravity[0])
+    for x in range(n):
+        at = v0 + x
+        if s[0].laws.limit[at, w] != real(0.0):
+            u = s[0].laws.start[at, w]
+            if s[0].joints.ball[j] != 0 and x >= turn:
+                u = wp.dot(s[0].laws.row[at, w], triple(s[0].laws.start, v0 + turn, w))
+            if wp.abs(limit_speed(s, at, w)) > real(2.0) * wp.abs(u) + by:
+                s[0].laws.limit[at, w] = real(0.0)
 
 
 @wp.func
@@ -129,11 +148,11 @@ def solve_link(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
     if n == 1:
         A = real(1.0) / s[0].work.U[v0, w]
         now = s[0].speed[v0, w]
-        linear = now + s[0].lock_u[v0, w] + s[0].work.Y[v0, w] * more[0]
+        linear = now + s[0].lock_u[v0, w] + held_axis(s, i, w, s[0].work.Y[v0, w] * more[0])
         off = solve_one(s, v0, w, now + A * rest[0], A, linear, MEAN)
     else:
         V = s[0].work.inverse[i, w]
-        by_law = s[0].work.response[i, w] * more
+        by_law = held_axes(s, i, w, s[0].work.response[i, w] * more)
         for x in range(n):
             by_law[x] = by_law[x] + s[0].lock_u[v0 + x, w]
         p = small_inverse(V, n) * by_law - rest  # the impulses of the linear laws
@@ -194,6 +213,10 @@ def solve_acting(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3)
     off = real(0.0)
     kind = s[0].work.kind[i, w]
     if s[0].linear.acts[i, w] == 0 or kind == LOOSE:
+        v, turn = follow(s, i, w, 2, v, turn, real(1.0))
+    elif kind == NONE and s[0].closures.count > 0:
+        # rows beside the tree were closed with the linear laws: exact ones, which do not know of the rows, are but compared
+        _v, _turn, off = solve_link(s, i, w, v, turn)
         v, turn = follow(s, i, w, 2, v, turn, real(1.0))
     elif kind == NONE:
         v, turn, off = solve_link(s, i, w, v, turn)
@@ -275,6 +298,7 @@ def soften(s: wp.array(dtype=Direct), w: int) -> int:
                     some = 1
             if some == 1:
                 open_laws(s, i, w, real(1.0))
+                drop_limits(s, i, w)
                 linearise(s, i, w, MEAN)
                 found = 1
     return found
@@ -401,7 +425,9 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
     rest = p - linear - servo
     friction = s[0].laws.friction[at, w]
     limit = real(0.0)
-    if s[0].laws.limit[at, w] != real(0.0):
+    if s[0].joints.ball[s[0].tree.row[i].joint] != 0:
+        limit = s[0].laws.limit[at, w]  # along a row of its own, not along the axis
+    elif s[0].laws.limit[at, w] != real(0.0):
         limit = rest - friction
     elif s[0].laws.stuck[at, w] > 0:
         friction = rest
@@ -424,6 +450,8 @@ def near_limit(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
     if s[0].linear.acts[i, w] == 0 or s[0].work.kind[i, w] != NONE:
         return False
     v0 = natural(s[0].tree.row[i].v_start)
+    if s[0].joints.ball[s[0].tree.row[i].joint] != 0:
+        return True  # its limits are not those of single axes
     for at in range(v0, v0 + s[0].tree.row[i].v_size):
         speed = wp.abs(s[0].speed[at, w])
         if s[0].laws.lower[at, w] >= -speed or s[0].laws.upper[at, w] <= speed or s[0].laws.limit[at, w] != real(0.0):
@@ -452,13 +480,20 @@ def passed_limits(s: wp.array(dtype=Direct), i: int, w: int) -> int:
         off = (wp.max(s[0].laws.lower[at, w], real(0.0)) + wp.min(s[0].laws.upper[at, w], real(0.0))) * real(2.0)
         if wp.abs(off) * s[0].drift[w] > s[0].settings.tolerance[1]:
             found = 1
+            g = vec6()
+            g[x] = real(1.0)
             if s[0].joints.ball[j] != 0 and x >= turn:
                 row = s[0].laws.row[at, w]
+                g[x] = real(0.0)
                 for h in range(3):
+                    g[turn + h] = row[h]
                     by = row[h] * off / wp.dot(row, row)
                     displace_by(s, i, v0 + turn + h, w, by)
             else:
                 displace_by(s, i, at, w, off)
+            if s[0].linear.locks[i, w] < n:  # or the axis would go back where it came from
+                s[0].linear.row[v0 + s[0].linear.locks[i, w], w] = g
+                s[0].linear.locks[i, w] = s[0].linear.locks[i, w] + 1
     return found
 
 

@@ -25,6 +25,9 @@ ANEW = wp.constant(0)  # how a pass inwards is made
 AGAIN = wp.constant(1)
 PUSHES = wp.constant(2)
 GAPS = wp.constant(3)
+# A held axis yields so much, of what it would if it were free, to impulses of rows beside the tree: a loop that locks the axis,
+# too, then has a response to be solved for, and the two share the load.
+YIELDS = wp.constant(real(1.0e-4))
 
 
 @wp.func
@@ -158,6 +161,8 @@ def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
             Y = real(1.0) / (U + s[0].linear.resist[v0, w])
             if s[0].linear.locks[i, w] == 1:
                 Y = real(0.0)
+                if s[0].closures.count > 0:
+                    Y = YIELDS / U
         s[0].work.Y[v0, w] = Y
         kl = s[0].left_l[v0, w] * Y
         ka = s[0].left_a[v0, w] * Y
@@ -173,8 +178,11 @@ def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
         if acts == 1:
             s[0].work.inverse[i, w] = V
             V = small_inverse(all + s[0].linear.coupled[i, w], n)
+            yields = real(1.0)
+            if s[0].closures.count > 0:
+                yields = real(1.0) - YIELDS
             for k in range(s[0].linear.locks[i, w]):
-                V = locked(V, s[0].linear.row[v0 + k, w])
+                V = locked(V, s[0].linear.row[v0 + k, w], yields)
         s[0].work.response[i, w] = V
         for x in range(n):
             kl = vec3(real(0.0))
@@ -192,15 +200,37 @@ def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
 
 
 @wp.func
-def locked(V: mat66, g: vec6) -> mat66:
-    """A response without the direction g."""
+def locked(V: mat66, g: vec6, share: real) -> mat66:
+    """A response without a share of that in the direction g."""
     z = V * g
     y = g * V
     d = wp.dot(g, z)
     scale = wp.trace(V) * wp.dot(g, g)
     if d > real(1.0e-12) * scale:
-        V = V - wp.outer(z, y) / d
+        V = V - wp.outer(z, y) * (share / d)
     return V
+
+
+@wp.func
+def held_axis(s: wp.array(dtype=Direct), i: int, w: int, y: real) -> real:
+    """The answer of a link's one axis to all but rows beside the tree: none if it is held."""
+    if s[0].linear.acts[i, w] == 1 and s[0].linear.locks[i, w] == 1:
+        return real(0.0)
+    return y
+
+
+@wp.func
+def held_axes(s: wp.array(dtype=Direct), i: int, w: int, y: vec6) -> vec6:
+    """The same of several axes: nothing along the directions that are held."""
+    if s[0].linear.acts[i, w] == 1:
+        V = s[0].work.response[i, w]
+        for k in range(s[0].linear.locks[i, w]):
+            g = s[0].linear.row[natural(s[0].tree.row[i].v_start) + k, w]
+            z = V * g
+            d = wp.dot(g, z)
+            if d > real(0.0):
+                y = y - z * (wp.dot(g, y) / d)
+    return y
 
 
 @wp.func
@@ -208,10 +238,11 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     """What joints carry, from the momenta of all links beyond them, in `carried`; and what that lacks along free axes, with the
     gaps in work.close, handed inwards: with new factors (ANEW), or with those of the last such pass (AGAIN).
 
-    PUSHES: impulses on links, in work.Q, and on axes, in rows.u, are handed inwards alone; GAPS: with work.close.
+    PUSHES: impulses on links, in work.Q, and on axes, in rows.u, are handed inwards alone; GAPS: with work.close, and
+    new factors.
     """
     w = natural(w)
-    anew = mode == ANEW
+    anew = mode == ANEW or mode == GAPS
     alone = scope > 1 and mode >= PUSHES
     still = scope > 1 and mode == PUSHES
     h = real(0.5) * s[0].drift[w]
@@ -415,15 +446,20 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                 s[0].work.change[v0 + x, w] = free
             if n == 1:
                 y = s[0].work.Y[v0, w] * s[0].work.change[v0, w]
+                if scope > 1 and not alone:
+                    y = held_axis(s, i, w, y)
                 gl = gl - s[0].work.H_l[v0, w] * y
                 ga = ga - s[0].work.H_a[v0, w] * y
             elif scope > 0 and n > 1:
+                all = vec6()
                 for x in range(n):
-                    y = real(0.0)
-                    for z in range(n):
-                        y = y + s[0].work.response[i, w][x, z] * s[0].work.change[v0 + z, w]
-                    gl = gl - s[0].work.H_l[v0 + x, w] * y
-                    ga = ga - s[0].work.H_a[v0 + x, w] * y
+                    all[x] = s[0].work.change[v0 + x, w]
+                all = s[0].work.response[i, w] * all
+                if scope > 1 and not alone:
+                    all = held_axes(s, i, w, all)
+                for x in range(n):
+                    gl = gl - s[0].work.H_l[v0 + x, w] * all[x]
+                    ga = ga - s[0].work.H_a[v0 + x, w] * all[x]
             ql = gl
             qa = ga + wp.cross(arm, gl)
         fa = fa + wp.cross(arm, fl)
@@ -494,6 +530,8 @@ def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn:
         y = s[0].work.change[v0, w] - wp.dot(s[0].left_l[v0, w], v) - wp.dot(s[0].left_a[v0, w], turn)
         y = y * s[0].work.Y[v0, w]
         if scope > 1:
+            if open != real(0.0):
+                y = held_axis(s, i, w, y)
             s[0].rows.y[v0, w] = y
         v = v + s[0].end_l[v0, w] * y
         turn = turn + s[0].end_a[v0, w] * y
@@ -503,6 +541,8 @@ def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn:
             felt = wp.dot(s[0].left_l[v0 + x, w], v) + wp.dot(s[0].left_a[v0 + x, w], turn)
             rest[x] = s[0].work.change[v0 + x, w] - felt
         rest = s[0].work.response[i, w] * rest
+        if scope > 1 and open != real(0.0):
+            rest = held_axes(s, i, w, rest)
         for x in range(n):
             if scope > 1:
                 s[0].rows.y[v0 + x, w] = rest[x]

@@ -12,10 +12,13 @@ from sharnir.impulse.closing import gear_gap
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.energy_links import PUSHES, base_stiffness, follow_all, inward
 from sharnir.impulse.means import mean_matrix
-from sharnir.types import real, vec3
+from sharnir.types import EPSILON, real, vec3
 
-# of the diagonal: more than rows that depend on each other seem not to, with vectors of two poses, while passes go on
+# of the diagonal: more than rows that depend on each other seem not to, while the pose of the end is not known well
 RAISED = wp.constant(real(1.0e-4))
+FINEST = wp.constant(real(max(1.0e-10, 100.0 * EPSILON)))  # where it is
+HELD = wp.constant(real(1024.0 * EPSILON))  # a response so small, of that of the bodies alone, is rounding
+IDLE = wp.constant(real(0.25))  # of the squares of rows' impulses
 ENOUGH = wp.constant(real(1.0e-9))  # of what rows lack, that may be left
 ROUNDS = wp.constant(12)  # at most, on what that leaves over
 
@@ -230,16 +233,42 @@ def factor_rows(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
+def free_response(s: wp.array(dtype=Direct), r: int, w: int) -> real:
+    """About how far a row's impulse would move its bodies if nothing held them: what the tree's response is rounded to."""
+    if s[0].rows.child[r] < 0:
+        return real(0.0)  # of a gear: axes that are held do not move at all
+    K = real(0.0)
+    link = s[0].rows.link_of[s[0].rows.child[r]]
+    if link >= 0:
+        K = wp.length_sq(s[0].rows.child_l[r, w]) / s[0].tree.row[link].mass
+        K = K + wp.length_sq(s[0].rows.child_a[r, w]) / s[0].tree.row[link].least
+    link = s[0].rows.link_of[s[0].rows.parent[r]]
+    if link >= 0:
+        K = K + wp.length_sq(s[0].rows.parent_l[r, w]) / s[0].tree.row[link].mass
+        K = K + wp.length_sq(s[0].rows.parent_a[r, w]) / s[0].tree.row[link].least
+    return K
+
+
+@wp.func
 def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
     """L U of matrix + softness, its diagonal raised a little, in place; rows that are out stand alone.
 
-    The raised diagonal makes rows that depend on each other share the load (`closures.solve_rows`).
+    The raised diagonal makes rows that depend on each other share the load (`closures.solve_rows`). It is raised by the mean
+    (geometric) of a row's own response and the largest there is: by its own alone, rows along which nearly nothing moves would
+    take the more for it; by the largest alone, light bodies between heavy ones would not be held.
     """
+    share = s[0].blurred[w]
+    if share == real(0.0):
+        share = RAISED
     largest = real(0.0)
+    freest = real(0.0)  # the largest response, of that of the bodies alone
     for r in range(rows):
         largest = wp.max(largest, s[0].rows.matrix[r, r, w])
+        if s[0].rows.soft[r, w] == real(0.0):
+            freest = wp.max(freest, s[0].rows.matrix[r, r, w] / wp.max(free_response(s, r, w), NOTHING * largest))
     for r in range(rows):
-        if s[0].rows.matrix[r, r, w] <= NOTHING * largest and s[0].rows.soft[r, w] == real(0.0):
+        least = wp.max(NOTHING * largest, HELD * free_response(s, r, w))
+        if s[0].rows.matrix[r, r, w] <= least and s[0].rows.soft[r, w] == real(0.0):
             s[0].rows.soft[r, w] = real(-1.0)  # the tree cannot move so
         if s[0].rows.soft[r, w] < real(0.0):
             for x in range(rows):
@@ -247,7 +276,12 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
                 s[0].rows.matrix[r, x, w] = real(0.0)
             s[0].rows.matrix[r, r, w] = real(1.0)
         else:
-            s[0].rows.matrix[r, r, w] = s[0].rows.matrix[r, r, w] * (real(1.0) + RAISED) + s[0].rows.soft[r, w]
+            K = s[0].rows.matrix[r, r, w]
+            raised = wp.abs(K)
+            if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] >= 0:
+                raised = wp.sqrt(raised * freest * free_response(s, r, w))
+            s[0].rows.gamma[r, w] = raised * share
+            s[0].rows.matrix[r, r, w] = K + raised * share + s[0].rows.soft[r, w]
     for p in range(rows):
         pivot = real(1.0) / s[0].rows.matrix[p, p, w]
         for x in range(p + 1, rows):
@@ -274,6 +308,30 @@ def substitute(s: wp.array(dtype=Direct), w: int, rows: int):
         value = value / s[0].rows.matrix[x, x, w]
         s[0].rows.left[x, w] = value
         s[0].rows.force[x, w] = s[0].rows.force[x, w] + value
+
+
+@wp.func
+def ease_rows(s: wp.array(dtype=Direct), w: int):
+    """Take out of the rows' impulses what moves nothing, where that is most of them: from step to step it would add up.
+
+    To be called after `factor_rows`; what this changes of the rest, the next pass sets right.
+    """
+    rows = s[0].closures.count
+    for r in range(rows):
+        s[0].rows.force[r, w] = real(0.0)
+        s[0].rows.left[r, w] = real(0.0)
+        if s[0].rows.soft[r, w] == real(0.0):
+            s[0].rows.left[r, w] = -s[0].rows.gamma[r, w] * s[0].row_impulse[r, w]
+    substitute(s, w, rows)
+    all = real(0.0)
+    idle = real(0.0)
+    for r in range(rows):
+        K = free_response(s, r, w)
+        all = all + K * s[0].row_impulse[r, w] * s[0].row_impulse[r, w]
+        idle = idle + K * s[0].rows.force[r, w] * s[0].rows.force[r, w]
+    if idle > IDLE * all:
+        for r in range(rows):
+            s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
 
 
 @wp.func
