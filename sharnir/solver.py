@@ -26,6 +26,8 @@ class Solver:
 
     reads = False
     """Whether a step leaves the coordinates of all joints in the state."""
+    at_pose = True
+    """Whether a step leaves the velocities of its pose in the state; if not, `read_pose` brings them there."""
 
     def __init__(self, model: Model, dt: float, settings: Any, threads: int | None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -41,6 +43,9 @@ class Solver:
         self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
         self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
         self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
+
+    def read_pose(self, state: State, control: Control) -> None:
+        """Bring velocities and reactions of the state to its pose; the motion does not depend on it."""
 
     def furnish(self, state: State) -> None:
         """Give a new state the arrays that this solver alone keeps in it."""

@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.impulse.data import Solve, Step
 from sharnir.joints import JointPose, free_axis
 from sharnir.kinematics import pose_at
-from sharnir.laws import INFINITE, limit_boxes, prepare_laws, report_laws
+from sharnir.laws import INFINITE, LEAP, limit_boxes, motor_current, prepare_laws, report_laws, resolved
 from sharnir.rows import AxisRows, Laws, Twists
 from sharnir.types import mat33, mat66, real, vec3
 
@@ -68,8 +68,10 @@ def axis_speed(
 def start_laws(s: wp.array(dtype=Step), laws: Laws, k: int, w: int, pose: JointPose):
     """The laws of a joint's axes at velocity level."""
     for i in range(s[0].joints.v_size[k]):
-        laws.start[s[0].joints.v_start[k] + i, w] = axis_speed(s, k, i, w, s[0].state.velocity, s[0].state.spin)
-    prepare_laws(s, laws, k, w, pose, real(0.0))
+        at = s[0].joints.v_start[k] + i
+        laws.start[at, w] = axis_speed(s, k, i, w, s[0].state.velocity, s[0].state.spin)
+        laws.mean[at, w] = resolved(s, at, w, s[0].work.axis.response[k, w][i, i], real(1.0))
+    prepare_laws(s, laws, k, w, pose, LEAP)
 
 
 @wp.func
@@ -120,3 +122,14 @@ def report_actions(s: wp.array(dtype=Step), solve: Solve, k: int, w: int):
         at = s[0].joints.v_start[k] + i
         solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
     report_laws(s, solve.laws, k, w)
+
+
+@wp.func
+def show_currents(s: wp.array(dtype=Step), solve: Solve, k: int, w: int):
+    """Currents of a joint's motors at the pose, for the caller."""
+    for i in range(s[0].joints.v_size[k]):
+        at = s[0].joints.v_start[k] + i
+        if s[0].axes.resistance[at] > real(0.0):
+            solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
+            _mean, end = motor_current(s, solve.laws, at, w)
+            s[0].now.current[at, w] = end

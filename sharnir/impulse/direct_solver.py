@@ -82,7 +82,7 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum felt_force felt_torque")
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
             fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque mid_tense")
-            fill(state, self.model, self.model.speeds, "felt_joint rotor")
+            fill(state, self.model, self.model.speeds, "felt_joint rotor mid_current")
             fill(state, self.model, len(self.model.com), "last_v last_w trend")
             fill(state, self.model, int(self._tree.closures.count), "row_force")
 

@@ -5,7 +5,7 @@ Symbols are those of theory: V = (v, ω) a twist, P = (p, l) an impulse, K and W
 
 import warp as wp
 
-from sharnir.impulse.actions import apply_axis, prepare_rows, pseudo_actions, report_actions, start_laws
+from sharnir.impulse.actions import apply_axis, prepare_rows, pseudo_actions, report_actions, show_currents, start_laws
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.impulse.links import apply_gear, apply_spring, gear_gap, prepare_gear, prepare_spring, solve_gear, solve_spring
 from sharnir.joints import (
@@ -34,47 +34,147 @@ ACTS = wp.constant(2)
 BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
 
 
+# ---- half kicks --------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def untouched(s: wp.array(dtype=Step), w: int) -> bool:
+    """Whether bodies stand and move as the last step, or reading it, left them."""
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            same = s[0].now.velocity[b, w] == s[0].now.kept_velocity[b, w]
+            same = same and s[0].now.momentum[b, w] == s[0].now.kept_momentum[b, w]
+            same = same and s[0].now.position[b, w] == s[0].now.kept_position[b, w]
+            same = same and s[0].now.rotation[b, w] == s[0].now.kept_rotation[b, w]
+            if not same:
+                return False
+    return True
+
+
+@wp.func
+def resume(s: wp.array(dtype=Step), w: int):
+    """Velocities half a step before the pose go on; where a caller changed the state, those of the pose, with half a kick."""
+    dt = s[0].settings.dt[0]
+    if s[0].settings.halves[0] == 0:  # kicks are whole, whatever forces a caller changed
+        s[0].state.lag[w] = real(0.5) * dt
+        for b in range(s[0].bodies.count):
+            s[0].state.felt_force[b, w] = s[0].control.force[b, w]
+            s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
+        for at in range(s[0].state.felt_joint.shape[0]):
+            s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
+    elif not untouched(s, w):
+        s[0].state.lag[w] = real(0.0)
+        for b in range(s[0].bodies.count):
+            s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
+            s[0].state.momentum[b, w] = s[0].now.momentum[b, w]
+        for at in range(s[0].state.current.shape[0]):
+            s[0].state.current[at, w] = s[0].now.current[at, w]
+    s[0].settings.kick[w] = s[0].state.lag[w] + real(0.5) * dt
+
+
+@wp.func
+def look(s: wp.array(dtype=Step), w: int):
+    """Velocities are to be brought to the pose: by the half kick that the last step left, if it left one."""
+    s[0].work.sweeps[w] = s[0].solves[VELOCITIES].done[w]
+    s[0].work.left[w] = s[0].solves[VELOCITIES].residual[w]
+    s[0].settings.kick[w] = wp.max(s[0].state.lag[w], real(1.0e-6) * s[0].settings.dt[0])
+
+
+@wp.kernel(module="sharnir.impulse")
+def show(s: wp.array(dtype=Step), first: int):
+    """Hand what the half kick led to to the caller: velocities and reactions at the pose. The motion goes on without it."""
+    w = first + wp.tid()
+    solve = s[0].solves[VELOCITIES]
+    kick = s[0].settings.kick[w]
+    if s[0].state.failed[w] == 0 and untouched(s, w) and s[0].state.lag[w] > real(0.0):
+        for b in range(s[0].bodies.count):
+            if s[0].bodies.motion[b] == DYNAMIC:
+                v = at_rest(solve.twist.linear[b, w])
+                L = at_rest(taken_momentum(s, b, w))
+                q = s[0].state.rotation[b, w]
+                s[0].now.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / kick
+                s[0].now.velocity[b, w] = v
+                s[0].now.kept_velocity[b, w] = v
+                s[0].now.momentum[b, w] = L
+                s[0].now.kept_momentum[b, w] = L
+                s[0].now.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
+        for k in range(s[0].joints.count):
+            s[0].now.joint_force[k, w] = solve.force[k, w] * (s[0].settings.dt[0] / kick)
+            s[0].now.joint_torque[k, w] = solve.torque[k, w] * (s[0].settings.dt[0] / kick)
+            if s[0].work.mode[k, w] & ACTS != 0:
+                show_currents(s, solve, k, w)
+    solve.done[w] = s[0].work.sweeps[w]
+    solve.residual[w] = s[0].work.left[w]
+
+
 # ---- external forces --------------------------------------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
-def predict(s: wp.array(dtype=Step), first: int):
-    """V ← V + M⁻¹ Fᵉ Δt; the gyroscopic moment is in ω = I⁻¹(q) L."""
-    b, i = wp.tid()
-    w = first + i
+def predict(s: wp.array(dtype=Step), first: int, reading: int):
+    """How long the kick lasts, and what external forces do in it; or, for reading, in the half kick to the pose."""
+    w = first + wp.tid()
+    if reading == 1:
+        look(s, w)
+    else:
+        resume(s, w)
+    for b in range(s[0].bodies.count):
+        kick_body(s, b, w, reading)
+    s[0].solves[VELOCITIES].done[w] = -1  # neither solve has begun
+    s[0].solves[POSITIONS].done[w] = -1
+
+
+@wp.func
+def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
+    """V ← V + M⁻¹ Fᵉ h, h the kick; the gyroscopic moment is in ω = I⁻¹(q) L.
+
+    A caller's force acts from the step in which it is set on: half a kick is the last step's, half this one's.
+    """
     twist = s[0].solves[VELOCITIES].twist
     dt = s[0].settings.dt[0]
-    v = s[0].state.velocity[b, w]
-    omega = s[0].state.spin[b, w]
+    kick = s[0].settings.kick[w]
+    v = s[0].now.velocity[b, w]
+    omega = s[0].now.spin[b, w]
+    before = omega
     J = mat33(real(0.0))
     if s[0].bodies.motion[b] == DYNAMIC:
+        v = s[0].state.velocity[b, w]
+        L = s[0].state.momentum[b, w]
         J = rotated(wp.quat_to_matrix(s[0].state.rotation[b, w]), s[0].bodies.inv_inertia[b])
-        f = s[0].control.force[b, w] + s[0].control.force_once[b, w]
-        L = s[0].state.momentum[b, w] + (s[0].control.torque[b, w] + s[0].control.torque_once[b, w]) * dt
-        v = v + (s[0].settings.gravity[0] + f * s[0].bodies.inv_mass[b]) * dt
+        before = J * L
+        past = s[0].state.lag[w]
+        f = s[0].state.felt_force[b, w] * past
+        l = s[0].state.felt_torque[b, w] * past
+        if reading == 0:
+            f = f + s[0].control.force[b, w] * (kick - past) + s[0].control.force_once[b, w] * dt
+            l = l + s[0].control.torque[b, w] * (kick - past) + s[0].control.torque_once[b, w] * dt
+        L = L + l
+        v = v + s[0].settings.gravity[0] * kick + f * s[0].bodies.inv_mass[b]
         omega = J * L
         s[0].work.momentum[b, w] = L
         s[0].work.gyro[b, w] = J * wp.cross(L, omega)
-    s[0].control.force_once[b, w] = vec3(real(0.0))
-    s[0].control.torque_once[b, w] = vec3(real(0.0))
-    if b == 0:
-        s[0].solves[VELOCITIES].done[w] = -1  # neither solve has begun
-        s[0].solves[POSITIONS].done[w] = -1
+    else:
+        s[0].state.velocity[b, w] = v
+    if reading == 0:
+        s[0].control.force_once[b, w] = vec3(real(0.0))
+        s[0].control.torque_once[b, w] = vec3(real(0.0))
     s[0].work.inv_inertia[b, w] = J
     twist.linear[b, w] = v
     twist.angular[b, w] = omega
     s[0].work.spin_start[b, w] = omega
+    s[0].state.spin[b, w] = before
 
 
 # ---- joints and links: frames, blocks, laws, warm start ---------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare(s: wp.array(dtype=Step), first: int):
+def prepare(s: wp.array(dtype=Step), first: int, reading: int):
     """Of every joint: W, last step's impulse on the axes of today, ½Δt γ, the laws of its axes, forces applied on them.
 
     JV⁺ = −½Δt γ aims along the chord of the arc that the joint prescribes. With JV⁺ = 0 a body leaves the arc along the tangent,
-    and the next projection takes ½(ωΔt)² of its speed; so it keeps its speed, and the gap that is left is of third order.
+    and the next projection takes ½(ωΔt)² of its speed; so it keeps its speed, and the gap that is left is of third order. What
+    is read stands at the pose, with JV⁺ = 0.
     """
     k, i = wp.tid()
     w = first + i
@@ -92,8 +192,10 @@ def prepare(s: wp.array(dtype=Step), first: int):
         if s[0].control.acts[k, w] != 0:
             mode = mode | ACTS
     s[0].work.mode[k, w] = mode
-    force = s[0].state.joint_force[k, w]
-    torque = s[0].state.joint_torque[k, w]
+    kick = s[0].settings.kick[w]
+    past = s[0].state.lag[w]
+    force = s[0].state.joint_force[k, w] * (kick / dt)
+    torque = s[0].state.joint_torque[k, w] * (kick / dt)
     pushed = vec3(real(0.0))
     turned_by = vec3(real(0.0))
     if s[0].control.enabled[k, w] == 0:
@@ -131,11 +233,13 @@ def prepare(s: wp.array(dtype=Step), first: int):
         w_c = solve.twist.angular[c, w]
         u = solve.twist.linear[c, w] + wp.cross(w_c, r_c) - solve.twist.linear[p, w] - wp.cross(w_p, r_p)
         linear, angular = joint_curvature(s[0].joints, k, pose, w_p, w_c, s[0].work.gyro[p, w], s[0].work.gyro[c, w], r_p, r_c, u)
-        solve.bias_linear[k, w] = linear * (real(0.5) * dt)
-        solve.bias_angular[k, w] = angular * (real(0.5) * dt)
+        chord = real(0.5) * dt * real(1 - reading)
+        solve.bias_linear[k, w] = linear * chord
+        solve.bias_angular[k, w] = angular * chord
 
         for j in range(s[0].joints.v_size[k]):
-            f = s[0].control.joint_force[s[0].joints.v_start[k] + j, w] * dt
+            at = s[0].joints.v_start[k] + j
+            f = s[0].state.felt_joint[at, w] * past + s[0].control.joint_force[at, w] * (kick - past) * real(1 - reading)
             if f != real(0.0):
                 d, n = free_axis(s[0].joints, k, j, pose)
                 pushed = pushed + d * f
@@ -152,19 +256,23 @@ def prepare(s: wp.array(dtype=Step), first: int):
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare_links(s: wp.array(dtype=Step), first: int):
+def prepare_links(s: wp.array(dtype=Step), first: int, reading: int):
     """The rows of gears and springs, started from the impulses of the last step."""
     i, j = wp.tid()
     w = first + j
     solve = s[0].solves[VELOCITIES]
     if solve.done[w] >= 0:
         return
+    share = s[0].settings.kick[w] / s[0].settings.dt[0]
     if i < s[0].gears.count:
         prepare_gear(s, i, w)
-        solve.gear_impulse[i, w] = s[0].state.gear_impulse[i, w]
+        solve.gear_impulse[i, w] = s[0].state.gear_impulse[i, w] * share
     else:
-        prepare_spring(s, i - s[0].gears.count, w)
-        solve.spring_impulse[i - s[0].gears.count, w] = s[0].state.spring_impulse[i - s[0].gears.count, w]
+        i = i - s[0].gears.count
+        prepare_spring(s, i, w)
+        solve.spring_impulse[i, w] = s[0].state.spring_impulse[i, w] * share
+        if reading == 1:
+            s[0].work.spring_bend[i, w] = real(0.0)
 
 
 @wp.func
@@ -232,6 +340,14 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
 
 
 @wp.func
+def taken_momentum(s: wp.array(dtype=Step), b: int, w: int) -> vec3:
+    """L after the impulses that ω took."""
+    q = s[0].state.rotation[b, w]
+    taken = wp.quat_rotate_inv(q, s[0].solves[VELOCITIES].twist.angular[b, w] - s[0].work.spin_start[b, w])
+    return s[0].work.momentum[b, w] + wp.quat_rotate(q, s[0].bodies.inertia[b] * taken)
+
+
+@wp.func
 def advance(s: wp.array(dtype=Step), b: int, w: int):
     """X ← X ⊕ Δt V. L takes the impulses that ω took; the rotation keeps L and its energy (`advance_rotation`)."""
     twist = s[0].solves[VELOCITIES].twist
@@ -246,8 +362,7 @@ def advance(s: wp.array(dtype=Step), b: int, w: int):
     s[0].work.position[b, w] = there
     s[0].work.rest[b, w] = move - (there - x)
     if s[0].bodies.motion[b] == DYNAMIC:
-        taken = wp.quat_rotate_inv(q, omega - s[0].work.spin_start[b, w])
-        L = s[0].work.momentum[b, w] + wp.quat_rotate(q, s[0].bodies.inertia[b] * taken)
+        L = taken_momentum(s, b, w)
         s[0].work.momentum[b, w] = L
         q = advance_rotation(q, L, s[0].bodies.inertia[b], s[0].bodies.inv_inertia[b], dt)
     elif s[0].bodies.motion[b] == KINEMATIC:
@@ -333,33 +448,49 @@ def commit(s: wp.array(dtype=Step), w: int):
     if bad != 0:
         return
     dt = s[0].settings.dt[0]
+    halves = s[0].settings.halves[0]
+    whole = dt / s[0].settings.kick[w]
     solve = s[0].solves[VELOCITIES]
     for b in range(s[0].bodies.count):
         v = at_rest(solve.twist.linear[b, w])
         q = s[0].work.rotation[b, w]
-        s[0].state.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / dt
         s[0].state.position[b, w] = s[0].work.position[b, w]
         s[0].state.rest[b, w] = s[0].work.rest[b, w]
         s[0].state.rotation[b, w] = q
+        if halves == 0:
+            s[0].state.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / dt
+        else:
+            s[0].state.kept_position[b, w] = s[0].work.position[b, w]
+            s[0].state.kept_rotation[b, w] = q
+            if s[0].state.lag[w] == real(0.0):  # a caller's velocities are at work: they are no longer his
+                s[0].now.kept_velocity[b, w] = s[0].now.velocity[b, w]
+                s[0].now.kept_momentum[b, w] = s[0].now.momentum[b, w]
+        s[0].state.felt_force[b, w] = s[0].control.force[b, w]
+        s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
         s[0].state.velocity[b, w] = v
         if s[0].bodies.motion[b] == DYNAMIC:
             L = at_rest(s[0].work.momentum[b, w])
             s[0].state.momentum[b, w] = L
             s[0].state.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
     for k in range(s[0].joints.count):
-        s[0].state.joint_force[k, w] = solve.force[k, w]
-        s[0].state.joint_torque[k, w] = solve.torque[k, w]
-        if breaks(s[0].joints, k, solve.force[k, w], solve.torque[k, w], dt):
+        force = solve.force[k, w] * whole
+        torque = solve.torque[k, w] * whole
+        s[0].state.joint_force[k, w] = force
+        s[0].state.joint_torque[k, w] = torque
+        if breaks(s[0].joints, k, force, torque, dt):
             s[0].control.enabled[k, w] = 0
+        for at in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
+            s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
         if s[0].work.mode[k, w] & ACTS != 0:
             report_actions(s, solve, k, w)
         elif s[0].control.acts[k, w] != 0:
             clear_laws(s, k, w)
         count_turns(s, k, w)
     for g in range(s[0].gears.count):
-        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w]
+        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * whole
     for k in range(s[0].springs.count):
-        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w]
+        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * whole
+    s[0].state.lag[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
 
 

@@ -24,6 +24,9 @@ class SolverImpulseRope(SolverImpulse):
         rope_tolerance: see `SolverRope`. The others are those of `SolverImpulse`.
     """
 
+    at_pose = True
+    _halves = False  # velocities of bodies are read as they led to the pose, like those of ropes
+
     def __init__(
         self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, iterations: int = 40,
         rope_tolerance: float = 1e-8, **options: Any,
