@@ -103,6 +103,7 @@ class SolverDirect(TreeSolver):
         if self.closing != "energy":
             inner.velocity, inner.momentum = state.mid_velocity, state.mid_momentum
             inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
+            inner.current = state.mid_current
         s.gears, s.state, s.now = m.gears, inner, state
         s.rows.gear_start = state.gear_start
         s.tau, s.speed = scratch.tau, scratch.a
