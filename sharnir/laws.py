@@ -227,6 +227,8 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real
     All are implicit, at the end of the step; or, `mean` 1, at the mean of its two ends: p = −h k (q + ¼Δt (u₀ + u₁)) of a spring,
     −h c ½(u₀ + u₁) of a damper; or, with LEAP, −h k (q + ¼Δt (u₁ − u₀)): the trapezoidal rule in both, which loses nothing.
     """
+    if s[0].joints.v_size[k] == 0:
+        return
     kick = s[0].settings.kick[w]
     ahead = s[0].settings.part[w]
     share = kick / s[0].settings.dt[0]

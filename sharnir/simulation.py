@@ -117,6 +117,7 @@ class Simulation:
             self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         except TypeError as error:
             raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
+        self._advance = getattr(self.solver, "advance", self.solver.step)
         self.solver.furnish(self._state)
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}
@@ -144,7 +145,7 @@ class Simulation:
         """
         if n == 1 and budget is None and iterations is None and not self.model.paths:  # the usual call, kept short
             self._read, self._at_pose = ALL * self.solver.reads, self.solver.at_pose
-            report = self.solver.step(self._state, self.control)
+            report = self._advance(self._state, self.control)
             if self._one_failed is not None and self._one_failed[0]:
                 self._raise_failed()
             return report
@@ -155,9 +156,9 @@ class Simulation:
         if self.model.paths:
             for _ in range(n):
                 self._follow_paths()
-                report = self.solver.step(self._state, self.control, 1, budget=budget, iterations=iterations)
+                report = self._advance(self._state, self.control, 1, budget=budget, iterations=iterations)
         else:
-            report = self.solver.step(self._state, self.control, n, budget=budget, iterations=iterations)
+            report = self._advance(self._state, self.control, n, budget=budget, iterations=iterations)
         self._read, self._at_pose = ALL * self.solver.reads, self.solver.at_pose
         if self._one_failed is not None and self._one_failed[0]:
             self._raise_failed()
@@ -302,6 +303,8 @@ class Simulation:
             g = np.full(3, np.nan)
         if g.shape != (3,) or not np.all(np.isfinite(g)):
             raise SimulationError(f"gravity is three finite numbers in m/s², got {value!r}")
+        if np.any(g != self._gravity):
+            self.solver.begin_anew(self.state)  # half a kick of the old one, half of the new
         self._gravity = g.copy()
         self.solver.settings.gravity.assign(g[None])
 

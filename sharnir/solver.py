@@ -47,6 +47,9 @@ class Solver:
     def read_pose(self, state: State, control: Control) -> None:
         """Bring velocities and reactions of the state to its pose; the motion does not depend on it."""
 
+    def begin_anew(self, state: State) -> None:
+        """Where velocities stand at half steps: begin the next step from those of the pose."""
+
     def furnish(self, state: State) -> None:
         """Give a new state the arrays that this solver alone keeps in it."""
 

@@ -169,6 +169,10 @@ class JointView:
     def __repr__(self) -> str:
         return f"<joint {self.name!r}: {self.kind.kind}>"
 
+    def _need_axis(self, what: str) -> None:
+        if self.kind.v_size == 0:
+            raise SimulationError(f"joint {self.name!r}: {what} needs a free axis, and a {self.kind.kind} joint has none")
+
     def _axes(self, array: Any, part: slice) -> Any:
         values = np.array(array.numpy()[part], float).T
         return self._sim._out(values[:, 0] if values.shape[1] == 1 else values)
@@ -189,6 +193,7 @@ class JointView:
 
     @position.setter
     def position(self, value: Any) -> None:
+        self._need_axis("position")
         q = self._sim._in(value, self.kind.q_size, f"joint {self.name!r}", "position")
         if len(self.kind.turns) == 3:
             q[:, -4:] = unit_quat(q[:, -4:], f"joint {self.name!r}", SimulationError)
@@ -203,6 +208,7 @@ class JointView:
 
     @velocity.setter
     def velocity(self, value: Any) -> None:
+        self._need_axis("velocity")
         v = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "velocity")
         assembly.set_velocity(self._sim.model, self._sim.state, self._i, v)
         self._sim._read = 0
@@ -214,6 +220,7 @@ class JointView:
 
     @force.setter
     def force(self, value: Any) -> None:
+        self._need_axis("force")
         f = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "force")
         array = self._sim.control.joint_force
         for i, row in enumerate(f.T):
@@ -244,8 +251,7 @@ class JointView:
 
         One value for all axes, a dict by axis name (bounds that were shared stay shared), or a list of one a world.
         """
-        if self.kind.v_size == 0:
-            raise SimulationError(f"joint {self.name!r}: friction needs a free axis, and there is none")
+        self._need_axis("friction")
         at, c = self._v.start, self._sim.control
         static, dynamic, load, viscous, stribeck = (
             float(a.numpy()[at, 0])
@@ -256,8 +262,7 @@ class JointView:
     @friction.setter
     def friction(self, value: Any) -> None:
         who = f"joint {self.name!r}"
-        if self.kind.v_size == 0:
-            raise SimulationError(f"{who}: friction needs a free axis, and there is none")
+        self._need_axis("friction")
         sim, names = self._sim, self.kind.free[: self.kind.v_size]
         try:
             by_axis = per_axis(who, "friction", value, tuple(names))
@@ -310,8 +315,9 @@ class JointView:
 
     @drive.setter
     def drive(self, value: Servo) -> None:
-        if not isinstance(value, Servo) or self.kind.v_size == 0:
-            raise SimulationError(f"joint {self.name!r}: a Servo can be given to a joint with a free axis, got {value!r}")
+        self._need_axis("drive")
+        if not isinstance(value, Servo):
+            raise SimulationError(f"joint {self.name!r}: drive takes a Servo, got {value!r}")
         for name, (number,) in command_values([Axis(drive=value)]).items():
             if name.startswith("servo"):
                 self._put(getattr(self._sim.control, name), number, name)
@@ -350,6 +356,7 @@ class DriveView:
 
     def _set(self, name: str, value: Any, kind: type) -> None:
         joint = self._joint
+        joint._need_axis(f"drive.{name.removeprefix('servo_')}")
         axes = joint._sim.model.joint_axes[joint._i]
         if kind is DCMotor and not any(isinstance(a.drive, DCMotor) for a in axes):
             raise SimulationError(f"joint {joint.name!r} has no DCMotor: {name} cannot be set")

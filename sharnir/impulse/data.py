@@ -37,6 +37,9 @@ class Work:
     position: wp.array2d(dtype=vec3)  # the new pose
     rest: wp.array2d(dtype=vec3)
     rotation: wp.array2d(dtype=quat)
+    follows: wp.array(dtype=wp.int32)  # [body] 1: a kinematic one whose velocities lead along a path
+    driven_v: wp.array2d(dtype=vec3)  # velocity and spin of kinematic bodies in the step before
+    driven_w: wp.array2d(dtype=vec3)
     sweeps: wp.array(dtype=wp.int32)  # [world] of the last step, and what was left, while velocities are brought to the pose
     left: wp.array(dtype=real)
 

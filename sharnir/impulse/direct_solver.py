@@ -76,6 +76,11 @@ class SolverDirect(TreeSolver):
         self._parts = wp.array(np.ones(model.worlds, np.int32), device=self.device)
         self.report = Report(self.done, self.residual, self.tolerance, self._grades, projected=self._projected, parts=self._parts)
 
+    def begin_anew(self, state: State) -> None:
+        """Where velocities stand at half steps: begin the next step from those of the pose."""
+        if self.closing != "energy":
+            state.kept_rotation.zero_()
+
     def furnish(self, state: State) -> None:
         """Velocities and reactions of half steps, and what the state was when they were made."""
         if state.mid_velocity.shape[0] == 0:

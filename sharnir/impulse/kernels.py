@@ -67,6 +67,8 @@ def resume(s: wp.array(dtype=Step), w: int):
         for b in range(s[0].bodies.count):
             s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
             s[0].state.momentum[b, w] = s[0].now.momentum[b, w]
+            if s[0].bodies.motion[b] == KINEMATIC:
+                s[0].state.momentum[b, w] = s[0].now.spin[b, w]
         for at in range(s[0].state.current.shape[0]):
             s[0].state.current[at, w] = s[0].now.current[at, w]
     s[0].settings.kick[w] = s[0].state.lag[w] + real(0.5) * dt
@@ -125,6 +127,23 @@ def predict(s: wp.array(dtype=Step), first: int, reading: int):
 
 
 @wp.func
+def drive_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
+    """Velocity and spin of a kinematic body: as they are set; at the pose, where they lead along a path, as they change.
+
+    Those of the step before are in state.velocity and, a driven body having no momentum, state.momentum.
+    """
+    v = s[0].now.velocity[b, w]
+    omega = s[0].now.spin[b, w]
+    if reading == 0:
+        s[0].work.driven_v[b, w] = s[0].state.velocity[b, w]
+        s[0].work.driven_w[b, w] = s[0].state.momentum[b, w]
+    elif s[0].work.follows[b] == 1:
+        v = v + (v - s[0].work.driven_v[b, w]) * real(0.5)
+        omega = omega + (omega - s[0].work.driven_w[b, w]) * real(0.5)
+    return v, omega
+
+
+@wp.func
 def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
     """V ← V + M⁻¹ Fᵉ h, h the kick; the gyroscopic moment is in ω = I⁻¹(q) L.
 
@@ -153,8 +172,9 @@ def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
         omega = J * L
         s[0].work.momentum[b, w] = L
         s[0].work.gyro[b, w] = J * wp.cross(L, omega)
-    else:
-        s[0].state.velocity[b, w] = v
+    elif s[0].bodies.motion[b] == KINEMATIC:
+        v, omega = drive_body(s, b, w, reading)
+        before = s[0].state.momentum[b, w]
     if reading == 0:
         s[0].control.force_once[b, w] = vec3(real(0.0))
         s[0].control.torque_once[b, w] = vec3(real(0.0))
@@ -189,7 +209,7 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
     if s[0].control.enabled[k, w] != 0:
         if free != 63:
             mode = mode | BLOCK
-        if s[0].control.acts[k, w] != 0:
+        if s[0].control.acts[k, w] != 0 and s[0].joints.v_size[k] > 0:
             mode = mode | ACTS
     s[0].work.mode[k, w] = mode
     kick = s[0].settings.kick[w]
@@ -472,6 +492,8 @@ def commit(s: wp.array(dtype=Step), w: int):
             L = at_rest(s[0].work.momentum[b, w])
             s[0].state.momentum[b, w] = L
             s[0].state.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
+        elif halves == 1 and s[0].bodies.motion[b] == KINEMATIC:
+            s[0].state.momentum[b, w] = solve.twist.angular[b, w]
     for k in range(s[0].joints.count):
         force = solve.force[k, w] * whole
         torque = solve.torque[k, w] * whole

@@ -46,6 +46,15 @@ class SolverImpulse(Solver):
             budget: wall-clock time of a step, s: sweeps stop when it is about to run out.
             iterations: cap of the sweeps in this call.
         """
+        report = self.advance(state, control, n, budget=budget, iterations=iterations)
+        if not self.at_pose:
+            self.read_pose(state, control)
+        return report
+
+    def advance(
+        self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
+    ) -> Report:
+        """`step`, but for velocities and reactions, which the state has after `read_pose` alone."""
         started = time.perf_counter()
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
@@ -158,6 +167,10 @@ class SolverImpulse(Solver):
             self._graphs["read"] = self._capture(self._read)
         self._replay(self._graphs["read"], 1)
 
+    def begin_anew(self, state: State) -> None:
+        """Begin the next step from the velocities of the pose."""
+        state.kept_rotation.zero_()
+
     def furnish(self, state: State) -> None:
         """Velocities and reactions of half steps, and what the state was when they were made."""
         m = self.model
@@ -224,6 +237,9 @@ class SolverImpulse(Solver):
         for name in ("bodies", "joints", "axes", "gears", "springs"):
             setattr(step, name, getattr(self.model, name))
         self.furnish(state)
+        follows = np.zeros(len(self.model.com), np.int32)
+        follows[list(self.model.paths)] = 1
+        self.work.follows.assign(follows)
         step.settings, step.control, step.state, step.now, step.work = self.settings, control, state, state, self.work
         if self._halves:
             inner = State()
@@ -257,6 +273,8 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     springs, axes = len(model.spring_names), model.speeds
     work = Work()
     fill(work, model, bodies, "gyro spin_start momentum inv_inertia position rest rotation")
+    fill(work, model, bodies, "driven_v driven_w")
+    work.follows = wp.zeros(bodies, dtype=wp.int32, device=model.device)
     fill(work, model, None, "sweeps left")
     fill(work, model, joints, "mode r_parent r_child drive_force drive_torque")
     fill(work, model, joints, "W_ll W_la W_aa turn_parent_l turn_parent_a turn_child_l turn_child_a")

@@ -429,3 +429,24 @@ def test_a_strength_that_cannot_be_is_named():
     scene.add_joint("j", sh.Spherical(), "world", "b", position=(0, 0, 0), break_torque=1.0)
     with pytest.raises(sh.SimulationError, match="joint 'j' may break"):
         sh.Simulation(scene, 1e-3, solver="articulated")
+
+
+@pytest.mark.parametrize("command", ["kp", "kd", "position", "velocity", "torque", "max_force", "voltage"])
+def test_a_rod_has_no_axis_that_a_drive_could_move(command):
+    scene = sh.Scene()
+    scene.add_body("a", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(0, 0, -0.9))
+    scene.add_joint("j", sh.Distance(), "world", "a", position=[(0, 0, 0), (0, 0, -0.9)])
+    sim = sh.Simulation(scene, 1e-3)
+    with pytest.raises(sh.SimulationError, match=rf"joint 'j': drive.{command} needs a free axis"):
+        setattr(sim.joint("j").drive, command, 0.3)
+    sim.control.acts.fill_(1)  # even so, no table is read past its end
+    sim.step(10)
+    assert np.allclose(sim.body("a").position, (0, 0, -0.9), atol=1e-12)
+
+
+def test_nothing_acts_on_the_rotations_of_a_point_mass():
+    scene = sh.Scene()
+    scene.add_body("m", mass=1.0)
+    for joint in (sh.Spherical(limit=sh.SwingTwist(swing=0.3)), sh.Spherical(friction=1.0)):
+        with pytest.raises(sh.SceneError, match="point mass, which does not turn"):
+            scene.add_joint("j", joint, scene.world, "m", position=(0, 0, 0))
