@@ -7,7 +7,9 @@ from sharnir.joints import JointPose, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.laws import INFINITE, LEAP, limit_boxes, motor_current, prepare_laws, report_laws, resolved
 from sharnir.rows import AxisRows, Laws, Twists
-from sharnir.types import mat33, mat66, real, vec3
+from sharnir.types import EPSILON, mat33, mat66, real, vec3
+
+PASSED = wp.constant(real(max(1.0e-9, 10.0 * EPSILON)))  # rad, of a ball joint's limit, that is not taken back in the same step
 
 
 @wp.func
@@ -111,8 +113,17 @@ def apply_axis(
 
 
 @wp.func
-def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: int):
+def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: int) -> int:
+    """The laws at position level; 1 where limits of a ball joint, which are curved, are passed."""
     prepare_pseudo_laws(s, laws, held, k, w, pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation))
+    passed = int(0)
+    if s[0].joints.ball[k] != 0:
+        last = s[0].joints.v_start[k] + s[0].joints.v_size[k]
+        for at in range(last - 3, last):
+            off = wp.max(laws.lower[at, w], real(0.0)) - wp.min(laws.upper[at, w], real(0.0))
+            if off * s[0].settings.dt[0] > PASSED:
+                passed = 1
+    return passed
 
 
 @wp.func

@@ -28,6 +28,7 @@ from sharnir.types import mat33, real, vec3, vec6
 
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
+ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
 NOTHING = wp.constant(real(1.0e-36))  # (m/s)² or (kg·m²/s)²
 BLOCK = wp.constant(1)  # bits of a joint's mode
 ACTS = wp.constant(2)
@@ -393,8 +394,12 @@ def advance(s: wp.array(dtype=Step), b: int, w: int):
 
 
 @wp.func
-def measure(s: wp.array(dtype=Step), w: int):
-    """The split impulses' aims: ERP·G/Δt at the new pose, so that what the step opened is closed in it; what sticks stays."""
+def measure(s: wp.array(dtype=Step), w: int) -> int:
+    """The split impulses' aims: ERP·G/Δt at the new pose, so that what the step opened is closed in it; what sticks stays.
+
+    Returns 1 where curved limits are passed: one round of sweeps goes along their tangents alone.
+    """
+    passed = int(0)
     solve = s[0].solves[POSITIONS]
     rate = s[0].settings.erp[0] / s[0].settings.dt[0]
     for k in range(s[0].joints.count):
@@ -404,26 +409,46 @@ def measure(s: wp.array(dtype=Step), w: int):
             solve.bias_linear[k, w] = linear * rate
             solve.bias_angular[k, w] = angular * rate
         if mode & ACTS != 0:
-            pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w)
+            passed = wp.max(passed, pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w))
     for g in range(s[0].gears.count):
         solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
+    return passed
+
+
+@wp.func
+def displace(s: wp.array(dtype=Step), b: int, w: int):
+    """X ← X ⊕ Δt V*."""
+    dt = s[0].settings.dt[0]
+    pseudo = s[0].solves[POSITIONS].twist
+    s[0].work.position[b, w] = s[0].work.position[b, w] + pseudo.linear[b, w] * dt
+    turn = pseudo.angular[b, w]
+    if wp.length_sq(turn) > real(0.0):
+        s[0].work.rotation[b, w] = turned(s[0].work.rotation[b, w], turn * dt)
+
+
+@wp.func
+def aim(s: wp.array(dtype=Step), w: int, left: int) -> int:
+    """Move on by the V* of the last round, and aim anew from there; returns how many rounds are left."""
+    pseudo = s[0].solves[POSITIONS].twist
+    if left < ROUNDS:
+        for b in range(s[0].bodies.count):
+            displace(s, b, w)
+            pseudo.linear[b, w] = vec3(real(0.0))
+            pseudo.angular[b, w] = vec3(real(0.0))
+    if measure(s, w) == 0 or s[0].settings.erp[0] < real(1.0):
+        left = 1
+    return left
 
 
 @wp.func
 def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
     """1 + the first dynamic body whose new state is not finite, or 0; adds Δt V* to the new poses on the way."""
-    dt = s[0].settings.dt[0]
-    pseudo = s[0].solves[POSITIONS].twist
     twist = s[0].solves[VELOCITIES].twist
     bad = int(0)
     for b in range(s[0].bodies.count):
-        x = s[0].work.position[b, w] + pseudo.linear[b, w] * dt
+        displace(s, b, w)
+        x = s[0].work.position[b, w]
         q = s[0].work.rotation[b, w]
-        turn = pseudo.angular[b, w]
-        if wp.length_sq(turn) > real(0.0):
-            q = turned(q, turn * dt)
-        s[0].work.position[b, w] = x
-        s[0].work.rotation[b, w] = q
         v = twist.linear[b, w]
         L = s[0].work.momentum[b, w]
         size = wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q)
@@ -546,7 +571,6 @@ def open_solve(s: wp.array(dtype=Step), w: int, which: int):
     else:
         for b in range(s[0].bodies.count):
             advance(s, b, w)
-        measure(s, w)
 
 
 def sweeping(acting: bool) -> wp.Kernel:
@@ -570,57 +594,65 @@ def sweeping(acting: bool) -> wp.Kernel:
         if which == VELOCITIES and done > cap:  # made up and put away
             return
         largest = real(0.0)
-        for _it in range(done, cap):
-            largest = real(0.0)
-            k = (joints.count - 1) * (done % 2)
-            for _j in range(joints.count):
-                mode = work.mode[k, w]
-                if mode & BLOCK != 0:
-                    largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w))
-                if wp.static(acting):
-                    if mode & ACTS != 0:
-                        n = joints.v_size[k]
-                        v0 = joints.v_start[k]
-                        p = joints.parent[k]
-                        c = joints.child[k]
-                        w_p = solve.twist.angular[p, w]
-                        v = solve.twist.angular[c, w] - w_p
-                        u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
-                        u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
-                        if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
-                            u = u + solve.bias_linear[k, w]
-                            v = v + solve.bias_angular[k, w]
-                        changes = vec6()
-                        if n == 1:
-                            speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
-                            changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
-                        else:
-                            A = work.axis.response[k, w]
-                            speeds = vec6()
-                            for i in range(n):
-                                speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
-                            if mode & BALL != 0:
-                                by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
-                                for i in range(3):
-                                    changes[i] = by[i]
+        left = int(1)  # rounds of sweeps
+        if which == POSITIONS:
+            left = ROUNDS
+        while left > 0:
+            if which == POSITIONS:
+                left = aim(s, w, left)
+                done = 0
+            for _it in range(done, cap):
+                largest = real(0.0)
+                k = (joints.count - 1) * (done % 2)
+                for _j in range(joints.count):
+                    mode = work.mode[k, w]
+                    if mode & BLOCK != 0:
+                        largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w))
+                    if wp.static(acting):
+                        if mode & ACTS != 0:
+                            n = joints.v_size[k]
+                            v0 = joints.v_start[k]
+                            p = joints.parent[k]
+                            c = joints.child[k]
+                            w_p = solve.twist.angular[p, w]
+                            v = solve.twist.angular[c, w] - w_p
+                            u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
+                            u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
+                            if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
+                                u = u + solve.bias_linear[k, w]
+                                v = v + solve.bias_angular[k, w]
+                            changes = vec6()
+                            if n == 1:
+                                speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
+                                changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
                             else:
-                                turn = n - joints.turns[k]
-                                changes = solve_axes(
-                                    solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0)
-                                )
-                        for i in range(n):
-                            if changes[i] != real(0.0):
-                                at = v0 + i
-                                apply_axis(
-                                    solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
-                                    bodies.inv_mass[p], bodies.inv_mass[c], changes[i],
-                                )  # fmt: skip
-                        largest = wp.max(largest, wp.dot(changes, changes))
-                k = k + 1 - 2 * (done % 2)
-            largest = wp.max(largest, sweep_links(s, solve, w, which))
-            done = done + 1
-            if largest <= tolerance * tolerance:
-                break
+                                A = work.axis.response[k, w]
+                                speeds = vec6()
+                                for i in range(n):
+                                    speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
+                                if mode & BALL != 0:
+                                    by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+                                    for i in range(3):
+                                        changes[i] = by[i]
+                                else:
+                                    turn = n - joints.turns[k]
+                                    changes = solve_axes(
+                                        solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0)
+                                    )
+                            for i in range(n):
+                                if changes[i] != real(0.0):
+                                    at = v0 + i
+                                    apply_axis(
+                                        solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
+                                        bodies.inv_mass[p], bodies.inv_mass[c], changes[i],
+                                    )  # fmt: skip
+                            largest = wp.max(largest, wp.dot(changes, changes))
+                    k = k + 1 - 2 * (done % 2)
+                largest = wp.max(largest, sweep_links(s, solve, w, which))
+                done = done + 1
+                if largest <= tolerance * tolerance:
+                    break
+            left = left - 1
         solve.done[w] = done
         solve.residual[w] = wp.sqrt(largest)
         if which == POSITIONS:
