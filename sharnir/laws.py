@@ -19,7 +19,7 @@ LEAP = wp.constant(real(-1.0))  # for `mean`: speeds stand half a step before an
 
 @wp.func
 def decay(s: Any, at: int, w: int):
-    """exp(−t R/L) of a motor's current after the kick's time t, and that exponential's mean over it; (0, 0) without inductance."""
+    """exp(−t R/L) of a motor's current after a kick of t, and the mean of that exponential over it; (0, 0) without inductance."""
     x = s[0].settings.kick[w] * s[0].axes.resistance[at]
     L = s[0].axes.inductance[at]
     if real(1.0e-3) * x >= L:

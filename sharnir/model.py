@@ -62,6 +62,7 @@ class State:
     mid_force: wp.array2d(dtype=vec3)  # [joint, world] joint_force and joint_torque of the step that led to the pose
     mid_torque: wp.array2d(dtype=vec3)
     mid_current: wp.array2d(dtype=real)  # [speed, world] A
+    creep: wp.array2d(dtype=real)  # [speed, world] m, rad, by which an axis has moved since friction holds it
     mid_tense: wp.array2d(dtype=wp.int32)  # [joint, world] 1: that step did not resolve what its force does; −1: it was out
     felt_force: wp.array2d(dtype=vec3)  # [body, world] N, N·m: what was commanded in that step
     felt_torque: wp.array2d(dtype=vec3)
@@ -231,8 +232,8 @@ COMMANDS = (
     "servo_velocity", "servo_torque", "servo_kp", "servo_kd", "servo_max_force", "voltage",
 )  # fmt: skip
 OWNED = (
-    "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_current", "mid_tense", "felt_force", "felt_torque", "felt_joint",
-    "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",
+    "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_current", "mid_tense", "creep",
+    "felt_force", "felt_torque", "felt_joint", "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",
     "last_v", "last_w", "trend", "rotor", "row_force",
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""

@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SimulationError, is_positive
-from sharnir.model import Control, Model, State
+from sharnir.model import DYNAMIC, Control, Model, State
 from sharnir.types import np_real, real
 
 
@@ -95,6 +95,26 @@ def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
     if not isinstance(value, int | np.integer) or value < least:
         raise SimulationError(f"{what} is a whole number of at least {least}, got {value!r}")
     return int(value)
+
+
+def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
+    """(kg, m, m/s) that a scene's tolerances follow: a usual mass, a usual length, and a speed that is 1 for 1 m, g and 1 ms.
+
+    The length is that of levers and radii of gyration.
+    """
+    mass, inertia = (a.numpy().astype(float) for a in (model.bodies.mass, model.bodies.inertia))
+    on = model.bodies.motion.numpy() == DYNAMIC
+    if not on.any():
+        return 1.0, 1.0, 1.0
+    lengths = np.sqrt(np.trace(inertia[on], axis1=1, axis2=2) / mass[on])
+    joints = model.joints
+    for point, body in ((joints.parent_point, joints.parent), (joints.child_point, joints.child)):
+        if model.joint_kinds:
+            lengths = np.append(lengths, np.linalg.norm(point.numpy().astype(float), axis=1)[on[body.numpy()]])
+    lengths = lengths[lengths > 0]
+    length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
+    usual = float(np.exp(np.log(mass[on]).mean()))
+    return usual, length, max(float(np.linalg.norm(model.gravity)) * dt / 0.01, length)
 
 
 GRADES = ("relative", "divided", "damped", "velocity")

@@ -29,12 +29,14 @@ def soften(s: wp.array(dtype=Direct), r: int, i: int, w: int):
     dt = s[0].drift[w]
     k = s[0].closures.springs.stiffness[i]
     c = s[0].closures.springs.damping[i]
-    A = s[0].rows.matrix[r, r, w]
+    response = s[0].rows.matrix[r, r, w]
     s[0].rows.soft[r, w] = real(-1.0)
-    if k + c > real(0.0) and A > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
-        end, start, far, near = law_shares(s, w, LEAP, resolved_spring(dt, k, c, A))
+    if response <= real(0.0):
+        return  # nothing there can move
+    if k + c > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
+        end, start, far, near = law_shares(s, w, LEAP, resolved_spring(dt, k, c, response))
         u = old_rate(s, r, w) - real(0.5) * dt * s[0].rows.gamma[r, w]  # the way before was a chord, too
-        a = wp.max(h * (dt * k * far + c * end), NEARLY / A)
+        a = wp.max(h * (dt * k * far + c * end), NEARLY / response)
         b = h * (k * (s[0].rows.gap[r, w] + dt * near * u) + c * start * u)
         s[0].rows.soft[r, w] = real(1.0) / a
         s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - b / a

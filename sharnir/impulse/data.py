@@ -22,6 +22,8 @@ class Settings:
     gravity: wp.array(dtype=vec3)
     erp: wp.array(dtype=real)
     tolerance: wp.array(dtype=real)  # [solve]
+    per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length: so that moments count like forces
+    nothing: wp.array(dtype=real)  # m/s and kg·m²/s below which a body rests
     iterations: wp.array(dtype=wp.int32)  # [solve] cap of the sweeps
     sweeps: wp.array(dtype=wp.int32)  # [solve] at most so many in one launch
 

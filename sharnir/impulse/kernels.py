@@ -5,7 +5,16 @@ Symbols are those of theory: V = (v, ω) a twist, P = (p, l) an impulse, K and W
 
 import warp as wp
 
-from sharnir.impulse.actions import apply_axis, prepare_rows, pseudo_actions, report_actions, show_currents, start_laws
+from sharnir.impulse.actions import (
+    apply_axis,
+    open_creep,
+    prepare_rows,
+    pseudo_actions,
+    report_actions,
+    show_currents,
+    start_laws,
+    take_creep,
+)
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.impulse.links import apply_gear, apply_spring, gear_gap, prepare_gear, prepare_spring, solve_gear, solve_spring
 from sharnir.joints import (
@@ -29,7 +38,6 @@ from sharnir.types import mat33, real, vec3, vec6
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
 ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
-NOTHING = wp.constant(real(1.0e-36))  # (m/s)² or (kg·m²/s)²
 BLOCK = wp.constant(1)  # bits of a joint's mode
 ACTS = wp.constant(2)
 BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
@@ -72,6 +80,7 @@ def resume(s: wp.array(dtype=Step), w: int):
                 s[0].state.momentum[b, w] = s[0].now.spin[b, w]
         for at in range(s[0].state.current.shape[0]):
             s[0].state.current[at, w] = s[0].now.current[at, w]
+            s[0].state.creep[at, w] = real(0.0)
     s[0].settings.kick[w] = s[0].state.lag[w] + real(0.5) * dt
 
 
@@ -92,8 +101,8 @@ def show(s: wp.array(dtype=Step), first: int):
     if s[0].state.failed[w] == 0 and untouched(s, w) and s[0].state.lag[w] > real(0.0):
         for b in range(s[0].bodies.count):
             if s[0].bodies.motion[b] == DYNAMIC:
-                v = at_rest(solve.twist.linear[b, w])
-                L = at_rest(taken_momentum(s, b, w))
+                v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
+                L = at_rest(taken_momentum(s, b, w), s[0].settings.nothing[1])
                 q = s[0].state.rotation[b, w]
                 s[0].now.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / kick
                 s[0].now.velocity[b, w] = v
@@ -267,7 +276,7 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
                 turned_by = turned_by + n * f
         if mode & ACTS != 0:
             prepare_rows(s, k, w, pose, pll + cll, pla + cla, paa + caa)
-            start_laws(s, solve.laws, k, w, pose)
+            start_laws(s, solve.laws, k, w, pose, linear * (real(0.5) * dt), angular * (real(0.5) * dt))
             if only_ball_friction(s, solve.laws, k, w):
                 s[0].work.mode[k, w] = mode | BALL
     solve.force[k, w] = force
@@ -325,8 +334,8 @@ def warm_start(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, k: int, w: int) -> real:
-    """ΔP = −W (u + bias) of one joint, applied to both bodies; returns |ΔP|²."""
+def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, k: int, w: int, per_metre: real) -> real:
+    """ΔP = −W (u + bias) of one joint, applied to both bodies; returns |ΔP|², moments over the scene's length."""
     p = joints.parent[k]
     c = joints.child[k]
     r_p = work.r_parent[k, w]
@@ -348,7 +357,7 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
         turn_p = turn_p + work.turn_parent_a[k, w] * v
         turn_c = turn_c + work.turn_child_a[k, w] * v
         solve.torque[k, w] = solve.torque[k, w] - torque
-        size = wp.dot(torque, torque)
+        size = wp.dot(torque, torque) * per_metre * per_metre
     solve.twist.linear[p, w] = v_p + force * bodies.inv_mass[p]
     solve.twist.linear[c, w] = v_c - force * bodies.inv_mass[c]
     solve.twist.angular[p, w] = w_p + turn_p
@@ -397,7 +406,7 @@ def advance(s: wp.array(dtype=Step), b: int, w: int):
 def measure(s: wp.array(dtype=Step), w: int) -> int:
     """The split impulses' aims: ERP·G/Δt at the new pose, so that what the step opened is closed in it; what sticks stays.
 
-    Returns 1 where curved limits are passed: one round of sweeps goes along their tangents alone.
+    Returns 1 where curved limits are near, 2 where they are passed: a round of sweeps goes along their tangents alone.
     """
     passed = int(0)
     solve = s[0].solves[POSITIONS]
@@ -428,15 +437,22 @@ def displace(s: wp.array(dtype=Step), b: int, w: int):
 
 @wp.func
 def aim(s: wp.array(dtype=Step), w: int, left: int) -> int:
-    """Move on by the V* of the last round, and aim anew from there; returns how many rounds are left."""
+    """Move on by the V* of the last round, and aim anew from there; returns how many rounds there still are to be."""
     pseudo = s[0].solves[POSITIONS].twist
     if left < ROUNDS:
         for b in range(s[0].bodies.count):
             displace(s, b, w)
+        for k in range(s[0].joints.count):
+            if s[0].work.mode[k, w] & ACTS != 0:
+                take_creep(s, pseudo, s[0].solves[POSITIONS].laws, k, w)
+        for b in range(s[0].bodies.count):
             pseudo.linear[b, w] = vec3(real(0.0))
             pseudo.angular[b, w] = vec3(real(0.0))
-    if measure(s, w) == 0 or s[0].settings.erp[0] < real(1.0):
-        left = 1
+    passed = measure(s, w)
+    if left < ROUNDS:
+        return left * int(passed == 2)
+    if passed == 0 or s[0].settings.erp[0] < real(1.0):
+        return 1
     return left
 
 
@@ -458,9 +474,9 @@ def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def at_rest(v: vec3) -> vec3:
+def at_rest(v: vec3, nothing: real) -> vec3:
     """v, or zero where nothing is left of it: speeds of held joints shrink for ever, and denormal numbers are slow."""
-    if wp.length_sq(v) < NOTHING:
+    if wp.length_sq(v) < nothing * nothing:
         return vec3(real(0.0))
     return v
 
@@ -497,7 +513,7 @@ def commit(s: wp.array(dtype=Step), w: int):
     whole = dt / s[0].settings.kick[w]
     solve = s[0].solves[VELOCITIES]
     for b in range(s[0].bodies.count):
-        v = at_rest(solve.twist.linear[b, w])
+        v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
         q = s[0].work.rotation[b, w]
         s[0].state.position[b, w] = s[0].work.position[b, w]
         s[0].state.rest[b, w] = s[0].work.rest[b, w]
@@ -514,7 +530,7 @@ def commit(s: wp.array(dtype=Step), w: int):
         s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
         s[0].state.velocity[b, w] = v
         if s[0].bodies.motion[b] == DYNAMIC:
-            L = at_rest(s[0].work.momentum[b, w])
+            L = at_rest(s[0].work.momentum[b, w], s[0].settings.nothing[1])
             s[0].state.momentum[b, w] = L
             s[0].state.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
         elif halves == 1 and s[0].bodies.motion[b] == KINEMATIC:
@@ -529,7 +545,7 @@ def commit(s: wp.array(dtype=Step), w: int):
         for at in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
             s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
         if s[0].work.mode[k, w] & ACTS != 0:
-            report_actions(s, solve, k, w)
+            report_actions(s, solve, s[0].solves[POSITIONS], k, w)
         elif s[0].control.acts[k, w] != 0:
             clear_laws(s, k, w)
         count_turns(s, k, w)
@@ -571,6 +587,9 @@ def open_solve(s: wp.array(dtype=Step), w: int, which: int):
     else:
         for b in range(s[0].bodies.count):
             advance(s, b, w)
+        for k in range(s[0].joints.count):
+            if s[0].work.mode[k, w] & ACTS != 0:
+                open_creep(s, s[0].solves[VELOCITIES], solve.laws, k, w)
 
 
 def sweeping(acting: bool) -> wp.Kernel:
@@ -589,6 +608,7 @@ def sweeping(acting: bool) -> wp.Kernel:
         joints = s[0].joints
         work = s[0].work
         tolerance = s[0].settings.tolerance[which]
+        per_metre = s[0].settings.per_metre[0]
         done = int(solve.done[w])
         cap = wp.min(s[0].settings.iterations[which], done + s[0].settings.sweeps[which])
         if which == VELOCITIES and done > cap:  # made up and put away
@@ -601,13 +621,15 @@ def sweeping(acting: bool) -> wp.Kernel:
             if which == POSITIONS:
                 left = aim(s, w, left)
                 done = 0
+                if left == 0:
+                    break
             for _it in range(done, cap):
                 largest = real(0.0)
                 k = (joints.count - 1) * (done % 2)
                 for _j in range(joints.count):
                     mode = work.mode[k, w]
                     if mode & BLOCK != 0:
-                        largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w))
+                        largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
                     if wp.static(acting):
                         if mode & ACTS != 0:
                             n = joints.v_size[k]
@@ -621,15 +643,18 @@ def sweeping(acting: bool) -> wp.Kernel:
                             if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
                                 u = u + solve.bias_linear[k, w]
                                 v = v + solve.bias_angular[k, w]
+                            back = real(which)  # at position level, what friction holds goes back to where it was
                             changes = vec6()
                             if n == 1:
                                 speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
+                                speed = speed + solve.laws.end[v0, w] * back
                                 changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
                             else:
                                 A = work.axis.response[k, w]
                                 speeds = vec6()
                                 for i in range(n):
                                     speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
+                                    speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
                                 if mode & BALL != 0:
                                     by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
                                     for i in range(3):
@@ -646,7 +671,11 @@ def sweeping(acting: bool) -> wp.Kernel:
                                         solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
                                         bodies.inv_mass[p], bodies.inv_mass[c], changes[i],
                                     )  # fmt: skip
-                            largest = wp.max(largest, wp.dot(changes, changes))
+                            for i in range(n):
+                                size = changes[i]
+                                if i >= n - joints.turns[k]:
+                                    size = size * per_metre
+                                largest = wp.max(largest, size * size)
                     k = k + 1 - 2 * (done % 2)
                 largest = wp.max(largest, sweep_links(s, solve, w, which))
                 done = done + 1

@@ -14,7 +14,7 @@ from sharnir.impulse import kernels
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Work
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Laws, Twists
-from sharnir.solver import Report, Solver, check_iterations
+from sharnir.solver import Report, Solver, check_iterations, scene_scale
 from sharnir.types import load_modules, real, vec3
 
 NO_CAP = 1_000_000
@@ -30,7 +30,8 @@ class SolverImpulse(Solver):
         iterations: cap of the sweeps over the joints at velocity level.
         position_iterations: sweeps of the split impulses that close the gaps.
         erp: fraction of a gap closed in a step, 0 < erp ≤ 1.
-        tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s or N·m·s.
+        tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s, moments over the scene's length; by default
+            it follows the scene's masses, lengths and g·Δt: 1e-10 for 1 kg and 1 m.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
 
@@ -177,6 +178,8 @@ class SolverImpulse(Solver):
         if state.felt_force.shape[0] == 0:
             fill(state, m, len(m.com), "felt_force felt_torque")
             fill(state, m, m.speeds, "felt_joint")
+        if state.creep.shape[0] == 0:
+            fill(state, m, m.speeds, "creep")
         if self._halves and state.mid_velocity.shape[0] == 0:
             fill(state, m, len(m.com), "mid_velocity mid_momentum kept_position kept_rotation kept_velocity kept_momentum")
             fill(state, m, len(m.joint_kinds), "mid_force mid_torque")
@@ -196,13 +199,15 @@ class SolverImpulse(Solver):
         iterations: int = 20,
         position_iterations: int = 4,
         erp: float = 1.0,
-        tolerance: float = 1e-10,
+        tolerance: float | None = None,
         threads: int | None = None,
     ) -> None:
         self.iterations = check_iterations(iterations, 1)
         self.position_iterations = check_iterations(position_iterations, 0, "position_iterations")
         if not 0 < erp <= 1:
             raise SimulationError(f"erp is a fraction, 0 < erp ≤ 1, got {erp!r}")
+        mass, length, speed = scene_scale(model, dt)
+        tolerance = 1e-10 * mass * speed if tolerance is None else tolerance
         if not (np.isfinite(tolerance) and tolerance >= 0):
             raise SimulationError(f"tolerance is a finite impulse of at least 0 N·s, got {tolerance!r}")
         super().__init__(model, dt, Settings(), threads)
@@ -214,6 +219,9 @@ class SolverImpulse(Solver):
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
         self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
+        self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)
+        nothing = [1e-18 * length, 1e-18 * mass * length**2]
+        self.settings.nothing = wp.array(nothing, dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations, position_iterations], dtype=wp.int32, device=self.device)
         self.settings.sweeps = wp.array([NO_CAP, NO_CAP], dtype=wp.int32, device=self.device)
         self._graphs: dict[str, list[Any]] = {}

@@ -90,7 +90,7 @@ def test_a_spring_that_steps_do_not_resolve_is_quiet(how, k):
 
 @pytest.mark.parametrize("how", MOVING)
 def test_a_force_acts_as_long_as_it_is_set(how):
-    """Half kicks begin and end with the force: nothing is lost when it is taken back, and velocities read are those of the pose."""
+    """Half kicks begin and end with the force: nothing is lost when it is taken back, and what is read is of the pose."""
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("m", sh.Box(0.1, 0.1, 0.1), mass=MASS)
     scene.add_joint("j", sh.Prismatic("x"), scene.world, "m", position=(0, 0, 0))
