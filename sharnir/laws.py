@@ -14,12 +14,13 @@ from sharnir.types import mat33, mat66, real, vec3
 
 INFINITE = wp.constant(real(1.0e30))
 MOST_REPAIR = wp.constant(real(0.02))  # m, rad: of a passed limit in one step, or joints would be torn open
+LEAP = wp.constant(real(-1.0))  # for `mean`: speeds stand half a step before and half a step after the pose
 
 
 @wp.func
 def decay(s: Any, at: int, w: int):
-    """exp(−Δt R/L) of a motor's current, and the mean of that exponential over the step; (0, 0) without inductance."""
-    x = s[0].settings.part[w] * s[0].axes.resistance[at]
+    """exp(−t R/L) of a motor's current after a kick of t, and the mean of that exponential over it; (0, 0) without inductance."""
+    x = s[0].settings.kick[w] * s[0].axes.resistance[at]
     L = s[0].axes.inductance[at]
     if real(1.0e-3) * x >= L:
         return real(0.0), L / x
@@ -29,10 +30,10 @@ def decay(s: Any, at: int, w: int):
 
 
 @wp.func
-def motor_law(s: Any, at: int, w: int, u_start: real, mean: real):
+def motor_law(s: Any, at: int, w: int, u_start: real, end: real, start: real):
     """(a, b, efficiency) of a DC motor: the mean current of the step at speed u, exact, and the rotor's inertia.
 
-    u is the speed at the end of the step or, `mean` 1, half that at its start.
+    u is made of the speeds at the end and at the start of the step by the shares `end` and `start`.
 
     i(t) = i∞ + (i − i∞) exp(−t R/L),  i∞ = (V − k N u)/R.
     """
@@ -48,7 +49,7 @@ def motor_law(s: Any, at: int, w: int, u_start: real, mean: real):
     gain = kick * N * eta * k
     back = gain * (real(1.0) - fade) * k * N / R
     b = -gain * ((real(1.0) - fade) * s[0].control.voltage[at, w] / R + fade * s[0].state.current[at, w]) - rotor * u_start
-    return back * (real(1.0) - real(0.5) * mean) + rotor, b + real(0.5) * mean * back * u_start, eta
+    return back * end + rotor, b + start * back * u_start, eta
 
 
 @wp.func
@@ -165,15 +166,58 @@ def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
 
 
 @wp.func
-def law_shares(mean: real):
-    """Shares of the speeds at the end and at the start of a step in the speed at which a law is taken."""
-    return real(1.0) - real(0.5) * mean, real(0.5) * mean
+def resolved_spring(dt: real, k: real, c: real, A: real) -> real:
+    """How much of the mean rule a spring and damper that see the response A may have: 1 where the step resolves them, down to 0.
+
+    By the mean they would ring for ever where it does not: nothing changes up to Δt² k A = ¼ and Δt c A = ½, and they are
+    implicit altogether from four times that on.
+    """
+    stiff = wp.max(dt * dt * k * A * real(4.0), dt * c * A * real(2.0))
+    return real(1.0) - wp.clamp((stiff - real(1.0)) / real(3.0), real(0.0), real(1.0))
 
 
 @wp.func
-def place_shares(mean: real):
-    """The same in what a coordinate has moved, over Δt, when a law is taken."""
-    return real(1.0) - real(0.75) * mean, real(0.25) * mean
+def resolved(s: Any, at: int, w: int, A: real, spring: real) -> real:
+    """The same of all linear laws of an axis with the response A; `spring` 0: its spring does not count."""
+    dt = s[0].settings.part[w]
+    c = s[0].axes.damping[at] + s[0].control.friction_viscous[at, w] + s[0].control.servo_kd[at, w]
+    k = s[0].control.servo_kp[at, w] + s[0].axes.stiffness[at] * spring
+    if s[0].axes.resistance[at] > real(0.0):
+        N = s[0].axes.gear_ratio[at]
+        back = s[0].axes.torque_constant[at] * N
+        _e, fade = decay(s, at, w)
+        c = c + (real(1.0) - fade) * back * back / s[0].axes.resistance[at]
+        A = A / (real(1.0) + s[0].axes.rotor_inertia[at] * N * N * A)
+    return resolved_spring(dt, k, c, A)
+
+
+@wp.func
+def law_shares(s: Any, w: int, mean: real, share: real):
+    """(end, start, far, near): a law is taken at the speed end · u₁ + start · u₀ and at the place q + Δt (far · u₁ + near · u₀).
+
+    `mean` 0: at the end of the step; 1: at the mean of its ends; LEAP: u₀ and u₁ lead to and from the pose, and the law is the
+    mean of those at q and half a step further on either side, each for as long as its half kick lasts. `share` of that is
+    taken, the rest at the end.
+    """
+    end = real(1.0)
+    start = real(0.0)
+    far = real(1.0)
+    near = real(0.0)
+    if mean > real(0.0):
+        end = real(0.5)
+        start = real(0.5)
+        far = real(0.25)
+        near = real(0.25)
+    if mean < real(0.0):
+        kick = s[0].settings.kick[w]
+        past = s[0].state.lag[w]
+        whole = kick * s[0].settings.part[w]
+        start = past / kick
+        end = real(1.0) - start
+        far = (kick - past) * (kick - past) / whole
+        near = -past * past / whole
+    rest = real(1.0) - share
+    return end * share + rest, start * share, far * share + rest, near * share
 
 
 @wp.func
@@ -181,8 +225,10 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real
     """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step.
 
     All are implicit, at the end of the step; or, `mean` 1, at the mean of its two ends: p = −h k (q + ¼Δt (u₀ + u₁)) of a spring,
-    −h c ½(u₀ + u₁) of a damper.
+    −h c ½(u₀ + u₁) of a damper; or, with LEAP, −h k (q + ¼Δt (u₁ − u₀)): the trapezoidal rule in both, which loses nothing.
     """
+    if s[0].joints.v_size[k] == 0:
+        return
     kick = s[0].settings.kick[w]
     ahead = s[0].settings.part[w]
     share = kick / s[0].settings.dt[0]
@@ -205,8 +251,7 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real
         at = v0 + i
         ball = s[0].joints.turns[k] == 3 and i >= moves
         u = laws.start[at, w]
-        end, start = law_shares(laws.mean[at, w] * mean)
-        far, near = place_shares(laws.mean[at, w] * mean)
+        end, start, far, near = law_shares(s, w, mean, laws.mean[at, w])
         damping = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
         a = damping * end
         b = damping * start * u
@@ -223,11 +268,15 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real
             stretch = stiffness * (q - s[0].axes.rest[at])
             error = q - s[0].control.servo_position[at, w]
         if stiffness > real(0.0):
-            whole, half = place_shares(mean)  # a spring is to lose nothing, whatever the step
+            whole = far
+            half = near
+            if mean > real(0.0):  # there a spring is to lose nothing, whatever the step
+                whole = real(0.25)
+                half = real(0.25)
             a = a + kick * ahead * stiffness * whole
             b = b + kick * (stretch + ahead * stiffness * half * u)
         if s[0].axes.resistance[at] > real(0.0):
-            motor_a, motor_b, eta = motor_law(s, at, w, u, laws.mean[at, w] * mean)
+            motor_a, motor_b, eta = motor_law(s, at, w, u, end, start)
             a = a + motor_a
             b = b + motor_b
             laws.efficiency[at, w] = eta
@@ -299,6 +348,23 @@ def solve_ball(laws: Laws, v0: int, w: int, u: vec3, A: mat66) -> vec3:
 
 
 @wp.func
+def law_speed(s: Any, laws: Laws, at: int, w: int) -> real:
+    """The speed at which an axis' dampers and motor were taken."""
+    end, start, _far, _near = law_shares(s, w, LEAP, laws.mean[at, w])
+    return laws.end[at, w] * end + laws.start[at, w] * start
+
+
+@wp.func
+def motor_current(s: Any, laws: Laws, at: int, w: int):
+    """A motor's mean current over the kick, and that at its end; the speed at the end in laws.end."""
+    back = s[0].axes.torque_constant[at] * s[0].axes.gear_ratio[at] * law_speed(s, laws, at, w)
+    last = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at]
+    e, fade = decay(s, at, w)
+    off = s[0].state.current[at, w] - last
+    return last + off * fade, last + off * e
+
+
+@wp.func
 def report_laws(s: Any, laws: Laws, k: int, w: int):
     """Keep the impulses as of a whole step, advance motor currents, add up what friction and dampers took; speeds in laws.end."""
     kick = s[0].settings.kick[w]
@@ -312,16 +378,14 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
         u = laws.end[at, w]
         before = before - real(0.5) * laws.friction[at, w] * laws.start[at, w]
         damping = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
-        taken = taken + real(0.5) * laws.taken[at, w] + damping * u * u
+        seen = law_speed(s, laws, at, w)
+        taken = taken + real(0.5) * laws.taken[at, w] + damping * seen * seen
         servo = -laws.servo_a[at, w] * u - laws.servo_b[at, w]
         drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
         if s[0].axes.resistance[at] > real(0.0):
-            back = s[0].axes.torque_constant[at] * s[0].axes.gear_ratio[at] * u
-            end = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at]
-            e, mean = decay(s, at, w)
-            i_mean = end + (s[0].state.current[at, w] - end) * mean
-            drive = kick * s[0].axes.gear_ratio[at] * laws.efficiency[at, w] * s[0].axes.torque_constant[at] * i_mean
-            s[0].state.current[at, w] = end + (s[0].state.current[at, w] - end) * e
+            mean, end = motor_current(s, laws, at, w)
+            drive = kick * s[0].axes.gear_ratio[at] * laws.efficiency[at, w] * s[0].axes.torque_constant[at] * mean
+            s[0].state.current[at, w] = end
         s[0].state.drive_impulse[at, w] = drive * whole
         s[0].state.axis_impulse[at, w] = laws.impulse[at, w] * whole
         s[0].state.friction_impulse[at, w] = laws.friction[at, w] * whole

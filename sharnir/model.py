@@ -57,10 +57,12 @@ class State:
     stuck: wp.array2d(dtype=wp.int32)  # [speed, world] 1 where friction holds the axis
     dissipated: wp.array2d(dtype=real)  # [joint, world] J, by friction and dampers in the last step
     spring_impulse: wp.array2d(dtype=real)  # [spring, world] N·s
-    mid_velocity: wp.array2d(dtype=vec3)  # [body, world] half a step before the pose; these and below, of the direct pass alone
+    mid_velocity: wp.array2d(dtype=vec3)  # [body, world] half a step before the pose; these and below, of some solvers alone
     mid_momentum: wp.array2d(dtype=vec3)
     mid_force: wp.array2d(dtype=vec3)  # [joint, world] joint_force and joint_torque of the step that led to the pose
     mid_torque: wp.array2d(dtype=vec3)
+    mid_current: wp.array2d(dtype=real)  # [speed, world] A
+    creep: wp.array2d(dtype=real)  # [speed, world] m, rad, by which an axis has moved since friction holds it
     mid_tense: wp.array2d(dtype=wp.int32)  # [joint, world] 1: that step did not resolve what its force does; −1: it was out
     felt_force: wp.array2d(dtype=vec3)  # [body, world] N, N·m: what was commanded in that step
     felt_torque: wp.array2d(dtype=vec3)
@@ -236,8 +238,8 @@ COMMANDS = (
     "servo_velocity", "servo_torque", "servo_kp", "servo_kd", "servo_max_force", "voltage",
 )  # fmt: skip
 OWNED = (
-    "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_tense", "felt_force", "felt_torque", "felt_joint",
-    "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",
+    "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_current", "mid_tense", "creep",
+    "felt_force", "felt_torque", "felt_joint", "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",
     "last_v", "last_w", "slope_v", "slope_w", "older_v", "older_w", "guess_v", "guess_w", "trend", "rotor", "row_force",
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""

@@ -52,10 +52,34 @@ def body_response(r: vec3, inv_mass: real, inv_inertia: mat33):
 
 
 @wp.func
+def positive_inverse(K: mat33) -> mat33:
+    """Inverse of a symmetric positive matrix by L D Lᵀ: right to its condition times the rounding, where cofactors lose the
+    square of that (a long lever on a small inertia).
+    """
+    a = K[0, 0]
+    l10 = K[1, 0] / a
+    l20 = K[2, 0] / a
+    b = K[1, 1] - l10 * K[1, 0]
+    t = K[2, 1] - l20 * K[1, 0]
+    l21 = t / b
+    c = K[2, 2] - l20 * K[2, 0] - l21 * t
+    m20 = l10 * l21 - l20
+    p = real(1.0) / a
+    q = real(1.0) / b
+    r = real(1.0) / c
+    x01 = -l10 * q - m20 * l21 * r
+    x02 = m20 * r
+    x12 = -l21 * r
+    return mat33(
+        p + l10 * l10 * q + m20 * m20 * r, x01, x02, x01, q + l21 * l21 * r, x12, x02, x12, r
+    )  # fmt: skip
+
+
+@wp.func
 def masked_inverse(F: mat33, free: int, K: mat33) -> mat33:
     """Inverse of the symmetric K on those columns of the frame F whose bit in `free` is not set, zero on the others."""
     if free & 7 == 0:
-        return wp.inverse(K)
+        return positive_inverse(K)
     if free & 7 == 7:
         return mat33(real(0.0))
     A = wp.transpose(F) * K * F
@@ -64,8 +88,8 @@ def masked_inverse(F: mat33, free: int, K: mat33) -> mat33:
             for j in range(3):
                 A[i, j] = real(0.0)
                 A[j, i] = real(0.0)
-            A[i, i] = real(1.0)
-    A = wp.inverse(A)
+            A[i, i] = wp.max(wp.max(K[0, 0], K[1, 1]), K[2, 2])
+    A = positive_inverse(A)
     for i in range(3):
         if free & (1 << i) != 0:
             A[i, i] = real(0.0)

@@ -273,6 +273,12 @@ class Scene:
                     f"{who}: body {body.name!r} is a point mass and takes only joints at its centre that leave all rotations "
                     f"free (Spherical, PointOnLine, Distance), got {joint.kind} {np.linalg.norm(point):g} m off it"
                 )
+            acts = joint.ball is not None or any(axis.acts for axis in axes[joint.v_size - 3 : joint.v_size])
+            if joint.v_size >= 3 and acts and body.motion == MOTIONS["dynamic"] and not np.any(body.inertia):
+                raise SceneError(
+                    f"{who}: body {body.name!r} is a point mass, which does not turn: no limit, friction, spring or drive can "
+                    "act on the rotations of its joint; give it a shape or an inertia"
+                )
         self.joints[name] = made
         return name
 

@@ -20,7 +20,7 @@ from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
 from sharnir.impulse.rope_solver import SolverImpulseRope
 from sharnir.impulse.solver import SolverImpulse
-from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model
+from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model, State
 from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView, rope_energy, rope_momentum
@@ -56,6 +56,7 @@ SOLVERS: dict[str, dict[str, Any]] = {
     "impulse": {"sequential": SolverImpulse, "direct": SolverDirect},
     "articulated": {"direct": SolverArticulated},
 }
+NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last change
 BESIDE_ROPES = {SolverImpulse: SolverImpulseRope, SolverDirect: SolverDirectRope, SolverArticulated: SolverArticulatedRope}
 
 
@@ -96,7 +97,8 @@ class Simulation:
             raise SceneError(f"Simulation: dt is a positive finite number of seconds, got {dt!r}")
         self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
         self.worlds = self.model.worlds
-        self.state, self.control = self.model.state(), self.model.control()
+        self._state, self.control = self.model.state(), self.model.control()
+        self._at_pose = True  # whether velocities in the state are those of its pose
         kind = methods[method]
         if self.model.ropes is not None:
             self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
@@ -116,17 +118,18 @@ class Simulation:
             self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         except TypeError as error:
             raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
-        self.solver.furnish(self.state)
+        self._advance = getattr(self.solver, "advance", self.solver.step)
+        self.solver.furnish(self._state)
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}
         self._joints |= {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
         self._springs = {name: SpringView(self, i, name) for name, i in self.model.spring_names.items()}
         ropes = self.model.ropes.names if self.model.ropes is not None else {}
         self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
-        self._read = False  # whether state.q and state.qd are those of now
+        self._read = NOTHING  # which of the joints' coordinates and speeds in the state are those of now
         self._gravity = np.array(self.model.gravity)
         on_cpu = self.model.device == "cpu" and self.worlds == 1
-        self._one_failed = self.state.failed.numpy() if on_cpu else None  # a view of the device's memory
+        self._one_failed = self._state.failed.numpy() if on_cpu else None  # a view of the device's memory
         self._start = self.snapshot()
 
     # ---- time ----
@@ -142,8 +145,8 @@ class Simulation:
         marked in `failed` and stays at its last good state while the others go on.
         """
         if n == 1 and budget is None and iterations is None and not self.model.paths:  # the usual call, kept short
-            self._read = self.solver.reads
-            report = self.solver.step(self.state, self.control)
+            self._read, self._at_pose = ALL * self.solver.reads, self.solver.at_pose
+            report = self._advance(self._state, self.control)
             if self._one_failed is not None and self._one_failed[0]:
                 self._raise_failed()
             return report
@@ -154,10 +157,10 @@ class Simulation:
         if self.model.paths:
             for _ in range(n):
                 self._follow_paths()
-                report = self.solver.step(self.state, self.control, 1, budget=budget, iterations=iterations)
+                report = self._advance(self._state, self.control, 1, budget=budget, iterations=iterations)
         else:
-            report = self.solver.step(self.state, self.control, n, budget=budget, iterations=iterations)
-        self._read = self.solver.reads
+            report = self._advance(self._state, self.control, n, budget=budget, iterations=iterations)
+        self._read, self._at_pose = ALL * self.solver.reads, self.solver.at_pose
         if self._one_failed is not None and self._one_failed[0]:
             self._raise_failed()
         return report
@@ -232,7 +235,7 @@ class Simulation:
         self.state.current.assign(current)
         self._drive_on(path.times[-1] - now)
         self.state.time.fill_(float(path.times[-1]))
-        self._read = False
+        self._read = NOTHING
         if path.times[-1] == ends[-1]:
             path = replace(path, times=path.times[:asked], q=path.q[:, :asked], v=path.v[:, :asked])
         return first_of(path) if self.worlds == 1 else path
@@ -250,9 +253,20 @@ class Simulation:
                 view.position = place[0] if self.worlds == 1 else place
 
     @property
+    def state(self) -> State:
+        """The arrays beneath, [item, world]. Velocities and reactions are brought to the pose when the state is asked for: ask
+        again after a step.
+        """
+        if not self._at_pose:
+            self._at_pose = True
+            self.solver.read_pose(self._state, self.control)
+            self._read = min(self._read, PLACES)
+        return self._state
+
+    @property
     def time(self) -> float:
         """Time since the start, s (of the worlds that have not failed)."""
-        return float(self.state.time.numpy().max())
+        return float(self._state.time.numpy().max())
 
     @time.setter
     def time(self, value: float) -> None:
@@ -265,13 +279,13 @@ class Simulation:
 
     @dt.setter
     def dt(self, value: float) -> None:
-        old = self.solver.dt
+        old, state = self.solver.dt, self.state  # which is read with the step that led to it
         self.solver.dt = value
         # impulses of the last step start the next
         impulses = "joint_force joint_torque mid_force mid_torque gear_impulse spring_impulse axis_impulse"
         impulses += " friction_impulse limit_impulse drive_impulse"
         for name in impulses.split():
-            array = getattr(self.state, name)
+            array = getattr(state, name)
             array.assign(array.numpy() * (value / old))
         for name in ("rope.pull", "rope.moment", "rope.end_force", "rope.tie_force"):
             if self._ropes:
@@ -290,6 +304,8 @@ class Simulation:
             g = np.full(3, np.nan)
         if g.shape != (3,) or not np.all(np.isfinite(g)):
             raise SimulationError(f"gravity is three finite numbers in m/s², got {value!r}")
+        if np.any(g != self._gravity):
+            self.solver.begin_anew(self.state)  # half a kick of the old one, half of the new
         self._gravity = g.copy()
         self.solver.settings.gravity.assign(g[None])
 
@@ -311,12 +327,12 @@ class Simulation:
     @property
     def failed(self) -> np.ndarray:
         """(worlds,) True where a world stopped because its state would have become non-finite."""
-        return np.asarray(self.state.failed.numpy() != 0)
+        return np.asarray(self._state.failed.numpy() != 0)
 
     def _raise_failed(self) -> None:
-        code = int(self.state.failed.numpy()[0])
+        code = int(self._state.failed.numpy()[0])
         body = abs(code) - 1
-        self.state.failed.zero_()
+        self._state.failed.zero_()
         names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
         if code < 0:
             raise SimulationError(
@@ -366,7 +382,7 @@ class Simulation:
 
     def restore(self, snapshot: dict[str, np.ndarray]) -> None:
         """Continue from a snapshot of this scene."""
-        arrays = {f"state.{n}": getattr(self.state, n) for n in STATE_FIELDS}
+        arrays = {f"state.{n}": getattr(self._state, n) for n in STATE_FIELDS}
         arrays |= {f"control.{n}": getattr(self.control, n) for n in CONTROL_FIELDS}
         arrays |= self._rope_arrays()
         if not isinstance(snapshot, dict):
@@ -382,7 +398,7 @@ class Simulation:
         for name, array in arrays.items():
             array.assign(snapshot[name])
         self._acts_changed()
-        self._read = False
+        self._read, self._at_pose = NOTHING, True
 
     def energy(self) -> Energy:
         """Kinetic, potential and elastic energy of the dynamic bodies, J."""
@@ -480,7 +496,7 @@ class Simulation:
 
     def gaps(self) -> np.ndarray:
         """(worlds, joints, 2) how far every joint stands open: m, rad."""
-        rows = assembly.evaluate(self.model, self.state) if self.model.joint_kinds else []
+        rows = assembly.evaluate(self.model, self._state) if self.model.joint_kinds else []
         out = [np.stack([np.linalg.norm(r.gap_linear, axis=-1), np.linalg.norm(r.gap_angular, axis=-1)], -1) for r in rows]
         return np.array(out).reshape(self.worlds, -1, 2)
 
@@ -531,15 +547,15 @@ class Simulation:
 
     def _write(self, array: Any, i: int, value: np.ndarray) -> None:
         array[i].assign(value)
-        self._read = False
+        self._read = NOTHING
 
     def _acts_changed(self) -> None:
         """After a change of what acts on free axes, or of which joints hold."""
         if isinstance(self.solver, TreeSolver) or self.control.acts.numpy().any():
             self.solver.acts_changed()
 
-    def _coordinates(self) -> None:
-        """Bring the joint coordinates up to date, once after each change."""
-        if not self._read:
-            assembly.read_all(self.model, self.state)
-            self._read = True
+    def _coordinates(self, wanted: int = ALL) -> None:
+        """Bring the joints' coordinates, and if they are wanted their speeds, up to date, once after each change."""
+        if self._read < wanted:
+            assembly.read_all(self.model, self.state if wanted == ALL else self._state)
+            self._read = ALL if self._at_pose else PLACES

@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SimulationError, is_positive
-from sharnir.model import Control, Model, State
+from sharnir.model import DYNAMIC, Control, Model, State
 from sharnir.types import np_real, real
 
 
@@ -26,6 +26,8 @@ class Solver:
 
     reads = False
     """Whether a step leaves the coordinates of all joints in the state."""
+    at_pose = True
+    """Whether a step leaves the velocities of its pose in the state; if not, `read_pose` brings them there."""
 
     def __init__(self, model: Model, dt: float, settings: Any, threads: int | None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -41,6 +43,12 @@ class Solver:
         self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
         self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
         self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
+
+    def read_pose(self, state: State, control: Control) -> None:
+        """Bring velocities and reactions of the state to its pose; the motion does not depend on it."""
+
+    def begin_anew(self, state: State) -> None:
+        """Where velocities stand at half steps: begin the next step from those of the pose."""
 
     def furnish(self, state: State) -> None:
         """Give a new state the arrays that this solver alone keeps in it."""
@@ -87,6 +95,26 @@ def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
     if not isinstance(value, int | np.integer) or value < least:
         raise SimulationError(f"{what} is a whole number of at least {least}, got {value!r}")
     return int(value)
+
+
+def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
+    """(kg, m, m/s) that a scene's tolerances follow: a usual mass, a usual length, and a speed that is 1 for 1 m, g and 1 ms.
+
+    The length is that of levers and radii of gyration.
+    """
+    mass, inertia = (a.numpy().astype(float) for a in (model.bodies.mass, model.bodies.inertia))
+    on = model.bodies.motion.numpy() == DYNAMIC
+    if not on.any():
+        return 1.0, 1.0, 1.0
+    lengths = np.sqrt(np.trace(inertia[on], axis1=1, axis2=2) / mass[on])
+    joints = model.joints
+    for point, body in ((joints.parent_point, joints.parent), (joints.child_point, joints.child)):
+        if model.joint_kinds:
+            lengths = np.append(lengths, np.linalg.norm(point.numpy().astype(float), axis=1)[on[body.numpy()]])
+    lengths = lengths[lengths > 0]
+    length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
+    usual = float(np.exp(np.log(mass[on]).mean()))
+    return usual, length, max(float(np.linalg.norm(model.gravity)) * dt / 0.01, length)
 
 
 GRADES = ("relative", "divided", "damped", "velocity")

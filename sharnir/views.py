@@ -31,7 +31,8 @@ class BodyView:
         return f"<body {self.name!r}>"
 
     def _get(self, field: str) -> np.ndarray:
-        return np.asarray(self._sim._row(getattr(self._sim.state, field), self._i))
+        state = self._sim._state if field in ("position", "rotation") else self._sim.state  # poses need no bringing up to date
+        return np.asarray(self._sim._row(getattr(state, field), self._i))
 
     def _checked(self, value: Any, what: str, size: int = 3) -> np.ndarray:
         return np.asarray(self._sim._in(value, size, f"body {self.name!r}", what))
@@ -77,7 +78,7 @@ class BodyView:
     @velocity.setter
     def velocity(self, value: Any) -> None:
         self._movable("velocity")
-        self._sim._write(self._sim.state.velocity, self._i, self._checked(value, "velocity (m/s)"))
+        self._sim._write(self._moving().velocity, self._i, self._checked(value, "velocity (m/s)"))
 
     @property
     def spin(self) -> Any:
@@ -134,13 +135,19 @@ class BodyView:
         ):
             raise SimulationError(f"body {self.name!r} is a point mass: it takes no {what}")
 
+    def _moving(self) -> Any:
+        """The state, with velocities of the pose where they are the body's own: those of a driven one are as they were set."""
+        driven = self._sim.model.bodies.motion.numpy()[self._i] == KINEMATIC
+        return self._sim._state if driven else self._sim.state
+
     def _put_spin(self, spin: np.ndarray) -> None:
         """ω and, for it, L = R I Rᵀ ω."""
         inertia = self._sim.model.bodies.inertia.numpy()[self._i].astype(float)
         q = self._get("rotation")
         local = quat_rotate(quat_conjugate(q), spin) @ inertia.T
-        self._sim._write(self._sim.state.spin, self._i, spin)
-        self._sim._write(self._sim.state.momentum, self._i, quat_rotate(q, local))
+        state = self._moving()
+        self._sim._write(state.spin, self._i, spin)
+        self._sim._write(state.momentum, self._i, quat_rotate(q, local))
 
 
 class JointView:
@@ -162,6 +169,10 @@ class JointView:
     def __repr__(self) -> str:
         return f"<joint {self.name!r}: {self.kind.kind}>"
 
+    def _need_axis(self, what: str) -> None:
+        if self.kind.v_size == 0:
+            raise SimulationError(f"joint {self.name!r}: {what} needs a free axis, and a {self.kind.kind} joint has none")
+
     def _axes(self, array: Any, part: slice) -> Any:
         values = np.array(array.numpy()[part], float).T
         return self._sim._out(values[:, 0] if values.shape[1] == 1 else values)
@@ -177,16 +188,17 @@ class JointView:
     @property
     def position(self) -> Any:
         """Coordinates, m and rad: a float, or (q_size,); angles count turns."""
-        self._sim._coordinates()
-        return self._axes(self._sim.state.q, self._q)
+        self._sim._coordinates(1)
+        return self._axes(self._sim._state.q, self._q)
 
     @position.setter
     def position(self, value: Any) -> None:
+        self._need_axis("position")
         q = self._sim._in(value, self.kind.q_size, f"joint {self.name!r}", "position")
         if len(self.kind.turns) == 3:
             q[:, -4:] = unit_quat(q[:, -4:], f"joint {self.name!r}", SimulationError)
         assembly.set_position(self._sim.model, self._sim.state, self._i, q)
-        self._sim._read = False
+        self._sim._read = 0
 
     @property
     def velocity(self) -> Any:
@@ -196,9 +208,10 @@ class JointView:
 
     @velocity.setter
     def velocity(self, value: Any) -> None:
+        self._need_axis("velocity")
         v = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "velocity")
         assembly.set_velocity(self._sim.model, self._sim.state, self._i, v)
-        self._sim._read = False
+        self._sim._read = 0
 
     @property
     def force(self) -> Any:
@@ -207,6 +220,7 @@ class JointView:
 
     @force.setter
     def force(self, value: Any) -> None:
+        self._need_axis("force")
         f = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "force")
         array = self._sim.control.joint_force
         for i, row in enumerate(f.T):
@@ -237,8 +251,7 @@ class JointView:
 
         One value for all axes, a dict by axis name (bounds that were shared stay shared), or a list of one a world.
         """
-        if self.kind.v_size == 0:
-            raise SimulationError(f"joint {self.name!r}: friction needs a free axis, and there is none")
+        self._need_axis("friction")
         at, c = self._v.start, self._sim.control
         static, dynamic, load, viscous, stribeck = (
             float(a.numpy()[at, 0])
@@ -249,8 +262,7 @@ class JointView:
     @friction.setter
     def friction(self, value: Any) -> None:
         who = f"joint {self.name!r}"
-        if self.kind.v_size == 0:
-            raise SimulationError(f"{who}: friction needs a free axis, and there is none")
+        self._need_axis("friction")
         sim, names = self._sim, self.kind.free[: self.kind.v_size]
         try:
             by_axis = per_axis(who, "friction", value, tuple(names))
@@ -276,7 +288,7 @@ class JointView:
     @property
     def stuck(self) -> Any:
         """Whether friction holds the joint: a bool, or (v_size,)."""
-        values = self._sim.state.stuck.numpy()[self._v].T != 0
+        values = self._sim._state.stuck.numpy()[self._v].T != 0
         if values.shape[1] == 1:
             values = values[:, 0]
         return bool(values[0]) if self._sim.worlds == 1 and values.ndim == 1 else self._sim._out(values)
@@ -284,17 +296,17 @@ class JointView:
     @property
     def friction_force(self) -> Any:
         """Dry friction of the last step on the child's side, N and N·m: a float, or (v_size,)."""
-        return self._axes(self._sim.state.friction_impulse, self._v) / self._sim.dt
+        return self._axes(self._sim._state.friction_impulse, self._v) / self._sim.dt
 
     @property
     def limit_force(self) -> Any:
         """Force or torque of the limits in the last step: a float, or (v_size,); of a ball joint, along the limits' rows."""
-        return self._axes(self._sim.state.limit_impulse, self._v) / self._sim.dt
+        return self._axes(self._sim._state.limit_impulse, self._v) / self._sim.dt
 
     @property
     def dissipated(self) -> Any:
         """Energy that friction and dampers, and with `closing="energy"` limits, took in the last step, J."""
-        return self._sim._out(self._sim._row(self._sim.state.dissipated, self._i))
+        return self._sim._out(self._sim._row(self._sim._state.dissipated, self._i))
 
     @property
     def drive(self) -> DriveView:
@@ -303,8 +315,9 @@ class JointView:
 
     @drive.setter
     def drive(self, value: Servo) -> None:
-        if not isinstance(value, Servo) or self.kind.v_size == 0:
-            raise SimulationError(f"joint {self.name!r}: a Servo can be given to a joint with a free axis, got {value!r}")
+        self._need_axis("drive")
+        if not isinstance(value, Servo):
+            raise SimulationError(f"joint {self.name!r}: drive takes a Servo, got {value!r}")
         for name, (number,) in command_values([Axis(drive=value)]).items():
             if name.startswith("servo"):
                 self._put(getattr(self._sim.control, name), number, name)
@@ -318,13 +331,13 @@ class JointView:
     @property
     def anchor(self) -> Any:
         """(3,) the child's anchor, m."""
-        rows = assembly.evaluate(self._sim.model, self._sim.state)
+        rows = assembly.evaluate(self._sim.model, self._sim._state)
         return self._sim._out(np.array([r.point[self._i] for r in rows]))
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
         """World direction (3,) of every free axis of the first world, by name; for drawing."""
-        rows = assembly.evaluate(self._sim.model, self._sim.state)[0]
+        rows = assembly.evaluate(self._sim.model, self._sim._state)[0]
         names = self.kind.free[: self.kind.v_size]
         both = rows.free_linear[self._i] + rows.free_angular[self._i]
         return {name: both[i] for i, name in enumerate(names)}
@@ -343,6 +356,7 @@ class DriveView:
 
     def _set(self, name: str, value: Any, kind: type) -> None:
         joint = self._joint
+        joint._need_axis(f"drive.{name.removeprefix('servo_')}")
         axes = joint._sim.model.joint_axes[joint._i]
         if kind is DCMotor and not any(isinstance(a.drive, DCMotor) for a in axes):
             raise SimulationError(f"joint {joint.name!r} has no DCMotor: {name} cannot be set")
@@ -416,12 +430,12 @@ class DriveView:
     @property
     def current(self) -> Any:
         """Current in the motor, A."""
-        return self._joint._axes(self._joint._sim.state.current, self._joint._v)
+        return self._joint._axes(self._joint._sim._state.current, self._joint._v)
 
     @property
     def force(self) -> Any:
         """Force or torque of the drive on the joint in the last step, N or N·m."""
-        return self._joint._axes(self._joint._sim.state.drive_impulse, self._joint._v) / self._joint._sim.dt
+        return self._joint._axes(self._joint._sim._state.drive_impulse, self._joint._v) / self._joint._sim.dt
 
     def _at_least_zero(self, what: str, value: Any) -> Any:
         try:
@@ -462,7 +476,7 @@ class SpringView:
         for body, point in ((t.parent, t.parent_point), (t.child, t.child_point)):
             b = int(body.numpy()[self._i])
             arm = np.broadcast_to(point.numpy()[self._i].astype(float), (sim.worlds, 3))
-            out.append(sim._out(sim._row(sim.state.position, b) + quat_rotate(sim._row(sim.state.rotation, b), arm)))
+            out.append(sim._out(sim._row(sim._state.position, b) + quat_rotate(sim._row(sim._state.rotation, b), arm)))
         return out[0], out[1]
 
     @property
@@ -474,7 +488,7 @@ class SpringView:
     @property
     def force(self) -> Any:
         """Force of spring and damper that pushed its points apart in the last step, N."""
-        return self._sim._out(self._sim._row(self._sim.state.spring_impulse, self._i) / self._sim.dt)
+        return self._sim._out(self._sim._row(self._sim._state.spring_impulse, self._i) / self._sim.dt)
 
 
 class GearView:
@@ -496,4 +510,4 @@ class GearView:
     @property
     def gap(self) -> Any:
         """How far the gear is off: q_a − ratio · q_b against its start, m or rad."""
-        return self._sim._out(np.array([row.gear_gap[self._i] for row in assembly.evaluate(self._sim.model, self._sim.state)]))
+        return self._sim._out(np.array([row.gear_gap[self._i] for row in assembly.evaluate(self._sim.model, self._sim._state)]))

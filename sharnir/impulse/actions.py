@@ -5,9 +5,11 @@ import warp as wp
 from sharnir.impulse.data import Solve, Step
 from sharnir.joints import JointPose, free_axis
 from sharnir.kinematics import pose_at
-from sharnir.laws import INFINITE, limit_boxes, prepare_laws, report_laws
+from sharnir.laws import INFINITE, LEAP, MOST_REPAIR, limit_boxes, motor_current, prepare_laws, report_laws, resolved
 from sharnir.rows import AxisRows, Laws, Twists
-from sharnir.types import mat33, mat66, real, vec3
+from sharnir.types import EPSILON, mat33, mat66, real, vec3
+
+PASSED = wp.constant(real(max(1.0e-9, 10.0 * EPSILON)))  # rad, of a ball joint's limit, that is not taken back in the same step
 
 
 @wp.func
@@ -65,11 +67,14 @@ def axis_speed(
 
 
 @wp.func
-def start_laws(s: wp.array(dtype=Step), laws: Laws, k: int, w: int, pose: JointPose):
-    """The laws of a joint's axes at velocity level."""
+def start_laws(s: wp.array(dtype=Step), laws: Laws, k: int, w: int, pose: JointPose, bend_l: vec3, bend_a: vec3):
+    """The laws of a joint's axes at velocity level. The way to the pose was a chord, too: q − q₋ = Δt (u − bend)."""
     for i in range(s[0].joints.v_size[k]):
-        laws.start[s[0].joints.v_start[k] + i, w] = axis_speed(s, k, i, w, s[0].state.velocity, s[0].state.spin)
-    prepare_laws(s, laws, k, w, pose, real(0.0))
+        at = s[0].joints.v_start[k] + i
+        bend = wp.dot(s[0].work.axis.d[at, w], bend_l) + wp.dot(s[0].work.axis.n[at, w], bend_a)
+        laws.start[at, w] = axis_speed(s, k, i, w, s[0].state.velocity, s[0].state.spin) - bend
+        laws.mean[at, w] = resolved(s, at, w, s[0].work.axis.response[k, w][i, i], real(1.0))
+    prepare_laws(s, laws, k, w, pose, LEAP)
 
 
 @wp.func
@@ -93,6 +98,31 @@ def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int,
 
 
 @wp.func
+def open_creep(s: wp.array(dtype=Step), solve: Solve, laws: Laws, k: int, w: int):
+    """How far what friction holds has crept since it holds, this step included: as a speed that is to be taken back, in laws.end.
+
+    Sweeps that did not converge leave a speed there, and without this an arm that brakes hold would sag step by step.
+    """
+    for i in range(s[0].joints.v_size[k]):
+        at = s[0].joints.v_start[k] + i
+        off = real(0.0)
+        if solve.laws.stuck[at, w] == 1:
+            bend = wp.dot(s[0].work.axis.d[at, w], solve.bias_linear[k, w])
+            bend = bend + wp.dot(s[0].work.axis.n[at, w], solve.bias_angular[k, w])
+            off = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular) + bend
+            off = off + s[0].state.creep[at, w] / s[0].settings.dt[0]
+        laws.end[at, w] = off
+
+
+@wp.func
+def take_creep(s: wp.array(dtype=Step), pseudo: Twists, laws: Laws, k: int, w: int):
+    """What is left of it after a round of sweeps."""
+    for i in range(s[0].joints.v_size[k]):
+        at = s[0].joints.v_start[k] + i
+        laws.end[at, w] = laws.end[at, w] + axis_speed(s, k, i, w, pseudo.linear, pseudo.angular)
+
+
+@wp.func
 def apply_axis(
     twist: Twists, rows: AxisRows, force: wp.array2d(dtype=vec3), torque: wp.array2d(dtype=vec3),
     k: int, at: int, w: int, p: int, c: int, inv_mass_p: real, inv_mass_c: real, impulse: real,
@@ -109,14 +139,38 @@ def apply_axis(
 
 
 @wp.func
-def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: int):
+def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: int) -> int:
+    """The laws at position level; returns 1 where limits of a ball joint, which are curved, are near, 2 where they are passed."""
     prepare_pseudo_laws(s, laws, held, k, w, pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation))
+    passed = int(0)
+    if s[0].joints.ball[k] != 0:
+        last = s[0].joints.v_start[k] + s[0].joints.v_size[k]
+        for at in range(last - 3, last):
+            off = wp.max(laws.lower[at, w], -laws.upper[at, w]) * s[0].settings.dt[0]
+            if off > PASSED:
+                passed = 2
+            elif off > -MOST_REPAIR:
+                passed = wp.max(passed, 1)
+    return passed
 
 
 @wp.func
-def report_actions(s: wp.array(dtype=Step), solve: Solve, k: int, w: int):
+def report_actions(s: wp.array(dtype=Step), solve: Solve, pseudo: Solve, k: int, w: int):
     """What acted on a joint's axes, kept for the next step."""
+    take_creep(s, pseudo.twist, pseudo.laws, k, w)
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
+        s[0].state.creep[at, w] = pseudo.laws.end[at, w] * s[0].settings.dt[0] * real(solve.laws.stuck[at, w])
         solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
     report_laws(s, solve.laws, k, w)
+
+
+@wp.func
+def show_currents(s: wp.array(dtype=Step), solve: Solve, k: int, w: int):
+    """Currents of a joint's motors at the pose, for the caller."""
+    for i in range(s[0].joints.v_size[k]):
+        at = s[0].joints.v_start[k] + i
+        if s[0].axes.resistance[at] > real(0.0):
+            solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
+            _mean, end = motor_current(s, solve.laws, at, w)
+            s[0].now.current[at, w] = end

@@ -5,9 +5,10 @@ import warp as wp
 from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
 from sharnir.impulse.balls import FREE, NONE, ball_close_inward, ball_close_outward, kind_of
 from sharnir.impulse.direct_data import Direct
-from sharnir.impulse.direct_links import axis_curvature
+from sharnir.impulse.direct_links import axis_curvature, old_velocity
 from sharnir.joints import coordinate, joint_gap
 from sharnir.kinematics import pose_at
+from sharnir.laws import LEAP, law_shares, resolved_spring
 from sharnir.spatial import exp_quat, matrix, mean_spin, turned, unit
 from sharnir.tree import LOOSE, loose_response, natural, packed_times
 from sharnir.types import EPSILON, mat33, quat, real, vec3, vec6
@@ -15,19 +16,40 @@ from sharnir.types import EPSILON, mat33, quat, real, vec3, vec6
 STALLED = wp.constant(real(max(1.0e-7, 100.0 * EPSILON)))  # m, rad: passes that stop here are as good as closed
 
 
+NEARLY = wp.constant(real(1.0e-10))  # of a response: a row that yields so little is one of a given impulse
+
+
 # ---- rows beside the tree ---------------------------------------------------------------------------------------------------
 
 
 @wp.func
 def soften(s: wp.array(dtype=Direct), r: int, i: int, w: int):
-    """Softness and rest of a spring's row: p = −a u − b with a = h (Δt k + c), b = h k (length − rest), h the kick."""
+    """Softness and rest of a spring's row: p = −a u − b, by the rule of the springs of joints (`law_shares`)."""
     h = s[0].kick[w]
+    dt = s[0].drift[w]
     k = s[0].closures.springs.stiffness[i]
-    a = h * (s[0].drift[w] * k + s[0].closures.springs.damping[i])
+    c = s[0].closures.springs.damping[i]
+    response = s[0].rows.matrix[r, r, w]
     s[0].rows.soft[r, w] = real(-1.0)
-    if a > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
+    if response <= real(0.0):
+        return  # nothing there can move
+    if k + c > real(0.0) and wp.length_sq(s[0].rows.child_l[r, w]) > real(0.0):
+        end, start, far, near = law_shares(s, w, LEAP, resolved_spring(dt, k, c, response))
+        u = old_rate(s, r, w) - real(0.5) * dt * s[0].rows.gamma[r, w]  # the way before was a chord, too
+        a = wp.max(h * (dt * k * far + c * end), NEARLY / response)
+        b = h * (k * (s[0].rows.gap[r, w] + dt * near * u) + c * start * u)
         s[0].rows.soft[r, w] = real(1.0) / a
-        s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - s[0].rows.gap[r, w] * h * k / a
+        s[0].rows.rhs[r, w] = s[0].rows.rhs[r, w] - b / a
+
+
+@wp.func
+def old_rate(s: wp.array(dtype=Direct), r: int, w: int) -> real:
+    """Speed of a row that joins bodies, before the step."""
+    c = s[0].rows.child[r]
+    p = s[0].rows.parent[r]
+    own = wp.dot(s[0].rows.child_l[r, w], old_velocity(s, c, w)) + wp.dot(s[0].rows.child_a[r, w], s[0].work.spin[c, w])
+    own = own + wp.dot(s[0].rows.parent_l[r, w], old_velocity(s, p, w))
+    return own + wp.dot(s[0].rows.parent_a[r, w], s[0].work.spin[p, w])
 
 
 @wp.func
@@ -58,9 +80,9 @@ def constrain_rows(s: wp.array(dtype=Direct), w: int, chord: real):
     for r in range(rows):
         free = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
         s[0].rows.rhs[r, w] = chord * s[0].rows.gamma[r, w] - free
-        if r >= hard:
-            soften(s, r, r - hard, w)
     response_matrix(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
+    for r in range(hard, rows):
+        soften(s, r, r - hard, w)
     eliminate(s[0].rows, w, rows)
     solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
     for r in range(rows):

@@ -18,9 +18,12 @@ class Settings:
     dt: wp.array(dtype=real)
     part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
     kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
+    halves: wp.array(dtype=wp.int32)  # 1: steps begin with half a kick, and what is read is brought to the pose by another
     gravity: wp.array(dtype=vec3)
     erp: wp.array(dtype=real)
     tolerance: wp.array(dtype=real)  # [solve]
+    per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length: so that moments count like forces
+    nothing: wp.array(dtype=real)  # m/s and kg·m²/s below which a body rests
     iterations: wp.array(dtype=wp.int32)  # [solve] cap of the sweeps
     sweeps: wp.array(dtype=wp.int32)  # [solve] at most so many in one launch
 
@@ -36,6 +39,11 @@ class Work:
     position: wp.array2d(dtype=vec3)  # the new pose
     rest: wp.array2d(dtype=vec3)
     rotation: wp.array2d(dtype=quat)
+    follows: wp.array(dtype=wp.int32)  # [body] 1: a kinematic one whose velocities lead along a path
+    driven_v: wp.array2d(dtype=vec3)  # velocity and spin of kinematic bodies in the step before
+    driven_w: wp.array2d(dtype=vec3)
+    sweeps: wp.array(dtype=wp.int32)  # [world] of the last step, and what was left, while velocities are brought to the pose
+    left: wp.array(dtype=real)
 
     mode: wp.array2d(dtype=wp.int32)  # of a joint: bit 0, it has a block; bit 1, something acts on its axes
     r_parent: wp.array2d(dtype=vec3)  # the common point from each centre of mass
@@ -82,7 +90,10 @@ class Solve:
 
 @wp.struct
 class Step:
-    """All that a step reads and writes. Kernels take it as an array of one element: a launch then costs one pointer."""
+    """All that a step reads and writes. Kernels take it as an array of one element: a launch then costs one pointer.
+
+    `state` is the caller's, but for what stands half a step before the pose: velocity, momentum, spin, joint_force, joint_torque.
+    """
 
     bodies: BodyTable
     joints: JointTable
@@ -92,5 +103,6 @@ class Step:
     settings: Settings
     control: Control
     state: State
+    now: State  # the caller's
     work: Work
     solves: wp.array(dtype=Solve)  # velocities, positions

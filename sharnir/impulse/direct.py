@@ -26,10 +26,20 @@ from sharnir.impulse.closing import (
     respond_closing,
 )
 from sharnir.impulse.direct_data import DYNAMIC, Direct
-from sharnir.impulse.direct_links import OUT, inward, outward, prepare, relinearise, start_link, stiffen, take_others
+from sharnir.impulse.direct_links import (
+    OUT,
+    inward,
+    outward,
+    prepare,
+    relinearise,
+    soften_links,
+    start_link,
+    stiffen,
+    take_others,
+)
 from sharnir.joints import breaks, coordinate, free_axis, joint_gap
 from sharnir.kinematics import pose_at
-from sharnir.laws import INFINITE, limit_boxes, report_laws
+from sharnir.laws import INFINITE, limit_boxes, motor_current, report_laws
 from sharnir.pivots import ALL_AT_ONCE, solve_one, solve_several
 from sharnir.solver import GRADES
 from sharnir.spatial import matrix
@@ -155,6 +165,9 @@ def solve(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
     again = int(1)
     while again == 1:
         inward(s, w, scope)
+        if scope > 1 and passes == 0 and s[0].acting == 1:
+            if soften_links(s, w) == 1:
+                inward(s, w, scope)
         if scope > 1 and s[0].closures.count > 0:
             outward(s, w, scope, False)
             constrain_rows(s, w, chord)
@@ -606,6 +619,8 @@ def begin_anew(s: wp.array(dtype=Direct), w: int):
     for b in range(s[0].own):
         s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
         s[0].state.momentum[b, w] = s[0].now.momentum[b, w]
+    for at in range(s[0].speeds):
+        s[0].state.current[at, w] = s[0].now.current[at, w]
     for b in range(s[0].bodies.count):
         own = s[0].half_of[b]
         s[0].position[b, w] = s[0].state.position[own, w]
@@ -649,6 +664,13 @@ def show(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].now.kept_momentum[b, w] = L
             s[0].now.kept_position[b, w] = s[0].now.position[b, w]
             s[0].now.kept_rotation[b, w] = s[0].now.rotation[b, w]
+    if scope > 1 and s[0].acting == 1:
+        for n in range(s[0].tree.count):
+            if s[0].linear.acts[n, w] == 1 and s[0].work.kind[n, w] == NONE:
+                for at in range(s[0].tree.row[n].v_start, s[0].tree.row[n].v_start + s[0].tree.row[n].v_size):
+                    if s[0].axes.resistance[at] > real(0.0):
+                        _mean, end = motor_current(s, s[0].laws, at, w)
+                        s[0].now.current[at, w] = end
     scale = s[0].settings.dt[0] / half
     at = 6 * s[0].closures.welds
     for i in range(s[0].closures.rods):

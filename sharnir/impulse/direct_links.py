@@ -16,7 +16,7 @@ from sharnir.impulse.balls import (
 from sharnir.impulse.direct_data import DYNAMIC, KINEMATIC, Direct
 from sharnir.joints import free_axis, joint_curvature
 from sharnir.kinematics import pose_at
-from sharnir.laws import clear_laws
+from sharnir.laws import LEAP, clear_laws, resolved
 from sharnir.pivots import linearise, open_laws, solve_one, solve_several
 from sharnir.spatial import matrix, rotated, turned
 from sharnir.tree import (
@@ -343,13 +343,45 @@ def start_link(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
     for a in range(s[0].joints.v_size[j]):
         d, n = free_axis(s[0].joints, j, a, pose)
         s[0].laws.start[v0 + a, w] = wp.dot(d, u) + wp.dot(n, w_c - w_p)
-    open_laws(s, i, w, real(0.0))
+        s[0].laws.mean[v0 + a, w] = real(1.0)
+    open_link(s, i, w)
+
+
+@wp.func
+def open_link(s: wp.array(dtype=Direct), i: int, w: int):
+    """The laws of a link's joint from its speeds in laws.start."""
+    j = s[0].tree.joint[i]
+    v0 = s[0].joints.v_start[j]
+    open_laws(s, i, w, LEAP)
     for a in range(s[0].joints.v_size[j]):
         N = s[0].axes.gear_ratio[v0 + a]
         rotor = s[0].axes.rotor_inertia[v0 + a] * N * N
         if rotor > real(0.0):  # its speed changes too as the axis turns
             s[0].laws.b[v0 + a, w] = s[0].laws.b[v0 + a, w] + rotor * axis_curvature(s, j, a, w) * s[0].kick[w]
     linearise(s, i, w, real(1.0))
+
+
+@wp.func
+def soften_links(s: wp.array(dtype=Direct), w: int) -> int:
+    """Laws that the step does not resolve are taken at its end, as far as need be; returns 1 if there are any."""
+    found = int(0)
+    for m in range(s[0].tree.count):
+        i = natural(m)
+        if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
+            n = s[0].tree.row[i].v_size
+            v0 = natural(s[0].tree.row[i].v_start)
+            some = int(0)
+            for x in range(n):
+                A = s[0].work.inverse[i, w][x, x]
+                if n == 1:
+                    A = real(1.0) / s[0].work.U[v0, w]
+                s[0].laws.mean[v0 + x, w] = resolved(s, v0 + x, w, A, real(1.0))
+                if s[0].laws.mean[v0 + x, w] < real(1.0):
+                    some = 1
+            if some == 1:
+                open_link(s, i, w)
+                found = 1
+    return found
 
 
 @wp.func

@@ -76,13 +76,18 @@ class SolverDirect(TreeSolver):
         self._parts = wp.array(np.ones(model.worlds, np.int32), device=self.device)
         self.report = Report(self.done, self.residual, self.tolerance, self._grades, projected=self._projected, parts=self._parts)
 
+    def begin_anew(self, state: State) -> None:
+        """Where velocities stand at half steps: begin the next step from those of the pose."""
+        if self.closing != "energy":
+            state.kept_rotation.zero_()
+
     def furnish(self, state: State) -> None:
         """Velocities and reactions of half steps, and what the state was when they were made."""
         if state.mid_velocity.shape[0] == 0:
             fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum felt_force felt_torque")
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
             fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque mid_tense")
-            fill(state, self.model, self.model.speeds, "felt_joint rotor")
+            fill(state, self.model, self.model.speeds, "felt_joint rotor mid_current")
             fill(state, self.model, len(self.model.com), "last_v last_w slope_v slope_w older_v older_w guess_v guess_w trend")
             fill(state, self.model, int(self._tree.closures.count), "row_force")
 
@@ -103,6 +108,7 @@ class SolverDirect(TreeSolver):
         if self.closing != "energy":
             inner.velocity, inner.momentum = state.mid_velocity, state.mid_momentum
             inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
+            inner.current = state.mid_current
         s.gears, s.state, s.now = m.gears, inner, state
         s.rows.gear_start = state.gear_start
         s.tau, s.speed = scratch.tau, scratch.a

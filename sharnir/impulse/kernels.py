@@ -5,7 +5,16 @@ Symbols are those of theory: V = (v, ω) a twist, P = (p, l) an impulse, K and W
 
 import warp as wp
 
-from sharnir.impulse.actions import apply_axis, prepare_rows, pseudo_actions, report_actions, start_laws
+from sharnir.impulse.actions import (
+    apply_axis,
+    open_creep,
+    prepare_rows,
+    pseudo_actions,
+    report_actions,
+    show_currents,
+    start_laws,
+    take_creep,
+)
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.impulse.links import apply_gear, apply_spring, gear_gap, prepare_gear, prepare_spring, solve_gear, solve_spring
 from sharnir.joints import (
@@ -28,53 +37,174 @@ from sharnir.types import mat33, real, vec3, vec6
 
 KINEMATIC = wp.constant(1)
 DYNAMIC = wp.constant(2)
-NOTHING = wp.constant(real(1.0e-36))  # (m/s)² or (kg·m²/s)²
+ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
 BLOCK = wp.constant(1)  # bits of a joint's mode
 ACTS = wp.constant(2)
 BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
+
+
+# ---- half kicks --------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def untouched(s: wp.array(dtype=Step), w: int) -> bool:
+    """Whether bodies stand and move as the last step, or reading it, left them."""
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            same = s[0].now.velocity[b, w] == s[0].now.kept_velocity[b, w]
+            same = same and s[0].now.momentum[b, w] == s[0].now.kept_momentum[b, w]
+            same = same and s[0].now.position[b, w] == s[0].now.kept_position[b, w]
+            same = same and s[0].now.rotation[b, w] == s[0].now.kept_rotation[b, w]
+            if not same:
+                return False
+    return True
+
+
+@wp.func
+def resume(s: wp.array(dtype=Step), w: int):
+    """Velocities half a step before the pose go on; where a caller changed the state, those of the pose, with half a kick."""
+    dt = s[0].settings.dt[0]
+    if s[0].settings.halves[0] == 0:  # kicks are whole, whatever forces a caller changed
+        s[0].state.lag[w] = real(0.5) * dt
+        for b in range(s[0].bodies.count):
+            s[0].state.felt_force[b, w] = s[0].control.force[b, w]
+            s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
+        for at in range(s[0].state.felt_joint.shape[0]):
+            s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
+    elif not untouched(s, w):
+        s[0].state.lag[w] = real(0.0)
+        for b in range(s[0].bodies.count):
+            s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
+            s[0].state.momentum[b, w] = s[0].now.momentum[b, w]
+            if s[0].bodies.motion[b] == KINEMATIC:
+                s[0].state.momentum[b, w] = s[0].now.spin[b, w]
+        for at in range(s[0].state.current.shape[0]):
+            s[0].state.current[at, w] = s[0].now.current[at, w]
+            s[0].state.creep[at, w] = real(0.0)
+    s[0].settings.kick[w] = s[0].state.lag[w] + real(0.5) * dt
+
+
+@wp.func
+def look(s: wp.array(dtype=Step), w: int):
+    """Velocities are to be brought to the pose: by the half kick that the last step left, if it left one."""
+    s[0].work.sweeps[w] = s[0].solves[VELOCITIES].done[w]
+    s[0].work.left[w] = s[0].solves[VELOCITIES].residual[w]
+    s[0].settings.kick[w] = wp.max(s[0].state.lag[w], real(1.0e-6) * s[0].settings.dt[0])
+
+
+@wp.kernel(module="sharnir.impulse")
+def show(s: wp.array(dtype=Step), first: int):
+    """Hand what the half kick led to to the caller: velocities and reactions at the pose. The motion goes on without it."""
+    w = first + wp.tid()
+    solve = s[0].solves[VELOCITIES]
+    kick = s[0].settings.kick[w]
+    if s[0].state.failed[w] == 0 and untouched(s, w) and s[0].state.lag[w] > real(0.0):
+        for b in range(s[0].bodies.count):
+            if s[0].bodies.motion[b] == DYNAMIC:
+                v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
+                L = at_rest(taken_momentum(s, b, w), s[0].settings.nothing[1])
+                q = s[0].state.rotation[b, w]
+                s[0].now.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / kick
+                s[0].now.velocity[b, w] = v
+                s[0].now.kept_velocity[b, w] = v
+                s[0].now.momentum[b, w] = L
+                s[0].now.kept_momentum[b, w] = L
+                s[0].now.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
+        for k in range(s[0].joints.count):
+            s[0].now.joint_force[k, w] = solve.force[k, w] * (s[0].settings.dt[0] / kick)
+            s[0].now.joint_torque[k, w] = solve.torque[k, w] * (s[0].settings.dt[0] / kick)
+            if s[0].work.mode[k, w] & ACTS != 0:
+                show_currents(s, solve, k, w)
+    solve.done[w] = s[0].work.sweeps[w]
+    solve.residual[w] = s[0].work.left[w]
 
 
 # ---- external forces --------------------------------------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
-def predict(s: wp.array(dtype=Step), first: int):
-    """V ← V + M⁻¹ Fᵉ Δt; the gyroscopic moment is in ω = I⁻¹(q) L."""
-    b, i = wp.tid()
-    w = first + i
+def predict(s: wp.array(dtype=Step), first: int, reading: int):
+    """How long the kick lasts, and what external forces do in it; or, for reading, in the half kick to the pose."""
+    w = first + wp.tid()
+    if reading == 1:
+        look(s, w)
+    else:
+        resume(s, w)
+    for b in range(s[0].bodies.count):
+        kick_body(s, b, w, reading)
+    s[0].solves[VELOCITIES].done[w] = -1  # neither solve has begun
+    s[0].solves[POSITIONS].done[w] = -1
+
+
+@wp.func
+def drive_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
+    """Velocity and spin of a kinematic body: as they are set; at the pose, where they lead along a path, as they change.
+
+    Those of the step before are in state.velocity and, a driven body having no momentum, state.momentum.
+    """
+    v = s[0].now.velocity[b, w]
+    omega = s[0].now.spin[b, w]
+    if reading == 0:
+        s[0].work.driven_v[b, w] = s[0].state.velocity[b, w]
+        s[0].work.driven_w[b, w] = s[0].state.momentum[b, w]
+    elif s[0].work.follows[b] == 1:
+        v = v + (v - s[0].work.driven_v[b, w]) * real(0.5)
+        omega = omega + (omega - s[0].work.driven_w[b, w]) * real(0.5)
+    return v, omega
+
+
+@wp.func
+def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
+    """V ← V + M⁻¹ Fᵉ h, h the kick; the gyroscopic moment is in ω = I⁻¹(q) L.
+
+    A caller's force acts from the step in which it is set on: half a kick is the last step's, half this one's.
+    """
     twist = s[0].solves[VELOCITIES].twist
     dt = s[0].settings.dt[0]
-    v = s[0].state.velocity[b, w]
-    omega = s[0].state.spin[b, w]
+    kick = s[0].settings.kick[w]
+    v = s[0].now.velocity[b, w]
+    omega = s[0].now.spin[b, w]
+    before = omega
     J = mat33(real(0.0))
     if s[0].bodies.motion[b] == DYNAMIC:
+        v = s[0].state.velocity[b, w]
+        L = s[0].state.momentum[b, w]
         J = rotated(wp.quat_to_matrix(s[0].state.rotation[b, w]), s[0].bodies.inv_inertia[b])
-        f = s[0].control.force[b, w] + s[0].control.force_once[b, w]
-        L = s[0].state.momentum[b, w] + (s[0].control.torque[b, w] + s[0].control.torque_once[b, w]) * dt
-        v = v + (s[0].settings.gravity[0] + f * s[0].bodies.inv_mass[b]) * dt
+        before = J * L
+        past = s[0].state.lag[w]
+        f = s[0].state.felt_force[b, w] * past
+        l = s[0].state.felt_torque[b, w] * past
+        if reading == 0:
+            f = f + s[0].control.force[b, w] * (kick - past) + s[0].control.force_once[b, w] * dt
+            l = l + s[0].control.torque[b, w] * (kick - past) + s[0].control.torque_once[b, w] * dt
+        L = L + l
+        v = v + s[0].settings.gravity[0] * kick + f * s[0].bodies.inv_mass[b]
         omega = J * L
         s[0].work.momentum[b, w] = L
         s[0].work.gyro[b, w] = J * wp.cross(L, omega)
-    s[0].control.force_once[b, w] = vec3(real(0.0))
-    s[0].control.torque_once[b, w] = vec3(real(0.0))
-    if b == 0:
-        s[0].solves[VELOCITIES].done[w] = -1  # neither solve has begun
-        s[0].solves[POSITIONS].done[w] = -1
+    elif s[0].bodies.motion[b] == KINEMATIC:
+        v, omega = drive_body(s, b, w, reading)
+        before = s[0].state.momentum[b, w]
+    if reading == 0:
+        s[0].control.force_once[b, w] = vec3(real(0.0))
+        s[0].control.torque_once[b, w] = vec3(real(0.0))
     s[0].work.inv_inertia[b, w] = J
     twist.linear[b, w] = v
     twist.angular[b, w] = omega
     s[0].work.spin_start[b, w] = omega
+    s[0].state.spin[b, w] = before
 
 
 # ---- joints and links: frames, blocks, laws, warm start ---------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare(s: wp.array(dtype=Step), first: int):
+def prepare(s: wp.array(dtype=Step), first: int, reading: int):
     """Of every joint: W, last step's impulse on the axes of today, ½Δt γ, the laws of its axes, forces applied on them.
 
     JV⁺ = −½Δt γ aims along the chord of the arc that the joint prescribes. With JV⁺ = 0 a body leaves the arc along the tangent,
-    and the next projection takes ½(ωΔt)² of its speed; so it keeps its speed, and the gap that is left is of third order.
+    and the next projection takes ½(ωΔt)² of its speed; so it keeps its speed, and the gap that is left is of third order. What
+    is read stands at the pose, with JV⁺ = 0.
     """
     k, i = wp.tid()
     w = first + i
@@ -89,11 +219,13 @@ def prepare(s: wp.array(dtype=Step), first: int):
     if s[0].control.enabled[k, w] != 0:
         if free != 63:
             mode = mode | BLOCK
-        if s[0].control.acts[k, w] != 0:
+        if s[0].control.acts[k, w] != 0 and s[0].joints.v_size[k] > 0:
             mode = mode | ACTS
     s[0].work.mode[k, w] = mode
-    force = s[0].state.joint_force[k, w]
-    torque = s[0].state.joint_torque[k, w]
+    kick = s[0].settings.kick[w]
+    past = s[0].state.lag[w]
+    force = s[0].state.joint_force[k, w] * (kick / dt)
+    torque = s[0].state.joint_torque[k, w] * (kick / dt)
     pushed = vec3(real(0.0))
     turned_by = vec3(real(0.0))
     if s[0].control.enabled[k, w] == 0:
@@ -131,18 +263,20 @@ def prepare(s: wp.array(dtype=Step), first: int):
         w_c = solve.twist.angular[c, w]
         u = solve.twist.linear[c, w] + wp.cross(w_c, r_c) - solve.twist.linear[p, w] - wp.cross(w_p, r_p)
         linear, angular = joint_curvature(s[0].joints, k, pose, w_p, w_c, s[0].work.gyro[p, w], s[0].work.gyro[c, w], r_p, r_c, u)
-        solve.bias_linear[k, w] = linear * (real(0.5) * dt)
-        solve.bias_angular[k, w] = angular * (real(0.5) * dt)
+        chord = real(0.5) * dt * real(1 - reading)
+        solve.bias_linear[k, w] = linear * chord
+        solve.bias_angular[k, w] = angular * chord
 
         for j in range(s[0].joints.v_size[k]):
-            f = s[0].control.joint_force[s[0].joints.v_start[k] + j, w] * dt
+            at = s[0].joints.v_start[k] + j
+            f = s[0].state.felt_joint[at, w] * past + s[0].control.joint_force[at, w] * (kick - past) * real(1 - reading)
             if f != real(0.0):
                 d, n = free_axis(s[0].joints, k, j, pose)
                 pushed = pushed + d * f
                 turned_by = turned_by + n * f
         if mode & ACTS != 0:
             prepare_rows(s, k, w, pose, pll + cll, pla + cla, paa + caa)
-            start_laws(s, solve.laws, k, w, pose)
+            start_laws(s, solve.laws, k, w, pose, linear * (real(0.5) * dt), angular * (real(0.5) * dt))
             if only_ball_friction(s, solve.laws, k, w):
                 s[0].work.mode[k, w] = mode | BALL
     solve.force[k, w] = force
@@ -152,19 +286,23 @@ def prepare(s: wp.array(dtype=Step), first: int):
 
 
 @wp.kernel(module="sharnir.impulse")
-def prepare_links(s: wp.array(dtype=Step), first: int):
+def prepare_links(s: wp.array(dtype=Step), first: int, reading: int):
     """The rows of gears and springs, started from the impulses of the last step."""
     i, j = wp.tid()
     w = first + j
     solve = s[0].solves[VELOCITIES]
     if solve.done[w] >= 0:
         return
+    share = s[0].settings.kick[w] / s[0].settings.dt[0]
     if i < s[0].gears.count:
         prepare_gear(s, i, w)
-        solve.gear_impulse[i, w] = s[0].state.gear_impulse[i, w]
+        solve.gear_impulse[i, w] = s[0].state.gear_impulse[i, w] * share
     else:
-        prepare_spring(s, i - s[0].gears.count, w)
-        solve.spring_impulse[i - s[0].gears.count, w] = s[0].state.spring_impulse[i - s[0].gears.count, w]
+        i = i - s[0].gears.count
+        prepare_spring(s, i, w)
+        solve.spring_impulse[i, w] = s[0].state.spring_impulse[i, w] * share
+        if reading == 1:
+            s[0].work.spring_bend[i, w] = real(0.0)
 
 
 @wp.func
@@ -196,8 +334,8 @@ def warm_start(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, k: int, w: int) -> real:
-    """ΔP = −W (u + bias) of one joint, applied to both bodies; returns |ΔP|²."""
+def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, k: int, w: int, per_metre: real) -> real:
+    """ΔP = −W (u + bias) of one joint, applied to both bodies; returns |ΔP|², moments over the scene's length."""
     p = joints.parent[k]
     c = joints.child[k]
     r_p = work.r_parent[k, w]
@@ -219,7 +357,7 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
         turn_p = turn_p + work.turn_parent_a[k, w] * v
         turn_c = turn_c + work.turn_child_a[k, w] * v
         solve.torque[k, w] = solve.torque[k, w] - torque
-        size = wp.dot(torque, torque)
+        size = wp.dot(torque, torque) * per_metre * per_metre
     solve.twist.linear[p, w] = v_p + force * bodies.inv_mass[p]
     solve.twist.linear[c, w] = v_c - force * bodies.inv_mass[c]
     solve.twist.angular[p, w] = w_p + turn_p
@@ -229,6 +367,14 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
 
 
 # ---- positions ------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def taken_momentum(s: wp.array(dtype=Step), b: int, w: int) -> vec3:
+    """L after the impulses that ω took."""
+    q = s[0].state.rotation[b, w]
+    taken = wp.quat_rotate_inv(q, s[0].solves[VELOCITIES].twist.angular[b, w] - s[0].work.spin_start[b, w])
+    return s[0].work.momentum[b, w] + wp.quat_rotate(q, s[0].bodies.inertia[b] * taken)
 
 
 @wp.func
@@ -246,8 +392,7 @@ def advance(s: wp.array(dtype=Step), b: int, w: int):
     s[0].work.position[b, w] = there
     s[0].work.rest[b, w] = move - (there - x)
     if s[0].bodies.motion[b] == DYNAMIC:
-        taken = wp.quat_rotate_inv(q, omega - s[0].work.spin_start[b, w])
-        L = s[0].work.momentum[b, w] + wp.quat_rotate(q, s[0].bodies.inertia[b] * taken)
+        L = taken_momentum(s, b, w)
         s[0].work.momentum[b, w] = L
         q = advance_rotation(q, L, s[0].bodies.inertia[b], s[0].bodies.inv_inertia[b], dt)
     elif s[0].bodies.motion[b] == KINEMATIC:
@@ -258,8 +403,12 @@ def advance(s: wp.array(dtype=Step), b: int, w: int):
 
 
 @wp.func
-def measure(s: wp.array(dtype=Step), w: int):
-    """The split impulses' aims: ERP·G/Δt at the new pose, so that what the step opened is closed in it; what sticks stays."""
+def measure(s: wp.array(dtype=Step), w: int) -> int:
+    """The split impulses' aims: ERP·G/Δt at the new pose, so that what the step opened is closed in it; what sticks stays.
+
+    Returns 1 where curved limits are near, 2 where they are passed: a round of sweeps goes along their tangents alone.
+    """
+    passed = int(0)
     solve = s[0].solves[POSITIONS]
     rate = s[0].settings.erp[0] / s[0].settings.dt[0]
     for k in range(s[0].joints.count):
@@ -269,26 +418,53 @@ def measure(s: wp.array(dtype=Step), w: int):
             solve.bias_linear[k, w] = linear * rate
             solve.bias_angular[k, w] = angular * rate
         if mode & ACTS != 0:
-            pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w)
+            passed = wp.max(passed, pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w))
     for g in range(s[0].gears.count):
         solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
+    return passed
+
+
+@wp.func
+def displace(s: wp.array(dtype=Step), b: int, w: int):
+    """X ← X ⊕ Δt V*."""
+    dt = s[0].settings.dt[0]
+    pseudo = s[0].solves[POSITIONS].twist
+    s[0].work.position[b, w] = s[0].work.position[b, w] + pseudo.linear[b, w] * dt
+    turn = pseudo.angular[b, w]
+    if wp.length_sq(turn) > real(0.0):
+        s[0].work.rotation[b, w] = turned(s[0].work.rotation[b, w], turn * dt)
+
+
+@wp.func
+def aim(s: wp.array(dtype=Step), w: int, left: int) -> int:
+    """Move on by the V* of the last round, and aim anew from there; returns how many rounds there still are to be."""
+    pseudo = s[0].solves[POSITIONS].twist
+    if left < ROUNDS:
+        for b in range(s[0].bodies.count):
+            displace(s, b, w)
+        for k in range(s[0].joints.count):
+            if s[0].work.mode[k, w] & ACTS != 0:
+                take_creep(s, pseudo, s[0].solves[POSITIONS].laws, k, w)
+        for b in range(s[0].bodies.count):
+            pseudo.linear[b, w] = vec3(real(0.0))
+            pseudo.angular[b, w] = vec3(real(0.0))
+    passed = measure(s, w)
+    if left < ROUNDS:
+        return left * int(passed == 2)
+    if passed == 0 or s[0].settings.erp[0] < real(1.0):
+        return 1
+    return left
 
 
 @wp.func
 def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
     """1 + the first dynamic body whose new state is not finite, or 0; adds Δt V* to the new poses on the way."""
-    dt = s[0].settings.dt[0]
-    pseudo = s[0].solves[POSITIONS].twist
     twist = s[0].solves[VELOCITIES].twist
     bad = int(0)
     for b in range(s[0].bodies.count):
-        x = s[0].work.position[b, w] + pseudo.linear[b, w] * dt
+        displace(s, b, w)
+        x = s[0].work.position[b, w]
         q = s[0].work.rotation[b, w]
-        turn = pseudo.angular[b, w]
-        if wp.length_sq(turn) > real(0.0):
-            q = turned(q, turn * dt)
-        s[0].work.position[b, w] = x
-        s[0].work.rotation[b, w] = q
         v = twist.linear[b, w]
         L = s[0].work.momentum[b, w]
         size = wp.dot(x, x) + wp.dot(v, v) + wp.dot(L, L) + wp.dot(q, q)
@@ -298,9 +474,9 @@ def first_bad_body(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def at_rest(v: vec3) -> vec3:
+def at_rest(v: vec3, nothing: real) -> vec3:
     """v, or zero where nothing is left of it: speeds of held joints shrink for ever, and denormal numbers are slow."""
-    if wp.length_sq(v) < NOTHING:
+    if wp.length_sq(v) < nothing * nothing:
         return vec3(real(0.0))
     return v
 
@@ -333,33 +509,51 @@ def commit(s: wp.array(dtype=Step), w: int):
     if bad != 0:
         return
     dt = s[0].settings.dt[0]
+    halves = s[0].settings.halves[0]
+    whole = dt / s[0].settings.kick[w]
     solve = s[0].solves[VELOCITIES]
     for b in range(s[0].bodies.count):
-        v = at_rest(solve.twist.linear[b, w])
+        v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
         q = s[0].work.rotation[b, w]
-        s[0].state.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / dt
         s[0].state.position[b, w] = s[0].work.position[b, w]
         s[0].state.rest[b, w] = s[0].work.rest[b, w]
         s[0].state.rotation[b, w] = q
+        if halves == 0:
+            s[0].state.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / dt
+        else:
+            s[0].state.kept_position[b, w] = s[0].work.position[b, w]
+            s[0].state.kept_rotation[b, w] = q
+            if s[0].state.lag[w] == real(0.0):  # a caller's velocities are at work: they are no longer his
+                s[0].now.kept_velocity[b, w] = s[0].now.velocity[b, w]
+                s[0].now.kept_momentum[b, w] = s[0].now.momentum[b, w]
+        s[0].state.felt_force[b, w] = s[0].control.force[b, w]
+        s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
         s[0].state.velocity[b, w] = v
         if s[0].bodies.motion[b] == DYNAMIC:
-            L = at_rest(s[0].work.momentum[b, w])
+            L = at_rest(s[0].work.momentum[b, w], s[0].settings.nothing[1])
             s[0].state.momentum[b, w] = L
             s[0].state.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
+        elif halves == 1 and s[0].bodies.motion[b] == KINEMATIC:
+            s[0].state.momentum[b, w] = solve.twist.angular[b, w]
     for k in range(s[0].joints.count):
-        s[0].state.joint_force[k, w] = solve.force[k, w]
-        s[0].state.joint_torque[k, w] = solve.torque[k, w]
-        if breaks(s[0].joints, k, solve.force[k, w], solve.torque[k, w], dt):
+        force = solve.force[k, w] * whole
+        torque = solve.torque[k, w] * whole
+        s[0].state.joint_force[k, w] = force
+        s[0].state.joint_torque[k, w] = torque
+        if breaks(s[0].joints, k, force, torque, dt):
             s[0].control.enabled[k, w] = 0
+        for at in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
+            s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
         if s[0].work.mode[k, w] & ACTS != 0:
-            report_actions(s, solve, k, w)
+            report_actions(s, solve, s[0].solves[POSITIONS], k, w)
         elif s[0].control.acts[k, w] != 0:
             clear_laws(s, k, w)
         count_turns(s, k, w)
     for g in range(s[0].gears.count):
-        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w]
+        s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * whole
     for k in range(s[0].springs.count):
-        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w]
+        s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * whole
+    s[0].state.lag[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
 
 
@@ -393,7 +587,9 @@ def open_solve(s: wp.array(dtype=Step), w: int, which: int):
     else:
         for b in range(s[0].bodies.count):
             advance(s, b, w)
-        measure(s, w)
+        for k in range(s[0].joints.count):
+            if s[0].work.mode[k, w] & ACTS != 0:
+                open_creep(s, s[0].solves[VELOCITIES], solve.laws, k, w)
 
 
 def sweeping(acting: bool) -> wp.Kernel:
@@ -412,62 +608,80 @@ def sweeping(acting: bool) -> wp.Kernel:
         joints = s[0].joints
         work = s[0].work
         tolerance = s[0].settings.tolerance[which]
+        per_metre = s[0].settings.per_metre[0]
         done = int(solve.done[w])
         cap = wp.min(s[0].settings.iterations[which], done + s[0].settings.sweeps[which])
         if which == VELOCITIES and done > cap:  # made up and put away
             return
         largest = real(0.0)
-        for _it in range(done, cap):
-            largest = real(0.0)
-            k = (joints.count - 1) * (done % 2)
-            for _j in range(joints.count):
-                mode = work.mode[k, w]
-                if mode & BLOCK != 0:
-                    largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w))
-                if wp.static(acting):
-                    if mode & ACTS != 0:
-                        n = joints.v_size[k]
-                        v0 = joints.v_start[k]
-                        p = joints.parent[k]
-                        c = joints.child[k]
-                        w_p = solve.twist.angular[p, w]
-                        v = solve.twist.angular[c, w] - w_p
-                        u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
-                        u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
-                        if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
-                            u = u + solve.bias_linear[k, w]
-                            v = v + solve.bias_angular[k, w]
-                        changes = vec6()
-                        if n == 1:
-                            speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
-                            changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
-                        else:
-                            A = work.axis.response[k, w]
-                            speeds = vec6()
-                            for i in range(n):
-                                speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
-                            if mode & BALL != 0:
-                                by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
-                                for i in range(3):
-                                    changes[i] = by[i]
+        left = int(1)  # rounds of sweeps
+        if which == POSITIONS:
+            left = ROUNDS
+        while left > 0:
+            if which == POSITIONS:
+                left = aim(s, w, left)
+                done = 0
+                if left == 0:
+                    break
+            for _it in range(done, cap):
+                largest = real(0.0)
+                k = (joints.count - 1) * (done % 2)
+                for _j in range(joints.count):
+                    mode = work.mode[k, w]
+                    if mode & BLOCK != 0:
+                        largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
+                    if wp.static(acting):
+                        if mode & ACTS != 0:
+                            n = joints.v_size[k]
+                            v0 = joints.v_start[k]
+                            p = joints.parent[k]
+                            c = joints.child[k]
+                            w_p = solve.twist.angular[p, w]
+                            v = solve.twist.angular[c, w] - w_p
+                            u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
+                            u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
+                            if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
+                                u = u + solve.bias_linear[k, w]
+                                v = v + solve.bias_angular[k, w]
+                            back = real(which)  # at position level, what friction holds goes back to where it was
+                            changes = vec6()
+                            if n == 1:
+                                speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
+                                speed = speed + solve.laws.end[v0, w] * back
+                                changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
                             else:
-                                turn = n - joints.turns[k]
-                                changes = solve_axes(
-                                    solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0)
-                                )
-                        for i in range(n):
-                            if changes[i] != real(0.0):
-                                at = v0 + i
-                                apply_axis(
-                                    solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
-                                    bodies.inv_mass[p], bodies.inv_mass[c], changes[i],
-                                )  # fmt: skip
-                        largest = wp.max(largest, wp.dot(changes, changes))
-                k = k + 1 - 2 * (done % 2)
-            largest = wp.max(largest, sweep_links(s, solve, w, which))
-            done = done + 1
-            if largest <= tolerance * tolerance:
-                break
+                                A = work.axis.response[k, w]
+                                speeds = vec6()
+                                for i in range(n):
+                                    speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
+                                    speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
+                                if mode & BALL != 0:
+                                    by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+                                    for i in range(3):
+                                        changes[i] = by[i]
+                                else:
+                                    turn = n - joints.turns[k]
+                                    changes = solve_axes(
+                                        solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0)
+                                    )
+                            for i in range(n):
+                                if changes[i] != real(0.0):
+                                    at = v0 + i
+                                    apply_axis(
+                                        solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
+                                        bodies.inv_mass[p], bodies.inv_mass[c], changes[i],
+                                    )  # fmt: skip
+                            for i in range(n):
+                                size = changes[i]
+                                if i >= n - joints.turns[k]:
+                                    size = size * per_metre
+                                largest = wp.max(largest, size * size)
+                    k = k + 1 - 2 * (done % 2)
+                largest = wp.max(largest, sweep_links(s, solve, w, which))
+                done = done + 1
+                if largest <= tolerance * tolerance:
+                    break
+            left = left - 1
         solve.done[w] = done
         solve.residual[w] = wp.sqrt(largest)
         if which == POSITIONS:

@@ -5,6 +5,7 @@ import warp as wp
 from sharnir.impulse.data import Solve, Step
 from sharnir.joints import GearTable, JointTable, coordinate, free_axis
 from sharnir.kinematics import pose_at
+from sharnir.laws import LEAP, law_shares, resolved_spring
 from sharnir.rows import apply_impulse, body_response
 from sharnir.types import real, vec3
 
@@ -97,7 +98,7 @@ def gear_gap(s: wp.array(dtype=Step), g: int, w: int) -> real:
 
 @wp.func
 def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
-    """Line, responses and law of a spring: p = −Δt k (length + Δt u − rest) − Δt c u, implicit along the line of now."""
+    """Line, responses and law of a spring along the line of now, by the rule of the springs of joints (`law_shares`)."""
     p = s[0].springs.parent[k]
     c = s[0].springs.child[k]
     dt = s[0].settings.dt[0]
@@ -114,8 +115,6 @@ def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
     s[0].work.spring_r_parent[k, w] = r_p
     s[0].work.spring_r_child[k, w] = r_c
     s[0].work.spring_K[k, w] = wp.dot(n, (pll + cll) * n)
-    s[0].work.spring_a[k, w] = dt * (dt * s[0].springs.stiffness[k] + s[0].springs.damping[k])
-    s[0].work.spring_b[k, w] = dt * s[0].springs.stiffness[k] * (length - s[0].springs.rest[k])
     # ½Δt times the rate of the line's speed, n·(centripetal parts) + |ṡ across n|²/length: the length is that of the chord
     twist = s[0].solves[0].twist
     w_p = twist.angular[p, w]
@@ -127,6 +126,16 @@ def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
     if length > real(1.0e-12):
         bend = bend + wp.dot(across, across) / length
     s[0].work.spring_bend[k, w] = real(0.5) * dt * bend
+    before = s[0].state.velocity[c, w] + wp.cross(s[0].state.spin[c, w], r_c)
+    before = before - s[0].state.velocity[p, w] - wp.cross(s[0].state.spin[p, w], r_p)
+    # the way before was a chord, too
+    u = wp.dot(n, before) - real(0.5) * dt * bend
+    stiffness = s[0].springs.stiffness[k]
+    damping = s[0].springs.damping[k]
+    end, start, far, near = law_shares(s, w, LEAP, resolved_spring(dt, stiffness, damping, s[0].work.spring_K[k, w]))
+    kick = s[0].settings.kick[w]
+    s[0].work.spring_a[k, w] = kick * (dt * stiffness * far + damping * end)
+    s[0].work.spring_b[k, w] = kick * (stiffness * (length - s[0].springs.rest[k] + dt * near * u) + damping * start * u)
 
 
 @wp.func

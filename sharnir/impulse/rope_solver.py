@@ -24,6 +24,9 @@ class SolverImpulseRope(SolverImpulse):
         rope_tolerance: see `SolverRope`. The others are those of `SolverImpulse`.
     """
 
+    at_pose = True
+    _halves = False  # velocities of bodies are read as they led to the pose, like those of ropes
+
     def __init__(
         self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, iterations: int = 40,
         rope_tolerance: float = 1e-8, **options: Any,
@@ -42,10 +45,10 @@ class SolverImpulseRope(SolverImpulse):
         done, residual = self.solves[0].done, self.solves[0].residual
         self.report = Report(done, residual, self.tolerance, self.grades, (self.residual, rope_tolerance))
 
-    def step(self, state: State, control: Control, n: int = 1, **given: Any) -> Report:
-        """See `SolverImpulse.step`; the report counts steps that were not plain."""
+    def advance(self, state: State, control: Control, n: int = 1, **given: Any) -> Report:
+        """See `SolverImpulse.advance`; the report counts steps that were not plain."""
         self.grades.zero_()
-        return super().step(state, control, n, **given)
+        return super().advance(state, control, n, **given)
 
     def _solved(self) -> bool:
         """Whether every world has made its sweeps or is put away (`rope_pass`)."""

@@ -12,9 +12,9 @@ from sharnir import kinematics
 from sharnir.errors import SimulationError
 from sharnir.impulse import kernels
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Work
-from sharnir.model import Control, Model, State, fill
+from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Laws, Twists
-from sharnir.solver import Report, Solver, check_iterations
+from sharnir.solver import Report, Solver, check_iterations, scene_scale
 from sharnir.types import load_modules, real, vec3
 
 NO_CAP = 1_000_000
@@ -30,9 +30,13 @@ class SolverImpulse(Solver):
         iterations: cap of the sweeps over the joints at velocity level.
         position_iterations: sweeps of the split impulses that close the gaps.
         erp: fraction of a gap closed in a step, 0 < erp ≤ 1.
-        tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s or N·m·s.
+        tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s, moments over the scene's length; by default
+            it follows the scene's masses, lengths and g·Δt: 1e-10 for 1 kg and 1 m.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
+
+    at_pose = False
+    _halves = True  # velocities stand half a step before the pose, and are brought there to be read
 
     def step(
         self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
@@ -43,6 +47,15 @@ class SolverImpulse(Solver):
             budget: wall-clock time of a step, s: sweeps stop when it is about to run out.
             iterations: cap of the sweeps in this call.
         """
+        report = self.advance(state, control, n, budget=budget, iterations=iterations)
+        if not self.at_pose:
+            self.read_pose(state, control)
+        return report
+
+    def advance(
+        self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
+    ) -> Report:
+        """`step`, but for velocities and reactions, which the state has after `read_pose` alone."""
         started = time.perf_counter()
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
@@ -131,14 +144,46 @@ class SolverImpulse(Solver):
         self._end(step, first, worlds)
 
     def _begin(self, step: Any, first: int, worlds: int) -> None:
-        self._launch(kernels.predict, (self.model.bodies.count, worlds), step, first)
+        self._launch(kernels.predict, (worlds,), step, first, 0)
         self._prepare(step, first, worlds)
 
-    def _prepare(self, step: Any, first: int, worlds: int) -> None:
+    def _prepare(self, step: Any, first: int, worlds: int, reading: int = 0) -> None:
         """Joints and links of worlds in which no sweep has been made."""
         m = self.model
-        self._launch(kernels.prepare, (m.joints.count, worlds), step, first)
-        self._launch(kernels.prepare_links, (m.gears.count + m.springs.count, worlds), step, first)
+        self._launch(kernels.prepare, (m.joints.count, worlds), step, first, reading)
+        self._launch(kernels.prepare_links, (m.gears.count + m.springs.count, worlds), step, first, reading)
+
+    def _read(self, step: Any, first: int, worlds: int) -> None:
+        """Half a kick that is not kept: velocities and reactions at the pose, for the caller."""
+        self._launch(kernels.predict, (worlds,), step, first, 1)
+        self._prepare(step, first, worlds, 1)
+        self._iterate(step, first, worlds)
+        self._launch(kernels.show, (worlds,), step, first)
+
+    def read_pose(self, state: State, control: Control) -> None:
+        """Bring velocities and reactions of the state to its pose; the motion does not depend on it."""
+        if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
+            self._bind(state, control)
+        if "read" not in self._graphs:
+            self._graphs["read"] = self._capture(self._read)
+        self._replay(self._graphs["read"], 1)
+
+    def begin_anew(self, state: State) -> None:
+        """Begin the next step from the velocities of the pose."""
+        state.kept_rotation.zero_()
+
+    def furnish(self, state: State) -> None:
+        """Velocities and reactions of half steps, and what the state was when they were made."""
+        m = self.model
+        if state.felt_force.shape[0] == 0:
+            fill(state, m, len(m.com), "felt_force felt_torque")
+            fill(state, m, m.speeds, "felt_joint")
+        if state.creep.shape[0] == 0:
+            fill(state, m, m.speeds, "creep")
+        if self._halves and state.mid_velocity.shape[0] == 0:
+            fill(state, m, len(m.com), "mid_velocity mid_momentum kept_position kept_rotation kept_velocity kept_momentum")
+            fill(state, m, len(m.joint_kinds), "mid_force mid_torque")
+            fill(state, m, m.speeds, "mid_current")
 
     def _iterate(self, step: Any, first: int, worlds: int) -> None:
         self._launch(self._sweeps, (worlds,), step, first, VELOCITIES)
@@ -154,21 +199,29 @@ class SolverImpulse(Solver):
         iterations: int = 20,
         position_iterations: int = 4,
         erp: float = 1.0,
-        tolerance: float = 1e-10,
+        tolerance: float | None = None,
         threads: int | None = None,
     ) -> None:
         self.iterations = check_iterations(iterations, 1)
         self.position_iterations = check_iterations(position_iterations, 0, "position_iterations")
         if not 0 < erp <= 1:
             raise SimulationError(f"erp is a fraction, 0 < erp ≤ 1, got {erp!r}")
+        mass, length, speed = scene_scale(model, dt)
+        tolerance = 1e-10 * mass * speed if tolerance is None else tolerance
         if not (np.isfinite(tolerance) and tolerance >= 0):
             raise SimulationError(f"tolerance is a finite impulse of at least 0 N·s, got {tolerance!r}")
         super().__init__(model, dt, Settings(), threads)
         load_modules([kernels.predict.module, kinematics.read_joints.module], self.device)
         self.work, self.solves = _scratch(model)
+        self._spin = wp.zeros((len(model.com), model.worlds), dtype=vec3, device=self.device)
+        self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
+        self.settings.halves = wp.array([int(self._halves)], dtype=wp.int32, device=self.device)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
         self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
+        self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)
+        nothing = [1e-18 * length, 1e-18 * mass * length**2]
+        self.settings.nothing = wp.array(nothing, dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations, position_iterations], dtype=wp.int32, device=self.device)
         self.settings.sweeps = wp.array([NO_CAP, NO_CAP], dtype=wp.int32, device=self.device)
         self._graphs: dict[str, list[Any]] = {}
@@ -191,7 +244,19 @@ class SolverImpulse(Solver):
         step = Step()
         for name in ("bodies", "joints", "axes", "gears", "springs"):
             setattr(step, name, getattr(self.model, name))
-        step.settings, step.control, step.state, step.work = self.settings, control, state, self.work
+        self.furnish(state)
+        follows = np.zeros(len(self.model.com), np.int32)
+        follows[list(self.model.paths)] = 1
+        self.work.follows.assign(follows)
+        step.settings, step.control, step.state, step.now, step.work = self.settings, control, state, state, self.work
+        if self._halves:
+            inner = State()
+            for name in STATE_FIELDS:
+                setattr(inner, name, getattr(state, name))
+            inner.velocity, inner.momentum, inner.spin = state.mid_velocity, state.mid_momentum, self._spin
+            inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
+            inner.current = state.mid_current
+            step.state = inner
         step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
         self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
         self._step = step  # keeps its arrays alive
@@ -216,6 +281,9 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     springs, axes = len(model.spring_names), model.speeds
     work = Work()
     fill(work, model, bodies, "gyro spin_start momentum inv_inertia position rest rotation")
+    fill(work, model, bodies, "driven_v driven_w")
+    work.follows = wp.zeros(bodies, dtype=wp.int32, device=model.device)
+    fill(work, model, None, "sweeps left")
     fill(work, model, joints, "mode r_parent r_child drive_force drive_torque")
     fill(work, model, joints, "W_ll W_la W_aa turn_parent_l turn_parent_a turn_child_l turn_child_a")
     rows = AxisRows()

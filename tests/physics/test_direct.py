@@ -322,10 +322,10 @@ def test_passes_of_a_chain_with_friction():
 @double_alone
 @pytest.mark.parametrize("seed", range(6))
 def test_friction_is_the_limit_of_many_sequential_sweeps(seed):
-    """From rest a step of 2Δt begins with a kick of Δt: the one sequential impulses make, swept until nothing changes."""
+    """One kick from rest is the one sequential impulses make, swept until nothing changes."""
     rng, dt = np.random.default_rng(seed), 1e-3
     joint = sh.Spherical(friction=0.2) if seed % 2 else sh.Revolute("y", friction=0.2)
-    ours = chain(5, joint, 2 * dt, closing="velocity")
+    ours = chain(5, joint, dt, closing="velocity")
     theirs = sh.Simulation(ours.model, dt, iterations=20_000, tolerance=1e-15, position_iterations=0)
     pushes, bounds = rng.uniform(-3, 3, (5, joint.v_size)), 10 ** rng.uniform(-1, 1.7, 5)
     for sim in (ours, theirs):
@@ -333,8 +333,8 @@ def test_friction_is_the_limit_of_many_sequential_sweeps(seed):
             sim.joint(f"j{i}").force = push if joint.v_size > 1 else float(push[0])
             sim.joint(f"j{i}").friction = float(bound)
         sim.step()
-    apart = np.abs(ours.state.mid_velocity.numpy() - theirs.state.velocity.numpy()).max()
-    apart = max(apart, np.abs(ours.state.mid_momentum.numpy() - theirs.state.momentum.numpy()).max())
+    apart = np.abs(ours.state.mid_velocity.numpy() - theirs.state.mid_velocity.numpy()).max()
+    apart = max(apart, np.abs(ours.state.mid_momentum.numpy() - theirs.state.mid_momentum.numpy()).max())
     stuck = [bool(np.all(ours.joint(f"j{i}").stuck)) for i in range(5)]
     print(f"seed {seed}: {apart:.1e} m/s, N·m·s apart; stuck {stuck}")
     assert apart < 1e-8 and stuck == [bool(np.all(theirs.joint(f"j{i}").stuck)) for i in range(5)]

@@ -58,7 +58,7 @@ def energies(seed, passive, worlds=WORLDS, steps=STEPS):
     bodies = [n for n in sim.model.body_names if n != "world"]
     for i, name in enumerate(bodies):
         sim.body(name).velocity, sim.body(name).spin = speeds[2 * i][:worlds], speeds[2 * i + 1][:worlds]
-    sim.step(2)  # speeds that the joints do not allow are taken off
+    sim.step(10)  # speeds that the joints do not allow are taken off
     out, least = [sim.energy().total], 0.0
     for _ in range(steps // 5):
         for _ in range(5):
