@@ -61,6 +61,7 @@ HALVINGS = wp.constant(8)  # of a step, at most
 ENOUGH = wp.constant(real(4.0))  # steps, whose velocities a guess of the next is made from
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
 SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
+CURVED = wp.constant(real(100.0))  # of the square of the first change of velocities, of their scale: the second is no larger
 BEST = wp.constant(real(1.0e-4))  # of velocities; m, rad: what cannot be met better in a singular pose is taken, and told
 PATIENCE = wp.constant(
     3
@@ -322,6 +323,8 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
                 mode = ANEW
                 last = real(0.0)
                 off = wp.max(off, FAR)
+        if SINGLE and made == 1 and small and s[0].done[w] == 1 and CURVED * off * off <= blur:
+            return True  # what a second pass would change is less than rounding
         if last > real(0.0):
             fell = off / last
             if small and off * fell <= MET:
@@ -359,36 +362,17 @@ def foresee(s: wp.array(dtype=Direct), i: int, own: int, w: int, dv: vec3, dw: v
     I = s[0].tree.row[i].least
     lv = s[0].state.last_v[own, w]
     lw = s[0].state.last_w[own, w]
-    av = dv - lv
-    aw = dw - lw
-    bv = s[0].state.slope_v[own, w]
-    bw = s[0].state.slope_w[own, w]
-    sv = av + s[0].state.older_v[own, w]
-    sw = aw + s[0].state.older_w[own, w]
     s[0].state.last_v[own, w] = dv
     s[0].state.last_w[own, w] = dw
-    s[0].state.slope_v[own, w] = av
-    s[0].state.slope_w[own, w] = aw
-    s[0].state.older_v[own, w] = bv
-    s[0].state.older_w[own, w] = bw
     on = real(0.0)
     gv = vec3(real(0.0))
     gw = vec3(real(0.0))
+    av = dv - lv
+    aw = dw - lw
     none = m * wp.dot(dv, dv) + I * wp.dot(dw, dw)
     same = m * wp.dot(av, av) + I * wp.dot(aw, aw)
-    bb = m * wp.dot(bv, bv) + I * wp.dot(bw, bw)
-    c2 = real(0.0)
-    if bb > real(0.0):
-        c2 = wp.clamp((m * wp.dot(sv, bv) + I * wp.dot(sw, bw)) / bb, real(-2.0), real(2.0))
-    sv = sv - bv * c2
-    sw = sw - bw * c2
-    missed = m * wp.dot(sv, sv) + I * wp.dot(sw, sw)
     if same < none:
         on = real(1.0)
-    if s[0].state.lag[w] >= ENOUGH and missed < wp.min(same, none):
-        gv = dv + av * c2 - bv
-        gw = dw + aw * c2 - bw
-    elif same < none:
         gv = dv
         gw = dw
     else:
@@ -398,6 +382,24 @@ def foresee(s: wp.array(dtype=Direct), i: int, own: int, w: int, dv: vec3, dw: v
             back = wp.max(both / before, real(-1.0))
             gv = dv * back
             gw = dw * back
+    bv = s[0].state.slope_v[own, w]
+    bw = s[0].state.slope_w[own, w]
+    sv = av + s[0].state.older_v[own, w]
+    sw = aw + s[0].state.older_w[own, w]
+    s[0].state.slope_v[own, w] = av
+    s[0].state.slope_w[own, w] = aw
+    s[0].state.older_v[own, w] = bv
+    s[0].state.older_w[own, w] = bw
+    bb = m * wp.dot(bv, bv) + I * wp.dot(bw, bw)
+    c2 = real(0.0)
+    if bb > real(0.0):
+        c2 = wp.clamp((m * wp.dot(sv, bv) + I * wp.dot(sw, bw)) / bb, real(-2.0), real(2.0))
+    sv = sv - bv * c2
+    sw = sw - bw * c2
+    missed = m * wp.dot(sv, sv) + I * wp.dot(sw, sw)
+    if s[0].state.lag[w] >= ENOUGH and missed < wp.min(same, none):
+        gv = dv + av * c2 - bv
+        gw = dw + aw * c2 - bw
     s[0].state.guess_v[own, w] = gv
     s[0].state.guess_w[own, w] = gw
     return on
