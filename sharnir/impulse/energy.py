@@ -30,7 +30,18 @@ from sharnir.impulse.energy_laws import (
     soften,
 )
 from sharnir.impulse.energy_links import AGAIN, ANEW, GAPS, balance, follow_all, inward
-from sharnir.impulse.energy_rows import FINEST, RAISED, ROUNDS, act, close_rows, ease_rows, factor_rows, find_rows, keep_changes, stiffen_lines
+from sharnir.impulse.energy_rows import (
+    FINEST,
+    RAISED,
+    ROUNDS,
+    act,
+    close_rows,
+    ease_rows,
+    factor_rows,
+    find_rows,
+    keep_changes,
+    stiffen_lines,
+)
 from sharnir.impulse.means import lock_gaps, place, take_driven
 from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
@@ -271,8 +282,11 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         if not wp.isfinite(size + gap):
             return False
         scale = wp.max(scale, size)
-        off = wp.sqrt(size / scale)
-        blur = wp.sqrt(s[0].before[w] / scale)  # what the rounding of poses makes of velocities
+        off = real(0.0)
+        blur = real(0.0)  # what the rounding of poses makes of velocities
+        if size > real(0.0):
+            off = wp.sqrt(size / scale)
+            blur = wp.sqrt(s[0].before[w] / scale)
         if SINGLE and off <= blur:
             off = real(0.0)
         s[0].state.open[w] = gap
