@@ -1,39 +1,69 @@
-"""SolverArticulated: trees in joint coordinates, loops closed by multipliers (theory: energy and momentum, on a tree)."""
+"""SolverArticulated: trees in joint coordinates, loops closed by multipliers (theory: energy and momentum)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sharnir.articulated.solver import FINE
+from sharnir.assembly import read_all
 from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
 from sharnir.model import Model
 
 
-class SolverArticulated(SolverDirect):
-    """Steps a model in time, in the coordinates of its joints, by the rule that keeps energy and momenta.
+def scales(model: Model) -> tuple[float, float]:
+    """What impulses of axes and gaps are measured by: of a scene of 1 kg and 1 m they are 1.
 
-    The passes are those of `SolverDirect` with `closing="energy"`.
+    Moments grow with the square of lengths, forces with lengths; where a scene has both, the smaller of the two is taken.
+    """
+    mass = float(model.bodies.mass.numpy().sum()) or 1.0
+    arms = [np.linalg.norm(getattr(model.joints, f"{side}_point").numpy(), axis=1) for side in ("parent", "child")]
+    length = float(np.max(arms, initial=0.0)) or 1.0
+    turns = all(axis.startswith("r") for kind in model.joint_kinds for axis in kind.free)
+    return mass * (length**2 if turns else min(length, length**2)), max(1.0, length)
+
+
+class SolverArticulated(SolverDirect):
+    """Steps a model in time and leaves the coordinates and speeds of its joints in the state.
+
+    The step is that of `SolverDirect` with `closing="energy"`: second order, energy and momenta kept to rounding; velocities,
+    energies and reactions belong to the pose.
 
     Args:
         model: what `Scene.build` returned.
         dt: step, s.
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
-        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
+        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s; by default 1e-10 of what the
+            masses and lengths of the scene make of 1 rad/s.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
 
     _closings = ("energy",)
 
     def __init__(
-        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = FINE, threads: int | None = None
+        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float | None = None, threads: int | None = None
     ) -> None:
-        super().__init__(model, dt, iterations=iterations, tolerance=tolerance, threads=threads)
+        impulse, length = scales(model)
+        tolerance = FINE * impulse if tolerance is None else tolerance
+        super().__init__(model, dt, iterations=iterations, tolerance=tolerance, gap=FINE * length, threads=threads)
+        self.reads = self._pool is None  # threads that share the worlds leave it to who looks
+
+    def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        super()._make(step, first, worlds, steps)
+        if self.reads and self._bound is not None:
+            read_all(self.model, self._bound[0])
 
 
 class SolverArticulatedRope(SolverDirectRope):
-    """The same with ropes: joints, what acts on them, loops and ropes in one solve. Arguments are those of `SolverDirectRope`."""
+    """The same with ropes: joints, what acts on them, loops and ropes in one solve.
+
+    Args:
+        rope_state, rope_control: of `model.ropes`, which are laid out for trees (`Ropes.on_trees`).
+        rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverArticulated`.
+    """
 
     _closings = ("energy",)
 
-    def __init__(self, model: Model, dt: float, *, iterations: int = 60, tolerance: float = FINE, **options: Any) -> None:
-        super().__init__(model, dt, iterations=iterations, tolerance=tolerance, **options)
+    def __init__(self, model: Model, dt: float, **options: Any) -> None:
+        super().__init__(model, dt, **options)

