@@ -51,32 +51,45 @@ from sharnir.rope.energy import (
     keep_impulses,
     keep_rope,
     mean_arms,
+    miss_snaps,
     move_with,
+    new_span,
     note_rope,
+    open_pushed,
     rope_change,
     rope_misses,
     rope_pose,
     rope_slopes,
+    shift_speeds,
     start_rope,
     take_back_impulses,
     take_speeds,
     thin,
 )
 from sharnir.rope.energy_bodies import (
+    AT_ONCE,
+    ENDS,
     FACTORS,
     FAR,
     HARDLY,
+    JUDGED,
+    ROUGH,
     ROUND,
     SLOW,
+    SNAPS,
     STALLS,
+    WHOLE,
     goes_on,
+    judge,
     not_far,
+    pose_arms,
     ropes_length,
     settle_ends,
     settle_rows,
+    turn_reels,
 )
 from sharnir.rope.energy_bodies import STALLED as STILL
-from sharnir.rope.energy_kernels import PARTS, is_settled, note_velocities
+from sharnir.rope.energy_kernels import PARTS, any_snaps, clear_snaps, is_settled, note_velocities
 from sharnir.rope.kernels import ropes_untouched
 from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals, recall_pass
 from sharnir.rope.passes import ropes_inward, ropes_outward, scale_pulls
@@ -100,6 +113,7 @@ from sharnir.types import EPSILON, inline_less, real, vec3
 inline_less("sharnir.energy_rope")
 
 ALL = wp.constant(2)  # scope: everything there is
+JOINTS = wp.constant(3)  # what of velocities is settled, beside those of `rope.energy_bodies`
 
 
 # ---- where ropes meet bodies ------------------------------------------------------------------------------------------------
@@ -385,6 +399,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
     last = real(1.0e30)
     before = real(1.0e30)
     cap = r[0].settings.iterations[0]
+    judged = int(0)
     made = int(0)
     while made < cap:
         gap, laws = full_pass(s, r, p, w, mode, made == 0)
@@ -405,6 +420,17 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
             last = real(1.0e30)
             before = last
             continue
+        if change <= wp.max(enough, ROUGH * scale):
+            if judge(r, w, scale, judged >= AT_ONCE) > 0:
+                judged = judged + 1
+                if judged > JUDGED:
+                    return False
+                cap = made + r[0].settings.iterations[0]
+                mode = ANEW
+                since = 0
+                last = real(1.0e30)
+                before = last
+                continue
         if change <= enough and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
             return not_far(r, w, change / scale)
         falls = wp.sqrt(change / before)
@@ -451,6 +477,10 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dty
     scale_pulls(r, w, dt / h)
     for k in range(r[0].ropes.count):
         keep_rope(r, k, w)
+    keep_impulses(r, w)
+    if any_snaps(r, w):
+        project(s, r, p, w, SNAPS)
+    for k in range(r[0].ropes.count):
         tear(r, k, w, dt)
         n = r[0].state.segments[k, w]
         feed(r, k, w)
@@ -500,7 +530,8 @@ def miss_lengths(r: wp.array(dtype=RopeStep), k: int, w: int, rate: real) -> rea
         r[0].work.e[i, w] = vec3(real(0.0))
         r[0].work.defect[i, w] = vec3(real(0.0))
         if j < n:
-            gap = r[0].work.r[i + 1, w] - r[0].work.r[i, w] - tangent(r[0].work.q[i, w]) * r[0].state.length[i, w]
+            gap = r[0].work.r[i + 1, w] - r[0].work.r[i, w] - tangent(r[0].work.q[i, w]) * new_span(r, i, w)
+            r[0].work.push_out[i, w] = real(0.0)
             r[0].work.c[i, w] = gap * rate
             r[0].work.load[i, w] = vec3(real(0.0))
             if r[0].state.cut[i, w] == 0:
@@ -559,7 +590,7 @@ def whole_step(
             keep(s, r, p, w)
             if s[0].stopped[w] > 0:
                 j = s[0].stopped[w] - 1
-                s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, True, False, False)
+                s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, JOINTS)
             parts = parts + 1
             at = at + size
             while size < PARTS and at % (2 * size) == 0:
@@ -605,11 +636,13 @@ def copy_ropes(a: RopeState, b: RopeState, w: int):
     copy_reals(a.was, b.was, w)
     copy_reals(a.now, b.now, w)
     copy_reals(a.owed, b.owed, w)
+    copy_reals(a.span, b.span, w)
     copy_reals(a.reel_rate, b.reel_rate, w)
     copy_reals(a.reel_now, b.reel_now, w)
     for i in range(a.rotation.shape[0]):
         b.rotation[i, w] = a.rotation[i, w]
         b.cut[i, w] = a.cut[i, w]
+        b.slack[i, w] = a.slack[i, w]
     for k in range(a.segments.shape[0]):
         b.segments[k, w] = a.segments[k, w]
         b.started[k, w] = a.started[k, w]
@@ -624,10 +657,15 @@ def settle(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
     driven ends and reels move otherwise than before.
     """
     take_driven(s, w)
+    clear_snaps(r, w)
     whole = not is_settled(r, w)
     if whole or not goes_on(r, w):
         take_back(r, w)
-        project(s, r, p, w, whole, whole, True)
+        if whole:
+            project(s, r, p, w, WHOLE)
+        else:
+            project(s, r, p, w, ENDS)
+        turn_reels(r, w)
         for k in range(r[0].ropes.count):
             if r[0].ropes.reel[k] >= 0:
                 i = r[0].ropes.first[k] + r[0].ropes.reel[k] * (r[0].state.segments[k, w] - 1)
@@ -636,38 +674,63 @@ def settle(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
 
 
 @wp.func
-def ropes_at_pose(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, whole: bool, ends: bool):
-    """Ropes where they stand, with the speeds by which rows open: of all, or where ends or reels are driven, or none."""
+def ropes_at_pose(r: wp.array(dtype=RopeStep), w: int, what: int):
+    """Ropes where they stand, with the speeds by which rows open that are to be settled."""
     for k in range(r[0].ropes.count):
         at_pose(r, k, w)
-    if ends:
+        pose_arms(r, k, w)
+    if what == WHOLE or what == ENDS:
         for o in range(r[0].ropes.count):
-            settle_ends(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, whole)
+            settle_ends(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, what == WHOLE)
         for t in range(r[0].ropes.ties):
-            if whole:
+            if what == WHOLE:
                 b = r[0].ropes.tie_body[t]
-                arm = wp.quat_rotate(r[0].body_state.rotation[b, w], r[0].ropes.tie_point[t])
-                move_with(r, r[0].ropes.tie_slot[t], w, r[0].body.v[b, w] + wp.cross(r[0].body.w[b, w], arm))
-        for k in range(r[0].ropes.count):
-            settle_rows(r, k, w, whole)
+                v = r[0].body.v[b, w] + wp.cross(r[0].body.w[b, w], r[0].work.tie_arm[t, w])
+                move_with(r, r[0].ropes.tie_slot[t], w, v)
+    for k in range(r[0].ropes.count):
+        if what == SNAPS:
+            miss_snaps(r, k, w)
+        elif what != JOINTS:
+            settle_rows(r, k, w, what == WHOLE)
 
 
 @wp.func
-def project(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int,
-    joints: bool, whole: bool, ends: bool,
-) -> real:  # fmt: skip
+def project(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, what: int) -> real:
     """The velocities nearest to those of now, by kinetic energy, that fit joints and rows of ropes; returns the energy that took.
 
-    `joints`: those of joints; `whole`: of all rows of ropes; `ends`: of those at driven ends and reels.
+    WHOLE: all of them; ENDS: rows of ropes at driven ends and reels; SNAPS: of elements that have become taut; JOINTS: joints alone.
+    Elements that this would press go slack, and it is done again.
     """
     h = s[0].drift[w]
     pushed = s[0].pushed[w]
     lost = rope_energy(r, w)
     s[0].pushed[w] = 0
+    for _round in range(JUDGED):
+        find_projected(s, r, p, w, what, h)
+        found = int(0)
+        for k in range(r[0].ropes.count):
+            found = found + open_pushed(r, k, w)
+        if found == 0:
+            break
+    s[0].pushed[w] = pushed
+    for k in range(r[0].ropes.count):
+        if what == WHOLE or what == ENDS:
+            take_speeds(r, k, w)
+        else:
+            shift_speeds(r, k, w)
+    take_back_impulses(r, w)
+    return lost - rope_energy(r, w) + take_projected(s, w)
+
+
+@wp.func
+def find_projected(
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, what: int, h: real
+):  # fmt: skip
+    """Changes of the velocities for elements that are slack and taut as they are now."""
+    joints = what == WHOLE or what == JOINTS
     stand_all(s, w, ALL)
     take_driven(s, w)
-    ropes_at_pose(s, r, w, whole, ends)
+    ropes_at_pose(r, w, what)
     s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
     stand_all(s, w, ALL)
     end_arms(r, w)
@@ -693,28 +756,6 @@ def project(
         couple(s, r, p, w, True, False)
     ropes_outward(r, w)
     s[0].drift[w] = h
-    s[0].pushed[w] = pushed
-    for k in range(r[0].ropes.count):
-        if ends:
-            take_speeds(r, k, w)
-        else:
-            shift_speeds(r, k, w)
-    take_back_impulses(r, w)
-    return lost - rope_energy(r, w) + take_projected(s, w)
-
-
-@wp.func
-def shift_speeds(r: wp.array(dtype=RopeStep), k: int, w: int):
-    """Velocities after the change that was found, which goes on as it went."""
-    first = r[0].ropes.first[k]
-    n = r[0].state.segments[k, w]
-    for j in range(n + 1):
-        i = first + j
-        r[0].state.smooth[i, w] = r[0].state.smooth[i, w] + r[0].work.v[i, w] - r[0].state.velocity[i, w]
-        r[0].state.velocity[i, w] = r[0].work.v[i, w]
-        if j < n:
-            r[0].state.spin_smooth[i, w] = r[0].state.spin_smooth[i, w] + r[0].work.w[i, w] - r[0].state.spin[i, w]
-            r[0].state.spin[i, w] = r[0].work.w[i, w]
 
 
 @wp.func

@@ -55,6 +55,7 @@ class RopeDescription:
     drag: float
     air: float
     strength: float
+    rod: bool  # elements are never slack
     ends: tuple[RopeEnd, RopeEnd]
     reel: int  # the end from which it is paid out, or −1
     longest: float  # m
@@ -218,7 +219,7 @@ def shape_points(
 def describe(
     name: str, start: Any, end: Any, *, points: Any, length: Any, segments: Any, radius: Any, density: Any, mass_per_length: Any,
     E: Any, G: Any, EI: Any, GJ: Any, rest_curvature: Any, rest_twist: Any, twist: Any, damping: Any, drag: Any,
-    drag_coefficient: Any, breaking_load: Any, reel: Any, longest: Any, velocity: Any, gravity: np.ndarray,
+    drag_coefficient: Any, breaking_load: Any, rod: Any, reel: Any, longest: Any, velocity: Any, gravity: np.ndarray,
 ) -> RopeDescription:  # fmt: skip
     """A rope, its ends free. What is given is unchecked; `Scene.add_rope` says what each is, and its default."""
     who = f"rope {name!r}"
@@ -244,6 +245,8 @@ def describe(
         np.interp(middle, np.concatenate([[0.0], np.cumsum(lengths)]), np.cumsum(rest[:, 2]) * total / n) - rest[0, 2] * total / n
     )
     rotations = element_frames(placed, turns + turned * middle / total)
+    if not isinstance(rod, bool | np.bool_):
+        raise SceneError(f"{who}: rod is True (elements that push like rods) or False, got {rod!r}")
     if reel not in (None, "start", "end"):
         raise SceneError(f"{who}: reel is 'start', 'end' or None, got {reel!r}")
     if longest is not None and reel is None:
@@ -257,7 +260,7 @@ def describe(
         float(radius), bend, turn, rest, at_least(who, "damping (s)", damping), at_least(who, "drag (N·s/m²)", drag),
         0.5 * AIR * at_least(who, "drag_coefficient", drag_coefficient) * 2.0 * radius,
         float("inf") if breaking_load is None else at_least(who, "breaking_load (N)", breaking_load),
-        (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], max(most, total),
+        bool(rod), (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], max(most, total),
     )  # fmt: skip
 
 

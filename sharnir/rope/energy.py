@@ -8,10 +8,16 @@ the mean of its start and end:
 f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`means.bend_moment`). A pass asks
 for the changes of V₁ that take away what these equations miss (`chain`, with mean vectors in rows and columns alike).
 
+An element that would push harder than it buckles is slack: s = d₃·(r_{j+1} − r_j) is free then, l is s in all of this, and f·d̄ = P Δt with
+P = π² EI/l², so that s₁d₁ − s₀d₀ = s̄ (d₁ − d₀) + d̄ (s₁ − s₀) makes its work −P (s₀ − s₁), what P (l − s) grows by. Which elements are
+slack is found by `judge_slack`, from those of the last step on.
+
 Here are the ropes alone, in the order of a step: `start_rope`, `rope_pose`, then `mean_arms`, `rope_slopes` and `chain.eliminate`
 for a factor, `rope_misses`, `chain.bring_back` and `chain.follow` for a pass, `keep_rope`. Bodies are moved by whoever solves for
 them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in `body.turn`.
 """
+
+import math
 
 import warp as wp
 
@@ -21,9 +27,12 @@ from sharnir.rope.means import bend_moment, bend_vector, carried, cayley, from_r
 from sharnir.rope.passes import FADING, frame_after, frame_before, neighbour_length
 from sharnir.rope.terms import air_resistance, tangent
 from sharnir.spatial import unit
-from sharnir.types import mat33, real, vec3
+from sharnir.types import EPSILON, mat33, real, vec3
 
 DYNAMIC = wp.constant(2)
+BUCKLES = wp.constant(real(math.pi * math.pi))
+PUSH = wp.constant(real(max(1.0e-10, 1.0e2 * EPSILON)))  # of a rope's momentum: an impulse along an element that is none
+LONGER = wp.constant(real(max(1.0e-9, 1.0e2 * EPSILON)))  # of its length: a slack element that is still not taut
 TWIST = wp.constant(real(0.01))  # of EI: where GJ is less, factors take that; thin elements alone would part the passes
 
 
@@ -40,14 +49,21 @@ def thin(s: wp.array(dtype=RopeStep), k: int) -> real:
 
 
 @wp.func
-def mean_length(s: wp.array(dtype=RopeStep), k: int, j: int, w: int) -> real:
-    """Length of element j, at a reel the mean of its start and end in the step."""
-    l = s[0].state.length[s[0].ropes.first[k] + j, w]
-    reel = s[0].ropes.reel[k]
-    if reel >= 0:
-        if j == reel * (s[0].state.segments[k, w] - 1):
-            l = l - real(0.5) * s[0].work.paid[k, w]
-    return l
+def buckling_load(s: wp.array(dtype=RopeStep), k: int, i: int, w: int) -> real:
+    """P = π² EI/l² of an element, N."""
+    l = s[0].state.length[i, w]
+    return BUCKLES * s[0].ropes.EI[k] / (l * l)
+
+
+@wp.func
+def new_span(s: wp.array(dtype=RopeStep), i: int, w: int) -> real:
+    """s₁ of an element: ±l where it is taut."""
+    slack = s[0].work.slack[i, w]
+    if slack == 1:
+        return wp.dot(tangent(s[0].work.q[i, w]), s[0].work.r[i + 1, w] - s[0].work.r[i, w])
+    if slack == -1:
+        return -s[0].state.length[i, w]
+    return s[0].state.length[i, w]
 
 
 # ---- before the passes ------------------------------------------------------------------------------------------------------
@@ -148,6 +164,7 @@ def start_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             mean = s[0].state.spin_smooth[i, w] + s[0].state.spin_gain[i, w] * (real(0.5) * h)
             s[0].work.w[i, w] = end_of_mean(mean, s[0].state.spin[i, w], weight)
+            s[0].work.slack[i, w] = s[0].state.slack[i, w]
             if s[0].state.cut[i, w] == 1:
                 s[0].state.pull[i, w] = vec3(real(0.0))
     for side in range(2):
@@ -253,7 +270,9 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             d = (tangent(s[0].state.rotation[i, w]) + tangent(b)) * real(0.5)
             s[0].work.d[i, w] = d
-            s[0].work.extra[i, w] = real(-0.5) * end * s[0].state.length[i, w] * wp.dot(s[0].state.pull[i, w], d)
+            reach = new_span(s, i, w)
+            s[0].work.reach[i, w] = reach
+            s[0].work.extra[i, w] = real(-0.5) * end * reach * wp.dot(s[0].state.pull[i, w], d)
         else:
             b = frame_after(s, k, w, s[0].body.q)
         bar = s[0].work.bar[i, w]
@@ -313,7 +332,7 @@ def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """c = −(r_{j+1} − r_j − l d₃)/(ϑΔt); what points and elements lack of momentum at the pose and impulses at hand."""
+    """c = −(r_{j+1} − r_j − s d₃)/(ϑΔt); what points and elements lack of momentum at the pose and impulses at hand."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
@@ -331,11 +350,13 @@ def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
             l = s[0].state.length[i, w]
             d0 = tangent(s[0].state.rotation[i, w])
             d1 = tangent(s[0].work.q[i, w])
-            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - d1 * l
+            span = new_span(s, i, w)
+            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - d1 * span
             s[0].work.c[i, w] = gap * (real(-1.0) / (s[0].work.weight[k, w] * h))
             L0 = disc_momentum(i1 * l, d0, s[0].state.spin[i, w])
             L1 = carried(s[0].work.turn[i, w], disc_momentum(i1 * l, d0, s[0].work.w[i, w]))
-            couple = wp.cross(d0 + d1, f) * (real(-0.5) * mean_length(s, k, j, w))
+            couple = wp.cross(d0 + d1, f) * (real(-0.25) * (s[0].state.span[i, w] + span))
+            s[0].work.push_out[i, w] = buckling_load(s, k, i, w) * h - real(0.5) * wp.dot(d0 + d1, f)
             couple = couple + s[0].state.moment[i, w] - s[0].state.moment[i + 1, w] + s[0].control.torque[i, w] * h
             s[0].work.load[i, w] = couple - (L1 - L0)
         s[0].work.defect[i, w] = lacks
@@ -414,6 +435,44 @@ def turns_far(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
     return False
 
 
+@wp.func
+def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, one: bool) -> int:
+    """Make slack what pushes too hard and taut what is too long, all or the last such element alone; returns how many.
+
+    `speed` is the largest one of all, m/s: impulses that are rounding beside it do not count.
+    """
+    if s[0].ropes.rod[k] == 1:
+        return 0
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    h = s[0].h[w]
+    length = real(0.0)
+    for i in range(first, first + n):
+        length = length + s[0].state.length[i, w]
+    none = PUSH * s[0].ropes.density[k] * length * speed
+    found = int(0)
+    for back in range(n):
+        i = first + n - 1 - back
+        if s[0].state.cut[i, w] == 0 and not (one and found > 0):
+            slack = s[0].work.slack[i, w]
+            better = int(slack)
+            if slack == 1:
+                span = new_span(s, i, w) / s[0].state.length[i, w]
+                if span > real(1.0) + LONGER:
+                    better = 0
+                elif span < real(-1.0) - LONGER:
+                    better = -1
+            else:
+                d = (tangent(s[0].state.rotation[i, w]) + tangent(s[0].work.q[i, w])) * real(0.5)
+                push = wp.dot(s[0].state.pull[i, w], d) - buckling_load(s, k, i, w) * h
+                if (slack == 0 and push > none) or (slack == -1 and push < -none):
+                    better = 1
+            if better != slack:
+                s[0].work.slack[i, w] = better
+                found = found + 1
+    return found
+
+
 # ---- after the passes -------------------------------------------------------------------------------------------------------
 
 
@@ -456,6 +515,9 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].state.spin_gain[i, w] = gain
             s[0].state.spin[i, w] = carried(s[0].work.turn[i, w], omega)
             s[0].state.rotation[i, w] = s[0].work.q[i, w]
+            s[0].work.snaps[i, w] = int(s[0].state.slack[i, w] == 1 and s[0].work.slack[i, w] != 1)
+            s[0].state.slack[i, w] = s[0].work.slack[i, w]
+            s[0].state.span[i, w] = new_span(s, i, w)
             now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / s[0].settings.dt[0]
             s[0].state.was[i, w] = s[0].state.now[i, w]
             s[0].state.now[i, w] = now
@@ -505,7 +567,11 @@ def at_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             after = real(0.5) * s[0].state.length[i, w]
             s[0].work.d[i, w] = tangent(s[0].state.rotation[i, w])
+            s[0].work.slack[i, w] = s[0].state.slack[i, w]
+            s[0].work.reach[i, w] = s[0].state.span[i, w]
+            s[0].work.push_out[i, w] = real(0.0)
             s[0].work.extra[i, w] = real(0.0)
+            s[0].state.pull[i, w] = vec3(real(0.0))
             s[0].work.w[i, w] = s[0].state.spin[i, w]
             s[0].work.load[i, w] = vec3(real(0.0))
         s[0].work.mass[i, w] = s[0].ropes.density[k] * (before + after)
@@ -540,9 +606,47 @@ def miss_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
     """c = −(v_{j+1} − v_j − l ω × d) at the pose, of all rows."""
     first = s[0].ropes.first[k]
     for i in range(first, first + s[0].state.segments[k, w]):
-        turn = wp.cross(s[0].work.w[i, w], s[0].work.d[i, w]) * s[0].state.length[i, w]
+        turn = wp.cross(s[0].work.w[i, w], s[0].work.d[i, w]) * s[0].state.span[i, w]
         s[0].work.c[i, w] = turn - (s[0].work.v[i + 1, w] - s[0].work.v[i, w])
 
+
+@wp.func
+def miss_snaps(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """The same, along the elements that have become taut alone: they do not rebound."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    for i in range(first, first + n):
+        if s[0].work.snaps[i, w] == 1:
+            d = s[0].work.d[i, w]
+            apart = wp.dot(d, s[0].work.v[i + 1, w] - s[0].work.v[i, w])
+            if i == first + s[0].ropes.reel[k] * (n - 1):
+                apart = apart - s[0].state.reel_now[k, w]
+            s[0].work.c[i, w] = d * (-apart)
+
+
+@wp.func
+def open_pushed(s: wp.array(dtype=RopeStep), k: int, w: int) -> int:
+    """Make slack what velocities that are settled would press, but what has just become taut; returns how many.
+
+    Such an impulse is that of a moment: it is set against what an element bears in a step.
+    """
+    if s[0].ropes.rod[k] == 1:
+        return 0
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    most = real(0.0)
+    for i in range(first, first + n):
+        most = wp.max(most, wp.length(s[0].state.pull[i, w]))
+    found = int(0)
+    for i in range(first, first + n):
+        slack = s[0].state.slack[i, w]
+        if slack != 1 and s[0].state.cut[i, w] == 0 and s[0].work.snaps[i, w] == 0:
+            push = wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])
+            bears = buckling_load(s, k, i, w) * s[0].h[w]
+            if (slack == 0 and push > bears + PUSH * most) or (slack == -1 and push < bears - PUSH * most):
+                s[0].state.slack[i, w] = 1
+                found = found + 1
+    return found
 
 @wp.func
 def take_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
@@ -556,3 +660,17 @@ def take_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             s[0].state.spin[i, w] = s[0].work.w[i, w]
             s[0].state.spin_smooth[i, w] = s[0].work.w[i, w]
+
+
+@wp.func
+def shift_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Velocities after the change that was found, which goes on as it went."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    for j in range(n + 1):
+        i = first + j
+        s[0].state.smooth[i, w] = s[0].state.smooth[i, w] + s[0].work.v[i, w] - s[0].state.velocity[i, w]
+        s[0].state.velocity[i, w] = s[0].work.v[i, w]
+        if j < n:
+            s[0].state.spin_smooth[i, w] = s[0].state.spin_smooth[i, w] + s[0].work.w[i, w] - s[0].state.spin[i, w]
+            s[0].state.spin[i, w] = s[0].work.w[i, w]

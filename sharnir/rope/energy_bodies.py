@@ -22,15 +22,19 @@ from sharnir.rope.energy import (
     at_pose,
     driven_speed,
     hold_driven_ties,
+    judge_slack,
     mean_arm,
     mean_arms,
+    miss_snaps,
     miss_speeds,
     move_with,
     note_rope,
+    open_pushed,
     rope_change,
     rope_misses,
     rope_pose,
     rope_slopes,
+    shift_speeds,
     start_rope,
     take_speeds,
     turns_far,
@@ -48,6 +52,12 @@ FAR = wp.constant(real(0.02))  # of the speeds: a first change by which factors 
 ROUND = wp.constant(real(4.0))  # of what rounding of positions does to a speed: a change that is none
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
 FACTORS = wp.constant(4)  # most of them in an attempt
+WHOLE = wp.constant(0)  # what of velocities is settled: all,
+ENDS = wp.constant(1)  # what driven ends and reels change,
+SNAPS = wp.constant(2)  # what elements stop that have become taut
+ROUGH = wp.constant(real(1.0e-3))  # of the speeds: a change at which it is seen which elements are slack
+AT_ONCE = wp.constant(8)  # rounds in which all elements that are judged wrong change over; then one a round
+JUDGED = wp.constant(40)  # rounds in an attempt
 
 
 # ---- a body -----------------------------------------------------------------------------------------------------------------
@@ -310,6 +320,15 @@ def begin_part(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
+def judge(s: wp.array(dtype=RopeStep), w: int, speed: real, one: bool) -> int:
+    """Which elements are slack, at the pose and impulses at hand; returns how many were not as they were taken to be."""
+    found = int(0)
+    for k in range(s[0].ropes.count):
+        found = found + judge_slack(s, k, w, speed, one)
+    return found
+
+
+@wp.func
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
@@ -323,14 +342,29 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     before = real(1.0e30)
     since = int(0)
     cap = s[0].settings.iterations[0]
-    for i in range(cap):
+    most = cap
+    judged = int(0)
+    i = int(-1)
+    while i + 1 < most:
+        i = i + 1
         change, scale = one_change(s, w)
         s[0].done[w] = s[0].done[w] + 1
         enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
         if not (wp.isfinite(change) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
             return False
-        if change <= enough:
+        if change <= wp.max(enough, ROUGH * scale):
             new_pose(s, w)
+            if judge(s, w, scale, judged >= AT_ONCE) > 0:
+                judged = judged + 1
+                if judged > JUDGED:
+                    return False
+                new_factor(s, w)
+                most = i + 1 + cap
+                since = 0
+                last = real(1.0e30)
+                before = last
+                continue
+        if change <= enough:
             return not_far(s, w, change / scale)
         falls = wp.sqrt(change / before)
         fresh = int(i == 0 and change > FAR * scale)
@@ -341,7 +375,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 return not_far(s, w, s[0].settings.tolerance[0])
             if factors < FACTORS and change > still:
                 fresh = 1
-            elif falls > HARDLY or change * wp.pow(falls, real(cap - i - 1)) > real(10.0) * enough:
+            elif falls > HARDLY or change * wp.pow(falls, real(most - i - 1)) > real(10.0) * enough:
                 return False
         if fresh == 1:
             new_pose(s, w)
@@ -362,34 +396,35 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 
 @wp.func
-def settle_speeds(s: wp.array(dtype=RopeStep), w: int, whole: bool):
+def settle_speeds(s: wp.array(dtype=RopeStep), w: int, what: int):
     """Change velocities at the pose so that rows do not open, by as little kinetic energy as that takes.
 
-    All rows, or those alone that an end or a reel moves which does not go on as before: the change then passes along the rope,
-    and what second-order errors left in other rows stays.
+    WHOLE: all rows; ENDS: those alone that an end or a reel moves which does not go on as before: the change then passes along
+    the rope, and what second-order errors left in other rows stays; SNAPS: those of elements that have become taut.
+    Elements that this would press go slack, and it is done again.
     """
-    for b in range(s[0].bodies.count):
-        s[0].body.v[b, w] = s[0].body_state.velocity[b, w]
-        s[0].body.w[b, w] = s[0].body_state.spin[b, w]
-        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
-        s[0].body.p_l[b, w] = vec3(real(0.0))
-        s[0].body.p_a[b, w] = vec3(real(0.0))
-        own_inertia(s, b, w)
-    for o in range(s[0].ropes.count):
-        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
-        at_pose(s, k, w)
-    for o in range(s[0].ropes.count):
-        settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, whole)
-    for t in range(s[0].ropes.ties):
-        b = s[0].ropes.tie_body[t]
-        arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
-        s[0].work.tie_arm[t, w] = arm
-        if whole:
-            move_with(s, s[0].ropes.tie_slot[t], w, s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], arm))
-    for k in range(s[0].ropes.count):
-        settle_rows(s, k, w, whole)
-    eliminate_ropes(s, w)
-    vector_pass(s, w)
+    for _round in range(JUDGED):
+        begin_settling(s, w)
+        for o in range(s[0].ropes.count):
+            if what != SNAPS:
+                settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what == WHOLE)
+        for t in range(s[0].ropes.ties):
+            if what == WHOLE:
+                b = s[0].ropes.tie_body[t]
+                v = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.tie_arm[t, w])
+                move_with(s, s[0].ropes.tie_slot[t], w, v)
+        for k in range(s[0].ropes.count):
+            if what == SNAPS:
+                miss_snaps(s, k, w)
+            else:
+                settle_rows(s, k, w, what == WHOLE)
+        eliminate_ropes(s, w)
+        vector_pass(s, w)
+        found = int(0)
+        for k in range(s[0].ropes.count):
+            found = found + open_pushed(s, k, w)
+        if found == 0:
+            break
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body_state.velocity[b, w] = s[0].body.v[b, w]
@@ -398,7 +433,38 @@ def settle_speeds(s: wp.array(dtype=RopeStep), w: int, whole: bool):
                 s[0].body_state.momentum[b, w] = s[0].body_state.momentum[b, w] + s[0].body.inertia[b, w] * dw
                 s[0].body_state.spin[b, w] = s[0].body.w[b, w]
     for k in range(s[0].ropes.count):
-        take_speeds(s, k, w)
+        if what == SNAPS:
+            shift_speeds(s, k, w)
+        else:
+            take_speeds(s, k, w)
+
+
+@wp.func
+def begin_settling(s: wp.array(dtype=RopeStep), w: int):
+    """Bodies and ropes where they stand, as they move."""
+    for b in range(s[0].bodies.count):
+        s[0].body.v[b, w] = s[0].body_state.velocity[b, w]
+        s[0].body.w[b, w] = s[0].body_state.spin[b, w]
+        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
+        s[0].body.p_l[b, w] = vec3(real(0.0))
+        s[0].body.p_a[b, w] = vec3(real(0.0))
+        own_inertia(s, b, w)
+    for k in range(s[0].ropes.count):
+        at_pose(s, k, w)
+        pose_arms(s, k, w)
+
+
+@wp.func
+def pose_arms(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Arms of a rope's held and tied points at the pose."""
+    for side in range(2):
+        if is_held(s, 2 * k + side):
+            b = s[0].ropes.body[2 * k + side]
+            s[0].work.arm[2 * k + side, w] = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[2 * k + side])
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            b = s[0].ropes.tie_body[t]
+            s[0].work.tie_arm[t, w] = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
 
 
 @wp.func
@@ -409,8 +475,7 @@ def settle_ends(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
         i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
         if is_held(s, end):
             b = s[0].ropes.body[end]
-            arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[end])
-            s[0].work.arm[end, w] = arm
+            arm = s[0].work.arm[end, w]
             if s[0].ropes.kind[end] == DRIVEN:
                 move_with(s, i, w, driven_speed(s, k, side, w))
             elif whole:
@@ -441,7 +506,15 @@ def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
         if whole:
             more = pose
         s[0].work.c[i, w] = s[0].work.c[i, w] + s[0].work.d[i, w] * more
-        s[0].state.reel_now[k, w] = pose
+
+
+@wp.func
+def turn_reels(s: wp.array(dtype=RopeStep), w: int):
+    """Once velocities are settled: reels run at the pose as the rows there were asked to."""
+    for k in range(s[0].ropes.count):
+        if s[0].ropes.reel[k] >= 0:
+            rate = s[0].work.paid[k, w] / s[0].h[w]
+            s[0].state.reel_now[k, w] = real(0.5) * (rate + s[0].state.reel_rate[k, w])
 
 
 @wp.func

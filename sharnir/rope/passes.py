@@ -84,6 +84,7 @@ def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             after = real(0.5) * s[0].state.length[i, w]
             s[0].work.d[i, w] = tangent(s[0].state.rotation[i, w])
+            s[0].work.reach[i, w] = s[0].state.length[i, w]
         d = s[0].work.d[wp.min(i, first + n - 1), w]
         m = s[0].ropes.density[k] * (before + after)
         v = s[0].state.velocity[i, w]
@@ -611,6 +612,7 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             q = s[0].work.q[i, w]
             s[0].state.rotation[i, w] = q
+            s[0].state.span[i, w] = s[0].state.length[i, w]
             now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / s[0].settings.dt[0]
             s[0].state.was[i, w] = s[0].state.now[i, w]
             s[0].state.now[i, w] = now
