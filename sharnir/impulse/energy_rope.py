@@ -51,7 +51,6 @@ from sharnir.rope.energy import (
     keep_impulses,
     keep_rope,
     mean_arms,
-    miss_snaps,
     move_with,
     new_span,
     note_rope,
@@ -679,26 +678,25 @@ def ropes_at_pose(r: wp.array(dtype=RopeStep), w: int, what: int):
     for k in range(r[0].ropes.count):
         at_pose(r, k, w)
         pose_arms(r, k, w)
-    if what == WHOLE or what == ENDS:
-        for o in range(r[0].ropes.count):
-            settle_ends(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, what == WHOLE)
-        for t in range(r[0].ropes.ties):
-            if what == WHOLE:
-                b = r[0].ropes.tie_body[t]
-                v = r[0].body.v[b, w] + wp.cross(r[0].body.w[b, w], r[0].work.tie_arm[t, w])
-                move_with(r, r[0].ropes.tie_slot[t], w, v)
+    if what == JOINTS:
+        return
+    for o in range(r[0].ropes.count):
+        settle_ends(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, what)
+    for t in range(r[0].ropes.ties):
+        if what != ENDS:
+            b = r[0].ropes.tie_body[t]
+            v = r[0].body.v[b, w] + wp.cross(r[0].body.w[b, w], r[0].work.tie_arm[t, w])
+            move_with(r, r[0].ropes.tie_slot[t], w, v)
     for k in range(r[0].ropes.count):
-        if what == SNAPS:
-            miss_snaps(r, k, w)
-        elif what != JOINTS:
-            settle_rows(r, k, w, what == WHOLE)
+        settle_rows(r, k, w, what)
 
 
 @wp.func
 def project(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, what: int) -> real:
     """The velocities nearest to those of now, by kinetic energy, that fit joints and rows of ropes; returns the energy that took.
 
-    WHOLE: all of them; ENDS: rows of ropes at driven ends and reels; SNAPS: of elements that have become taut; JOINTS: joints alone.
+    WHOLE: all of them; ENDS: rows of ropes at driven ends and reels; SNAPS: of ropes, after a step in which elements became taut;
+    JOINTS: joints alone.
     Elements that this would press go slack, and it is done again.
     """
     h = s[0].drift[w]
@@ -709,7 +707,7 @@ def project(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
         find_projected(s, r, p, w, what, h)
         found = int(0)
         for k in range(r[0].ropes.count):
-            found = found + open_pushed(r, k, w)
+            found = found + open_pushed(r, k, w, int(what == SNAPS))
         if found == 0:
             break
     s[0].pushed[w] = pushed

@@ -611,37 +611,25 @@ def miss_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
-def miss_snaps(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """The same, along the elements that have become taut alone: they do not rebound."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    for i in range(first, first + n):
-        if s[0].work.snaps[i, w] == 1:
-            d = s[0].work.d[i, w]
-            apart = wp.dot(d, s[0].work.v[i + 1, w] - s[0].work.v[i, w])
-            if i == first + s[0].ropes.reel[k] * (n - 1):
-                apart = apart - s[0].state.reel_now[k, w]
-            s[0].work.c[i, w] = d * (-apart)
+def open_pushed(s: wp.array(dtype=RopeStep), k: int, w: int, after: int) -> int:
+    """Make slack what is pressed as velocities are settled, but what has just become taut; returns how many.
 
-
-@wp.func
-def open_pushed(s: wp.array(dtype=RopeStep), k: int, w: int) -> int:
-    """Make slack what velocities that are settled would press, but what has just become taut; returns how many.
-
-    Such an impulse is that of a moment: it is set against what an element bears in a step.
+    What an element does in that moment is taken together with what it did in the step before it, where `after` is 1 (the step let
+    elements that became taut rebound, and now takes that back), and set against what it bears in a step.
     """
     if s[0].ropes.rod[k] == 1:
         return 0
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
+    part = real(after) * s[0].h[w] / s[0].settings.dt[0]
     most = real(0.0)
     for i in range(first, first + n):
-        most = wp.max(most, wp.length(s[0].state.pull[i, w]))
+        most = wp.max(most, wp.length(s[0].state.pull[i, w]) + wp.length(s[0].work.kept_pull[i, w]) * part)
     found = int(0)
     for i in range(first, first + n):
         slack = s[0].state.slack[i, w]
         if slack != 1 and s[0].state.cut[i, w] == 0 and s[0].work.snaps[i, w] == 0:
-            push = wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])
+            push = wp.dot(s[0].state.pull[i, w] + s[0].work.kept_pull[i, w] * part, s[0].work.d[i, w])
             bears = buckling_load(s, k, i, w) * s[0].h[w]
             if (slack == 0 and push > bears + PUSH * most) or (slack == -1 and push < bears - PUSH * most):
                 s[0].state.slack[i, w] = 1

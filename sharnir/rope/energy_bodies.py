@@ -25,7 +25,6 @@ from sharnir.rope.energy import (
     judge_slack,
     mean_arm,
     mean_arms,
-    miss_snaps,
     miss_speeds,
     move_with,
     note_rope,
@@ -400,29 +399,25 @@ def settle_speeds(s: wp.array(dtype=RopeStep), w: int, what: int):
     """Change velocities at the pose so that rows do not open, by as little kinetic energy as that takes.
 
     WHOLE: all rows; ENDS: those alone that an end or a reel moves which does not go on as before: the change then passes along
-    the rope, and what second-order errors left in other rows stays; SNAPS: those of elements that have become taut.
+    the rope, and what second-order errors left in other rows stays; SNAPS: all, at the end of a step in which elements became taut.
     Elements that this would press go slack, and it is done again.
     """
     for _round in range(JUDGED):
         begin_settling(s, w)
         for o in range(s[0].ropes.count):
-            if what != SNAPS:
-                settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what == WHOLE)
+            settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what)
         for t in range(s[0].ropes.ties):
-            if what == WHOLE:
+            if what != ENDS:
                 b = s[0].ropes.tie_body[t]
                 v = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.tie_arm[t, w])
                 move_with(s, s[0].ropes.tie_slot[t], w, v)
         for k in range(s[0].ropes.count):
-            if what == SNAPS:
-                miss_snaps(s, k, w)
-            else:
-                settle_rows(s, k, w, what == WHOLE)
+            settle_rows(s, k, w, what)
         eliminate_ropes(s, w)
         vector_pass(s, w)
         found = int(0)
         for k in range(s[0].ropes.count):
-            found = found + open_pushed(s, k, w)
+            found = found + open_pushed(s, k, w, int(what == SNAPS))
         if found == 0:
             break
     for b in range(s[0].bodies.count):
@@ -468,8 +463,8 @@ def pose_arms(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
-def settle_ends(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
-    """Held ends move as what holds them does."""
+def settle_ends(s: wp.array(dtype=RopeStep), k: int, w: int, what: int):
+    """Held ends move as what holds them does; after a step, driven ones as they did."""
     for side in range(2):
         end = 2 * k + side
         i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
@@ -477,19 +472,20 @@ def settle_ends(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
             b = s[0].ropes.body[end]
             arm = s[0].work.arm[end, w]
             if s[0].ropes.kind[end] == DRIVEN:
-                move_with(s, i, w, driven_speed(s, k, side, w))
-            elif whole:
+                if what != SNAPS:
+                    move_with(s, i, w, driven_speed(s, k, side, w))
+            elif what != ENDS:
                 move_with(s, i, w, s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], arm))
-    if s[0].ropes.kind[2 * k] == ROPE and whole:
+    if s[0].ropes.kind[2 * k] == ROPE and what != ENDS:
         move_with(s, s[0].ropes.first[k], w, s[0].work.v[s[0].ropes.body[2 * k], w])
 
 
 @wp.func
-def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
+def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, what: int):
     """Closing speeds: of all rows, or of those at driven ends; and at the reel."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    if whole:
+    if what != ENDS:
         miss_speeds(s, k, w)
     else:
         for side in range(2):
@@ -503,8 +499,10 @@ def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
         rate = s[0].work.paid[k, w] / s[0].h[w]
         pose = real(0.5) * (rate + s[0].state.reel_rate[k, w])
         more = pose - s[0].state.reel_now[k, w]
-        if whole:
+        if what == WHOLE:
             more = pose
+        elif what == SNAPS:
+            more = s[0].state.reel_now[k, w]
         s[0].work.c[i, w] = s[0].work.c[i, w] + s[0].work.d[i, w] * more
 
 
