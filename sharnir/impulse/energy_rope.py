@@ -66,7 +66,6 @@ from sharnir.rope.energy import (
     thin,
 )
 from sharnir.rope.energy_bodies import (
-    AT_ONCE,
     ENDS,
     FACTORS,
     FAR,
@@ -77,7 +76,9 @@ from sharnir.rope.energy_bodies import (
     SLOW,
     SNAPS,
     STALLS,
+    TRIES,
     WHOLE,
+    all_at_once,
     goes_on,
     judge,
     not_far,
@@ -399,6 +400,9 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
     before = real(1.0e30)
     cap = r[0].settings.iterations[0]
     judged = int(0)
+    all = bool(True)
+    fewest = int(1 << 30)
+    tries = int(TRIES)
     made = int(0)
     while made < cap:
         gap, laws = full_pass(s, r, p, w, mode, made == 0)
@@ -420,7 +424,9 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
             before = last
             continue
         if change <= wp.max(enough, ROUGH * scale):
-            if judge(r, w, scale, judged >= AT_ONCE) > 0:
+            wrong = judge(r, w, scale, change, all)
+            if wrong > 0:
+                all, fewest, tries = all_at_once(wrong, fewest, tries)
                 judged = judged + 1
                 if judged > JUDGED:
                     return False

@@ -32,7 +32,8 @@ from sharnir.types import EPSILON, mat33, real, vec3
 DYNAMIC = wp.constant(2)
 BUCKLES = wp.constant(real(math.pi * math.pi))
 PUSH = wp.constant(real(max(1.0e-10, 1.0e2 * EPSILON)))  # of a rope's momentum: an impulse along an element that is none
-LONGER = wp.constant(real(max(1.0e-9, 1.0e2 * EPSILON)))  # of its length: a slack element that is still not taut
+LITTLE = wp.constant(real(1.0e-6))  # of its weight: a push that is none
+LONGER = wp.constant(real(max(1.0e-8, 1.0e2 * EPSILON)))  # of its length: a slack element that is still not taut
 TWIST = wp.constant(real(0.01))  # of EI: where GJ is less, factors take that; thin elements alone would part the passes
 
 
@@ -436,10 +437,11 @@ def turns_far(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
 
 
 @wp.func
-def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, one: bool) -> int:
-    """Make slack what pushes too hard and taut what is too long, all or the last such element alone; returns how many.
+def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change: real, flip: int) -> int:
+    """How many elements push too hard, or are slack and too long; `flip` of them, from the last one on, are made what they should be.
 
-    `speed` is the largest one of all, m/s: impulses that are rounding beside it do not count.
+    What is less than the error of passes whose last change was `change`, or rounding beside the largest `speed`, m/s, or next to
+    nothing beside what the rope bears, does not count.
     """
     if s[0].ropes.rod[k] == 1:
         return 0
@@ -447,28 +449,32 @@ def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, one: b
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
     length = real(0.0)
+    pull = real(0.0)
     for i in range(first, first + n):
         length = length + s[0].state.length[i, w]
-    none = PUSH * s[0].ropes.density[k] * length * speed
+        pull = wp.max(pull, wp.length_sq(s[0].state.pull[i, w]))
+    mass = s[0].ropes.density[k] * length
+    weight = mass * wp.length(s[0].settings.gravity[0]) * h
+    none = mass * (PUSH * speed + change) + LITTLE * weight + LONGER * wp.sqrt(pull)
     found = int(0)
     for back in range(n):
         i = first + n - 1 - back
-        if s[0].state.cut[i, w] == 0 and not (one and found > 0):
+        if s[0].state.cut[i, w] == 0:
             slack = s[0].work.slack[i, w]
             better = int(slack)
             if slack == 1:
-                span = new_span(s, i, w) / s[0].state.length[i, w]
-                if span > real(1.0) + LONGER:
-                    better = 0
-                elif span < real(-1.0) - LONGER:
-                    better = -1
+                l = s[0].state.length[i, w]
+                over = wp.abs(new_span(s, i, w)) - l
+                if over > LONGER * l + change * h:
+                    better = int(wp.sign(new_span(s, i, w)) - real(1.0)) / 2
             else:
                 d = (tangent(s[0].state.rotation[i, w]) + tangent(s[0].work.q[i, w])) * real(0.5)
                 push = wp.dot(s[0].state.pull[i, w], d) - buckling_load(s, k, i, w) * h
                 if (slack == 0 and push > none) or (slack == -1 and push < -none):
                     better = 1
             if better != slack:
-                s[0].work.slack[i, w] = better
+                if found < flip:
+                    s[0].work.slack[i, w] = better
                 found = found + 1
     return found
 

@@ -55,8 +55,8 @@ WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
 SNAPS = wp.constant(2)  # what elements stop that have become taut
 ROUGH = wp.constant(real(1.0e-3))  # of the speeds: a change at which it is seen which elements are slack
-AT_ONCE = wp.constant(8)  # rounds in which all elements that are judged wrong change over; then one a round
-JUDGED = wp.constant(40)  # rounds in an attempt
+TRIES = wp.constant(4)  # rounds in which as many elements are judged wrong as before
+JUDGED = wp.constant(60)  # rounds in an attempt
 
 
 # ---- a body -----------------------------------------------------------------------------------------------------------------
@@ -319,12 +319,27 @@ def begin_part(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def judge(s: wp.array(dtype=RopeStep), w: int, speed: real, one: bool) -> int:
-    """Which elements are slack, at the pose and impulses at hand; returns how many were not as they were taken to be."""
+def judge(s: wp.array(dtype=RopeStep), w: int, speed: real, change: real, all: bool) -> int:
+    """How many elements are not slack or taut as they were taken to be, at the pose and impulses at hand; all or the last change over."""
     found = int(0)
     for k in range(s[0].ropes.count):
-        found = found + judge_slack(s, k, w, speed, one)
+        flip = int(1 << 30)
+        if not all:
+            flip = wp.max(1 - found, 0)
+        found = found + judge_slack(s, k, w, speed, change, flip)
     return found
+
+
+@wp.func
+def all_at_once(found: int, fewest: int, tries: int):
+    """Whether all wrong elements are to change over the next time, the fewest so far, and how often that may fail to fall.
+
+    Block principal pivoting (Júdice, Pires 1994): all of them as long as their number falls, or a few times more; then the last one
+    alone, which leads to an end, until there are fewer than ever.
+    """
+    if found < fewest:
+        return True, found, int(TRIES)
+    return tries > 1, fewest, wp.max(tries - 1, 0)
 
 
 @wp.func
@@ -343,6 +358,9 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     cap = s[0].settings.iterations[0]
     most = cap
     judged = int(0)
+    all = bool(True)
+    fewest = int(1 << 30)
+    tries = int(TRIES)
     i = int(-1)
     while i + 1 < most:
         i = i + 1
@@ -353,7 +371,9 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
             return False
         if change <= wp.max(enough, ROUGH * scale):
             new_pose(s, w)
-            if judge(s, w, scale, judged >= AT_ONCE) > 0:
+            wrong = judge(s, w, scale, change, all)
+            if wrong > 0:
+                all, fewest, tries = all_at_once(wrong, fewest, tries)
                 judged = judged + 1
                 if judged > JUDGED:
                     return False
