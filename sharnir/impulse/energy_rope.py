@@ -72,6 +72,7 @@ from sharnir.rope.energy_bodies import (
     HARDLY,
     JUDGED,
     ROUGH,
+    ROUGHLY,
     ROUND,
     SLOW,
     SNAPS,
@@ -423,7 +424,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
             last = real(1.0e30)
             before = last
             continue
-        if change <= wp.max(enough, ROUGH * scale):
+        if change <= enough or (judged < ROUGHLY and change <= ROUGH * scale):
             wrong = judge(r, w, scale, change, all)
             if wrong > 0:
                 all, fewest, tries = all_at_once(wrong, fewest, tries)

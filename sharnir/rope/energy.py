@@ -437,6 +437,35 @@ def turns_far(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
 
 
 @wp.func
+def close_beside(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, way: int, over: real):
+    """Make taut, too, the slack elements next to one that is too long by `over`, as many as that takes up.
+
+    They would be found too long one after the other, a round each; where they then push, a round makes them all slack again.
+    """
+    first = s[0].ropes.first[k]
+    last = first + s[0].state.segments[k, w] - 1
+    left = over
+    j = i + way
+    while j >= first and j <= last:
+        if s[0].state.cut[j, w] == 1 or s[0].work.slack[j, w] != 1:
+            break
+        span = new_span(s, j, w)
+        left = left - wp.max(s[0].state.length[j, w] - wp.abs(span), real(0.0))
+        if left < real(0.0):
+            break
+        s[0].work.slack[j, w] = taut_at(span)
+        j = j + way
+
+
+@wp.func
+def taut_at(span: real) -> int:
+    """How an element is taut that becomes so at s: 0, or −1 with its points changed over."""
+    if span < real(0.0):
+        return -1
+    return 0
+
+
+@wp.func
 def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change: real, flip: int) -> int:
     """How many elements push too hard, or are slack and too long; `flip` of them, from the last one on, are made what they should be.
 
@@ -464,9 +493,13 @@ def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change
             better = int(slack)
             if slack == 1:
                 l = s[0].state.length[i, w]
-                over = wp.abs(new_span(s, i, w)) - l
+                span = new_span(s, i, w)
+                over = wp.abs(span) - l
                 if over > LONGER * l + change * h:
-                    better = int(wp.sign(new_span(s, i, w)) - real(1.0)) / 2
+                    better = taut_at(span)
+                    if flip > n:
+                        close_beside(s, k, w, i, -1, over)
+                        close_beside(s, k, w, i, 1, over)
             else:
                 d = (tangent(s[0].state.rotation[i, w]) + tangent(s[0].work.q[i, w])) * real(0.5)
                 push = wp.dot(s[0].state.pull[i, w], d) - buckling_load(s, k, i, w) * h

@@ -54,7 +54,8 @@ FACTORS = wp.constant(4)  # most of them in an attempt
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
 SNAPS = wp.constant(2)  # what elements stop that have become taut
-ROUGH = wp.constant(real(1.0e-3))  # of the speeds: a change at which it is seen which elements are slack
+ROUGH = wp.constant(real(1.0e-3))  # of the speeds: a change at which it is seen which elements are slack,
+ROUGHLY = wp.constant(3)  # as often; then it waits until passes have met, and sees them all
 TRIES = wp.constant(4)  # rounds in which as many elements are judged wrong as before
 JUDGED = wp.constant(60)  # rounds in an attempt
 
@@ -369,7 +370,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
         enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
         if not (wp.isfinite(change) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
             return False
-        if change <= wp.max(enough, ROUGH * scale):
+        if change <= enough or (judged < ROUGHLY and change <= ROUGH * scale):
             new_pose(s, w)
             wrong = judge(s, w, scale, change, all)
             if wrong > 0:
