@@ -62,6 +62,7 @@ from sharnir.rope.energy import (
     shift_speeds,
     start_rope,
     take_back_impulses,
+    take_slack,
     take_speeds,
     thin,
 )
@@ -77,6 +78,7 @@ from sharnir.rope.energy_bodies import (
     SLOW,
     SNAPS,
     STALLS,
+    STUCK,
     TRIES,
     WHOLE,
     all_at_once,
@@ -382,16 +384,23 @@ def extent(s: wp.array(dtype=Direct), w: int) -> real:
 
 
 @wp.func
+def begin_attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
+    """What is expected of a step."""
+    open_attempt(s, w, ALL)
+    for k in range(r[0].ropes.count):
+        start_rope(r, k, w)
+    rope_poses(s, r, w)
+
+
+@wp.func
 def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int) -> bool:
     """Passes of a step of the length in `drift` until velocities stay; False where they do not come to that.
 
     Factors are made anew where laws were not as expected, where the first pass leads far, and a few times where changes do not
     fall well (`rope.energy_bodies.meet`).
     """
-    open_attempt(s, w, ALL)
-    for k in range(r[0].ropes.count):
-        start_rope(r, k, w)
-    rope_poses(s, r, w)
+    take_slack(r, w)
+    begin_attempt(s, r, w)
     rounding = (ropes_length(r, w) + extent(s, w)) * (real(EPSILON) / s[0].drift[w])  # m/s, of positions
     mode = int(ANEW)
     factors = int(1)
@@ -401,6 +410,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
     before = real(1.0e30)
     cap = r[0].settings.iterations[0]
     judged = int(0)
+    stuck = int(0)
     all = bool(True)
     fewest = int(1 << 30)
     tries = int(TRIES)
@@ -424,31 +434,40 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
             last = real(1.0e30)
             before = last
             continue
-        if change <= enough or (judged < ROUGHLY and change <= ROUGH * scale):
-            wrong = judge(r, w, scale, change, all)
-            if wrong > 0:
+        closed = gap <= wp.max(STALLED, s[0].settings.tolerance[1])
+        met = change <= enough and closed
+        parts = bool(False)  # passes do not meet
+        falls = wp.sqrt(change / before)
+        fresh = int(made == 1 and change > FAR * scale)
+        if not met and since > 1 and falls > SLOW:
+            still = wp.max(STILL * scale, STALLS * rounding)
+            if falls > HARDLY and change <= still and closed:
+                met = True
+            elif factors < FACTORS and change > still:
+                fresh = 1
+            else:
+                parts = falls > HARDLY or change * wp.pow(falls, real(cap - made)) > real(10.0) * enough
+        if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
+            off = change
+            if parts:
+                off = real(0.0)
+                stuck = stuck + 1
+            wrong = judge(r, w, scale, off, all)
+            if wrong > 0 and judged < JUDGED and stuck <= STUCK:
                 all, fewest, tries = all_at_once(wrong, fewest, tries)
                 judged = judged + 1
-                if judged > JUDGED:
-                    return False
+                if parts:
+                    begin_attempt(s, r, w)
                 cap = made + r[0].settings.iterations[0]
                 mode = ANEW
                 since = 0
                 last = real(1.0e30)
                 before = last
                 continue
-        if change <= enough and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
-            return not_far(r, w, change / scale)
-        falls = wp.sqrt(change / before)
-        fresh = int(made == 1 and change > FAR * scale)
-        if since > 1 and falls > SLOW:
-            still = wp.max(STILL * scale, STALLS * rounding)
-            if falls > HARDLY and change <= still and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
-                return not_far(r, w, r[0].settings.tolerance[0])
-            if factors < FACTORS and change > still:
-                fresh = 1
-            elif falls > HARDLY or change * wp.pow(falls, real(cap - made)) > real(10.0) * enough:
+            if wrong > 0 or parts:
                 return False
+        if met:
+            return not_far(r, w, wp.min(change / scale, r[0].settings.tolerance[0]))
         mode = AGAIN
         if fresh == 1:
             mode = ANEW

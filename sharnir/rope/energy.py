@@ -143,6 +143,13 @@ def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
+def take_slack(s: wp.array(dtype=RopeStep), w: int):
+    """Elements are expected to be slack and taut as they were in the last step."""
+    for i in range(s[0].work.slack.shape[0]):
+        s[0].work.slack[i, w] = s[0].state.slack[i, w]
+
+
+@wp.func
 def start_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     """What is expected of a step: mean velocities that change as in the last ones, and the impulses of the last one."""
     first = s[0].ropes.first[k]
@@ -165,7 +172,6 @@ def start_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             mean = s[0].state.spin_smooth[i, w] + s[0].state.spin_gain[i, w] * (real(0.5) * h)
             s[0].work.w[i, w] = end_of_mean(mean, s[0].state.spin[i, w], weight)
-            s[0].work.slack[i, w] = s[0].state.slack[i, w]
             if s[0].state.cut[i, w] == 1:
                 s[0].state.pull[i, w] = vec3(real(0.0))
     for side in range(2):
@@ -661,16 +667,22 @@ def open_pushed(s: wp.array(dtype=RopeStep), k: int, w: int, after: int) -> int:
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     part = real(after) * s[0].h[w] / s[0].settings.dt[0]
-    most = real(0.0)
+    none = real(0.0)
+    speed = wp.length(s[0].settings.gravity[0]) * s[0].h[w]
+    mass = real(0.0)
     for i in range(first, first + n):
-        most = wp.max(most, wp.length(s[0].state.pull[i, w]) + wp.length(s[0].work.kept_pull[i, w]) * part)
+        pull = wp.length(s[0].state.pull[i, w]) + wp.length(s[0].work.kept_pull[i, w]) * part
+        none = wp.max(none, LONGER * pull)
+        speed = wp.max(speed, wp.length(s[0].work.v[i, w]))
+        mass = mass + s[0].ropes.density[k] * s[0].state.length[i, w]
+    none = none + PUSH * mass * speed
     found = int(0)
     for i in range(first, first + n):
         slack = s[0].state.slack[i, w]
         if slack != 1 and s[0].state.cut[i, w] == 0 and s[0].work.snaps[i, w] == 0:
             push = wp.dot(s[0].state.pull[i, w] + s[0].work.kept_pull[i, w] * part, s[0].work.d[i, w])
             bears = buckling_load(s, k, i, w) * s[0].h[w]
-            if (slack == 0 and push > bears + PUSH * most) or (slack == -1 and push < bears - PUSH * most):
+            if (slack == 0 and push > bears + none) or (slack == -1 and push < bears - none):
                 s[0].state.slack[i, w] = 1
                 found = found + 1
     return found

@@ -35,6 +35,7 @@ from sharnir.rope.energy import (
     rope_slopes,
     shift_speeds,
     start_rope,
+    take_slack,
     take_speeds,
     turns_far,
 )
@@ -58,6 +59,7 @@ ROUGH = wp.constant(real(1.0e-3))  # of the speeds: a change at which it is seen
 ROUGHLY = wp.constant(3)  # as often; then it waits until passes have met, and sees them all
 TRIES = wp.constant(4)  # rounds in which as many elements are judged wrong as before
 JUDGED = wp.constant(60)  # rounds in an attempt
+STUCK = wp.constant(3)  # of them such as passes that do not meet call for: taut elements may contradict each other
 
 
 # ---- a body -----------------------------------------------------------------------------------------------------------------
@@ -350,6 +352,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     Factors are made anew where the first pass leads far, and where changes do not fall well, a few times; then it is given up
     once it is seen that the passes left will not do. How they fall is judged over two passes: mixed ones may rise in between.
     """
+    take_slack(s, w)
     begin_part(s, w)
     rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
     factors = int(1)
@@ -359,6 +362,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     cap = s[0].settings.iterations[0]
     most = cap
     judged = int(0)
+    stuck = int(0)
     all = bool(True)
     fewest = int(1 << 30)
     tries = int(TRIES)
@@ -370,33 +374,41 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
         enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
         if not (wp.isfinite(change) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
             return False
-        if change <= enough or (judged < ROUGHLY and change <= ROUGH * scale):
+        met = change <= enough
+        parts = bool(False)  # passes do not meet
+        falls = wp.sqrt(change / before)
+        fresh = int(i == 0 and change > FAR * scale)
+        if not met and since > 1 and falls > SLOW:
+            still = wp.max(STALLED * scale, STALLS * rounding)
+            if falls > HARDLY and change <= still:
+                met = True
+            elif factors < FACTORS and change > still:
+                fresh = 1
+            else:
+                parts = falls > HARDLY or change * wp.pow(falls, real(most - i - 1)) > real(10.0) * enough
+        if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
             new_pose(s, w)
-            wrong = judge(s, w, scale, change, all)
-            if wrong > 0:
+            off = change
+            if parts:
+                off = real(0.0)
+                stuck = stuck + 1
+            wrong = judge(s, w, scale, off, all)
+            if wrong > 0 and judged < JUDGED and stuck <= STUCK:
                 all, fewest, tries = all_at_once(wrong, fewest, tries)
                 judged = judged + 1
-                if judged > JUDGED:
-                    return False
-                new_factor(s, w)
+                if parts:
+                    begin_part(s, w)
+                else:
+                    new_factor(s, w)
                 most = i + 1 + cap
                 since = 0
                 last = real(1.0e30)
                 before = last
                 continue
-        if change <= enough:
-            return not_far(s, w, change / scale)
-        falls = wp.sqrt(change / before)
-        fresh = int(i == 0 and change > FAR * scale)
-        if since > 1 and falls > SLOW:
-            still = wp.max(STALLED * scale, STALLS * rounding)
-            if falls > HARDLY and change <= still:
-                new_pose(s, w)
-                return not_far(s, w, s[0].settings.tolerance[0])
-            if factors < FACTORS and change > still:
-                fresh = 1
-            elif falls > HARDLY or change * wp.pow(falls, real(most - i - 1)) > real(10.0) * enough:
+            if wrong > 0 or parts:
                 return False
+        if met:
+            return not_far(s, w, wp.min(change / scale, s[0].settings.tolerance[0]))
         if fresh == 1:
             new_pose(s, w)
             new_factor(s, w)
