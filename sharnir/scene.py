@@ -376,8 +376,8 @@ class Scene:
         rope = describe(
             name, start, end, points=points, length=length, segments=segments, radius=radius, density=density,
             mass_per_length=mass_per_length, E=E, G=G, EI=EI, GJ=GJ, rest_curvature=rest_curvature, rest_twist=rest_twist,
-            twist=twist, damping=damping, drag=drag, drag_coefficient=drag_coefficient, breaking_load=breaking_load, rod=rod, reel=reel,
-            longest=longest, velocity=velocity, gravity=self.gravity,
+            twist=twist, damping=damping, drag=drag, drag_coefficient=drag_coefficient, breaking_load=breaking_load, rod=rod,
+            reel=reel, longest=longest, velocity=velocity, gravity=self.gravity,
         )  # fmt: skip
         for what, pair in (("attach", attach), ("clamp", clamp)):
             if not isinstance(pair, tuple | list) or len(pair) != 2:

@@ -34,6 +34,7 @@ from sharnir.rope.ends import pull_bodies
 from sharnir.rope.passes import (
     ACCEPTED,
     GAIN,
+    JUDGED,
     advance_ropes,
     bad_rope,
     begin_rope,
@@ -41,6 +42,7 @@ from sharnir.rope.passes import (
     count,
     factor,
     hold_ends,
+    judge_step,
     kinetic,
     lay_out,
     missed,
@@ -65,6 +67,7 @@ from sharnir.rope.ports import (
     take_clamps,
 )
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.rope.slack import take_slack
 from sharnir.spatial import matrix, rotated, turned
 from sharnir.tree import link_pose
 from sharnir.types import inline_less, mat33, real, vec3
@@ -301,8 +304,8 @@ def next_pass(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(
 
 
 @wp.func
-def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int) -> bool:
-    """The new speeds of a step, or a part of it; returns whether its passes closed the ropes, without a gain of energy."""
+def close_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int) -> bool:
+    """The same, elements slack and taut as they are taken to be."""
     velocities(s, w)
     begin_ropes(s, r, p, w, attempt)
     before = kinetic(r, w)
@@ -330,6 +333,18 @@ def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(d
     r[0].residual[w] = slack
     gained = take_pulls(s, r, w) + point_energy(r, w) - threads
     return slack <= ACCEPTED and gained <= (GAIN - real(1.0)) * before + supply(r, w)
+
+
+@wp.func
+def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int) -> bool:
+    """The new speeds of a step, or a part of it; returns whether its passes closed the ropes, without a gain of energy."""
+    take_slack(r, w)
+    closed = bool(False)
+    for judged in range(JUDGED):
+        closed = close_step(s, r, p, w, attempt)
+        if judge_step(r, w, judged < JUDGED / 2) == 0:
+            return closed
+    return closed
 
 
 @wp.func

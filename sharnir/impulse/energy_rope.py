@@ -52,7 +52,6 @@ from sharnir.rope.energy import (
     keep_rope,
     mean_arms,
     move_with,
-    new_span,
     note_rope,
     open_pushed,
     rope_change,
@@ -62,7 +61,6 @@ from sharnir.rope.energy import (
     shift_speeds,
     start_rope,
     take_back_impulses,
-    take_slack,
     take_speeds,
     thin,
 )
@@ -71,7 +69,6 @@ from sharnir.rope.energy_bodies import (
     FACTORS,
     FAR,
     HARDLY,
-    JUDGED,
     ROUGH,
     ROUGHLY,
     ROUND,
@@ -79,11 +76,8 @@ from sharnir.rope.energy_bodies import (
     SNAPS,
     STALLS,
     STUCK,
-    TRIES,
     WHOLE,
-    all_at_once,
     goes_on,
-    judge,
     not_far,
     pose_arms,
     ropes_length,
@@ -108,6 +102,7 @@ from sharnir.rope.ports import (
     take_clamps,
 )
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.rope.slack import JUDGED, TRIES, all_at_once, judge, new_span, take_slack
 from sharnir.rope.terms import tangent, times_skew
 from sharnir.spatial import turned
 from sharnir.tree import natural
@@ -426,7 +421,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
         enough = wp.max(r[0].settings.tolerance[0] * scale, ROUND * rounding)
         if not (wp.isfinite(change + gap) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
             return False
-        if s[0].done[w] > pivots:  # nothing is said of how passes meet
+        if s[0].done[w] > pivots and made < cap:  # nothing is said of how passes meet
             pivots = s[0].done[w]
             cap = cap + 1
             mode = ANEW
@@ -447,6 +442,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
                 fresh = 1
             else:
                 parts = falls > HARDLY or change * wp.pow(falls, real(cap - made)) > real(10.0) * enough
+        parts = parts or (made >= cap and not met)
         if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
             off = change
             if parts:

@@ -16,7 +16,7 @@ take Z and −p₀ like those of any link of a tree, and once V is known the rop
 A last end that is held by something which does not yield has an unknown impulse μ there: v_n = Xᵀ v_j + Yᵀ ω_j + G μ + g, and
 X, Y are also what μ does to f and g. μ is eliminated at the first end.
 
-A slack element holds its points in line with its axis d, not at its length: v_{j+1} has an unknown σ d more, and d·f is a given ρ.
+A slack element holds its points in line with its axis d, not at its length: v_{j+1} has an unknown σ d more, d·f is a given ρ.
 With α = d·Âd that is σ = (ρ − d·f|σ=0)/α, and takes Âd dᵀÂ/α (and so on) from what hangs there (`slide`).
 """
 

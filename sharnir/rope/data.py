@@ -245,6 +245,7 @@ class RopeStep:
     hard: wp.array(
         dtype=wp.int32
     )  # [world] 1 where the direction of tension is fully implicit, 2 where rows close at velocity level
+    judged: wp.array(dtype=wp.int32)  # [world] rounds in which elements were judged slack or taut, where another solver sweeps
     sudden: wp.array(dtype=wp.int32)  # [world] 1 where some tension changed suddenly
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     energy: wp.array(dtype=real)  # [world] J, kinetic after external forces, where another solver sweeps

@@ -8,16 +8,14 @@ the mean of its start and end:
 f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`means.bend_moment`). A pass asks
 for the changes of V₁ that take away what these equations miss (`chain`, with mean vectors in rows and columns alike).
 
-An element that would push harder than it buckles is slack: s = d₃·(r_{j+1} − r_j) is free then, l is s in all of this, and f·d̄ = P Δt with
-P = π² EI/l², so that s₁d₁ − s₀d₀ = s̄ (d₁ − d₀) + d̄ (s₁ − s₀) makes its work −P (s₀ − s₁), what P (l − s) grows by. Which elements are
-slack is found by `judge_slack`, from those of the last step on.
+An element that would push harder than it buckles is slack: s = d₃·(r_{j+1} − r_j) is free then, l is s in all of this, and
+f·d̄ = P Δt with P = π² EI/l²: by s₁d₁ − s₀d₀ = s̄ (d₁ − d₀) + d̄ (s₁ − s₀) its work is P (s₁ − s₀), what P (l − s) falls by. Which
+elements are slack is found by `slack.judge`, from those of the last step on.
 
 Here are the ropes alone, in the order of a step: `start_rope`, `rope_pose`, then `mean_arms`, `rope_slopes` and `chain.eliminate`
 for a factor, `rope_misses`, `chain.bring_back` and `chain.follow` for a pass, `keep_rope`. Bodies are moved by whoever solves for
 them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in `body.turn`.
 """
-
-import math
 
 import warp as wp
 
@@ -25,15 +23,12 @@ from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
 from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
 from sharnir.rope.means import bend_moment, bend_vector, carried, cayley, from_rest, turning_stiffness
 from sharnir.rope.passes import FADING, frame_after, frame_before, neighbour_length
+from sharnir.rope.slack import LONGER, PUSH, buckling_load, new_span, side_of
 from sharnir.rope.terms import air_resistance, tangent
 from sharnir.spatial import unit
-from sharnir.types import EPSILON, mat33, real, vec3
+from sharnir.types import mat33, real, vec3
 
 DYNAMIC = wp.constant(2)
-BUCKLES = wp.constant(real(math.pi * math.pi))
-PUSH = wp.constant(real(max(1.0e-10, 1.0e2 * EPSILON)))  # of a rope's momentum: an impulse along an element that is none
-LITTLE = wp.constant(real(1.0e-6))  # of its weight: a push that is none
-LONGER = wp.constant(real(max(1.0e-8, 1.0e2 * EPSILON)))  # of its length: a slack element that is still not taut
 TWIST = wp.constant(real(0.01))  # of EI: where GJ is less, factors take that; thin elements alone would part the passes
 
 
@@ -47,24 +42,6 @@ def disc_momentum(i1: real, d: vec3, w: vec3) -> vec3:
 def thin(s: wp.array(dtype=RopeStep), k: int) -> real:
     """I₁ of a metre of a rope, kg·m."""
     return real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
-
-
-@wp.func
-def buckling_load(s: wp.array(dtype=RopeStep), k: int, i: int, w: int) -> real:
-    """P = π² EI/l² of an element, N."""
-    l = s[0].state.length[i, w]
-    return BUCKLES * s[0].ropes.EI[k] / (l * l)
-
-
-@wp.func
-def new_span(s: wp.array(dtype=RopeStep), i: int, w: int) -> real:
-    """s₁ of an element: ±l where it is taut."""
-    slack = s[0].work.slack[i, w]
-    if slack == 1:
-        return wp.dot(tangent(s[0].work.q[i, w]), s[0].work.r[i + 1, w] - s[0].work.r[i, w])
-    if slack == -1:
-        return -s[0].state.length[i, w]
-    return s[0].state.length[i, w]
 
 
 # ---- before the passes ------------------------------------------------------------------------------------------------------
@@ -140,13 +117,6 @@ def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].work.bar[i, w] = real(1.0) / l
             s[0].work.strain[i, w] = bend_vector(from_rest(a, b, s[0].ropes.rest[i] * l), vec3(real(0.0)))
         a = b
-
-
-@wp.func
-def take_slack(s: wp.array(dtype=RopeStep), w: int):
-    """Elements are expected to be slack and taut as they were in the last step."""
-    for i in range(s[0].work.slack.shape[0]):
-        s[0].work.slack[i, w] = s[0].state.slack[i, w]
 
 
 @wp.func
@@ -442,82 +412,6 @@ def turns_far(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
     return False
 
 
-@wp.func
-def close_beside(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, way: int, over: real):
-    """Make taut, too, the slack elements next to one that is too long by `over`, as many as that takes up.
-
-    They would be found too long one after the other, a round each; where they then push, a round makes them all slack again.
-    """
-    first = s[0].ropes.first[k]
-    last = first + s[0].state.segments[k, w] - 1
-    left = over
-    j = i + way
-    while j >= first and j <= last:
-        if s[0].state.cut[j, w] == 1 or s[0].work.slack[j, w] != 1:
-            break
-        span = new_span(s, j, w)
-        left = left - wp.max(s[0].state.length[j, w] - wp.abs(span), real(0.0))
-        if left < real(0.0):
-            break
-        s[0].work.slack[j, w] = taut_at(span)
-        j = j + way
-
-
-@wp.func
-def taut_at(span: real) -> int:
-    """How an element is taut that becomes so at s: 0, or −1 with its points changed over."""
-    if span < real(0.0):
-        return -1
-    return 0
-
-
-@wp.func
-def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change: real, flip: int) -> int:
-    """How many elements push too hard, or are slack and too long; `flip` of them, from the last one on, are made what they should be.
-
-    What is less than the error of passes whose last change was `change`, or rounding beside the largest `speed`, m/s, or next to
-    nothing beside what the rope bears, does not count.
-    """
-    if s[0].ropes.rod[k] == 1:
-        return 0
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    h = s[0].h[w]
-    length = real(0.0)
-    pull = real(0.0)
-    for i in range(first, first + n):
-        length = length + s[0].state.length[i, w]
-        pull = wp.max(pull, wp.length_sq(s[0].state.pull[i, w]))
-    mass = s[0].ropes.density[k] * length
-    weight = mass * wp.length(s[0].settings.gravity[0]) * h
-    none = mass * (PUSH * speed + change) + LITTLE * weight + LONGER * wp.sqrt(pull)
-    found = int(0)
-    for back in range(n):
-        i = first + n - 1 - back
-        if s[0].state.cut[i, w] == 0:
-            slack = s[0].work.slack[i, w]
-            better = int(slack)
-            if slack == 1:
-                l = s[0].state.length[i, w]
-                span = new_span(s, i, w)
-                over = wp.abs(span) - l
-                if over > LONGER * l + change * h:
-                    better = taut_at(span)
-                    if flip > n:
-                        close_beside(s, k, w, i, -1, over)
-                        close_beside(s, k, w, i, 1, over)
-            else:
-                d = (tangent(s[0].state.rotation[i, w]) + tangent(s[0].work.q[i, w])) * real(0.5)
-                push = wp.dot(s[0].state.pull[i, w], d) - buckling_load(s, k, i, w) * h
-                if (slack == 0 and push > none) or (slack == -1 and push < -none):
-                    better = 1
-            if better != slack:
-                if found < flip:
-                    s[0].work.slack[i, w] = better
-                found = found + 1
-    return found
-
-
 # ---- after the passes -------------------------------------------------------------------------------------------------------
 
 
@@ -563,7 +457,7 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].work.snaps[i, w] = int(s[0].state.slack[i, w] == 1 and s[0].work.slack[i, w] != 1)
             s[0].state.slack[i, w] = s[0].work.slack[i, w]
             s[0].state.span[i, w] = new_span(s, i, w)
-            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / s[0].settings.dt[0]
+            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) * side_of(s, i, w) / s[0].settings.dt[0]
             s[0].state.was[i, w] = s[0].state.now[i, w]
             s[0].state.now[i, w] = now
             s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])

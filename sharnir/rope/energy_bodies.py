@@ -22,7 +22,6 @@ from sharnir.rope.energy import (
     at_pose,
     driven_speed,
     hold_driven_ties,
-    judge_slack,
     mean_arm,
     mean_arms,
     miss_speeds,
@@ -35,13 +34,13 @@ from sharnir.rope.energy import (
     rope_slopes,
     shift_speeds,
     start_rope,
-    take_slack,
     take_speeds,
     turns_far,
 )
 from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
 from sharnir.rope.mixing import mix_passes, note_pass
+from sharnir.rope.slack import JUDGED, TRIES, all_at_once, judge, take_slack
 from sharnir.spatial import matrix, rotated, unit
 from sharnir.types import EPSILON, real, vec3
 
@@ -57,8 +56,6 @@ ENDS = wp.constant(1)  # what driven ends and reels change,
 SNAPS = wp.constant(2)  # what elements stop that have become taut
 ROUGH = wp.constant(real(1.0e-3))  # of the speeds: a change at which it is seen which elements are slack,
 ROUGHLY = wp.constant(3)  # as often; then it waits until passes have met, and sees them all
-TRIES = wp.constant(4)  # rounds in which as many elements are judged wrong as before
-JUDGED = wp.constant(60)  # rounds in an attempt
 STUCK = wp.constant(3)  # of them such as passes that do not meet call for: taut elements may contradict each other
 
 
@@ -322,30 +319,6 @@ def begin_part(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def judge(s: wp.array(dtype=RopeStep), w: int, speed: real, change: real, all: bool) -> int:
-    """How many elements are not slack or taut as they were taken to be, at the pose and impulses at hand; all or the last change over."""
-    found = int(0)
-    for k in range(s[0].ropes.count):
-        flip = int(1 << 30)
-        if not all:
-            flip = wp.max(1 - found, 0)
-        found = found + judge_slack(s, k, w, speed, change, flip)
-    return found
-
-
-@wp.func
-def all_at_once(found: int, fewest: int, tries: int):
-    """Whether all wrong elements are to change over the next time, the fewest so far, and how often that may fail to fall.
-
-    Block principal pivoting (Júdice, Pires 1994): all of them as long as their number falls, or a few times more; then the last one
-    alone, which leads to an end, until there are fewer than ever.
-    """
-    if found < fewest:
-        return True, found, int(TRIES)
-    return tries > 1, fewest, wp.max(tries - 1, 0)
-
-
-@wp.func
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
@@ -386,6 +359,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 fresh = 1
             else:
                 parts = falls > HARDLY or change * wp.pow(falls, real(most - i - 1)) > real(10.0) * enough
+        parts = parts or (i + 1 >= most and not met)
         if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
             new_pose(s, w)
             off = change
@@ -432,7 +406,7 @@ def settle_speeds(s: wp.array(dtype=RopeStep), w: int, what: int):
     """Change velocities at the pose so that rows do not open, by as little kinetic energy as that takes.
 
     WHOLE: all rows; ENDS: those alone that an end or a reel moves which does not go on as before: the change then passes along
-    the rope, and what second-order errors left in other rows stays; SNAPS: all, at the end of a step in which elements became taut.
+    the rope, and what second-order errors left in other rows stays; SNAPS: all, after a step in which elements became taut.
     Elements that this would press go slack, and it is done again.
     """
     for _round in range(JUDGED):

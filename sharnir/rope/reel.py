@@ -3,6 +3,7 @@
 import warp as wp
 
 from sharnir.rope.data import RopeStep
+from sharnir.rope.slack import side_of
 from sharnir.rope.terms import tangent
 from sharnir.types import real, vec3
 
@@ -171,7 +172,7 @@ def tear(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
     most = s[0].ropes.strength[k] * h
     found = int(-1)
     for i in range(first, first + s[0].state.segments[k, w]):
-        tension = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])
+        tension = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) * side_of(s, i, w)
         if tension > most:
             most = tension
             found = i
