@@ -159,6 +159,18 @@ def take_bodies(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
+def miss_all(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """What ropes miss, as hard as the step is; returns the largest, as an angle."""
+    off = real(0.0)
+    for k in range(s[0].ropes.count):
+        if s[0].hard[w] == 2:
+            missed_speeds(s, k, w, real(1.0))
+        else:
+            off = wp.max(off, missed(s, k, w, s[0].hard[w]))
+    return off
+
+
+@wp.func
 def put_away(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32)):
     """Let sweeps and passes find nothing to do in a world; once."""
     if swept[w] < DONE:
@@ -203,20 +215,17 @@ def rope_pass(
     if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
         return
     take_bodies(s, w)
-    off = real(0.0)
-    for k in range(s[0].ropes.count):
-        if s[0].hard[w] == 2:
-            missed_speeds(s, k, w, real(1.0))
-        else:
-            off = wp.max(off, missed(s, k, w, s[0].hard[w]))
+    off = miss_all(s, w)
     if s[0].hard[w] < 2:
         s[0].residual[w] = off
+    wrong = int(0)
     if s[0].done[w] > 0 and off <= real(1.0e2) * s[0].settings.tolerance[0] and s[0].judged[w] < JUDGED:
-        if judge_step(s, w, s[0].judged[w] < JUDGED / 2) > 0:
-            s[0].judged[w] = s[0].judged[w] + 1
-            factor_anew(s, w)
-            return
-    if s[0].done[w] > 0 and left[w] <= tolerance[0] and off <= s[0].settings.tolerance[0]:
+        wrong = judge_step(s, w, s[0].judged[w] < JUDGED / 2)
+    if wrong > 0:
+        s[0].judged[w] = s[0].judged[w] + 1
+        factor_anew(s, w)
+        miss_all(s, w)
+    elif s[0].done[w] > 0 and left[w] <= tolerance[0] and off <= s[0].settings.tolerance[0]:
         put_away(s, w, swept)
         return
     one_pass(s, w)
