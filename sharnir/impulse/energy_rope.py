@@ -77,6 +77,7 @@ from sharnir.rope.energy_bodies import (
     STALLS,
     STUCK,
     WHOLE,
+    WILD,
     goes_on,
     not_far,
     pose_arms,
@@ -419,9 +420,10 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
         s[0].passes[w] = s[0].passes[w] + 1
         r[0].done[w] = r[0].done[w] + 1
         enough = wp.max(r[0].settings.tolerance[0] * scale, ROUND * rounding)
-        if not (wp.isfinite(change + gap) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
+        if not (wp.isfinite(change + gap) and wp.isfinite(scale)):
             return False
-        if s[0].done[w] > pivots and made < cap:  # nothing is said of how passes meet
+        wild = change >= WILD * scale + enough
+        if s[0].done[w] > pivots and made < cap and not wild:  # nothing is said of how passes meet
             pivots = s[0].done[w]
             cap = cap + 1
             mode = ANEW
@@ -442,7 +444,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
                 fresh = 1
             else:
                 parts = falls > HARDLY or change * wp.pow(falls, real(cap - made)) > real(10.0) * enough
-        parts = parts or (made >= cap and not met)
+        parts = parts or wild or (made >= cap and not met)
         if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
             off = change
             if parts:

@@ -80,7 +80,7 @@ def segment_lengths(who: str, length: float, segments: Any) -> np.ndarray:
     return np.asarray(parts * (length / parts.sum()))
 
 
-def hanging(start: np.ndarray, end: np.ndarray, lengths: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+def hanging(who: str, start: np.ndarray, end: np.ndarray, lengths: np.ndarray, gravity: np.ndarray) -> np.ndarray:
     """Points of a chain of links that hangs from both ends: link j points along F + w_j, −w_j the weight of points 1 … j.
 
     Its force F at the start solves Σ l (F + w)/|F + w| = end − start, the gradient of a convex function: Newton's method, damped.
@@ -92,14 +92,16 @@ def hanging(start: np.ndarray, end: np.ndarray, lengths: np.ndarray, gravity: np
     level = span - down * (span @ down)
     if np.linalg.norm(level) < 1e-6 * total:  # a fold: a little aside, so that no link is without direction
         level = np.cross(down, np.eye(3)[np.argmin(np.abs(down))])
-    F = 0.5 * down + 0.1 * level / np.linalg.norm(level)
+    level = level / np.linalg.norm(level)
+    F = 0.5 * down + 0.1 * level
 
     def value(F: np.ndarray) -> float:
         return float(lengths @ np.linalg.norm(F + w, axis=1) - F @ span)
 
+    d = np.zeros_like(w)
     for _ in range(200):
         f = F + w
-        size = np.linalg.norm(f, axis=1)
+        size = np.maximum(np.linalg.norm(f, axis=1), 1e-12)
         d = f / size[:, None]
         off = lengths @ d - span
         if np.linalg.norm(off) < SOLVED * total:
@@ -110,9 +112,39 @@ def hanging(start: np.ndarray, end: np.ndarray, lengths: np.ndarray, gravity: np
         while scale > 1e-12 and value(F + scale * step) > value(F) + 1e-4 * scale * (off @ step):
             scale *= 0.5
         F = F + scale * step
-    f = F + w
-    d = f / np.linalg.norm(f, axis=1)[:, None]
+    if np.linalg.norm(lengths @ d - span) > 1e-8 * total:
+        d = fold(who, span, lengths, F + w, level)
     return np.asarray(start + np.concatenate([np.zeros((1, 3)), np.cumsum(lengths[:, None] * d, 0)]))
+
+
+def fold(who: str, span: np.ndarray, lengths: np.ndarray, f: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """Directions of links (n, 3) that lead over `span`, where one link is too long for the place at which a chain turns round.
+
+    Such a chain (its ends are nearly one above the other) has no place to rest: that link, where the force f is next to nothing,
+    and one beside it are laid out as two sides of a triangle.
+    """
+    j = int(np.argmin(np.linalg.norm(f, axis=1)))
+    d = f - f[j]
+    d[j] = level
+    d = d / np.linalg.norm(d, axis=1)[:, None]
+    for k in (j + 1, j - 1):
+        if 0 <= k < len(lengths):
+            rest = span - lengths @ d + lengths[j] * d[j] + lengths[k] * d[k]
+            size = float(np.linalg.norm(rest))
+            if abs(lengths[j] - lengths[k]) <= size <= lengths[j] + lengths[k]:
+                along = rest / size if size > 0 else level
+                across = level - along * (level @ along)
+                if np.linalg.norm(across) < 1e-6:
+                    across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+                across = across / np.linalg.norm(across)
+                part = 0.5 * (size + (lengths[j] ** 2 - lengths[k] ** 2) / size) if size > 0 else 0.0
+                height = np.sqrt(max(lengths[j] ** 2 - part**2, 0.0))
+                d[j] = (along * part + across * height) / lengths[j]
+                d[k] = (rest - lengths[j] * d[j]) / lengths[k]
+                return np.asarray(d)
+    raise SceneError(
+        f"{who}: a segment of {lengths[j]:g} m does not fit where it turns round, beside its neighbours; use more segments"
+    )
 
 
 def along(curve: np.ndarray, parts: np.ndarray) -> np.ndarray:
@@ -197,7 +229,7 @@ def shape_points(
                     f"{who}: a segment of {lengths.max():g} m does not fit in a rope of {total:g} m that hangs between ends "
                     f"{distance:g} m apart; use more segments"
                 )
-            return hanging(a, b, lengths, gravity), lengths
+            return hanging(who, a, b, lengths, gravity), lengths
         s = np.concatenate([[0.0], np.cumsum(lengths)]) / total
         return a + s[:, None] * (b - a), lengths
     given = [points(x) for x in np.linspace(0.0, 1.0, 2001)] if callable(points) else points

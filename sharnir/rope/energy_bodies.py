@@ -50,6 +50,7 @@ STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # of the speeds: belo
 FAR = wp.constant(real(0.02))  # of the speeds: a first change by which factors are of another pose and tension
 ROUND = wp.constant(real(4.0))  # of what rounding of positions does to a speed: a change that is none
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
+WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
@@ -345,7 +346,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
         change, scale = one_change(s, w)
         s[0].done[w] = s[0].done[w] + 1
         enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
-        if not (wp.isfinite(change) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
+        if not (wp.isfinite(change) and wp.isfinite(scale)):
             return False
         met = change <= enough
         parts = bool(False)  # passes do not meet
@@ -359,7 +360,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 fresh = 1
             else:
                 parts = falls > HARDLY or change * wp.pow(falls, real(most - i - 1)) > real(10.0) * enough
-        parts = parts or (i + 1 >= most and not met)
+        parts = parts or change >= WILD * scale + enough or (i + 1 >= most and not met)
         if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
             new_pose(s, w)
             off = change
