@@ -12,6 +12,7 @@ from sharnir.spatial import frame_from_axes, quat_conjugate, quat_exp, quat_log,
 
 AIR = 1.225  # kg/m³
 SOLVED = 1e-13
+TWISTED = 2.0 * np.pi / 3.0  # rad, of an element against the next: beyond it moments are no longer in proportion (`rope.means`)
 
 
 @dataclass
@@ -276,9 +277,23 @@ def describe(
     turns = (
         np.interp(middle, np.concatenate([[0.0], np.cumsum(lengths)]), np.cumsum(rest[:, 2]) * total / n) - rest[0, 2] * total / n
     )
+    each_turn = abs(turned) * float(np.diff(middle).max(initial=0.0)) / total
+    if turn > 0 and each_turn > TWISTED:
+        needed = int(np.ceil(n * each_turn / TWISTED))
+        raise SceneError(
+            f"{who}: twist of {turned:g} rad over {n} segments turns one against the next by {each_turn:.3g} rad; up to "
+            f"{TWISTED:.3g} rad their moment is in proportion, so give segments={needed} or more"
+        )
     rotations = element_frames(placed, turns + turned * middle / total)
     if not isinstance(rod, bool | np.bool_):
         raise SceneError(f"{who}: rod is True (elements that push like rods) or False, got {rod!r}")
+    strength = float("inf")
+    if breaking_load is not None:
+        strength = at_least(who, "breaking_load (N)", breaking_load)
+        if strength == 0.0:
+            raise SceneError(
+                f"{who}: breaking_load is a positive number (N), or None for a rope that does not tear, got {breaking_load!r}"
+            )
     if reel not in (None, "start", "end"):
         raise SceneError(f"{who}: reel is 'start', 'end' or None, got {reel!r}")
     if longest is not None and reel is None:
@@ -291,7 +306,7 @@ def describe(
         float(mass_per_length if mass_per_length is not None else density * np.pi * radius**2),
         float(radius), bend, turn, rest, at_least(who, "damping (s)", damping), at_least(who, "drag (N·s/m²)", drag),
         0.5 * AIR * at_least(who, "drag_coefficient", drag_coefficient) * 2.0 * radius,
-        float("inf") if breaking_load is None else at_least(who, "breaking_load (N)", breaking_load),
+        strength,
         bool(rod), (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], max(most, total),
     )  # fmt: skip
 

@@ -581,6 +581,7 @@ def open_pushed(s: wp.array(dtype=RopeStep), k: int, w: int, after: int) -> int:
                 found = found + 1
     return found
 
+
 @wp.func
 def take_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Settled velocities become those of the state; what was gained in the last step tells nothing of the next."""

@@ -122,8 +122,8 @@ def test_a_light_rope_holds_a_heavy_load_at_any_step(dt):
 
 
 def time_of_fold(n, dt, rod):
-    """Time to fall 0.8 m, over that of a free fall, of the end of a rope of 1 m let go beside its other end; most energy lost in ten
-    steps and gained in one, of the rope's weight times its length."""
+    """Time to fall 0.8 m, over that of a free fall, of the end of a rope of 1 m let go beside its other end; most energy lost in
+    ten steps and gained in one, of the rope's weight times its length."""
     scene = sh.Scene()
     scene.add_rope("r", (0, 0, 0), (0.05, 0, 0), length=1.0, segments=n, attach=("world", None), rod=rod)
     sim = sh.Simulation(scene, dt)
