@@ -341,6 +341,8 @@ def one_step(s: wp.array(dtype=Step), r: wp.array(dtype=RopeStep), p: wp.array(d
     take_slack(r, w)
     closed = bool(False)
     for judged in range(JUDGED):
+        if judged > 0:
+            again(s, w, s[0].settings.part[w])
         closed = close_step(s, r, p, w, attempt)
         if judge_step(r, w, judged < JUDGED / 2) == 0:
             return closed

@@ -103,7 +103,7 @@ from sharnir.rope.ports import (
     take_clamps,
 )
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
-from sharnir.rope.slack import JUDGED, TRIES, all_at_once, judge, new_span, take_slack
+from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, new_span, take_slack, widest_gap
 from sharnir.rope.terms import tangent, times_skew
 from sharnir.spatial import turned
 from sharnir.tree import natural
@@ -446,11 +446,12 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
                 parts = falls > HARDLY or change * wp.pow(falls, real(cap - made)) > real(10.0) * enough
         parts = parts or wild or (made >= cap and not met)
         if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
+            parts = parts or (met and widest_gap(r, w) > OPEN)
             off = change
             if parts:
                 off = real(0.0)
                 stuck = stuck + 1
-            wrong = judge(r, w, scale, off, all)
+            wrong = judge(r, w, scale, off, LONGER, all)
             if wrong > 0 and judged < JUDGED and stuck <= STUCK:
                 all, fewest, tries = all_at_once(wrong, fewest, tries)
                 judged = judged + 1

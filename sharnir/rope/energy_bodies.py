@@ -40,7 +40,7 @@ from sharnir.rope.energy import (
 from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
 from sharnir.rope.mixing import mix_passes, note_pass
-from sharnir.rope.slack import JUDGED, TRIES, all_at_once, judge, take_slack
+from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.spatial import matrix, rotated, unit
 from sharnir.types import EPSILON, real, vec3
 
@@ -363,11 +363,12 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
         parts = parts or change >= WILD * scale + enough or (i + 1 >= most and not met)
         if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
             new_pose(s, w)
+            parts = parts or (met and widest_gap(s, w) > OPEN)
             off = change
             if parts:
                 off = real(0.0)
                 stuck = stuck + 1
-            wrong = judge(s, w, scale, off, all)
+            wrong = judge(s, w, scale, off, LONGER, all)
             if wrong > 0 and judged < JUDGED and stuck <= STUCK:
                 all, fewest, tries = all_at_once(wrong, fewest, tries)
                 judged = judged + 1

@@ -42,6 +42,7 @@ from sharnir.rope.terms import (
 from sharnir.types import EPSILON, mat33, quat, real, vec3
 
 DYNAMIC = wp.constant(2)
+ANY = wp.constant(real(10.0))  # of its length: no element is shorter by so much
 JUDGED = wp.constant(24)  # in which elements are judged slack or taut; in the second half one changes over in each
 PARTS = wp.constant(16)  # a step is split into at most so many
 FADING = wp.constant(real(0.8))  # what is left of a tension of late after a step
@@ -538,7 +539,7 @@ def judge_step(s: wp.array(dtype=RopeStep), w: int, all: bool) -> int:
         for i in range(first, first + s[0].state.segments[k, w]):
             speed = wp.max(speed, wp.length(s[0].work.v[i, w]))
             length = wp.max(length, s[0].state.length[i, w])
-    return judge(s, w, speed, s[0].settings.tolerance[0] * length / s[0].h[w], all)
+    return judge(s, w, speed, s[0].settings.tolerance[0] * length / s[0].h[w], ANY, all)
 
 
 @wp.func

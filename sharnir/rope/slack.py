@@ -18,6 +18,7 @@ PUSH = wp.constant(real(max(1.0e-10, 1.0e2 * EPSILON)))  # of a rope's momentum:
 LITTLE = wp.constant(real(1.0e-6))  # of its weight: a push that is none
 LONGER = wp.constant(real(max(1.0e-8, 1.0e2 * EPSILON)))  # of its length: a slack element that is still not taut
 TRIES = wp.constant(4)  # rounds in which as many elements are judged wrong as before
+OPEN = wp.constant(real(max(1.0e-7, 1.0e3 * EPSILON)))  # of its length: a gap with which a row is not closed
 JUDGED = wp.constant(60)  # rounds in an attempt
 
 
@@ -37,6 +38,14 @@ def new_span(s: wp.array(dtype=RopeStep), i: int, w: int) -> real:
     if slack == -1:
         return -s[0].state.length[i, w]
     return s[0].state.length[i, w]
+
+
+@wp.func
+def side_of(s: wp.array(dtype=RopeStep), i: int, w: int) -> real:
+    """−1 where the points of an element have changed over, 1 otherwise."""
+    if s[0].work.slack[i, w] == -1:
+        return real(-1.0)
+    return real(1.0)
 
 
 @wp.func
@@ -76,11 +85,35 @@ def taut_at(span: real) -> int:
 
 
 @wp.func
-def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change: real, flip: int) -> int:
+def short_of(s: wp.array(dtype=RopeStep), i: int, w: int) -> real:
+    """By how much a taut element does not reach from point to point, m: its place is too short for it.
+
+    Passes leave that where taut elements and what holds their ends contradict each other, and impulses then tell nothing.
+    """
+    apart = s[0].work.r[i + 1, w] - s[0].work.r[i, w]
+    return s[0].state.length[i, w] - side_of(s, i, w) * wp.dot(tangent(s[0].work.q[i, w]), apart)
+
+
+@wp.func
+def widest_gap(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """Largest gap of a row, of its length."""
+    most = real(0.0)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w]):
+            if s[0].state.cut[i, w] == 0:
+                d = tangent(s[0].work.q[i, w])
+                gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - d * new_span(s, i, w)
+                most = wp.max(most, wp.length(gap) / s[0].state.length[i, w])
+    return most
+
+
+@wp.func
+def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change: real, shorter: real, flip: int) -> int:
     """How many elements push too hard, or are slack and too long; `flip` of them, from the last one on, change over.
 
     What is less than the error of passes whose last change was `change`, or rounding beside the largest `speed`, m/s, or next to
-    nothing beside what the rope bears, does not count.
+    nothing beside what the rope bears, does not count. `shorter`: by so much of its length a taut element does not fit its place.
     """
     if s[0].ropes.rod[k] == 1:
         return 0
@@ -115,6 +148,8 @@ def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change
                 push = wp.dot(s[0].state.pull[i, w], d) - buckling_load(s, k, i, w) * h
                 if (slack == 0 and push > none) or (slack == -1 and push < -none):
                     better = 1
+                if short_of(s, i, w) > shorter * s[0].state.length[i, w] + change * h:
+                    better = 1
             if better != slack:
                 if found < flip:
                     s[0].work.slack[i, w] = better
@@ -123,22 +158,14 @@ def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change
 
 
 @wp.func
-def side_of(s: wp.array(dtype=RopeStep), i: int, w: int) -> real:
-    """−1 where the points of an element have changed over, 1 otherwise."""
-    if s[0].work.slack[i, w] == -1:
-        return real(-1.0)
-    return real(1.0)
-
-
-@wp.func
-def judge(s: wp.array(dtype=RopeStep), w: int, speed: real, change: real, all: bool) -> int:
+def judge(s: wp.array(dtype=RopeStep), w: int, speed: real, change: real, shorter: real, all: bool) -> int:
     """How many elements are not slack or taut as they were taken to be, at the pose at hand; all or the last change over."""
     found = int(0)
     for k in range(s[0].ropes.count):
         flip = int(1 << 30)
         if not all:
             flip = wp.max(1 - found, 0)
-        found = found + judge_slack(s, k, w, speed, change, flip)
+        found = found + judge_slack(s, k, w, speed, change, shorter, flip)
     return found
 
 
