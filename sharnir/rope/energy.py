@@ -8,8 +8,8 @@ the mean of its start and end:
 f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`means.bend_moment`). A pass asks
 for the changes of V₁ that take away what these equations miss (`chain`, with mean vectors in rows and columns alike).
 
-An element that would push harder than it buckles is slack: s = d₃·(r_{j+1} − r_j) is free then, l is s in all of this, and
-f·d̄ = P Δt with P = π² EI/l²: by s₁d₁ − s₀d₀ = s̄ (d₁ − d₀) + d̄ (s₁ − s₀) its work is P (s₁ − s₀), what P (l − s) falls by. Which
+An element that would push harder than it buckles is slack: s = d₃·(r_{j+1} − r_j) is free then, its lever is the mean of s d₃,
+and f·(d̄ − ¼θ × (d₁ − d₀)) = P Δt, P = π² EI/l², θ its turn: with that its work is P (s₁ − s₀), what P (l − s) falls by. Which
 elements are slack is found by `slack.judge`, from those of the last step on.
 
 Here are the ropes alone, in the order of a step: `start_rope`, `rope_pose`, then `mean_arms`, `rope_slopes` and `chain.eliminate`
@@ -332,8 +332,9 @@ def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].work.c[i, w] = gap * (real(-1.0) / (s[0].work.weight[k, w] * h))
             L0 = disc_momentum(i1 * l, d0, s[0].state.spin[i, w])
             L1 = carried(s[0].work.turn[i, w], disc_momentum(i1 * l, d0, s[0].work.w[i, w]))
-            couple = wp.cross(d0 + d1, f) * (real(-0.25) * (s[0].state.span[i, w] + span))
-            s[0].work.push_out[i, w] = buckling_load(s, k, i, w) * h - real(0.5) * wp.dot(d0 + d1, f)
+            couple = wp.cross(d0 * s[0].state.span[i, w] + d1 * span, f) * real(-0.5)
+            along = (d0 + d1) * real(0.5) - wp.cross(s[0].work.turn[i, w], d1 - d0) * real(0.25)
+            s[0].work.push_out[i, w] = buckling_load(s, k, i, w) * h - wp.dot(along, f)
             couple = couple + s[0].state.moment[i, w] - s[0].state.moment[i + 1, w] + s[0].control.torque[i, w] * h
             s[0].work.load[i, w] = couple - (L1 - L0)
         s[0].work.defect[i, w] = lacks

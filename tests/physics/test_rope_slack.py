@@ -112,6 +112,27 @@ def test_a_rope_between_bodies_thrown_together_goes_slack():
     assert speed > 0.97 and near < 1.22 and gained < 1e-12 and p < 1e-12 and sim.rope("r").stretch < 1e-9
 
 
+@pytest.mark.parametrize("EI", [0.0, 0.01])
+def test_a_crumpled_rope_in_the_air_keeps_its_momenta(EI):
+    """Points thrown at each other and aside: elements go slack, turn and snap taut; momenta stay, energy never rises."""
+    n = 20
+    rng = np.random.default_rng(5)
+    scene = sh.Scene(gravity=(0, 0, 0))
+    speeds = rng.normal(size=(n + 1, 3)) * 0.5 - np.linspace(-1, 1, n + 1)[:, None] * (2.0, 0, 0)
+    scene.add_rope("r", (-0.5, 0, 0), (0.5, 0, 0), segments=n, mass_per_length=0.3, EI=EI, GJ=EI, velocity=speeds)
+    sim = sh.Simulation(scene, 0.002)
+    sim.step()
+    first, before, gained, slack = sim.momentum(), sim.energy().total, 0.0, 0.0
+    for _ in range(200):
+        sim.step()
+        now = sim.energy().total
+        gained, before, slack = max(gained, now - before), now, max(slack, sim.rope("r").slack)
+    last = sim.momentum()
+    linear, angular = (np.abs(a - b).max() for a, b in ((last.linear, first.linear), (last.angular, first.angular)))
+    print(f"EI {EI}: linear {linear:.0e}, angular {angular:.0e} (1e-12), gained {gained:.0e} J, slack up to {slack:.3f} m")
+    assert linear < 1e-12 and angular < 1e-12 and gained < 1e-10 and slack > 1e-3
+
+
 def test_torn_elements_do_not_count_as_stretch():
     scene = sh.Scene()
     scene.add_rope("r", (0, 0, 0), (0, 0, -1), segments=10, attach=("world", None))

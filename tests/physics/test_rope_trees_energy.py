@@ -28,7 +28,7 @@ def boom(dt, joint=None, load=1000.0, clamp=False, side=0.3, **stiffness):
     scene.add_joint("hinge", joint or sh.Revolute("y"), "world", "boom", position=(0, 0, 0))
     scene.add_body("load", sh.Box(0.5, 0.5, 0.5), mass=load, position=(4, side, -2.25))
     ends = (4.0, 0, 0), (4.0, side, -2.0)
-    scene.add_rope("rope", *ends, attach=("boom", "load"), clamp=(clamp, clamp), **ROPE, **stiffness)
+    scene.add_rope("rope", *ends, attach=("boom", "load"), clamp=(clamp, clamp), rod=True, **ROPE, **stiffness)
     return scene, dt
 
 
@@ -161,9 +161,9 @@ def test_two_ropes_and_one_between_two_links_beside_a_loop():
     scene.add_spring("spring", "boom", "jib", at_a=(0, 0, 0.1), at_b=(0.5, 0, 0.1), stiffness=500.0)
     rope = {"segments": 12, "radius": 0.01, "mass_per_length": 0.5}
     stiff = {"clamp": (True, True), "EI": 0.5, "GJ": 0.3}
-    scene.add_rope("both", (1.5, 0, -0.1), (4.5, 0, -0.1), length=3.6, attach=("boom", "jib"), **stiff, **rope)
-    scene.add_rope("stay", (2, 0.1, 0), (2, 2, 0.5), length=2.6, attach=("boom", "world"), **rope)
-    scene.add_rope("tail", (5, 0, 0), (6, 0.3, -0.4), attach=("jib", None), **rope)
+    scene.add_rope("both", (1.5, 0, -0.1), (4.5, 0, -0.1), length=3.6, attach=("boom", "jib"), rod=True, **stiff, **rope)
+    scene.add_rope("stay", (2, 0.1, 0), (2, 2, 0.5), length=2.6, attach=("boom", "world"), rod=True, **rope)
+    scene.add_rope("tail", (5, 0, 0), (6, 0.3, -0.4), attach=("jib", None), rod=True, **rope)
     for dt in (2e-3, 10e-3):
         sim = direct(scene, dt)
         energy, stretch, divided = follow(sim, round(1.0 / dt), G * (120 * 1.5 + 60 * 4))
