@@ -348,6 +348,7 @@ class Scene:
         drag: float = 0.0,
         drag_coefficient: float = 0.0,
         breaking_load: float | None = None,
+        rod: bool = False,
         attach: tuple[str | None, str | None] = (None, None),
         clamp: tuple[Any, Any] = (False, False),
         reel: str | None = None,
@@ -368,6 +369,8 @@ class Scene:
             damping: s, how long bend and twist lag behind their moments; the shape at rest does not depend on it.
             drag: N·s/m², viscous, a metre of rope. drag_coefficient: of air across it (about 1.2).
             breaking_load: N, at which an element tears.
+            rod: True: an element pushes like a rigid rod; False: it pushes no harder than π² EI/l², at which it buckles, and goes
+                slack.
             attach: bodies ("world" included) to which its ends are tied where they are, or ropes, at their nearest point; None
                 leaves an end free. See also `tie_rope`.
             clamp: whether an end's direction is held too: as it starts, or a direction (3,) in which it leaves or enters.
@@ -379,8 +382,8 @@ class Scene:
         rope = describe(
             name, start, end, points=points, length=length, segments=segments, radius=radius, density=density,
             mass_per_length=mass_per_length, E=E, G=G, EI=EI, GJ=GJ, rest_curvature=rest_curvature, rest_twist=rest_twist,
-            twist=twist, damping=damping, drag=drag, drag_coefficient=drag_coefficient, breaking_load=breaking_load, reel=reel,
-            longest=longest, velocity=velocity, gravity=self.gravity,
+            twist=twist, damping=damping, drag=drag, drag_coefficient=drag_coefficient, breaking_load=breaking_load, rod=rod,
+            reel=reel, longest=longest, velocity=velocity, gravity=self.gravity,
         )  # fmt: skip
         for what, pair in (("attach", attach), ("clamp", clamp)):
             if not isinstance(pair, tuple | list) or len(pair) != 2:

@@ -41,6 +41,7 @@ from sharnir.rope.kernels import (
 )
 from sharnir.rope.passes import (
     ACCEPTED,
+    JUDGED,
     PARTS,
     advance_ropes,
     bad_rope,
@@ -48,6 +49,7 @@ from sharnir.rope.passes import (
     commit_rope,
     factor,
     hold_ends,
+    judge_step,
     kinetic,
     lay_out,
     missed,
@@ -71,6 +73,7 @@ from sharnir.rope.ports import (
     take_clamps,
 )
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.rope.slack import take_slack
 from sharnir.spatial import matrix, rotated
 from sharnir.types import inline_less, mat33, real, vec3
 
@@ -254,16 +257,10 @@ def first_pass(
 
 
 @wp.func
-def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int) -> bool:
-    """A step of the length in `drift`; returns whether its passes closed joints and ropes."""
-    dt = s[0].settings.dt[0]
-    s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
-    chord = real(-0.5) * s[0].drift[w]
-    if attempt == 2:
-        chord = real(0.0)
-    scale_pulls(r, w, s[0].drift[w] / dt)
-    for k in range(r[0].ropes.count):
-        pay_out(r, k, w, s[0].drift[w])
+def close_step(
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, chord: real, attempt: int
+) -> bool:
+    """Passes of a step, elements of ropes slack and taut as they are taken to be; returns whether joints and ropes are closed."""
     begin(s, w, ALL, chord)
     if s[0].tight[w] == 1:
         stiffen(s, w, False)
@@ -308,6 +305,25 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array
 
 
 @wp.func
+def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int) -> bool:
+    """A step of the length in `drift`; returns whether its passes closed joints and ropes."""
+    dt = s[0].settings.dt[0]
+    s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
+    chord = real(-0.5) * s[0].drift[w]
+    if attempt == 2:
+        chord = real(0.0)
+    scale_pulls(r, w, s[0].drift[w] / dt)
+    for k in range(r[0].ropes.count):
+        pay_out(r, k, w, s[0].drift[w])
+    closed = bool(False)
+    for judged in range(JUDGED):
+        closed = close_step(s, r, p, w, chord, attempt)
+        if judge_step(r, w, judged < JUDGED / 2) == 0:
+            return closed
+    return closed
+
+
+@wp.func
 def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool:
     """The new state becomes the state, if it is finite."""
     dt = s[0].settings.dt[0]
@@ -342,6 +358,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
     while left > 0:
         size = wp.max(PARTS >> level, 1)
         s[0].drift[w] = dt * (real(size) / real(PARTS))
+        take_slack(r, w)
         if one_step(s, r, p, w, attempt):
             if s[0].acting == 1:
                 repair(s, w, ALL)
@@ -392,6 +409,7 @@ def read_pose(
     passes = s[0].done[w]
     off = s[0].residual[w]
     begin_read(r, now, w)
+    take_slack(r, w)
     begin(s, w, ALL, real(0.0))
     begin_ropes(s, r, w, 0)
     for k in range(r[0].ropes.count):

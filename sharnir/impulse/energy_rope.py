@@ -53,30 +53,41 @@ from sharnir.rope.energy import (
     mean_arms,
     move_with,
     note_rope,
+    open_pushed,
     rope_change,
     rope_misses,
     rope_pose,
     rope_slopes,
+    shift_speeds,
     start_rope,
     take_back_impulses,
     take_speeds,
     thin,
 )
 from sharnir.rope.energy_bodies import (
+    ENDS,
     FACTORS,
     FAR,
     HARDLY,
+    ROUGH,
+    ROUGHLY,
     ROUND,
     SLOW,
+    SNAPS,
     STALLS,
+    STUCK,
+    WHOLE,
+    WILD,
     goes_on,
     not_far,
+    pose_arms,
     ropes_length,
     settle_ends,
     settle_rows,
+    turn_reels,
 )
 from sharnir.rope.energy_bodies import STALLED as STILL
-from sharnir.rope.energy_kernels import PARTS, is_settled, note_velocities
+from sharnir.rope.energy_kernels import PARTS, any_snaps, clear_snaps, is_settled, note_velocities
 from sharnir.rope.kernels import ropes_untouched
 from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals, recall_pass
 from sharnir.rope.passes import ropes_inward, ropes_outward, scale_pulls
@@ -92,6 +103,7 @@ from sharnir.rope.ports import (
     take_clamps,
 )
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, new_span, take_slack, widest_gap
 from sharnir.rope.terms import tangent, times_skew
 from sharnir.spatial import turned
 from sharnir.tree import natural
@@ -100,6 +112,7 @@ from sharnir.types import EPSILON, inline_less, real, vec3
 inline_less("sharnir.energy_rope")
 
 ALL = wp.constant(2)  # scope: everything there is
+JOINTS = wp.constant(3)  # what of velocities is settled, beside those of `rope.energy_bodies`
 
 
 # ---- where ropes meet bodies ------------------------------------------------------------------------------------------------
@@ -368,16 +381,23 @@ def extent(s: wp.array(dtype=Direct), w: int) -> real:
 
 
 @wp.func
+def begin_attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
+    """What is expected of a step."""
+    open_attempt(s, w, ALL)
+    for k in range(r[0].ropes.count):
+        start_rope(r, k, w)
+    rope_poses(s, r, w)
+
+
+@wp.func
 def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int) -> bool:
     """Passes of a step of the length in `drift` until velocities stay; False where they do not come to that.
 
     Factors are made anew where laws were not as expected, where the first pass leads far, and a few times where changes do not
     fall well (`rope.energy_bodies.meet`).
     """
-    open_attempt(s, w, ALL)
-    for k in range(r[0].ropes.count):
-        start_rope(r, k, w)
-    rope_poses(s, r, w)
+    take_slack(r, w)
+    begin_attempt(s, r, w)
     rounding = (ropes_length(r, w) + extent(s, w)) * (real(EPSILON) / s[0].drift[w])  # m/s, of positions
     mode = int(ANEW)
     factors = int(1)
@@ -386,6 +406,11 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
     last = real(1.0e30)
     before = real(1.0e30)
     cap = r[0].settings.iterations[0]
+    judged = int(0)
+    stuck = int(0)
+    all = bool(True)
+    fewest = int(1 << 30)
+    tries = int(TRIES)
     made = int(0)
     while made < cap:
         gap, laws = full_pass(s, r, p, w, mode, made == 0)
@@ -396,9 +421,10 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
         s[0].passes[w] = s[0].passes[w] + 1
         r[0].done[w] = r[0].done[w] + 1
         enough = wp.max(r[0].settings.tolerance[0] * scale, ROUND * rounding)
-        if not (wp.isfinite(change + gap) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
+        if not (wp.isfinite(change + gap) and wp.isfinite(scale)):
             return False
-        if s[0].done[w] > pivots:  # nothing is said of how passes meet
+        wild = change >= WILD * scale + enough
+        if s[0].done[w] > pivots and made < cap and not wild:  # nothing is said of how passes meet
             pivots = s[0].done[w]
             cap = cap + 1
             mode = ANEW
@@ -406,18 +432,42 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
             last = real(1.0e30)
             before = last
             continue
-        if change <= enough and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
-            return not_far(r, w, change / scale)
+        closed = gap <= wp.max(STALLED, s[0].settings.tolerance[1])
+        met = change <= enough and closed
+        parts = bool(False)  # passes do not meet
         falls = wp.sqrt(change / before)
         fresh = int(made == 1 and change > FAR * scale)
-        if since > 1 and falls > SLOW:
+        if not met and since > 1 and falls > SLOW:
             still = wp.max(STILL * scale, STALLS * rounding)
-            if falls > HARDLY and change <= still and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
-                return not_far(r, w, r[0].settings.tolerance[0])
-            if factors < FACTORS and change > still:
+            if falls > HARDLY and change <= still and closed:
+                met = True
+            elif factors < FACTORS and change > still:
                 fresh = 1
-            elif falls > HARDLY or change * wp.pow(falls, real(cap - made)) > real(10.0) * enough:
+            else:
+                parts = falls > HARDLY or change * wp.pow(falls, real(cap - made)) > real(10.0) * enough
+        parts = parts or wild or (made >= cap and not met)
+        if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
+            parts = parts or (met and widest_gap(r, w) > OPEN)
+            off = change
+            if parts:
+                off = real(0.0)
+                stuck = stuck + 1
+            wrong = judge(r, w, scale, off, LONGER, all)
+            if wrong > 0 and judged < JUDGED and stuck <= STUCK:
+                all, fewest, tries = all_at_once(wrong, fewest, tries)
+                judged = judged + 1
+                if parts:
+                    begin_attempt(s, r, w)
+                cap = made + r[0].settings.iterations[0]
+                mode = ANEW
+                since = 0
+                last = real(1.0e30)
+                before = last
+                continue
+            if wrong > 0 or parts:
                 return False
+        if met:
+            return not_far(r, w, wp.min(change / scale, r[0].settings.tolerance[0]))
         mode = AGAIN
         if fresh == 1:
             mode = ANEW
@@ -452,6 +502,10 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dty
     scale_pulls(r, w, dt / h)
     for k in range(r[0].ropes.count):
         keep_rope(r, k, w)
+    keep_impulses(r, w)
+    if any_snaps(r, w):
+        project(s, r, p, w, SNAPS)
+    for k in range(r[0].ropes.count):
         tear(r, k, w, dt)
         n = r[0].state.segments[k, w]
         feed(r, k, w)
@@ -501,7 +555,8 @@ def miss_lengths(r: wp.array(dtype=RopeStep), k: int, w: int, rate: real) -> rea
         r[0].work.e[i, w] = vec3(real(0.0))
         r[0].work.defect[i, w] = vec3(real(0.0))
         if j < n:
-            gap = r[0].work.r[i + 1, w] - r[0].work.r[i, w] - tangent(r[0].work.q[i, w]) * r[0].state.length[i, w]
+            gap = r[0].work.r[i + 1, w] - r[0].work.r[i, w] - tangent(r[0].work.q[i, w]) * new_span(r, i, w)
+            r[0].work.push_out[i, w] = real(0.0)
             r[0].work.c[i, w] = gap * rate
             r[0].work.load[i, w] = vec3(real(0.0))
             if r[0].state.cut[i, w] == 0:
@@ -560,7 +615,7 @@ def whole_step(
             keep(s, r, p, w)
             if s[0].stopped[w] > 0:
                 j = s[0].stopped[w] - 1
-                s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, True, False, False)
+                s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, JOINTS)
             parts = parts + 1
             at = at + size
             while size < PARTS and at % (2 * size) == 0:
@@ -606,11 +661,13 @@ def copy_ropes(a: RopeState, b: RopeState, w: int):
     copy_reals(a.was, b.was, w)
     copy_reals(a.now, b.now, w)
     copy_reals(a.owed, b.owed, w)
+    copy_reals(a.span, b.span, w)
     copy_reals(a.reel_rate, b.reel_rate, w)
     copy_reals(a.reel_now, b.reel_now, w)
     for i in range(a.rotation.shape[0]):
         b.rotation[i, w] = a.rotation[i, w]
         b.cut[i, w] = a.cut[i, w]
+        b.slack[i, w] = a.slack[i, w]
     for k in range(a.segments.shape[0]):
         b.segments[k, w] = a.segments[k, w]
         b.started[k, w] = a.started[k, w]
@@ -625,10 +682,15 @@ def settle(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
     driven ends and reels move otherwise than before.
     """
     take_driven(s, w)
+    clear_snaps(r, w)
     whole = not is_settled(r, w)
     if whole or not goes_on(r, w):
         take_back(r, w)
-        project(s, r, p, w, whole, whole, True)
+        if whole:
+            project(s, r, p, w, WHOLE)
+        else:
+            project(s, r, p, w, ENDS)
+        turn_reels(r, w)
         for k in range(r[0].ropes.count):
             if r[0].ropes.reel[k] >= 0:
                 i = r[0].ropes.first[k] + r[0].ropes.reel[k] * (r[0].state.segments[k, w] - 1)
@@ -637,38 +699,62 @@ def settle(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
 
 
 @wp.func
-def ropes_at_pose(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, whole: bool, ends: bool):
-    """Ropes where they stand, with the speeds by which rows open: of all, or where ends or reels are driven, or none."""
+def ropes_at_pose(r: wp.array(dtype=RopeStep), w: int, what: int):
+    """Ropes where they stand, with the speeds by which rows open that are to be settled."""
     for k in range(r[0].ropes.count):
         at_pose(r, k, w)
-    if ends:
-        for o in range(r[0].ropes.count):
-            settle_ends(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, whole)
-        for t in range(r[0].ropes.ties):
-            if whole:
-                b = r[0].ropes.tie_body[t]
-                arm = wp.quat_rotate(r[0].body_state.rotation[b, w], r[0].ropes.tie_point[t])
-                move_with(r, r[0].ropes.tie_slot[t], w, r[0].body.v[b, w] + wp.cross(r[0].body.w[b, w], arm))
-        for k in range(r[0].ropes.count):
-            settle_rows(r, k, w, whole)
+        pose_arms(r, k, w)
+    if what == JOINTS:
+        return
+    for o in range(r[0].ropes.count):
+        settle_ends(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, what)
+    for t in range(r[0].ropes.ties):
+        if what != ENDS:
+            b = r[0].ropes.tie_body[t]
+            v = r[0].body.v[b, w] + wp.cross(r[0].body.w[b, w], r[0].work.tie_arm[t, w])
+            move_with(r, r[0].ropes.tie_slot[t], w, v)
+    for k in range(r[0].ropes.count):
+        settle_rows(r, k, w, what)
 
 
 @wp.func
-def project(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int,
-    joints: bool, whole: bool, ends: bool,
-) -> real:  # fmt: skip
+def project(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, what: int) -> real:
     """The velocities nearest to those of now, by kinetic energy, that fit joints and rows of ropes; returns the energy that took.
 
-    `joints`: those of joints; `whole`: of all rows of ropes; `ends`: of those at driven ends and reels.
+    WHOLE: all of them; ENDS: rows of ropes at driven ends and reels; SNAPS: of ropes, after a step in which elements became taut;
+    JOINTS: joints alone.
+    Elements that this would press go slack, and it is done again.
     """
     h = s[0].drift[w]
     pushed = s[0].pushed[w]
     lost = rope_energy(r, w)
     s[0].pushed[w] = 0
+    for _round in range(JUDGED):
+        find_projected(s, r, p, w, what, h)
+        found = int(0)
+        for k in range(r[0].ropes.count):
+            found = found + open_pushed(r, k, w, int(what == SNAPS))
+        if found == 0:
+            break
+    s[0].pushed[w] = pushed
+    for k in range(r[0].ropes.count):
+        if what == WHOLE or what == ENDS:
+            take_speeds(r, k, w)
+        else:
+            shift_speeds(r, k, w)
+    take_back_impulses(r, w)
+    return lost - rope_energy(r, w) + take_projected(s, w)
+
+
+@wp.func
+def find_projected(
+    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, what: int, h: real
+):  # fmt: skip
+    """Changes of the velocities for elements that are slack and taut as they are now."""
+    joints = what == WHOLE or what == JOINTS
     stand_all(s, w, ALL)
     take_driven(s, w)
-    ropes_at_pose(s, r, w, whole, ends)
+    ropes_at_pose(r, w, what)
     s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
     stand_all(s, w, ALL)
     end_arms(r, w)
@@ -694,28 +780,6 @@ def project(
         couple(s, r, p, w, True, False)
     ropes_outward(r, w)
     s[0].drift[w] = h
-    s[0].pushed[w] = pushed
-    for k in range(r[0].ropes.count):
-        if ends:
-            take_speeds(r, k, w)
-        else:
-            shift_speeds(r, k, w)
-    take_back_impulses(r, w)
-    return lost - rope_energy(r, w) + take_projected(s, w)
-
-
-@wp.func
-def shift_speeds(r: wp.array(dtype=RopeStep), k: int, w: int):
-    """Velocities after the change that was found, which goes on as it went."""
-    first = r[0].ropes.first[k]
-    n = r[0].state.segments[k, w]
-    for j in range(n + 1):
-        i = first + j
-        r[0].state.smooth[i, w] = r[0].state.smooth[i, w] + r[0].work.v[i, w] - r[0].state.velocity[i, w]
-        r[0].state.velocity[i, w] = r[0].work.v[i, w]
-        if j < n:
-            r[0].state.spin_smooth[i, w] = r[0].state.spin_smooth[i, w] + r[0].work.w[i, w] - r[0].state.spin[i, w]
-            r[0].state.spin[i, w] = r[0].work.w[i, w]
 
 
 @wp.func

@@ -178,7 +178,7 @@ def turned_round(rope: RopeDescription) -> RopeDescription:
     return RopeDescription(
         rope.name, rope.points[::-1].copy(), rope.lengths[::-1].copy(), quat_multiply(rope.rotations[::-1], HALF_TURN),
         rope.velocity[::-1].copy(), rope.density, rope.radius, rope.EI, rope.GJ, rope.rest[::-1] * (-1.0, 1.0, 1.0), rope.damping,
-        rope.drag, rope.air, rope.strength, ends, 1 - rope.reel if rope.reel >= 0 else -1, rope.longest,  # type: ignore[arg-type]
+        rope.drag, rope.air, rope.strength, rope.rod, ends, 1 - rope.reel if rope.reel >= 0 else -1, rope.longest,  # type: ignore[arg-type]
         [RopeTie(len(rope.lengths) - t.at, t.body, t.point) for t in rope.ties],
     )  # fmt: skip
 
@@ -234,6 +234,7 @@ class Ropes:
         for name in ("density", "radius", "EI", "GJ", "damping", "drag", "air"):
             setattr(t, name, put([getattr(r, name) for r in d], real))
         t.strength = put([min(r.strength, 1e30) for r in d], real)
+        t.rod = put([int(r.rod) for r in d], wp.int32)
         t.reel = put([r.reel for r in d], wp.int32)
         t.longest = put([r.longest for r in d], real)
         t.segment = put([r.lengths[-1 if r.reel == 1 else 0] for r in d], real)
@@ -288,10 +289,10 @@ class Ropes:
         rotation = np.zeros((self.slots, 4))
         rotation[:, 3] = 1.0
         values = {"length": np.ones(self.slots), "position": np.zeros((self.slots, 3)), "velocity": np.zeros((self.slots, 3))}
-        values["rotation"] = rotation
+        values |= {"rotation": rotation, "span": np.ones(self.slots)}
         for r, at in zip(self.described, self.first, strict=True):
             n = len(r.lengths)
-            values["length"][at : at + n] = r.lengths
+            values["length"][at : at + n] = values["span"][at : at + n] = r.lengths
             values["position"][at : at + n + 1] = r.points
             values["velocity"][at : at + n + 1] = r.velocity
             rotation[at : at + n] = r.rotations

@@ -15,6 +15,9 @@ take Z and −p₀ like those of any link of a tree, and once V is known the rop
 
 A last end that is held by something which does not yield has an unknown impulse μ there: v_n = Xᵀ v_j + Yᵀ ω_j + G μ + g, and
 X, Y are also what μ does to f and g. μ is eliminated at the first end.
+
+A slack element holds its points in line with its axis d, not at its length: v_{j+1} has an unknown σ d more, d·f is a given ρ.
+With α = d·Âd that is σ = (ρ − d·f|σ=0)/α, and takes Âd dᵀÂ/α (and so on) from what hangs there (`slide`).
 """
 
 import warp as wp
@@ -39,6 +42,18 @@ def point_inertia(s: wp.array(dtype=RopeStep), i: int, w: int) -> mat33:
 def beyond(s: wp.array(dtype=RopeStep), i: int, w: int, X: mat33, Y: mat33) -> mat33:
     """X once element i is eliminated."""
     return X - s[0].work.B[i, w] * (s[0].work.U[i, w] * Y)
+
+
+@wp.func
+def is_slack(s: wp.array(dtype=RopeStep), i: int, w: int) -> bool:
+    """Whether the points of element i are free to move along it."""
+    return s[0].work.slack[i, w] == 1 and s[0].state.cut[i, w] == 0
+
+
+@wp.func
+def slide_along(s: wp.array(dtype=RopeStep), i: int, w: int, X: mat33) -> vec3:
+    """Xᵀd/α: by how much an impulse, that does X to what hangs on point i once its element is eliminated, makes it slide."""
+    return s[0].work.d[i - 1, w] * X * s[0].work.slide[i, w]
 
 
 @wp.func
@@ -101,7 +116,22 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
                 Y = O
             l = s[0].state.length[i - 1, w]
             d = s[0].work.d[i - 1, w]
-            arm = d * (-l)  # S = [arm]×
+            if is_slack(s, i - 1, w):
+                Ad = A * d
+                Bd = d * B
+                give = real(1.0) / wp.dot(d, Ad)
+                s[0].work.slide[i, w] = give
+                s[0].work.slide_v[i, w] = Ad
+                s[0].work.slide_w[i, w] = Bd
+                if kind == DRIVEN or kind == LOOP:
+                    Xd = d * X
+                    G = G + wp.outer(Xd, Xd) * give
+                    X = X - wp.outer(Ad, Xd) * give
+                    Y = Y - wp.outer(Bd, Xd) * give
+                A = A - wp.outer(Ad, Ad) * give
+                B = B - wp.outer(Ad, Bd) * give
+                D = D - wp.outer(Bd, Bd) * give
+            arm = d * (-s[0].work.reach[i - 1, w])  # S = [arm]×
             C = B
             B = times_skew(A, arm) + B
             D = D + wp.transpose(times_skew(wp.transpose(B), arm)) + times_skew(wp.transpose(C), arm)
@@ -171,7 +201,15 @@ def bring_back(s: wp.array(dtype=RopeStep), k: int, w: int):
                     g = g + v * beyond(s, i, w, s[0].work.X[i, w], s[0].work.Y[i, w])
                 a = vec3(real(0.0))
                 b = a
-            b = b + wp.cross(s[0].work.d[i - 1, w], a) * s[0].state.length[i - 1, w] - s[0].work.load[i - 1, w]
+            elif is_slack(s, i - 1, w):
+                slides = (s[0].work.push_out[i - 1, w] - wp.dot(s[0].work.d[i - 1, w], a)) * s[0].work.slide[i, w]
+                s[0].work.slides[i, w] = slides
+                a = a + s[0].work.slide_v[i, w] * slides
+                b = b + s[0].work.slide_w[i, w] * slides
+                if kind == DRIVEN or kind == LOOP:
+                    X = beyond(s, i, w, s[0].work.X[i, w], s[0].work.Y[i, w])
+                    g = g + (s[0].work.d[i - 1, w] * X) * slides
+            b = b + wp.cross(s[0].work.d[i - 1, w], a) * s[0].work.reach[i - 1, w] - s[0].work.load[i - 1, w]
             a = a + s[0].work.defect[i - 1, w]
             if tied == 1:
                 a = a + s[0].work.tie_p[i - 1, w]
@@ -208,6 +246,14 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
     s[0].state.end_force[2 * k, w] = s[0].state.end_force[2 * k, w] + f
     for j in range(n + 1):
         i = first + j
+        if j > 0:
+            if is_slack(s, i - 1, w):
+                felt = wp.dot(s[0].work.slide_v[i, w], v) + wp.dot(s[0].work.slide_w[i, w], omega)
+                slides = s[0].work.slides[i, w] - felt * s[0].work.slide[i, w]
+                if kind == DRIVEN or kind == LOOP:
+                    X = beyond(s, i, w, s[0].work.X[i, w], s[0].work.Y[i, w])
+                    slides = slides + wp.dot(slide_along(s, i, w, X), mu)
+                v = v + s[0].work.d[i - 1, w] * slides
         t = s[0].work.e[i, w] + s[0].work.K[i, w] * omega - v * s[0].work.B[i, w] - s[0].work.bias[i, w]
         if kind == DRIVEN or kind == LOOP:
             t = t + s[0].work.Y[i, w] * mu
@@ -230,7 +276,7 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
                     X = beyond(s, i + 1, w, s[0].work.X[i + 1, w], s[0].work.Y[i + 1, w])
                     v = v + s[0].work.loose[i + 1, w] * (X * mu)
             else:
-                v = v + wp.cross(turn, s[0].work.d[i, w]) * s[0].state.length[i, w]
+                v = v + wp.cross(turn, s[0].work.d[i, w]) * s[0].work.reach[i, w]
             s[0].state.pull[i, w] = s[0].state.pull[i, w] + f
         omega = turn
     i = first + n

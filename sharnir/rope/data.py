@@ -34,6 +34,7 @@ class RopeTable:
     drag: wp.array(dtype=real)  # [rope] N·s/m², viscous, per metre
     air: wp.array(dtype=real)  # [rope] kg/m², ½ ρ C_d 2r: times the square of the normal speed, per metre
     strength: wp.array(dtype=real)  # [rope] N, breaking load
+    rod: wp.array(dtype=wp.int32)  # [rope] 1 where elements are never slack
     reel: wp.array(dtype=wp.int32)  # [rope] the end (0, 1) from which it is paid out, or −1
     segment: wp.array(dtype=real)  # [rope] m, length of a segment that is paid out
     longest: wp.array(dtype=real)  # [rope] m, to which it is paid out at most
@@ -73,6 +74,8 @@ class RopeState:
     before: wp.array2d(dtype=vec3)  # [slot, world] elastic moment at the interface one step ago, N·m
     started: wp.array2d(dtype=wp.int32)  # [rope, world] 1 once there was a step
     cut: wp.array2d(dtype=wp.int32)  # [slot, world] 1 where element j holds nothing any more
+    slack: wp.array2d(dtype=wp.int32)  # [slot, world] 0 where element j is taut, 1 slack, −1 taut with its points changed over
+    span: wp.array2d(dtype=real)  # [slot, world] m, s = d₃·(r_{j+1} − r_j) of the element: its length where it is taut
     owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
     end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
     tie_force: wp.array2d(dtype=vec3)  # [tie, world] impulse on the rope by a body of a tree that is tied to it, N·s
@@ -117,6 +120,14 @@ class RopeWork:
     elastic: wp.array2d(dtype=vec3)  # elastic moment at the interface at the start of the step, N·m
     past: wp.array2d(dtype=vec3)  # part of the impulse moment that earlier poses give, N·m·s
     extra: wp.array2d(dtype=real)  # Δt² β T l of the element, kg·m²
+    slack: wp.array2d(dtype=wp.int32)  # as in the state, of the step that is being made
+    reach: wp.array2d(dtype=real)  # m, s of the element where factors are made
+    snaps: wp.array2d(dtype=wp.int32)  # 1 where the element has become taut in the step
+    push_out: wp.array2d(dtype=real)  # impulse along a slack element that is lacking, N·s
+    slide: wp.array2d(dtype=real)  # 1/α of the slack element before the point, 1/kg, Âd and B̂ᵀd there, and σ₀ (`chain`)
+    slide_v: wp.array2d(dtype=vec3)
+    slide_w: wp.array2d(dtype=vec3)
+    slides: wp.array2d(dtype=real)
     c: wp.array2d(dtype=vec3)  # closing speed of the element's row, m/s
     e: wp.array2d(dtype=vec3)  # by how much the moment at the interface is missed, N·m·s
     defect: wp.array2d(dtype=vec3)  # momentum that the point lacks in the first pass, N·s
@@ -234,6 +245,7 @@ class RopeStep:
     hard: wp.array(
         dtype=wp.int32
     )  # [world] 1 where the direction of tension is fully implicit, 2 where rows close at velocity level
+    judged: wp.array(dtype=wp.int32)  # [world] rounds in which elements were judged slack or taut, where another solver sweeps
     sudden: wp.array(dtype=wp.int32)  # [world] 1 where some tension changed suddenly
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     energy: wp.array(dtype=real)  # [world] J, kinetic after external forces, where another solver sweeps

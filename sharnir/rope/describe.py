@@ -12,6 +12,7 @@ from sharnir.spatial import frame_from_axes, quat_conjugate, quat_exp, quat_log,
 
 AIR = 1.225  # kg/m³
 SOLVED = 1e-13
+TWISTED = 2.0 * np.pi / 3.0  # rad, of an element against the next: beyond it moments are no longer in proportion (`rope.means`)
 
 
 @dataclass
@@ -55,6 +56,7 @@ class RopeDescription:
     drag: float
     air: float
     strength: float
+    rod: bool  # elements are never slack
     ends: tuple[RopeEnd, RopeEnd]
     reel: int  # the end from which it is paid out, or −1
     longest: float  # m
@@ -79,7 +81,7 @@ def segment_lengths(who: str, length: float, segments: Any) -> np.ndarray:
     return np.asarray(parts * (length / parts.sum()))
 
 
-def hanging(start: np.ndarray, end: np.ndarray, lengths: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+def hanging(who: str, start: np.ndarray, end: np.ndarray, lengths: np.ndarray, gravity: np.ndarray) -> np.ndarray:
     """Points of a chain of links that hangs from both ends: link j points along F + w_j, −w_j the weight of points 1 … j.
 
     Its force F at the start solves Σ l (F + w)/|F + w| = end − start, the gradient of a convex function: Newton's method, damped.
@@ -91,14 +93,16 @@ def hanging(start: np.ndarray, end: np.ndarray, lengths: np.ndarray, gravity: np
     level = span - down * (span @ down)
     if np.linalg.norm(level) < 1e-6 * total:  # a fold: a little aside, so that no link is without direction
         level = np.cross(down, np.eye(3)[np.argmin(np.abs(down))])
-    F = 0.5 * down + 0.1 * level / np.linalg.norm(level)
+    level = level / np.linalg.norm(level)
+    F = 0.5 * down + 0.1 * level
 
     def value(F: np.ndarray) -> float:
         return float(lengths @ np.linalg.norm(F + w, axis=1) - F @ span)
 
+    d = np.zeros_like(w)
     for _ in range(200):
         f = F + w
-        size = np.linalg.norm(f, axis=1)
+        size = np.maximum(np.linalg.norm(f, axis=1), 1e-12)
         d = f / size[:, None]
         off = lengths @ d - span
         if np.linalg.norm(off) < SOLVED * total:
@@ -109,9 +113,39 @@ def hanging(start: np.ndarray, end: np.ndarray, lengths: np.ndarray, gravity: np
         while scale > 1e-12 and value(F + scale * step) > value(F) + 1e-4 * scale * (off @ step):
             scale *= 0.5
         F = F + scale * step
-    f = F + w
-    d = f / np.linalg.norm(f, axis=1)[:, None]
+    if np.linalg.norm(lengths @ d - span) > 1e-8 * total:
+        d = fold(who, span, lengths, F + w, level)
     return np.asarray(start + np.concatenate([np.zeros((1, 3)), np.cumsum(lengths[:, None] * d, 0)]))
+
+
+def fold(who: str, span: np.ndarray, lengths: np.ndarray, f: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """Directions of links (n, 3) that lead over `span`, where one link is too long for the place at which a chain turns round.
+
+    Such a chain (its ends are nearly one above the other) has no place to rest: that link, where the force f is next to nothing,
+    and one beside it are laid out as two sides of a triangle.
+    """
+    j = int(np.argmin(np.linalg.norm(f, axis=1)))
+    d = f - f[j]
+    d[j] = level
+    d = d / np.linalg.norm(d, axis=1)[:, None]
+    for k in (j + 1, j - 1):
+        if 0 <= k < len(lengths):
+            rest = span - lengths @ d + lengths[j] * d[j] + lengths[k] * d[k]
+            size = float(np.linalg.norm(rest))
+            if abs(lengths[j] - lengths[k]) <= size <= lengths[j] + lengths[k]:
+                along = rest / size if size > 0 else level
+                across = level - along * (level @ along)
+                if np.linalg.norm(across) < 1e-6:
+                    across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+                across = across / np.linalg.norm(across)
+                part = 0.5 * (size + (lengths[j] ** 2 - lengths[k] ** 2) / size) if size > 0 else 0.0
+                height = np.sqrt(max(lengths[j] ** 2 - part**2, 0.0))
+                d[j] = (along * part + across * height) / lengths[j]
+                d[k] = (rest - lengths[j] * d[j]) / lengths[k]
+                return np.asarray(d)
+    raise SceneError(
+        f"{who}: a segment of {lengths[j]:g} m does not fit where it turns round, beside its neighbours; use more segments"
+    )
 
 
 def along(curve: np.ndarray, parts: np.ndarray) -> np.ndarray:
@@ -196,7 +230,7 @@ def shape_points(
                     f"{who}: a segment of {lengths.max():g} m does not fit in a rope of {total:g} m that hangs between ends "
                     f"{distance:g} m apart; use more segments"
                 )
-            return hanging(a, b, lengths, gravity), lengths
+            return hanging(who, a, b, lengths, gravity), lengths
         s = np.concatenate([[0.0], np.cumsum(lengths)]) / total
         return a + s[:, None] * (b - a), lengths
     given = [points(x) for x in np.linspace(0.0, 1.0, 2001)] if callable(points) else points
@@ -218,7 +252,7 @@ def shape_points(
 def describe(
     name: str, start: Any, end: Any, *, points: Any, length: Any, segments: Any, radius: Any, density: Any, mass_per_length: Any,
     E: Any, G: Any, EI: Any, GJ: Any, rest_curvature: Any, rest_twist: Any, twist: Any, damping: Any, drag: Any,
-    drag_coefficient: Any, breaking_load: Any, reel: Any, longest: Any, velocity: Any, gravity: np.ndarray,
+    drag_coefficient: Any, breaking_load: Any, rod: Any, reel: Any, longest: Any, velocity: Any, gravity: np.ndarray,
 ) -> RopeDescription:  # fmt: skip
     """A rope, its ends free. What is given is unchecked; `Scene.add_rope` says what each is, and its default."""
     who = f"rope {name!r}"
@@ -243,7 +277,23 @@ def describe(
     turns = (
         np.interp(middle, np.concatenate([[0.0], np.cumsum(lengths)]), np.cumsum(rest[:, 2]) * total / n) - rest[0, 2] * total / n
     )
+    each_turn = abs(turned) * float(np.diff(middle).max(initial=0.0)) / total
+    if turn > 0 and each_turn > TWISTED:
+        needed = int(np.ceil(n * each_turn / TWISTED))
+        raise SceneError(
+            f"{who}: twist of {turned:g} rad over {n} segments turns one against the next by {each_turn:.3g} rad; up to "
+            f"{TWISTED:.3g} rad their moment is in proportion, so give segments={needed} or more"
+        )
     rotations = element_frames(placed, turns + turned * middle / total)
+    if not isinstance(rod, bool | np.bool_):
+        raise SceneError(f"{who}: rod is True (elements that push like rods) or False, got {rod!r}")
+    strength = float("inf")
+    if breaking_load is not None:
+        strength = at_least(who, "breaking_load (N)", breaking_load)
+        if strength == 0.0:
+            raise SceneError(
+                f"{who}: breaking_load is a positive number (N), or None for a rope that does not tear, got {breaking_load!r}"
+            )
     if reel not in (None, "start", "end"):
         raise SceneError(f"{who}: reel is 'start', 'end' or None, got {reel!r}")
     if longest is not None and reel is None:
@@ -256,8 +306,8 @@ def describe(
         float(mass_per_length if mass_per_length is not None else density * np.pi * radius**2),
         float(radius), bend, turn, rest, at_least(who, "damping (s)", damping), at_least(who, "drag (N·s/m²)", drag),
         0.5 * AIR * at_least(who, "drag_coefficient", drag_coefficient) * 2.0 * radius,
-        float("inf") if breaking_load is None else at_least(who, "breaking_load (N)", breaking_load),
-        (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], max(most, total),
+        strength,
+        bool(rod), (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], max(most, total),
     )  # fmt: skip
 
 

@@ -8,6 +8,10 @@ the mean of its start and end:
 f_j the impulse by which r_{j+1} − r_j − l d₃ = 0 at the end, M_j the moments of bend and twist (`means.bend_moment`). A pass asks
 for the changes of V₁ that take away what these equations miss (`chain`, with mean vectors in rows and columns alike).
 
+An element that would push harder than it buckles is slack: s = d₃·(r_{j+1} − r_j) is free then, its lever is the mean of s d₃,
+and f·(d̄ − ¼θ × (d₁ − d₀)) = P Δt, P = π² EI/l², θ its turn: with that its work is P (s₁ − s₀), what P (l − s) falls by. Which
+elements are slack is found by `slack.judge`, from those of the last step on.
+
 Here are the ropes alone, in the order of a step: `start_rope`, `rope_pose`, then `mean_arms`, `rope_slopes` and `chain.eliminate`
 for a factor, `rope_misses`, `chain.bring_back` and `chain.follow` for a pass, `keep_rope`. Bodies are moved by whoever solves for
 them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w` (w = R₀W₁) and its turn in `body.turn`.
@@ -19,6 +23,7 @@ from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
 from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
 from sharnir.rope.means import bend_moment, bend_vector, carried, cayley, from_rest, turning_stiffness
 from sharnir.rope.passes import FADING, frame_after, frame_before, neighbour_length
+from sharnir.rope.slack import LONGER, PUSH, buckling_load, new_span, side_of
 from sharnir.rope.terms import air_resistance, tangent
 from sharnir.spatial import unit
 from sharnir.types import mat33, real, vec3
@@ -37,17 +42,6 @@ def disc_momentum(i1: real, d: vec3, w: vec3) -> vec3:
 def thin(s: wp.array(dtype=RopeStep), k: int) -> real:
     """I₁ of a metre of a rope, kg·m."""
     return real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
-
-
-@wp.func
-def mean_length(s: wp.array(dtype=RopeStep), k: int, j: int, w: int) -> real:
-    """Length of element j, at a reel the mean of its start and end in the step."""
-    l = s[0].state.length[s[0].ropes.first[k] + j, w]
-    reel = s[0].ropes.reel[k]
-    if reel >= 0:
-        if j == reel * (s[0].state.segments[k, w] - 1):
-            l = l - real(0.5) * s[0].work.paid[k, w]
-    return l
 
 
 # ---- before the passes ------------------------------------------------------------------------------------------------------
@@ -253,7 +247,9 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             d = (tangent(s[0].state.rotation[i, w]) + tangent(b)) * real(0.5)
             s[0].work.d[i, w] = d
-            s[0].work.extra[i, w] = real(-0.5) * end * s[0].state.length[i, w] * wp.dot(s[0].state.pull[i, w], d)
+            reach = new_span(s, i, w)
+            s[0].work.reach[i, w] = reach
+            s[0].work.extra[i, w] = real(-0.5) * end * reach * wp.dot(s[0].state.pull[i, w], d)
         else:
             b = frame_after(s, k, w, s[0].body.q)
         bar = s[0].work.bar[i, w]
@@ -313,7 +309,7 @@ def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """c = −(r_{j+1} − r_j − l d₃)/(ϑΔt); what points and elements lack of momentum at the pose and impulses at hand."""
+    """c = −(r_{j+1} − r_j − s d₃)/(ϑΔt); what points and elements lack of momentum at the pose and impulses at hand."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
@@ -331,11 +327,14 @@ def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
             l = s[0].state.length[i, w]
             d0 = tangent(s[0].state.rotation[i, w])
             d1 = tangent(s[0].work.q[i, w])
-            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - d1 * l
+            span = new_span(s, i, w)
+            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - d1 * span
             s[0].work.c[i, w] = gap * (real(-1.0) / (s[0].work.weight[k, w] * h))
             L0 = disc_momentum(i1 * l, d0, s[0].state.spin[i, w])
             L1 = carried(s[0].work.turn[i, w], disc_momentum(i1 * l, d0, s[0].work.w[i, w]))
-            couple = wp.cross(d0 + d1, f) * (real(-0.5) * mean_length(s, k, j, w))
+            couple = wp.cross(d0 * s[0].state.span[i, w] + d1 * span, f) * real(-0.5)
+            along = (d0 + d1) * real(0.5) - wp.cross(s[0].work.turn[i, w], d1 - d0) * real(0.25)
+            s[0].work.push_out[i, w] = buckling_load(s, k, i, w) * h - wp.dot(along, f)
             couple = couple + s[0].state.moment[i, w] - s[0].state.moment[i + 1, w] + s[0].control.torque[i, w] * h
             s[0].work.load[i, w] = couple - (L1 - L0)
         s[0].work.defect[i, w] = lacks
@@ -456,7 +455,10 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].state.spin_gain[i, w] = gain
             s[0].state.spin[i, w] = carried(s[0].work.turn[i, w], omega)
             s[0].state.rotation[i, w] = s[0].work.q[i, w]
-            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / s[0].settings.dt[0]
+            s[0].work.snaps[i, w] = int(s[0].state.slack[i, w] == 1 and s[0].work.slack[i, w] != 1)
+            s[0].state.slack[i, w] = s[0].work.slack[i, w]
+            s[0].state.span[i, w] = new_span(s, i, w)
+            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) * side_of(s, i, w) / s[0].settings.dt[0]
             s[0].state.was[i, w] = s[0].state.now[i, w]
             s[0].state.now[i, w] = now
             s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])
@@ -505,7 +507,11 @@ def at_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             after = real(0.5) * s[0].state.length[i, w]
             s[0].work.d[i, w] = tangent(s[0].state.rotation[i, w])
+            s[0].work.slack[i, w] = s[0].state.slack[i, w]
+            s[0].work.reach[i, w] = s[0].state.span[i, w]
+            s[0].work.push_out[i, w] = real(0.0)
             s[0].work.extra[i, w] = real(0.0)
+            s[0].state.pull[i, w] = vec3(real(0.0))
             s[0].work.w[i, w] = s[0].state.spin[i, w]
             s[0].work.load[i, w] = vec3(real(0.0))
         s[0].work.mass[i, w] = s[0].ropes.density[k] * (before + after)
@@ -540,8 +546,41 @@ def miss_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
     """c = −(v_{j+1} − v_j − l ω × d) at the pose, of all rows."""
     first = s[0].ropes.first[k]
     for i in range(first, first + s[0].state.segments[k, w]):
-        turn = wp.cross(s[0].work.w[i, w], s[0].work.d[i, w]) * s[0].state.length[i, w]
+        turn = wp.cross(s[0].work.w[i, w], s[0].work.d[i, w]) * s[0].state.span[i, w]
         s[0].work.c[i, w] = turn - (s[0].work.v[i + 1, w] - s[0].work.v[i, w])
+
+
+@wp.func
+def open_pushed(s: wp.array(dtype=RopeStep), k: int, w: int, after: int) -> int:
+    """Make slack what is pressed as velocities are settled, but what has just become taut; returns how many.
+
+    What an element does in that moment is taken together with what it did in the step before it, where `after` is 1 (the step let
+    elements that became taut rebound, and now takes that back), and set against what it bears in a step.
+    """
+    if s[0].ropes.rod[k] == 1:
+        return 0
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    part = real(after) * s[0].h[w] / s[0].settings.dt[0]
+    none = real(0.0)
+    speed = wp.length(s[0].settings.gravity[0]) * s[0].h[w]
+    mass = real(0.0)
+    for i in range(first, first + n):
+        pull = wp.length(s[0].state.pull[i, w]) + wp.length(s[0].work.kept_pull[i, w]) * part
+        none = wp.max(none, LONGER * pull)
+        speed = wp.max(speed, wp.length(s[0].work.v[i, w]))
+        mass = mass + s[0].ropes.density[k] * s[0].state.length[i, w]
+    none = none + PUSH * mass * speed
+    found = int(0)
+    for i in range(first, first + n):
+        slack = s[0].state.slack[i, w]
+        if slack != 1 and s[0].state.cut[i, w] == 0 and s[0].work.snaps[i, w] == 0:
+            push = wp.dot(s[0].state.pull[i, w] + s[0].work.kept_pull[i, w] * part, s[0].work.d[i, w])
+            bears = buckling_load(s, k, i, w) * s[0].h[w]
+            if (slack == 0 and push > bears + none) or (slack == -1 and push < bears - none):
+                s[0].state.slack[i, w] = 1
+                found = found + 1
+    return found
 
 
 @wp.func
@@ -556,3 +595,17 @@ def take_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             s[0].state.spin[i, w] = s[0].work.w[i, w]
             s[0].state.spin_smooth[i, w] = s[0].work.w[i, w]
+
+
+@wp.func
+def shift_speeds(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Velocities after the change that was found, which goes on as it went."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    for j in range(n + 1):
+        i = first + j
+        s[0].state.smooth[i, w] = s[0].state.smooth[i, w] + s[0].work.v[i, w] - s[0].state.velocity[i, w]
+        s[0].state.velocity[i, w] = s[0].work.v[i, w]
+        if j < n:
+            s[0].state.spin_smooth[i, w] = s[0].state.spin_smooth[i, w] + s[0].work.w[i, w] - s[0].state.spin[i, w]
+            s[0].state.spin[i, w] = s[0].work.w[i, w]

@@ -27,10 +27,12 @@ from sharnir.rope.energy import (
     miss_speeds,
     move_with,
     note_rope,
+    open_pushed,
     rope_change,
     rope_misses,
     rope_pose,
     rope_slopes,
+    shift_speeds,
     start_rope,
     take_speeds,
     turns_far,
@@ -38,6 +40,7 @@ from sharnir.rope.energy import (
 from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
 from sharnir.rope.mixing import mix_passes, note_pass
+from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.spatial import matrix, rotated, unit
 from sharnir.types import EPSILON, real, vec3
 
@@ -47,7 +50,14 @@ STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # of the speeds: belo
 FAR = wp.constant(real(0.02))  # of the speeds: a first change by which factors are of another pose and tension
 ROUND = wp.constant(real(4.0))  # of what rounding of positions does to a speed: a change that is none
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
+WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
+WHOLE = wp.constant(0)  # what of velocities is settled: all,
+ENDS = wp.constant(1)  # what driven ends and reels change,
+SNAPS = wp.constant(2)  # what elements stop that have become taut
+ROUGH = wp.constant(real(1.0e-3))  # of the speeds: a change at which it is seen which elements are slack,
+ROUGHLY = wp.constant(3)  # as often; then it waits until passes have met, and sees them all
+STUCK = wp.constant(3)  # of them such as passes that do not meet call for: taut elements may contradict each other
 
 
 # ---- a body -----------------------------------------------------------------------------------------------------------------
@@ -316,6 +326,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     Factors are made anew where the first pass leads far, and where changes do not fall well, a few times; then it is given up
     once it is seen that the passes left will not do. How they fall is judged over two passes: mixed ones may rise in between.
     """
+    take_slack(s, w)
     begin_part(s, w)
     rounding = ropes_length(s, w) * (real(EPSILON) / s[0].h[w])  # m/s, of positions
     factors = int(1)
@@ -323,26 +334,57 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     before = real(1.0e30)
     since = int(0)
     cap = s[0].settings.iterations[0]
-    for i in range(cap):
+    most = cap
+    judged = int(0)
+    stuck = int(0)
+    all = bool(True)
+    fewest = int(1 << 30)
+    tries = int(TRIES)
+    i = int(-1)
+    while i + 1 < most:
+        i = i + 1
         change, scale = one_change(s, w)
         s[0].done[w] = s[0].done[w] + 1
         enough = wp.max(s[0].settings.tolerance[0] * scale, ROUND * rounding)
-        if not (wp.isfinite(change) and wp.isfinite(scale) and change < real(1.0e6) * scale + enough):
+        if not (wp.isfinite(change) and wp.isfinite(scale)):
             return False
-        if change <= enough:
-            new_pose(s, w)
-            return not_far(s, w, change / scale)
+        met = change <= enough
+        parts = bool(False)  # passes do not meet
         falls = wp.sqrt(change / before)
         fresh = int(i == 0 and change > FAR * scale)
-        if since > 1 and falls > SLOW:
+        if not met and since > 1 and falls > SLOW:
             still = wp.max(STALLED * scale, STALLS * rounding)
             if falls > HARDLY and change <= still:
-                new_pose(s, w)
-                return not_far(s, w, s[0].settings.tolerance[0])
-            if factors < FACTORS and change > still:
+                met = True
+            elif factors < FACTORS and change > still:
                 fresh = 1
-            elif falls > HARDLY or change * wp.pow(falls, real(cap - i - 1)) > real(10.0) * enough:
+            else:
+                parts = falls > HARDLY or change * wp.pow(falls, real(most - i - 1)) > real(10.0) * enough
+        parts = parts or change >= WILD * scale + enough or (i + 1 >= most and not met)
+        if met or parts or (judged < ROUGHLY and change <= ROUGH * scale):
+            new_pose(s, w)
+            parts = parts or (met and widest_gap(s, w) > OPEN)
+            off = change
+            if parts:
+                off = real(0.0)
+                stuck = stuck + 1
+            wrong = judge(s, w, scale, off, LONGER, all)
+            if wrong > 0 and judged < JUDGED and stuck <= STUCK:
+                all, fewest, tries = all_at_once(wrong, fewest, tries)
+                judged = judged + 1
+                if parts:
+                    begin_part(s, w)
+                else:
+                    new_factor(s, w)
+                most = i + 1 + cap
+                since = 0
+                last = real(1.0e30)
+                before = last
+                continue
+            if wrong > 0 or parts:
                 return False
+        if met:
+            return not_far(s, w, wp.min(change / scale, s[0].settings.tolerance[0]))
         if fresh == 1:
             new_pose(s, w)
             new_factor(s, w)
@@ -362,34 +404,31 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 
 @wp.func
-def settle_speeds(s: wp.array(dtype=RopeStep), w: int, whole: bool):
+def settle_speeds(s: wp.array(dtype=RopeStep), w: int, what: int):
     """Change velocities at the pose so that rows do not open, by as little kinetic energy as that takes.
 
-    All rows, or those alone that an end or a reel moves which does not go on as before: the change then passes along the rope,
-    and what second-order errors left in other rows stays.
+    WHOLE: all rows; ENDS: those alone that an end or a reel moves which does not go on as before: the change then passes along
+    the rope, and what second-order errors left in other rows stays; SNAPS: all, after a step in which elements became taut.
+    Elements that this would press go slack, and it is done again.
     """
-    for b in range(s[0].bodies.count):
-        s[0].body.v[b, w] = s[0].body_state.velocity[b, w]
-        s[0].body.w[b, w] = s[0].body_state.spin[b, w]
-        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
-        s[0].body.p_l[b, w] = vec3(real(0.0))
-        s[0].body.p_a[b, w] = vec3(real(0.0))
-        own_inertia(s, b, w)
-    for o in range(s[0].ropes.count):
-        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
-        at_pose(s, k, w)
-    for o in range(s[0].ropes.count):
-        settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, whole)
-    for t in range(s[0].ropes.ties):
-        b = s[0].ropes.tie_body[t]
-        arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
-        s[0].work.tie_arm[t, w] = arm
-        if whole:
-            move_with(s, s[0].ropes.tie_slot[t], w, s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], arm))
-    for k in range(s[0].ropes.count):
-        settle_rows(s, k, w, whole)
-    eliminate_ropes(s, w)
-    vector_pass(s, w)
+    for _round in range(JUDGED):
+        begin_settling(s, w)
+        for o in range(s[0].ropes.count):
+            settle_ends(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, what)
+        for t in range(s[0].ropes.ties):
+            if what != ENDS:
+                b = s[0].ropes.tie_body[t]
+                v = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.tie_arm[t, w])
+                move_with(s, s[0].ropes.tie_slot[t], w, v)
+        for k in range(s[0].ropes.count):
+            settle_rows(s, k, w, what)
+        eliminate_ropes(s, w)
+        vector_pass(s, w)
+        found = int(0)
+        for k in range(s[0].ropes.count):
+            found = found + open_pushed(s, k, w, int(what == SNAPS))
+        if found == 0:
+            break
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body_state.velocity[b, w] = s[0].body.v[b, w]
@@ -398,33 +437,64 @@ def settle_speeds(s: wp.array(dtype=RopeStep), w: int, whole: bool):
                 s[0].body_state.momentum[b, w] = s[0].body_state.momentum[b, w] + s[0].body.inertia[b, w] * dw
                 s[0].body_state.spin[b, w] = s[0].body.w[b, w]
     for k in range(s[0].ropes.count):
-        take_speeds(s, k, w)
+        if what == SNAPS:
+            shift_speeds(s, k, w)
+        else:
+            take_speeds(s, k, w)
 
 
 @wp.func
-def settle_ends(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
-    """Held ends move as what holds them does."""
+def begin_settling(s: wp.array(dtype=RopeStep), w: int):
+    """Bodies and ropes where they stand, as they move."""
+    for b in range(s[0].bodies.count):
+        s[0].body.v[b, w] = s[0].body_state.velocity[b, w]
+        s[0].body.w[b, w] = s[0].body_state.spin[b, w]
+        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
+        s[0].body.p_l[b, w] = vec3(real(0.0))
+        s[0].body.p_a[b, w] = vec3(real(0.0))
+        own_inertia(s, b, w)
+    for k in range(s[0].ropes.count):
+        at_pose(s, k, w)
+        pose_arms(s, k, w)
+
+
+@wp.func
+def pose_arms(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Arms of a rope's held and tied points at the pose."""
+    for side in range(2):
+        if is_held(s, 2 * k + side):
+            b = s[0].ropes.body[2 * k + side]
+            s[0].work.arm[2 * k + side, w] = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[2 * k + side])
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            b = s[0].ropes.tie_body[t]
+            s[0].work.tie_arm[t, w] = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.tie_point[t])
+
+
+@wp.func
+def settle_ends(s: wp.array(dtype=RopeStep), k: int, w: int, what: int):
+    """Held ends move as what holds them does; after a step, driven ones as they did."""
     for side in range(2):
         end = 2 * k + side
         i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
         if is_held(s, end):
             b = s[0].ropes.body[end]
-            arm = wp.quat_rotate(s[0].body_state.rotation[b, w], s[0].ropes.point[end])
-            s[0].work.arm[end, w] = arm
+            arm = s[0].work.arm[end, w]
             if s[0].ropes.kind[end] == DRIVEN:
-                move_with(s, i, w, driven_speed(s, k, side, w))
-            elif whole:
+                if what != SNAPS:
+                    move_with(s, i, w, driven_speed(s, k, side, w))
+            elif what != ENDS:
                 move_with(s, i, w, s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], arm))
-    if s[0].ropes.kind[2 * k] == ROPE and whole:
+    if s[0].ropes.kind[2 * k] == ROPE and what != ENDS:
         move_with(s, s[0].ropes.first[k], w, s[0].work.v[s[0].ropes.body[2 * k], w])
 
 
 @wp.func
-def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
+def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, what: int):
     """Closing speeds: of all rows, or of those at driven ends; and at the reel."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
-    if whole:
+    if what != ENDS:
         miss_speeds(s, k, w)
     else:
         for side in range(2):
@@ -438,10 +508,20 @@ def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, whole: bool):
         rate = s[0].work.paid[k, w] / s[0].h[w]
         pose = real(0.5) * (rate + s[0].state.reel_rate[k, w])
         more = pose - s[0].state.reel_now[k, w]
-        if whole:
+        if what == WHOLE:
             more = pose
+        elif what == SNAPS:
+            more = s[0].state.reel_now[k, w]
         s[0].work.c[i, w] = s[0].work.c[i, w] + s[0].work.d[i, w] * more
-        s[0].state.reel_now[k, w] = pose
+
+
+@wp.func
+def turn_reels(s: wp.array(dtype=RopeStep), w: int):
+    """Once velocities are settled: reels run at the pose as the rows there were asked to."""
+    for k in range(s[0].ropes.count):
+        if s[0].ropes.reel[k] >= 0:
+            rate = s[0].work.paid[k, w] / s[0].h[w]
+            s[0].state.reel_now[k, w] = real(0.5) * (rate + s[0].state.reel_rate[k, w])
 
 
 @wp.func

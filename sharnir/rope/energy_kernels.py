@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import DYNAMIC
 from sharnir.rope.energy import keep_impulses, keep_rope, take_back_impulses
-from sharnir.rope.energy_bodies import body_pose, goes_on, keep_body, meet, settle_speeds
+from sharnir.rope.energy_bodies import ENDS, SNAPS, WHOLE, body_pose, goes_on, keep_body, meet, settle_speeds, turn_reels
 from sharnir.rope.kernels import differ, ropes_untouched
 from sharnir.rope.passes import count, scale_pulls
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
@@ -25,6 +25,23 @@ def is_settled(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 
 @wp.func
+def clear_snaps(s: wp.array(dtype=RopeStep), w: int):
+    """No element has just become taut."""
+    for i in range(s[0].work.snaps.shape[0]):
+        s[0].work.snaps[i, w] = 0
+
+
+@wp.func
+def any_snaps(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether one has."""
+    for k in range(s[0].ropes.count):
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
+            if s[0].work.snaps[i, w] == 1:
+                return True
+    return False
+
+
+@wp.func
 def settle(s: wp.array(dtype=RopeStep), w: int):
     """Velocities that do not contradict the rows, before a part of a step; the reel has paid out for it."""
     for b in range(s[0].bodies.count):
@@ -32,10 +49,15 @@ def settle(s: wp.array(dtype=RopeStep), w: int):
             s[0].body.v[b, w] = s[0].body_state.velocity[b, w]
             s[0].body.w[b, w] = s[0].body_state.spin[b, w]
             body_pose(s, b, w)
+    clear_snaps(s, w)
     whole = not is_settled(s, w)
     if whole or not goes_on(s, w):
         take_back(s, w)
-        settle_speeds(s, w, whole)
+        if whole:
+            settle_speeds(s, w, WHOLE)
+        else:
+            settle_speeds(s, w, ENDS)
+        turn_reels(s, w)
         for k in range(s[0].ropes.count):
             if s[0].ropes.reel[k] >= 0:
                 i = s[0].ropes.first[k] + s[0].ropes.reel[k] * (s[0].state.segments[k, w] - 1)
@@ -53,6 +75,11 @@ def keep_part(s: wp.array(dtype=RopeStep), w: int):
         keep_body(s, b, w)
     for k in range(s[0].ropes.count):
         keep_rope(s, k, w)
+    keep_impulses(s, w)
+    if any_snaps(s, w):
+        settle_speeds(s, w, SNAPS)
+        take_back_impulses(s, w)
+    for k in range(s[0].ropes.count):
         tear(s, k, w, dt)
         n = s[0].state.segments[k, w]
         feed(s, k, w)

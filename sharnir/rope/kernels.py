@@ -16,6 +16,7 @@ from sharnir.rope.passes import (
     ACCEPTED,
     DYNAMIC,
     GAIN,
+    JUDGED,
     PARTS,
     attempt_part,
     bad_rope,
@@ -23,6 +24,8 @@ from sharnir.rope.passes import (
     commit_rope,
     count,
     factor,
+    factor_anew,
+    judge_step,
     kinetic,
     lay_out,
     missed,
@@ -33,6 +36,7 @@ from sharnir.rope.passes import (
     supply,
 )
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.rope.slack import take_slack
 from sharnir.spatial import matrix, rotated
 from sharnir.types import real, vec3
 
@@ -155,6 +159,18 @@ def take_bodies(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
+def miss_all(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """What ropes miss, as hard as the step is; returns the largest, as an angle."""
+    off = real(0.0)
+    for k in range(s[0].ropes.count):
+        if s[0].hard[w] == 2:
+            missed_speeds(s, k, w, real(1.0))
+        else:
+            off = wp.max(off, missed(s, k, w, s[0].hard[w]))
+    return off
+
+
+@wp.func
 def put_away(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32)):
     """Let sweeps and passes find nothing to do in a world; once."""
     if swept[w] < DONE:
@@ -179,6 +195,8 @@ def rope_begin(s: wp.array(dtype=RopeStep), first: int):
         pay_out(s, k, w, s[0].h[w])
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
             s[0].work.tension[i, w] = s[0].h[w] * s[0].state.tight[i, w]
+    s[0].judged[w] = 0
+    take_slack(s, w)
     begin_beside(s, w, hard)
     s[0].energy[w] = kinetic(s, w)
 
@@ -197,15 +215,17 @@ def rope_pass(
     if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
         return
     take_bodies(s, w)
-    off = real(0.0)
-    for k in range(s[0].ropes.count):
-        if s[0].hard[w] == 2:
-            missed_speeds(s, k, w, real(1.0))
-        else:
-            off = wp.max(off, missed(s, k, w, s[0].hard[w]))
+    off = miss_all(s, w)
     if s[0].hard[w] < 2:
         s[0].residual[w] = off
-    if s[0].done[w] > 0 and left[w] <= tolerance[0] and off <= s[0].settings.tolerance[0]:
+    wrong = int(0)
+    if s[0].done[w] > 0 and off <= real(1.0e2) * s[0].settings.tolerance[0] and s[0].judged[w] < JUDGED:
+        wrong = judge_step(s, w, s[0].judged[w] < JUDGED / 2)
+    if wrong > 0:
+        s[0].judged[w] = s[0].judged[w] + 1
+        factor_anew(s, w)
+        miss_all(s, w)
+    elif s[0].done[w] > 0 and left[w] <= tolerance[0] and off <= s[0].settings.tolerance[0]:
         put_away(s, w, swept)
         return
     one_pass(s, w)
@@ -384,6 +404,7 @@ def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first:
     s[0].h[w] = s[0].settings.dt[0]
     s[0].kick[w] = half
     begin_read(s, now, w)
+    take_slack(s, w)
     for b in range(s[0].bodies.count):
         predict_body(s, b, w)
         own_inertia(s, b, w)

@@ -28,6 +28,7 @@ from sharnir.rope.ends import (
     tie_point,
 )
 from sharnir.rope.loops import assemble, last_change, move_group
+from sharnir.rope.slack import buckling_load, judge, new_span, side_of, take_slack
 from sharnir.rope.terms import (
     air_resistance,
     bend_stiffness,
@@ -41,6 +42,8 @@ from sharnir.rope.terms import (
 from sharnir.types import EPSILON, mat33, quat, real, vec3
 
 DYNAMIC = wp.constant(2)
+ANY = wp.constant(real(10.0))  # of its length: no element is shorter by so much
+JUDGED = wp.constant(24)  # in which elements are judged slack or taut; in the second half one changes over in each
 PARTS = wp.constant(16)  # a step is split into at most so many
 FADING = wp.constant(real(0.8))  # what is left of a tension of late after a step
 SUDDEN = wp.constant(real(0.3))  # a change of tension in a step, against its largest of late, that is a shock
@@ -70,6 +73,14 @@ def neighbour_length(s: wp.array(dtype=RopeStep), k: int, j: int, w: int) -> rea
 
 
 @wp.func
+def start_span(s: wp.array(dtype=RopeStep), i: int, w: int) -> real:
+    """s of an element at the start of the step, ±l where it is taken to be taut."""
+    if s[0].work.slack[i, w] == 1:
+        return s[0].state.span[i, w]
+    return s[0].state.length[i, w] * side_of(s, i, w)
+
+
+@wp.func
 def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Masses of the points and their velocities after external forces and air."""
     first = s[0].ropes.first[k]
@@ -84,6 +95,7 @@ def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             after = real(0.5) * s[0].state.length[i, w]
             s[0].work.d[i, w] = tangent(s[0].state.rotation[i, w])
+            s[0].work.reach[i, w] = start_span(s, i, w)
         d = s[0].work.d[wp.min(i, first + n - 1), w]
         m = s[0].ropes.density[k] * (before + after)
         v = s[0].state.velocity[i, w]
@@ -126,6 +138,8 @@ def predict_elements(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         i = first + j
         d = s[0].work.d[i, w]
         l = s[0].state.length[i, w]
+        if s[0].work.slack[i, w] == 1:
+            s[0].work.tension[i, w] = real(0.0)
         omega = s[0].state.spin[i, w]
         after = omega
         if j < n - 1:
@@ -268,7 +282,7 @@ def begin_rope(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     for i in range(first, first + n):
-        tension = -wp.dot(s[0].state.pull[i, w], tangent(s[0].state.rotation[i, w]))
+        tension = -wp.dot(s[0].state.pull[i, w], tangent(s[0].state.rotation[i, w])) * side_of(s, i, w)
         if attempt == 0:  # too much of it costs little, too little of it stability
             of_late = s[0].h[w] * s[0].state.tight[i, w]
             if tension < real(0.0):
@@ -337,7 +351,9 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
         s[0].work.e[i, w] = e
         if j < n:
             l = s[0].state.length[i, w]
-            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - tangent(b) * l
+            gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - tangent(b) * new_span(s, i, w)
+            lacks = buckling_load(s, k, i, w) * s[0].kick[w] - wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])
+            s[0].work.push_out[i, w] = lacks
             s[0].work.c[i, w] = gap * (real(-1.0) / dt)
             if s[0].state.cut[i, w] == 0:
                 most = wp.max(most, wp.length(gap) / l)
@@ -347,9 +363,10 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
 
 @wp.func
 def missed_speeds(s: wp.array(dtype=RopeStep), k: int, w: int, ahead: real):
-    """c and e at velocity level: rows J V⁺ = 0 at the start of the step, moments linear about it, M − K (ω_j − ω_{j−1}).
+    """c and e at velocity level: rows J V⁺ = ṡ d at the start of the step, moments linear about it, M − K (ω_j − ω_{j−1}).
 
-    `ahead` is 1 for the moments at the end of the step, as the implicit Euler rule has them, and 0 for those of the start.
+    `ahead` is 1 for the moments at the end of the step, as the implicit Euler rule has them, and 0 for those of the start. Of
+    taut elements ṡ is what a reel pays out, and what one lacks that becomes taut.
     """
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
@@ -366,8 +383,16 @@ def missed_speeds(s: wp.array(dtype=RopeStep), k: int, w: int, ahead: real):
             m = s[0].work.elastic[i, w] * s[0].kick[w] - s[0].work.K[i, w] * (omega - before) * ahead
             s[0].work.e[i, w] = m - s[0].state.moment[i, w]
         if j < n:
-            turn = wp.cross(omega, s[0].work.d[i, w]) * s[0].state.length[i, w]
-            s[0].work.c[i, w] = turn - (s[0].work.v[i + 1, w] - s[0].work.v[i, w])
+            d = s[0].work.d[i, w]
+            rate = (start_span(s, i, w) - s[0].state.span[i, w]) / s[0].h[w]
+            if ahead == real(0.0):
+                rate = real(0.0)
+                if j == s[0].ropes.reel[k] * (n - 1):
+                    rate = s[0].state.reel_rate[k, w] * side_of(s, i, w)
+            turn = wp.cross(omega, d) * s[0].work.reach[i, w]
+            s[0].work.c[i, w] = turn + d * rate - (s[0].work.v[i + 1, w] - s[0].work.v[i, w])
+            lacks = buckling_load(s, k, i, w) * s[0].kick[w] - wp.dot(s[0].state.pull[i, w], d)
+            s[0].work.push_out[i, w] = lacks
         before = omega
 
 
@@ -406,7 +431,8 @@ def lay_out(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].work.r[first, w] = end_point(s, 2 * k, w)
     for i in range(first, first + n):
         if s[0].state.cut[i, w] == 0:
-            s[0].work.r[i + 1, w] = s[0].work.r[i, w] + tangent(s[0].work.q[i, w]) * s[0].state.length[i, w]
+            l = s[0].state.length[i, w]
+            s[0].work.r[i + 1, w] = s[0].work.r[i, w] + tangent(s[0].work.q[i, w]) * wp.clamp(new_span(s, i, w), -l, l)
     if kind == BODY:
         b = s[0].ropes.body[2 * k + 1]
         s[0].body.x[b, w] = s[0].body.x[b, w] + s[0].work.r[first + n, w] - end_point(s, 2 * k + 1, w)
@@ -492,25 +518,58 @@ def one_pass(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
+def factor_anew(s: wp.array(dtype=RopeStep), w: int):
+    """Factors for elements that are slack or taut otherwise than was thought."""
+    for b in range(s[0].bodies.count):
+        own_inertia(s, b, w)
+    hold_ends(s, w)
+    for k in range(s[0].ropes.count):
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
+            s[0].work.reach[i, w] = start_span(s, i, w)
+    factor(s, w)
+
+
+@wp.func
+def judge_step(s: wp.array(dtype=RopeStep), w: int, all: bool) -> int:
+    """How many elements were not taken to be slack or taut as they are; all or the last change over."""
+    speed = wp.length(s[0].settings.gravity[0]) * s[0].h[w]
+    length = real(0.0)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w]):
+            speed = wp.max(speed, wp.length(s[0].work.v[i, w]))
+            length = wp.max(length, s[0].state.length[i, w])
+    return judge(s, w, speed, s[0].settings.tolerance[0] * length / s[0].h[w], ANY, all)
+
+
+@wp.func
 def solve(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     """Passes until rows are closed and moments met."""
-    if attempt == 2:
-        for k in range(s[0].ropes.count):
-            missed_speeds(s, k, w, real(1.0))
-        one_pass(s, w)
-        for o in range(s[0].ropes.count):
-            lay_out(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
-        return real(0.0)
     passes = int(0)
+    judged = int(0)
     off = real(0.0)
     while True:
         off = real(0.0)
         for k in range(s[0].ropes.count):
-            off = wp.max(off, missed(s, k, w, attempt))
-        if passes >= s[0].settings.iterations[0] or (passes > 0 and off <= s[0].settings.tolerance[0]):
-            break
+            if attempt == 2:
+                missed_speeds(s, k, w, real(1.0))
+            else:
+                off = wp.max(off, missed(s, k, w, attempt))
+        over = passes >= s[0].settings.iterations[0]
+        if over or (passes > 0 and off <= s[0].settings.tolerance[0]):
+            if judged == JUDGED or judge_step(s, w, judged < JUDGED / 2) == 0:
+                break
+            judged = judged + 1
+            s[0].done[w] = s[0].done[w] + passes
+            passes = 0
+            factor_anew(s, w)
+            continue
         one_pass(s, w)
         passes = passes + 1
+    if attempt == 2:
+        for o in range(s[0].ropes.count):
+            lay_out(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
+        return real(0.0)
     s[0].done[w] = s[0].done[w] + passes
     s[0].residual[w] = wp.max(off, s[0].residual[w])
     return off
@@ -580,6 +639,7 @@ def supply(s: wp.array(dtype=RopeStep), w: int) -> real:
 @wp.func
 def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     """A part of a step up to its new pose; returns by how much it is missed."""
+    take_slack(s, w)
     for b in range(s[0].bodies.count):
         predict_body(s, b, w)
         own_inertia(s, b, w)
@@ -601,6 +661,7 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
 def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     """The new state of a rope becomes its state."""
     s[0].state.started[k, w] = 1
+    s[0].state.reel_rate[k, w] = s[0].work.paid[k, w] / s[0].h[w]
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     for j in range(n + 1):
@@ -611,7 +672,9 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             q = s[0].work.q[i, w]
             s[0].state.rotation[i, w] = q
-            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) / s[0].settings.dt[0]
+            s[0].state.slack[i, w] = s[0].work.slack[i, w]
+            s[0].state.span[i, w] = new_span(s, i, w)
+            now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) * side_of(s, i, w) / s[0].settings.dt[0]
             s[0].state.was[i, w] = s[0].state.now[i, w]
             s[0].state.now[i, w] = now
             s[0].state.tight[i, w] = wp.max(wp.abs(now), FADING * s[0].state.tight[i, w])

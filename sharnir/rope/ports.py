@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.rope.chain import SLACK, beyond
+from sharnir.rope.chain import SLACK, beyond, is_slack, slide_along
 from sharnir.rope.data import BODY, DRIVEN, FREE, PORT, ROPE, RopeStep
 from sharnir.rope.dense import add_block, factorise, substitute, take
 from sharnir.rope.terms import inverse, times_skew
@@ -155,6 +155,14 @@ def is_cut(r: wp.array(dtype=RopeStep), first: int, i: int, w: int) -> bool:
 
 
 @wp.func
+def is_loose(r: wp.array(dtype=RopeStep), first: int, i: int, w: int) -> bool:
+    """Whether point i of a rope slides along the element before it."""
+    if i > first:
+        return is_slack(r, i - 1, w)
+    return False
+
+
+@wp.func
 def find_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int):
     """X and Y of a port along its path, and its G."""
     X = wp.identity(n=3, dtype=real)
@@ -188,8 +196,16 @@ def find_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, 
                 G = G + wp.transpose(X) * r[0].work.loose[i, w] * X
                 X = mat33(real(0.0))
                 Y = mat33(real(0.0))
+            elif is_loose(r, first, i, w):
+                slides = slide_along(r, i, w, X)
+                if held:
+                    D = beyond(r, i, w, r[0].work.X[i, w], r[0].work.Y[i, w])
+                    driven = driven + wp.outer(r[0].work.d[i - 1, w] * D, slides)
+                G = G + wp.outer(r[0].work.d[i - 1, w] * X, slides)
+                X = X - wp.outer(r[0].work.slide_v[i, w], slides)
+                Y = Y - wp.outer(r[0].work.slide_w[i, w], slides)
             if i > first:
-                arm = r[0].work.d[i - 1, w] * (-r[0].state.length[i - 1, w])
+                arm = r[0].work.d[i - 1, w] * (-r[0].work.reach[i - 1, w])
                 Y = Y + wp.transpose(times_skew(wp.transpose(X), arm))
         if held:  # the last point stays: what holds it pushes back
             H = r[0].work.G[k, w] * driven
@@ -227,6 +243,8 @@ def mobility(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, b: i
                     G = G + wp.transpose(p[0].Y[x, w]) * p[0].UY[y, w]
                     if is_cut(r, first, i, w):
                         G = G + wp.transpose(left(r, p, i, x, w)) * r[0].work.loose[i, w] * left(r, p, i, y, w)
+                    elif is_loose(r, first, i, w):
+                        G = G + wp.outer(r[0].work.d[i - 1, w] * left(r, p, i, x, w), slide_along(r, i, w, left(r, p, i, y, w)))
                 if r[0].ropes.kind[2 * k + 1] == DRIVEN:
                     G = G - wp.transpose(p[0].driven[la, w]) * r[0].work.G[k, w] * p[0].driven[lb, w]
                 if r[0].ropes.kind[2 * k] == FREE:
@@ -368,6 +386,8 @@ def port_gap(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: i
                     g = g + r[0].work.loose_v[i, w] * left(r, p, i, at, w)
                 else:
                     g = g + r[0].work.c[i - 1, w] * p[0].X[at, w]
+                    if is_slack(r, i - 1, w):
+                        g = g + (r[0].work.d[i - 1, w] * left(r, p, i, at, w)) * r[0].work.slides[i, w]
         if r[0].ropes.kind[2 * k + 1] == DRIVEN:
             g = g - (r[0].work.G[k, w] * r[0].work.g[k, w]) * p[0].driven[leg, w]
         if r[0].ropes.kind[2 * k] == FREE:
@@ -425,6 +445,9 @@ def pull_rope(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: 
             if is_cut(r, first, i, w):
                 push = left(r, p, i, at, w) * mu
                 r[0].work.loose_v[i, w] = r[0].work.loose_v[i, w] + r[0].work.loose[i, w] * push
+            elif is_loose(r, first, i, w):
+                more = wp.dot(slide_along(r, i, w, left(r, p, i, at, w)), mu)
+                r[0].work.slides[i, w] = r[0].work.slides[i, w] + more
         f = p[0].root_X[leg, w] * mu
         r[0].work.g[k, w] = r[0].work.g[k, w] + p[0].driven[leg, w] * mu
         r[0].work.p_l[k, w] = r[0].work.p_l[k, w] - f

@@ -3,10 +3,12 @@
 import warp as wp
 
 from sharnir.rope.data import RopeStep
+from sharnir.rope.slack import side_of
 from sharnir.rope.terms import tangent
 from sharnir.types import real, vec3
 
 REPAID = wp.constant(real(0.1))  # part of an owed length that a step returns
+NOWHERE = wp.constant(real(1.0e-6))  # of its length: points so close have no direction from one to the other
 LEAST = wp.constant(real(0.1))  # of a segment: what stays of the element at the reel
 
 
@@ -29,6 +31,8 @@ def copy_slot(s: wp.array(dtype=RopeStep), i: int, to: int, w: int):
     s[0].state.spin_smooth[to, w] = s[0].state.spin_smooth[i, w]
     s[0].state.spin_gain[to, w] = s[0].state.spin_gain[i, w]
     s[0].state.cut[to, w] = s[0].state.cut[i, w]
+    s[0].state.slack[to, w] = s[0].state.slack[i, w]
+    s[0].state.span[to, w] = s[0].state.span[i, w]
 
 
 @wp.func
@@ -40,13 +44,17 @@ def split(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, l: real, end: int
     s[0].state.segments[k, w] = s[0].state.segments[k, w] + 1
     whole = s[0].state.length[i, w]
     d = tangent(s[0].state.rotation[i, w])
+    span = s[0].state.span[i, w] * (l / whole)
+    rest = s[0].state.span[i, w] - span
     s[0].state.length[i, w] = l
     s[0].state.length[i + 1, w] = whole - l
-    s[0].state.position[i + 1, w] = s[0].state.position[i, w] + d * l
+    s[0].state.span[i, w] = span
+    s[0].state.span[i + 1, w] = rest
+    s[0].state.position[i + 1, w] = s[0].state.position[i, w] + d * span
     if end == 0:
-        s[0].state.velocity[i + 1, w] = s[0].state.velocity[i + 2, w] - wp.cross(s[0].state.spin[i, w], d) * (whole - l)
+        s[0].state.velocity[i + 1, w] = s[0].state.velocity[i + 2, w] - wp.cross(s[0].state.spin[i, w], d) * rest
     else:
-        s[0].state.velocity[i + 1, w] = s[0].state.velocity[i, w] + wp.cross(s[0].state.spin[i, w], d) * l
+        s[0].state.velocity[i + 1, w] = s[0].state.velocity[i, w] + wp.cross(s[0].state.spin[i, w], d) * span
     s[0].state.smooth[i + 1, w] = s[0].state.velocity[i + 1, w]
     s[0].state.moment[i + 1, w] = vec3(real(0.0))
     s[0].state.before[i + 1, w] = vec3(real(0.0))
@@ -54,22 +62,39 @@ def split(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, l: real, end: int
 
 @wp.func
 def join(s: wp.array(dtype=RopeStep), k: int, w: int, i: int):
-    """Make one of the elements i and i + 1; what the bend between them made longer than straight is owed."""
+    """Make one of the elements i and i + 1: of two that are taut, straight, and by what the bend between them was longer is owed;
+    if one is slack, or both are not laid the same way, a slack one as long as both.
+    """
     last = s[0].ropes.first[k] + s[0].state.segments[k, w]
     along = s[0].state.position[i + 2, w] - s[0].state.position[i, w]
     straight = wp.length(along)
-    d = along / straight
+    whole = s[0].state.length[i, w] + s[0].state.length[i + 1, w]
     q = s[0].state.rotation[i, w]
     t = tangent(q)
+    d = t
+    if straight > NOWHERE * whole:
+        d = along / straight
+    else:
+        straight = real(0.0)
+    taut = s[0].state.slack[i, w] == 0 and s[0].state.slack[i + 1, w] == 0
+    if not taut and wp.dot(t, d) < real(0.0):
+        d = -d
+        straight = -straight
     turn = wp.cross(t, d)
     half = wp.normalize(wp.quaternion(turn, real(1.0) + wp.dot(t, d)))
-    s[0].state.owed[k, w] = s[0].state.owed[k, w] + s[0].state.length[i, w] + s[0].state.length[i + 1, w] - straight
-    s[0].state.length[i, w] = straight
+    s[0].state.slack[i, w] = int(not taut)
+    s[0].state.span[i, w] = straight
+    if taut:
+        s[0].state.owed[k, w] = s[0].state.owed[k, w] + whole - straight
+        whole = straight
+    s[0].state.length[i, w] = whole
     s[0].state.rotation[i, w] = half * q
     s[0].state.pull[i, w] = (s[0].state.pull[i, w] + s[0].state.pull[i + 1, w]) * real(0.5)
     v = s[0].state.velocity[i + 2, w] - s[0].state.velocity[i, w]
     spin = s[0].state.spin[i, w]
-    s[0].state.spin[i, w] = wp.cross(d, v) / straight + d * wp.dot(d, spin)
+    s[0].state.spin[i, w] = d * wp.dot(d, spin)
+    if straight != real(0.0):
+        s[0].state.spin[i, w] = wp.cross(d, v) / straight + d * wp.dot(d, spin)
     for j in range(i + 2, last + 1):
         copy_slot(s, j, j - 1, w)
     s[0].state.segments[k, w] = s[0].state.segments[k, w] - 1
@@ -147,7 +172,7 @@ def tear(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
     most = s[0].ropes.strength[k] * h
     found = int(-1)
     for i in range(first, first + s[0].state.segments[k, w]):
-        tension = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])
+        tension = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) * side_of(s, i, w)
         if tension > most:
             most = tension
             found = i

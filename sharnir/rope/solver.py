@@ -56,7 +56,7 @@ def rope_step(
     s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, settings
     s.bodies, s.body_state, s.body_control = model.bodies, state, control
     s.h, s.kick = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
-    for name in ("hard", "done", "parts", "sudden", "swept"):
+    for name in ("hard", "done", "parts", "sudden", "swept", "judged"):
         setattr(s, name, wp.zeros(worlds, dtype=wp.int32, device=device))
     s.residual, s.energy = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
     s.grades = wp.zeros((len(GRADES), worlds), dtype=wp.int32, device=device)

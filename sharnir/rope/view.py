@@ -84,6 +84,9 @@ def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np
         out[0, w] = 0.5 * (m * (v**2).sum(-1)).sum() + 0.5 * (i1 * twice).sum()
         out[1, w] = -(m[:, None] * x).sum(0) @ gravity
         out[2, w] = 0.5 * (bar * (rope.EI * (off[:, 0] + off[:, 1]) + rope.GJ * off[:, 2])).sum()
+        l, span = (a.numpy()[inner, w].astype(float) for a in (s.length, s.span))
+        held = s.cut.numpy()[inner, w] == 0
+        out[2, w] += (np.pi**2 * rope.EI / l**2 * (l - span))[held].sum()
     return out[0], out[1], out[2]
 
 
@@ -173,7 +176,8 @@ class RopeView:
         """(n,) force along the elements in the last step, N; negative where they are pressed."""
         pulls = self._rows(self._sim.rope_state.pull, 0)
         ways = [tangents(q) for q in self._rows(self._sim.rope_state.rotation, 0)]
-        return self._shown([-(p * d).sum(-1) / self._sim.dt for p, d in zip(pulls, ways, strict=True)])
+        over = [np.where(s < 0, 1.0, -1.0) for s in self._rows(self._sim.rope_state.span, 0)]
+        return self._shown([(p * d).sum(-1) * o / self._sim.dt for p, d, o in zip(pulls, ways, over, strict=True)])
 
     @property
     def end_force(self) -> Any:
@@ -221,13 +225,23 @@ class RopeView:
             raise SimulationError(f"rope {self.name!r}: set reel_speed first, at which its length is to be reached; it is 0")
         self._sim._write(self._sim.rope_control.reel_to, self._k, wanted)
 
+    def _lengths(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Distances between the points of elements that are not torn, and their lengths, a world each."""
+        arrays = (self._sim.rope_state.position, self._sim.rope_state.length, self._sim.rope_state.cut)
+        rows = zip(*(self._rows(a, int(n == 0)) for n, a in enumerate(arrays)), strict=True)
+        return [(np.linalg.norm(np.diff(x, axis=0), axis=1)[cut == 0], l[cut == 0]) for x, l, cut in rows]
+
     @property
     def stretch(self) -> Any:
-        """Largest error of a segment's length, relative."""
-        out = []
-        for x, l in zip(self._rows(self._sim.rope_state.position, 1), self._rows(self._sim.rope_state.length, 0), strict=True):
-            out.append(np.abs(np.linalg.norm(np.diff(x, axis=0), axis=1) / l - 1.0).max())
-        return self._sim._out(np.array(out))
+        """Largest lengthening of a segment that is not torn, relative; of a rod, error of its length."""
+        rod = self._sim.model.ropes.described[self._k].rod
+        off = [distance / l - 1.0 for distance, l in self._lengths()]
+        return self._sim._out(np.array([max(np.abs(x).max(initial=0.0) if rod else x.max(initial=0.0), 0.0) for x in off]))
+
+    @property
+    def slack(self) -> Any:
+        """By how much the segments that are not torn are shorter than their lengths, all together, m."""
+        return self._sim._out(np.array([np.maximum(l - distance, 0.0).sum() for distance, l in self._lengths()]))
 
     @property
     def reel_speed(self) -> Any:

@@ -28,7 +28,7 @@ def boom(dt, joint=None, load=1000.0, clamp=False, side=0.3, **stiffness):
     scene.add_joint("hinge", joint or sh.Revolute("y"), "world", "boom", position=(0, 0, 0))
     scene.add_body("load", sh.Box(0.5, 0.5, 0.5), mass=load, position=(4, side, -2.25))
     ends = (4.0, 0, 0), (4.0, side, -2.0)
-    scene.add_rope("rope", *ends, attach=("boom", "load"), clamp=(clamp, clamp), **ROPE, **stiffness)
+    scene.add_rope("rope", *ends, attach=("boom", "load"), clamp=(clamp, clamp), rod=True, **ROPE, **stiffness)
     return scene, dt
 
 
@@ -66,8 +66,9 @@ def test_springs_and_other_joints_keep_energy_too(joint):
     assert energy < 1e-8 and stretch < 1e-8
 
 
+@pytest.mark.parametrize("rod", [True, False])
 @pytest.mark.parametrize("dt", [5e-3, 15e-3])
-def test_a_mechanism_in_the_air_keeps_its_momenta(dt):
+def test_a_mechanism_in_the_air_keeps_its_momenta(dt, rod):
     """Jointed bodies with a rope clamped on two of them, a body tied to it and another on a rope from it; a spring; a loop."""
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("a", sh.Box(1, 0.2, 0.2), mass=5.0, position=(0, 0, 0), spin=(0, 1, 0.5))
@@ -76,12 +77,12 @@ def test_a_mechanism_in_the_air_keeps_its_momenta(dt):
     scene.add_body("c", sh.Box(0.2, 0.2, 0.2), mass=2.0, position=(0.5, 0, -0.9), velocity=(0.5, 0, 0.5))
     scene.add_body("d", sh.Box(0.2, 0.2, 0.2), mass=1.0, position=(0.2, 0.5, -0.9), velocity=(0, 1, -1))
     scene.add_joint("rod", sh.Distance(), "a", "b", position=[(0, 0.1, 0.1), (1.2, 0.1, 0.1)])
-    rope = {"segments": 20, "radius": 0.01, "mass_per_length": 0.3, "EI": 0.2, "GJ": 0.1}
+    rope = {"segments": 20, "radius": 0.01, "mass_per_length": 0.3, "EI": 0.2, "GJ": 0.1, "rod": rod}
     ends = [(-0.5, 0, -0.1), (0.5, 0, -0.8), (1.5, 0, -0.1)]
     scene.add_rope("r", points=ends, attach=("a", "b"), clamp=(True, True), **rope)
     points = scene.ropes["r"].points
     scene.tie_rope("r", 10, "c")
-    scene.add_rope("q", points[6], (0.2, 0.5, -0.8), segments=8, radius=0.01, mass_per_length=0.3, attach=("r", "d"))
+    scene.add_rope("q", points[6], (0.2, 0.5, -0.8), segments=8, radius=0.01, mass_per_length=0.3, attach=("r", "d"), rod=rod)
     scene.add_spring("s", "c", "d", stiffness=20.0)
     sim = direct(scene, dt)
     sim.step()
@@ -89,7 +90,8 @@ def test_a_mechanism_in_the_air_keeps_its_momenta(dt):
     for _ in range(round(1.0 / dt)):
         sim.step()
         now = sim.momentum()
-        changes = now.linear - start.linear, now.angular - start.angular, sim.energy().total - first
+        gained = sim.energy().total - first  # ropes that are no rods snap taut, which may take some
+        changes = now.linear - start.linear, now.angular - start.angular, gained if rod else max(gained, 0.0)
         off = np.maximum(off, [np.abs(x).max() for x in changes])
     print(f"{dt * 1e3:g} ms: {off[0]:.0e} N·s, {off[1]:.0e} N·m·s (1e-9), {off[2]:.0e} J of {first:.1f}")
     assert off[0] < 1e-9 and off[1] < 1e-9 and off[2] < 1e-8 * first
@@ -161,9 +163,9 @@ def test_two_ropes_and_one_between_two_links_beside_a_loop():
     scene.add_spring("spring", "boom", "jib", at_a=(0, 0, 0.1), at_b=(0.5, 0, 0.1), stiffness=500.0)
     rope = {"segments": 12, "radius": 0.01, "mass_per_length": 0.5}
     stiff = {"clamp": (True, True), "EI": 0.5, "GJ": 0.3}
-    scene.add_rope("both", (1.5, 0, -0.1), (4.5, 0, -0.1), length=3.6, attach=("boom", "jib"), **stiff, **rope)
-    scene.add_rope("stay", (2, 0.1, 0), (2, 2, 0.5), length=2.6, attach=("boom", "world"), **rope)
-    scene.add_rope("tail", (5, 0, 0), (6, 0.3, -0.4), attach=("jib", None), **rope)
+    scene.add_rope("both", (1.5, 0, -0.1), (4.5, 0, -0.1), length=3.6, attach=("boom", "jib"), rod=True, **stiff, **rope)
+    scene.add_rope("stay", (2, 0.1, 0), (2, 2, 0.5), length=2.6, attach=("boom", "world"), rod=True, **rope)
+    scene.add_rope("tail", (5, 0, 0), (6, 0.3, -0.4), attach=("jib", None), rod=True, **rope)
     for dt in (2e-3, 10e-3):
         sim = direct(scene, dt)
         energy, stretch, divided = follow(sim, round(1.0 / dt), G * (120 * 1.5 + 60 * 4))

@@ -1,0 +1,158 @@
+"""A rope does not push: elements that would buckle go slack; reels that pay out to a load that rests or falls."""
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+
+G = 9.81
+WAYS = {"sequential": {}, "direct": {"method": "direct"}, "articulated": {"solver": "articulated"}}
+
+
+def aside(scene):
+    """A mechanism beside the rope, so that the scene is one of joints."""
+    scene.add_body("other", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(9, 0, 0))
+    scene.add_joint("far", sh.Spherical(), "world", "other", position=(9, 0, 1))
+
+
+def hung(mass, length, angle, segments, way, dt, **rope):
+    """A load on a rope at an angle (degrees), after 0.1 s."""
+    a = np.radians(angle)
+    d = np.array([np.sin(a), 0, -np.cos(a)])
+    scene = sh.Scene()
+    scene.add_body("load", sh.Box(0.2, 0.2, 0.2), mass=mass, position=(length + 0.1) * d)
+    if way != "alone":
+        aside(scene)
+    scene.add_rope("r", (0, 0, 0), length * d, segments=segments, mass_per_length=0.5, attach=("world", "load"), **rope)
+    sim = sh.Simulation(scene, dt, **WAYS.get(way, {}))
+    sim.run(0.1)
+    return sim, sim.body("load"), sim.rope("r")
+
+
+@pytest.mark.parametrize("way", ["alone", *WAYS])
+def test_a_reel_that_runs_ahead_lets_the_load_fall_freely(way):
+    for angle in (0, 10):
+        sim, load, r = hung(1000, 5, angle, 25, way, 0.005, reel="start", longest=9)
+        sim.step()
+        r.reel_speed = 6.0
+        sim.step(2)
+        v, t = load.velocity[2], sim.time
+        pushed = stretch = 0.0
+        for _ in range(50):
+            sim.step()
+            pushed, stretch = min(pushed, r.tension.min()), max(stretch, r.stretch)
+        fall = -(load.velocity[2] - v) / (sim.time - t) / G
+        line = f"{way}, {angle}°: falls at {fall:.6f} g (0.1 %), tension above {pushed:.1e} N"
+        print(f"{line}, stretch {stretch:.0e} (1e-6), slack {r.slack:.2f} m")
+        assert abs(fall - 1) < 1e-3 and pushed > -0.1 and stretch < 1e-6 and r.slack > 1
+
+
+@pytest.mark.parametrize("way", ["alone", *WAYS])
+def test_a_load_that_is_lifted_does_not_feel_its_rope(way):
+    """Twice its weight upwards: it rises by ½ g t², whatever the angle at which it hangs."""
+    for angle in (0, 1, 10):
+        sim, load, r = hung(100, 3, angle, 30, way, 0.005)
+        z, v = load.position[2], load.velocity[2]
+        load.apply_force((0, 0, 2 * 100 * G), once=False)
+        sim.run(0.3)
+        rise = (load.position[2] - z) / (0.3 * v + 0.5 * G * 0.3**2)
+        print(f"{way}, {angle}°: rises by {rise:.4f} of ½gt² (3 %), stretch {r.stretch:.0e} (1e-6)")
+        assert abs(rise - 1) < 0.03 and r.stretch < 1e-6
+
+
+@pytest.mark.parametrize("x, dt", [(0.0, 0.005), (0.0, 0.015), (0.3, 0.005), (2.0, 0.015)])
+@pytest.mark.parametrize("way", list(WAYS))
+def test_a_load_is_set_down_rope_paid_out_and_taken_in(way, x, dt):
+    scene = sh.Scene()
+    scene.add_body("load", sh.Box(1, 1, 1), mass=1000, position=(x, 0, -5.5))
+    scene.add_joint("floor", sh.Prismatic("z", limit=(-1, 0.5)), "world", "load", position=(x, 0, -5.5))
+    rope = {"segments": 25, "mass_per_length": 0.5, "reel": "start", "longest": 9, "drag": 2.0}  # drag: it comes to rest
+    scene.add_rope("r", (0, 0, 0), (x, 0, -5), attach=("world", "load"), **rope)
+    sim = sh.Simulation(scene, dt, **WAYS[way])
+    r, load, length = sim.rope("r"), sim.body("load"), sim.rope("r").length
+    z, stretch, pushed, floor = load.position[2], 0.0, 0.0, 0.0
+    for speed, time in ((0.5, 4.0), (-0.5, 3.6), (-0.1, 3.0)):
+        r.reel_speed = speed
+        if speed < 0:
+            r.length = length + (0.2 if speed < -0.4 else 0.0)
+        for _ in range(round(time / dt / 4)):
+            sim.step(4)
+            stretch, pushed, floor = max(stretch, r.stretch), min(pushed, r.tension.min()), min(floor, load.position[2] - z)
+    off = load.position[2] - z
+    print(
+        f"{way}, {x} m aside, {dt * 1e3:g} ms: stretch {stretch:.0e} (1e-6), tension above {pushed:.1e} N, lowest {floor:.6f} m, "
+        f"height off by {off:.1e} m (1e-4)"
+    )
+    if way == "articulated" and x > 0 and stretch > 1e-6:
+        pytest.xfail("steps at velocity level leave a rope between held ends stretched in joint coordinates")
+    assert stretch < 1e-6 and pushed > -1.0 and abs(floor + 1) < 1e-4 and abs(off) < 1e-4
+
+
+@pytest.mark.parametrize("way", ["alone", "direct", "sequential"])
+def test_what_is_read_while_a_reel_runs(way):
+    """Lowered at 0.5 m/s: that is its velocity and momentum, its acceleration none, its weight on the rope."""
+    sim, load, r = hung(100, 3, 0, 15, way, 0.005, reel="start", longest=6)
+    r.reel_speed = 0.5
+    sim.run(0.6)
+    weight = r.tension[0] / ((100 + 0.5 * r.length) * G)
+    print(f"{way}: velocity {load.velocity[2]:.6f}, acceleration {load.acceleration[2]:.1e}, tension {weight:.6f} of the weight")
+    assert abs(load.velocity[2] + 0.5) < 1e-4 and abs(load.acceleration[2]) < 0.05 and abs(weight - 1) < 5e-3
+
+
+def test_a_rope_between_bodies_thrown_together_goes_slack():
+    """Momenta stay, nothing is gained, and two loads that fly towards each other are not held up."""
+    scene = sh.Scene(gravity=(0, 0, 0))
+    for name, x, v in (("a", -1.1, 1.0), ("b", 1.1, -1.0)):
+        scene.add_body(name, sh.Box(0.2, 0.2, 0.2), mass=2.0, position=(x, 0, 0), velocity=(v, 0, 0))
+    scene.add_rope("r", (-1, 0, 0), (1, 0, 0), segments=20, mass_per_length=0.1, attach=("a", "b"), velocity=(0, 0, 0))
+    sim = sh.Simulation(scene, 0.005)
+    start = sim.energy().total
+    sim.run(0.5)
+    speed, gained, p = sim.body("a").velocity[0], sim.energy().total - start, np.abs(sim.momentum().linear).max()
+    near = sim.body("b").position[0] - sim.body("a").position[0]
+    print(f"after 0.5 s at {speed:.3f} m/s, {near:.3f} m apart (of 2.2), gained {gained:.0e} J, momentum {p:.0e}")
+    assert speed > 0.97 and near < 1.22 and gained < 1e-12 and p < 1e-12 and sim.rope("r").stretch < 1e-9
+
+
+@pytest.mark.parametrize("EI", [0.0, 0.01])
+def test_a_crumpled_rope_in_the_air_keeps_its_momenta(EI):
+    """Points thrown at each other and aside: elements go slack, turn and snap taut; momenta stay, energy never rises."""
+    n = 20
+    rng = np.random.default_rng(5)
+    scene = sh.Scene(gravity=(0, 0, 0))
+    speeds = rng.normal(size=(n + 1, 3)) * 0.5 - np.linspace(-1, 1, n + 1)[:, None] * (2.0, 0, 0)
+    scene.add_rope("r", (-0.5, 0, 0), (0.5, 0, 0), segments=n, mass_per_length=0.3, EI=EI, GJ=EI, velocity=speeds)
+    sim = sh.Simulation(scene, 0.002)
+    sim.step()
+    first, before, gained, slack = sim.momentum(), sim.energy().total, 0.0, 0.0
+    for _ in range(200):
+        sim.step()
+        now = sim.energy().total
+        gained, before, slack = max(gained, now - before), now, max(slack, sim.rope("r").slack)
+    last = sim.momentum()
+    linear, angular = (np.abs(a - b).max() for a, b in ((last.linear, first.linear), (last.angular, first.angular)))
+    print(f"EI {EI}: linear {linear:.0e}, angular {angular:.0e} (1e-12), gained {gained:.0e} J, slack up to {slack:.3f} m")
+    assert linear < 1e-12 and angular < 1e-12 and gained < 1e-10 and slack > 1e-3
+
+
+def test_torn_elements_do_not_count_as_stretch():
+    scene = sh.Scene()
+    scene.add_rope("r", (0, 0, 0), (0, 0, -1), segments=10, attach=("world", None))
+    sim = sh.Simulation(scene, 0.005)
+    sim.rope("r").cut(4)
+    sim.run(0.5)
+    apart = np.linalg.norm(np.diff(sim.rope("r").position[4:6], axis=0))
+    print(f"torn ends {apart:.2f} m apart, stretch {sim.rope('r').stretch:.0e}")
+    assert apart > 1 and sim.rope("r").stretch < 1e-9
+
+
+@pytest.mark.parametrize(
+    "end, length, n", [((0, 0, -1), 1.01, 10), ((0, 0, -5), 5.5, 25), ((0, 0, 0), 2.0, 11), ((1e-7, 0, 1), 1.5, 7)]
+)
+def test_a_slack_rope_ends_where_it_was_told(end, length, n):
+    scene = sh.Scene()
+    scene.add_rope("r", (0, 0, 0), end, length=length, segments=n, attach=("world", "world"))
+    r = sh.Simulation(scene, 0.001).rope("r")
+    off = np.linalg.norm(r.position[-1] - end)
+    print(f"{length} m from 0 to {end}: ends {off:.0e} m off, stretch {r.stretch:.0e}")
+    assert off < 1e-8 and r.stretch < 1e-9
