@@ -120,7 +120,8 @@ def take_creep(s: wp.array(dtype=Step), pseudo: Twists, laws: Laws, k: int, w: i
     """What is left of it after a round of sweeps."""
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
-        laws.end[at, w] = laws.end[at, w] + axis_speed(s, k, i, w, pseudo.linear, pseudo.angular)
+        if s[0].solves[0].laws.stuck[at, w] == 1 and s[0].work.open[k] == 1:
+            laws.end[at, w] = laws.end[at, w] + axis_speed(s, k, i, w, pseudo.linear, pseudo.angular)
 
 
 @wp.func

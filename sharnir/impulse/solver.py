@@ -293,11 +293,11 @@ def _in_trees(model: Model) -> np.ndarray:
     own = np.array([root(c if dynamic[c] else p) for p, c in ends], int)
     held = np.array([not (dynamic[p] and dynamic[c]) for p, c in ends], bool)
     count = len(dynamic)
-    spare = np.bincount([root(b) for b in np.flatnonzero(dynamic)], minlength=count) - np.bincount(own, minlength=count)
+    spare = np.bincount([root(int(b)) for b in np.flatnonzero(dynamic)], minlength=count) - np.bincount(own, minlength=count)
     spare -= np.bincount(own[held], minlength=count) == 0  # what floats is a tree with one joint less
     for k in (*model.gears.joint_a.numpy(), *model.gears.joint_b.numpy()):
         spare[own[k]] = -1
-    return (spare[own] >= 0).astype(np.int32)
+    return np.asarray(spare[own] >= 0, np.int32)
 
 
 def _scratch(model: Model) -> tuple[Work, list[Solve]]:
