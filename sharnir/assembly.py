@@ -313,26 +313,61 @@ def redundant_rows(model: Model, state: State) -> list[str]:
     looped = set(loop_joints(model)).union(*(group for group in everything if geared.intersection(group)))
     for group in mechanisms(model, sorted(looped)):
         mechanism = Mechanism(model, group)
-        position, rotation = state.position.numpy(), state.rotation.numpy()
-        J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], position[:, 0].astype(float))
+        J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], state.position.numpy()[:, 0].astype(float))
         dependent = dependent_rows(J[:, mechanism.dynamic])
-        if dependent and mechanism.dynamic.sum() > (rank := len(names) - len(dependent)):
-            basis = np.zeros((mechanism.dynamic.sum() - rank, J.shape[1]))
-            basis[:, mechanism.dynamic] = np.linalg.svd(J[:, mechanism.dynamic])[2][rank:]
-            move = basis.T @ np.cos(np.arange(len(basis)) + 1.0)  # some direction of the free motion, always the same
-            move *= 0.05 / np.abs(move).max()
-            for b, at in mechanism.column.items():
-                position[b, 0] += move[at : at + 3]
-                rotation[b, 0] = quat_multiply(quat_exp(move[at + 3 : at + 6]), rotation[b, 0])
-            state.position.assign(position)
-            state.rotation.assign(rotation)
-            if assemble(model, state, 0, group) <= 1e3 * ASSEMBLED:
+        if dependent and mechanism.dynamic.sum() > len(names) - len(dependent):
+            if move_on(model, state, group, mechanism, J, len(names) - len(dependent)):
                 J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], state.position.numpy()[:, 0].astype(float))
                 dependent = dependent_rows(J[:, mechanism.dynamic])
         found += [names[i] for i in dependent]
         for array, value in keep:
             array.assign(value)
     return found
+
+
+def move_on(model: Model, state: State, group: list[int], mechanism: Mechanism, J: np.ndarray, rank: int) -> bool:
+    """Move a mechanism a little along its free motion, and assemble it there; returns whether that can be done."""
+    position, rotation = state.position.numpy().copy(), state.rotation.numpy().copy()
+    basis = np.zeros((mechanism.dynamic.sum() - rank, J.shape[1]))
+    basis[:, mechanism.dynamic] = np.linalg.svd(J[:, mechanism.dynamic])[2][rank:]
+    move = basis.T @ np.cos(np.arange(len(basis)) + 1.0)  # some direction of the free motion, always the same
+    move *= 0.05 / np.abs(move).max()
+    for b, at in mechanism.column.items():
+        position[b, 0] += move[at : at + 3]
+        rotation[b, 0] = quat_multiply(quat_exp(move[at + 3 : at + 6]), rotation[b, 0])
+    state.position.assign(position)
+    state.rotation.assign(rotation)
+    return assemble(model, state, 0, group) <= 1e3 * ASSEMBLED
+
+
+def rigid_axes(model: Model, state: State) -> np.ndarray:
+    """(speeds,) True for the free axes of joints that the loops they are in hold still, wherever the loop stands.
+
+    An axis that stands still in one pose alone (a dead point) is not one of them. State is left as it was.
+    """
+    rigid = np.zeros(model.speeds, bool)
+    keep = [(a, a.numpy().copy()) for a in (state.position, state.rotation)]
+    for group in mechanisms(model, sorted(loop_joints(model))):
+        mechanism = Mechanism(model, group)
+        found: set[int] | None = None
+        for _pose in range(2):
+            rows, x = evaluate(model, state)[0], state.position.numpy()[:, 0].astype(float)
+            J, _, names = mechanism.constraint_rows(rows, x)
+            rank = len(names) - len(dependent_rows(J[:, mechanism.dynamic]))
+            free = np.linalg.svd(J[:, mechanism.dynamic])[2][rank:]
+            still = set()
+            for k in group:
+                for i in range(model.joint_kinds[k].v_size):
+                    row = mechanism.row(k, rows.free_linear[k, i], rows.free_angular[k, i], rows.point[k], x)[mechanism.dynamic]
+                    if np.abs(free @ row).max(initial=0.0) <= 1e-7 * np.linalg.norm(row):
+                        still.add(int(model.v_start[k]) + i)
+            found = still if found is None else found & still
+            if not found or not len(free) or not move_on(model, state, group, mechanism, J, rank):
+                break
+        rigid[list(found or ())] = True
+        for array, value in keep:
+            array.assign(value)
+    return rigid
 
 
 def dependent_rows(J: np.ndarray, tolerance: float = 1e-7) -> list[int]:

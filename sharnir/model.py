@@ -157,6 +157,7 @@ class Model:
     shapes: list[Any]
     paths: dict[int, Any] = field(default_factory=dict)
     redundant: list[str] = field(default_factory=list)
+    rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
     ropes: Any = None  # `rope.build.Ropes`, where there are any
 
     def state(self) -> State:
@@ -197,8 +198,23 @@ class Model:
         control.acts.assign(self._column(acts, np.int32))
         for name, values in command_values([axis for _, axis in rows]).items():
             fill(control, self, self.speeds, name)
+            if name.startswith("friction"):
+                values = [0.0 if none else value for value, none in zip(values, self.frictionless(), strict=True)]
             getattr(control, name).assign(self._column(values, np_real))
         return control
+
+    def frictionless(self) -> np.ndarray:
+        """(speeds,) True where a loop holds all axes still that share a friction bound: what it would do there is undetermined,
+        and none of it moves or takes anything.
+        """
+        if not len(self.rigid):
+            return np.zeros(self.speeds, bool)
+        out = self.rigid.copy()
+        for start, axes in zip(self.v_start, self.joint_axes, strict=True):
+            groups = np.array([axis.group for axis in axes], int)
+            for i, group in enumerate(groups):
+                out[start + i] = self.rigid[start : start + len(axes)][groups == group].all()
+        return out
 
     def _column(self, values: Any, dtype: Any) -> np.ndarray:
         """(rows,) repeated over the worlds."""

@@ -505,6 +505,7 @@ class Scene:
         state = one.state()
         assembly.assemble_start(one, state)
         redundant = assembly.redundant_rows(one, state)
+        rigid = assembly.rigid_axes(one, state)
         if redundant:
             log.info("redundant rows in closed loops (the motion is right, their reactions are shared): %s", ", ".join(redundant))
         assembly.set_spin(one, state, state.spin.numpy().astype(float))
@@ -513,7 +514,7 @@ class Scene:
         names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start")
         start = {n: getattr(state, n).numpy()[:, 0].copy() for n in names}
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
-        model.start, model.redundant = start, redundant
+        model.start, model.redundant, model.rigid = start, redundant, rigid
         if self.ropes:
             motion = np.array([b.motion for b in self.bodies.values()])
             model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device)

@@ -118,7 +118,7 @@ class Simulation:
             self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         except TypeError as error:
             raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
-        self._advance = getattr(self.solver, "advance", self.solver.step)
+        self._advance: Callable[..., Report] = getattr(self.solver, "advance", self.solver.step)
         self.solver.furnish(self._state)
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}

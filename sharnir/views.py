@@ -249,7 +249,8 @@ class JointView:
     def friction(self) -> Friction:
         """Friction of the first free axis (first world); set a Friction or a bound, as a brake does.
 
-        One value for all axes, a dict by axis name (bounds that were shared stay shared), or a list of one a world.
+        One value for all axes, a dict by axis name (bounds that were shared stay shared), or a list of one a world. An axis that
+        a loop holds still has none.
         """
         self._need_axis("friction")
         at, c = self._v.start, self._sim.control
@@ -276,7 +277,8 @@ class JointView:
                 drive = axis.drive if isinstance(axis.drive, DCMotor) else None
                 for name, row in command_values([Axis(friction=law, drive=drive) for law in laws]).items():
                     if name.startswith("friction"):
-                        sim._write(getattr(sim.control, name), self._v.start + i, np.array(row))
+                        at = self._v.start + i
+                        sim._write(getattr(sim.control, name), at, np.array(row) * (not sim.model.frictionless()[at]))
         except SceneError as error:
             raise SimulationError(str(error)) from None
         self._begin_acting()

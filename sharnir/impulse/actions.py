@@ -101,12 +101,13 @@ def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int,
 def open_creep(s: wp.array(dtype=Step), solve: Solve, laws: Laws, k: int, w: int):
     """How far what friction holds has crept since it holds, this step included: as a speed that is to be taken back, in laws.end.
 
-    Sweeps that did not converge leave a speed there, and without this an arm that brakes hold would sag step by step.
+    Sweeps that did not converge leave a speed there, and without this an arm that brakes hold would sag step by step. In a loop
+    the other joints may ask for that speed: there nothing is taken back.
     """
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         off = real(0.0)
-        if solve.laws.stuck[at, w] == 1:
+        if solve.laws.stuck[at, w] == 1 and s[0].work.open[k] == 1:
             bend = wp.dot(s[0].work.axis.d[at, w], solve.bias_linear[k, w])
             bend = bend + wp.dot(s[0].work.axis.n[at, w], solve.bias_angular[k, w])
             off = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular) + bend
@@ -119,7 +120,8 @@ def take_creep(s: wp.array(dtype=Step), pseudo: Twists, laws: Laws, k: int, w: i
     """What is left of it after a round of sweeps."""
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
-        laws.end[at, w] = laws.end[at, w] + axis_speed(s, k, i, w, pseudo.linear, pseudo.angular)
+        if s[0].solves[0].laws.stuck[at, w] == 1 and s[0].work.open[k] == 1:
+            laws.end[at, w] = laws.end[at, w] + axis_speed(s, k, i, w, pseudo.linear, pseudo.angular)
 
 
 @wp.func
@@ -160,7 +162,7 @@ def report_actions(s: wp.array(dtype=Step), solve: Solve, pseudo: Solve, k: int,
     take_creep(s, pseudo.twist, pseudo.laws, k, w)
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
-        s[0].state.creep[at, w] = pseudo.laws.end[at, w] * s[0].settings.dt[0] * real(solve.laws.stuck[at, w])
+        s[0].state.creep[at, w] = pseudo.laws.end[at, w] * s[0].settings.dt[0] * real(solve.laws.stuck[at, w] * s[0].work.open[k])
         solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
     report_laws(s, solve.laws, k, w)
 

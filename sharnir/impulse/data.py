@@ -45,6 +45,7 @@ class Work:
     sweeps: wp.array(dtype=wp.int32)  # [world] of the last step, and what was left, while velocities are brought to the pose
     left: wp.array(dtype=real)
 
+    open: wp.array(dtype=wp.int32)  # [joint] 1: in a mechanism without loops and gears
     mode: wp.array2d(dtype=wp.int32)  # of a joint: bit 0, it has a block; bit 1, something acts on its axes
     r_parent: wp.array2d(dtype=vec3)  # the common point from each centre of mass
     r_child: wp.array2d(dtype=vec3)

@@ -15,12 +15,13 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.articulated.closures import eliminate, response_matrix
 from sharnir.impulse.balls import FREE, NONE, report_ball, settle_ball
 from sharnir.impulse.closing import (
     close,
+    close_once,
     close_rows,
     constrain_rows,
-    displace,
     move_all,
     place_outward,
     respond_closing,
@@ -55,6 +56,7 @@ TORN = wp.constant(
 )  # m, rad: a larger gap at the start of a step was not made by the step before
 GAIN = wp.constant(real(1.1))  # of kinetic energy that closing at the end of a step may bring
 PARTS = wp.constant(8)  # of a step that is divided
+ROUNDS = wp.constant(12)  # in which passed limits are taken back in, at most
 RELATIVE = wp.constant(0)  # grades, as they are counted
 DIVIDED = wp.constant(1)
 DAMPED = wp.constant(2)
@@ -293,31 +295,42 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
 
 
 @wp.func
+def near_limit(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
+    """Whether a limit of a link's joint acts, or is within two steps' way."""
+    if s[0].linear.acts[i, w] == 0 or s[0].work.kind[i, w] != NONE:
+        return False
+    v0 = s[0].tree.row[i].v_start
+    speed = real(0.0)
+    for at in range(v0, v0 + s[0].tree.row[i].v_size):
+        speed = speed + real(2.0) * wp.abs(s[0].laws.end[at, w])
+    for at in range(v0, v0 + s[0].tree.row[i].v_size):
+        if s[0].laws.lower[at, w] >= -speed or s[0].laws.upper[at, w] <= speed or s[0].laws.limit[at, w] != real(0.0):
+            return True
+    return False
+
+
+@wp.func
 def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
-    """Speeds that take passed limits of a link's joint back in, as its a′; 1 where there are any."""
-    s[0].work.close_l[i, w] = vec3(real(0.0))
-    s[0].work.close_a[i, w] = vec3(real(0.0))
+    """Speeds that take passed limits of a link's joint back in, added to its a′; 1 where there are any.
+
+    These limits are locked, in laws.limit, or the axes would yield to what is asked of them.
+    """
     j = s[0].tree.joint[i]
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
-    passed = int(0)
-    if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
-        for at in range(v0, v0 + n):
-            reached = s[0].laws.lower[at, w] >= real(0.0) or s[0].laws.upper[at, w] <= real(0.0)
-            if reached or s[0].laws.limit[at, w] != real(0.0):
-                passed = 1
-    if passed == 0:
-        return 0
     for at in range(v0, v0 + n):
+        s[0].kept_u[at, w] = s[0].laws.start[at, w]
         s[0].laws.start[at, w] = real(0.0)
     limit_boxes(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation), real(1.0), False, real(0.0))
     turn = n - s[0].joints.turns[j]
     found = int(0)
     for x in range(n):
         at = v0 + x
+        s[0].laws.start[at, w] = s[0].kept_u[at, w]
         off = wp.max(s[0].laws.lower[at, w], real(0.0)) + wp.min(s[0].laws.upper[at, w], real(0.0))
         if wp.abs(off) * s[0].drift[w] > s[0].settings.tolerance[1]:
             found = 1
+            s[0].laws.limit[at, w] = off
             if s[0].joints.ball[j] != 0 and x >= turn:
                 row = s[0].laws.row[at, w]
                 for h in range(3):
@@ -327,24 +340,63 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
             else:
                 s[0].work.close_l[i, w] = s[0].work.close_l[i, w] + s[0].work.S_l[at, w] * off
                 s[0].work.close_a[i, w] = s[0].work.close_a[i, w] + s[0].work.S_a[at, w] * off
+    if found == 1:
+        relinearise(s, i, w)
     return found
 
 
 @wp.func
-def repair(s: wp.array(dtype=Direct), w: int, scope: int):
-    """Take passed limits back in, by displacements alone."""
-    passed = int(0)
+def keep_loose(s: wp.array(dtype=Direct), w: int, back: bool):
+    """Velocities of links on no joint, which a pass inwards writes, put aside or back."""
     for i in range(s[0].tree.count):
-        passed = wp.max(passed, repair_link(s, i, w))
-    if passed == 1:
-        respond_closing(s, w, scope, False)
-        if s[0].closures.count > 0:
-            close_rows(s, w, 0)
-        for i in range(s[0].tree.count):
+        if s[0].work.kind[i, w] == LOOSE:
             b = s[0].tree.row[i].body
-            x, R = displace(s, i, w, s[0].work.change_l[b, w], s[0].work.change_a[b, w])
-            s[0].position[b, w] = x
-            s[0].rotation[b, w] = R
+            if back:
+                s[0].work.acceleration[b, w] = s[0].sum_l[i, w]
+                s[0].work.turning[b, w] = s[0].sum_a[i, w]
+            else:
+                s[0].sum_l[i, w] = s[0].work.acceleration[b, w]
+                s[0].sum_a[i, w] = s[0].work.turning[b, w]
+
+
+@wp.func
+def repair(s: wp.array(dtype=Direct), w: int, scope: int):
+    """Take passed limits back in, by displacements alone: in rounds, since those of ball joints are curved."""
+    near = int(0)
+    for i in range(s[0].tree.count):
+        s[0].work.close_l[i, w] = vec3(real(0.0))
+        s[0].work.close_a[i, w] = vec3(real(0.0))
+        for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
+            s[0].lock_u[at, w] = s[0].laws.limit[at, w]
+        if near_limit(s, i, w):
+            near = 1
+    passed = int(near)
+    moved = int(0)
+    off = real(0.0)
+    for _round in range(ROUNDS):
+        if passed == 1:
+            passed = int(0)
+            for i in range(s[0].tree.count):
+                if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
+                    passed = wp.max(passed, repair_link(s, i, w))
+        if passed == 1 or off > s[0].settings.tolerance[1]:
+            if passed == 1:
+                moved = 1
+                keep_loose(s, w, False)
+                inward(s, w, scope)
+                keep_loose(s, w, True)
+                if s[0].closures.count > 0:
+                    response_matrix(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, s[0].closures.count)
+                    eliminate(s[0].rows, w, s[0].closures.count)
+            off = close_once(s, w, scope, 0)
+            passed = 1  # perhaps still
+        else:
+            break
+    if moved == 1:
+        s[0].state.open[w] = off
+    for i in range(s[0].tree.count):
+        for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
+            s[0].laws.limit[at, w] = s[0].lock_u[at, w]
 
 
 @wp.func

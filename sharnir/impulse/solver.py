@@ -12,7 +12,7 @@ from sharnir import kinematics
 from sharnir.errors import SimulationError
 from sharnir.impulse import kernels
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Work
-from sharnir.model import STATE_FIELDS, Control, Model, State, fill
+from sharnir.model import DYNAMIC, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Laws, Twists
 from sharnir.solver import Report, Solver, check_iterations, scene_scale
 from sharnir.types import load_modules, real, vec3
@@ -275,6 +275,31 @@ class SolverImpulse(Solver):
         self.settings.iterations.assign(np.array([iterations, self.position_iterations], np.int32))
 
 
+def _in_trees(model: Model) -> np.ndarray:
+    """(joints,) 1 for the joints of mechanisms without a loop or a gear: no other row asks anything of their free axes."""
+    dynamic = model.bodies.motion.numpy() == DYNAMIC
+    group = list(range(len(dynamic)))
+
+    def root(b: int) -> int:
+        while group[b] != b:
+            group[b] = group[group[b]]
+            b = group[b]
+        return b
+
+    ends = list(zip(model.parents, model.children, strict=True))
+    for p, c in ends:
+        if dynamic[p] and dynamic[c]:
+            group[root(p)] = root(c)
+    own = np.array([root(c if dynamic[c] else p) for p, c in ends], int)
+    held = np.array([not (dynamic[p] and dynamic[c]) for p, c in ends], bool)
+    count = len(dynamic)
+    spare = np.bincount([root(int(b)) for b in np.flatnonzero(dynamic)], minlength=count) - np.bincount(own, minlength=count)
+    spare -= np.bincount(own[held], minlength=count) == 0  # what floats is a tree with one joint less
+    for k in (*model.gears.joint_a.numpy(), *model.gears.joint_b.numpy()):
+        spare[own[k]] = -1
+    return np.asarray(spare[own] >= 0, np.int32)
+
+
 def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     """Scratch of a step, and its two solves."""
     bodies, joints, gears = len(model.com), len(model.joint_kinds), len(model.gear_names)
@@ -282,6 +307,7 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     work = Work()
     fill(work, model, bodies, "gyro spin_start momentum inv_inertia position rest rotation")
     fill(work, model, bodies, "driven_v driven_w")
+    work.open = wp.array(_in_trees(model), dtype=wp.int32, device=model.device)
     work.follows = wp.zeros(bodies, dtype=wp.int32, device=model.device)
     fill(work, model, None, "sweeps left")
     fill(work, model, joints, "mode r_parent r_child drive_force drive_torque")
