@@ -3,6 +3,7 @@
 import warp as wp
 
 from sharnir.articulated.closures import ClosureTable, ClosureWork
+from sharnir.guard import Tally
 from sharnir.joints import AxisTable, JointTable
 from sharnir.model import BodyTable, Control, State
 from sharnir.rows import Laws
@@ -83,3 +84,4 @@ class Step:
     rotation: wp.array2d(dtype=quat)
     new_q: wp.array2d(dtype=real)  # [coordinate, world]
     row_force: wp.array2d(dtype=real)  # [row, world] N, N·m
+    tally: wp.array(dtype=Tally)  # of all steps, for the guard

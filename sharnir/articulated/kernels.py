@@ -23,6 +23,7 @@ from sharnir.articulated.closures import (
     solve_rows,
 )
 from sharnir.articulated.data import Step
+from sharnir.guard import count_step
 from sharnir.joints import free_axis, read_coordinates
 from sharnir.kinematics import pose_at
 from sharnir.laws import limit_boxes, report_laws
@@ -1004,6 +1005,9 @@ def steps(s: wp.array(dtype=Step), first: int, n: wp.array(dtype=wp.int32)):
         s[0].grades[g, w] = 0
     count = n[0]
     for h in range(count):
+        divided = s[0].grades[DIVIDED, w]
         if not make_step(s, w, h == 0, h == count - 1):
             break
+        parts = 1 + (PARTS - 1) * (s[0].grades[DIVIDED, w] - divided)
+        count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], parts)
     end_call(s, w)

@@ -29,6 +29,7 @@ from sharnir.articulated.kernels import (
     take_step,
     velocities,
 )
+from sharnir.guard import count_step
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import pull_bodies
 from sharnir.rope.passes import (
@@ -421,4 +422,5 @@ def articulated_rope_steps(
     for h in range(n[0]):
         if not whole_step(s, r, p, w, h == 0):
             break
+        count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], 1)
     end_call(s, w)

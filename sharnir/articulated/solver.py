@@ -19,7 +19,7 @@ from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
 from sharnir.rope.ports import Ports, make_ports
 from sharnir.rope.solver import rope_settings, rope_step, shared
 from sharnir.rows import Laws
-from sharnir.solver import GRADES, Report, Solver, check_iterations
+from sharnir.solver import Report, Solver, check_iterations
 from sharnir.types import EPSILON, load_modules, real, vec3
 
 FINE = max(1e-10, 10 * EPSILON)  # N·s, N·m·s, what double, or single, precision can meet
@@ -87,8 +87,6 @@ class TreeSolver(Solver):
         self._one: Any = None  # the graph of one step, where one thread makes it
         self._steps, self._single = (wp.array([1], dtype=wp.int32, device=self.device) for _ in range(2))
         self._count: int = 1
-        self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
-        self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.report: Report = Report(self.done, self.residual, self.tolerance)
 
     def _ask(self, n: int) -> None:
@@ -144,7 +142,7 @@ class TreeSolver(Solver):
         self._graphs = self._capture(self._launch)
         self._one = self._capture(self._launch_one)[0] if self._pool is None else None
 
-    def _fill(self, s: Any, tree: Links, scratch: Scratch, control: Control) -> None:
+    def _fill(self, s: Any, tree: Links, scratch: Scratch, state: State, control: Control) -> None:
         """The fields that the structures of all these solvers have."""
         m = self.model
         s.bodies, s.whole, s.joints, s.axes = tree.bodies, m.bodies, tree.joints, m.axes
@@ -161,15 +159,23 @@ class TreeSolver(Solver):
         s.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)
         s.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
         s.done, s.residual = self.done, self.residual
+        self._watch(state, control, self._acting, self._looks(tree))
+        s.tally = self.tally
+
+    def _looks(self, tree: Links) -> int:
+        """How the guard learns of gaps (`guard.Watch`): in joint coordinates there are none but where loops are closed."""
+        return 2 if int(tree.closures.count) > int(tree.closures.springs.count) else 0
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         wp.launch(self._kernel, dim=worlds, inputs=[step, first, steps], device=self.device)
 
     def _launch(self, step: Any, first: int, worlds: int) -> None:
         self._make(step, first, worlds, self._steps)
+        self._look(first, worlds)
 
     def _launch_one(self, step: Any, first: int, worlds: int) -> None:
         self._make(step, first, worlds, self._single)
+        self._look(first, worlds)
 
 
 class SolverArticulated(TreeSolver):
@@ -195,15 +201,14 @@ class SolverArticulated(TreeSolver):
         super().__init__(model, dt, Settings(), iterations, tolerance, threads)
         load_modules([self._kernel.module, kinematics.read_joints.module], self.device)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
-        self.report = Report(self.done, self.residual, self.tolerance, self._grades)
+        self.report = Report(self.done, self.residual, self.tolerance, self.grades)
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         m = self.model
         tree = Links(m, without=without, at_com=True, gathering=self._gathering)
         scratch = tree.work(m.worlds)
         step = Step()
-        self._fill(step, tree, scratch, control)
+        self._fill(step, tree, scratch, state, control)
         step.rows.gear_start = state.gear_start
         inner = State()
         for name in State.vars:  # type: ignore[attr-defined]
@@ -221,10 +226,16 @@ class SolverArticulated(TreeSolver):
         fill(step, m, len(m.com), "old_velocity")
         fill(step, m, tree.nv, "last_qdd")
         fill(step, m, step.scene_joints, "lost")
-        step.grades = self._grades
+        step.grades = self.grades
         fill(step, m, len(tree.half_of), "pull_l pull_a")
         fill(step, m, None, "roped as_begun")
         return wp.array([step], dtype=Step, device=self.device), step
+
+
+    def restart(self) -> None:
+        """Coordinates are taken from the state."""
+        if self._bound is not None:
+            self._kept.stored.zero_()
 
 
 class SolverArticulatedRope(SolverArticulated):
@@ -249,8 +260,7 @@ class SolverArticulatedRope(SolverArticulated):
         settings: Any = rope_settings(RopeSettings(), rope_tolerance, rope_iterations, self.device)
         settings.dt, settings.gravity = self.settings.dt, self.settings.gravity
         self.rope_settings = settings
-        self.rope_residual = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self.report = Report(self.done, self.residual, self.tolerance, self._grades, (self.rope_residual, rope_tolerance))
+        self.report = Report(self.done, self.residual, self.tolerance, self.grades, (self.rope_residual, rope_tolerance))
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         _, s = super()._structure(state, control, without)
@@ -269,7 +279,7 @@ class SolverArticulatedRope(SolverArticulated):
         rope.body.x, rope.body.q = s.position, s.rotation
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
         rope.h, rope.kick = s.settings.part, s.settings.kick
-        rope.residual, rope.grades = self.rope_residual, self._grades
+        rope.residual, rope.grades = self.rope_residual, self.grades
         ports = make_ports(m.ropes, bodies)
         self._hung = rope, ports
         self._ropes, self._ports = (wp.array([x], dtype=k, device=self.device) for x, k in ((rope, RopeStep), (ports, Ports)))

@@ -15,6 +15,7 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.guard import count_step
 from sharnir.impulse.balls import FREE, NONE, report_ball, settle_ball
 from sharnir.impulse.closing import (
     close,
@@ -669,11 +670,17 @@ def make_kernel(scope: int, module: str) -> Any:
     def direct_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
         """n steps of a world; where one would not be finite, the world is marked and its state stays."""
         w = first + wp.tid()
+        if s[0].state.failed[w] != 0:
+            return
         resume(s, w, wp.static(scope))
         for _step in range(n[0]):
             if s[0].state.failed[w] != 0:
                 break
+            divided = s[0].grades[DIVIDED, w]
             whole_step(s, w, wp.static(scope))
+            if s[0].state.failed[w] == 0:
+                parts = 1 + (PARTS - 1) * (s[0].grades[DIVIDED, w] - divided)
+                count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], parts)
         if s[0].state.failed[w] == 0:
             synchronise(s, w, wp.static(scope))
 

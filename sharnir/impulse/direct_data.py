@@ -3,6 +3,7 @@
 import warp as wp
 
 from sharnir.articulated.closures import ClosureTable, ClosureWork
+from sharnir.guard import Tally
 from sharnir.joints import AxisTable, GearTable, JointTable
 from sharnir.model import BodyTable, Control, State
 from sharnir.rows import Laws
@@ -134,3 +135,4 @@ class Direct:
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     done: wp.array(dtype=wp.int32)
     residual: wp.array(dtype=real)
+    tally: wp.array(dtype=Tally)  # of all steps, for the guard

@@ -21,7 +21,7 @@ from sharnir.rope.data import MIXED, RopeControl, RopeSettings, RopeState, RopeS
 from sharnir.rope.ports import Ports, make_ports
 from sharnir.rope.solver import CLOSINGS as ROPE_CLOSINGS
 from sharnir.rope.solver import halves, rope_settings, rope_step, shared
-from sharnir.solver import GRADES, Report, check_iterations
+from sharnir.solver import Report, check_iterations
 from sharnir.types import EPSILON, load_modules, real
 
 CLOSINGS = ("energy", "position", "velocity")
@@ -71,10 +71,7 @@ class SolverDirect(TreeSolver):
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
-        self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
-        self._projected = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self._parts = wp.array(np.ones(model.worlds, np.int32), device=self.device)
-        self.report = Report(self.done, self.residual, self.tolerance, self._grades, projected=self._projected, parts=self._parts)
+        self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
 
     def furnish(self, state: State) -> None:
         """Velocities and reactions of half steps, and what the state was when they were made."""
@@ -86,6 +83,10 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, len(self.model.com), "last_v last_w trend")
             fill(state, self.model, int(self._tree.closures.count), "row_force")
 
+    def _looks(self, tree: Links) -> int:
+        """Not at all: `State.open` is what the passes left open."""
+        return 0
+
     def _without(self, control: Control) -> list[int]:
         """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""
         return []
@@ -96,7 +97,7 @@ class SolverDirect(TreeSolver):
         tree = self._tree
         scratch = tree.work(m.worlds)
         s = Direct()
-        self._fill(s, tree, scratch, control)
+        self._fill(s, tree, scratch, state, control)
         inner = State()
         for name in STATE_FIELDS:
             setattr(inner, name, getattr(state, name))
@@ -118,7 +119,7 @@ class SolverDirect(TreeSolver):
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
         fill(s, m, None, "before after pushed tight passes stopped loose")
         s.drift, s.kick = self.settings.part, self.settings.kick
-        s.grades, s.projected, s.parts = self._grades, self._projected, self._parts
+        s.grades, s.projected, s.parts = self.grades, self.projected, self.parts
         if self.closing == "energy":
             safe = State()
             for name in STATE_FIELDS:

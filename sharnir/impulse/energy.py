@@ -14,6 +14,7 @@ from typing import Any
 import warp as wp
 
 from sharnir.articulated.closures import row_rate
+from sharnir.guard import count_step
 from sharnir.impulse.balls import FREE, NONE, joint_axes, kind_of, triple
 from sharnir.impulse.closing import any_gap
 from sharnir.impulse.direct import DIVIDED, any_switched, untouched
@@ -1010,11 +1011,15 @@ def make_kernel(scope: int, module: str) -> Any:
     def energy_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
         """n steps of a world; where one cannot be made, the world is marked and its state stays."""
         w = first + wp.tid()
+        if s[0].state.failed[w] != 0:
+            return
         begin_call(s, w, wp.static(scope))
         for _step in range(n[0]):
             if s[0].state.failed[w] != 0:
                 break
             whole_step(s, w, wp.static(scope))
+            if s[0].state.failed[w] == 0:
+                count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
         end_call(s, w)
 
     return energy_steps

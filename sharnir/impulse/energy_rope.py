@@ -12,6 +12,7 @@ The factors of ropes are symmetric, their equations not quite, so passes are mix
 
 import warp as wp
 
+from sharnir.guard import count_step
 from sharnir.impulse.direct import DIVIDED
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.energy import (
@@ -750,6 +751,8 @@ def energy_rope_steps(
 ):  # fmt: skip
     """n steps of a world; where one cannot be made, the world is marked and its state stays."""
     w = first + wp.tid()
+    if s[0].state.failed[w] != 0:
+        return
     if resume(s, w, ALL) or not ropes_untouched(r, w):
         for k in range(r[0].ropes.count):
             r[0].state.started[k, w] = 0
@@ -757,5 +760,7 @@ def energy_rope_steps(
         if s[0].state.failed[w] != 0:
             break
         whole_step(s, r, p, safe, w)
+        if s[0].state.failed[w] == 0:
+            count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
     end_call(s, w)
     note_velocities(r, w)

@@ -55,8 +55,6 @@ def predict(s: wp.array(dtype=Step), first: int):
         omega = J * L
         s[0].work.momentum[b, w] = L
         s[0].work.gyro[b, w] = J * wp.cross(L, omega)
-    s[0].control.force_once[b, w] = vec3(real(0.0))
-    s[0].control.torque_once[b, w] = vec3(real(0.0))
     if b == 0:
         s[0].solves[VELOCITIES].done[w] = -1  # neither solve has begun
         s[0].solves[POSITIONS].done[w] = -1
@@ -331,6 +329,7 @@ def commit(s: wp.array(dtype=Step), w: int):
     bad = first_bad_body(s, w)
     s[0].state.failed[w] = bad
     if bad != 0:
+        spend_once(s, w)
         return
     dt = s[0].settings.dt[0]
     solve = s[0].solves[VELOCITIES]
@@ -361,6 +360,15 @@ def commit(s: wp.array(dtype=Step), w: int):
     for k in range(s[0].springs.count):
         s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w]
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
+    spend_once(s, w)
+
+
+@wp.func
+def spend_once(s: wp.array(dtype=Step), w: int):
+    """Forces of one step are of no other."""
+    for b in range(s[0].bodies.count):
+        s[0].control.force_once[b, w] = vec3(real(0.0))
+        s[0].control.torque_once[b, w] = vec3(real(0.0))
 
 
 # ---- the sweeps ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ interface j, the place where element j − 1 (or what holds the rope's first end
 
 import warp as wp
 
+from sharnir.guard import Tally
 from sharnir.model import BodyTable, Control, State
 from sharnir.types import mat33, quat, real, vec3
 
@@ -239,6 +240,7 @@ class RopeStep:
     energy: wp.array(dtype=real)  # [world] J, kinetic after external forces, where another solver sweeps
     swept: wp.array(dtype=wp.int32)  # [world] sweeps that it made
     residual: wp.array(dtype=real)
+    tally: wp.array(dtype=Tally)  # of all steps, for the guard
 
 
 ROPE_STATE_FIELDS = tuple(RopeState.vars)  # type: ignore[attr-defined]

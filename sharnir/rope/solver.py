@@ -127,10 +127,6 @@ class SolverRope(Solver):
         tolerance = max(tolerance, 100 * EPSILON)
         rope_settings(self.settings, tolerance, iterations, self.device)
         self._steps = wp.array([1], dtype=wp.int32, device=self.device)
-        self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
-        self.parts = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
-        self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self.grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
         self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts)
         self._graphs: list[Any] = []
         self._count = 1
@@ -145,6 +141,8 @@ class SolverRope(Solver):
         self.furnish(state)
         now = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
         now.done, now.residual, now.parts, now.grades = self.done, self.residual, self.parts, self.grades
+        self._watch(state, control, False, 0)
+        now.tally = self.tally
         mid, read = halves(now)
         for s in (mid, read):
             s.body_state = shared(state, State)
@@ -155,6 +153,10 @@ class SolverRope(Solver):
         self._graphs = self._capture(self._launch)
 
     def _launch(self, now: Any, first: int, worlds: int) -> None:
+        self._make(now, first, worlds)
+        self._look(first, worlds)
+
+    def _make(self, now: Any, first: int, worlds: int) -> None:
         _, mid, read = self._stages
         if self._kernel is not rope_steps:
             wp.launch(self._kernel, dim=worlds, inputs=[now, first, self._steps], device=self.device)

@@ -281,6 +281,7 @@ class RopeView:
             i = index % n
             values[at + (n - 1 - i if self._flipped else i), w] = value if np.ndim(value) == 0 else value[w]
         array.assign(values)
+        self._sim._forced = True
 
     def _set(self, array: Any, value: Any, more: int, what: str) -> None:
         counts = self._sim.rope_state.segments.numpy()[self._k] + more
@@ -301,3 +302,4 @@ class RopeView:
             rows = np.broadcast_to(mine, (n, 3))
             values[at : at + n, w] = rows[::-1] if self._flipped else rows
         array.assign(values)
+        self._sim.changed()
