@@ -4,7 +4,7 @@ from sharnir import dynamics
 from sharnir.articulated.solver import SolverArticulated
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
 from sharnir.compare import Comparison, compare
-from sharnir.errors import DivergenceError, SceneError, SimulationError, StepWarning
+from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
 from sharnir.impulse.direct_solver import SolverDirect
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.io import load_urdf
@@ -63,6 +63,7 @@ __all__ = [
     "Revolute",
     "Scene",
     "SceneError",
+    "SceneWarning",
     "Servo",
     "Shape",
     "Simulation",

@@ -17,6 +17,10 @@ class DivergenceError(SimulationError):
     """The motion has diverged: joints stand far open, or energy came from nowhere. The last good state stays."""
 
 
+class SceneWarning(UserWarning):
+    """A scene is built as described, though the description may be a mistake."""
+
+
 class StepWarning(UserWarning):
     """Steps do not do what they should, though the motion goes on: they do not converge, or joints stand open."""
 

@@ -9,9 +9,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable
-from ctypes import memmove
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,6 +65,7 @@ BESIDE_ROPES = {SolverImpulse: SolverImpulseRope, SolverDirect: SolverDirectRope
 ON_DIVERGENCE = ("raise", "warn", "ignore")
 HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 128  # steps, after which at the latest the guard looks at a long call
+NOTHING: dict[str, Any] = {}
 HEALTH = ("steps", "not_converged", "divided", "parts", "gap", "residual", "energy_error", "projected")
 
 
@@ -153,7 +152,7 @@ class Simulation:
         if solver not in SOLVERS:
             raise SimulationError(f"solver {solver!r} is unknown; allowed: {', '.join(map(repr, SOLVERS))}")
         methods = SOLVERS[solver]
-        method = next(iter(methods)) if method is None else method
+        asked, method = (solver, method), next(iter(methods)) if method is None else method
         if method not in methods:
             raise SimulationError(f"method {method!r} is unknown; allowed with {solver!r}: {', '.join(map(repr, methods))}")
         if not isinstance(scene, Scene | Model):
@@ -168,6 +167,11 @@ class Simulation:
             self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
             jointed = self.model.joint_kinds or self.model.spring_names
             kind = SolverRope
+            if not jointed and not self.model.ropes.refused and asked not in (("impulse", None), ("impulse", "direct")):
+                what = f"solver={solver!r}" if solver != "impulse" else f"method={method!r}"
+                raise SimulationError(
+                    f"Simulation: {what} is of joints, and the scene has ropes alone, which have a solver of their own; leave it out"
+                )
             if jointed or self.model.ropes.refused:
                 if self.model.ropes.refused and method == "sequential":
                     if jointed:
@@ -198,12 +202,9 @@ class Simulation:
         live = self._pack(), self.solver.memory
         self._one = None  # of one world on the CPU: views of the device's memory
         if wp.get_device(self.model.device).is_cpu and self.worlds == 1:
-            self._one = self.state.failed.numpy(), self.solver.alarm.numpy()
-            safe = [wp.clone(memory) for memory in live]
-            self._memories = live, safe
-            both = list(zip(live, safe, strict=True))
-            self._save_state, self._save_report = (partial(memmove, to.ptr, of.ptr, of.size) for of, to in both)
-            self._undo = [partial(memmove, of.ptr, to.ptr, of.size) for of, to in both]
+            self._one = memoryview(self.state.failed.numpy()), memoryview(self.solver.alarm.numpy())
+            self._live, self._live_report = (memoryview(memory.numpy()) for memory in live)  # copied faster than by NumPy
+            self._safe, self._safe_report = (memoryview(memory.numpy().copy()) for memory in live)
         self._start = self.snapshot()
 
     @staticmethod
@@ -232,7 +233,7 @@ class Simulation:
         marked in `failed` and stays at its last good state while the others go on.
         """
         if n == 1 and budget is None and iterations is None and not self.model.paths:  # the usual call, kept short
-            return self._advance(1, {})
+            return self._advance(1, NOTHING)
         if n.__class__ is not int or n < 1:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
         if budget is not None and not is_positive(budget):
@@ -266,9 +267,9 @@ class Simulation:
         if self._touched:
             self.solver.look_again()
             self._touched = False
-        self._save_state()
-        self._save_report()
-        report = self.solver.step(self.state, self.control, n, **how)
+        self._safe[:] = self._live
+        self._safe_report[:] = self._live_report
+        report = self.solver.step(self.state, self.control, n, **how) if how else self.solver.step(self.state, self.control)
         failed, alarm = self._one
         if failed[0] or alarm[0]:
             self._attend(n, how)
@@ -296,8 +297,8 @@ class Simulation:
 
     def _take_back(self) -> None:
         """The state as it was before the last call."""
-        for undo in self._undo:
-            undo()
+        self._live[:] = self._safe
+        self._live_report[:] = self._safe_report
         self.solver.alarm.zero_()
         self.solver.restart()
         self._read = False
@@ -596,18 +597,37 @@ class Simulation:
         if not isinstance(snapshot, dict):
             raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
         foreign = [n for n in arrays if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(arrays[n].numpy())]
-        for name in foreign:  # taken with another solver: this one begins anew
-            arrays.pop(name).zero_()
+        fresh = [arrays.pop(name) for name in foreign]  # taken with another solver: this one begins anew
         for name, array in arrays.items():
             if name not in snapshot or snapshot[name].shape != array.numpy().shape:
                 raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
+            self._check_finite(name, np.asarray(snapshot[name]))
+        if not is_positive(float(snapshot.get("dt", np.nan))):
+            raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
+        self.gravity = snapshot.get("gravity")
         self.solver.dt = float(snapshot["dt"])
-        self.gravity = snapshot["gravity"]
         for name, array in arrays.items():
             array.assign(snapshot[name])
+        for array in fresh:
+            array.zero_()
         self.solver.forget()
         self._acts_changed()
         self.changed()
+
+    def _check_finite(self, name: str, values: np.ndarray) -> None:
+        """Refuse a value of a snapshot that is not finite, naming whose it is."""
+        if values.dtype.kind != "f" or np.isfinite(values).all():
+            return
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        tables = [self.model.body_names, self.model.joint_names] if name.startswith(("state.", "control.")) else []
+        rows = [len(self.model.com), len(self.model.joint_kinds)]
+        owner = f"row {row}"
+        for kind, names, count in zip(("body", "joint"), tables, rows, strict=False):
+            if values.ndim > 1 and len(values) == count:
+                owner = next((f"{kind} {n!r}" for n, k in names.items() if k == row), owner)
+                break
+        value = values[row][~np.isfinite(values[row])].ravel()[0]
+        raise SimulationError(f"restore: {name!r} of {owner} is {value}; the values of a snapshot are finite")
 
     def energy(self) -> Energy:
         """Kinetic, potential and elastic energy of the dynamic bodies, J."""

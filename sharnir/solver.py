@@ -125,7 +125,7 @@ class Solver:
             setattr(g, f"rope_{name}", getattr(state, name))
         g.end_force, g.reel_rate, g.reel_speed, g.wind = state.end_force, state.reel_rate, control.reel_speed, control.wind
         g.rope_force, g.rope_once, g.rope_torque = control.force, control.force_once, control.torque
-        lengths = [rope.length * rope.density for rope in self.model.ropes.described]
+        lengths = [float(rope.lengths.sum()) * rope.density for rope in self.model.ropes.described]
         g.weight = g.weight + float(sum(lengths))
 
     def furnish(self, state: State) -> None:
@@ -200,7 +200,7 @@ def sizes(model: Model) -> tuple[list[float], float]:
     places = [x[motion != FIXED]] + [x[b] + quat_rotate(q[b], p.numpy().astype(float)) for b, p in ends]
     extent = float(size.max(initial=0.0) + np.ptp(np.concatenate(places), axis=0).max(initial=0.0) if moves.any() else 0.0)
     if model.ropes is not None:
-        extent += max(rope.length for rope in model.ropes.described)
+        extent += max(float(rope.lengths.sum()) for rope in model.ropes.described)
     extent = extent if extent > 0 else 1.0
     both = [[size[b] for b in (p, c) if size[b] > 0] for p, c in zip(model.parents, model.children, strict=True)]
     return [max(min(pair, default=extent), SMALL * extent) for pair in both], extent

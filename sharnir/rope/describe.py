@@ -222,7 +222,8 @@ def describe(
 ) -> RopeDescription:  # fmt: skip
     """A rope, its ends free. What is given is unchecked; `Scene.add_rope` says what each is, and its default."""
     who = f"rope {name!r}"
-    for what, value in (("radius", radius), ("density", density), ("length", length), ("mass_per_length", mass_per_length)):
+    numbers = {"radius": radius, "density": density, "length": length, "mass_per_length": mass_per_length}
+    for what, value in (numbers | {"breaking_load (N)": breaking_load}).items():
         if value is not None and not is_positive(value):
             raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
     placed, lengths = shape_points(who, start, end, points, length, segments, gravity)
@@ -256,7 +257,7 @@ def describe(
         float(mass_per_length if mass_per_length is not None else density * np.pi * radius**2),
         float(radius), bend, turn, rest, at_least(who, "damping (s)", damping), at_least(who, "drag (N·s/m²)", drag),
         0.5 * AIR * at_least(who, "drag_coefficient", drag_coefficient) * 2.0 * radius,
-        float("inf") if breaking_load is None else at_least(who, "breaking_load (N)", breaking_load),
+        float("inf") if breaking_load is None else float(breaking_load),
         (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], max(most, total),
     )  # fmt: skip
 

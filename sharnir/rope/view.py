@@ -223,16 +223,22 @@ class RopeView:
 
     @property
     def stretch(self) -> Any:
-        """Largest error of a segment's length, relative."""
-        out = []
-        for x, l in zip(self._rows(self._sim.rope_state.position, 1), self._rows(self._sim.rope_state.length, 0), strict=True):
-            out.append(np.abs(np.linalg.norm(np.diff(x, axis=0), axis=1) / l - 1.0).max())
+        """Largest error of a segment's length, relative; of those that are not torn."""
+        s, out = self._sim.rope_state, []
+        rows = self._rows(s.position, 1), self._rows(s.length, 0), self._rows(s.cut, 0)
+        for x, l, torn in zip(*rows, strict=True):
+            off = np.abs(np.linalg.norm(np.diff(x, axis=0), axis=1) / l - 1.0)
+            out.append(off[torn == 0].max(initial=0.0))
         return self._sim._out(np.array(out))
 
     @property
     def reel_speed(self) -> Any:
-        """m/s at which the reel pays out (negative: takes in); settable, which forgets a length that was asked for."""
-        return self._sim._out(self._sim._row(self._sim.rope_control.reel_speed, self._k))
+        """m/s at which the reel pays out (negative: takes in), 0 where all of the rope is out; settable, which forgets a length
+        that was asked for."""
+        speed = self._sim._row(self._sim.rope_control.reel_speed, self._k)
+        longest = self._sim.model.ropes.described[self._k].longest
+        out = np.array([r.sum() for r in self._rows(self._sim.rope_state.length, 0)])
+        return self._sim._out(np.where((speed > 0) & (out >= longest * (1 - 1e-9)), 0.0, speed))
 
     @reel_speed.setter
     def reel_speed(self, value: Any) -> None:
