@@ -20,6 +20,7 @@ from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import SolverArticulated, SolverArticulatedRope, TreeSolver
 from sharnir.errors import DivergenceError, SceneError, SimulationError, StepWarning, is_positive
 from sharnir.guard import COUNTS, DIVERGED, ENERGY, FIGURE, NOT_MET, OPEN_GAP, SCALE, SPEED, SUMS, TOLD, TORN, WHICH
+from sharnir.impulse.energy import SPENT
 from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
 from sharnir.impulse.rope_solver import SolverImpulseRope
 from sharnir.impulse.solver import SolverImpulse
@@ -198,10 +199,12 @@ class Simulation:
         self.solver.strict.fill_(int(on_divergence == "raise"))
         self._touched, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
         self._pace = 0.0  # s, that a step took of late
-        self._told = False
+        self._epoch = 0.0  # s, at which the device's clock began: steps do not depend on what a user calls the time
         live = self._pack(), self.solver.memory
         self._one = None  # of one world on the CPU: views of the device's memory
-        if wp.get_device(self.model.device).is_cpu and self.worlds == 1:
+        on_cpu = wp.get_device(self.model.device).is_cpu
+        self._many = self.solver.alarm.numpy() if on_cpu else None
+        if on_cpu and self.worlds == 1:
             self._one = memoryview(self.state.failed.numpy()), memoryview(self.solver.alarm.numpy())
             self._live, self._live_report = (memoryview(memory.numpy()) for memory in live)  # copied faster than by NumPy
             self._safe, self._safe_report = (memoryview(memory.numpy().copy()) for memory in live)
@@ -379,7 +382,7 @@ class Simulation:
         current[motors] = path.currents[:, -1].T
         self.state.current.assign(current)
         self._drive_on(path.times[-1] - now)
-        self.state.time.fill_(float(path.times[-1]))
+        self.state.time.fill_(float(path.times[-1]) - self._epoch)
         self.changed()
         if path.times[-1] == ends[-1]:
             path = replace(path, times=path.times[:asked], q=path.q[:, :asked], v=path.v[:, :asked])
@@ -400,11 +403,11 @@ class Simulation:
     @property
     def time(self) -> float:
         """Time since the start, s (of the worlds that have not failed)."""
-        return float(self.state.time.numpy().max())
+        return float(self.state.time.numpy().max()) + self._epoch
 
     @time.setter
     def time(self, value: float) -> None:
-        self.state.time.fill_(float(self._in(value, 1, "Simulation", "time (s)")[0, 0]))
+        self._epoch = float(self._in(value, 1, "Simulation", "time (s)")[0, 0]) - float(self.state.time.numpy().max())
 
     @property
     def dt(self) -> float:
@@ -467,9 +470,15 @@ class Simulation:
         t = self.time
         if code >= DIVERGED:
             return DivergenceError(f"{seen} after t = {t:.6g} s: the step was not made and the last good state stays; {self._advice()}")
-        body = abs(code) - 1
+        spent = code <= SPENT
+        body = -(code - int(SPENT)) if spent else abs(code) - 1
         names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
         who = names[min(body, len(names) - 1)]
+        if spent:
+            return SimulationError(
+                f"the step after t = {t:.6g} s takes too long: it was divided until its passes were used up, and {who} is not met; "
+                "the last good state stays; check masses, forces and speeds, or take a smaller dt"
+            )
         if code < 0:
             return SimulationError(
                 f"the step after t = {t:.6g} s could not be made, however finely it was divided: passes do not meet at "
@@ -520,7 +529,10 @@ class Simulation:
             self._say(f"{where}{self._seen(int(worst), w)} (t = {self.time:.6g} s); {self._advice()}")
 
     def _warn_of_worlds(self) -> None:
-        """Of several worlds, tell of the first in which something is to be told; looked at now and then, since it costs."""
+        """Of several worlds, tell of the first in which something is to be told; on a GPU a look would cost a step."""
+        if self._many is not None and self._many.any():
+            w = int(np.flatnonzero(self._many)[0])
+            self._warn(int(self._many[w]), w)
 
     def _say(self, words: str) -> None:
         if self._on_divergence != "ignore":
@@ -576,10 +588,11 @@ class Simulation:
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """All that changes, as a dict of copies; `restore` continues from it bit for bit."""
+        self._coordinates()
         out = {f"state.{n}": getattr(self.state, n).numpy().copy() for n in STATE_FIELDS}
         out |= {f"control.{n}": getattr(self.control, n).numpy().copy() for n in CONTROL_FIELDS}
         out |= {n: array.numpy().copy() for n, array in self._rope_arrays().items()}
-        out |= {"dt": np.array(self.dt), "gravity": self.gravity}
+        out |= {"dt": np.array(self.dt), "gravity": self.gravity, "epoch": np.array(self._epoch)}
         return out
 
     def _rope_arrays(self) -> dict[str, Any]:
@@ -605,7 +618,7 @@ class Simulation:
         if not is_positive(float(snapshot.get("dt", np.nan))):
             raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
         self.gravity = snapshot.get("gravity")
-        self.solver.dt = float(snapshot["dt"])
+        self.solver.dt, self._epoch = float(snapshot["dt"]), float(snapshot.get("epoch", 0.0))
         for name, array in arrays.items():
             array.assign(snapshot[name])
         for array in fresh:

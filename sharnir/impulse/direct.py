@@ -468,13 +468,28 @@ def carried_by_any(
 
 
 @wp.func
+def follow_turns(s: wp.array(dtype=Direct), j: int, w: int, h: real):
+    """The angles of a joint that is taken out, on the turn that the speeds of its bodies led to in a time (s)."""
+    rel = s[0].work.turning[s[0].joints.child[j], w] - s[0].work.turning[s[0].joints.parent[j], w]
+    pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
+    n = s[0].joints.v_size[j]
+    for a in range(n - s[0].joints.turns[j], n):
+        at = s[0].joints.q_start[j] + a
+        _d, axis = free_axis(s[0].joints, j, a, pose)
+        s[0].state.q[at, w] = coordinate(s[0].joints, j, a, pose, s[0].state.q[at, w] + wp.dot(axis, rel) * h)
+
+
+@wp.func
 def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
     """Follow the angles of a link's joint: read them, on the turn that speeds led to, before they are a turn off."""
-    if s[0].tree.row[i].kind == FREE or s[0].work.kind[i, w] == LOOSE:
+    if s[0].tree.row[i].kind == FREE:
         return
     j = natural(s[0].tree.row[i].joint)
     turns = s[0].joints.turns[j]
     if j >= s[0].scene_joints or turns == 0 or turns == 3:
+        return
+    if s[0].work.kind[i, w] == LOOSE:
+        follow_turns(s, j, w, s[0].drift[w])
         return
     n = s[0].tree.row[i].v_size
     rel = s[0].work.turning[s[0].tree.row[i].body, w] - s[0].work.turning[s[0].tree.row[i].base, w]

@@ -23,7 +23,7 @@ class DirectSettings:
     kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
-    iterations: wp.array(dtype=wp.int32)  # cap of the passes of the laws, of the closing
+    iterations: wp.array(dtype=wp.int32)  # cap of the passes of the laws, of the closing, of all in a step
     position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
 
 

@@ -25,6 +25,7 @@ from sharnir.solver import Report, check_iterations
 from sharnir.types import EPSILON, load_modules, real
 
 CLOSINGS = ("energy", "position", "velocity")
+LONGEST = 0.03  # s, that a step may take
 
 
 class SolverDirect(TreeSolver):
@@ -65,7 +66,7 @@ class SolverDirect(TreeSolver):
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = Links(model, without=[], at_com=True, keeps=True)
-        passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations")]
+        passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations"), self._most_passes()]
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
@@ -82,6 +83,12 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, self.model.speeds, "felt_joint rotor")
             fill(state, self.model, len(self.model.com), "last_v last_w trend")
             fill(state, self.model, int(self._tree.closures.count), "row_force")
+
+    def _most_passes(self) -> int:
+        """Passes that a step may take, however finely it is divided: so many that it ends within LONGEST on one core."""
+        rows, slots = int(self._tree.closures.count), 0 if self.model.ropes is None else int(self.model.ropes.slots)
+        a_pass = 1.5e-6 * len(self._tree.links) + 1e-8 * rows**2 + 3e-10 * rows**3 + 1.5e-6 * slots
+        return max(100, int(LONGEST / max(a_pass, 1e-6)))
 
     def _looks(self, tree: Links) -> int:
         """Not at all: `State.open` is what the passes left open."""

@@ -16,6 +16,7 @@ from sharnir.guard import count_step
 from sharnir.impulse.direct import DIVIDED
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.energy import (
+    SPENT,
     STALLED,
     close_gaps,
     commit,
@@ -551,8 +552,15 @@ def whole_step(
     r[0].done[w] = 0
     r[0].residual[w] = real(0.0)
     keep_impulses(r, w)
+    begun = s[0].passes[w]
     while at < PARTS:
         s[0].drift[w] = dt * (real(size) / real(PARTS))
+        if s[0].passes[w] - begun > s[0].settings.iterations[2]:
+            bad = worst_body(s, w)
+            copy_state(s[0].safe, s[0].state, w)
+            copy_ropes(safe[0].state, r[0].state, w)
+            s[0].state.failed[w] = SPENT - bad
+            break
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, s[0].drift[w])
         settle(s, r, p, w)

@@ -211,7 +211,7 @@ class RopeSettings:
     dt: wp.array(dtype=real)
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # largest gap of a row over its length, and error of an angle, rad
-    iterations: wp.array(dtype=wp.int32)  # cap of the passes
+    iterations: wp.array(dtype=wp.int32)  # cap of the passes of a part, and of those of a step
     beta: wp.array(dtype=real)  # how implicit the tension's direction is, and how much of it damps; ρ of bend and twist
 
 

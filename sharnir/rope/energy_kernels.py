@@ -14,6 +14,7 @@ from sharnir.types import inline_less, real, vec3
 
 inline_less("sharnir.rope_energy")
 PARTS = wp.constant(1 << 16)  # a step is divided into at most so many
+SPENT = wp.constant(-(1 << 20))  # of `State.failed`: the step needs more passes than it may take
 
 
 @wp.func
@@ -75,6 +76,8 @@ def make_energy_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     keep_impulses(s, w)
     while at < PARTS:
         s[0].h[w] = dt * (real(size) / real(PARTS))
+        if s[0].done[w] > s[0].settings.iterations[1]:
+            return SPENT - s[0].bodies.count
         for k in range(s[0].ropes.count):
             pay_out(s, k, w, s[0].h[w])
         settle(s, w)
