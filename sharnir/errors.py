@@ -1,4 +1,4 @@
-"""The errors a user's mistake can raise, and the warning of steps that go badly; all say which object, which value, and what is allowed."""
+"""Errors that a user's mistake raises, and warnings; all say which object, which value, and what is allowed."""
 
 import math
 from numbers import Real

@@ -251,10 +251,10 @@ def rope_power(g: wp.array(dtype=Watch), k: int, w: int, span: real) -> real:
 @wp.func
 def commanded(g: wp.array(dtype=Watch), w: int) -> bool:
     """Whether a user's forces act along free axes."""
+    found = bool(False)
     for a in range(g[0].control.joint_force.shape[0]):
-        if g[0].control.joint_force[a, w] != real(0.0):
-            return True
-    return False
+        found = found or g[0].control.joint_force[a, w] != real(0.0)
+    return found
 
 
 @wp.func
@@ -360,9 +360,10 @@ def close_call(g: wp.array(dtype=Watch), w: int):
         if seems_open(g, w):
             look_at_gaps(g, w)
     since = g[0].counts[STEPS, w] - g[0].counts[LOOKED, w]
-    if since >= EVERY or g[0].ropes + g[0].acting + g[0].driven > 0 or g[0].sums[POWER, w] > real(0.0):
-        look_at_energy(g, w, since)
-    elif not kinetic_energy(g, w) <= real(4.0) * g[0].sums[KINETIC, w] + real(0.25) * weight(g):
+    look = since >= EVERY or g[0].ropes + g[0].acting + g[0].driven > 0 or g[0].sums[POWER, w] > real(0.0)
+    if not look:
+        look = not kinetic_energy(g, w) <= real(4.0) * g[0].sums[KINETIC, w] + real(0.25) * weight(g)
+    if look:
         look_at_energy(g, w, since)
 
 
@@ -434,7 +435,11 @@ def watch_end(g: wp.array(dtype=Watch), first: int):
 
 @wp.kernel(module="sharnir.guard")
 def watch_step(
-    g: wp.array(dtype=Watch), t: wp.array(dtype=Tally), first: int, residual: wp.array(dtype=real), tolerance: wp.array(dtype=real)
+    g: wp.array(dtype=Watch),
+    t: wp.array(dtype=Tally),
+    first: int,
+    residual: wp.array(dtype=real),
+    tolerance: wp.array(dtype=real),
 ):
     """After a step of a solver whose stages are kernels of their own."""
     w = first + wp.tid()

@@ -404,7 +404,9 @@ class Scene:
             arm = float(np.linalg.norm(rope.ends[side].point))
             reach = float(np.sqrt(6 * np.trace(b.inertia) / b.mass)) if b.motion == MOTIONS["dynamic"] and b.mass else np.inf
             if arm > FAR * max(reach, 1e-9) and np.any(b.inertia):
-                self._note(f"{who}: its end is {arm:.3g} m from body {body!r}, which is {reach:.3g} m wide; is it meant to be there?")
+                self._note(
+                    f"{who}: its end is {arm:.3g} m from body {body!r}, which is {reach:.3g} m wide; is it meant to be there?"
+                )
             off = arm > 1e-9 or held is not False
             if off and b.motion == MOTIONS["dynamic"] and not np.any(b.inertia):
                 raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre, without a clamp")

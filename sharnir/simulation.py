@@ -20,8 +20,8 @@ from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import SolverArticulated, SolverArticulatedRope, TreeSolver
 from sharnir.errors import DivergenceError, SceneError, SimulationError, StepWarning, is_positive
 from sharnir.guard import COUNTS, DIVERGED, ENERGY, FIGURE, NOT_MET, OPEN_GAP, SCALE, SPEED, SUMS, TOLD, TORN, WHICH
-from sharnir.impulse.energy import SPENT
 from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
+from sharnir.impulse.energy import SPENT
 from sharnir.impulse.rope_solver import SolverImpulseRope
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model
@@ -107,7 +107,8 @@ class Sum:
     """Adds up what the report counts in a call, where that is made in several goes."""
 
     def __init__(self, solver: Any) -> None:
-        self._solver, self._sum = solver, None
+        self._solver = solver
+        self._sum: list[Any] | None = None
 
     def add(self, last: bool) -> None:
         """One more go was made."""
@@ -171,7 +172,7 @@ class Simulation:
             if not jointed and not self.model.ropes.refused and asked not in (("impulse", None), ("impulse", "direct")):
                 what = f"solver={solver!r}" if solver != "impulse" else f"method={method!r}"
                 raise SimulationError(
-                    f"Simulation: {what} is of joints, and the scene has ropes alone, which have a solver of their own; leave it out"
+                    f"Simulation: {what} is of joints, and the scene has ropes alone, whose solver is their own; leave it out"
                 )
             if jointed or self.model.ropes.refused:
                 if self.model.ropes.refused and method == "sequential":
@@ -217,7 +218,7 @@ class Simulation:
         for base in kind.__mro__:
             if "__init__" in vars(base) and base is not Solver and base is not TreeSolver and base is not object:
                 kinds = inspect.signature(base.__init__).parameters.values()
-                allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY and not p.name in ("rope_state", "rope_control")}
+                allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY and p.name not in ("rope_state", "rope_control")}
         for name in options:
             if name not in allowed:
                 what = f"solver {solver!r}, method {method!r}" if kind is not SolverRope else "a scene of ropes without joints"
@@ -469,14 +470,16 @@ class Simulation:
         """What a failed step is told by; `code` as in `State.failed`, `seen` what the guard saw."""
         t = self.time
         if code >= DIVERGED:
-            return DivergenceError(f"{seen} after t = {t:.6g} s: the step was not made and the last good state stays; {self._advice()}")
+            return DivergenceError(
+                f"{seen} after t = {t:.6g} s: the step was not made and the last good state stays; {self._advice()}"
+            )
         spent = code <= SPENT
         body = -(code - int(SPENT)) if spent else abs(code) - 1
         names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
         who = names[min(body, len(names) - 1)]
         if spent:
             return SimulationError(
-                f"the step after t = {t:.6g} s takes too long: it was divided until its passes were used up, and {who} is not met; "
+                f"the step after t = {t:.6g} s takes too long: divided until its passes were used up, {who} is not met; "
                 "the last good state stays; check masses, forces and speeds, or take a smaller dt"
             )
         if code < 0:
@@ -512,7 +515,9 @@ class Simulation:
             )
         if isinstance(self.solver, SolverArticulated):
             return f"take method='direct' or a smaller dt than {self.dt:g} s; on_divergence= says whether this is an error"
-        return f"take a smaller dt than {self.dt:g} s; check masses, forces and paths; on_divergence= says whether this is an error"
+        return (
+            f"take a smaller dt than {self.dt:g} s; check masses, forces and paths; on_divergence= says whether this is an error"
+        )
 
     def _warn(self, bits: int, w: int = 0) -> None:
         """Tell, once each, of what does not end the motion."""
@@ -571,7 +576,7 @@ class Simulation:
 
     def _pack(self) -> Any:
         """All arrays that a step changes, moved into one memory."""
-        structs = [self.state, self.control]
+        structs: list[Any] = [self.state, self.control]
         if self._ropes:
             structs += [self.rope_state, self.rope_control]
         fields = [(s, n) for s in structs for n in s._cls.vars]

@@ -213,8 +213,6 @@ def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
     return int(value)
 
 
-
-
 class Report:
     """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
 

@@ -231,7 +231,6 @@ class SolverArticulated(TreeSolver):
         fill(step, m, None, "roped as_begun")
         return wp.array([step], dtype=Step, device=self.device), step
 
-
     def restart(self) -> None:
         """Coordinates are taken from the state."""
         if self._bound is not None:
