@@ -397,6 +397,8 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int):
     g[0].sums[KINETIC, w] = kinetic
     g[0].sums[POWER, w] = given
     g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
+    if not wp.isfinite(gained):
+        gained = kinetic
     gained = wp.max(real(0.0), g[0].sums[GAINED, w] + gained)
     g[0].sums[GAINED, w] = gained
     rest = wp.max(real(0.0), kinetic - gained) + weight(g)

@@ -18,8 +18,23 @@ import warp as wp
 from sharnir import assembly, dynamics
 from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import SolverArticulated, SolverArticulatedRope, TreeSolver
-from sharnir.errors import DivergenceError, SceneError, SimulationError, StepWarning, is_positive
-from sharnir.guard import COUNTS, DIVERGED, ENERGY, FIGURE, NOT_MET, OPEN_GAP, SCALE, SPEED, SUMS, TOLD, TORN, WHICH
+from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning, is_positive
+from sharnir.guard import (
+    COUNTS,
+    DIVERGED,
+    ENERGY,
+    EXCESS,
+    FIGURE,
+    GAINED,
+    NOT_MET,
+    OPEN_GAP,
+    SCALE,
+    SPEED,
+    SUMS,
+    TOLD,
+    TORN,
+    WHICH,
+)
 from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
 from sharnir.impulse.energy import SPENT
 from sharnir.impulse.rope_solver import SolverImpulseRope
@@ -210,6 +225,19 @@ class Simulation:
             self._live, self._live_report = (memoryview(memory.numpy()) for memory in live)  # copied faster than by NumPy
             self._safe, self._safe_report = (memoryview(memory.numpy().copy()) for memory in live)
         self._start = self.snapshot()
+        self._note_misfit()
+
+    def _note_misfit(self) -> None:
+        """Say where velocities at the start contradict joints; the first step takes off what does not fit."""
+        if not self.model.joint_kinds or not (self.model.start["velocity"].any() or self.model.start["spin"].any()):
+            return
+        off = self.misfit()[0].max(1)
+        worst = int(off.argmax())
+        if off[worst] > 1e-6:
+            name = next(n for n, k in self.model.joint_names.items() if k == worst)
+            much = f"{off[worst]:.3g} m/s or rad/s"
+            words = f"joint {name!r}: velocities at the start contradict it by {much}; the first step takes that off"
+            warnings.warn(words, SceneWarning, stacklevel=3)
 
     @staticmethod
     def _check_options(kind: Any, solver: str, method: str, options: dict[str, Any]) -> None:
@@ -265,27 +293,46 @@ class Simulation:
         """Some steps in one go; of one world that fails, nothing is left but its last good state."""
         self._read = self.solver.reads
         if self._one is None:
+            if self._touched and self.worlds == 1:
+                self.solver.look_again()
+            self._touched = False
             report = self.solver.step(self.state, self.control, n, **how)
             self._warn_of_worlds()
             return report
         if self._touched:
             self.solver.look_again()
             self._touched = False
+        if self._forced:
+            return self._advance_forced(how)
         self._safe[:] = self._live
         self._safe_report[:] = self._live_report
         report = self.solver.step(self.state, self.control, n, **how) if how else self.solver.step(self.state, self.control)
         failed, alarm = self._one
         if failed[0] or alarm[0]:
             self._attend(n, how)
-        if self._forced:
-            self.solver.look_again()
-            self._forced = False
+        return report
+
+    def _advance_forced(self, how: dict[str, Any]) -> Report:
+        """A step in which what a user just set may give any energy: the guard starts from what it leads to."""
+        self._forced = False
+        strict, sums = self.solver.strict.numpy(), self.solver._sums.numpy()
+        kept, strict[0] = int(strict[0]), 0
+        before = sums[[GAINED, EXCESS]]
+        try:
+            report = self._advance(1, how)
+        finally:
+            strict[0] = kept
+        sums[[GAINED, EXCESS]] = before
+        self.solver.look_again()
         return report
 
     def _attend(self, n: int, how: dict[str, Any]) -> None:
         """After some steps of which one failed, or is to be told of."""
         failed, alarm = self._one  # type: ignore[misc]
         code, bits = int(failed[0]), int(alarm[0])
+        if self._on_divergence == "raise":  # what has diverged is told by an error; in a forced step, if it is not energy
+            far = next((int(bit) for bit in (TORN, SPEED) if bits & bit), 0)
+            code, bits = code or (int(DIVERGED) + far if far else 0), bits & int(OPEN_GAP | NOT_MET)
         if code == 0:
             self._warn(bits)
             return

@@ -78,6 +78,11 @@ class BodyView:
     def velocity(self, value: Any) -> None:
         self._movable("velocity")
         self._sim._put(self._sim.state.velocity, self._i, self._checked(value, "velocity (m/s)"))
+        self._note_drive()
+
+    def _note_drive(self) -> None:
+        """A driven body that changes its speed gives others any energy."""
+        self._sim._forced |= self._sim.model.bodies.motion.numpy()[self._i] == KINEMATIC
 
     @property
     def spin(self) -> Any:
@@ -91,6 +96,7 @@ class BodyView:
         if np.any(spin):
             self._solid("spin")
         self._put_spin(spin)
+        self._note_drive()
 
     @property
     def acceleration(self) -> Any:
@@ -347,6 +353,8 @@ class DriveView:
     def _set(self, name: str, value: Any, kind: type) -> None:
         joint = self._joint
         axes = joint._sim.model.joint_axes[joint._i]
+        if joint.kind.v_size == 0:
+            raise SimulationError(f"joint {joint.name!r}: {name} needs a free axis, and there is none")
         if kind is DCMotor and not any(isinstance(a.drive, DCMotor) for a in axes):
             raise SimulationError(f"joint {joint.name!r} has no DCMotor: {name} cannot be set")
         joint._put(getattr(joint._sim.control, name), value, name)

@@ -178,22 +178,22 @@ def test_a_step_that_fails_leaves_the_last_good_one(options, n):
     scene.add_joint("u", sh.Universal(limit=(-1, 1)), "a", "b", position=(1, 0, 0))
     sim = sh.Simulation(scene, 1e-3, **options)
     quiet(sim, 20)
+    good = sim.snapshot()
+    sim.joint("h").velocity = 1e170
     before = everything(sim)
-    sim.body("b").apply_force((1e300, 1e280, -1e300))
     with pytest.raises(sh.SimulationError, match="the last good state stays") as error:
         sim.step(n)
     print(error.value)
     after = everything(sim)
     assert not [k for k in before if not np.array_equal(before[k], after[k])]
-    sim.step(5)
+    sim.restore(good)
+    quiet(sim, 5)
     on = sim.snapshot()
-    sim.restore({k: v for k, v in before.items() if k in on})
-    sim.step(5)
-    again = sim.snapshot()
-    assert not [k for k in on if not np.array_equal(on[k], again[k])], "it goes on as if nothing had been"
     sim.reset()
     quiet(sim, 20)
-    assert all(np.array_equal(before[k], v) for k, v in sim.snapshot().items())
+    assert all(np.array_equal(good[k], v) for k, v in sim.snapshot().items())
+    quiet(sim, 5)
+    assert all(np.array_equal(on[k], v) for k, v in sim.snapshot().items()), "it goes on as if nothing had been"
 
 
 def test_restore_refuses_what_is_not_finite():
