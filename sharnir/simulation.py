@@ -338,8 +338,12 @@ class Simulation:
             return
         if n > 1:  # step by step, to the one that fails
             self._take_back()
-            for _ in range(n):
-                self._advance(1, how)
+            self.solver.look_at_all(True)
+            try:
+                for _ in range(n):
+                    self._advance(1, how)
+            finally:
+                self.solver.look_at_all(False)
             return
         seen = self._seen(code - int(DIVERGED)) if code >= DIVERGED else ""
         self._take_back()

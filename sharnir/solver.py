@@ -104,6 +104,9 @@ class Solver:
             self._begins = capture.graph
         wp.capture_launch(self._begins)
 
+    def look_at_all(self, on: bool) -> None:
+        """Whether the guard looks at every step of a solver that it looks at now and then."""
+
     def restart(self) -> None:
         """To be called after the state was put back to an earlier one, all of it."""
 

@@ -72,6 +72,7 @@ class SolverDirect(TreeSolver):
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
+        self._blind = self._blind if closing == "energy" else 0
         self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
 
     def furnish(self, state: State) -> None:
