@@ -80,7 +80,7 @@ BESIDE_ROPES = {SolverImpulse: SolverImpulseRope, SolverDirect: SolverDirectRope
 
 ON_DIVERGENCE = ("raise", "warn", "ignore")
 HEARD = 0.05  # s, after which at the latest Python is heard in a long call
-LOOK_EVERY = 128  # steps, after which at the latest the guard looks at a long call
+LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 NOTHING: dict[str, Any] = {}
 HEALTH = ("steps", "not_converged", "divided", "parts", "gap", "residual", "energy_error", "projected")
 
