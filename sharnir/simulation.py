@@ -291,7 +291,7 @@ class Simulation:
 
     def _advance(self, n: int, how: dict[str, Any]) -> Report:
         """Some steps in one go; of one world that fails, nothing is left but its last good state."""
-        self._read = self.solver.reads
+        self._was_read, self._read = self._read, self.solver.reads
         if self._one is None:
             if self._touched and self.worlds == 1:
                 self.solver.look_again()
@@ -303,6 +303,7 @@ class Simulation:
             self.solver.look_again()
             self._touched = False
         if self._forced:
+            self._read = self._was_read
             return self._advance_forced(how)
         self._safe[:] = self._live
         self._safe_report[:] = self._live_report
@@ -356,7 +357,7 @@ class Simulation:
         self._live_report[:] = self._safe_report
         self.solver.alarm.zero_()
         self.solver.restart()
-        self._read = False
+        self._read = self._was_read
 
     def _forget_once(self) -> None:
         """Forces of one step are of that step, though it was not made."""

@@ -13,7 +13,7 @@ from mechanisms import any_case
 
 import sharnir as sh
 
-IN_A_RUN, RUNS = 10, 12  # mechanisms in a test
+IN_A_RUN, RUNS = 10, 11  # mechanisms in a test
 
 
 def readings(sim):
