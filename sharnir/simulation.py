@@ -845,8 +845,8 @@ class Simulation:
         return np.array(array[i].numpy(), float)
 
     def _write(self, array: Any, i: int, value: np.ndarray) -> None:
+        """Write to an array of the commands."""
         array[i].assign(value)
-        self._read = False
 
     def _put(self, array: Any, i: int, value: np.ndarray) -> None:
         """Write to an array of the state, which the guard is told of."""
