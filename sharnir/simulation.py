@@ -104,7 +104,7 @@ class Health:
     energy_error: Any
     """Largest energy that steps made of nothing, of the motion's scale; what friction, drives and commands do is no error."""
     projected: Any
-    """Energy that velocities lost because they did not fit the joints, J."""
+    """Energy that velocities lost because they did not fit the joints, J (`closing="energy"`, on the CPU)."""
     failed: Any
     """Whether the world stopped."""
 
@@ -219,6 +219,8 @@ class Simulation:
         live = self._pack(), self.solver.memory
         self._one = None  # of one world on the CPU: views of the device's memory
         on_cpu = wp.get_device(self.model.device).is_cpu
+        self._lost = self.solver.projected.numpy() if on_cpu else None
+        self._projected = np.zeros(self.worlds)
         self._many = self.solver.alarm.numpy() if on_cpu else None
         if on_cpu and self.worlds == 1:
             self._one = memoryview(self.state.failed.numpy()), memoryview(self.solver.alarm.numpy())
@@ -298,6 +300,8 @@ class Simulation:
             self._touched = False
             report = self.solver.step(self.state, self.control, n, **how)
             self._warn_of_worlds()
+            if self._lost is not None:
+                self._projected += self._lost
             return report
         if self._touched:
             self.solver.look_again()
@@ -311,6 +315,8 @@ class Simulation:
         failed, alarm = self._one
         if failed[0] or alarm[0]:
             self._attend(n, how)
+        if self._lost[0]:  # type: ignore[index]
+            self._projected[0] += self._lost[0]  # type: ignore[index]
         return report
 
     def _advance_forced(self, how: dict[str, Any]) -> Report:
@@ -608,7 +614,7 @@ class Simulation:
         counts, sums = self.solver._counts.numpy(), self.solver._sums.numpy().astype(float)
         rows: dict[str, np.ndarray] = {name: counts[i] for i, name in enumerate(COUNTS) if name in HEALTH}
         rows |= {name: sums[i] for i, name in enumerate(SUMS) if name in HEALTH}
-        rows["failed"] = self.state.failed.numpy() != 0
+        rows["failed"], rows["projected"] = self.state.failed.numpy() != 0, self._projected
         return Health(**{name: row[0].item() if self.worlds == 1 else row.copy() for name, row in rows.items()})
 
     def _follow_paths(self) -> None:
@@ -681,6 +687,7 @@ class Simulation:
         for array in fresh:
             array.zero_()
         self.solver.forget()
+        self._projected[:] = 0.0
         self._acts_changed()
         self.changed()
 

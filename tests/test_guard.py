@@ -148,6 +148,16 @@ def test_health_counts_every_step(options):
     assert sim.health().steps == 0
 
 
+def test_health_adds_up_what_was_projected():
+    sim = links(n=2, method="direct", kind=sh.Spherical)
+    lost = 0.0
+    for _ in range(3):
+        sim.body("b1").velocity = (1.0, 2.0, 3.0)
+        lost += sim.step().projected
+        sim.step(3)
+    assert lost > 0.1 and sim.health().projected == pytest.approx(lost)
+
+
 def test_steps_that_do_not_converge_are_warned_of_once():
     sim = links(n=8, iterations=2)
     with warnings.catch_warnings(record=True) as said:
