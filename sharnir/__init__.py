@@ -4,7 +4,7 @@ from sharnir import dynamics
 from sharnir.articulated.steps import SolverArticulated
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
 from sharnir.compare import Comparison, compare
-from sharnir.errors import SceneError, SimulationError
+from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
 from sharnir.impulse.direct_solver import SolverDirect
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.io import load_urdf
@@ -25,7 +25,7 @@ from sharnir.joints import (
 from sharnir.model import Control, Model, State
 from sharnir.scene import Scene
 from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
-from sharnir.simulation import Energy, Momentum, Simulation
+from sharnir.simulation import Energy, Health, Momentum, Simulation
 from sharnir.solver import Report
 
 __version__ = "0.1.0"
@@ -42,12 +42,14 @@ __all__ = [
     "Cylindrical",
     "DCMotor",
     "Distance",
+    "DivergenceError",
     "Ellipsoid",
     "Energy",
     "Fixed",
     "Free",
     "Friction",
     "Gear",
+    "Health",
     "Joint",
     "Limit",
     "Mesh",
@@ -61,6 +63,7 @@ __all__ = [
     "Revolute",
     "Scene",
     "SceneError",
+    "SceneWarning",
     "Servo",
     "Shape",
     "Simulation",
@@ -71,6 +74,7 @@ __all__ = [
     "Sphere",
     "Spherical",
     "State",
+    "StepWarning",
     "SwingTwist",
     "Universal",
     "compare",

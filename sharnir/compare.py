@@ -94,6 +94,9 @@ def compare(
             raise SceneError(f"compare: method {name!r} is unknown; allowed: {', '.join(map(repr, METHODS))}")
     make = scene if callable(scene) else lambda dt: Simulation(scene, dt, **options)
     reference = make(min(steps))
+    if reference.model.ropes is not None:
+        name = next(iter(reference.model.ropes.names))
+        raise SceneError(f"compare: rope {name!r} is stepped, not integrated: there is nothing to compare it with")
     own = _method(reference)
     begin, made, exact = reference.time, 0, []
     times = {max(steps) * max(1, round(duration * (i + 1) / samples / max(steps))) for i in range(samples)}  # whole steps

@@ -24,7 +24,7 @@ from sharnir.articulated.events import check_events
 from sharnir.articulated.integrate import Options, first_of, run
 from sharnir.articulated.integrate import Trajectory as Trajectory
 from sharnir.articulated.links import Links, Scratch
-from sharnir.articulated.links import links as links
+from sharnir.articulated.links import links as links_of
 from sharnir.articulated.methods import ADAMS_ORDER, NAMES
 from sharnir.articulated.motion import Motion
 from sharnir.axes import Axis
@@ -32,6 +32,15 @@ from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.model import CONTROL_FIELDS, Control, State
 from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.types import load_modules, np_real, quat, real, vec3
+
+
+def links(model: Any) -> Links:
+    """The tree of a model, in whose coordinates these functions work; ropes have none."""
+    t = links_of(model)
+    if t.model.ropes is not None:
+        name = next(iter(t.model.ropes.names))
+        raise SceneError(f"dynamics: rope {name!r} has no joint coordinates; these functions take mechanisms without ropes")
+    return t
 
 
 def _load(t: Links, n: int, **values: np.ndarray) -> Scratch:

@@ -1,4 +1,4 @@
-"""The two errors a user's mistake can raise; both say which object, which value, and what is allowed."""
+"""Errors that a user's mistake raises, and warnings; all say which object, which value, and what is allowed."""
 
 import math
 from numbers import Real
@@ -11,6 +11,18 @@ class SceneError(ValueError):
 
 class SimulationError(RuntimeError):
     """A running simulation was asked for something impossible, or its state would have become non-finite."""
+
+
+class DivergenceError(SimulationError):
+    """The motion has diverged: joints stand far open, or energy came from nowhere. The last good state stays."""
+
+
+class SceneWarning(UserWarning):
+    """A scene is built as described, though the description may be a mistake."""
+
+
+class StepWarning(UserWarning):
+    """Steps do not do what they should, though the motion goes on: they do not converge, or joints stand open."""
 
 
 def is_positive(value: object) -> TypeGuard[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import warp as wp
 
 from sharnir import assembly
 from sharnir.axes import Axis, number
-from sharnir.errors import SceneError, is_positive
+from sharnir.errors import SceneError, SceneWarning, is_positive
 from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, BodyTable, Model, SpringTable
@@ -43,6 +44,9 @@ def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.nda
     place, turn = value if len(value) == 2 else (value, (0.0, 0.0, 0.0, 1.0))
     who = f"path of body {name!r} at t = {t:g} s"
     return vector(place, who, "position (m)"), unit_quat(np.asarray(turn, float), who)
+
+
+FAR = 5.0  # of a body's width: a rope that is tied to it farther off may be a mistake
 
 
 @dataclass
@@ -406,11 +410,22 @@ class Scene:
                 continue
             b = self._body(who, "attach", body)
             hold(rope, bool(side), list(self.bodies).index(b.name), b.position, b.rotation, b.com, held)
-            off = np.linalg.norm(rope.ends[side].point) > 1e-9 or held is not False
+            arm = float(np.linalg.norm(rope.ends[side].point))
+            reach = float(np.sqrt(6 * np.trace(b.inertia) / b.mass)) if b.motion == MOTIONS["dynamic"] and b.mass else np.inf
+            if arm > FAR * max(reach, 1e-9) and np.any(b.inertia):
+                self._note(
+                    f"{who}: its end is {arm:.3g} m from body {body!r}, which is {reach:.3g} m wide; is it meant to be there?"
+                )
+            off = arm > 1e-9 or held is not False
             if off and b.motion == MOTIONS["dynamic"] and not np.any(b.inertia):
                 raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre, without a clamp")
         self.ropes[name] = rope
         return name
+
+    def _note(self, words: str) -> None:
+        """Say what may be a mistake; it is kept in `notes`."""
+        self.notes.append(words)
+        warnings.warn(words, SceneWarning, stacklevel=3)
 
     def tie_rope(self, rope: str, point: int, body: str) -> None:
         """Tie a body to a point between the ends of a rope (counted from the first end), where that point is; it may turn."""

@@ -5,19 +5,39 @@ Values have the shapes given below; with several worlds they get a leading world
 
 from __future__ import annotations
 
+import inspect
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import warp as wp
 
 from sharnir import assembly, dynamics
 from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import TreeSolver
 from sharnir.articulated.steps import SolverArticulated, SolverArticulatedRope
-from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning, is_positive
+from sharnir.guard import (
+    COUNTS,
+    DIVERGED,
+    ENERGY,
+    EXCESS,
+    FIGURE,
+    GAINED,
+    NOT_MET,
+    OPEN_GAP,
+    SCALE,
+    SPEED,
+    SUMS,
+    TOLD,
+    TORN,
+    WHICH,
+)
 from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
+from sharnir.impulse.energy import SPENT
 from sharnir.impulse.rope_solver import SolverImpulseRope
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model, State
@@ -25,7 +45,7 @@ from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView, rope_energy, rope_momentum
 from sharnir.scene import Scene, path_pose
-from sharnir.solver import Report
+from sharnir.solver import Report, Solver, pack
 from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.views import BodyView, GearView, JointView, SpringView
 
@@ -60,6 +80,64 @@ NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last cha
 BESIDE_ROPES = {SolverImpulse: SolverImpulseRope, SolverDirect: SolverDirectRope, SolverArticulated: SolverArticulatedRope}
 
 
+ON_DIVERGENCE = ("raise", "warn", "ignore")
+HEARD = 0.05  # s, after which at the latest Python is heard in a long call
+LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
+AS_USUAL: dict[str, Any] = {}
+HEALTH = ("steps", "not_converged", "divided", "parts", "gap", "residual", "energy_error", "projected")
+
+
+@dataclass(frozen=True)
+class Health:
+    """How the steps of a simulation went; numbers, or arrays (worlds,)."""
+
+    steps: Any
+    """Steps made."""
+    not_converged: Any
+    """Steps whose passes or sweeps ended above the tolerance."""
+    divided: Any
+    """Steps made in parts."""
+    parts: Any
+    """Parts of those, in all."""
+    gap: Any
+    """Largest gap of a joint that was seen, m (with the direct pass m or rad)."""
+    residual: Any
+    """Largest residual of a step, N·s or N·m·s."""
+    energy_error: Any
+    """Largest energy that steps made of nothing, of the motion's scale; what friction, drives and commands do is no error."""
+    projected: Any
+    """Energy that velocities lost because they did not fit the joints, J (`closing="energy"`, on the CPU)."""
+    failed: Any
+    """Whether the world stopped."""
+
+    def __repr__(self) -> str:
+        def text(value: Any) -> str:
+            if isinstance(value, np.ndarray):
+                return f"{value.min():.3g} to {value.max():.3g}" if value.dtype.kind == "f" else f"{value.min()} to {value.max()}"
+            return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+        lines = [f"  {name}: {text(getattr(self, name))}" for name in self.__dataclass_fields__]
+        return "Health(\n" + "\n".join(lines) + "\n)"
+
+
+class Sum:
+    """Adds up what the report counts in a call, where that is made in several goes."""
+
+    def __init__(self, solver: Any) -> None:
+        self._solver = solver
+        self._sum: list[Any] | None = None
+
+    def add(self, last: bool) -> None:
+        """One more go was made."""
+        if last and self._sum is None:
+            return
+        counted = [self._solver.grades.numpy(), self._solver.projected.numpy()]
+        self._sum = [a.copy() for a in counted] if self._sum is None else [a + b for a, b in zip(self._sum, counted, strict=True)]
+        if last:
+            self._solver.grades.assign(self._sum[0])
+            self._solver.projected.assign(self._sum[1])
+
+
 class Simulation:
     """A scene in motion.
 
@@ -69,6 +147,8 @@ class Simulation:
         solver: "impulse" (the bodies' own coordinates) or "articulated" (joint coordinates).
         method: of "impulse", "sequential" (impulses joint by joint, any topology alike) or "direct" (whole trees in one pass).
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0").
+        on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
+            `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
         iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
             `SolverDirect` takes closing, iterations, closing_iterations, tolerance, gap, threads, and `SolverArticulated`
             iterations, tolerance, threads.
@@ -83,12 +163,15 @@ class Simulation:
         method: str | None = None,
         worlds: int = 1,
         device: str = "cpu",
+        on_divergence: str = "raise",
         **options: Any,
     ) -> None:
+        if on_divergence not in ON_DIVERGENCE:
+            raise SimulationError(f"on_divergence is one of {', '.join(map(repr, ON_DIVERGENCE))}, got {on_divergence!r}")
         if solver not in SOLVERS:
             raise SimulationError(f"solver {solver!r} is unknown; allowed: {', '.join(map(repr, SOLVERS))}")
         methods = SOLVERS[solver]
-        method = next(iter(methods)) if method is None else method
+        asked, method = (solver, method), next(iter(methods)) if method is None else method
         if method not in methods:
             raise SimulationError(f"method {method!r} is unknown; allowed with {solver!r}: {', '.join(map(repr, methods))}")
         if not isinstance(scene, Scene | Model):
@@ -104,6 +187,11 @@ class Simulation:
             self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
             jointed = self.model.joint_kinds or self.model.spring_names
             kind = SolverRope
+            if not jointed and not self.model.ropes.refused and asked not in (("impulse", None), ("impulse", "direct")):
+                what = f"solver={solver!r}" if solver != "impulse" else f"method={method!r}"
+                raise SimulationError(
+                    f"Simulation: {what} is of joints, and the scene has ropes alone, whose solver is their own; leave it out"
+                )
             if jointed or self.model.ropes.refused:
                 if self.model.ropes.refused and method == "sequential":
                     if jointed:
@@ -113,12 +201,11 @@ class Simulation:
                 if method == "direct":
                     self.model = replace(self.model, ropes=self.model.ropes.on_trees())
                     self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
+        self._check_options(kind, solver, method, options)
+        if self.model.ropes is not None:
             options |= {"rope_state": self.rope_state, "rope_control": self.rope_control}
-        try:
-            self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
-        except TypeError as error:
-            raise SimulationError(f"Simulation: solver {solver!r}: {str(error).split(') ')[-1]}") from None
-        self._advance: Callable[..., Report] = getattr(self.solver, "advance", self.solver.step)
+        self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
+        self._make: Callable[..., Report] = getattr(self.solver, "advance", self.solver.step)
         self.solver.furnish(self._state)
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}
@@ -128,9 +215,48 @@ class Simulation:
         self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
         self._read = NOTHING  # which of the joints' coordinates and speeds in the state are those of now
         self._gravity = np.array(self.model.gravity)
-        on_cpu = self.model.device == "cpu" and self.worlds == 1
-        self._one_failed = self._state.failed.numpy() if on_cpu else None  # a view of the device's memory
+        self._on_divergence = on_divergence
+        self.solver.strict.fill_(int(on_divergence == "raise"))
+        self._touched, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
+        self._pace = 0.0  # s, that a step took of late
+        self._epoch = 0.0  # s, at which the device's clock began: steps do not depend on what a user calls the time
+        live = self._pack(), self.solver.memory
+        self._one = None  # of one world on the CPU: views of the device's memory
+        on_cpu = wp.get_device(self.model.device).is_cpu
+        self._lost = self.solver.projected.numpy() if on_cpu else None
+        self._projected = np.zeros(self.worlds)
+        self._many = self.solver.alarm.numpy() if on_cpu else None
+        if on_cpu and self.worlds == 1:
+            self._one = memoryview(self._state.failed.numpy()), memoryview(self.solver.alarm.numpy())
+            self._live, self._live_report = (memoryview(memory.numpy()) for memory in live)  # copied faster than by NumPy
+            self._safe, self._safe_report = (memoryview(memory.numpy().copy()) for memory in live)
         self._start = self.snapshot()
+        self._note_misfit()
+
+    def _note_misfit(self) -> None:
+        """Say where velocities at the start contradict joints; the first step takes off what does not fit."""
+        if not self.model.joint_kinds or not (self.model.start["velocity"].any() or self.model.start["spin"].any()):
+            return
+        off = self.misfit()[0].max(1)
+        worst = int(off.argmax())
+        if off[worst] > 1e-6:
+            name = next(n for n, k in self.model.joint_names.items() if k == worst)
+            much = f"{off[worst]:.3g} m/s or rad/s"
+            words = f"joint {name!r}: velocities at the start contradict it by {much}; the first step takes that off"
+            warnings.warn(words, SceneWarning, stacklevel=3)
+
+    @staticmethod
+    def _check_options(kind: Any, solver: str, method: str, options: dict[str, Any]) -> None:
+        """Refuse options that the solver does not have, by name."""
+        allowed: set[str] = set()
+        for base in kind.__mro__:
+            if "__init__" in vars(base) and base is not Solver and base is not TreeSolver and base is not object:
+                kinds = inspect.signature(base.__init__).parameters.values()
+                allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY and p.name not in ("rope_state", "rope_control")}
+        for name in options:
+            if name not in allowed:
+                what = f"solver {solver!r}, method {method!r}" if kind is not SolverRope else "a scene of ropes without joints"
+                raise SimulationError(f"Simulation: {name!r} is no option of {what}; allowed: {', '.join(sorted(allowed))}")
 
     # ---- time ----
 
@@ -145,25 +271,111 @@ class Simulation:
         marked in `failed` and stays at its last good state while the others go on.
         """
         if n == 1 and budget is None and iterations is None and not self.model.paths:  # the usual call, kept short
-            self._read, self._at_pose = ALL * self.solver.reads, self.solver.at_pose
-            report = self._advance(self._state, self.control)
-            if self._one_failed is not None and self._one_failed[0]:
-                self._raise_failed()
-            return report
+            return self._advance(1, AS_USUAL)
         if n.__class__ is not int or n < 1:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
         if budget is not None and not is_positive(budget):
             raise SimulationError(f"step(budget=…): a positive finite time in s, got {budget!r}")
-        if self.model.paths:
-            for _ in range(n):
+        how = {"budget": budget, "iterations": iterations}
+        done, took, late, tally = 0, 0.0, False, Sum(self.solver)
+        while done < n:
+            if self.model.paths:
                 self._follow_paths()
-                report = self._advance(self._state, self.control, 1, budget=budget, iterations=iterations)
-        else:
-            report = self._advance(self._state, self.control, n, budget=budget, iterations=iterations)
-        self._read, self._at_pose = ALL * self.solver.reads, self.solver.at_pose
-        if self._one_failed is not None and self._one_failed[0]:
-            self._raise_failed()
+            part = 1 if self.model.paths or budget is not None else min(n - done, self._chunk())
+            report = self._advance(part, how)
+            done, took, late = done + part, took + part * report.elapsed, late or report.deadline_missed
+            self._pace = report.elapsed
+            tally.add(done == n)
+        report.elapsed, report.deadline_missed = took / n, late
         return report
+
+    def _chunk(self) -> int:
+        """Steps that are made in one go: few enough that Ctrl-C is heard, and that the guard looks in between."""
+        if self._touched or self._forced or self._pace == 0.0:
+            return 1
+        return max(1, min(8 if self.solver.driven else LOOK_EVERY, int(HEARD / self._pace)))
+
+    def _advance(self, n: int, how: dict[str, Any]) -> Report:
+        """Some steps in one go; of one world that fails, nothing is left but its last good state."""
+        self._was_read = self._read, self._at_pose
+        self._read, self._at_pose = ALL * self.solver.reads, self.solver.at_pose
+        if self._one is None:
+            if self._touched and self.worlds == 1:
+                self.solver.look_again()
+            self._touched = False
+            report = self._make(self._state, self.control, n, **how)
+            self._warn_of_worlds()
+            if self._lost is not None:
+                self._projected += self._lost
+            return report
+        if self._touched:
+            self.solver.look_again()
+            self._touched = False
+        if self._forced:
+            self._read, self._at_pose = self._was_read
+            return self._advance_forced(how)
+        self._safe[:] = self._live
+        self._safe_report[:] = self._live_report
+        report = self._make(self._state, self.control, n, **how) if how else self._make(self._state, self.control)
+        failed, alarm = self._one
+        if failed[0] or alarm[0]:
+            self._attend(n, how)
+        if self._lost[0]:  # type: ignore[index]
+            self._projected[0] += self._lost[0]  # type: ignore[index]
+        return report
+
+    def _advance_forced(self, how: dict[str, Any]) -> Report:
+        """A step in which what a user just set may give any energy: the guard starts from what it leads to."""
+        self._forced = False
+        strict, sums = self.solver.strict.numpy(), self.solver._sums.numpy()
+        kept, strict[0] = int(strict[0]), 0
+        before = sums[[GAINED, EXCESS]]
+        try:
+            report = self._advance(1, how)
+        finally:
+            strict[0] = kept
+        sums[[GAINED, EXCESS]] = before
+        self.solver.look_again()
+        return report
+
+    def _attend(self, n: int, how: dict[str, Any]) -> None:
+        """After some steps of which one failed, or is to be told of."""
+        failed, alarm = self._one  # type: ignore[misc]
+        code, bits = int(failed[0]), int(alarm[0])
+        if self._on_divergence == "raise":  # what has diverged is told by an error; in a forced step, if it is not energy
+            far = next((int(bit) for bit in (TORN, SPEED) if bits & bit), 0)
+            code, bits = code or (int(DIVERGED) + far if far else 0), bits & int(OPEN_GAP | NOT_MET)
+        if code == 0:
+            self._warn(bits)
+            return
+        if n > 1:  # step by step, to the one that fails
+            self._take_back()
+            self.solver.look_at_all(True)
+            try:
+                for _ in range(n):
+                    self._advance(1, how)
+            finally:
+                self.solver.look_at_all(False)
+            return
+        seen = self._seen(code - int(DIVERGED)) if code >= DIVERGED else ""
+        self._take_back()
+        self._forget_once()
+        raise self._error(code, seen)
+
+    def _take_back(self) -> None:
+        """The state as it was before the last call."""
+        self._live[:] = self._safe
+        self._live_report[:] = self._safe_report
+        self.solver.alarm.zero_()
+        self.solver.restart()
+        self._read, self._at_pose = self._was_read
+
+    def _forget_once(self) -> None:
+        """Forces of one step are of that step, though it was not made."""
+        for array in (self.control.force_once, self.control.torque_once):
+            array.zero_()
+        if self._ropes:
+            self.rope_control.force_once.zero_()
 
     def run(self, duration: float, progress: bool | Callable[[float], None] = False) -> Report:
         """Advance by a time in s (the nearest whole number of steps); `progress` shows a bar, or is called with the time."""
@@ -234,8 +446,8 @@ class Simulation:
         current[motors] = path.currents[:, -1].T
         self.state.current.assign(current)
         self._drive_on(path.times[-1] - now)
-        self.state.time.fill_(float(path.times[-1]))
-        self._read = NOTHING
+        self.state.time.fill_(float(path.times[-1]) - self._epoch)
+        self.changed()
         if path.times[-1] == ends[-1]:
             path = replace(path, times=path.times[:asked], q=path.q[:, :asked], v=path.v[:, :asked])
         return first_of(path) if self.worlds == 1 else path
@@ -266,11 +478,11 @@ class Simulation:
     @property
     def time(self) -> float:
         """Time since the start, s (of the worlds that have not failed)."""
-        return float(self._state.time.numpy().max())
+        return float(self._state.time.numpy().max()) + self._epoch
 
     @time.setter
     def time(self, value: float) -> None:
-        self.state.time.fill_(float(self._in(value, 1, "Simulation", "time (s)")[0, 0]))
+        self._epoch = float(self._in(value, 1, "Simulation", "time (s)")[0, 0]) - float(self.state.time.numpy().max())
 
     @property
     def dt(self) -> float:
@@ -308,6 +520,7 @@ class Simulation:
             self.solver.begin_anew(self.state)  # half a kick of the old one, half of the new
         self._gravity = g.copy()
         self.solver.settings.gravity.assign(g[None])
+        self._touched = True
 
     @property
     def wind(self) -> Any:
@@ -329,20 +542,98 @@ class Simulation:
         """(worlds,) True where a world stopped because its state would have become non-finite."""
         return np.asarray(self._state.failed.numpy() != 0)
 
-    def _raise_failed(self) -> None:
-        code = int(self._state.failed.numpy()[0])
-        body = abs(code) - 1
-        self._state.failed.zero_()
-        names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
-        if code < 0:
-            raise SimulationError(
-                f"the step after t = {self.time:.6g} s could not be made, however finely it was divided: passes do not meet at "
-                f"{names[body]}; the last good state stays; check masses, forces and speeds, or take a smaller dt"
+    def _error(self, code: int, seen: str) -> SimulationError:
+        """What a failed step is told by; `code` as in `State.failed`, `seen` what the guard saw."""
+        t = self.time
+        if code >= DIVERGED:
+            return DivergenceError(
+                f"{seen} after t = {t:.6g} s: the step was not made and the last good state stays; {self._advice()}"
             )
-        raise SimulationError(
-            f"{names[body]} would have a non-finite state after t = {self.time:.6g} s: the step was not made and the last good "
+        spent = code <= SPENT
+        body = -(code - int(SPENT)) if spent else abs(code) - 1
+        names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
+        who = names[min(body, len(names) - 1)]
+        if spent:
+            return SimulationError(
+                f"the step after t = {t:.6g} s takes too long: divided until its passes were used up, {who} is not met; "
+                "the last good state stays; check masses, forces and speeds, or take a smaller dt"
+            )
+        if code < 0:
+            return SimulationError(
+                f"the step after t = {t:.6g} s could not be made, however finely it was divided: passes do not meet at "
+                f"{who}; the last good state stays; check masses, forces and speeds, or take a smaller dt"
+            )
+        return SimulationError(
+            f"{who} would have a non-finite state after t = {t:.6g} s: the step was not made and the last good "
             "state stays; check forces, speeds and dt"
         )
+
+    def _seen(self, bit: int, w: int = 0) -> str:
+        """What the guard saw in a world."""
+        counts, sums = self.solver._counts.numpy()[:, w], self.solver._sums.numpy()[:, w]
+        which, figure, scale = int(counts[WHICH]), float(sums[FIGURE]), float(sums[SCALE])
+        if bit in (TORN, OPEN_GAP):
+            who = next((n for n, k in self.model.joint_names.items() if k == which), "?")
+            if figure < 0:
+                return f"joint {who!r} is turned off its axes by {-figure:.3g} rad"
+            return f"joint {who!r} stands open by {100 * figure:.3g} % of the size of its smaller body"
+        if bit == ENERGY:
+            return f"the motion has gained {figure:.3g} J that nothing gave it, beside {scale:.3g} J that it can have"
+        who = next((n for n, k in self.model.body_names.items() if k == which), "?")
+        return f"body {who!r} moves at {figure:.3g} m/s, more than steps of {self.dt:g} s can follow"
+
+    def _advice(self) -> str:
+        """What helps against steps that go badly."""
+        if isinstance(self.solver, SolverImpulse):
+            return (
+                f"take method='direct', a smaller dt than {self.dt:g} s, or more iterations than {self.solver.iterations}; "
+                "on_divergence= says whether this is an error"
+            )
+        if isinstance(self.solver, SolverArticulated):
+            return f"take method='direct' or a smaller dt than {self.dt:g} s; on_divergence= says whether this is an error"
+        return (
+            f"take a smaller dt than {self.dt:g} s; check masses, forces and paths; on_divergence= says whether this is an error"
+        )
+
+    def _warn(self, bits: int, w: int = 0) -> None:
+        """Tell, once each, of what does not end the motion."""
+        counts = self.solver._counts.numpy()
+        counts[TOLD] |= bits
+        if not wp.get_device(self.model.device).is_cpu:
+            self.solver._counts.assign(counts)
+        self.solver.alarm.zero_()
+        where = f"world {w}: " if self.worlds > 1 else ""
+        if bits & NOT_MET:
+            self._say(f"{where}a step did not converge (t = {self.time:.6g} s); health() counts them; {self._advice()}")
+        worst = next((b for b in (TORN, ENERGY, SPEED, OPEN_GAP) if bits & b), None)
+        if worst is not None and (worst == OPEN_GAP or self._on_divergence == "warn"):
+            self._say(f"{where}{self._seen(int(worst), w)} (t = {self.time:.6g} s); {self._advice()}")
+
+    def _warn_of_worlds(self) -> None:
+        """Of several worlds, tell of the first in which something is to be told; on a GPU a look would cost a step."""
+        if self._many is not None and self._many.any():
+            w = int(np.flatnonzero(self._many)[0])
+            self._warn(int(self._many[w]), w)
+
+    def _say(self, words: str) -> None:
+        if self._on_divergence != "ignore":
+            frame, level = sys._getframe(1), 2
+            while frame.f_back is not None and frame.f_code.co_filename == __file__:
+                frame, level = frame.f_back, level + 1
+            warnings.warn(words, StepWarning, stacklevel=level)
+
+    def changed(self) -> None:
+        """To be called after arrays of `state` were written directly: the guard then starts from what they hold."""
+        self._touched = True
+        self._read = NOTHING
+
+    def health(self) -> Health:
+        """How the steps went since the start, the last `reset` or `restore`; of several worlds, arrays (worlds,)."""
+        counts, sums = self.solver._counts.numpy(), self.solver._sums.numpy().astype(float)
+        rows: dict[str, np.ndarray] = {name: counts[i] for i, name in enumerate(COUNTS) if name in HEALTH}
+        rows |= {name: sums[i] for i, name in enumerate(SUMS) if name in HEALTH}
+        rows["failed"], rows["projected"] = self._state.failed.numpy() != 0, self._projected
+        return Health(**{name: row[0].item() if self.worlds == 1 else row.copy() for name, row in rows.items()})
 
     def _follow_paths(self) -> None:
         """Give kinematic bodies with a path the velocity that takes them where it is at the end of the step."""
@@ -359,6 +650,17 @@ class Simulation:
 
     # ---- state as a whole ----
 
+    def _pack(self) -> Any:
+        """All arrays that a step changes, moved into one memory."""
+        structs: list[Any] = [self._state, self.control]
+        if self._ropes:
+            structs += [self.rope_state, self.rope_control]
+        fields = [(s, n) for s in structs for n in s._cls.vars]
+        memory, arrays = pack([getattr(s, n) for s, n in fields], self.model.device)
+        for (struct, name), array in zip(fields, arrays, strict=True):
+            setattr(struct, name, array)
+        return memory
+
     def reset(self) -> None:
         """Back to the start, commands included; the step and gravity stay."""
         dt, gravity = self.dt, self.gravity
@@ -367,10 +669,11 @@ class Simulation:
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """All that changes, as a dict of copies; `restore` continues from it bit for bit."""
+        self._coordinates()
         out = {f"state.{n}": getattr(self.state, n).numpy().copy() for n in STATE_FIELDS}
         out |= {f"control.{n}": getattr(self.control, n).numpy().copy() for n in CONTROL_FIELDS}
         out |= {n: array.numpy().copy() for n, array in self._rope_arrays().items()}
-        out |= {"dt": np.array(self.dt), "gravity": self.gravity}
+        out |= {"dt": np.array(self.dt), "gravity": self.gravity, "epoch": np.array(self._epoch)}
         return out
 
     def _rope_arrays(self) -> dict[str, Any]:
@@ -388,17 +691,39 @@ class Simulation:
         if not isinstance(snapshot, dict):
             raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
         foreign = [n for n in arrays if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(arrays[n].numpy())]
-        for name in foreign:  # taken with another solver: this one begins anew
-            arrays.pop(name).zero_()
+        fresh = [arrays.pop(name) for name in foreign]  # taken with another solver: this one begins anew
         for name, array in arrays.items():
             if name not in snapshot or snapshot[name].shape != array.numpy().shape:
                 raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
-        self.solver.dt = float(snapshot["dt"])
-        self.gravity = snapshot["gravity"]
+            self._check_finite(name, np.asarray(snapshot[name]))
+        if not is_positive(float(snapshot.get("dt", np.nan))):
+            raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
+        self.gravity = snapshot.get("gravity")
+        self.solver.dt, self._epoch = float(snapshot["dt"]), float(snapshot.get("epoch", 0.0))
         for name, array in arrays.items():
             array.assign(snapshot[name])
+        for array in fresh:
+            array.zero_()
+        self.solver.forget()
+        self._projected[:] = 0.0
         self._acts_changed()
-        self._read, self._at_pose = NOTHING, True
+        self._at_pose = True
+        self.changed()
+
+    def _check_finite(self, name: str, values: np.ndarray) -> None:
+        """Refuse a value of a snapshot that is not finite, naming whose it is."""
+        if values.dtype.kind != "f" or np.isfinite(values).all():
+            return
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        tables = [self.model.body_names, self.model.joint_names] if name.startswith(("state.", "control.")) else []
+        rows = [len(self.model.com), len(self.model.joint_kinds)]
+        owner = f"row {row}"
+        for kind, names, count in zip(("body", "joint"), tables, rows, strict=False):
+            if values.ndim > 1 and len(values) == count:
+                owner = next((f"{kind} {n!r}" for n, k in names.items() if k == row), owner)
+                break
+        value = values[row][~np.isfinite(values[row])].ravel()[0]
+        raise SimulationError(f"restore: {name!r} of {owner} is {value}; the values of a snapshot are finite")
 
     def energy(self) -> Energy:
         """Kinetic, potential and elastic energy of the dynamic bodies, J."""
@@ -546,8 +871,13 @@ class Simulation:
         return np.array(array[i].numpy(), float)
 
     def _write(self, array: Any, i: int, value: np.ndarray) -> None:
+        """Write to an array of the commands."""
         array[i].assign(value)
-        self._read = NOTHING
+
+    def _put(self, array: Any, i: int, value: np.ndarray) -> None:
+        """Write to an array of the state, which the guard is told of."""
+        array[i].assign(value)
+        self.changed()
 
     def _acts_changed(self) -> None:
         """After a change of what acts on free axes, or of which joints hold."""

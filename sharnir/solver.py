@@ -12,8 +12,14 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SimulationError, is_positive
-from sharnir.model import DYNAMIC, Control, Model, State
-from sharnir.types import np_real, real
+from sharnir.guard import COUNTS, SUMS, Tally, Watch, watch_begin, watch_end
+from sharnir.model import DYNAMIC, FIXED, KINEMATIC, Control, Model, State
+from sharnir.spatial import quat_rotate
+from sharnir.types import load_modules, np_real, real, vec3
+
+GRADES = ("relative", "divided", "damped", "velocity")
+SMALL = 0.02  # of the scene's extent: bodies are not held to be smaller, as point masses are
+REPORTED = ("iterations", "parts", *GRADES)
 
 
 class Solver:
@@ -24,6 +30,8 @@ class Solver:
         threads: CPU threads; all cores if None (one world needs one).
     """
 
+    rope_state: Any
+    rope_control: Any
     reads = False
     """Whether a step leaves the coordinates of all joints in the state."""
     at_pose = True
@@ -43,6 +51,87 @@ class Solver:
         self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
         self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
         self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
+        # what the report and the guard keep, in one memory, so that a step that fails can be forgotten at once
+        counts, sums = (wp.zeros((n, model.worlds), dtype=d, device=self.device) for n, d in (
+            (len(REPORTED) + len(COUNTS), wp.int32), (3 + len(SUMS), real)))  # fmt: skip
+        self.memory, (self.whole, self.real) = pack([counts, sums], self.device)
+        self.done, self.parts = self.whole[0], self.whole[1]
+        self.grades, self._counts = self.whole[2 : 2 + len(GRADES)], self.whole[len(REPORTED) :]
+        self.residual, self.rope_residual, self.projected, self._sums = *(self.real[i] for i in range(3)), self.real[3:]
+        self.parts.fill_(1)
+        self.driven = False
+        """Whether something in the scene can give energy."""
+        self._watched: Any = None  # the guard, on the device, and the graph that has it look
+        self._begins: Any = None
+        self.alarm = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
+        self._tally = Tally()
+        self._tally.alarm, self._tally.counts, self._tally.sums = self.alarm, self._counts, self._sums
+        self.tally = wp.array([self._tally], dtype=Tally, device=self.device)
+        load_modules([watch_end.module], self.device)
+        self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
+
+    def _watch(self, state: State, control: Control, acting: bool, looks: int) -> Any:
+        """The guard of these arrays; `looks`: how it learns of gaps (`guard.Watch`)."""
+        m = self.model
+        g = Watch()
+        g.bodies, g.joints, g.springs, g.state, g.control = m.bodies, m.joints, m.springs, state, control
+        g.dt, g.gravity = self.settings.dt, self.settings.gravity
+        size, extent = sizes(m)
+        g.size = wp.array(size, dtype=real, device=self.device)
+        g.least, g.extent = float(min(size, default=1.0)), extent
+        motion = m.bodies.motion.numpy()
+        g.weight = float(m.bodies.mass.numpy()[motion == DYNAMIC].sum())
+        g.acting, g.driven, g.looks = int(acting or len(m.spring_names) > 0), int((motion == KINEMATIC).any()), looks
+        self.driven = g.acting + g.driven > 0
+        none = wp.zeros((0, m.worlds), dtype=vec3, device=self.device)
+        g.aim_linear = g.aim_angular = none
+        if m.ropes is not None:
+            self._watch_ropes(g)
+        g.strict, g.alarm, g.counts, g.sums = self.strict, self.alarm, self._counts, self._sums
+        self._guard, self._watched, self._begins = g, wp.array([g], dtype=Watch, device=self.device), None
+        self._launch_watch(0, m.worlds)
+        return self._watched
+
+    def _look(self, first: int, worlds: int) -> None:
+        """Whether the steps of a call can be true."""
+        wp.launch(watch_end, dim=worlds, inputs=[self._watched, first], device=self.device)
+
+    def look_again(self) -> None:
+        """To be called after the state was changed from outside: energies are held against those of now."""
+        if self._watched is None:
+            return
+        if self._begins is None:
+            with wp.ScopedCapture(device=self.device) as capture:
+                self._launch_watch(0, self.model.worlds)
+            self._begins = capture.graph
+        wp.capture_launch(self._begins)
+
+    def look_at_all(self, on: bool) -> None:
+        """Whether the guard looks at every step of a solver that it looks at now and then."""
+
+    def restart(self) -> None:
+        """To be called after the state was put back to an earlier one, all of it."""
+
+    def forget(self) -> None:
+        """Nothing is counted yet, and no step was made."""
+        self.whole.zero_()
+        self.real.zero_()
+        self.parts.fill_(1)
+        self.alarm.zero_()
+
+    def _launch_watch(self, first: int, worlds: int) -> None:
+        wp.launch(watch_begin, dim=worlds, inputs=[self._watched, first], device=self.device)
+
+    def _watch_ropes(self, g: Any) -> None:
+        """The arrays of ropes that the guard reads."""
+        table, state, control = self.model.ropes.table, self.rope_state, self.rope_control
+        g.ropes, g.rope_first, g.rope_density, g.rope_reel = table.count, table.first, table.density, table.reel
+        for name in ("segments", "length", "position", "velocity", "spin", "moment"):
+            setattr(g, f"rope_{name}", getattr(state, name))
+        g.end_force, g.reel_rate, g.reel_speed, g.wind = state.end_force, state.reel_rate, control.reel_speed, control.wind
+        g.rope_force, g.rope_once, g.rope_torque = control.force, control.force_once, control.torque
+        lengths = [float(rope.lengths.sum()) * rope.density for rope in self.model.ropes.described]
+        g.weight = g.weight + float(sum(lengths))
 
     def read_pose(self, state: State, control: Control) -> None:
         """Bring velocities and reactions of the state to its pose; the motion does not depend on it."""
@@ -72,6 +161,8 @@ class Solver:
         graphs = []
         for first, last in pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int)):
             with wp.ScopedCapture(device=self.device) as capture:
+                if self.model.worlds > 1:  # of one world the simulation knows when it was changed
+                    self._launch_watch(int(first), int(last - first))
                 for stage in stages:
                     stage(self._bound[2], int(first), int(last - first))
             graphs.append(capture.graph)
@@ -88,6 +179,42 @@ class Solver:
 def _replay(graph: Any, n: int) -> None:
     for _ in range(n):
         wp.capture_launch(graph)
+
+
+def pack(arrays: list[Any], device: Any) -> tuple[Any, list[Any]]:
+    """Arrays moved into one memory, which is copied as a whole: that and the moved ones, which keep it alive."""
+    spans = [-(-array.size * wp.types.type_size_in_bytes(array.dtype) // 64) * 64 for array in arrays]
+    memory = wp.zeros(max(1, sum(spans)), dtype=wp.uint8, device=device)
+    out, at = [], 0
+    for array, span in zip(arrays, spans, strict=True):
+        moved = array
+        if array.size:
+            moved = wp.array(ptr=memory.ptr + at, dtype=array.dtype, shape=array.shape, device=memory.device, copy=False)
+            moved._memory = memory
+            wp.copy(moved, array)
+        out.append(moved)
+        at += span
+    return memory, out
+
+
+def sizes(model: Model) -> tuple[list[float], float]:
+    """Of each joint the size of the smaller of its bodies that move, and the extent of the scene, m."""
+    mass, inertia = model.bodies.mass.numpy().astype(float), model.bodies.inertia.numpy().astype(float)
+    motion = model.bodies.motion.numpy()
+    moves = (motion == DYNAMIC) & (mass > 0)
+    size = np.sqrt(6 * np.trace(inertia, axis1=1, axis2=2) / np.where(moves, mass, 1.0)) * moves  # the diagonal of a box
+    joints = model.joints
+    ends = [(model.parents, joints.parent_point), (model.children, joints.child_point)] if len(model.joint_kinds) else []
+    for bodies, points in ends:
+        np.maximum.at(size, bodies, 2 * np.linalg.norm(points.numpy().astype(float), axis=1) * moves[bodies])
+    x, q = np.asarray(model.start["position"], float), np.asarray(model.start["rotation"], float)
+    places = [x[motion != FIXED]] + [x[b] + quat_rotate(q[b], p.numpy().astype(float)) for b, p in ends]
+    extent = float(size.max(initial=0.0) + np.ptp(np.concatenate(places), axis=0).max(initial=0.0) if moves.any() else 0.0)
+    if model.ropes is not None:
+        extent += max(float(rope.lengths.sum()) for rope in model.ropes.described)
+    extent = extent if extent > 0 else 1.0
+    both = [[size[b] for b in (p, c) if size[b] > 0] for p, c in zip(model.parents, model.children, strict=True)]
+    return [max(min(pair, default=extent), SMALL * extent) for pair in both], extent
 
 
 def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
@@ -115,9 +242,6 @@ def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
     length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
     usual = float(np.exp(np.log(mass[on]).mean()))
     return usual, length, max(float(np.linalg.norm(model.gravity)) * dt / 0.01, length)
-
-
-GRADES = ("relative", "divided", "damped", "velocity")
 
 
 class Report:

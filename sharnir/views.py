@@ -51,7 +51,7 @@ class BodyView:
         self._movable("rotation")
         q = unit_quat(self._checked(value, "rotation", 4), f"body {self.name!r}", SimulationError)
         place, spin = self._place(), self._get("spin")
-        self._sim._write(self._sim.state.rotation, self._i, q)
+        self._sim._put(self._sim.state.rotation, self._i, q)
         self._put_place(place)
         self._put_spin(spin)
 
@@ -78,7 +78,12 @@ class BodyView:
     @velocity.setter
     def velocity(self, value: Any) -> None:
         self._movable("velocity")
-        self._sim._write(self._moving().velocity, self._i, self._checked(value, "velocity (m/s)"))
+        self._sim._put(self._moving().velocity, self._i, self._checked(value, "velocity (m/s)"))
+        self._note_drive()
+
+    def _note_drive(self) -> None:
+        """A driven body that changes its speed gives others any energy."""
+        self._sim._forced |= self._sim.model.bodies.motion.numpy()[self._i] == KINEMATIC
 
     @property
     def spin(self) -> Any:
@@ -92,6 +97,7 @@ class BodyView:
         if np.any(spin):
             self._solid("spin")
         self._put_spin(spin)
+        self._note_drive()
 
     @property
     def acceleration(self) -> Any:
@@ -118,6 +124,7 @@ class BodyView:
         array = getattr(self._sim.control, f"{what}_once" if once else what)
         with np.errstate(over="ignore"):  # of a sum that is not finite the step will tell
             self._sim._write(array, self._i, value + self._sim._row(array, self._i) if once else value)
+        self._sim._forced = True
 
     def _place(self) -> np.ndarray:
         com = np.broadcast_to(self._sim.model.com[self._i], (self._sim.worlds, 3))
@@ -125,7 +132,7 @@ class BodyView:
 
     def _put_place(self, place: np.ndarray) -> None:
         com = np.broadcast_to(self._sim.model.com[self._i], place.shape)
-        self._sim._write(self._sim.state.position, self._i, place + quat_rotate(self._get("rotation"), com))
+        self._sim._put(self._sim.state.position, self._i, place + quat_rotate(self._get("rotation"), com))
 
     def _solid(self, what: str) -> None:
         """A point mass cannot turn."""
@@ -146,8 +153,8 @@ class BodyView:
         q = self._get("rotation")
         local = quat_rotate(quat_conjugate(q), spin) @ inertia.T
         state = self._moving()
-        self._sim._write(state.spin, self._i, spin)
-        self._sim._write(state.momentum, self._i, quat_rotate(q, local))
+        self._sim._put(state.spin, self._i, spin)
+        self._sim._put(state.momentum, self._i, quat_rotate(q, local))
 
 
 class JointView:
@@ -198,7 +205,7 @@ class JointView:
         if len(self.kind.turns) == 3:
             q[:, -4:] = unit_quat(q[:, -4:], f"joint {self.name!r}", SimulationError)
         assembly.set_position(self._sim.model, self._sim.state, self._i, q)
-        self._sim._read = 0
+        self._sim.changed()
 
     @property
     def velocity(self) -> Any:
@@ -211,7 +218,7 @@ class JointView:
         self._need_axis("velocity")
         v = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "velocity")
         assembly.set_velocity(self._sim.model, self._sim.state, self._i, v)
-        self._sim._read = 0
+        self._sim.changed()
 
     @property
     def force(self) -> Any:
@@ -225,6 +232,7 @@ class JointView:
         array = self._sim.control.joint_force
         for i, row in enumerate(f.T):
             self._sim._write(array, self._v.start + i, row)
+        self._sim._forced = True
 
     @property
     def reaction(self) -> tuple[Any, Any]:
@@ -243,6 +251,7 @@ class JointView:
     def enabled(self, value: Any) -> None:
         on = self._sim._in(value, 1, f"joint {self.name!r}", "enabled")[:, 0] != 0
         self._sim.control.enabled[self._i].assign(on.astype(np.int32))
+        self._sim._touched = True
         self._sim._acts_changed()
 
     @property
@@ -360,6 +369,8 @@ class DriveView:
         joint = self._joint
         joint._need_axis(f"drive.{name.removeprefix('servo_')}")
         axes = joint._sim.model.joint_axes[joint._i]
+        if joint.kind.v_size == 0:
+            raise SimulationError(f"joint {joint.name!r}: {name} needs a free axis, and there is none")
         if kind is DCMotor and not any(isinstance(a.drive, DCMotor) for a in axes):
             raise SimulationError(f"joint {joint.name!r} has no DCMotor: {name} cannot be set")
         joint._put(getattr(joint._sim.control, name), value, name)

@@ -20,7 +20,7 @@ from sharnir.errors import SimulationError
 from sharnir.types import load_modules, np_real, real
 
 FIRST_STEP = 1e-4  # s
-MOST_STEPS = 1_000_000  # in one launch
+MOST_STEPS = 500  # in one launch, so that Python is heard in between; the motion does not depend on it
 RECORD = 32 << 20  # bytes of recorded steps in one launch, at most
 
 

@@ -25,6 +25,8 @@ class TreeSolver(Solver):
     """The kernel, given the structure, a first world and the number of steps."""
     _gathering: list[int] | tuple[()] = ()
     """Bodies whose inertia and force others than links add to."""
+    _calls = 0
+    _all = False
     _pace: float = 0.0
     """Of a pass, as long as the slowest of late, s."""
 
@@ -43,7 +45,8 @@ class TreeSolver(Solver):
             self._bind(state, control)
             started = time.perf_counter()
         if n == 1 and self._one is not None and budget is None and iterations is None:  # the usual call, kept short
-            wp.capture_launch(self._one)
+            self._calls += 1
+            wp.capture_launch(self._one if self._calls & self._blind and not self._all else self._one_watched)
             self.report.deadline_missed = False
             self.report.elapsed = time.perf_counter() - started
             return self.report
@@ -72,16 +75,17 @@ class TreeSolver(Solver):
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
         self._capped: int = self.iterations
+        # bits of the number of a call in which the guard does not look, where steps cannot leave joints open: three in four
+        self._blind = 3 if model.worlds == 1 else 0
         self._graphs: list[Any] = []
         self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
         # joints taken out of the tree, whether any axis is acted on, by loads, and whether any joint is out
         self._shape: tuple[list[int], bool, bool, bool] = ([], False, False, False)
         self._acting = False
-        self._one: Any = None  # the graph of one step, where one thread makes it
+        self._one: Any = None  # the graph of one step, where one thread makes it, and of one that the guard looks at
+        self._one_watched: Any = None
         self._steps, self._single = (wp.array([1], dtype=wp.int32, device=self.device) for _ in range(2))
         self._count: int = 1
-        self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
-        self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.report: Report = Report(self.done, self.residual, self.tolerance)
 
     def _ask(self, n: int) -> None:
@@ -95,6 +99,10 @@ class TreeSolver(Solver):
             caps = self.settings.iterations.numpy()
             caps[0] = self._capped = iterations
             self.settings.iterations.assign(caps)
+
+    def look_at_all(self, on: bool) -> None:
+        """Whether the guard looks at every step."""
+        self._all = on
 
     def acts_changed(self) -> None:
         """To be called when something begins to act on free axes where nothing did, or a joint is taken out or put back."""
@@ -135,9 +143,10 @@ class TreeSolver(Solver):
         bound, self._kept = self._structure(state, control, without)  # kept: its arrays stay alive
         self._bound = state, control, bound
         self._graphs = self._capture(self._launch)
-        self._one = self._capture(self._launch_one)[0] if self._pool is None else None
+        self._one = self._capture(self._launch_blind)[0] if self._pool is None else None
+        self._one_watched = self._capture(self._launch_one)[0] if self._pool is None else None
 
-    def _fill(self, s: Any, tree: Links, scratch: Scratch, control: Control) -> None:
+    def _fill(self, s: Any, tree: Links, scratch: Scratch, state: State, control: Control) -> None:
         """The fields that the structures of all these solvers have."""
         m = self.model
         s.bodies, s.whole, s.joints, s.axes = tree.bodies, m.bodies, tree.joints, m.axes
@@ -154,12 +163,23 @@ class TreeSolver(Solver):
         s.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)
         s.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
         s.done, s.residual = self.done, self.residual
+        self._watch(state, control, self._acting, self._looks(tree))
+        s.tally = self.tally
+
+    def _looks(self, tree: Links) -> int:
+        """How the guard learns of gaps (`guard.Watch`): in joint coordinates there are none but where loops are closed."""
+        return 2 if int(tree.closures.count) > int(tree.closures.springs.count) else 0
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         wp.launch(self._kernel, dim=worlds, inputs=[step, first, steps], device=self.device)
 
     def _launch(self, step: Any, first: int, worlds: int) -> None:
         self._make(step, first, worlds, self._steps)
+        self._look(first, worlds)
+
+    def _launch_blind(self, step: Any, first: int, worlds: int) -> None:
+        self._make(step, first, worlds, self._single)
 
     def _launch_one(self, step: Any, first: int, worlds: int) -> None:
         self._make(step, first, worlds, self._single)
+        self._look(first, worlds)

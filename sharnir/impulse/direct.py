@@ -16,6 +16,7 @@ from typing import Any
 import warp as wp
 
 from sharnir.articulated.closures import eliminate, response_matrix
+from sharnir.guard import count_step
 from sharnir.impulse.balls import FREE, NONE, report_ball, settle_ball
 from sharnir.impulse.closing import (
     close,
@@ -532,13 +533,28 @@ def carried_by_any(
 
 
 @wp.func
+def follow_turns(s: wp.array(dtype=Direct), j: int, w: int, h: real):
+    """The angles of a joint that is taken out, on the turn that the speeds of its bodies led to in a time (s)."""
+    rel = s[0].work.turning[s[0].joints.child[j], w] - s[0].work.turning[s[0].joints.parent[j], w]
+    pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
+    n = s[0].joints.v_size[j]
+    for a in range(n - s[0].joints.turns[j], n):
+        at = s[0].joints.q_start[j] + a
+        _d, axis = free_axis(s[0].joints, j, a, pose)
+        s[0].state.q[at, w] = coordinate(s[0].joints, j, a, pose, s[0].state.q[at, w] + wp.dot(axis, rel) * h)
+
+
+@wp.func
 def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
     """Follow the angles of a link's joint: read them, on the turn that speeds led to, before they are a turn off."""
-    if s[0].tree.row[i].kind == FREE or s[0].work.kind[i, w] == LOOSE:
+    if s[0].tree.row[i].kind == FREE:
         return
     j = natural(s[0].tree.row[i].joint)
     turns = s[0].joints.turns[j]
     if j >= s[0].scene_joints or turns == 0 or turns == 3:
+        return
+    if s[0].work.kind[i, w] == LOOSE:
+        follow_turns(s, j, w, s[0].drift[w])
         return
     n = s[0].tree.row[i].v_size
     rel = s[0].work.turning[s[0].tree.row[i].body, w] - s[0].work.turning[s[0].tree.row[i].base, w]
@@ -743,11 +759,17 @@ def make_kernel(scope: int, module: str) -> Any:
     def direct_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
         """n steps of a world; where one would not be finite, the world is marked and its state stays."""
         w = first + wp.tid()
+        if s[0].state.failed[w] != 0:
+            return
         resume(s, w, wp.static(scope))
         for _step in range(n[0]):
             if s[0].state.failed[w] != 0:
                 break
+            divided = s[0].grades[DIVIDED, w]
             whole_step(s, w, wp.static(scope))
+            if s[0].state.failed[w] == 0:
+                parts = 1 + (PARTS - 1) * (s[0].grades[DIVIDED, w] - divided)
+                count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], parts)
         if s[0].state.failed[w] == 0:
             synchronise(s, w, wp.static(scope))
 

@@ -3,6 +3,7 @@
 import warp as wp
 
 from sharnir.articulated.closures import ClosureTable, ClosureWork
+from sharnir.guard import Tally
 from sharnir.joints import AxisTable, GearTable, JointTable
 from sharnir.model import BodyTable, Control, State
 from sharnir.rows import Laws
@@ -22,7 +23,7 @@ class DirectSettings:
     kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
-    iterations: wp.array(dtype=wp.int32)  # cap of the passes of the laws, of the closing
+    iterations: wp.array(dtype=wp.int32)  # cap of the passes of the laws, of the closing, of all in a step
     position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
 
 
@@ -135,3 +136,4 @@ class Direct:
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     done: wp.array(dtype=wp.int32)
     residual: wp.array(dtype=real)
+    tally: wp.array(dtype=Tally)  # of all steps, for the guard

@@ -7,6 +7,7 @@ vectors. Where a rope meets a body besides its first end there are ports (`rope.
 
 import warp as wp
 
+from sharnir.guard import count_step
 from sharnir.impulse.closing import STALLED, close_rows, move_all, place_outward, respond_closing
 from sharnir.impulse.direct import (
     DAMPED,
@@ -434,10 +435,14 @@ def direct_rope_steps(
     Velocities of `r` stand half a step before the pose, `read` brings them there for `now`, the caller's.
     """
     w = first + wp.tid()
+    if s[0].state.failed[w] != 0:
+        return
     resume_ropes(s, r, now, w)
     for _step in range(n[0]):
         if s[0].state.failed[w] != 0:
             break
         whole_step(s, r, p, w)
+        if s[0].state.failed[w] == 0:
+            count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], 1)
     if s[0].state.failed[w] == 0:
         read_pose(s, read, now, p, w)

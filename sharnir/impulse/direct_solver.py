@@ -21,10 +21,11 @@ from sharnir.rope.data import MIXED, RopeControl, RopeSettings, RopeState, RopeS
 from sharnir.rope.ports import Ports, make_ports
 from sharnir.rope.solver import CLOSINGS as ROPE_CLOSINGS
 from sharnir.rope.solver import halves, rope_settings, rope_step, shared
-from sharnir.solver import GRADES, Report, check_iterations
+from sharnir.solver import Report, check_iterations
 from sharnir.types import EPSILON, load_modules, real
 
 CLOSINGS = ("energy", "position", "velocity")
+LONGEST = 0.03  # s, that a step may take
 
 
 class SolverDirect(TreeSolver):
@@ -65,16 +66,14 @@ class SolverDirect(TreeSolver):
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = Links(model, without=[], at_com=True, keeps=True)
-        passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations")]
+        passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations"), self._most_passes()]
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self.closing = closing
-        self._grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
-        self._projected = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self._parts = wp.array(np.ones(model.worlds, np.int32), device=self.device)
-        self.report = Report(self.done, self.residual, self.tolerance, self._grades, projected=self._projected, parts=self._parts)
+        self._blind = self._blind if closing == "energy" else 0
+        self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
 
     def begin_anew(self, state: State) -> None:
         """Where velocities stand at half steps: begin the next step from those of the pose."""
@@ -91,6 +90,16 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, len(self.model.com), "last_v last_w slope_v slope_w older_v older_w guess_v guess_w trend")
             fill(state, self.model, int(self._tree.closures.count), "row_force")
 
+    def _most_passes(self) -> int:
+        """Passes that a step may take, however finely it is divided: so many that it ends within LONGEST on one core."""
+        rows, slots = int(self._tree.closures.count), 0 if self.model.ropes is None else int(self.model.ropes.slots)
+        a_pass = 1.5e-6 * len(self._tree.links) + 1e-8 * rows**2 + 3e-10 * rows**3 + 1.5e-6 * slots
+        return max(100, int(LONGEST / max(a_pass, 1e-6)))
+
+    def _looks(self, tree: Links) -> int:
+        """Not at all: `State.open` is what the passes left open."""
+        return 0
+
     def _without(self, control: Control) -> list[int]:
         """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""
         return []
@@ -101,7 +110,7 @@ class SolverDirect(TreeSolver):
         tree = self._tree
         scratch = tree.work(m.worlds)
         s = Direct()
-        self._fill(s, tree, scratch, control)
+        self._fill(s, tree, scratch, state, control)
         inner = State()
         for name in STATE_FIELDS:
             setattr(inner, name, getattr(state, name))
@@ -124,7 +133,7 @@ class SolverDirect(TreeSolver):
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
         fill(s, m, None, "before after pushed tight passes stopped loose blurred")
         s.drift, s.kick = self.settings.part, self.settings.kick
-        s.grades, s.projected, s.parts = self._grades, self._projected, self._parts
+        s.grades, s.projected, s.parts = self.grades, self.projected, self.parts
         if self.closing == "energy":
             safe = State()
             for name in STATE_FIELDS:

@@ -14,9 +14,10 @@ from typing import Any
 import warp as wp
 
 from sharnir.articulated.closures import row_rate
+from sharnir.guard import count_step
 from sharnir.impulse.balls import FREE, NONE, joint_axes, kind_of, triple
 from sharnir.impulse.closing import any_gap
-from sharnir.impulse.direct import DIVIDED, any_switched, untouched
+from sharnir.impulse.direct import DIVIDED, any_switched, follow_turns, untouched
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import OUT
 from sharnir.impulse.energy_laws import (
@@ -58,6 +59,7 @@ OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a 
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
 REPAIRS = wp.constant(12)  # displacements, at most, that take passed limits back in
 HALVINGS = wp.constant(8)  # of a step, at most
+SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
 ENOUGH = wp.constant(real(4.0))  # steps, whose velocities a guess of the next is made from
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
 SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
@@ -473,11 +475,14 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
 @wp.func
 def count_turns(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
     """Follow the angles of a link's joint: read them, on the turn that speeds led to, before they are a turn off."""
-    if s[0].tree.row[i].kind == FREE or kind_of(s, i, w, scope) == LOOSE:
+    if s[0].tree.row[i].kind == FREE:
         return
     j = natural(s[0].tree.row[i].joint)
     turns = s[0].joints.turns[j]
     if j >= s[0].scene_joints or turns == 0 or turns == 3:
+        return
+    if kind_of(s, i, w, scope) == LOOSE:
+        follow_turns(s, j, w, s[0].drift[w])
         return
     n = s[0].tree.row[i].v_size
     b = natural(s[0].tree.row[i].body)
@@ -684,8 +689,14 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
     parts = int(0)
     saved = bool(False)
     s[0].loose[w] = 0
+    begun = s[0].passes[w]
     while left > 0:
         s[0].drift[w] = dt * (real(size) / real(1 << HALVINGS))
+        spent = s[0].passes[w] - begun > s[0].settings.iterations[2]
+        if spent and saved:
+            copy_state(s[0].safe, s[0].state, w)
+            s[0].state.failed[w] = SPENT - worst_body(s, w)
+            break
         if attempt(s, w, scope):
             hard = s[0].stopped[w]
             s[0].stopped[w] = 0
@@ -1156,11 +1167,15 @@ def make_kernel(scope: int, module: str) -> Any:
     def energy_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
         """n steps of a world; where one cannot be made, the world is marked and its state stays."""
         w = first + wp.tid()
+        if s[0].state.failed[w] != 0:
+            return
         begin_call(s, w, wp.static(scope))
         for _step in range(n[0]):
             if s[0].state.failed[w] != 0:
                 break
             whole_step(s, w, wp.static(scope))
+            if s[0].state.failed[w] == 0:
+                count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
         end_call(s, w)
 
     return energy_steps

@@ -12,9 +12,11 @@ The factors of ropes are symmetric, their equations not quite, so passes are mix
 
 import warp as wp
 
+from sharnir.guard import count_step
 from sharnir.impulse.direct import DIVIDED
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.energy import (
+    SPENT,
     STALLED,
     close_gaps,
     commit,
@@ -606,8 +608,15 @@ def whole_step(
     r[0].done[w] = 0
     r[0].residual[w] = real(0.0)
     keep_impulses(r, w)
+    begun = s[0].passes[w]
     while at < PARTS:
         s[0].drift[w] = dt * (real(size) / real(PARTS))
+        if s[0].passes[w] - begun > s[0].settings.iterations[2]:
+            bad = worst_body(s, w)
+            copy_state(s[0].safe, s[0].state, w)
+            copy_ropes(safe[0].state, r[0].state, w)
+            s[0].state.failed[w] = SPENT - bad
+            break
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, s[0].drift[w])
         settle(s, r, p, w)
@@ -815,6 +824,8 @@ def energy_rope_steps(
 ):  # fmt: skip
     """n steps of a world; where one cannot be made, the world is marked and its state stays."""
     w = first + wp.tid()
+    if s[0].state.failed[w] != 0:
+        return
     if resume(s, w, ALL) or not ropes_untouched(r, w):
         for k in range(r[0].ropes.count):
             r[0].state.started[k, w] = 0
@@ -822,5 +833,7 @@ def energy_rope_steps(
         if s[0].state.failed[w] != 0:
             break
         whole_step(s, r, p, safe, w)
+        if s[0].state.failed[w] == 0:
+            count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
     end_call(s, w)
     note_velocities(r, w)

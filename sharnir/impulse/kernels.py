@@ -185,9 +185,6 @@ def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
     elif s[0].bodies.motion[b] == KINEMATIC:
         v, omega = drive_body(s, b, w, reading)
         before = s[0].state.momentum[b, w]
-    if reading == 0:
-        s[0].control.force_once[b, w] = vec3(real(0.0))
-        s[0].control.torque_once[b, w] = vec3(real(0.0))
     s[0].work.inv_inertia[b, w] = J
     twist.linear[b, w] = v
     twist.angular[b, w] = omega
@@ -507,6 +504,7 @@ def commit(s: wp.array(dtype=Step), w: int):
     bad = first_bad_body(s, w)
     s[0].state.failed[w] = bad
     if bad != 0:
+        spend_once(s, w)
         return
     dt = s[0].settings.dt[0]
     halves = s[0].settings.halves[0]
@@ -555,6 +553,15 @@ def commit(s: wp.array(dtype=Step), w: int):
         s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * whole
     s[0].state.lag[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
+    spend_once(s, w)
+
+
+@wp.func
+def spend_once(s: wp.array(dtype=Step), w: int):
+    """Forces of one step are of no other."""
+    for b in range(s[0].bodies.count):
+        s[0].control.force_once[b, w] = vec3(real(0.0))
+        s[0].control.torque_once[b, w] = vec3(real(0.0))
 
 
 # ---- the sweeps ----------------------------------------------------------------------------------------------------------

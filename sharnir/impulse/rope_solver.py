@@ -12,8 +12,8 @@ from sharnir.model import Control, Model, State
 from sharnir.rope.data import RopeControl, RopeSettings, RopeState, RopeStep
 from sharnir.rope.kernels import rope_begin, rope_commit, rope_judge, rope_pass
 from sharnir.rope.solver import rope_settings, rope_step
-from sharnir.solver import GRADES, Report
-from sharnir.types import EPSILON, load_modules, real
+from sharnir.solver import Report
+from sharnir.types import EPSILON, load_modules
 
 
 class SolverImpulseRope(SolverImpulse):
@@ -31,19 +31,16 @@ class SolverImpulseRope(SolverImpulse):
         self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, iterations: int = 40,
         rope_tolerance: float = 1e-8, **options: Any,
     ) -> None:  # fmt: skip
+        self.rope_state, self.rope_control = rope_state, rope_control
         super().__init__(model, dt, iterations=iterations, **options)
         load_modules([rope_begin.module], self.device)
         rope_tolerance = max(rope_tolerance, 100 * EPSILON)
-        self.rope_state, self.rope_control = rope_state, rope_control
         settings: Any = rope_settings(RopeSettings(), rope_tolerance, iterations, self.device)
         settings.dt, settings.gravity, settings.iterations = self.settings.dt, self.settings.gravity, self.settings.iterations
         self.rope_settings = settings
         self.settings.sweeps.assign(np.array([1, NO_CAP], np.int32))
         self.ropes: Any = None
-        self.grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
-        self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
-        done, residual = self.solves[0].done, self.solves[0].residual
-        self.report = Report(done, residual, self.tolerance, self.grades, (self.residual, rope_tolerance))
+        self.report = Report(self.done, self.residual, self.tolerance, self.grades, (self.rope_residual, rope_tolerance))
 
     def advance(self, state: State, control: Control, n: int = 1, **given: Any) -> Report:
         """See `SolverImpulse.advance`; the report counts steps that were not plain."""
@@ -62,7 +59,9 @@ class SolverImpulseRope(SolverImpulse):
         rope = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.rope_settings)
         rope.body.v, rope.body.w = self.solves[0].twist.linear, self.solves[0].twist.angular
         rope.body.momentum, rope.body.start_w = self.work.momentum, self.work.spin_start
-        rope.grades, rope.residual = self.grades, self.residual
+        rope.grades, rope.residual = self.grades, self.rope_residual
+        self._guards(state, control)
+        rope.tally = self.tally
         self.ropes = rope
         self._rope_step = wp.array([rope], dtype=RopeStep, device=self.device)
         super()._bind(state, control)
@@ -72,6 +71,10 @@ class SolverImpulseRope(SolverImpulse):
         for _ in range(self.iterations):
             self._iterate(step, first, worlds)
         self._end(step, first, worlds)
+
+    def _judge(self, step: Any, first: int, worlds: int) -> None:
+        """Steps are counted by `rope_commit`."""
+        self._look(first, worlds)
 
     def _begin(self, step: Any, first: int, worlds: int) -> None:
         super()._begin(step, first, worlds)
@@ -90,4 +93,4 @@ class SolverImpulseRope(SolverImpulse):
         for _ in range(self.iterations):
             self._iterate(step, first, worlds)
         super()._end(step, first, worlds)
-        self._launch(rope_commit, (worlds,), self._rope_step, first, done)
+        self._launch(rope_commit, (worlds,), self._rope_step, first, done, self.residual, self.settings.tolerance)

@@ -10,6 +10,7 @@ import warp as wp
 
 from sharnir import kinematics
 from sharnir.errors import SimulationError
+from sharnir.guard import Watch, watch_step
 from sharnir.impulse import kernels
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Work
 from sharnir.model import DYNAMIC, STATE_FIELDS, Control, Model, State, fill
@@ -91,7 +92,7 @@ class SolverImpulse(Solver):
         started = clock()
         if "begin" not in self._graphs:
             for name, stage in (("begin", self._begin), ("iterate", self._iterate), ("end", self._end)):
-                self._graphs[name] = self._capture(stage)
+                self._graphs[name] = self._capture(*[stage] + [self._judge] * (name == "end"))
             started = clock()  # a capture happens once and is no part of a step
         self._sweeps_at_once(1)
         self._replay(self._graphs["begin"], 1)
@@ -142,6 +143,7 @@ class SolverImpulse(Solver):
         self._begin(step, first, worlds)
         self._iterate(step, first, worlds)
         self._end(step, first, worlds)
+        self._judge(step, first, worlds)
 
     def _begin(self, step: Any, first: int, worlds: int) -> None:
         self._launch(kernels.predict, (worlds,), step, first, 0)
@@ -191,6 +193,10 @@ class SolverImpulse(Solver):
     def _end(self, step: Any, first: int, worlds: int) -> None:
         self._launch(self._sweeps, (worlds,), step, first, POSITIONS)
 
+    def _judge(self, step: Any, first: int, worlds: int) -> None:
+        """Whether the step can be true."""
+        self._launch(watch_step, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
+
     def __init__(
         self,
         model: Model,
@@ -216,6 +222,7 @@ class SolverImpulse(Solver):
         self._spin = wp.zeros((len(model.com), model.worlds), dtype=vec3, device=self.device)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.halves = wp.array([int(self._halves)], dtype=wp.int32, device=self.device)
+        self.solves[0].done, self.solves[0].residual = self.done, self.residual
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
         self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
@@ -258,11 +265,21 @@ class SolverImpulse(Solver):
             inner.current = state.mid_current
             step.state = inner
         step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
+        if self.model.ropes is None:
+            self._guards(step.state, control)
         self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
         self._step = step  # keeps its arrays alive
         self._sweeps = kernels.sweeps_acting if control.acts.numpy().any() else kernels.sweeps_plain
         self._graphs = {"step": self._capture(self._stages)}
         self._one = self._graphs["step"][0] if self._pool is None else None
+
+    def _guards(self, state: State, control: Control) -> Any:
+        """The guard, which looks at gaps where the split impulses have much to close."""
+        self._watch(state, control, bool(control.acts.numpy().any()), 1)
+        aims = self.solves[POSITIONS]
+        self._guard.aim_linear, self._guard.aim_angular = aims.bias_linear, aims.bias_angular
+        self._watched = wp.array([self._guard], dtype=Watch, device=self.device)
+        return self._watched
 
     def acts_changed(self) -> None:
         """To be called when something begins to act on free axes where nothing did."""

@@ -6,6 +6,7 @@ interface j, the place where element j − 1 (or what holds the rope's first end
 
 import warp as wp
 
+from sharnir.guard import Tally
 from sharnir.model import BodyTable, Control, State
 from sharnir.types import mat33, quat, real, vec3
 
@@ -221,7 +222,7 @@ class RopeSettings:
     dt: wp.array(dtype=real)
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # largest gap of a row over its length, and error of an angle, rad
-    iterations: wp.array(dtype=wp.int32)  # cap of the passes
+    iterations: wp.array(dtype=wp.int32)  # cap of the passes of a part, and of those of a step
     beta: wp.array(dtype=real)  # how implicit the tension's direction is, and how much of it damps; ρ of bend and twist
 
 
@@ -251,6 +252,7 @@ class RopeStep:
     energy: wp.array(dtype=real)  # [world] J, kinetic after external forces, where another solver sweeps
     swept: wp.array(dtype=wp.int32)  # [world] sweeps that it made
     residual: wp.array(dtype=real)
+    tally: wp.array(dtype=Tally)  # of all steps, for the guard
 
 
 ROPE_STATE_FIELDS = tuple(RopeState.vars)  # type: ignore[attr-defined]

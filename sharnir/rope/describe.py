@@ -256,7 +256,8 @@ def describe(
 ) -> RopeDescription:  # fmt: skip
     """A rope, its ends free. What is given is unchecked; `Scene.add_rope` says what each is, and its default."""
     who = f"rope {name!r}"
-    for what, value in (("radius", radius), ("density", density), ("length", length), ("mass_per_length", mass_per_length)):
+    numbers = {"radius": radius, "density": density, "length": length, "mass_per_length": mass_per_length}
+    for what, value in (numbers | {"breaking_load (N)": breaking_load}).items():
         if value is not None and not is_positive(value):
             raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
     placed, lengths = shape_points(who, start, end, points, length, segments, gravity)

@@ -2,6 +2,7 @@
 
 import warp as wp
 
+from sharnir.guard import count_step
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import DYNAMIC
 from sharnir.rope.energy import keep_impulses, keep_rope, take_back_impulses
@@ -13,6 +14,7 @@ from sharnir.types import inline_less, real, vec3
 
 inline_less("sharnir.rope_energy")
 PARTS = wp.constant(1 << 16)  # a step is divided into at most so many
+SPENT = wp.constant(-(1 << 20))  # of `State.failed`: the step needs more passes than it may take
 
 
 @wp.func
@@ -101,6 +103,8 @@ def make_energy_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     keep_impulses(s, w)
     while at < PARTS:
         s[0].h[w] = dt * (real(size) / real(PARTS))
+        if s[0].done[w] > s[0].settings.iterations[1]:
+            return SPENT - s[0].bodies.count
         for k in range(s[0].ropes.count):
             pay_out(s, k, w, s[0].h[w])
         settle(s, w)
@@ -154,6 +158,8 @@ def note_velocities(s: wp.array(dtype=RopeStep), w: int):
 def energy_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
     """n steps of a world; where one is not met, the world is marked and stays at its last good state."""
     w = first + wp.tid()
+    if s[0].body_state.failed[w] != 0:
+        return
     for g in range(s[0].grades.shape[0]):
         s[0].grades[g, w] = 0
     if not (ropes_untouched(s, w) and bodies_untouched(s, w)):
@@ -170,4 +176,5 @@ def energy_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.i
             s[0].body_control.torque_once[b, w] = vec3(real(0.0))
         if s[0].body_state.failed[w] == 0:
             s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
+            count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
     note_velocities(s, w)

@@ -2,6 +2,7 @@
 
 import warp as wp
 
+from sharnir.guard import count_step
 from sharnir.rope.data import BODY, DRIVEN, LOOP, RopeStep
 from sharnir.rope.ends import (
     advance_body,
@@ -261,7 +262,10 @@ def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp
 
 
 @wp.kernel(module="sharnir.rope")
-def rope_commit(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32)):
+def rope_commit(
+    s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real),
+    tolerance: wp.array(dtype=real),
+):  # fmt: skip
     """The new state of ropes becomes their state, where that of the bodies did."""
     w = first + wp.tid()
     if swept[w] >= DONE:
@@ -287,6 +291,8 @@ def rope_commit(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=w
         commit_rope(s, k, w)
         feed(s, k, w)
         s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID)
+    worst = wp.max(left[w] / wp.max(tolerance[0], real(1.0e-30)), s[0].residual[w] / s[0].settings.tolerance[0])
+    count_step(s[0].tally, w, worst, real(1.0), 1)
     for i in range(s[0].control.force_once.shape[0]):
         s[0].control.force_once[i, w] = vec3(real(0.0))
 
@@ -308,6 +314,7 @@ def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int
             s[0].body_control.torque_once[b, w] = vec3(real(0.0))
         if s[0].body_state.failed[w] == 0:
             s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
+            count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
 
 
 # ---- between calls ----------------------------------------------------------------------------------------------------------
@@ -377,6 +384,8 @@ def show_ropes(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: in
 def rope_resume(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first: int):
     """Velocities at the half step before the pose; where a user changed those at the pose, these, and half a kick to come."""
     w = first + wp.tid()
+    if s[0].body_state.failed[w] != 0:
+        return
     changed = int(0)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] != DYNAMIC:

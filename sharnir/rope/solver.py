@@ -19,13 +19,14 @@ from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
+LONGEST = 0.03  # s, that a step may take
 RINGING = 0.8  # ρ of `weights`
 
 
-def rope_settings(settings: Any, tolerance: float, iterations: int, device: Any) -> Any:
-    """Fill what ropes need besides dt and gravity."""
+def rope_settings(settings: Any, tolerance: float, iterations: int, device: Any, most: int = 1 << 30) -> Any:
+    """Fill what ropes need besides dt and gravity; `most` caps the passes of a step, however finely it is divided."""
     settings.tolerance = wp.array([tolerance], dtype=real, device=device)
-    settings.iterations = wp.array([iterations], dtype=wp.int32, device=device)
+    settings.iterations = wp.array([iterations, most], dtype=wp.int32, device=device)
     settings.beta = wp.array([IMPLICIT, RELATIVE, RINGING], dtype=real, device=device)
     return settings
 
@@ -125,12 +126,9 @@ class SolverRope(Solver):
         self.iterations = check_iterations(iterations, 1)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         tolerance = max(tolerance, 100 * EPSILON)
-        rope_settings(self.settings, tolerance, iterations, self.device)
+        self._most = max(100, int(LONGEST / (1.5e-6 * int(model.ropes.slots) + 1e-6)))
+        rope_settings(self.settings, tolerance, iterations, self.device, self._most)
         self._steps = wp.array([1], dtype=wp.int32, device=self.device)
-        self.done = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
-        self.parts = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
-        self.residual = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self.grades = wp.zeros((len(GRADES), model.worlds), dtype=wp.int32, device=self.device)
         self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts)
         self._graphs: list[Any] = []
         self._count = 1
@@ -145,6 +143,8 @@ class SolverRope(Solver):
         self.furnish(state)
         now = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
         now.done, now.residual, now.parts, now.grades = self.done, self.residual, self.parts, self.grades
+        self._watch(state, control, False, 0)
+        now.tally = self.tally
         mid, read = halves(now)
         for s in (mid, read):
             s.body_state = shared(state, State)
@@ -155,6 +155,10 @@ class SolverRope(Solver):
         self._graphs = self._capture(self._launch)
 
     def _launch(self, now: Any, first: int, worlds: int) -> None:
+        self._make(now, first, worlds)
+        self._look(first, worlds)
+
+    def _make(self, now: Any, first: int, worlds: int) -> None:
         _, mid, read = self._stages
         if self._kernel is not rope_steps:
             wp.launch(self._kernel, dim=worlds, inputs=[now, first, self._steps], device=self.device)
@@ -179,13 +183,13 @@ class SolverRope(Solver):
             self._bind(state, control)
         started = time.perf_counter()
         if iterations is not None:
-            self.settings.iterations.assign(np.array([check_iterations(iterations, 1)], np.int32))
+            self.settings.iterations.assign(np.array([check_iterations(iterations, 1), self._most], np.int32))
         if n != self._count:
             self._steps.assign(np.array([n], np.int32))
             self._count = n
         self._replay(self._graphs, 1)
         if iterations is not None:
-            self.settings.iterations.assign(np.array([self.iterations], np.int32))
+            self.settings.iterations.assign(np.array([self.iterations, self._most], np.int32))
         self.report.elapsed = (time.perf_counter() - started) / n
         self.report.deadline_missed = budget is not None and self.report.elapsed > budget
         return self.report

@@ -245,8 +245,12 @@ class RopeView:
 
     @property
     def reel_speed(self) -> Any:
-        """m/s at which the reel pays out (negative: takes in); settable, which forgets a length that was asked for."""
-        return self._sim._out(self._sim._row(self._sim.rope_control.reel_speed, self._k))
+        """m/s at which the reel pays out (negative: takes in), 0 where all of the rope is out; settable, which forgets a length
+        that was asked for."""
+        speed = self._sim._row(self._sim.rope_control.reel_speed, self._k)
+        longest = self._sim.model.ropes.described[self._k].longest
+        out = np.array([r.sum() for r in self._rows(self._sim.rope_state.length, 0)])
+        return self._sim._out(np.where((speed > 0) & (out >= longest * (1 - 1e-9)), 0.0, speed))
 
     @reel_speed.setter
     def reel_speed(self, value: Any) -> None:
@@ -295,6 +299,7 @@ class RopeView:
             i = index % n
             values[at + (n - 1 - i if self._flipped else i), w] = value if np.ndim(value) == 0 else value[w]
         array.assign(values)
+        self._sim._forced = True
 
     def _set(self, array: Any, value: Any, more: int, what: str) -> None:
         counts = self._sim.rope_state.segments.numpy()[self._k] + more
@@ -315,3 +320,4 @@ class RopeView:
             rows = np.broadcast_to(mine, (n, 3))
             values[at : at + n, w] = rows[::-1] if self._flipped else rows
         array.assign(values)
+        self._sim.changed()

@@ -5,6 +5,7 @@ References are integrations in joint coordinates, and the articulated solver whe
 
 import numpy as np
 import pytest
+from mechanisms import add_body, kinds
 from test_direct import double_alone, one_thread_is_slow
 
 import sharnir as sh
@@ -16,25 +17,6 @@ CLOSINGS = ["energy", "position", "velocity"]
 
 
 # ---- mechanisms -------------------------------------------------------------------------------------------------------------
-
-
-def kinds(rng):
-    a, u = rng.normal(size=3), rng.normal(size=3)
-    w = np.cross(u, rng.normal(size=3))
-    return [
-        lambda **k: sh.Fixed(), lambda **k: sh.Revolute(a, **k), lambda **k: sh.Prismatic(a, **k),
-        lambda **k: sh.Cylindrical(a, **k), lambda **k: sh.Universal((u, w), **k), lambda **k: sh.Spherical(**k),
-        lambda **k: sh.Planar(a, **k), lambda **k: sh.Free(**k), lambda **k: sh.PointOnLine(a, **k),
-        *[lambda free=free, **k: sh.Joint(free, **k) for free in ("x rz ry", "x y z", "x z rx ry rz", "y rx rz", "x y ry")],
-    ]  # fmt: skip
-
-
-def add_body(scene, name, rng, at, **moving):
-    mass, size = rng.uniform(0.5, 3), rng.uniform(0.1, 0.3, 3)
-    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    inertia = turn @ np.diag(0.3 * mass * (size.sum() - size)) @ turn.T
-    pose = {"com": 0.1 * rng.normal(size=3), "position": at, "rotation": quat_exp(rng.normal(size=3))}
-    scene.add_body(name, mass=mass, inertia=(inertia + inertia.T) / 2, **pose, **moving)
 
 
 def random_tree(seed, dt, laws=None, floating=False, worlds=1, **options):

@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from mechanisms import kinds
 from test_direct import KINDS, chain, double_alone, one_thread_is_slow, row_speeds, tree
-from test_direct_random import kinds
 
 import sharnir as sh
 from sharnir.spatial import quat_exp
