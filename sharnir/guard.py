@@ -51,7 +51,9 @@ class Watch:
     bodies: BodyTable
     joints: JointTable
     springs: SpringTable
-    state: State
+    state: State  # velocities, momenta and reactions may be those of half steps
+    now: State  # the caller's
+    halves: wp.int32  # 1: they are
     control: Control
     dt: wp.array(dtype=real)
     gravity: wp.array(dtype=vec3)
@@ -108,7 +110,14 @@ def count_step(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real
 
 
 @wp.func
-def body_energy(g: wp.array(dtype=Watch), w: int):
+def turning_energy(g: wp.array(dtype=Watch), b: int, w: int, L: vec3) -> real:
+    """Twice the energy of a body's rotation, J, from its angular momentum."""
+    l = wp.quat_rotate_inv(g[0].state.rotation[b, w], L)
+    return wp.dot(l, g[0].bodies.inv_inertia[b] * l)
+
+
+@wp.func
+def body_energy(g: wp.array(dtype=Watch), w: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3)):
     """Twice the kinetic energy and the potential energy of the bodies, J, and the largest speed, squared."""
     gravity = g[0].gravity[0]
     kinetic = real(0.0)
@@ -117,9 +126,9 @@ def body_energy(g: wp.array(dtype=Watch), w: int):
     for b in range(1, g[0].bodies.count):
         if g[0].bodies.motion[b] == DYNAMIC:
             m = g[0].bodies.mass[b]
-            v = g[0].state.velocity[b, w]
+            v = velocity[b, w]
             v2 = wp.dot(v, v)
-            kinetic = kinetic + m * v2 + wp.dot(g[0].state.spin[b, w], g[0].state.momentum[b, w])
+            kinetic = kinetic + m * v2 + turning_energy(g, b, w, momentum[b, w])
             potential = potential - m * wp.dot(gravity, g[0].state.position[b, w])
             fastest = wp.max(fastest, v2)
     return kinetic, potential, fastest
@@ -272,9 +281,9 @@ def power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
 
 
 @wp.func
-def energies(g: wp.array(dtype=Watch), w: int):
+def energies(g: wp.array(dtype=Watch), w: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3)):
     """Kinetic and potential energy, J, and the largest speed of a body, squared."""
-    kinetic, potential, fastest = body_energy(g, w)
+    kinetic, potential, fastest = body_energy(g, w, velocity, momentum)
     for k in range(g[0].ropes):
         k_rope, u_rope = rope_energies(g, k, w)
         kinetic = kinetic + k_rope
@@ -283,9 +292,25 @@ def energies(g: wp.array(dtype=Watch), w: int):
 
 
 @wp.func
+def was_changed(g: wp.array(dtype=Watch), w: int) -> bool:
+    """Whether a caller changed the state since a solver whose velocities stand at half steps left it."""
+    for b in range(g[0].bodies.count):
+        if g[0].bodies.motion[b] == DYNAMIC:
+            same = g[0].now.velocity[b, w] == g[0].now.kept_velocity[b, w]
+            same = same and g[0].now.momentum[b, w] == g[0].now.kept_momentum[b, w]
+            same = same and g[0].now.position[b, w] == g[0].now.kept_position[b, w]
+            same = same and g[0].now.rotation[b, w] == g[0].now.kept_rotation[b, w]
+            if not same:
+                return True
+    return False
+
+
+@wp.func
 def open_call(g: wp.array(dtype=Watch), w: int):
     """The energy that there is, and what it is given: before a call, after whatever a caller may have changed."""
-    kinetic, potential, _fastest = energies(g, w)
+    kinetic, potential, _fastest = energies(g, w, g[0].state.velocity, g[0].state.momentum)
+    if g[0].halves == 1 and was_changed(g, w):  # the next step begins from velocities of the pose
+        kinetic, potential, _fastest = energies(g, w, g[0].now.velocity, g[0].now.momentum)
     g[0].sums[BEFORE, w] = kinetic + potential
     g[0].sums[KINETIC, w] = kinetic
     g[0].sums[POWER, w] = power(g, w, g[0].dt[0])
@@ -380,7 +405,7 @@ def kinetic_energy(g: wp.array(dtype=Watch), w: int) -> real:
     for b in range(1, g[0].bodies.count):
         if g[0].bodies.motion[b] == DYNAMIC:
             v = g[0].state.velocity[b, w]
-            twice = twice + g[0].bodies.mass[b] * wp.dot(v, v) + wp.dot(g[0].state.spin[b, w], g[0].state.momentum[b, w])
+            twice = twice + g[0].bodies.mass[b] * wp.dot(v, v) + turning_energy(g, b, w, g[0].state.momentum[b, w])
     return real(0.5) * twice
 
 
@@ -388,7 +413,7 @@ def kinetic_energy(g: wp.array(dtype=Watch), w: int) -> real:
 def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int):
     """Hold what energy was gained in the last steps against what was given."""
     span = g[0].dt[0] * real(steps)
-    kinetic, potential, fastest = energies(g, w)
+    kinetic, potential, fastest = energies(g, w, g[0].state.velocity, g[0].state.momentum)
     gained = kinetic + potential - g[0].sums[BEFORE, w] - ROUNDING * (kinetic + wp.abs(potential))
     given = power(g, w, span)
     if gained > real(0.0):

@@ -70,11 +70,12 @@ class Solver:
         load_modules([watch_end.module], self.device)
         self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
 
-    def _watch(self, state: State, control: Control, acting: bool, looks: int) -> Any:
-        """The guard of these arrays; `looks`: how it learns of gaps (`guard.Watch`)."""
+    def _watch(self, state: State, control: Control, acting: bool, looks: int, inner: State | None = None) -> Any:
+        """The guard of these arrays; `looks`: how it learns of gaps (`guard.Watch`). `inner` has velocities of half steps."""
         m = self.model
         g = Watch()
-        g.bodies, g.joints, g.springs, g.state, g.control = m.bodies, m.joints, m.springs, state, control
+        g.bodies, g.joints, g.springs, g.control = m.bodies, m.joints, m.springs, control
+        g.state, g.now, g.halves = state if inner is None else inner, state, int(inner is not None)
         g.dt, g.gravity = self.settings.dt, self.settings.gravity
         size, extent = sizes(m)
         g.size = wp.array(size, dtype=real, device=self.device)

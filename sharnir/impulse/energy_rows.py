@@ -264,7 +264,7 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
     freest = real(0.0)  # the largest response, of that of the bodies alone
     for r in range(rows):
         largest = wp.max(largest, s[0].rows.matrix[r, r, w])
-        if s[0].rows.soft[r, w] == real(0.0):
+        if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] >= 0:
             freest = wp.max(freest, s[0].rows.matrix[r, r, w] / wp.max(free_response(s, r, w), NOTHING * largest))
     for r in range(rows):
         least = wp.max(NOTHING * largest, HELD * free_response(s, r, w))

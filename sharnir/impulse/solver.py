@@ -266,16 +266,16 @@ class SolverImpulse(Solver):
             step.state = inner
         step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
         if self.model.ropes is None:
-            self._guards(step.state, control)
+            self._guards(state, control, step.state if self._halves else None)
         self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
         self._step = step  # keeps its arrays alive
         self._sweeps = kernels.sweeps_acting if control.acts.numpy().any() else kernels.sweeps_plain
         self._graphs = {"step": self._capture(self._stages)}
         self._one = self._graphs["step"][0] if self._pool is None else None
 
-    def _guards(self, state: State, control: Control) -> Any:
+    def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
         """The guard, which looks at gaps where the split impulses have much to close."""
-        self._watch(state, control, bool(control.acts.numpy().any()), 1)
+        self._watch(state, control, bool(control.acts.numpy().any()), 1, inner)
         aims = self.solves[POSITIONS]
         self._guard.aim_linear, self._guard.aim_angular = aims.bias_linear, aims.bias_angular
         self._watched = wp.array([self._guard], dtype=Watch, device=self.device)
