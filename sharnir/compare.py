@@ -15,7 +15,7 @@ from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.scene import Scene
 from sharnir.simulation import SOLVERS, Energy, Simulation
 
-SHORT = 1e-7  # s
+SHORT = 3e-6  # s, of the steps that give reactions: shorter ones are lost in the rounding of positions
 METHODS = tuple(SOLVERS["impulse"])
 
 
