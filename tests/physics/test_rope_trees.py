@@ -540,19 +540,20 @@ def arm(joint, EI=0.0, n=8):
     sh.Cylindrical("x"), sh.Planar("y"), sh.Fixed(),
 ], ids=lambda j: type(j).__name__)  # fmt: skip
 def test_joint_coordinates_move_ropes_as_the_direct_pass_does(joint, EI):
-    """Begun with a whole kick, not half a one, joint coordinates are of first order: extrapolated, they meet the other."""
+    """Against short steps: without bend those of the leapfrog, which has other passes; with it, where that measures by sines, its
+    own, from which it differs by the second order. Which elements go slack, and when, is left.
+    """
 
     def ends(dt, **how):
         sim = sh.Simulation(arm(joint, EI), dt, **how)
         sim.run(0.2)
         return np.concatenate([sim.body("lower").com, sim.body("load").com, *(sim.rope(n).position[4] for n in ("tail", "stay"))])
 
-    alike = {"closing": "position"} if EI > 0 else {}  # bend is measured by sines there, as in joint coordinates
-    exact = ends(2.5e-4, method="direct", **alike)
+    exact = ends(2.5e-4, method="direct", closing="position" if EI == 0 else "energy")
     coarse, fine = ends(2e-3, solver="articulated"), ends(1e-3, solver="articulated")
-    off = [np.abs(x - exact).max() for x in (coarse, fine, 2 * fine - coarse)]
-    print(f"{type(joint).__name__}, EI {EI:g}: {off[0]:.1e}, {off[1]:.1e} m off at 2, 1 ms; extrapolated {off[2]:.1e}")
-    assert 1.8 < off[0] / off[1] < 2.2 and off[2] < 0.1 * off[1]
+    off = [np.abs(x - exact).max() for x in (coarse, fine)]
+    print(f"{type(joint).__name__}, EI {EI:g}: {off[0]:.1e}, {off[1]:.1e} m off at 2, 1 ms")
+    assert off[0] < 3e-5 and off[1] < 2e-5 and (EI == 0 or 3.0 < off[0] / off[1] < 7.0)
 
 
 def two_ropes(beside):
