@@ -31,6 +31,7 @@ DIVERGED = wp.constant(1 << 20)  # of `State.failed`, to which the bit is added
 
 WARNED = wp.constant(real(0.05))  # a gap, of a body's size
 EVERY = wp.constant(8)  # steps, after which energies are looked at in any case
+STILL = wp.constant(real(1.0e-6))  # of the scene's size in a second: what moves no faster is at rest
 FAST = wp.constant(real(1.0e4))  # a way in one step, of the scene's size
 ROUNDING = wp.constant(real(1.0e6 * EPSILON))  # of the energies that are compared
 
@@ -394,8 +395,9 @@ def close_call(g: wp.array(dtype=Watch), w: int):
 
 @wp.func
 def weight(g: wp.array(dtype=Watch)) -> real:
-    """What gravity can give within the scene's extent, J."""
-    return g[0].weight * wp.length(g[0].gravity[0]) * g[0].extent
+    """What gravity can give within the scene's extent, J; and what is nothing, however little there is."""
+    slow = STILL * g[0].extent
+    return g[0].weight * (wp.length(g[0].gravity[0]) * g[0].extent + slow * slow)
 
 
 @wp.func

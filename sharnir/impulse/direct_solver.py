@@ -25,7 +25,8 @@ from sharnir.solver import Report, check_iterations
 from sharnir.types import EPSILON, load_modules, real
 
 CLOSINGS = ("energy", "position", "velocity")
-LONGEST = 0.03  # s, that a step may take
+LONGEST = 0.04  # s, that a step of a small scene may take
+MOST_PASSES = 20_000  # of a step of a large one, or of one with ropes
 
 
 class SolverDirect(TreeSolver):
@@ -92,9 +93,10 @@ class SolverDirect(TreeSolver):
 
     def _most_passes(self) -> int:
         """Passes that a step may take, however finely it is divided: so many that it ends within LONGEST on one core."""
-        rows, slots = int(self._tree.closures.count), 0 if self.model.ropes is None else int(self.model.ropes.slots)
-        a_pass = 1.5e-6 * len(self._tree.links) + 1e-8 * rows**2 + 3e-10 * rows**3 + 1.5e-6 * slots
-        return max(100, int(LONGEST / max(a_pass, 1e-6)))
+        links, rows = len(self._tree.links), int(self._tree.closures.count)
+        if links >= 50 or self.model.ropes is not None:
+            return MOST_PASSES
+        return max(100, int(LONGEST / (0.8e-6 * links + 1e-8 * rows**2 + 3e-10 * rows**3 + 1e-6)))
 
     def _looks(self, tree: Links) -> int:
         """Not at all: `State.open` is what the passes left open."""

@@ -70,7 +70,7 @@ PATIENCE = wp.constant(
 )  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 FAR = wp.constant(real(6.0e-4))  # a change of velocities, of their scale, after which factors are made anew
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
-MET = wp.constant(real(max(1.0e-12, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
+MET = wp.constant(real(max(3.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
 STUCK = wp.constant(real(0.5))  # a pass that leaves so much does not meet any more
 STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it; m or rad, of a gap
 

@@ -19,7 +19,7 @@ from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
-LONGEST = 0.03  # s, that a step may take
+MOST_PASSES = 20_000  # of a step, however finely it is divided
 RINGING = 0.8  # ρ of `weights`
 
 
@@ -126,7 +126,7 @@ class SolverRope(Solver):
         self.iterations = check_iterations(iterations, 1)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         tolerance = max(tolerance, 100 * EPSILON)
-        self._most = max(100, int(LONGEST / (1.5e-6 * int(model.ropes.slots) + 1e-6)))
+        self._most = MOST_PASSES
         rope_settings(self.settings, tolerance, iterations, self.device, self._most)
         self._steps = wp.array([1], dtype=wp.int32, device=self.device)
         self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts)

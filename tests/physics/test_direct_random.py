@@ -350,8 +350,8 @@ def test_floating_trees_keep_their_momenta(seed, laws):
 def test_reactions_of_random_trees_converge(seed):
     reference = random_tree(seed, 1e-3)
     reference.integrate(0.2, rtol=1e-10, atol=1e-10)
-    twin = sh.Simulation(reference.model, 1e-6, solver="articulated")
-    twin.restore(reference.snapshot() | {"dt": np.array(1e-6)})
+    twin = sh.Simulation(reference.model, 1e-5, solver="articulated")  # in shorter steps positions are rounded too much
+    twin.restore(reference.snapshot() | {"dt": np.array(1e-5)})
     twin.step(2)
     errors, names = [], list(reference.model.joint_names)
     most = max(np.linalg.norm(twin.joint(n).reaction[0]) for n in names)
@@ -360,7 +360,7 @@ def test_reactions_of_random_trees_converge(seed):
         sim.run(0.2)
         errors.append(max(np.linalg.norm(sim.joint(n).reaction[0] - twin.joint(n).reaction[0]) for n in names) / most)
     print(f"tree {seed}: reactions {errors[0]:.1e} off at 1 ms, {errors[1]:.1e} at 0.5 ms")
-    assert errors[1] < 5e-3 and errors[1] < 0.6 * errors[0] + 1e-6
+    assert errors[1] < 5e-4 and errors[1] < 0.6 * errors[0] + 1e-4  # the twin's are good to so much
 
 
 @pytest.mark.parametrize("friction", [None, 0.01])
