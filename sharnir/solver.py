@@ -83,7 +83,8 @@ class Solver:
         motion = m.bodies.motion.numpy()
         g.weight = float(m.bodies.mass.numpy()[motion == DYNAMIC].sum())
         g.acting, g.driven, g.looks = int(acting or len(m.spring_names) > 0), int((motion == KINEMATIC).any()), looks
-        self.driven = g.acting + g.driven > 0
+        given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
+        self.driven = len(m.spring_names) + g.driven > 0 or any(array.numpy().any() for array in given)
         none = wp.zeros((0, m.worlds), dtype=vec3, device=self.device)
         g.aim_linear = g.aim_angular = none
         if m.ropes is not None:

@@ -369,11 +369,10 @@ class DriveView:
         joint = self._joint
         joint._need_axis(f"drive.{name.removeprefix('servo_')}")
         axes = joint._sim.model.joint_axes[joint._i]
-        if joint.kind.v_size == 0:
-            raise SimulationError(f"joint {joint.name!r}: {name} needs a free axis, and there is none")
         if kind is DCMotor and not any(isinstance(a.drive, DCMotor) for a in axes):
             raise SimulationError(f"joint {joint.name!r} has no DCMotor: {name} cannot be set")
         joint._put(getattr(joint._sim.control, name), value, name)
+        joint._sim.solver.driven = True
         joint._begin_acting()
 
     @property
