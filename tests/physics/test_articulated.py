@@ -315,7 +315,7 @@ def test_the_energy_of_a_loop_is_kept_at_every_step():
         assert np.ptp(found) < 1e-6 * start
 
 
-@pytest.mark.parametrize(("n", "end"), [(2, (-0.195020301950, -0.980799205662)), (40, None)])
+@pytest.mark.parametrize(("n", "end"), [(2, (-0.195020301950, -0.980799205662)), pytest.param(40, None, marks=pytest.mark.slow)])
 def test_n_four_bar(n, end):
     """Through the singular pose, on the parallelogram's branch; n bars in parallel move as two do but for their masses."""
     errors = []
