@@ -81,9 +81,9 @@ def test_demo_prints_finite_numbers_and_writes_pictures(capsys, tmp_path):
         line = next(line for line in out.splitlines() if line.startswith(name))
         numbers = [float(word) for word in line[len(name) :].split()]
         assert len(numbers) == len(cli.HEADINGS) - 1 and np.isfinite(numbers).all()
-        duration, steps, cost, factor, gap, drift = numbers
+        duration, steps, cost, factor, gap, drift, missed = numbers
         assert steps == round(duration / dt) and cost > 0 and factor > 0
-        assert gap < 1e-4 and drift < lost
+        assert gap < 1e-4 and drift < lost and missed <= steps
     for file in ("door.png", "chain.png"):
         picture = (tmp_path / "new" / file).read_bytes()
         assert picture.startswith(PNG) and len(picture) > 10_000
