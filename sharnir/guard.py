@@ -12,7 +12,7 @@ Gaps are held against the size of the bodies. All of it is next to nothing besid
 import warp as wp
 
 from sharnir.joints import JointTable, joint_gap
-from sharnir.kinematics import pose_at
+from sharnir.kinematics import left_alone, pose_at
 from sharnir.model import BodyTable, Control, SpringTable, State
 from sharnir.types import EPSILON, real, vec3
 
@@ -297,11 +297,7 @@ def was_changed(g: wp.array(dtype=Watch), w: int) -> bool:
     """Whether a caller changed the state since a solver whose velocities stand at half steps left it."""
     for b in range(g[0].bodies.count):
         if g[0].bodies.motion[b] == DYNAMIC:
-            same = g[0].now.velocity[b, w] == g[0].now.kept_velocity[b, w]
-            same = same and g[0].now.momentum[b, w] == g[0].now.kept_momentum[b, w]
-            same = same and g[0].now.position[b, w] == g[0].now.kept_position[b, w]
-            same = same and g[0].now.rotation[b, w] == g[0].now.kept_rotation[b, w]
-            if not same:
+            if not left_alone(g, b, w):
                 return True
     return False
 

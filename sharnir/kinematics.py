@@ -1,5 +1,7 @@
 """Joint coordinates read from the maximal state and written to it: kernels that both formulations and the host use."""
 
+from typing import Any
+
 import warp as wp
 
 from sharnir.joints import (
@@ -77,3 +79,12 @@ def evaluate_joints(
         d, n = free_axis(joints, k, i, pose)
         free_linear[k, i, w] = d
         free_angular[k, i, w] = n
+
+
+@wp.func
+def left_alone(s: Any, b: int, w: int) -> bool:
+    """Whether a body stands and moves as the last call left it: nobody changed the caller's state, `now`."""
+    same = s[0].now.velocity[b, w] == s[0].now.kept_velocity[b, w]
+    same = same and s[0].now.momentum[b, w] == s[0].now.kept_momentum[b, w]
+    same = same and s[0].now.position[b, w] == s[0].now.kept_position[b, w]
+    return same and s[0].now.rotation[b, w] == s[0].now.kept_rotation[b, w]

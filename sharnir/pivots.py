@@ -15,7 +15,7 @@ from typing import Any
 import warp as wp
 
 from sharnir.kinematics import pose_at
-from sharnir.laws import prepare_laws
+from sharnir.laws import prepare_laws, resolved
 from sharnir.rows import clamp_sign, held_speed, limit_row, solve_axes, solve_axis
 from sharnir.types import mat33, mat66, real, vec6
 
@@ -46,6 +46,22 @@ def open_laws(s: Any, i: int, w: int, mean: real):
                 s[0].laws.stuck[at, w] = 1
         if s[0].laws.hold[head, w] <= real(0.0):
             s[0].laws.stuck[at, w] = 0
+
+
+@wp.func
+def soften_axes(s: Any, i: int, w: int, spring: real) -> int:
+    """How far the laws of a link's axes are taken at the mean (`laws.resolved`), into laws.mean; 1 if any is not altogether."""
+    n = s[0].tree.row[i].v_size
+    v0 = s[0].tree.row[i].v_start
+    found = int(0)
+    for x in range(n):
+        A = s[0].work.inverse[i, w][x, x]
+        if n == 1:
+            A = real(1.0) / s[0].work.U[v0, w]
+        s[0].laws.mean[v0 + x, w] = resolved(s, v0 + x, w, A, spring)
+        if s[0].laws.mean[v0 + x, w] < real(1.0):
+            found = 1
+    return found
 
 
 @wp.func

@@ -130,7 +130,9 @@ def test_forces_set_before_every_step_are_no_divergence():
         sim.body("b2").apply_force(200 * rng.normal(size=3))
         sim.joint("j0").force = 100 * rng.normal(size=3)
         sim.step()
-    print(f"{sim.energy().kinetic:.0f} J; energy error {sim.health().energy_error:.1e}")
+    health = sim.health()
+    print(f"{sim.energy().kinetic:.0f} J; energy error {health.energy_error:.1e}")
+    assert health.steps == 300 and health.not_converged == 0 and not health.failed
 
 
 # ---- health -----------------------------------------------------------------------------------------------------------------

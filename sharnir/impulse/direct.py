@@ -40,7 +40,7 @@ from sharnir.impulse.direct_links import (
     take_others,
 )
 from sharnir.joints import breaks, coordinate, free_axis, joint_gap
-from sharnir.kinematics import pose_at
+from sharnir.kinematics import left_alone, pose_at
 from sharnir.laws import INFINITE, limit_boxes, motor_current, report_laws
 from sharnir.pivots import ALL_AT_ONCE, solve_one, solve_several
 from sharnir.solver import GRADES
@@ -617,11 +617,7 @@ def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
     for n in range(s[0].tree.count):
         b = s[0].tree.row[n].body
         if b < s[0].own:
-            same = s[0].now.velocity[b, w] == s[0].now.kept_velocity[b, w]
-            same = same and s[0].now.momentum[b, w] == s[0].now.kept_momentum[b, w]
-            same = same and s[0].now.position[b, w] == s[0].now.kept_position[b, w]
-            same = same and s[0].now.rotation[b, w] == s[0].now.kept_rotation[b, w]
-            if not same:
+            if not left_alone(s, b, w):
                 return False
     return True
 

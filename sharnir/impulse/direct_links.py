@@ -16,8 +16,8 @@ from sharnir.impulse.balls import (
 from sharnir.impulse.direct_data import DYNAMIC, KINEMATIC, Direct
 from sharnir.joints import free_axis, joint_curvature
 from sharnir.kinematics import pose_at
-from sharnir.laws import LEAP, clear_laws, resolved
-from sharnir.pivots import linearise, open_laws, solve_one, solve_several
+from sharnir.laws import LEAP, clear_laws
+from sharnir.pivots import linearise, open_laws, soften_axes, solve_one, solve_several
 from sharnir.spatial import matrix, rotated, turned
 from sharnir.tree import (
     LOOSE,
@@ -368,17 +368,7 @@ def soften_links(s: wp.array(dtype=Direct), w: int) -> int:
     for m in range(s[0].tree.count):
         i = natural(m)
         if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
-            n = s[0].tree.row[i].v_size
-            v0 = natural(s[0].tree.row[i].v_start)
-            some = int(0)
-            for x in range(n):
-                A = s[0].work.inverse[i, w][x, x]
-                if n == 1:
-                    A = real(1.0) / s[0].work.U[v0, w]
-                s[0].laws.mean[v0 + x, w] = resolved(s, v0 + x, w, A, real(1.0))
-                if s[0].laws.mean[v0 + x, w] < real(1.0):
-                    some = 1
-            if some == 1:
+            if soften_axes(s, i, w, real(1.0)) == 1:
                 open_link(s, i, w)
                 found = 1
     return found

@@ -13,7 +13,7 @@ from sharnir.impulse.energy_links import follow, held_axes, held_axis, inverse
 from sharnir.joints import ball_pull, child_frame, free_axis, parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.laws import clear_laws, decay, friction_bounds, limit_boxes
-from sharnir.pivots import limit_speed, linearise, open_laws, solve_one, solve_several
+from sharnir.pivots import limit_speed, linearise, open_laws, soften_axes, solve_one, solve_several
 from sharnir.rows import friction_3d
 from sharnir.spatial import exp_quat, log_quat
 from sharnir.tree import LOOSE, natural, small_inverse
@@ -268,35 +268,12 @@ def relinearise(s: wp.array(dtype=Direct), w: int, one: bool) -> int:
 
 @wp.func
 def soften(s: wp.array(dtype=Direct), w: int) -> int:
-    """Drives and dampers that the step cannot resolve are taken at its end instead of its mean; returns 1 if there are any.
-
-    Taken at the mean they would ring for ever: nothing changes up to Δt² k A = ¼ and Δt c A = ½, A the axis' response, and they
-    are implicit altogether from four times that on.
-    """
-    h = s[0].drift[w]
+    """Drives and dampers that the step cannot resolve are taken at its end instead of its mean; returns 1 if there are any."""
     found = int(0)
     for m in range(s[0].tree.count):
         i = natural(m)
         if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE:
-            n = s[0].tree.row[i].v_size
-            v0 = natural(s[0].tree.row[i].v_start)
-            some = int(0)
-            for x in range(n):
-                at = v0 + x
-                A = s[0].work.inverse[i, w][x, x]
-                if n == 1:
-                    A = real(1.0) / s[0].work.U[at, w]
-                c = s[0].axes.damping[at] + s[0].control.friction_viscous[at, w] + s[0].control.servo_kd[at, w]
-                if s[0].axes.resistance[at] > real(0.0):
-                    k = s[0].axes.torque_constant[at] * s[0].axes.gear_ratio[at]
-                    _e, fade = decay(s, at, w)
-                    c = c + (real(1.0) - fade) * k * k / s[0].axes.resistance[at]
-                stiff = wp.max(h * h * s[0].control.servo_kp[at, w] * A * real(4.0), h * c * A * real(2.0))
-                over = wp.clamp((stiff - real(1.0)) / real(3.0), real(0.0), real(1.0))
-                if over > real(0.0):
-                    s[0].laws.mean[at, w] = real(1.0) - over
-                    some = 1
-            if some == 1:
+            if soften_axes(s, i, w, real(0.0)) == 1:  # a spring is to lose nothing, whatever the step
                 open_laws(s, i, w, real(1.0))
                 drop_limits(s, i, w)
                 linearise(s, i, w, MEAN)

@@ -28,7 +28,7 @@ from sharnir.joints import (
     linear_axes,
     masked,
 )
-from sharnir.kinematics import pose_at
+from sharnir.kinematics import left_alone, pose_at
 from sharnir.laws import clear_laws, only_ball_friction, solve_ball, solve_one
 from sharnir.model import BodyTable
 from sharnir.rows import apply_impulse, block_inverse, body_response, solve_axes
@@ -51,11 +51,7 @@ def untouched(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether bodies stand and move as the last step, or reading it, left them."""
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
-            same = s[0].now.velocity[b, w] == s[0].now.kept_velocity[b, w]
-            same = same and s[0].now.momentum[b, w] == s[0].now.kept_momentum[b, w]
-            same = same and s[0].now.position[b, w] == s[0].now.kept_position[b, w]
-            same = same and s[0].now.rotation[b, w] == s[0].now.kept_rotation[b, w]
-            if not same:
+            if not left_alone(s, b, w):
                 return False
     return True
 
