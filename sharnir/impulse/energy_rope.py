@@ -640,6 +640,12 @@ def whole_step(
                 s[0].state.failed[w] = -1 - bad
                 break
             size = size // 2
+    if s[0].state.failed[w] == 0:
+        bad = first_bad(s, r, w)
+        if bad > 0:
+            copy_state(s[0].safe, s[0].state, w)
+            copy_ropes(safe[0].state, r[0].state, w)
+            s[0].state.failed[w] = bad
     s[0].drift[w] = dt
     spend_once(s, w)
     for i in range(r[0].control.force_once.shape[0]):
@@ -647,6 +653,21 @@ def whole_step(
     s[0].parts[w] = parts
     if parts > 1:
         s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+
+
+@wp.func
+def first_bad(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> int:
+    """1 + the first body whose state is not finite, or the number of bodies + the rope; 0 if there is none."""
+    for b in range(s[0].own):
+        x = s[0].state.position[b, w] + s[0].state.velocity[b, w] + s[0].state.momentum[b, w]
+        if not wp.isfinite(wp.length_sq(x)):
+            return 1 + b
+    for k in range(r[0].ropes.count):
+        first = r[0].ropes.first[k]
+        for i in range(first, first + r[0].state.segments[k, w] + 1):
+            if not wp.isfinite(wp.length_sq(r[0].state.position[i, w] + r[0].state.velocity[i, w])):
+                return 1 + s[0].own + k
+    return 0
 
 
 @wp.func
