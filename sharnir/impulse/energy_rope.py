@@ -303,7 +303,10 @@ def find_change(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
         radius = wp.sqrt(s[0].tree.row[i].least / s[0].tree.row[i].mass)
-        dv = wp.max(wp.length(s[0].work.change_l[b, w]), wp.length(s[0].work.change_a[b, w]) * radius)
+        dv = wp.length(s[0].work.change_l[b, w])
+        if not dv <= change:  # nor where it is no number
+            change = dv
+        dv = wp.length(s[0].work.change_a[b, w]) * radius
         if not dv <= change:
             change = dv
         v = wp.max(wp.length(s[0].work.acceleration[b, w]), wp.length(s[0].work.turning[b, w]) * radius)
