@@ -14,6 +14,7 @@ import warp as wp
 from sharnir.joints import JointTable, joint_gap
 from sharnir.kinematics import left_alone, pose_at
 from sharnir.model import BodyTable, Control, SpringTable, State
+from sharnir.spatial import worse
 from sharnir.types import EPSILON, real, vec3
 
 KINEMATIC = wp.constant(1)
@@ -22,8 +23,10 @@ DYNAMIC = wp.constant(2)
 # what `counts` and `sums` hold, [row, world]
 COUNTS = ("steps", "not_converged", "divided", "parts", "told", "which", "looked")
 STEPS, MISSED, DIVIDED_STEPS, ALL_PARTS, TOLD, WHICH, LOOKED = (wp.constant(i) for i in range(len(COUNTS)))
-SUMS = ("gap", "residual", "energy_error", "gained", "before", "power", "projected", "figure", "scale", "kinetic")
-GAP, RESIDUAL, EXCESS, GAINED, BEFORE, POWER, PROJECTED, FIGURE, SCALE, KINETIC = (wp.constant(i) for i in range(len(SUMS)))
+SUMS = ("gap", "residual", "energy_error", "gained", "before", "power", "projected", "figure", "scale", "kinetic", "stretch")
+GAP, RESIDUAL, EXCESS, GAINED, BEFORE, POWER, PROJECTED, FIGURE, SCALE, KINETIC, STRETCH = (
+    wp.constant(i) for i in range(len(SUMS))
+)
 
 # what `alarm` says, as bits; the first two are told once, the others are a motion that has diverged
 OPEN_GAP, NOT_MET, TORN, ENERGY, SPEED = (wp.constant(1 << i) for i in range(5))
@@ -72,6 +75,7 @@ class Watch:
     rope_density: wp.array(dtype=real)
     rope_reel: wp.array(dtype=wp.int32)
     rope_segments: wp.array2d(dtype=wp.int32)
+    rope_cut: wp.array2d(dtype=wp.int32)
     rope_length: wp.array2d(dtype=real)
     rope_position: wp.array2d(dtype=vec3)
     rope_velocity: wp.array2d(dtype=vec3)
@@ -341,8 +345,8 @@ def look_at_gaps(g: wp.array(dtype=Watch), w: int):
             most = wp.max(most, gap)
             share = gap / g[0].size[k]
             turn = wp.length(angular)
-            if not wp.max(share, turn) <= worst:
-                worst = wp.max(share, turn)
+            if not wp.max(share, turn) <= worst and not wp.isnan(worst):
+                worst = worse(share, turn)
                 figure = share
                 if turn > share:
                     figure = -turn
@@ -352,6 +356,27 @@ def look_at_gaps(g: wp.array(dtype=Watch), w: int):
         tell(g, w, TORN, joint, figure, real(1.0))
     elif worst > WARNED:
         tell(g, w, OPEN_GAP, joint, figure, WARNED)
+
+
+@wp.func
+def look_at_ropes(g: wp.array(dtype=Watch), w: int):
+    """Hold the lengths of all elements that are not torn against what they should be; ropes are counted after the joints."""
+    worst = real(0.0)
+    rope = int(0)
+    for k in range(g[0].ropes):
+        first = g[0].rope_first[k]
+        for i in range(first, first + g[0].rope_segments[k, w]):
+            if g[0].rope_cut[i, w] == 0:
+                apart = wp.length(g[0].rope_position[i + 1, w] - g[0].rope_position[i, w])
+                longer = apart / g[0].rope_length[i, w] - real(1.0)
+                if not longer <= worst and not wp.isnan(worst):
+                    worst = longer
+                    rope = k
+    g[0].sums[STRETCH, w] = wp.max(g[0].sums[STRETCH, w], worst)
+    if not worst <= real(1.0):
+        tell(g, w, TORN, g[0].joints.count + rope, worst, real(1.0))
+    elif worst > WARNED:
+        tell(g, w, OPEN_GAP, g[0].joints.count + rope, worst, WARNED)
 
 
 @wp.func
@@ -381,6 +406,8 @@ def close_call(g: wp.array(dtype=Watch), w: int):
     if g[0].joints.count > 0:
         if seems_open(g, w):
             look_at_gaps(g, w)
+    if g[0].ropes > 0:
+        look_at_ropes(g, w)
     since = g[0].counts[STEPS, w] - g[0].counts[LOOKED, w]
     look = since >= EVERY or g[0].ropes + g[0].acting + g[0].driven > 0 or g[0].sums[POWER, w] > real(0.0)
     if not look:

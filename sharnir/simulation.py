@@ -84,7 +84,7 @@ ON_DIVERGENCE = ("raise", "warn", "ignore")
 HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 AS_USUAL: dict[str, Any] = {}
-HEALTH = ("steps", "not_converged", "divided", "parts", "gap", "residual", "energy_error", "projected")
+HEALTH = ("steps", "not_converged", "divided", "parts", "gap", "stretch", "residual", "energy_error", "projected")
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,8 @@ class Health:
     """Parts of those, in all."""
     gap: Any
     """Largest gap of a joint that was seen, m (with the direct pass m or rad)."""
+    stretch: Any
+    """Largest lengthening of a rope's element that was seen, relative."""
     residual: Any
     """Largest residual of a step, N·s or N·m·s."""
     energy_error: Any
@@ -573,7 +575,10 @@ class Simulation:
         counts, sums = self.solver._counts.numpy()[:, w], self.solver._sums.numpy()[:, w]
         which, figure, scale = int(counts[WHICH]), float(sums[FIGURE]), float(sums[SCALE])
         if bit in (TORN, OPEN_GAP):
-            who = next((n for n, k in self.model.joint_names.items() if k == which), "?")
+            who = next((n for n, k in self.model.joint_names.items() if k == which), None)
+            if who is None:
+                rope = list(self._ropes)[which - len(self.model.joint_names)]
+                return f"an element of rope {rope!r} is longer than it should be by {100 * figure:.3g} %"
             if figure < 0:
                 return f"joint {who!r} is turned off its axes by {-figure:.3g} rad"
             return f"joint {who!r} stands open by {100 * figure:.3g} % of the size of its smaller body"

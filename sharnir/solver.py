@@ -128,7 +128,7 @@ class Solver:
         """The arrays of ropes that the guard reads."""
         table, state, control = self.model.ropes.table, self.rope_state, self.rope_control
         g.ropes, g.rope_first, g.rope_density, g.rope_reel = table.count, table.first, table.density, table.reel
-        for name in ("segments", "length", "position", "velocity", "spin", "moment"):
+        for name in ("segments", "cut", "length", "position", "velocity", "spin", "moment"):
             setattr(g, f"rope_{name}", getattr(state, name))
         g.end_force, g.reel_rate, g.reel_speed, g.wind = state.end_force, state.reel_rate, control.reel_speed, control.wind
         g.rope_force, g.rope_once, g.rope_torque = control.force, control.force_once, control.torque

@@ -16,6 +16,14 @@ ROUNDING = wp.constant(real(16.0 * EPSILON))
 
 
 @wp.func
+def worse(most: real, x: real) -> real:
+    """The larger of the two; not a number where one of them is none (`wp.max` would hide that)."""
+    if x <= most or wp.isnan(most):
+        return most
+    return x
+
+
+@wp.func
 def matrix(q: quat) -> mat33:
     """The matrix of a unit quaternion: what `wp.quat_to_matrix` returns, at a fourth of its cost."""
     x = q[0] + q[0]

@@ -107,7 +107,7 @@ from sharnir.rope.ports import (
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, new_span, take_slack, widest_gap
 from sharnir.rope.terms import tangent, times_skew
-from sharnir.spatial import turned
+from sharnir.spatial import turned, worse
 from sharnir.tree import natural
 from sharnir.types import EPSILON, inline_less, real, vec3
 
@@ -296,19 +296,14 @@ def find_change(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
     scale = wp.length(s[0].settings.gravity[0]) * s[0].drift[w]
     for k in range(r[0].ropes.count):
         dv, v = rope_change(r, k, w)
-        if not dv <= change:
-            change = dv
+        change = worse(change, dv)
         scale = wp.max(scale, v)
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
         radius = wp.sqrt(s[0].tree.row[i].least / s[0].tree.row[i].mass)
-        dv = wp.length(s[0].work.change_l[b, w])
-        if not dv <= change:  # nor where it is no number
-            change = dv
-        dv = wp.length(s[0].work.change_a[b, w]) * radius
-        if not dv <= change:
-            change = dv
+        change = worse(change, wp.length(s[0].work.change_l[b, w]))
+        change = worse(change, wp.length(s[0].work.change_a[b, w]) * radius)
         v = wp.max(wp.length(s[0].work.acceleration[b, w]), wp.length(s[0].work.turning[b, w]) * radius)
         scale = wp.max(scale, v)
     return change, scale

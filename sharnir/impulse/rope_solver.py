@@ -71,6 +71,7 @@ class SolverImpulseRope(SolverImpulse):
         for _ in range(self.iterations):
             self._iterate(step, first, worlds)
         self._end(step, first, worlds)
+        self._judge(step, first, worlds)
 
     def _judge(self, step: Any, first: int, worlds: int) -> None:
         """Steps are counted by `rope_commit`."""

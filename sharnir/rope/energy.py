@@ -25,7 +25,7 @@ from sharnir.rope.means import bend_moment, bend_vector, carried, cayley, from_r
 from sharnir.rope.passes import FADING, frame_after, frame_before, neighbour_length
 from sharnir.rope.slack import LONGER, PUSH, buckling_load, new_span, side_of
 from sharnir.rope.terms import air_resistance, tangent
-from sharnir.spatial import unit
+from sharnir.spatial import unit, worse
 from sharnir.types import mat33, real, vec3
 
 DYNAMIC = wp.constant(2)
@@ -395,10 +395,9 @@ def rope_change(s: wp.array(dtype=RopeStep), k: int, w: int):
         v = wp.length_sq(s[0].work.v[i, w])
         if j < n:
             l = s[0].state.length[i, w]
-            dv = wp.max(dv, wp.length_sq(s[0].work.w[i, w] - s[0].work.last_w[i, w]) * l * l)
+            dv = worse(dv, wp.length_sq(s[0].work.w[i, w] - s[0].work.last_w[i, w]) * l * l)
             v = wp.max(v, wp.length_sq(s[0].work.w[i, w]) * l * l)
-        if not dv <= change:  # true of what is not a number, too
-            change = dv
+        change = worse(change, dv)
         speed = wp.max(speed, v)
     return wp.sqrt(change), wp.sqrt(speed)
 

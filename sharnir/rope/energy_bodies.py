@@ -41,7 +41,7 @@ from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
 from sharnir.rope.mixing import mix_passes, note_pass
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
-from sharnir.spatial import matrix, rotated, unit
+from sharnir.spatial import matrix, rotated, unit, worse
 from sharnir.types import EPSILON, real, vec3
 
 SLOW = wp.constant(real(0.3))  # of a change that a pass leaves: factors are made anew, or the step is divided
@@ -276,14 +276,11 @@ def one_change(s: wp.array(dtype=RopeStep), w: int):
     scale = wp.length(s[0].settings.gravity[0]) * s[0].h[w]
     for k in range(s[0].ropes.count):
         dv, v = rope_change(s, k, w)
-        if not dv <= change:
-            change = dv
+        change = worse(change, dv)
         scale = wp.max(scale, v)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
-            dv = wp.length(s[0].body.dv[b, w])
-            if not dv <= change:
-                change = dv
+            change = worse(change, wp.length(s[0].body.dv[b, w]))
             scale = wp.max(scale, wp.length(s[0].body.v[b, w]))
     return change, scale
 
