@@ -18,7 +18,7 @@ from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, axis_ta
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, BodyTable, Model, SpringTable
 from sharnir.rope.build import Ropes
-from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold
+from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, too_tight
 from sharnir.shapes import Shape, check_inertia
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
 from sharnir.types import load_modules, mat33, real, vec3
@@ -419,6 +419,9 @@ class Scene:
             off = arm > 1e-9 or held is not False
             if off and b.motion == MOTIONS["dynamic"] and not np.any(b.inertia):
                 raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre, without a clamp")
+        words = too_tight(rope, self.gravity) if all(end.body == 0 for end in rope.ends) else None
+        if words:
+            self._note(words)
         self.ropes[name] = rope
         return name
 

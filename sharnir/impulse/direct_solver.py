@@ -174,8 +174,7 @@ class SolverDirectRope(SolverDirect):
     ) -> None:  # fmt: skip
         super().__init__(model, dt, **options)
         self.rope_state, self.rope_control = rope_state, rope_control
-        self.rotation_vectors = self.closing == "energy"  # which strain bend and twist are measured by
-        passes, close = ROPE_CLOSINGS["energy" if self.rotation_vectors else "position"]
+        passes, close = ROPE_CLOSINGS["energy" if self.closing == "energy" else "position"]
         rope_iterations = passes if rope_iterations is None else check_iterations(rope_iterations, 1, "rope_iterations")
         rope_tolerance = close if rope_tolerance is None else rope_tolerance
         settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), rope_iterations, self.device)

@@ -312,6 +312,19 @@ def describe(
     )  # fmt: skip
 
 
+def too_tight(rope: RopeDescription, gravity: np.ndarray) -> str | None:
+    """What is to be said of a rope between two fixed points that would have to bear its weight without any sag."""
+    span = rope.points[-1] - rope.points[0]
+    distance, total = float(np.linalg.norm(span)), float(rope.lengths.sum())
+    across = np.linalg.norm(np.cross(span, gravity)) > 1e-9 * distance * np.linalg.norm(gravity)
+    if rope.reel >= 0 or total > distance * (1.0 + 1e-9) or not across:
+        return None
+    return (
+        f"rope {rope.name!r}: it is {total:g} m long and its fixed ends are {distance:g} m apart: without any sag its weight pulls "
+        f"without bound, and steps cannot be made; give length={1.0001 * distance:g} m (which sags by 0.6 % of it) or more"
+    )
+
+
 def hold(
     rope: RopeDescription, last: bool, body: int, position: np.ndarray, rotation: np.ndarray, com: np.ndarray, clamp: Any
 ) -> None:

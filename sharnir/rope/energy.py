@@ -19,9 +19,10 @@ them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w
 
 import warp as wp
 
+from sharnir.rope.bend import bend_vector, from_rest, turning_stiffness
 from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
 from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
-from sharnir.rope.means import bend_moment, bend_vector, carried, cayley, from_rest, turning_stiffness
+from sharnir.rope.means import bend_moment, carried, cayley
 from sharnir.rope.passes import FADING, frame_after, frame_before, neighbour_length
 from sharnir.rope.slack import LONGER, PUSH, buckling_load, new_span, side_of
 from sharnir.rope.terms import air_resistance, tangent

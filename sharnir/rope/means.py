@@ -5,16 +5,12 @@ R₁ = cay(θ) R₀. Every vector fixed to it then moves by exactly θ × ½(sta
 work.
 """
 
-import math
-
 import warp as wp
 
+from sharnir.rope.bend import bend_gradient
 from sharnir.rope.terms import skew
-from sharnir.spatial import exp_quat, matrix
 from sharnir.types import EPSILON, mat33, quat, real, vec3
 
-HALF_TURN = wp.constant(real(math.pi))
-LINEAR = wp.constant(real(2.0 * math.pi / 3.0))  # of a turn between two elements: up to there a moment is proportional to it
 SMALL = wp.constant(real(EPSILON ** (2.0 / 3.0)))  # square of a relative turn below which its correction is rounding
 NEWTON = wp.constant(20)
 MET = wp.constant(real(8.0 * EPSILON))
@@ -71,67 +67,6 @@ def free_spin(inertia: mat33, start: vec3, wanted: vec3, guess: vec3, dt: real) 
 
 
 @wp.func
-def bend_size(x: real):
-    """g(x) and its derivative: what a turn x of 0 … π counts for in the energy of bend and twist.
-
-    The angle itself up to 120°; from there on its growth falls to nothing at 180°, so that energy and moment stay smooth where an
-    element folds over the one before it, which a rotation vector does not.
-    """
-    g = x
-    slope = real(1.0)
-    if x > LINEAR:
-        over = (x - LINEAR) / (HALF_TURN - LINEAR)
-        g = x - real(0.5) * over * (x - LINEAR)
-        slope = real(1.0) - over
-    return g, slope
-
-
-@wp.func
-def bend_terms(p: quat):
-    """F and c of e = 2 F p_v = g(x) n, the turn x about n of a unit quaternion with p_w ≥ 0, and of its derivative B (below).
-
-    F = g/(2 s), c = (g′ s − ½ g p_w)/s³, s = sin ½x.
-    """
-    s2 = p[0] * p[0] + p[1] * p[1] + p[2] * p[2]
-    s = wp.sqrt(s2)
-    F = real(1.0) + s2 * (real(1.0 / 6.0) + s2 * (real(3.0 / 40.0) + s2 * real(5.0 / 112.0)))
-    c = real(1.0 / 3.0) + s2 * (real(2.0 / 15.0) + s2 * (real(8.0 / 105.0) + s2 * real(16.0 / 315.0)))
-    if s > real(0.02):
-        g, slope = bend_size(real(2.0) * wp.atan2(s, p[3]))
-        F = real(0.5) * g / s
-        c = (slope * s - real(0.5) * g * p[3]) / (s2 * s)
-    return F, c
-
-
-@wp.func
-def bend_vector(p: quat, near: vec3) -> vec3:
-    """e of a turn from rest, rad: about the element's first two axes and along it. Of its two signs that nearest to another e."""
-    F, _c = bend_terms(p)
-    e = vec3(p[0], p[1], p[2]) * (real(2.0) * F)
-    if wp.length_sq(e + near) < wp.length_sq(e - near):
-        return -e
-    return e
-
-
-@wp.func
-def bend_gradient(p: quat, EI: real, GJ: real) -> vec3:
-    """The derivative of ½ e·Ke by a turn on the left of p: Bᵀ K e, B = F (p_w E − [p_v]×) + c p_v p_vᵀ, K = diag(EI, EI, GJ)."""
-    F, c = bend_terms(p)
-    v = vec3(p[0], p[1], p[2])
-    m = vec3(EI * v[0], EI * v[1], GJ * v[2]) * (real(2.0) * F)
-    return (m * p[3] + wp.cross(v, m)) * F + v * (c * wp.dot(v, m))
-
-
-@wp.func
-def from_rest(a: quat, b: quat, rest: vec3) -> quat:
-    """The turn of element b against a, in a's axes, less that of the rope at rest (a rotation vector); p_w ≥ 0."""
-    p = quat(-a[0], -a[1], -a[2], a[3]) * b * exp_quat(-rest)
-    if p[3] < real(0.0):
-        p = -p
-    return p
-
-
-@wp.func
 def bend_moment(
     a: quat, turn_a: vec3, turn_b: vec3, p0: quat, p1: quat, e0: vec3, e1: vec3, EI: real, GJ: real, bar: real, late: real
 ) -> vec3:
@@ -152,13 +87,3 @@ def bend_moment(
     M = (back + wp.cross(half, back) * real(0.5)) * (-k)
     D = turn_b - turn_a
     return M - D * ((wp.dot(M, D) + grown) / (wp.dot(D, D) + SMALL))
-
-
-@wp.func
-def turning_stiffness(a: quat, p: quat, EI: real, GJ: real, bar: real) -> mat33:
-    """The derivative of that moment by the turn of b against a, without the curvature of e: R_a Bᵀ K B R_aᵀ/l̄."""
-    F, c = bend_terms(p)
-    v = vec3(p[0], p[1], p[2])
-    B = (wp.identity(n=3, dtype=real) * (F * p[3]) - skew(v) * F + wp.outer(v, v) * c) * wp.transpose(matrix(a))
-    t = vec3(B[2, 0], B[2, 1], B[2, 2])
-    return (wp.transpose(B) * B * EI + wp.outer(t, t) * (GJ - EI)) * bar

@@ -5,6 +5,7 @@ V⁺ = V + M⁻¹(F Δt + Jᵀλ),   r_{j+1} − r_j − l d₃(q_j) = 0 and the
 
 import warp as wp
 
+from sharnir.rope.bend import bend_gradient, bend_vector, damped_moment, from_rest, turning_stiffness
 from sharnir.rope.chain import bring_back, eliminate, follow
 from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, RopeStep
 from sharnir.rope.ends import (
@@ -29,16 +30,7 @@ from sharnir.rope.ends import (
 )
 from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.slack import buckling_load, judge, new_span, side_of, take_slack
-from sharnir.rope.terms import (
-    air_resistance,
-    bend_stiffness,
-    darboux,
-    kept_momentum,
-    moment_on,
-    relative,
-    tangent,
-    turned_element,
-)
+from sharnir.rope.terms import air_resistance, kept_momentum, tangent, turned_element
 from sharnir.types import EPSILON, mat33, quat, real, vec3
 
 DYNAMIC = wp.constant(2)
@@ -218,18 +210,16 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
         s[0].work.elastic[i, w] = vec3(real(0.0))
         s[0].work.K[i, w] = mat33(real(0.0))
         if l > real(0.0) and real(0.0) < EI + GJ:
-            p = relative(a, b)
-            u = darboux(p, real(1.0) / l)
-            x = u - s[0].ropes.rest[i]
-            m = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2]))
+            p = from_rest(a, b, s[0].ropes.rest[i] * l)
+            m = wp.quat_rotate(a, bend_gradient(p, EI, GJ)) * (real(-1.0) / l)
             past = s[0].state.before[i, w]
             if s[0].state.started[k, w] == 0:
                 past = m
             s[0].work.bar[i, w] = real(1.0) / l
-            s[0].work.strain[i, w] = u
+            s[0].work.strain[i, w] = bend_vector(p, vec3(real(0.0)))
             s[0].work.elastic[i, w] = m
             s[0].work.past[i, w] = (m * now + past * last) * s[0].kick[w]
-            K = bend_stiffness(a, p, EI, wp.max(GJ, TWIST * EI), real(1.0) / l)
+            K = turning_stiffness(a, p, EI, wp.max(GJ, TWIST * EI), real(1.0) / l)
             s[0].work.K[i, w] = K * (s[0].kick[w] * (dt * new + s[0].ropes.damping[k]))
         a = b
 
@@ -341,11 +331,8 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
         bar = s[0].work.bar[i, w]
         e = vec3(real(0.0))
         if bar > real(0.0):
-            p = relative(a, b)
-            u = darboux(p, bar)
-            x = (u - s[0].ropes.rest[i]) * new + (u - s[0].work.strain[i, w]) * late
-            lag = wp.max(TWIST * EI - GJ, real(0.0)) * (u[2] - s[0].work.strain[i, w][2]) * (new + late)
-            m = moment_on(a, p, vec3(EI * x[0], EI * x[1], GJ * x[2] + lag))
+            p = from_rest(a, b, s[0].ropes.rest[i] / bar)
+            m = damped_moment(a, p, s[0].work.strain[i, w], EI, GJ, TWIST * EI, new, late) * bar
             e = m * s[0].kick[w] + s[0].work.past[i, w] - s[0].state.moment[i, w]
             most = wp.max(most, wp.length(e) / (s[0].kick[w] * bar * wp.max(EI, GJ) * (real(1.0) + late)))
         s[0].work.e[i, w] = e

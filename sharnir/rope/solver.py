@@ -115,7 +115,6 @@ class SolverRope(Solver):
         if scheme == "paper" and (np.any(yields >= BODY) or model.ropes.table.ties):
             raise SimulationError("scheme='paper' takes ropes whose ends are free or held by what does not yield")
         self._kernel = energy_steps if closing == "energy" else rope_steps
-        self.rotation_vectors = closing == "energy" and scheme == "direct"  # which strain bend and twist are measured by
         if scheme == "paper":
             from sharnir.rope.paper import paper_steps
 

@@ -67,18 +67,6 @@ def moment_on(a: quat, p: quat, m: vec3) -> vec3:
 
 
 @wp.func
-def bend_stiffness(a: quat, p: quat, EI: real, GJ: real, bar: real) -> mat33:
-    """The derivative of that moment by the turn of b against a, without the curvature of u: l̄ Bᵀ K B in world axes.
-
-    B = (1/l̄)(p_w E − [p_v]×) R_aᵀ and K = diag(EI, EI, GJ) give (1/l̄)(EI (E − P Pᵀ) + (GJ − EI) H Hᵀ), P = R_a p_v and
-    H = R_a (p_w e₃ + p_v × e₃).
-    """
-    P = wp.quat_rotate(a, vec3(p[0], p[1], p[2]))
-    H = wp.quat_rotate(a, vec3(p[1], -p[0], p[3]))
-    return (wp.identity(n=3, dtype=real) - wp.outer(P, P)) * (EI * bar) + wp.outer(H, H) * ((GJ - EI) * bar)
-
-
-@wp.func
 def element_inertia(i1: real, extra: real, d: vec3) -> mat33:
     """I₁ (E + d dᵀ) + extra (E − d dᵀ): a disc (I₃ = 2 I₁), stiffened across its axis by the tension."""
     return wp.identity(n=3, dtype=real) * (i1 + extra) + wp.outer(d, d) * (i1 - extra)

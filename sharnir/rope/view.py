@@ -8,7 +8,7 @@ import numpy as np
 
 from sharnir.errors import SimulationError
 from sharnir.rope.build import HALF_TURN
-from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate
+from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -21,11 +21,23 @@ def tangents(q: np.ndarray) -> np.ndarray:
     return quat_rotate(q, np.broadcast_to(TANGENT, (*q.shape[:-1], 3)))
 
 
-def bends(turn: np.ndarray) -> np.ndarray:
-    """What rotation vectors (…, 3) up to π count for in the energy of bend and twist (`means.bend_size`)."""
-    x = np.linalg.norm(turn, axis=-1, keepdims=True)
+def bend_size(x: np.ndarray) -> np.ndarray:
+    """What angles of 0 … π count for in the energy of bend and twist (`rope.bend`)."""
     over = np.maximum(x - LINEAR, 0.0)
-    return np.asarray(turn * (1.0 - 0.5 * over**2 / (np.pi - LINEAR) / np.maximum(x, LINEAR)))
+    return np.asarray(x - 0.5 * over**2 / (np.pi - LINEAR))
+
+
+def bend_and_twist(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bend about the first two axes and twist about the third (…, 3), rad, of turns (…, 4); and what they count for."""
+    across, c = np.linalg.norm(p[..., :2], axis=-1), np.linalg.norm(p[..., 2:], axis=-1)
+    bend, twist = 2.0 * np.arctan2(across, c), 2.0 * np.arctan2(p[..., 2], p[..., 3])
+    n = p[..., :2] / np.maximum(across, 1e-300)[..., None]
+    y = np.minimum(2.0 * c, 1.0)
+    counts = y * y * (3.0 - 2.0 * y) * np.sign(twist) * bend_size(np.abs(twist))
+    return (
+        np.concatenate([n * bend[..., None], twist[..., None]], axis=-1),
+        np.concatenate([n * bend_size(bend)[..., None], counts[..., None]], axis=-1),
+    )
 
 
 def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -49,14 +61,11 @@ def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     p = quat_multiply(quat_conjugate(q[:-1]), q[1:])
     p = np.where(p[:, 3:] < 0, -p, p)
     held = bar > 0
-    turn = 2.0 * p[:, :3]
-    if getattr(sim.solver, "rotation_vectors", False):
-        turn = quat_log(p)
+    turn, _counts = bend_and_twist(p)
     per = np.where(held, bar, 1.0)[:, None]
     rest = ropes.table.rest.numpy()[at : at + n + 1].astype(float)
-    off = turn / per - rest
-    if getattr(sim.solver, "rotation_vectors", False):
-        off = bends(quat_log(quat_multiply(p, quat_exp(-rest * per)))) / per
+    turned = quat_multiply(p, quat_exp(-rest * per))
+    off = bend_and_twist(np.where(turned[:, 3:] < 0, -turned, turned))[1] / per
     return np.where(held[:, None], turn / per, 0.0), np.where(held[:, None], off, 0.0), bar
 
 
