@@ -320,8 +320,8 @@ def too_tight(rope: RopeDescription, gravity: np.ndarray) -> str | None:
     if rope.reel >= 0 or total > distance * (1.0 + 1e-9) or not across:
         return None
     return (
-        f"rope {rope.name!r}: it is {total:g} m long and its fixed ends are {distance:g} m apart: without any sag its weight pulls "
-        f"without bound, and steps cannot be made; give length={1.0001 * distance:g} m (which sags by 0.6 % of it) or more"
+        f"rope {rope.name!r}: it is {total:g} m long and its fixed ends are {distance:g} m apart: without any sag its weight "
+        f"pulls without bound, and steps cannot be made; give length={1.0001 * distance:g} m (which sags by 0.6 % of it) or more"
     )
 
 
