@@ -19,7 +19,7 @@ them: the new pose in `body.x`, `body.q`, its velocities in `body.v` and `body.w
 
 import warp as wp
 
-from sharnir.rope.bend import bend_vector, from_rest, turning_stiffness
+from sharnir.rope.bend import bend_gradient, bend_vector, from_rest, turning_stiffness
 from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
 from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
 from sharnir.rope.means import bend_moment, carried, cayley
@@ -116,7 +116,9 @@ def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].work.bar[i, w] = real(0.0)
         if l > real(0.0) and real(0.0) < s[0].ropes.EI[k] + s[0].ropes.GJ[k]:
             s[0].work.bar[i, w] = real(1.0) / l
-            s[0].work.strain[i, w] = bend_vector(from_rest(a, b, s[0].ropes.rest[i] * l), vec3(real(0.0)))
+            p = from_rest(a, b, s[0].ropes.rest[i] * l)
+            s[0].work.strain[i, w] = bend_vector(p, vec3(real(0.0)))
+            s[0].work.elastic[i, w] = bend_gradient(p, s[0].ropes.EI[k], s[0].ropes.GJ[k])
         a = b
 
 
@@ -297,11 +299,12 @@ def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].work.e[i, w] = vec3(real(0.0))
         if bar > real(0.0):
             rest = s[0].ropes.rest[i] / bar
-            p0 = from_rest(a0, b0, rest)
             p1 = from_rest(a1, b1, rest)
             e0 = s[0].work.strain[i, w]
             e1 = bend_vector(p1, e0)
-            M = bend_moment(a0, turn_a, turn_b, p0, p1, e0, e1, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar, late)
+            M = bend_moment(
+                a0, turn_a, turn_b, s[0].work.elastic[i, w], p1, e0, e1, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar, late
+            )
             s[0].work.e[i, w] = M * h - s[0].state.moment[i, w]
         a0 = b0
         a1 = b1

@@ -68,9 +68,9 @@ def free_spin(inertia: mat33, start: vec3, wanted: vec3, guess: vec3, dt: real) 
 
 @wp.func
 def bend_moment(
-    a: quat, turn_a: vec3, turn_b: vec3, p0: quat, p1: quat, e0: vec3, e1: vec3, EI: real, GJ: real, bar: real, late: real
+    a: quat, turn_a: vec3, turn_b: vec3, g0: vec3, p1: quat, e0: vec3, e1: vec3, EI: real, GJ: real, bar: real, late: real
 ) -> vec3:
-    """Mean moment on element b against a in a step, world axes; a is turned as at the start, V = ½ e·Ke/l̄.
+    """Mean moment on element b against a in a step, world axes; a is turned as at the start, V = ½ e·Ke/l̄, l̄ g₀ its slope.
 
     Both turn by θ_a and θ_b, so that the one turns against the other, in a's old axes, by the Cayley vector
     R_aᵀ (E − ½[θ̂]×) Δ/(1 + ¼ θ_a·θ_b), Δ = θ_b − θ_a, θ̂ their mean. V grows by K ē·(e₁ − e₀)/l̄, to which damping adds
@@ -80,7 +80,7 @@ def bend_moment(
     change = e1 - e0
     x = (e0 + e1) * real(0.5) + change * late
     grown = (EI * (x[0] * change[0] + x[1] * change[1]) + GJ * x[2] * change[2]) * bar
-    slope = (bend_gradient(p1, EI, GJ) * (real(0.5) + late) + bend_gradient(p0, EI, GJ) * (real(0.5) - late)) * bar
+    slope = (bend_gradient(p1, EI, GJ) * (real(0.5) + late) + g0 * (real(0.5) - late)) * bar
     back = wp.quat_rotate(a, slope)
     half = (turn_a + turn_b) * real(0.5)
     k = real(1.0) / wp.max(real(1.0) + real(0.25) * wp.dot(turn_a, turn_b), real(0.1))
