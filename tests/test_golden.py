@@ -1,0 +1,84 @@
+"""Golden runs: short motions of many scenes with every solver, held against stored numbers.
+
+They are the net under a change that should not touch any motion. `python tests/test_golden.py` writes the numbers anew, which
+belongs to a change that should. Other processors round otherwise: the numbers agree to 1e-9 everywhere, to 1e-12 on one machine
+(`SHARNIR_GOLDEN=1e-12`).
+"""
+
+import json
+import os
+import pathlib
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parent / "physics")]
+
+from conftest import load_example
+from mechanisms import any_case
+
+import sharnir as sh
+
+STORED = pathlib.Path(__file__).parent / "data" / "golden.json"
+STEPS = 40
+CLOSE = float(os.environ.get("SHARNIR_GOLDEN", "1e-9"))
+HOW = {
+    "sequential": {"solver": "impulse"},
+    "direct": {"method": "direct"},
+    "position": {"method": "direct", "closing": "position"},
+    "velocity": {"method": "direct", "closing": "velocity"},
+    "articulated": {"solver": "articulated"},
+}
+JOINTED = (
+    "branching_tree", "cart_flywheel", "chain", "crane_arm", "dc_motor", "double_pendulum", "dry_pendulum", "four_bar",
+    "friction_arm", "linkages", "pendulum", "satellite", "slider_crank", "spinning_top", "stick_slip", "swinging_door",
+    "trailer_hitch", "ur5_path",
+)  # fmt: skip
+ROPES = ("catenary", "mooring_line", "twisted_ring", "tow_rope", "drone_sling")
+SEEDS = tuple(range(1000, 1030))
+
+
+def runs():
+    """Names of all runs."""
+    out = [f"{name}/{how}" for name in JOINTED for how in HOW]
+    out += [f"{name}/own" for name in ROPES]
+    return out + [f"random {seed}/own" for seed in SEEDS]
+
+
+def simulation(run):
+    name, how = run.split("/")
+    if name.startswith("random "):
+        return any_case(int(name.split()[1])).simulation(on_divergence="ignore")
+    sim = load_example(name).make()
+    return sim if how == "own" else sh.Simulation(sim.model, sim.dt, on_divergence="ignore", **HOW[how])
+
+
+def numbers(run):
+    """Where a run ends: sums of all positions, rotations and velocities, each with a weight of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sim = simulation(run)
+        try:
+            sim.step(STEPS)
+        except sh.SimulationError:
+            return [float(round(sim.time / sim.dt))]
+        state = sim.state
+        out = [state.position, state.rotation, state.velocity]
+        if sim.model.ropes is not None:
+            out += [sim.rope_state.position, sim.rope_state.velocity]
+    return [float(np.sin(1.0 + np.arange(x.numpy().size)) @ x.numpy().astype(float).ravel()) for x in out]
+
+
+@pytest.mark.parametrize("run", runs())
+def test_golden_run(run):
+    wanted, found = json.loads(STORED.read_text())[run], numbers(run)
+    assert len(found) == len(wanted), "a step failed that was made, or was made that failed"
+    off = max(abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, wanted, strict=True))
+    print(f"{run}: {off:.1e} off")
+    assert off <= CLOSE
+
+
+if __name__ == "__main__":
+    STORED.write_text(json.dumps({run: numbers(run) for run in runs()}, indent=0) + "\n")
