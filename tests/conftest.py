@@ -4,7 +4,10 @@ import importlib.util
 import pathlib
 import sys
 
+import numpy as np
 import pytest
+
+from sharnir.types import mat33, mat66, quat, real, vec3, vec6
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 
@@ -21,3 +24,21 @@ def load_example(name):
 @pytest.fixture
 def example():
     return load_example
+
+
+def device(func, *args):
+    """Call a pure device function with numbers and arrays, and get numbers and arrays back."""
+    made = {(3,): vec3, (4,): quat, (6,): vec6, (3, 3): mat33, (6, 6): mat66}
+
+    def given(x):
+        if isinstance(x, int):
+            return x
+        return made[np.shape(x)](*np.ravel(x)) if np.ndim(x) else real(x)
+
+    def plain(x):
+        if hasattr(x, "_shape_"):
+            return np.array([[float(y) for y in row] for row in x] if len(x._shape_) == 2 else [float(y) for y in x])
+        return x if isinstance(x, int) else float(x)
+
+    out = func(*(given(x) for x in args))
+    return tuple(plain(x) for x in out) if isinstance(out, tuple) else plain(out)
