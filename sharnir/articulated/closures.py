@@ -5,8 +5,10 @@ any link, and a weld of six rows holds the halves together. So every joint, with
 
     J a + γ = wanted,      a = a_free + M⁻¹Jᵀ λ,      (J M⁻¹Jᵀ + softness) λ = wanted − γ − J a_free
 
-M⁻¹ is one backward and one forward pass for a force, so the matrix costs O(rows · links). Rows may depend on each other, always
-or in one pose: they share the load then (`solve_rows`).
+M⁻¹ is one backward and one forward pass for a force, over those trees alone that hang on the ground where the row acts (`span`).
+Rows that act on different trees do not feel each other: welds are listed so that those which do stand close together, and the
+matrix is factored within its envelope (`first`, `last`). Rows may depend on each other, always or in one pose: they share the
+load then (`solve_rows`).
 """
 
 import warp as wp
@@ -50,6 +52,9 @@ class ClosureTable:
     gear_v_b: wp.array(dtype=wp.int32)
     gear_ratio: wp.array(dtype=real)
     springs: SpringTable
+    span: wp.array2d(dtype=wp.int32)  # [row, 4] the links that a row can move: two ranges, each its first and one past its last
+    first: wp.array(dtype=wp.int32)  # [row] the matrix of the rows is 0 left of this column, and stays so when it is factored
+    last: wp.array(dtype=wp.int32)  # [row] and in the row's own column below this row
 
 
 @wp.struct
@@ -205,8 +210,9 @@ def push_row(table: ClosureTable, c: ClosureWork, r: int, w: int, force: real):
 
 
 @wp.func
-def clear_push(t: JointTable, tree: TreeTable, c: ClosureWork, w: int):
-    for i in range(tree.count):
+def clear_push(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start: int, end: int):
+    """No forces on links start … end − 1."""
+    for i in range(start, end):
         c.f_l[i, w] = vec3(real(0.0))
         c.f_a[i, w] = vec3(real(0.0))
         j = tree.joint[i]
@@ -215,10 +221,23 @@ def clear_push(t: JointTable, tree: TreeTable, c: ClosureWork, w: int):
 
 
 @wp.func
-def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int):
-    """Accelerations of axes (c.y) and bodies (c.a) by the forces pushed; leaves in c.u what they add to the links' u."""
-    for h in range(tree.count):
-        i = tree.count - 1 - h
+def clear_response(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start: int, end: int):
+    """Neither forces on links start … end − 1 nor accelerations of them."""
+    clear_push(t, tree, c, w, start, end)
+    for i in range(start, end):
+        c.a_l[tree.body[i], w] = vec3(real(0.0))
+        c.a_a[tree.body[i], w] = vec3(real(0.0))
+        j = tree.joint[i]
+        for a in range(t.v_start[j], t.v_start[j] + t.v_size[j]):
+            c.y[a, w] = real(0.0)
+
+
+@wp.func
+def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int, start: int, end: int):
+    """Accelerations of axes (c.y) and bodies (c.a) by the forces pushed, of links start … end − 1, which hang on no others;
+    leaves in c.u what they add to the links' u."""
+    for h in range(end - start):
+        i = end - 1 - h
         j = tree.joint[i]
         n = t.v_size[j]
         v0 = t.v_start[j]
@@ -245,7 +264,7 @@ def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int)
                 qa = qa - k.H_a[v0 + a, w] * y
             c.f_l[p, w] = c.f_l[p, w] + ql
             c.f_a[p, w] = c.f_a[p, w] + qa + wp.cross(k.arm[i, w], ql)
-    for i in range(tree.count):
+    for i in range(start, end):
         j = tree.joint[i]
         n = t.v_size[j]
         v0 = t.v_start[j]
@@ -270,17 +289,29 @@ def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int)
 
 @wp.func
 def response_matrix(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWork, k: TreeWork, w: int, rows: int):
-    """J M⁻¹ Jᵀ of the first rows."""
+    """J M⁻¹ Jᵀ of the first rows, within its envelope."""
+    clear_response(t, tree, c, w, 0, tree.count)
     for r in range(rows):
-        clear_push(t, tree, c, w)
         push_row(table, c, r, w, real(1.0))
-        respond(t, tree, c, k, w)
-        for s in range(rows):
+        for half in range(2):
+            respond(t, tree, c, k, w, table.span[r, 2 * half], table.span[r, 2 * half + 1])
+        for s in range(table.first[r], wp.min(table.last[r] + 1, rows)):
             c.matrix[s, r, w] = row_rate(table, c, s, w, c.a_l, c.a_a, c.y)
+        for half in range(2):
+            clear_response(t, tree, c, w, table.span[r, 2 * half], table.span[r, 2 * half + 1])
 
 
 @wp.func
-def eliminate(c: ClosureWork, w: int, rows: int):
+def stand_alone(table: ClosureTable, c: ClosureWork, r: int, w: int, rows: int):
+    """Take a row out of the matrix."""
+    for s in range(table.first[r], wp.min(table.last[r] + 1, rows)):
+        c.matrix[s, r, w] = real(0.0)
+        c.matrix[r, s, w] = real(0.0)
+    c.matrix[r, r, w] = real(1.0)
+
+
+@wp.func
+def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
     """L D Lᵀ of matrix + softness, its diagonal raised a little (see `solve_rows`), in place; rows that are out stand alone."""
     largest = real(0.0)
     for r in range(rows):
@@ -289,36 +320,36 @@ def eliminate(c: ClosureWork, w: int, rows: int):
         if c.matrix[r, r, w] <= NOTHING * largest and c.soft[r, w] == real(0.0):
             c.soft[r, w] = real(-1.0)  # the tree cannot move so
         if c.soft[r, w] < real(0.0):
-            for s in range(rows):
-                c.matrix[s, r, w] = real(0.0)
-                c.matrix[r, s, w] = real(0.0)
-            c.matrix[r, r, w] = real(1.0)
+            stand_alone(table, c, r, w, rows)
         else:
             c.matrix[r, r, w] = c.matrix[r, r, w] * (real(1.0) + RAISED) + c.soft[r, w]
     for p in range(rows):
         pivot = c.matrix[p, p, w]
-        for s in range(p + 1, rows):
-            factor = c.matrix[s, p, w] / pivot
-            if factor != real(0.0):
+        end = wp.min(table.last[p] + 1, rows)
+        for s in range(p + 1, end):
+            if table.first[s] <= p:
+                factor = c.matrix[s, p, w] / pivot
                 for h in range(p + 1, s + 1):
-                    c.matrix[s, h, w] = c.matrix[s, h, w] - factor * c.matrix[h, p, w]
-        for s in range(p + 1, rows):
+                    if table.first[h] <= p:
+                        c.matrix[s, h, w] = c.matrix[s, h, w] - factor * c.matrix[h, p, w]
+        for s in range(p + 1, end):
             c.matrix[s, p, w] = c.matrix[s, p, w] / pivot
 
 
 @wp.func
-def substitute(c: ClosureWork, w: int, rows: int):
+def substitute(table: ClosureTable, c: ClosureWork, w: int, rows: int):
     """Add to c.force what the eliminated matrix makes of c.left."""
     for s in range(rows):
         x = c.left[s, w]
-        for h in range(s):
+        for h in range(table.first[s], s):
             x = x - c.matrix[s, h, w] * c.left[h, w]
         c.left[s, w] = x
     for h in range(rows):
         s = rows - 1 - h
         x = c.left[s, w] / c.matrix[s, s, w]
-        for r in range(s + 1, rows):
-            x = x - c.matrix[r, s, w] * c.left[r, w]
+        for r in range(s + 1, wp.min(table.last[s] + 1, rows)):
+            if table.first[r] <= s:
+                x = x - c.matrix[r, s, w] * c.left[r, w]
         c.left[s, w] = x
         c.force[s, w] = c.force[s, w] + x
 
@@ -343,11 +374,11 @@ def solve_rows(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWo
                 c.left[r, w] = c.rhs[r, w] - got
                 if c.soft[r, w] < real(0.0):
                     c.left[r, w] = real(0.0)
-        substitute(c, w, rows)
-        clear_push(t, tree, c, w)
+        substitute(table, c, w, rows)
+        clear_push(t, tree, c, w, 0, tree.count)
         for r in range(rows):
             push_row(table, c, r, w, c.force[r, w])
-        respond(t, tree, c, k, w)
+        respond(t, tree, c, k, w, 0, tree.count)
 
 
 @wp.func
@@ -368,7 +399,7 @@ def constrain(
         if bend:
             c.rhs[r, w] = c.rhs[r, w] - c.gamma[r, w]
     response_matrix(t, tree, table, c, k, w, rows)
-    eliminate(c, w, rows)
+    eliminate(table, c, w, rows)
     solve_rows(t, tree, table, c, k, w, rows)
     for i in range(tree.count):
         b = tree.body[i]

@@ -52,7 +52,7 @@ class Links:
         self.half_of = list(range(len(model.com)))  # of every body
         self.links = self._hang(without)
         self.link_of = {link.body: i for i, link in enumerate(self.links)}
-        self.welds = [(own, half) for half, own in enumerate(self.half_of) if half >= len(model.com)]
+        self.welds = self._in_order([(own, half) for half, own in enumerate(self.half_of) if half >= len(model.com)])
         self.rods = [k for k, kind in enumerate(model.joint_kinds) if kind.mask and not kind.v_size and k not in without]
         self.q_size = np.array([k.q_size for k in self.kinds], int)
         self.v_size = np.array([k.v_size for k in self.kinds], int)
@@ -225,7 +225,65 @@ class Links:
         for name, values in numbers.items():
             setattr(c, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=self.device))
         c.gear_ratio = wp.array([ratio for _, _, ratio in ends], dtype=real, device=self.device)
+        self._envelope(c, ends)
         return c
+
+    def _trees(self) -> tuple[dict[int, int], list[tuple[int, int]]]:
+        """Which tree on the ground each body belongs to, and where each tree's links begin and end: they stand together."""
+        tree_of: dict[int, int] = {}
+        ranges: list[tuple[int, int]] = []
+        for i, link in enumerate(self.links):
+            if link.base in tree_of:
+                ranges[tree_of[link.base]] = (ranges[tree_of[link.base]][0], i + 1)
+            else:
+                ranges.append((i, i + 1))
+            tree_of[link.body] = tree_of.get(link.base, len(ranges) - 1)
+        return tree_of, ranges
+
+    def _in_order(self, welds: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The welds so that those which act on the same trees stand close together (Cuthill, McKee 1969)."""
+        tree_of, _ = self._trees()
+        touching: dict[int, list[int]] = {}
+        for i, weld in enumerate(welds):
+            for tree in {tree_of[body] for body in weld if body in tree_of}:
+                touching.setdefault(tree, []).append(i)
+        near = [
+            sorted({j for body in weld if body in tree_of for j in touching[tree_of[body]]} - {i}) for i, weld in enumerate(welds)
+        ]
+        order: list[int] = []
+        seen: set[int] = set()
+        for start in sorted(range(len(welds)), key=lambda i: len(near[i])):
+            front = [] if start in seen else [start]
+            seen.update(front)
+            while front:
+                i = front.pop(0)
+                order.append(i)
+                more = sorted((j for j in near[i] if j not in seen), key=lambda j: len(near[j]))
+                seen.update(more)
+                front += more
+        return [welds[i] for i in order]
+
+    def _envelope(self, c: ClosureTable, gears: list[Any]) -> None:
+        """The links that each row can move, and where the matrix of the rows is not 0."""
+        tree_of, ranges = self._trees()
+        pairs = [weld for weld in self.welds for _ in range(6)]
+        pairs += [(self.children[k], self.parents[k]) for k in self.rods]
+        moved = {link.joint: link.body for link in self.links}
+        pairs += [(moved.get(a[0], 0), moved.get(b[0], 0)) for a, b, _ in gears]
+        if c.springs.count:
+            pairs += list(zip(c.springs.child.numpy().tolist(), c.springs.parent.numpy().tolist(), strict=True))
+        trees = [sorted({tree_of[body] for body in pair if body in tree_of}) for pair in pairs]
+        span = np.zeros((c.count, 4), np.int32)
+        lowest: dict[int, int] = {}  # of each tree, the first row on it
+        first = np.arange(c.count)
+        for r, touched in enumerate(trees):
+            for half, tree in enumerate(touched):
+                span[r, 2 * half : 2 * half + 2] = ranges[tree]
+                first[r] = min(first[r], lowest.setdefault(tree, r))
+        last = [max((x for x in range(r, c.count) if first[x] <= r), default=r) for r in range(c.count)]
+        c.span = wp.array(span, dtype=wp.int32, device=self.device)
+        c.first = wp.array(first.astype(np.int32), dtype=wp.int32, device=self.device)
+        c.last = wp.array(np.array(last, np.int32), dtype=wp.int32, device=self.device)
 
     def work(self, n: int) -> Scratch:
         """Scratch for n states; made once."""

@@ -905,9 +905,9 @@ def rests(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> bool:
 def push_axis(m: wp.array(dtype=Motion), at: int, w: int):
     """Accelerations of the axes per unit of force on one of them: `response` with loops cut, probe.y what closing them adds."""
     rows = m[0].closures.count - m[0].closures.springs.count
-    clear_push(m[0].joints, m[0].tree, m[0].probe, w)
+    clear_push(m[0].joints, m[0].tree, m[0].probe, w, 0, m[0].tree.count)
     m[0].probe.u[at, w] = real(1.0)
-    respond(m[0].joints, m[0].tree, m[0].probe, m[0].work, w)
+    respond(m[0].joints, m[0].tree, m[0].probe, m[0].work, w, 0, m[0].tree.count)
     for i in range(m[0].nv):
         m[0].response[i, w] = m[0].probe.y[i, w]
     if rows > 0:

@@ -83,7 +83,7 @@ def constrain_rows(s: wp.array(dtype=Direct), w: int, chord: real):
     response_matrix(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
     for r in range(hard, rows):
         soften(s, r, r - hard, w)
-    eliminate(s[0].rows, w, rows)
+    eliminate(s[0].closures, s[0].rows, w, rows)
     solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
     for r in range(rows):
         s[0].row_impulse[r, w] = s[0].rows.force[r, w]

@@ -388,7 +388,7 @@ def repair(s: wp.array(dtype=Direct), w: int, scope: int):
                 keep_loose(s, w, True)
                 if s[0].closures.count > 0:
                     response_matrix(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, s[0].closures.count)
-                    eliminate(s[0].rows, w, s[0].closures.count)
+                    eliminate(s[0].closures, s[0].rows, w, s[0].closures.count)
             off = close_once(s, w, scope, 0)
             passed = 1  # perhaps still
         else:

@@ -23,8 +23,7 @@ from sharnir.types import mat33, mat66, real, vec3, vec6
 
 ANEW = wp.constant(0)  # how a pass inwards is made
 AGAIN = wp.constant(1)
-PUSHES = wp.constant(2)
-GAPS = wp.constant(3)
+GAPS = wp.constant(2)
 # A held axis yields so much, of what it would if it were free, to impulses of rows beside the tree: a loop that locks the axis,
 # too, then has a response to be solved for, and the two share the load.
 YIELDS = wp.constant(real(1.0e-4))
@@ -238,13 +237,11 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     """What joints carry, from the momenta of all links beyond them, in `carried`; and what that lacks along free axes, with the
     gaps in work.close, handed inwards: with new factors (ANEW), or with those of the last such pass (AGAIN).
 
-    PUSHES: impulses on links, in work.Q, and on axes, in rows.u, are handed inwards alone; GAPS: with work.close, and
-    new factors.
+    GAPS: impulses on links, in work.Q, and on axes, in rows.u, alone are handed inwards, with work.close and new factors.
     """
     w = natural(w)
     anew = mode == ANEW or mode == GAPS
-    alone = scope > 1 and mode >= PUSHES
-    still = scope > 1 and mode == PUSHES
+    alone = scope > 1 and mode == GAPS
     h = real(0.5) * s[0].drift[w]
     zero = vec3(real(0.0))
     none = mat33(real(0.0))
@@ -341,8 +338,6 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
             if kind != HELD and not alone:
                 lack = joint_moment(s, i, w, kind) - fa - wp.cross(out, fl)
             e = s[0].work.close_l[i, w]
-            if still:
-                e = zero
             if kind == FREE:
                 if anew:
                     B = B - times_skew(A, out1)
@@ -421,10 +416,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                 D = D + skew_times(arm, B) + base_stiffness(arm1 - out1, fl, h)
             el = s[0].work.close_l[i, w]
             ea = s[0].work.close_a[i, w]
-            if still:
-                el = zero
-                ea = zero
-            elif scope > 1 and s[0].acting == 1:
+            if scope > 1 and s[0].acting == 1:
                 if s[0].linear.acts[i, w] == 1:
                     for x in range(v0, v0 + n):
                         el = el + s[0].end_l[x, w] * s[0].lock_u[x, w]
@@ -478,6 +470,67 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                 s[0].work.B[p, w] = s[0].work.B[p, w] + B
                 s[0].work_C[p, w] = s[0].work_C[p, w] + C
                 s[0].work.D[p, w] = s[0].work.D[p, w] + D
+
+
+@wp.func
+def hand_pushes(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """Impulses on links start … end − 1, in work.Q, and on axes, in rows.u, are handed inwards with the factors of now."""
+    ql = vec3(real(0.0))
+    qa = vec3(real(0.0))
+    for back in range(end - start):
+        i = natural(end - 1 - back)
+        ql = s[0].work.Q_l[i, w]
+        qa = s[0].work.Q_a[i, w]
+        s[0].work.Q_l[i, w] = vec3(real(0.0))
+        s[0].work.Q_a[i, w] = vec3(real(0.0))
+        kind = s[0].work.kind[i, w]
+        if kind == LOOSE:
+            b = natural(s[0].tree.row[i].body)
+            P = s[0].full_A[i, w]
+            dw = s[0].full_D[i, w] * (qa - s[0].full_C[i, w] * (P * ql))
+            s[0].work.change_l[b, w] = P * (ql - s[0].full_B[i, w] * dw)
+            s[0].work.change_a[b, w] = dw
+            ql = vec3(real(0.0))
+            qa = vec3(real(0.0))
+        elif kind != NONE:
+            lever = s[0].work.arm[i, w] - s[0].work.out[i, w]
+            qa = qa + wp.cross(s[0].work.out[i, w], ql)
+            if kind == FREE:
+                s[0].work.change_q[i, w] = s[0].full_D[i, w] * qa
+                ql = ql - s[0].full_B[i, w] * qa
+                qa = wp.cross(lever, ql)
+            else:
+                s[0].work.change_q[i, w] = qa
+                if kind == SLIDES:
+                    ql = ql - s[0].full_B[i, w] * qa
+                    qa = qa - s[0].full_D[i, w] * qa
+                qa = qa + wp.cross(lever, ql)
+        else:
+            ql, qa = past_axes(s, i, w, ql, qa)
+        p = s[0].tree.row[i].base_link
+        if p >= 0:
+            s[0].work.Q_l[p, w] = s[0].work.Q_l[p, w] + ql
+            s[0].work.Q_a[p, w] = s[0].work.Q_a[p, w] + qa
+
+
+@wp.func
+def past_axes(s: wp.array(dtype=Direct), i: int, w: int, ql: vec3, qa: vec3):
+    """What of impulses on a link its joint, which has axes, hands to its base."""
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    y = vec6()
+    for x in range(n):
+        free = wp.dot(s[0].work.S_l[v0 + x, w], ql) + wp.dot(s[0].work.S_a[v0 + x, w], qa) + s[0].rows.u[v0 + x, w]
+        s[0].work.change[v0 + x, w] = free
+        y[x] = free
+    if n == 1:
+        y[0] = s[0].work.Y[v0, w] * y[0]
+    elif n > 1:
+        y = s[0].work.response[i, w] * y
+    for x in range(n):
+        ql = ql - s[0].work.H_l[v0 + x, w] * y[x]
+        qa = qa - s[0].work.H_a[v0 + x, w] * y[x]
+    return ql, qa + wp.cross(s[0].work.arm[i, w], ql)
 
 
 @wp.func
@@ -554,7 +607,13 @@ def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn:
 @wp.func
 def follow_all(s: wp.array(dtype=Direct), w: int, scope: int, open: real):
     """Changes of all twists, into work.change."""
-    for n in range(s[0].tree.count):
+    follow_some(s, w, scope, open, 0, s[0].tree.count)
+
+
+@wp.func
+def follow_some(s: wp.array(dtype=Direct), w: int, scope: int, open: real, start: int, end: int):
+    """Changes of the twists of links start … end − 1, which hang on no others."""
+    for n in range(start, end):
         i = natural(n)
         base = natural(s[0].tree.row[i].base)
         v, turn = follow(s, i, w, scope, s[0].work.change_l[base, w], s[0].work.change_a[base, w], open)

@@ -39,7 +39,7 @@ from sharnir.impulse.energy import (
     worst_body,
 )
 from sharnir.impulse.energy_laws import outward, relinearise, soften, worst_law
-from sharnir.impulse.energy_links import AGAIN, ANEW, PUSHES, follow_all, inward, skew_times
+from sharnir.impulse.energy_links import AGAIN, ANEW, follow_all, hand_pushes, inward, skew_times
 from sharnir.impulse.energy_rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen, stiffen_lines
 from sharnir.impulse.means import place, take_driven
 from sharnir.pivots import ALL_AT_ONCE
@@ -230,7 +230,7 @@ def respond(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, keep
     for i in range(s[0].tree.count):
         for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
             s[0].rows.u[at, w] = real(0.0)
-    inward(s, w, ALL, PUSHES)
+    hand_pushes(s, w, 0, s[0].tree.count)
     follow_all(s, w, ALL, real(0.0))
     if s[0].closures.count > 0:
         for row in range(s[0].closures.count):

@@ -7,10 +7,10 @@ gradient along s̄, −k (½(|s₀| + |s₁|) − rest) s̄/½(|s₀| + |s₁|):
 
 import warp as wp
 
-from sharnir.articulated.closures import NOTHING, put_row, row_rate
+from sharnir.articulated.closures import NOTHING, put_row, row_rate, stand_alone
 from sharnir.impulse.closing import gear_gap
 from sharnir.impulse.direct_data import Direct
-from sharnir.impulse.energy_links import PUSHES, base_stiffness, follow_all, inward
+from sharnir.impulse.energy_links import base_stiffness, follow_all, follow_some, hand_pushes
 from sharnir.impulse.means import mean_matrix
 from sharnir.types import EPSILON, real, vec3
 
@@ -189,46 +189,75 @@ def act(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def push_rows(s: wp.array(dtype=Direct), w: int, first: int, last: int, unit: bool):
-    """Changes of twists and axes by impulses on rows first … last − 1: 1 each, or what stands in rows.force."""
-    for i in range(s[0].tree.count):
+def clear_pushes(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """No impulses on links start … end − 1."""
+    for i in range(start, end):
         s[0].work.Q_l[i, w] = vec3(real(0.0))
         s[0].work.Q_a[i, w] = vec3(real(0.0))
         for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
             s[0].rows.u[at, w] = real(0.0)
-    for r in range(first, last):
-        p = real(1.0)
-        if not unit:
-            p = s[0].rows.force[r, w]
-        if s[0].rows.child[r] >= 0:
-            link = s[0].rows.link_of[s[0].rows.child[r]]
-            if link >= 0:
-                s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].mean_cl[r, w] * p
-                s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].mean_ca[r, w] * p
-            link = s[0].rows.link_of[s[0].rows.parent[r]]
-            if link >= 0:
-                s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].mean_pl[r, w] * p
-                s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].mean_pa[r, w] * p
-        else:
-            g = r - 6 * s[0].closures.welds - s[0].closures.rods
-            a = s[0].closures.gear_v_a[g]
-            b = s[0].closures.gear_v_b[g]
-            s[0].rows.u[a, w] = s[0].rows.u[a, w] + p
-            s[0].rows.u[b, w] = s[0].rows.u[b, w] - s[0].closures.gear_ratio[g] * p
-    inward(s, w, 2, PUSHES)
+
+
+@wp.func
+def push_row(s: wp.array(dtype=Direct), r: int, w: int, p: real):
+    """An impulse on a row, added to those on links and axes."""
+    if s[0].rows.child[r] >= 0:
+        link = s[0].rows.link_of[s[0].rows.child[r]]
+        if link >= 0:
+            s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].mean_cl[r, w] * p
+            s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].mean_ca[r, w] * p
+        link = s[0].rows.link_of[s[0].rows.parent[r]]
+        if link >= 0:
+            s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].mean_pl[r, w] * p
+            s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].mean_pa[r, w] * p
+    else:
+        g = r - 6 * s[0].closures.welds - s[0].closures.rods
+        a = s[0].closures.gear_v_a[g]
+        b = s[0].closures.gear_v_b[g]
+        s[0].rows.u[a, w] = s[0].rows.u[a, w] + p
+        s[0].rows.u[b, w] = s[0].rows.u[b, w] - s[0].closures.gear_ratio[g] * p
+
+
+@wp.func
+def push_rows(s: wp.array(dtype=Direct), w: int):
+    """Changes of twists and axes by the impulses on all rows that stand in rows.force."""
+    clear_pushes(s, w, 0, s[0].tree.count)
+    for r in range(s[0].closures.count):
+        push_row(s, r, w, s[0].rows.force[r, w])
+    hand_pushes(s, w, 0, s[0].tree.count)
     follow_all(s, w, 2, real(0.0))
 
 
 @wp.func
+def clear_changes(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """No changes of links start … end − 1, nor impulses on them."""
+    clear_pushes(s, w, start, end)
+    for i in range(start, end):
+        b = s[0].tree.body[i]
+        s[0].work.change_l[b, w] = vec3(real(0.0))
+        s[0].work.change_a[b, w] = vec3(real(0.0))
+        for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
+            s[0].rows.y[at, w] = real(0.0)
+
+
+@wp.func
 def factor_rows(s: wp.array(dtype=Direct), w: int):
-    """The response of all rows to each other."""
+    """The response of all rows to each other, within the envelope of their matrix."""
     rows = s[0].closures.count
+    clear_changes(s, w, 0, s[0].tree.count)
     for r in range(rows):
-        push_rows(s, w, r, r + 1, True)
-        for x in range(rows):
+        push_row(s, r, w, real(1.0))
+        for half in range(2):
+            start = s[0].closures.span[r, 2 * half]
+            end = s[0].closures.span[r, 2 * half + 1]
+            hand_pushes(s, w, start, end)
+            follow_some(s, w, 2, real(0.0), start, end)
+        for x in range(s[0].closures.first[r], s[0].closures.last[r] + 1):
             s[0].rows.matrix[x, r, w] = row_rate(
                 s[0].closures, s[0].rows, x, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y
             )
+        for half in range(2):
+            clear_changes(s, w, s[0].closures.span[r, 2 * half], s[0].closures.span[r, 2 * half + 1])
     eliminate(s, w, rows)
 
 
@@ -271,10 +300,7 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
         if s[0].rows.matrix[r, r, w] <= least and s[0].rows.soft[r, w] == real(0.0):
             s[0].rows.soft[r, w] = real(-1.0)  # the tree cannot move so
         if s[0].rows.soft[r, w] < real(0.0):
-            for x in range(rows):
-                s[0].rows.matrix[x, r, w] = real(0.0)
-                s[0].rows.matrix[r, x, w] = real(0.0)
-            s[0].rows.matrix[r, r, w] = real(1.0)
+            stand_alone(s[0].closures, s[0].rows, r, w, rows)
         else:
             K = s[0].rows.matrix[r, r, w]
             raised = wp.abs(K)
@@ -284,11 +310,12 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
             s[0].rows.matrix[r, r, w] = K + raised * share + s[0].rows.soft[r, w]
     for p in range(rows):
         pivot = real(1.0) / s[0].rows.matrix[p, p, w]
-        for x in range(p + 1, rows):
-            factor = s[0].rows.matrix[x, p, w] * pivot
-            if factor != real(0.0):
+        end = s[0].closures.last[p] + 1
+        for x in range(p + 1, end):
+            if s[0].closures.first[x] <= p:
+                factor = s[0].rows.matrix[x, p, w] * pivot
                 s[0].rows.matrix[x, p, w] = factor
-                for y in range(p + 1, rows):
+                for y in range(p + 1, end):
                     s[0].rows.matrix[x, y, w] = s[0].rows.matrix[x, y, w] - factor * s[0].rows.matrix[p, y, w]
 
 
@@ -297,13 +324,13 @@ def substitute(s: wp.array(dtype=Direct), w: int, rows: int):
     """Add to rows.force what the eliminated matrix makes of rows.left."""
     for x in range(rows):
         value = s[0].rows.left[x, w]
-        for y in range(x):
+        for y in range(s[0].closures.first[x], x):
             value = value - s[0].rows.matrix[x, y, w] * s[0].rows.left[y, w]
         s[0].rows.left[x, w] = value
     for back in range(rows):
         x = rows - 1 - back
         value = s[0].rows.left[x, w]
-        for y in range(x + 1, rows):
+        for y in range(x + 1, s[0].closures.last[x] + 1):
             value = value - s[0].rows.matrix[x, y, w] * s[0].rows.left[y, w]
         value = value / s[0].rows.matrix[x, x, w]
         s[0].rows.left[x, w] = value
@@ -378,7 +405,7 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
         if round > 0 and most <= ENOUGH * first:
             break
         substitute(s, w, rows)
-        push_rows(s, w, 0, rows, False)
+        push_rows(s, w)
     if keep:
         for r in range(rows):
             s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
