@@ -73,6 +73,7 @@ class ClosureWork:
     rhs: wp.array2d(dtype=real)
     force: wp.array2d(dtype=real)  # [row, world] λ
     matrix: wp.array3d(dtype=real)  # [row, row, world]
+    response: wp.array3d(dtype=real)  # [row, row, world] the same before it was factored, in the energy closing
     left: wp.array2d(dtype=real)  # [row, world] of rhs, not yet met
     f_l: wp.array2d(dtype=vec3)  # [link, world] forces whose response is wanted
     f_a: wp.array2d(dtype=vec3)

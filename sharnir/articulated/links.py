@@ -39,14 +39,16 @@ class Links:
         without: joints that are taken out.
         at_com: a floating base's coordinates are those of its centre of mass, not of its frame.
         keeps: articulated inertias are kept, for the closing of joints in maximal coordinates.
+        balls: rows beside the tree are no reason against the quick elimination of balls.
         gathering: bodies whose inertia and force others than links add to.
     """
 
     def __init__(
         self, model: Model, *, without: Collection[int] = (), at_com: bool = False, keeps: bool = False,
-        gathering: Collection[int] = (),
+        balls: bool = False, gathering: Collection[int] = (),
     ) -> None:  # fmt: skip
         self.model, self.device, self.keeps, self.gathering = model, model.device, keeps, gathering
+        self.balls = balls
         self.kinds = list(model.joint_kinds)
         self.parents, self.children = model.parents.tolist(), model.children.tolist()
         self.half_of = list(range(len(model.com)))  # of every body
@@ -207,7 +209,7 @@ class Links:
         if kind.mask == 63:
             return 0 if own else 4  # forces and laws may be given to a scene's joint at any time
         beside = self.welds or self.rods or self.model.gear_names or self.model.spring_names
-        ball = tuple(kind.free) == ("rx", "ry", "rz") and kind.ball is None and not beside
+        ball = tuple(kind.free) == ("rx", "ry", "rz") and kind.ball is None and (self.balls or not beside)
         return int(ball and all(a == Axis(group=0, friction=a.friction) for a in axes))
 
     def _closure_table(self) -> ClosureTable:
@@ -344,6 +346,8 @@ class Scratch:
         self.fill(self.rows, "gear", "gear_start")
         rows = self.sizes["row"]
         self.rows.matrix = wp.zeros((rows, rows, n), dtype=real, device=self.device)
+        kept = rows if links.balls else 0
+        self.rows.response = wp.zeros((kept, kept, n), dtype=real, device=self.device)
         ends = [(half, own) for own, half in links.welds for _ in range(6)]
         parents, children = links.parents, links.children
         ends += [(children[k], parents[k]) for k in links.rods] + [(-1, -1)] * self.sizes["gear"]

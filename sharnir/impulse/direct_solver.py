@@ -66,7 +66,7 @@ class SolverDirect(TreeSolver):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
         load_modules([kinematics.read_joints.module], self.device)
-        self._tree = Links(model, without=[], at_com=True, keeps=True)
+        self._tree = Links(model, without=[], at_com=True, keeps=True, balls=closing == "energy")
         passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations"), self._most_passes()]
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)

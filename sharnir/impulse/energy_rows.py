@@ -253,9 +253,9 @@ def factor_rows(s: wp.array(dtype=Direct), w: int):
             hand_pushes(s, w, start, end)
             follow_some(s, w, 2, real(0.0), start, end)
         for x in range(s[0].closures.first[r], s[0].closures.last[r] + 1):
-            s[0].rows.matrix[x, r, w] = row_rate(
-                s[0].closures, s[0].rows, x, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y
-            )
+            K = row_rate(s[0].closures, s[0].rows, x, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y)
+            s[0].rows.matrix[x, r, w] = K
+            s[0].rows.response[x, r, w] = K
         for half in range(2):
             clear_changes(s, w, s[0].closures.span[r, 2 * half], s[0].closures.span[r, 2 * half + 1])
     eliminate(s, w, rows)
@@ -373,6 +373,15 @@ def keep_changes(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
+def felt(s: wp.array(dtype=Direct), r: int, w: int) -> real:
+    """What the impulses in rows.force do to a row, by the factored response."""
+    out = s[0].rows.soft[r, w] * s[0].rows.force[r, w]
+    for x in range(s[0].closures.first[r], s[0].closures.last[r] + 1):
+        out = out + s[0].rows.response[r, x, w] * s[0].rows.force[x, w]
+    return out
+
+
+@wp.func
 def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
     """On top of the changes that were kept, those by impulses that close the rows; these may be added to `row_impulse`.
 
@@ -392,12 +401,11 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
     for round in range(rounds):
         most = real(0.0)
         for r in range(rows):
-            left = s[0].rows.rhs[r, w]
-            if round > 0:
-                got = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y)
-                left = left - got - wp.max(s[0].rows.soft[r, w], real(0.0)) * s[0].rows.force[r, w]
-            if s[0].rows.soft[r, w] < real(0.0):
-                left = real(0.0)
+            left = real(0.0)
+            if s[0].rows.soft[r, w] >= real(0.0):
+                left = s[0].rows.rhs[r, w]
+                if round > 0:
+                    left = left - felt(s, r, w)
             s[0].rows.left[r, w] = left
             most = wp.max(most, wp.abs(left))
         if round == 0:
@@ -405,7 +413,7 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
         if round > 0 and most <= ENOUGH * first:
             break
         substitute(s, w, rows)
-        push_rows(s, w)
+    push_rows(s, w)
     if keep:
         for r in range(rows):
             s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
