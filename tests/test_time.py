@@ -175,3 +175,67 @@ def whipped(dt):
     v[:, 2] = 30 * np.linspace(0, 1, 41) ** 2 * np.cos(12 * np.linspace(0, 1, 41))
     sim.rope("r").velocity = v
     return sim
+
+
+# ---- several worlds ---------------------------------------------------------------------------------------------------------
+
+
+def pendulums(worlds=1, rope=False, friction=0.1, **options):
+    """Three links with friction, as many times as wanted."""
+    scene, last = sh.Scene(), "world"
+    for i in range(3):
+        scene.add_body(f"b{i}", sh.Box(1, 0.1, 0.1), mass=1.0, position=(i + 0.5, 0, 0))
+        scene.add_joint(f"j{i}", sh.Revolute("y", friction=friction), last, f"b{i}", position=(i, 0, 0))
+        last = f"b{i}"
+    if rope:
+        scene.add_rope("r", (3, 0, 0), (4, 0, 0), segments=8, mass_per_length=0.2, attach=(last, None))
+    return sh.Simulation(scene, 2e-3, worlds=worlds, **options)
+
+
+def hanging_ropes(worlds=1, **options):
+    scene = sh.Scene()
+    scene.add_body("load", sh.Box(0.2, 0.2, 0.2), mass=3.0, position=(0, 0, -2))
+    scene.add_rope("r", (0, 0, 0), (0, 0, -1.9), segments=12, mass_per_length=0.2, attach=("world", "load"))
+    return sh.Simulation(scene, 2e-3, worlds=worlds)
+
+
+CASES = {
+    "sequential": lambda worlds: pendulums(worlds),
+    "direct": lambda worlds: pendulums(worlds, **DIRECT),
+    "articulated": lambda worlds: pendulums(worlds, **ARTICULATED),
+    "direct ropes": lambda worlds: pendulums(worlds, rope=True, **DIRECT),
+    "ropes": hanging_ropes,
+}
+
+
+@pytest.mark.parametrize("n", [1, 7])
+@pytest.mark.parametrize("kind", CASES)
+def test_of_several_worlds_one_that_fails_goes_back_whole(kind, n):
+    """World 1 of 5 is hit so hard that no step can be made; it stays to the bit where it was, the others go on as ever."""
+    sim, alone = CASES[kind](5), CASES[kind](5)
+    body = "load" if kind == "ropes" else "b2"
+    for each in (sim, alone):
+        each.step(10)
+    hit = sim.body(body).velocity.copy()
+    hit[1] = (0, 3e170, 1e170)
+    sim.body(body).velocity = hit
+    alone.body(body).velocity = alone.body(body).velocity.copy()
+    before = sim.snapshot()
+    sim.step(n)
+    alone.step(n)
+    assert list(sim.failed) == [False, True, False, False, False]
+    after, other = sim.snapshot(), alone.snapshot()
+    moved, differs = [], []
+    for name, values in after.items():
+        axis = {1: 0}.get(values.ndim, 1)
+        if values.ndim == 0 or values.shape[axis] != 5:
+            continue
+        if name != "state.failed" and "once" not in name:
+            moved += [name] if not np.array_equal(np.take(values, 1, axis), np.take(before[name], 1, axis)) else []
+        others = np.take(values, [0, 2, 3, 4], axis), np.take(other[name], [0, 2, 3, 4], axis)
+        differs += [name] if not np.array_equal(*others) else []
+    print(f"{kind}: {len(after)} arrays, {len(moved)} of the failed world moved, {len(differs)} of the others differ")
+    assert not moved and not differs
+    assert list(sim.health().steps) == [10 + n, 10, 10 + n, 10 + n, 10 + n]
+    sim.step(3)
+    assert sim.time == pytest.approx(2e-3 * (13 + n)) and sim.failed.sum() == 1
