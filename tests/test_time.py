@@ -1,6 +1,10 @@
 """Time and memory: how long a step may take, budgets and their replay, several worlds, Ctrl-C, and that nothing grows."""
 
 import contextlib
+import gc
+import os
+import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -239,3 +243,87 @@ def test_of_several_worlds_one_that_fails_goes_back_whole(kind, n):
     assert list(sim.health().steps) == [10 + n, 10, 10 + n, 10 + n, 10 + n]
     sim.step(3)
     assert sim.time == pytest.approx(2e-3 * (13 + n)) and sim.failed.sum() == 1
+
+
+# ---- Ctrl-C -----------------------------------------------------------------------------------------------------------------
+
+LONG_CALLS = {
+    "sequential": "pendulums().step(10**8)",
+    "direct": "pendulums(method='direct').step(10**8)",
+    "articulated": "pendulums(solver='articulated').run(1e6)",
+    "direct ropes": "pendulums(rope=True, method='direct').step(10**8)",
+    "sequential ropes": "pendulums(rope=True).step(10**8)",
+    "ropes": "hanging_ropes().run(1e6)",
+    "several worlds": "pendulums(64, method='direct').step(10**8)",
+    "hard": "hard().step(10**6)",
+    "integrate": "pendulums(friction=0, solver='articulated').integrate(1e5)",
+    "integrate many": "pendulums(200, friction=0, solver='articulated').integrate(1e4)",
+}
+CHILD = """
+import sys, time, warnings
+warnings.simplefilter("ignore")
+sys.path.insert(0, {here!r})
+from test_time import *
+def hard():
+    sim = nasty.tangle(11, 0.0014, ropes=0, method="direct")
+    sim.step()
+    return sim
+try:
+    print("ready", flush=True)
+    {call}
+except KeyboardInterrupt:
+    print(time.monotonic(), flush=True)
+except Exception as error:
+    print("error", error, flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", LONG_CALLS)
+def test_ctrl_c_acts_within_a_fifth_of_a_second(kind):
+    late = 9.0
+    for _ in range(3):  # the machine may be busy
+        code = CHILD.format(here=str(Path(__file__).parent), call=LONG_CALLS[kind])
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ)
+        assert child.stdout.readline().strip() == "ready"
+        time.sleep(3.0)
+        pressed = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        said = child.stdout.readline().strip()
+        child.wait(20)
+        assert said and not said.startswith("error"), said
+        late = min(late, float(said) - pressed)
+        if late < 0.2:
+            break
+    print(f"{kind}: heard after {1e3 * late:.0f} ms")
+    assert late < 0.2
+
+
+# ---- memory -----------------------------------------------------------------------------------------------------------------
+
+
+def resident():
+    """MB."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+@pytest.mark.parametrize("kind", CASES)
+def test_memory_does_not_grow(kind):
+    """10⁴ single steps, reading and commanding, and as many in batches."""
+    sim = CASES[kind](1)
+    body = sim.body("load" if kind == "ropes" else "b2")
+
+    def play(steps):
+        for _ in range(steps):
+            body.apply_force((0, 0.01, 0))
+            sim.step()
+            sim.energy() if _ % 10 == 0 else None
+        sim.step(steps)
+
+    play(500)
+    before = resident()
+    play(10_000)
+    grown = resident() - before
+    print(f"{kind}: {grown:.2f} MB in 20 000 steps")
+    assert grown < 1.0
