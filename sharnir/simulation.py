@@ -140,6 +140,37 @@ class Sum:
             self._solver.projected.assign(self._sum[1])
 
 
+class Columns:
+    """Copies of memories that hold arrays [item, world], of which single worlds can be put back."""
+
+    def __init__(self, memories: tuple[Any, ...], arrays: list[Any]) -> None:
+        self._live = [memory.numpy() for memory in memories]
+        self._safe = [np.empty_like(memory) for memory in self._live]
+        self._arrays = []
+        for array in arrays:
+            if array.size:
+                values = array.numpy()
+                i = next(i for i, m in enumerate(memories) if m.ptr <= array.ptr < m.ptr + m.size)
+                at = array.ptr - memories[i].ptr
+                safe = np.ndarray(values.shape, values.dtype, self._safe[i].data, at)
+                self._arrays.append((values, safe, array.ndim - 1))
+
+    def keep(self) -> None:
+        """Remember all of it as it is."""
+        for live, safe in zip(self._live, self._safe, strict=True):
+            safe[:] = live
+
+    def take_back(self, worlds: Any = None) -> None:
+        """Put back what was remembered, all of it or of some worlds."""
+        if worlds is None:
+            for live, safe in zip(self._live, self._safe, strict=True):
+                live[:] = safe
+            return
+        for live, safe, axis in self._arrays:
+            where = (slice(None),) * axis + (worlds,)
+            live[where] = safe[where]
+
+
 class Simulation:
     """A scene in motion.
 
@@ -232,6 +263,7 @@ class Simulation:
             self._one = memoryview(self._state.failed.numpy()), memoryview(self.solver.alarm.numpy())
             self._live, self._live_report = (memoryview(memory.numpy()) for memory in live)  # copied faster than by NumPy
             self._safe, self._safe_report = (memoryview(memory.numpy().copy()) for memory in live)
+        self._kept = Columns(live, self._packed + [self.solver.whole, self.solver.real]) if on_cpu and self.worlds > 1 else None
         self._start = self.snapshot()
         self._note_misfit()
 
@@ -269,8 +301,8 @@ class Simulation:
             budget: wall-clock time for a step, s: the solver stops iterating before it runs out, and says so in the report.
             iterations: cap of the sweeps in this call; the counts that budgeted steps reported replay them bit for bit.
 
-        A step whose result is not finite is not made: with one world this raises `SimulationError`, with several the world is
-        marked in `failed` and stays at its last good state while the others go on.
+        A step that cannot be made, or whose result is not finite, is not made: with one world this raises `SimulationError`, with
+        several the world is marked in `failed` and stays at its last good step while the others go on.
         """
         if n == 1 and budget is None and iterations is None and not self.model.paths:  # the usual call, kept short
             return self._advance(1, AS_USUAL)
@@ -298,18 +330,16 @@ class Simulation:
         return max(1, min(8 if self.solver.driven else LOOK_EVERY, int(HEARD / self._pace)))
 
     def _advance(self, n: int, how: dict[str, Any]) -> Report:
-        """Some steps in one go; of one world that fails, nothing is left but its last good state."""
+        """Some steps in one go; of a world that fails, nothing is left but its last good state."""
         self._was_read = self._read, self._at_pose
         self._read, self._at_pose = ALL * self.solver.reads, self.solver.at_pose
         if self._one is None:
             if self._touched and self.worlds == 1:
                 self.solver.look_again()
             self._touched = False
-            report = self._make(self._state, self.control, n, **how)
-            self._warn_of_worlds()
-            if self._lost is not None:
-                self._projected += self._lost
-            return report
+            if self._kept is not None:
+                return self._advance_worlds(n, how)
+            return self._make(self._state, self.control, n, **how)
         if self._touched:
             self.solver.look_again()
             self._touched = False
@@ -324,6 +354,34 @@ class Simulation:
             self._attend(n, how)
         if self._lost[0]:  # type: ignore[index]
             self._projected[0] += self._lost[0]  # type: ignore[index]
+        return report
+
+    def _advance_worlds(self, n: int, how: dict[str, Any]) -> Report:
+        """Some steps of several worlds; one that fails goes back to its last good step and stops, the others go on."""
+        assert self._kept is not None and self._lost is not None
+        failed = self._state.failed.numpy()
+        before = failed.copy()
+        self._kept.keep()
+        try:
+            report = self._make(self._state, self.control, n, **how)
+        except KeyboardInterrupt:  # some worlds may have made more steps than others
+            self._kept.take_back()
+            self.solver.restart()
+            raise
+        new = np.flatnonzero((failed != 0) & (before == 0))
+        if len(new) and n > 1:  # step by step, to the one that fails; the others do again what they did
+            self._kept.take_back()
+            self.solver.alarm.zero_()
+            self.solver.restart()
+            for _ in range(n):
+                report = self._advance_worlds(1, how)
+            return report
+        self._warn_of_worlds()
+        if len(new):
+            why = failed[new].copy()
+            self._kept.take_back(new)
+            failed[new] = why
+        self._projected += self._lost
         return report
 
     def _advance_forced(self, how: dict[str, Any]) -> Report:
@@ -661,8 +719,8 @@ class Simulation:
         if self._ropes:
             structs += [self.rope_state, self.rope_control]
         fields = [(s, n) for s in structs for n in s._cls.vars]
-        memory, arrays = pack([getattr(s, n) for s, n in fields], self.model.device)
-        for (struct, name), array in zip(fields, arrays, strict=True):
+        memory, self._packed = pack([getattr(s, n) for s, n in fields], self.model.device)
+        for (struct, name), array in zip(fields, self._packed, strict=True):
             setattr(struct, name, array)
         return memory
 

@@ -36,6 +36,11 @@ class Solver:
     """Whether a step leaves the coordinates of all joints in the state."""
     at_pose = True
     """Whether a step leaves the velocities of its pose in the state; if not, `read_pose` brings them there."""
+    _steps: Any
+    """[world] steps that a launch is to make, where one kernel makes them all, and that it made."""
+    _made: Any
+    _count = 1
+    _graphs: Any
 
     def __init__(self, model: Model, dt: float, settings: Any, threads: int | None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -170,6 +175,31 @@ class Solver:
             graphs.append(capture.graph)
         return graphs
 
+    def _ask(self, n: int) -> None:
+        """How many steps a launch makes."""
+        if self._count != n:
+            self._steps.fill_(n)
+            self._made.fill_(n)
+            self._count = n
+
+    def _go_on(self) -> None:
+        """Make the steps that a launch left because they took long; Python is heard in between."""
+        assert self._bound is not None
+        made = self._made.numpy()
+        if made.min() >= self._count:
+            return
+        counted = self.grades.numpy(), self.projected.numpy()
+        failed = self._bound[0].failed.numpy()
+        left = np.where(failed == 0, self._count - made, 0)
+        self._count = 0
+        while left.any():
+            before = [np.where(left > 0, values, 0) for values in counted]  # a launch counts anew in the worlds that it steps
+            self._steps.assign(left.astype(np.int32))
+            self._replay(self._graphs, 1)
+            for values, more in zip(counted, before, strict=True):
+                values += more
+            left = np.where(failed == 0, left - np.minimum(made, left), 0)
+
     def _replay(self, graphs: list[Any], n: int) -> None:
         if self._pool is None:
             for _ in range(n):
@@ -181,6 +211,14 @@ class Solver:
 def _replay(graph: Any, n: int) -> None:
     for _ in range(n):
         wp.capture_launch(graph)
+
+
+def write(array: Any, values: list[int]) -> None:
+    """Small numbers of the settings: on the CPU into the array itself, which costs next to nothing."""
+    if array.device.is_cpu:
+        array.numpy()[:] = values
+    else:
+        array.assign(np.array(values, np.int32))
 
 
 def pack(arrays: list[Any], device: Any) -> tuple[Any, list[Any]]:
@@ -267,7 +305,9 @@ class Report:
 
     @property
     def iterations(self) -> Any:
-        """Sweeps made at velocity level, or passes over the tree."""
+        """Sweeps made at velocity level, passes over the tree in which laws were found or, where it was divided, all beyond
+        those of a plain step: the cap (`step(iterations=…)`) that leads to the same step bit for bit.
+        """
         return self._value(self._done)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +21,8 @@ from sharnir.errors import SimulationError
 from sharnir.types import load_modules, np_real, real
 
 FIRST_STEP = 1e-4  # s
-MOST_STEPS = 500  # in one launch, so that Python is heard in between; the motion does not depend on it
+MOST_STEPS, FIRST_STEPS = 500, 200  # in a launch, and of all states in the first; the motion does not depend on it
+HEARD = 0.05  # s, after which Python is to be heard
 RECORD = 32 << 20  # bytes of recorded steps in one launch, at most
 
 
@@ -129,10 +131,13 @@ def run(
     holder = wp.array([motion], dtype=Motion, device=device)
     pieces, watches = [Piecewise(nq, nv, turns) for _ in y], [Watch(events) for _ in y]
     now, last, stop = float(np_real(start)), float(ask.end), None
+    ask.most = max(1, FIRST_STEPS // len(y))
     while now < last and stop is None:
         ask.pause = min(now + 0.02 * (last - start), last) if how.progress else last
+        began = time.perf_counter()
         wp.launch(kernel, dim=len(y), inputs=[holder, table, ask, course, adams], device=device)
         clocks = course.now.numpy()
+        ask.most = steps_within(ask.most, time.perf_counter() - began)
         now = float(clocks.min())
         failed = course.phase.numpy() == int(ode.FAILED)
         if failed.any():
@@ -156,6 +161,11 @@ def run(
         [watch.times() for watch in watches], [watch.states(nq, nv) for watch in watches],
         pieces if how.dense else None, values[..., nq + nv :],
     )  # fmt: skip
+
+
+def steps_within(steps: int, took: float) -> int:
+    """Steps that the next launch may make, after so many took a time (s): few enough that Python is heard in between."""
+    return int(np.clip(steps * HEARD / max(took, 1e-6), 1, min(4 * steps, MOST_STEPS)))
 
 
 def kernel_for(motion: Motion) -> Any:
@@ -187,7 +197,7 @@ def gather(course: Any, pieces: list[Piecewise], watches: list[Watch], dense: bo
 def request(how: Options, ends: np.ndarray, keep: bool, device: Any) -> Any:
     """What the device is asked for, all of it in one launch unless steps are kept."""
     ask = ode.Request()
-    ask.fixed, ask.rtol, ask.atol, ask.keep, ask.most = how.step or 0.0, how.rtol, how.atol, int(keep), MOST_STEPS
+    ask.fixed, ask.rtol, ask.atol, ask.keep, ask.most = how.step or 0.0, how.rtol, how.atol, int(keep), 1
     ask.end = float(np_real(ends[-1]))  # as the device's clock will show it
     ask.times = wp.array(np.append(ends, np.inf), dtype=real, device=device)
     return ask

@@ -12,9 +12,10 @@ from sharnir.articulated.links import Links, Scratch
 from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rows import Laws
-from sharnir.solver import Report, Solver, check_iterations
+from sharnir.solver import Report, Solver, check_iterations, write
 from sharnir.types import EPSILON, real, vec3
 
+USUAL = 4  # passes of a step in which nothing changes
 FINE = max(1e-10, 10 * EPSILON)  # N·s, N·m·s, what double, or single, precision can meet
 
 
@@ -29,6 +30,10 @@ class TreeSolver(Solver):
     _all = False
     _pace: float = 0.0
     """Of a pass, as long as the slowest of late, s."""
+    _leaves = False
+    """Whether a launch may leave some of its steps unmade, because they took long."""
+    _passes: Any = None
+    """[world] passes of the last step."""
 
     def step(
         self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
@@ -36,9 +41,11 @@ class TreeSolver(Solver):
         """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`.
 
         Args:
-            budget: wall-clock time of a step, s: as many passes are made as fit, going by how long they took before. The first
-                closes the joints; what friction and limits miss then stands in the report, and the next step goes on from there.
-            iterations: cap of the passes in this call.
+            budget: wall-clock time of a step, s: as many passes are made as fit, going by how long they took before. What
+                friction and limits miss then stands in the report, and the next step goes on from there; a step that would have
+                to be divided further is ended coarsely.
+            iterations: cap of the passes in which laws are found, and of all passes of a step beyond the least (see `_least`);
+                what a step reported repeats it bit for bit.
         """
         started = time.perf_counter()
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
@@ -50,21 +57,30 @@ class TreeSolver(Solver):
             self.report.deadline_missed = False
             self.report.elapsed = time.perf_counter() - started
             return self.report
-        cap = self.iterations if iterations is None else check_iterations(iterations, 1)
-        if budget is not None and self._pace > 0:
-            cap = max(1, min(cap, int(budget / self._pace)))
-        self._cap(cap)
-        self._ask(n)
-        self._replay(self._graphs, 1)
-        self._cap(self.iterations)
+        cap = None if iterations is None else check_iterations(iterations, 1)
+        if budget is not None:
+            fits = max(1, int(budget / self._pace) - USUAL)
+            cap = fits if cap is None else min(cap, fits)
+        try:
+            self._cap(cap)
+            self._ask(n)
+            self._replay(self._graphs, 1)
+            if n > 1 and self._leaves:
+                self._go_on()
+        finally:
+            self._cap(None)
         self.report.elapsed = (time.perf_counter() - started) / n
         self.report.deadline_missed = False
         if budget is not None:
-            passes = int(np.max(self.report.iterations))
-            cut = passes >= cap and not np.all(self.report.converged)
-            self._pace = max(0.9 * self._pace, self.report.elapsed / max(1, passes))
+            cut = int(np.max(self.report.iterations)) >= fits and not np.all(self.report.converged)
+            self._learn(self.report.elapsed)
             self.report.deadline_missed = bool(cut or self.report.elapsed > budget)
         return self.report
+
+    def _learn(self, took: float) -> None:
+        """Follow how long a pass takes; a step much longer than usual is the operating system's."""
+        passes = 1 if self._passes is None else max(1, int(self._passes.numpy().max()))
+        self._pace = max(0.9 * self._pace, min(took / passes, 2.0 * self._pace))
 
     def __init__(self, model: Model, dt: float, settings: Any, iterations: int, tolerance: float, threads: int | None) -> None:
         if not (np.isfinite(tolerance) and tolerance > 0):
@@ -74,7 +90,7 @@ class TreeSolver(Solver):
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
-        self._capped: int = self.iterations
+        self._capped: int | None = None
         # bits of the number of a call in which the guard does not look, where steps cannot leave joints open: three in four
         self._blind = 3 if model.worlds == 1 else 0
         self._graphs: list[Any] = []
@@ -84,21 +100,19 @@ class TreeSolver(Solver):
         self._acting = False
         self._one: Any = None  # the graph of one step, where one thread makes it, and of one that the guard looks at
         self._one_watched: Any = None
-        self._steps, self._single = (wp.array([1], dtype=wp.int32, device=self.device) for _ in range(2))
+        self._steps, self._single, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(3))
         self._count: int = 1
         self.report: Report = Report(self.done, self.residual, self.tolerance)
 
-    def _ask(self, n: int) -> None:
-        """How many steps a launch makes."""
-        if self._count != n:
-            self._steps.assign(np.array([n], np.int32))
-            self._count = n
-
-    def _cap(self, iterations: int) -> None:
+    def _cap(self, iterations: int | None) -> None:
+        """Cap the passes of the laws, and of all in a step; None: as usual."""
         if self._capped != iterations:
-            caps = self.settings.iterations.numpy()
-            caps[0] = self._capped = iterations
-            self.settings.iterations.assign(caps)
+            self._capped = iterations
+            write(self.settings.iterations, self._caps(iterations))
+
+    def _caps(self, iterations: int | None) -> list[int]:
+        """Caps of the passes, as the device has them."""
+        return [self.iterations if iterations is None else min(iterations, self.iterations)]
 
     def look_at_all(self, on: bool) -> None:
         """Whether the guard looks at every step."""

@@ -234,6 +234,7 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
     off = real(-1.0)
     while off < real(0.0):
         solve(s, w, scope, chord)
+        s[0].passes[w] = wp.max(s[0].passes[w], s[0].done[w])
         if grade < 2:
             off = close(s, w, scope, level)
             if s[0].after[w] > GAIN * s[0].before[w] and s[0].after[w] > GAIN * s[0].before[w] + supply(s, w, scope):
@@ -279,6 +280,7 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
     """One step; where passes do not close its joints, in parts. A result that is not finite marks the world, and is not taken."""
     s[0].drift[w] = s[0].settings.dt[0]
     counted = count(s, w)
+    s[0].passes[w] = 0
     parts = int(1)
     if not one_step(s, w, scope, False):
         parts = PARTS
@@ -292,6 +294,7 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
         if bad != 0:
             break
         commit(s, w, scope)
+    s[0].done[w] = s[0].passes[w]  # the cap that leads to the same step
     count_once(s, w, counted)
 
 
@@ -758,7 +761,7 @@ def make_kernel(scope: int, module: str) -> Any:
         if s[0].state.failed[w] != 0:
             return
         resume(s, w, wp.static(scope))
-        for _step in range(n[0]):
+        for _step in range(n[w]):
             if s[0].state.failed[w] != 0:
                 break
             divided = s[0].grades[DIVIDED, w]

@@ -23,7 +23,7 @@ class DirectSettings:
     kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
-    iterations: wp.array(dtype=wp.int32)  # cap of the passes of the laws, of the closing, of all in a step
+    iterations: wp.array(dtype=wp.int32)  # caps, see `SolverDirect._caps`
     position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
 
 
@@ -128,7 +128,8 @@ class Direct:
     sum_l: wp.array2d(dtype=vec3)  # [link, world] those of the links that hang on it
     sum_a: wp.array2d(dtype=vec3)
     moved: wp.array2d(dtype=real)  # [speed, world] by which a coordinate moves in the step
-    passes: wp.array(dtype=wp.int32)  # [world] over vectors, in this call
+    passes: wp.array(dtype=wp.int32)  # [world] of this step, one with new factors counted as more
+    made: wp.array(dtype=wp.int32)  # [world] steps of this launch
     before: wp.array(dtype=real)  # [world] J, twice the kinetic energy after external forces, and at the new velocities
     after: wp.array(dtype=real)
     pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act

@@ -319,6 +319,7 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array
     closed = bool(False)
     for judged in range(JUDGED):
         closed = close_step(s, r, p, w, chord, attempt)
+        s[0].passes[w] = wp.max(s[0].passes[w], s[0].done[w])
         if judge_step(r, w, judged < JUDGED / 2) == 0:
             return closed
     return closed
@@ -356,6 +357,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
     attempt = int(0)
     hardest = int(0)
     counted = count(s, w)
+    s[0].passes[w] = 0
     while left > 0:
         size = wp.max(PARTS >> level, 1)
         s[0].drift[w] = dt * (real(size) / real(PARTS))
@@ -383,6 +385,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
         s[0].grades[DAMPED, w] = s[0].grades[DAMPED, w] + 1
     elif hardest == 2:
         s[0].grades[VELOCITY, w] = s[0].grades[VELOCITY, w] + 1
+    s[0].done[w] = s[0].passes[w]  # the cap that leads to the same step
     count_once(s, w, counted)
     for i in range(r[0].control.force_once.shape[0]):
         r[0].control.force_once[i, w] = vec3(real(0.0))
@@ -438,7 +441,7 @@ def direct_rope_steps(
     if s[0].state.failed[w] != 0:
         return
     resume_ropes(s, r, now, w)
-    for _step in range(n[0]):
+    for _step in range(n[w]):
         if s[0].state.failed[w] != 0:
             break
         whole_step(s, r, p, w)

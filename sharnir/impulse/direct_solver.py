@@ -17,16 +17,15 @@ from sharnir.impulse.direct_data import BallWork, Direct, DirectSettings
 from sharnir.impulse.direct_rope import direct_rope_steps
 from sharnir.impulse.energy_rope import energy_rope_steps
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
-from sharnir.rope.data import MIXED, RopeControl, RopeSettings, RopeState, RopeStep
+from sharnir.rope.data import MIXED, PORT, RopeControl, RopeSettings, RopeState, RopeStep
 from sharnir.rope.ports import Ports, make_ports
 from sharnir.rope.solver import CLOSINGS as ROPE_CLOSINGS
-from sharnir.rope.solver import halves, rope_settings, rope_step, shared
-from sharnir.solver import Report, check_iterations
+from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE, halves, rope_settings, rope_step, shared
+from sharnir.solver import Report, check_iterations, write
 from sharnir.types import EPSILON, load_modules, real
 
 CLOSINGS = ("energy", "position", "velocity")
-LONGEST = 0.04  # s, that a step of a small scene may take
-MOST_PASSES = 20_000  # of a step of a large one, or of one with ropes
+FACTORS = 4  # that a step may make in any case
 
 
 class SolverDirect(TreeSolver):
@@ -65,14 +64,14 @@ class SolverDirect(TreeSolver):
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
+        self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = Links(model, without=[], at_com=True, keeps=True, balls=closing == "energy")
-        passes = [self.iterations, check_iterations(closing_iterations, 1, "closing_iterations"), self._most_passes()]
+        self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
-        self.settings.iterations = wp.array(passes, dtype=wp.int32, device=self.device)
+        self.settings.iterations = wp.array(self._caps(None), dtype=wp.int32, device=self.device)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
-        self.closing = closing
         self._blind = self._blind if closing == "energy" else 0
         self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
 
@@ -91,12 +90,36 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, len(self.model.com), "last_v last_w slope_v slope_w older_v older_w guess_v guess_w trend")
             fill(state, self.model, int(self._tree.closures.count), "row_force")
 
+    @property
+    def _least(self) -> int:
+        """Passes that a step may take in any case."""
+        return self.closing_iterations + FACTORS * self._anew
+
+    @property
+    def _anew(self) -> int:
+        """As how many passes one counts that makes new factors: each row beside the tree takes a part of one."""
+        return 1 + int(self._tree.closures.count) // 7 if self.closing == "energy" else 1
+
+    def _takes(self) -> float:
+        """About how long a pass takes on one core, s: more where rows are closed beside the tree, and where something acts."""
+        link = 1e-6 * (3 + 2 * self._acting if int(self._tree.closures.count) else 1 + self._acting)
+        return link * len(self._tree.links) + 1e-9 * int(self._tree.closures.count) ** 2
+
     def _most_passes(self) -> int:
-        """Passes that a step may take, however finely it is divided: so many that it ends within LONGEST on one core."""
-        links, rows = len(self._tree.links), int(self._tree.closures.count)
-        if links >= 50 or self.model.ropes is not None:
+        """Passes that a step may take, however finely it is divided: so many that one of a small scene ends within LONGEST."""
+        if len(self.model.com) > SMALL_SCENE:
             return MOST_PASSES
-        return max(100, int(LONGEST / (0.8e-6 * links + 1e-8 * rows**2 + 3e-10 * rows**3 + 1e-6)))
+        return max(2 * self._least, int(LONGEST / self._takes()))
+
+    def _caps(self, iterations: int | None) -> list[int]:
+        """Of the passes of the laws, of the closing, of all of a step; 1: beyond that it is made coarsely, 0: not at all; the
+        least of a step; as how many one counts that makes new factors; and those after which a call of many steps is left.
+        """
+        most, laws, coarse = self._most_passes(), self.iterations, int(iterations is not None)
+        if iterations is not None:
+            most, laws = min(self._least + iterations, most), min(-(-iterations // self._anew), laws)
+        left = max(1, int(HEARD / self._takes())) if self._leaves else NEVER
+        return [laws, self.closing_iterations, most, coarse, self._least, self._anew, left]
 
     def _looks(self, tree: Links) -> int:
         """Not at all: `State.open` is what the passes left open."""
@@ -134,6 +157,7 @@ class SolverDirect(TreeSolver):
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
         fill(s, m, None, "before after pushed tight passes stopped loose blurred")
+        self._passes, s.made = s.passes, self._made
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades, s.projected, s.parts = self.grades, self.projected, self.parts
         if self.closing == "energy":
@@ -157,6 +181,8 @@ class SolverDirect(TreeSolver):
         if m.ropes is None:
             load_modules([self._kernel.module], self.device)
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
+        self._pace = self._takes()
+        write(self.settings.iterations, self._caps(self._capped))
         return wp.array([s], dtype=Direct, device=self.device), s
 
 
@@ -172,14 +198,27 @@ class SolverDirectRope(SolverDirect):
         self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, rope_iterations: int | None = None,
         rope_tolerance: float | None = None, **options: Any,
     ) -> None:  # fmt: skip
+        passes, close = ROPE_CLOSINGS["energy" if options.get("closing") in (None, "energy") else "position"]
+        rope_iterations = passes if rope_iterations is None else check_iterations(rope_iterations, 1, "rope_iterations")
+        self.rope_iterations = rope_iterations
         super().__init__(model, dt, **options)
         self.rope_state, self.rope_control = rope_state, rope_control
-        passes, close = ROPE_CLOSINGS["energy" if self.closing == "energy" else "position"]
-        rope_iterations = passes if rope_iterations is None else check_iterations(rope_iterations, 1, "rope_iterations")
         rope_tolerance = close if rope_tolerance is None else rope_tolerance
-        settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), rope_iterations, self.device)
+        settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), [rope_iterations], self.device)
         settings.dt, settings.gravity = self.settings.dt, self.settings.gravity
         self.rope_settings = settings
+
+    @property
+    def _least(self) -> int:
+        return self.rope_iterations + FACTORS * self._anew
+
+    @property
+    def _anew(self) -> int:
+        ports = int((self.model.ropes.table.kind.numpy() == PORT).sum())
+        return super()._anew + 2 * ports * (self.closing == "energy")
+
+    def _takes(self) -> float:
+        return 1.25 * super()._takes() + 0.8e-6 * int(self.model.ropes.slots)
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         _, s = super()._structure(state, control, without)

@@ -60,6 +60,7 @@ RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what fric
 REPAIRS = wp.constant(12)  # displacements, at most, that take passed limits back in
 HALVINGS = wp.constant(8)  # of a step, at most
 SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
+UNMET = wp.constant(real(10.0))  # tolerances: the residual, at least, of a step that was made coarsely
 ENOUGH = wp.constant(real(4.0))  # steps, whose velocities a guess of the next is made from
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
 SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
@@ -278,18 +279,28 @@ def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
 
 
 @wp.func
+def count_pass(s: wp.array(dtype=Direct), w: int, mode: int):
+    """A pass; one that factors anew counts as many as it takes the time of."""
+    if mode == ANEW:
+        s[0].passes[w] = s[0].passes[w] + s[0].settings.iterations[5]
+    else:
+        s[0].passes[w] = s[0].passes[w] + 1
+
+
+@wp.func
 def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     """A step of the length in `drift`; returns whether its passes met."""
     scale = open_attempt(s, w, scope)
     last = real(0.0)
     mode = int(ANEW)
     total = s[0].settings.iterations[1]
+    most = s[0].settings.iterations[2]
     made = int(0)
     pivots = int(1)
     before = int(1)  # pivots up to the last pass
     fewest = int(1 << 30)  # joints whose laws were not as expected
     patience = int(PATIENCE)
-    while made < total:
+    while made < total and s[0].passes[w] < most:
         gap = real(0.0)
         size = real(0.0)
         laws = real(0.0)
@@ -303,8 +314,8 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             if wrong < fewest:
                 fewest = wrong
                 patience = PATIENCE
+        count_pass(s, w, mode)
         made = made + 1
-        s[0].passes[w] = s[0].passes[w] + 1
         if not wp.isfinite(size + gap):
             return False
         scale = wp.max(scale, size)
@@ -682,22 +693,32 @@ def displace(s: wp.array(dtype=Direct), w: int) -> real:
 
 @wp.func
 def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
-    """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing."""
+    """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing.
+
+    Where it needs more passes than it may take, it is not made; or, where that is a caller's cap, its rest is made coarsely.
+    """
     dt = s[0].settings.dt[0]
     left = int(1 << HALVINGS)
     size = left
     parts = int(0)
     saved = bool(False)
     s[0].loose[w] = 0
-    begun = s[0].passes[w]
+    s[0].passes[w] = 0
+    pivots = int(0)
     while left > 0:
         s[0].drift[w] = dt * (real(size) / real(1 << HALVINGS))
-        spent = s[0].passes[w] - begun > s[0].settings.iterations[2]
-        if spent and saved:
-            copy_state(s[0].safe, s[0].state, w)
-            s[0].state.failed[w] = SPENT - worst_body(s, w)
+        if s[0].passes[w] >= s[0].settings.iterations[2]:
+            if s[0].settings.iterations[3] == 1:
+                s[0].drift[w] = dt * (real(left) / real(1 << HALVINGS))
+                make_coarsely(s, w, scope)
+                parts = parts + 1
+            else:
+                copy_state(s[0].safe, s[0].state, w)
+                s[0].state.failed[w] = SPENT - worst_body(s, w)
             break
-        if attempt(s, w, scope):
+        met = attempt(s, w, scope)
+        pivots = wp.max(pivots, s[0].done[w])
+        if met:
             hard = s[0].stopped[w]
             s[0].stopped[w] = 0
             if scope > 1 and parts == 0:
@@ -734,9 +755,101 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
                 size = size >> 1
     s[0].drift[w] = dt
     spend_once(s, w)
+    s[0].done[w] = replayed_by(s, w, pivots)
     s[0].parts[w] = parts
     if parts > 1:
         s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+
+
+@wp.func
+def replayed_by(s: wp.array(dtype=Direct), w: int, pivots: int) -> int:
+    """The cap that leads to the same step (`SolverDirect._caps`); `pivots`: most passes in which laws of a part were found."""
+    beyond = wp.min(s[0].passes[w], s[0].settings.iterations[2]) - s[0].settings.iterations[4]
+    return wp.max((pivots - 1) * s[0].settings.iterations[5] + 1, beyond)
+
+
+# ---- a step for which there is no time --------------------------------------------------------------------------------------
+
+
+@wp.func
+def make_coarsely(s: wp.array(dtype=Direct), w: int, scope: int):
+    """What is left of a step, of the length in `drift`, at velocity level: a kick, velocities that fit the joints, poses where
+    they lead, closed by displacements. What acts on axes is left out, but for friction that holds. Where joints do not close so,
+    bodies stay for the rest of the step: the state is a valid one in any case, and the report tells that the step is not met.
+    """
+    h = s[0].drift[w]
+    took = s[0].projected[w]
+    copy_state(s[0].state, s[0].safe, w)
+    kick_bodies(s, w)
+    lost = project(s, w, scope)
+    move_bodies(s, w)
+    open = close_pose(s, w, scope)
+    lost = lost + project(s, w, scope)
+    if not (open <= STALLED and wp.isfinite(lost)):
+        copy_state(s[0].safe, s[0].state, w)
+        s[0].projected[w] = took
+    s[0].state.time[w] = s[0].safe.time[w] + wp.float64(h)
+    forget_guess(s, w)
+    s[0].residual[w] = wp.max(s[0].residual[w], UNMET * s[0].settings.tolerance[0])
+
+
+@wp.func
+def kick_bodies(s: wp.array(dtype=Direct), w: int):
+    """Velocities and momenta after gravity and a user's forces."""
+    h = s[0].drift[w]
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            v = s[0].state.velocity[b, w] + s[0].settings.gravity[0] * h
+            L = s[0].state.momentum[b, w]
+            if s[0].pushed[w] == 1:
+                v = v + (s[0].control.force[b, w] + s[0].control.force_once[b, w]) * (h * s[0].whole.inv_mass[b])
+                L = L + (s[0].control.torque[b, w] + s[0].control.torque_once[b, w]) * h
+            s[0].state.velocity[b, w] = v
+            s[0].state.momentum[b, w] = L
+
+
+@wp.func
+def move_bodies(s: wp.array(dtype=Direct), w: int):
+    """Bodies where their velocities lead, those that are driven where they are told; angles of joints follow."""
+    h = s[0].drift[w]
+    take_driven(s, w)
+    for n in range(s[0].other_count):
+        b = natural(s[0].others[n])
+        s[0].state.position[b, w] = s[0].position[b, w]
+        s[0].state.rotation[b, w] = s[0].rotation[b, w]
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            spin = s[0].state.spin[b, w]
+            s[0].state.position[b, w] = s[0].state.position[b, w] + s[0].state.velocity[b, w] * h
+            s[0].state.rotation[b, w] = turned(s[0].state.rotation[b, w], spin * h)
+            s[0].position[b, w] = s[0].state.position[b, w]
+            s[0].rotation[b, w] = s[0].state.rotation[b, w]
+            s[0].work.turning[b, w] = spin
+    for n in range(s[0].tree.count):
+        j = natural(s[0].tree.row[n].joint)
+        if j < s[0].scene_joints:
+            turns = s[0].joints.turns[j]
+            if turns > 0 and turns < 3:
+                follow_turns(s, j, w, h)
+                for at in range(s[0].tree.row[n].v_start, s[0].tree.row[n].v_start + s[0].tree.row[n].v_size):
+                    s[0].turned[at, w] = real(0.0)
+
+
+@wp.func
+def forget_guess(s: wp.array(dtype=Direct), w: int):
+    """Nothing of the last step tells of the next."""
+    s[0].state.lag[w] = real(0.0)
+    for b in range(s[0].own):
+        s[0].state.last_v[b, w] = vec3(real(0.0))
+        s[0].state.last_w[b, w] = vec3(real(0.0))
+        s[0].state.guess_v[b, w] = vec3(real(0.0))
+        s[0].state.guess_w[b, w] = vec3(real(0.0))
+        s[0].state.trend[b, w] = real(0.0)
+    for j in range(s[0].scene_joints):
+        s[0].state.mid_force[j, w] = vec3(real(0.0))
+        s[0].state.mid_torque[j, w] = vec3(real(0.0))
 
 
 @wp.func
@@ -916,6 +1029,7 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     h = s[0].drift[w]
     pushed = s[0].pushed[w]
     s[0].pushed[w] = 0
+    count_pass(s, w, ANEW)
     s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
     stand_all(s, w, scope)
     inward(s, w, scope, ANEW)
@@ -980,11 +1094,15 @@ def stand_all(s: wp.array(dtype=Direct), w: int, scope: int):
 
 
 @wp.func
-def close_pose(s: wp.array(dtype=Direct), w: int, scope: int):
-    """Close joints that stand open, as one that was put back may, by displacements alone: velocities never learn of it."""
+def close_pose(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
+    """Close joints that stand open, as one that was put back may, by displacements alone: velocities never learn of it.
+
+    Returns what was open in the end, m or rad.
+    """
     h = s[0].drift[w]
     s[0].drift[w] = h * real(1.0e-9)
     half = real(0.5) * s[0].drift[w]
+    most = real(0.0)
     for _i in range(20):
         stand_all(s, w, scope)
         most = real(0.0)
@@ -1032,6 +1150,7 @@ def close_pose(s: wp.array(dtype=Direct), w: int, scope: int):
                 s[0].state.spin[b, w] = wp.quat_rotate(R, wp.quat_rotate_inv(old, s[0].state.spin[b, w]))
                 s[0].state.rotation[b, w] = R
     s[0].drift[w] = h
+    return most
 
 
 @wp.func
@@ -1114,16 +1233,7 @@ def resume(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     s[0].drift[w] = s[0].settings.dt[0]
     s[0].pushed[w] = pushed(s, w)
     if not untouched(s, w) or any_switched(s, w):
-        s[0].state.lag[w] = real(0.0)
-        for b in range(s[0].own):
-            s[0].state.last_v[b, w] = vec3(real(0.0))
-            s[0].state.last_w[b, w] = vec3(real(0.0))
-            s[0].state.guess_v[b, w] = vec3(real(0.0))
-            s[0].state.guess_w[b, w] = vec3(real(0.0))
-            s[0].state.trend[b, w] = real(0.0)
-        for j in range(s[0].scene_joints):
-            s[0].state.mid_force[j, w] = vec3(real(0.0))
-            s[0].state.mid_torque[j, w] = vec3(real(0.0))
+        forget_guess(s, w)
         if scope > 1:
             release(s, w)
         return True
@@ -1169,11 +1279,19 @@ def make_kernel(scope: int, module: str) -> Any:
         w = first + wp.tid()
         if s[0].state.failed[w] != 0:
             return
+        if n[w] == 0:
+            return
         begin_call(s, w, wp.static(scope))
-        for _step in range(n[0]):
+        used = int(0)
+        s[0].made[w] = n[w]
+        for step in range(n[w]):
             if s[0].state.failed[w] != 0:
                 break
+            if used > s[0].settings.iterations[6]:
+                s[0].made[w] = step
+                break
             whole_step(s, w, wp.static(scope))
+            used = used + s[0].passes[w]
             if s[0].state.failed[w] == 0:
                 count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
         end_call(s, w)

@@ -18,18 +18,22 @@ from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.energy import (
     SPENT,
     STALLED,
+    UNMET,
     close_gaps,
     commit,
     copy_reals,
     copy_state,
     copy_vectors,
+    count_pass,
     displace,
     end_call,
+    forget_guess,
     open_attempt,
     open_gaps,
     pushes,
     refresh_locks,
     refresh_springs,
+    replayed_by,
     report,
     resume,
     speed_rows,
@@ -412,13 +416,13 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
     fewest = int(1 << 30)
     tries = int(TRIES)
     made = int(0)
-    while made < cap:
+    while made < cap and s[0].passes[w] < s[0].settings.iterations[2]:
+        count_pass(s, w, mode)
         gap, laws = full_pass(s, r, p, w, mode, made == 0)
         s[0].residual[w] = laws
         s[0].state.open[w] = gap
         change, scale = find_change(s, r, w)
         made = made + 1
-        s[0].passes[w] = s[0].passes[w] + 1
         r[0].done[w] = r[0].done[w] + 1
         enough = wp.max(r[0].settings.tolerance[0] * scale, ROUND * rounding)
         if not (wp.isfinite(change + gap) and wp.isfinite(scale)):
@@ -606,19 +610,27 @@ def whole_step(
     r[0].done[w] = 0
     r[0].residual[w] = real(0.0)
     keep_impulses(r, w)
-    begun = s[0].passes[w]
+    s[0].passes[w] = 0
+    pivots = int(0)
     while at < PARTS:
         s[0].drift[w] = dt * (real(size) / real(PARTS))
-        if s[0].passes[w] - begun > s[0].settings.iterations[2]:
-            bad = worst_body(s, w)
-            copy_state(s[0].safe, s[0].state, w)
-            copy_ropes(safe[0].state, r[0].state, w)
-            s[0].state.failed[w] = SPENT - bad
+        if s[0].passes[w] >= s[0].settings.iterations[2]:
+            if s[0].settings.iterations[3] == 1:
+                s[0].drift[w] = dt - dt * (real(at) / real(PARTS))
+                stay(s, w)
+                parts = parts + 1
+            else:
+                bad = worst_body(s, w)
+                copy_state(s[0].safe, s[0].state, w)
+                copy_ropes(safe[0].state, r[0].state, w)
+                s[0].state.failed[w] = SPENT - bad
             break
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, s[0].drift[w])
         settle(s, r, p, w)
-        if attempt(s, r, p, w):
+        met = attempt(s, r, p, w)
+        pivots = wp.max(pivots, s[0].done[w])
+        if met:
             keep(s, r, p, w)
             if s[0].stopped[w] > 0:
                 j = s[0].stopped[w] - 1
@@ -648,9 +660,18 @@ def whole_step(
     spend_once(s, w)
     for i in range(r[0].control.force_once.shape[0]):
         r[0].control.force_once[i, w] = vec3(real(0.0))
+    s[0].done[w] = replayed_by(s, w, pivots)
     s[0].parts[w] = parts
     if parts > 1:
         s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+
+
+@wp.func
+def stay(s: wp.array(dtype=Direct), w: int):
+    """The rest of a step for which there is no time: nothing moves in it, and the report tells that the step is not met."""
+    s[0].state.time[w] = s[0].state.time[w] + wp.float64(s[0].drift[w])
+    forget_guess(s, w)
+    s[0].residual[w] = wp.max(s[0].residual[w], UNMET * s[0].settings.tolerance[0])
 
 
 @wp.func
@@ -780,6 +801,7 @@ def find_projected(
 ):  # fmt: skip
     """Changes of the velocities for elements that are slack and taut as they are now."""
     joints = what == WHOLE or what == JOINTS
+    count_pass(s, w, ANEW)
     stand_all(s, w, ALL)
     take_driven(s, w)
     ropes_at_pose(r, w, what)
@@ -843,15 +865,21 @@ def energy_rope_steps(
 ):  # fmt: skip
     """n steps of a world; where one cannot be made, the world is marked and its state stays."""
     w = first + wp.tid()
-    if s[0].state.failed[w] != 0:
+    if s[0].state.failed[w] != 0 or n[w] == 0:
         return
     if resume(s, w, ALL) or not ropes_untouched(r, w):
         for k in range(r[0].ropes.count):
             r[0].state.started[k, w] = 0
-    for _step in range(n[0]):
+    used = int(0)
+    s[0].made[w] = n[w]
+    for step in range(n[w]):
         if s[0].state.failed[w] != 0:
             break
+        if used > s[0].settings.iterations[6]:
+            s[0].made[w] = step
+            break
         whole_step(s, r, p, safe, w)
+        used = used + s[0].passes[w]
         if s[0].state.failed[w] == 0:
             count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
     end_call(s, w)

@@ -124,7 +124,7 @@ def predict(s: wp.array(dtype=Step), first: int, reading: int):
     w = first + wp.tid()
     if reading == 1:
         look(s, w)
-    else:
+    elif s[0].state.failed[w] == 0:
         resume(s, w)
     for b in range(s[0].bodies.count):
         kick_body(s, b, w, reading)

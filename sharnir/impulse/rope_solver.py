@@ -35,7 +35,7 @@ class SolverImpulseRope(SolverImpulse):
         super().__init__(model, dt, iterations=iterations, **options)
         load_modules([rope_begin.module], self.device)
         rope_tolerance = max(rope_tolerance, 100 * EPSILON)
-        settings: Any = rope_settings(RopeSettings(), rope_tolerance, iterations, self.device)
+        settings: Any = rope_settings(RopeSettings(), rope_tolerance, [iterations], self.device)
         settings.dt, settings.gravity, settings.iterations = self.settings.dt, self.settings.gravity, self.settings.iterations
         self.rope_settings = settings
         self.settings.sweeps.assign(np.array([1, NO_CAP], np.int32))
@@ -51,6 +51,10 @@ class SolverImpulseRope(SolverImpulse):
         """Whether every world has made its sweeps or is put away (`rope_pass`)."""
         done = self.solves[0].done.numpy() if self._host is None else self._host[0]
         return bool(np.all(done >= self._cap_now))
+
+    def _end_within(self, sweeps: int) -> None:
+        """A step that is begun again takes no more sweeps than it did: no longer, and as many as a cap would have left it."""
+        self._cap(sweeps)
 
     def _sweeps_at_once(self, n: int) -> None:
         """One sweep between passes of the ropes, always."""

@@ -15,7 +15,7 @@ from sharnir.impulse import kernels
 from sharnir.impulse.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Work
 from sharnir.model import DYNAMIC, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Laws, Twists
-from sharnir.solver import Report, Solver, check_iterations, scene_scale
+from sharnir.solver import Report, Solver, check_iterations, scene_scale, write
 from sharnir.types import load_modules, real, vec3
 
 NO_CAP = 1_000_000
@@ -67,24 +67,28 @@ class SolverImpulse(Solver):
             return self.report
         if iterations is not None:
             self._cap(iterations)
-        if budget is not None:
-            for _ in range(n):
-                self._budgeted(budget)
-        elif n < CHUNK:
-            self._replay(self._graphs["step"], n)
-            self.report.deadline_missed = False
-        else:
-            many, rest = divmod(n, CHUNK)
-            if "chunk" not in self._graphs:
-                self._graphs["chunk"] = self._capture(*[self._stages] * CHUNK)
-            self._replay(self._graphs["chunk"], many)
-            self._replay(self._graphs["step"], rest)
-            self.report.deadline_missed = False
-        if iterations is not None:
-            self._cap(self.iterations)
+        try:
+            self._advance(n, budget)
+        finally:
+            if self._cap_now != self.iterations:
+                self._cap(self.iterations)
         if budget is None:
             self.report.elapsed = (time.perf_counter() - started) / n
         return self.report
+
+    def _advance(self, n: int, budget: float | None) -> None:
+        """The steps of a call, under the cap of now."""
+        if budget is not None:
+            for _ in range(n):
+                self._budgeted(budget)
+            return
+        self.report.deadline_missed = False
+        many, rest = divmod(n, CHUNK)
+        if many and "chunk" not in self._graphs:
+            self._graphs["chunk"] = self._capture(*[self._stages] * CHUNK)
+        if many:
+            self._replay(self._graphs["chunk"], many)
+        self._replay(self._graphs["step"], rest)
 
     def _budgeted(self, budget: float) -> None:
         """One step: begin, sweeps while there is time for one more and the end, end."""
@@ -96,13 +100,13 @@ class SolverImpulse(Solver):
             started = clock()  # a capture happens once and is no part of a step
         self._sweeps_at_once(1)
         self._replay(self._graphs["begin"], 1)
-        cut = begun = False
+        cut, sweeps, cap = False, 0, self._cap_now
         while True:
             before = clock()
-            if begun and before - started + self._takes["iterate"] + self._takes["end"] > budget:
+            if sweeps and before - started + self._takes["iterate"] + self._takes["end"] > budget:
                 cut = True
                 break
-            begun = True  # the first sweep also applies the impulses that a valid state needs
+            sweeps += 1  # the first also applies the impulses that a valid state needs
             self._replay(self._graphs["iterate"], 1)
             over = self._solved()
             self._learn("iterate", clock() - before)
@@ -110,11 +114,16 @@ class SolverImpulse(Solver):
                 break
         before = clock()
         self._sweeps_at_once(NO_CAP)
+        self._end_within(sweeps)
         self._replay(self._graphs["end"], 1)
+        self._cap(cap)
         now = clock()
         self._learn("end", now - before)
         report.elapsed = now - started
         report.deadline_missed = cut or report.elapsed > budget
+
+    def _end_within(self, sweeps: int) -> None:
+        """What the end of a step that made so many sweeps is allowed."""
 
     def _learn(self, stage: str, took: float) -> None:
         """Follow how long a stage takes; a sample much longer than usual is the operating system's, not the stage's."""
@@ -288,8 +297,10 @@ class SolverImpulse(Solver):
 
     def _cap(self, iterations: int) -> None:
         """Cap the sweeps at velocity level."""
+        if iterations == self._cap_now:
+            return
         self._cap_now = check_iterations(iterations, 0)
-        self.settings.iterations.assign(np.array([iterations, self.position_iterations], np.int32))
+        write(self.settings.iterations, [iterations, self.position_iterations])
 
 
 def _in_trees(model: Model) -> np.ndarray:

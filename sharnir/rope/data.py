@@ -222,7 +222,7 @@ class RopeSettings:
     dt: wp.array(dtype=real)
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # largest gap of a row over its length, and error of an angle, rad
-    iterations: wp.array(dtype=wp.int32)  # cap of the passes of a part, and of those of a step
+    iterations: wp.array(dtype=wp.int32)  # caps, see `rope_settings`
     beta: wp.array(dtype=real)  # how implicit the tension's direction is, and how much of it damps; ρ of bend and twist
 
 
@@ -242,6 +242,7 @@ class RopeStep:
     h: wp.array(dtype=real)  # [world] s, the step or a part of it
     kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
     done: wp.array(dtype=wp.int32)  # [world] passes
+    made: wp.array(dtype=wp.int32)  # [world] steps of this launch
     parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
     hard: wp.array(
         dtype=wp.int32

@@ -338,7 +338,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     fewest = int(1 << 30)
     tries = int(TRIES)
     i = int(-1)
-    while i + 1 < most:
+    while i + 1 < most and s[0].done[w] < s[0].settings.iterations[1]:
         i = i + 1
         change, scale = one_change(s, w)
         s[0].done[w] = s[0].done[w] + 1

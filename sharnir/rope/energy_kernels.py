@@ -15,6 +15,7 @@ from sharnir.types import inline_less, real, vec3
 inline_less("sharnir.rope_energy")
 PARTS = wp.constant(1 << 16)  # a step is divided into at most so many
 SPENT = wp.constant(-(1 << 20))  # of `State.failed`: the step needs more passes than it may take
+UNMET = wp.constant(real(10.0))  # tolerances: the residual of a step that was not made to its end
 
 
 @wp.func
@@ -103,8 +104,12 @@ def make_energy_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     keep_impulses(s, w)
     while at < PARTS:
         s[0].h[w] = dt * (real(size) / real(PARTS))
-        if s[0].done[w] > s[0].settings.iterations[1]:
-            return SPENT - s[0].bodies.count
+        if s[0].done[w] >= s[0].settings.iterations[1]:
+            if s[0].settings.iterations[2] == 0:
+                return SPENT - s[0].bodies.count
+            s[0].residual[w] = UNMET * s[0].settings.tolerance[0]  # no time is left: nothing moves in the rest of the step
+            s[0].parts[w] = s[0].parts[w] + 1
+            break
         for k in range(s[0].ropes.count):
             pay_out(s, k, w, s[0].h[w])
         settle(s, w)
@@ -158,17 +163,23 @@ def note_velocities(s: wp.array(dtype=RopeStep), w: int):
 def energy_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
     """n steps of a world; where one is not met, the world is marked and stays at its last good state."""
     w = first + wp.tid()
-    if s[0].body_state.failed[w] != 0:
+    if s[0].body_state.failed[w] != 0 or n[w] == 0:
         return
     for g in range(s[0].grades.shape[0]):
         s[0].grades[g, w] = 0
     if not (ropes_untouched(s, w) and bodies_untouched(s, w)):
         for k in range(s[0].ropes.count):
             s[0].state.started[k, w] = 0
-    for _step in range(n[0]):
+    used = int(0)
+    s[0].made[w] = n[w]
+    for step in range(n[w]):
         if s[0].body_state.failed[w] != 0:
             break
+        if used > s[0].settings.iterations[3]:
+            s[0].made[w] = step
+            break
         s[0].body_state.failed[w] = make_energy_step(s, w)
+        used = used + s[0].done[w]
         for i in range(s[0].control.force_once.shape[0]):
             s[0].control.force_once[i, w] = vec3(real(0.0))
         for b in range(s[0].bodies.count):

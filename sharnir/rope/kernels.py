@@ -271,6 +271,8 @@ def rope_commit(
     if swept[w] >= DONE:
         swept[w] = s[0].swept[w]
         s[0].done[w] = s[0].done[w] - DONE
+    else:  # begun again: the cap that leads to the same step
+        swept[w] = wp.max(swept[w], s[0].swept[w])
     if s[0].body_state.failed[w] != 0:
         return
     if s[0].hard[w] == 2:
@@ -303,7 +305,7 @@ def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int
     w = first + wp.tid()
     for g in range(s[0].grades.shape[0]):
         s[0].grades[g, w] = 0
-    for _step in range(n[0]):
+    for _step in range(n[w]):
         if s[0].body_state.failed[w] != 0:
             break
         s[0].body_state.failed[w] = make_step(s, w)

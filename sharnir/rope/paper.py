@@ -203,7 +203,7 @@ ERP = wp.constant(real(0.8))  # part of what is open that a step closes
 def paper_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
     """n steps of a world; where one would not be finite, the world is marked and its state stays."""
     w = first + wp.tid()
-    for _step in range(n[0]):
+    for _step in range(n[w]):
         if s[0].body_state.failed[w] != 0:
             break
         s[0].h[w] = s[0].settings.dt[0]

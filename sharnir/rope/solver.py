@@ -14,19 +14,27 @@ from sharnir.rope.build import zeros
 from sharnir.rope.data import BODY, MIXED, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
 from sharnir.rope.energy_kernels import energy_steps
 from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
-from sharnir.solver import GRADES, Report, Solver, check_iterations
+from sharnir.solver import GRADES, Report, Solver, check_iterations, write
 from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
-MOST_PASSES = 20_000  # of a step, however finely it is divided
+LONGEST = 0.032  # s, that a step of a small scene may take
+SMALL_SCENE = 50  # bodies, the world included, with at most so many elements of ropes each
+MOST_PASSES = 20_000  # of a step of a large one, however finely it is divided
+HEARD = 0.05  # s, after which no further step of a call is begun before Python was heard
+NEVER = 1 << 30  # passes
 RINGING = 0.8  # ρ of `weights`
 
 
-def rope_settings(settings: Any, tolerance: float, iterations: int, device: Any, most: int = 1 << 30) -> Any:
-    """Fill what ropes need besides dt and gravity; `most` caps the passes of a step, however finely it is divided."""
+def rope_settings(settings: Any, tolerance: float, iterations: list[int], device: Any) -> Any:
+    """Fill what ropes need besides dt and gravity.
+
+    iterations: caps of the passes of a part and, of ropes alone, of those of a step; 1: beyond that nothing moves in it, 0: it is
+    not made; and passes after which a call of many steps is left.
+    """
     settings.tolerance = wp.array([tolerance], dtype=real, device=device)
-    settings.iterations = wp.array([iterations, most], dtype=wp.int32, device=device)
+    settings.iterations = wp.array(iterations, dtype=wp.int32, device=device)
     settings.beta = wp.array([IMPLICIT, RELATIVE, RINGING], dtype=real, device=device)
     return settings
 
@@ -57,7 +65,7 @@ def rope_step(
     s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, settings
     s.bodies, s.body_state, s.body_control = model.bodies, state, control
     s.h, s.kick = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
-    for name in ("hard", "done", "parts", "sudden", "swept", "judged"):
+    for name in ("hard", "done", "parts", "sudden", "swept", "judged", "made"):
         setattr(s, name, wp.zeros(worlds, dtype=wp.int32, device=device))
     s.residual, s.energy = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
     s.grades = wp.zeros((len(GRADES), worlds), dtype=wp.int32, device=device)
@@ -125,9 +133,9 @@ class SolverRope(Solver):
         self.iterations = check_iterations(iterations, 1)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         tolerance = max(tolerance, 100 * EPSILON)
-        self._most = MOST_PASSES
-        rope_settings(self.settings, tolerance, iterations, self.device, self._most)
-        self._steps = wp.array([1], dtype=wp.int32, device=self.device)
+        self._pace, self._leaves = self._takes(), self._kernel is energy_steps and wp.get_device(self.device).is_cpu
+        rope_settings(self.settings, tolerance, self._caps(None), self.device)
+        self._steps, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(2))
         self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts)
         self._graphs: list[Any] = []
         self._count = 1
@@ -142,6 +150,7 @@ class SolverRope(Solver):
         self.furnish(state)
         now = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
         now.done, now.residual, now.parts, now.grades = self.done, self.residual, self.parts, self.grades
+        now.made = self._made
         self._watch(state, control, False, 0)
         now.tally = self.tally
         mid, read = halves(now)
@@ -175,20 +184,45 @@ class SolverRope(Solver):
         """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`.
 
         Args:
-            budget: wall-clock time of a step, s; a step is not cut short, the report says whether it took longer.
-            iterations: cap of the passes in this call.
+            budget: wall-clock time of a step, s: passes end when it has run out, going by how long they took before; in what is
+                left of the step nothing moves, and the report says so.
+            iterations: cap of the passes of a step; what a step reported repeats it bit for bit.
         """
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
         started = time.perf_counter()
-        if iterations is not None:
-            self.settings.iterations.assign(np.array([check_iterations(iterations, 1), self._most], np.int32))
-        if n != self._count:
-            self._steps.assign(np.array([n], np.int32))
-            self._count = n
-        self._replay(self._graphs, 1)
-        if iterations is not None:
-            self.settings.iterations.assign(np.array([self.iterations, self._most], np.int32))
+        cap = None if iterations is None else check_iterations(iterations, 1)
+        if budget is not None:
+            fits = max(self.iterations, int(budget / self._pace))
+            cap = fits if cap is None else min(cap, fits)
+        try:
+            if cap is not None:
+                write(self.settings.iterations, self._caps(cap))
+            self._ask(n)
+            self._replay(self._graphs, 1)
+            if n > 1 and self._leaves:
+                self._go_on()
+        finally:
+            if cap is not None:
+                write(self.settings.iterations, self._caps(None))
         self.report.elapsed = (time.perf_counter() - started) / n
-        self.report.deadline_missed = budget is not None and self.report.elapsed > budget
+        self.report.deadline_missed = budget is not None and (self.report.elapsed > budget or not np.all(self.report.converged))
+        if budget is not None:
+            sample = self.report.elapsed / max(1, int(self.done.numpy().max()))
+            self._pace = max(0.9 * self._pace, min(sample, 2.0 * self._pace))
         return self.report
+
+    def _takes(self) -> float:
+        """About how long a pass takes on one core, s."""
+        return float(1e-6 * (self.model.ropes.slots + len(self.model.com)) + 2e-8 * (6 * len(self.model.ropes.group)) ** 2)
+
+    def _caps(self, iterations: int | None) -> list[int]:
+        """Caps of the passes, as the device has them (`rope_settings`)."""
+        if self._kernel is not energy_steps:
+            return [self.iterations if iterations is None else iterations, NEVER, 0, NEVER]
+        small = len(self.model.com) <= SMALL_SCENE and self.model.ropes.slots <= 10 * SMALL_SCENE
+        most = max(4 * self.iterations, int(LONGEST / self._takes())) if small else MOST_PASSES
+        left = max(1, int(HEARD / self._takes())) if self._leaves else NEVER
+        if iterations is None:
+            return [self.iterations, most, 0, left]
+        return [self.iterations, min(most, iterations), 1, left]
