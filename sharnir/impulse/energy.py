@@ -657,12 +657,12 @@ def close_gaps(s: wp.array(dtype=Direct), w: int):
     inward(s, w, 2, GAPS)
     follow_all(s, w, 2, real(1.0))
     if s[0].closures.count > 0:
+        keep_changes(s, w)  # before responses of rows are found, which stand there afterwards
         find_rows(s, w)
+        for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
+            s[0].rows.soft[r, w] = real(-1.0)  # a displacement is no motion that springs would answer
         factor_rows(s, w)
         half_gaps(s, w)
-        for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
-            s[0].rows.gap[r, w] = real(0.0)
-        keep_changes(s, w)
         close_rows(s, w, False, 1)
 
 

@@ -38,3 +38,20 @@ def test_two_bodies_on_two_hinges_move_as_one(closing, hung):
     print(f"{closing}: energy {np.ptp(energy):.1e} J, loads {loads:.3g} N, {sim.solver.report.grades}")
     assert np.ptp(energy) < 0.01 * sim.energy().kinetic
     assert loads < 1e4
+
+
+def test_limits_in_loops_are_taken_back_in():
+    """Tries moved a body beside, on a spring, and nothing else: it gained 120 J in 150 steps, the limit stayed passed."""
+    scene = sh.Scene()
+    scene.add_body("arm", sh.Box(0.5, 0.2, 0.1), mass=1.0, position=(0.3, 0, 0))
+    scene.add_body("load", sh.Box(0.2, 0.2, 0.2), mass=1.0, position=(0.5, 0.3, -0.4))
+    limit = (-0.25, 0.2)
+    plane = sh.Planar((0, 1, 0.2), limit=limit, spring=(8.0, 0.0), damping=0.2)
+    scene.add_joint("plane", plane, "world", "arm", position=(0, 0, 0))
+    scene.add_joint("ball", sh.Spherical(), "world", "arm", position=(0.2, 0, 0.1))
+    scene.add_spring("spring", "arm", "load", stiffness=200.0, damping=0.1)
+    sim = sh.Simulation(scene, 5e-3, method="direct")
+    energy = run(sim, 150)
+    print(f"energy {energy[0]:.3f} J, at most {energy.max():.3f} J")
+    assert energy.max() < energy[0] + 0.01 * np.ptp(energy)
+    assert np.all(sim.joint("plane").position < limit[1] + 1e-6)
