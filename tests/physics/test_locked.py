@@ -55,3 +55,25 @@ def test_limits_in_loops_are_taken_back_in():
     print(f"energy {energy[0]:.3f} J, at most {energy.max():.3f} J")
     assert energy.max() < energy[0] + 0.01 * np.ptp(energy)
     assert np.all(sim.joint("plane").position < limit[1] + 1e-6)
+
+
+def test_friction_that_stops_what_floats_keeps_momenta():
+    """Velocities that stopping leaves are projected; where a spring was beside, what friction held yielded to it: 1e-7."""
+    rng = np.random.default_rng(3)
+    scene = sh.Scene(gravity=(0, 0, 0))
+    for i in range(4):
+        moving = {"velocity": 0.5 * rng.normal(size=3), "spin": rng.normal(size=3)}
+        scene.add_body(f"b{i}", sh.Box(0.3, 0.2, 0.1), mass=1.0, position=(0.4 * i, 0, 0), **moving)
+        if i:
+            joint = sh.Universal(friction=0.05) if i == 1 else sh.Revolute(rng.normal(size=3), friction=0.03)
+            scene.add_joint(f"j{i}", joint, f"b{i - 1}", f"b{i}", position=(0.4 * i - 0.2, 0, 0))
+    scene.add_spring("spring", "b0", "b3", stiffness=5.0, damping=0.1)
+    sim = sh.Simulation(scene, 2e-3, method="direct")
+    run(sim, 1)
+    start, stuck = sim.momentum(), 0
+    run(sim, 400)
+    stuck = sum(int(np.sum(sim.joint(f"j{i}").stuck)) for i in (1, 2, 3))
+    end = sim.momentum()
+    off = [np.linalg.norm(getattr(end, n) - getattr(start, n)) / np.linalg.norm(getattr(start, n)) for n in ("linear", "angular")]
+    print(f"momenta off by {off[0]:.1e}, {off[1]:.1e}; {stuck} axes stick")
+    assert max(off) < 1e-11
