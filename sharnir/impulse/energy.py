@@ -1136,9 +1136,16 @@ def resume(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
 @wp.func
 def release(s: wp.array(dtype=Direct), w: int):
     """What friction held moves, if a caller gave it a speed; rotors turn with their axes."""
+    for i in range(s[0].tree.count):  # joints may hold halves of bodies, which the state does not have
+        b = natural(s[0].tree.row[i].body)
+        s[0].position[b, w] = s[0].state.position[natural(s[0].half_of[b]), w]
+        s[0].rotation[b, w] = s[0].state.rotation[natural(s[0].half_of[b]), w]
+    for i in range(s[0].other_count):
+        s[0].position[s[0].others[i], w] = s[0].state.position[s[0].others[i], w]
+        s[0].rotation[s[0].others[i], w] = s[0].state.rotation[s[0].others[i], w]
     for j in range(s[0].scene_joints):
         v0 = s[0].joints.v_start[j]
-        pose = pose_at(s[0].joints, j, w, s[0].state.position, s[0].state.rotation)
+        pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
         p = natural(s[0].half_of[s[0].joints.parent[j]])
         c = natural(s[0].half_of[s[0].joints.child[j]])
         rel = s[0].state.spin[c, w] - s[0].state.spin[p, w]
