@@ -2,20 +2,21 @@
 
 import warp as wp
 
-from sharnir.articulated.closures import eliminate, find_rows, response_matrix, row_rate, solve_rows
+from sharnir.articulated.closures import RAISED, eliminate, find_rows, response_matrix, row_rate, solve_rows, substitute
 from sharnir.impulse.balls import FREE, NONE, ball_close_inward, ball_close_outward, kind_of
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import axis_curvature, old_velocity
 from sharnir.joints import coordinate, joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.laws import LEAP, law_shares, resolved_spring
-from sharnir.spatial import exp_quat, matrix, mean_spin, turned, unit
+from sharnir.spatial import exp_quat, log_quat, matrix, mean_spin, turned, unit
 from sharnir.tree import LOOSE, loose_response, natural, packed_times
 from sharnir.types import EPSILON, mat33, quat, real, vec3, vec6
 
 STALLED = wp.constant(real(max(1.0e-7, 100.0 * EPSILON)))  # m, rad: passes that stop here are as good as closed
 
 
+IDLE = wp.constant(real(0.25))  # of the squares of rows' impulses
 NEARLY = wp.constant(real(1.0e-10))  # of a response: a row that yields so little is one of a given impulse
 
 
@@ -67,6 +68,31 @@ def curve_rows(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
+def ease_rows(s: wp.array(dtype=Direct), w: int):
+    """Take out of the rows' impulses what moves nothing, where that is most of them.
+
+    Rows that depend on each other are curved by a little more or less than each other; what the raised diagonal answers to that
+    would be read as a load, of any size. The response of each row to itself stands in `mean_cl`.
+    """
+    rows = s[0].closures.count
+    for r in range(rows):
+        s[0].rows.force[r, w] = real(0.0)
+        s[0].rows.left[r, w] = real(0.0)
+        if s[0].rows.soft[r, w] == real(0.0):
+            s[0].rows.left[r, w] = -RAISED * s[0].mean_cl[r, w][0] * s[0].row_impulse[r, w]
+    substitute(s[0].rows, w, rows)
+    all = real(0.0)
+    idle = real(0.0)
+    for r in range(rows):
+        K = s[0].mean_cl[r, w][0]
+        all = all + K * s[0].row_impulse[r, w] * s[0].row_impulse[r, w]
+        idle = idle + K * s[0].rows.force[r, w] * s[0].rows.force[r, w]
+    if idle > IDLE * all:
+        for r in range(rows):
+            s[0].row_impulse[r, w] = s[0].row_impulse[r, w] + s[0].rows.force[r, w]
+
+
+@wp.func
 def constrain_rows(s: wp.array(dtype=Direct), w: int, chord: real):
     """Impulses on welds, rods, gears and springs, added to the links' u: J V⁺ = chord · γ."""
     rows = s[0].closures.count
@@ -83,10 +109,13 @@ def constrain_rows(s: wp.array(dtype=Direct), w: int, chord: real):
     response_matrix(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
     for r in range(hard, rows):
         soften(s, r, r - hard, w)
+    for r in range(rows):
+        s[0].mean_cl[r, w] = vec3(s[0].rows.matrix[r, r, w], real(0.0), real(0.0))
     eliminate(s[0].closures, s[0].rows, w, rows)
     solve_rows(s[0].joints, s[0].tree, s[0].closures, s[0].rows, s[0].work, w, rows)
     for r in range(rows):
         s[0].row_impulse[r, w] = s[0].rows.force[r, w]
+    ease_rows(s, w)
     for i in range(s[0].tree.count):
         j = s[0].tree.joint[i]
         for a in range(s[0].joints.v_start[j], s[0].joints.v_start[j] + s[0].joints.v_size[j]):
@@ -133,6 +162,18 @@ def row_gaps(s: wp.array(dtype=Direct), w: int) -> real:
             gap = gear_gap(s, g - s[0].closures.rods, w)
         most = wp.max(most, wp.abs(gap))
         s[0].rows.gap[r, w] = gap
+    return most
+
+
+@wp.func
+def halves_apart(s: wp.array(dtype=Direct), w: int) -> real:
+    """How far halves of bodies that were cut stand apart: one of them is taken, and the joint of the other is so far open."""
+    most = real(0.0)
+    for i in range(s[0].closures.welds):
+        b = s[0].closures.weld_body[i]
+        half = s[0].closures.weld_half[i]
+        turn = log_quat(s[0].rotation[half, w] * wp.quat_inverse(s[0].rotation[b, w]))
+        most = wp.max(most, wp.max(wp.length(s[0].position[half, w] - s[0].position[b, w]), wp.length(turn)))
     return most
 
 

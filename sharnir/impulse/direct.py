@@ -23,9 +23,12 @@ from sharnir.impulse.closing import (
     close_once,
     close_rows,
     constrain_rows,
+    ease_rows,
+    halves_apart,
     move_all,
     place_outward,
     respond_closing,
+    row_gaps,
 )
 from sharnir.impulse.direct_data import DYNAMIC, Direct
 from sharnir.impulse.direct_links import (
@@ -256,6 +259,11 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
             move_all(s, w, scope, 0)
             place_outward(s, w)
             off = real(0.0)
+            if scope > 1 and s[0].closures.count > 0:
+                off = row_gaps(s, w)
+    if scope > 1:
+        off = wp.max(off, halves_apart(s, w))
+        ease_rows(s, w)
     s[0].state.open[w] = off
     if scope > 1 and s[0].acting == 1:
         repair(s, w, scope)
@@ -397,7 +405,7 @@ def repair(s: wp.array(dtype=Direct), w: int, scope: int):
         else:
             break
     if moved == 1:
-        s[0].state.open[w] = off
+        s[0].state.open[w] = wp.max(off, halves_apart(s, w))
     for i in range(s[0].tree.count):
         for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
             s[0].laws.limit[at, w] = s[0].lock_u[at, w]

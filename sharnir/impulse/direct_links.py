@@ -36,10 +36,13 @@ from sharnir.tree import (
     times,
     unpacked,
 )
-from sharnir.types import mat33, real, vec3
+from sharnir.types import EPSILON, mat33, real, vec3
 
 OUT = wp.constant(-1)  # of mid_tense: the joint was taken out in that step
 RESOLVED = wp.constant(real(1.5))  # Δt² tr K over two moments of inertia: below, a step follows what tension brings
+AS_ONE = wp.constant(real(max(1.0e-6, 100.0 * EPSILON)))  # of the spins of two bodies: they turn as one
+NEARLY = wp.constant(real(0.1))  # of what bodies of half steps differ by
+LOCKED = wp.constant(real(1.0e6))  # taken off the number of a link's neighbours where it turns as one with one of them
 
 
 # ---- where links stand ------------------------------------------------------------------------------------------------------
@@ -169,7 +172,10 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             f = s[0].state.joint_force[j, w] * (real(s[0].tree.sign[i]) * s[0].drift[w] * s[0].drift[w] / dt)
             near = wp.min(s[0].tree.row[i].least, s[0].tree.row[i].base_least) * RESOLVED * real(0.25)
             tense = int(0)
-            if wp.max(wp.dot(r, f), -wp.dot(r + x - x_b, f)) > near:
+            locked = bool(False)
+            if scope > 1 and s[0].closures.count > 0:
+                locked = as_one(omega, w_b, gyration, g_b, real(0.5) * s[0].drift[w])
+            if wp.max(wp.dot(r, f), -wp.dot(r + x - x_b, f)) > near and not locked:
                 tense = 1
                 if s[0].state.mid_tense[j, w] == 1:
                     tight = 1  # for the second time: the blow of a single step is none of a tension's
@@ -253,6 +259,17 @@ def axis_curvature(s: wp.array(dtype=Direct), j: int, a: int, w: int) -> real:
 
 
 @wp.func
+def as_one(a: vec3, b: vec3, gyration_a: vec3, gyration_b: vec3, half: real) -> bool:
+    """Whether two bodies turn as one, as those do that a loop locks: neither swings about their joint, whatever it carries.
+
+    Spins of half steps then differ by what each would change by itself on the way to the pose.
+    """
+    apart = (gyration_a - gyration_b) * half
+    off = wp.length_sq(a - b - apart)
+    return off <= NEARLY * NEARLY * wp.length_sq(apart) + AS_ONE * AS_ONE * (wp.length_sq(a) + wp.length_sq(b))
+
+
+@wp.func
 def pull(s: wp.array(dtype=Direct), b: int, w: int, point: vec3, force: vec3):
     """Add a joint's part of a body's geometric stiffness: under tension, max(0, r·f) (E − r̂ r̂ᵀ)."""
     link = s[0].rows.link_of[b]
@@ -290,11 +307,20 @@ def stiffen(s: wp.array(dtype=Direct), w: int, damped: bool):
             s[0].near[i, w] = s[0].near[i, w] + real(1.0)
             s[0].mean[base, w] = s[0].mean[base, w] + s[0].work.omega[b, w]
             s[0].near[base, w] = s[0].near[base, w] + real(1.0)
+            if s[0].closures.count > 0:
+                a = s[0].tree.base[i]
+                own = s[0].gyration[b, w]
+                if as_one(s[0].work.omega[b, w], s[0].work.omega[a, w], own, s[0].gyration[a, w], real(0.5) * s[0].drift[w]):
+                    s[0].near[i, w] = s[0].near[i, w] - LOCKED
+                    s[0].near[base, w] = s[0].near[base, w] - LOCKED
     used = int(0)
     for i in range(s[0].tree.count):
         K = s[0].stiff[i, w] * (s[0].drift[w] * s[0].drift[w])
-        # nothing where the step resolves it, all of it from twice as far on
+        # nothing where the step resolves it, all of it from twice as far on; a body that is one with another has more than its
+        # own inertia, and what would hold it back would hold both
         share = wp.clamp((wp.trace(K) / s[0].tree.row[i].least - RESOLVED) / RESOLVED, real(0.0), real(1.0))
+        if s[0].near[i, w] < real(0.0):
+            share = real(0.0)
         if damped:
             share = real(1.0)
         if share > real(0.0):

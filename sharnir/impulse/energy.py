@@ -49,7 +49,7 @@ from sharnir.kinematics import pose_at
 from sharnir.model import State
 from sharnir.spatial import log_quat, matrix, turned
 from sharnir.tree import LOOSE, natural
-from sharnir.types import EPSILON, inline_less, mat66, real, vec3, vec6
+from sharnir.types import EPSILON, inline_less, mat66, real, vec3
 
 MODULES = ("sharnir.energy_chain", "sharnir.energy_tree", "sharnir.energy")
 for name in MODULES:
@@ -57,6 +57,9 @@ for name in MODULES:
 
 OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a caller left open by more are closed first
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
+# of a link's inertia: what friction holds resists so much while velocities are projected; a lock, which yields to rows beside
+# the tree, would need more than one pass to keep momenta
+HOLDS = wp.constant(real(1.0e10))
 REPAIRS = wp.constant(12)  # displacements, at most, that take passed limits back in
 HALVINGS = wp.constant(8)  # of a step, at most
 SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
@@ -668,12 +671,12 @@ def close_gaps(s: wp.array(dtype=Direct), w: int):
     inward(s, w, 2, GAPS)
     follow_all(s, w, 2, real(1.0))
     if s[0].closures.count > 0:
+        keep_changes(s, w)  # before responses of rows are found, which stand there afterwards
         find_rows(s, w)
+        for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
+            s[0].rows.soft[r, w] = real(-1.0)  # a displacement is no motion that springs would answer
         factor_rows(s, w)
         half_gaps(s, w)
-        for r in range(s[0].closures.count - s[0].closures.springs.count, s[0].closures.count):
-            s[0].rows.gap[r, w] = real(0.0)
-        keep_changes(s, w)
         close_rows(s, w, False, 1)
 
 
@@ -983,7 +986,7 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
             n_axes = s[0].tree.row[i].v_size
             p_l = l - wp.cross(a, out)
             p_a = a
-            locks = int(0)
+            C = mat66()
             for k in range(n_axes):
                 d, n = free_axis(s[0].joints, j, k, pose)
                 at = v0 + k
@@ -1001,17 +1004,17 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
                     held = s[0].state.stuck[at, w]
                 if held == 1:
                     s[0].linear.acts[i, w] = s[0].acting
-                    g = vec6()
-                    g[k] = real(1.0)
-                    s[0].linear.row[v0 + locks, w] = g
-                    locks = locks + 1
+                    holds = HOLDS * s[0].tree.row[i].mass * wp.length_sq(d)
+                    lever = s[0].tree.row[i].mass * wp.length_sq(out)
+                    holds = holds + HOLDS * (s[0].tree.row[i].least + lever) * wp.length_sq(n)
+                    s[0].linear.resist[at, w] = holds
+                    C[k, k] = holds
                 else:
                     u = wp.dot(d, p_l) + wp.dot(n, p_a)
                     l = l - (d + wp.cross(n, out)) * u
                     a = a - n * u
             if scope > 1:
-                s[0].linear.locks[i, w] = locks
-                s[0].linear.coupled[i, w] = mat66()
+                s[0].linear.coupled[i, w] = C
     s[0].work.arm[i, w] = arm
     s[0].arm1[i, w] = arm
     s[0].work.out[i, w] = out
@@ -1243,9 +1246,16 @@ def resume(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
 @wp.func
 def release(s: wp.array(dtype=Direct), w: int):
     """What friction held moves, if a caller gave it a speed; rotors turn with their axes."""
+    for i in range(s[0].tree.count):  # joints may hold halves of bodies, which the state does not have
+        b = natural(s[0].tree.row[i].body)
+        s[0].position[b, w] = s[0].state.position[natural(s[0].half_of[b]), w]
+        s[0].rotation[b, w] = s[0].state.rotation[natural(s[0].half_of[b]), w]
+    for i in range(s[0].other_count):
+        s[0].position[s[0].others[i], w] = s[0].state.position[s[0].others[i], w]
+        s[0].rotation[s[0].others[i], w] = s[0].state.rotation[s[0].others[i], w]
     for j in range(s[0].scene_joints):
         v0 = s[0].joints.v_start[j]
-        pose = pose_at(s[0].joints, j, w, s[0].state.position, s[0].state.rotation)
+        pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
         p = natural(s[0].half_of[s[0].joints.parent[j]])
         c = natural(s[0].half_of[s[0].joints.child[j]])
         rel = s[0].state.spin[c, w] - s[0].state.spin[p, w]

@@ -123,3 +123,72 @@ def any_case(seed):
             shape["EI"] = float(10 ** rng.uniform(-3, 0))
         scene.add_rope("rope", start, end, length=far * float(rng.uniform(1.0, 1.3)), attach=(last, held), **shape, **reel)
     return Case(scene, solver, float(10 ** rng.uniform(np.log10(5e-4), np.log10(0.02))), passive)
+
+
+# ---- passive mechanisms, whose motion has bounds ----------------------------------------------------------------------------
+
+
+def mass_of(rng, decades):
+    return float(10 ** rng.uniform(-decades / 2, decades / 2))
+
+
+def add_loop(scene, name, rng, places):
+    """Close a loop between two bodies of a scene, by a rod, a joint, or a spring."""
+    a, b = rng.choice(list(places), 2, replace=False)
+    a, b = (b, a) if b == "world" else (a, b)
+    what = rng.integers(4)
+    if what == 0:
+        ends = [places[a] + 0.2 * rng.normal(size=3), places[b] + 0.2 * rng.normal(size=3)]
+        scene.add_joint(name, sh.Distance(), a, b, position=ends)
+    elif what == 1:
+        scene.add_joint(name, sh.Spherical(), a, b, position=0.5 * (places[a] + places[b]))
+    elif what == 2:
+        joint, turn = kinds(rng)[int(rng.integers(1, 14))](), quat_exp(rng.normal(size=3))
+        scene.add_joint(name, joint, a, b, position=places[b], rotation=turn)
+    else:
+        scene.add_spring(name, a, b, stiffness=float(10 ** rng.uniform(0, 3)), damping=0.1)
+
+
+def passive_case(seed, solver, decades=1, floating=False):
+    """Two to eight bodies in trees and loops on which nothing acts that gives energy; floating, nothing from outside at all."""
+    rng = np.random.default_rng([seed, decades, floating])
+    scene = sh.Scene(gravity=(0, 0, 0) if floating or rng.random() < 0.15 else (0, 0, -9.81))
+    places = {} if floating else {"world": np.zeros(3)}
+    acts = rng.random() < 0.5
+    for i in range(int(rng.integers(2, 9))):
+        base = list(places)[int(rng.integers(max(0, len(places) - 3), len(places)))] if places else None
+        at, mass = places.get(base, np.zeros(3)) + 0.5 * rng.normal(size=3), mass_of(rng, decades)
+        thrown = {"velocity": 0.5 * rng.normal(size=3), "spin": rng.normal(size=3)} if floating or rng.random() < 0.3 else {}
+        add_body(scene, f"b{i}", rng, at, mass, **thrown)
+        if base is not None:
+            make = kinds(rng)[int(rng.integers(0, 14))]
+            laws = some_laws(rng, make(), mass) if acts and make().v_size else {}
+            for name in ("drive", "limit") if floating else ("drive",):  # limits are met by displacements, too
+                laws.pop(name, None)
+            pair = (base, f"b{i}") if rng.random() < 0.7 else (f"b{i}", base)
+            place, turn = 0.5 * (places[base] + at), quat_exp(rng.normal(size=3))
+            scene.add_joint(f"j{i}", make(**laws), *pair, position=place, rotation=turn)
+        places[f"b{i}"] = at
+    for k in range(3):
+        if rng.random() < 0.3:
+            add_loop(scene, f"l{k}", rng, places)
+    return Case(scene, solver, float(10 ** rng.uniform(-3.3, np.log10(0.01 if decades == 1 else 0.02))), True)
+
+
+def pair_case(seed, solver):
+    """Two bodies with two joints between them, one of them with friction: most are locked, some twice."""
+    rng = np.random.default_rng([seed, 77])
+    scene = sh.Scene(gravity=(0, 0, 0) if rng.random() < 0.4 else (0, 0, -9.81))
+    for name in "ab":
+        thrown = {"velocity": 0.5 * rng.normal(size=3), "spin": 4 * rng.normal(size=3)} if rng.random() < 0.6 else {}
+        size, mass = rng.choice([0.1, 0.3, 0.5, 1, 2], 3), float(rng.choice([1, 10, 30]))
+        scene.add_body(name, sh.Box(*size), mass=mass, position=rng.normal(size=3), **thrown)
+    if rng.random() < 0.4:
+        hang = [sh.Spherical(), sh.Revolute("x"), sh.Universal()][int(rng.integers(3))]
+        scene.add_joint("hang", hang, "world", "a", position=rng.normal(size=3))
+    makers = kinds(rng)
+    rough = makers[int(rng.integers(1, 14))](friction=float(rng.choice([0.1, 1, 5, 10])))
+    for name, joint in (("rough", rough), ("other", makers[int(rng.integers(0, 14))]())):
+        turn = quat_exp(rng.normal(size=3)) if rng.random() < 0.5 else (0, 0, 0, 1)
+        scene.add_joint(name, joint, "a", "b", position=rng.normal(size=3), rotation=turn)
+    return Case(scene, solver, float(rng.choice([1e-3, 2e-3, 5e-3, 1e-2])), True)

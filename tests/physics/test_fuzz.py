@@ -9,9 +9,10 @@ import warnings
 
 import numpy as np
 import pytest
-from mechanisms import any_case
+from mechanisms import SOLVERS, any_case, pair_case, passive_case
 
 import sharnir as sh
+from sharnir.solver import sizes
 
 IN_A_RUN, RUNS = 10, 11  # mechanisms in a test
 
@@ -168,3 +169,148 @@ def test_mechanisms_of_every_kind(run):
 @pytest.mark.parametrize("run", range(100))
 def test_many_mechanisms_of_every_kind(run):
     check_run(range(100_000 + 30 * run, 100_000 + 30 * (run + 1)))
+
+
+# ---- bounds of passive motions ----------------------------------------------------------------------------------------------
+
+KEPT = {"sequential": 1e-4, "direct": 1e-9, "position": 1e-9, "velocity": 1e-5, "articulated": 1e-5}  # angular momentum
+MOST = {"energy": 0.05, "gap": 0.05}  # gained, of the motion's scale; of a body's size, or rad
+
+
+def excesses(sim, steps):
+    """By how much energy rises, of the largest that it was seen in, and how far joints open, in a motion that nothing drives."""
+    size = np.array(sizes(sim.model)[0])
+    most = {"energy": 0.0, "gap": 0.0}
+    start, scale, lowest = None, 0.0, np.inf
+    for _ in range(steps // 5):
+        sim.step(5)
+        energy = sim.energy()
+        lowest = min(lowest, energy.potential)
+        start = energy.total if start is None else start  # velocities fit the joints by now
+        scale = max(scale, energy.kinetic + energy.elastic, start - lowest)
+        assert np.isfinite(energy.total), "a number that is not finite"
+        most["energy"] = max(most["energy"], (energy.total - start) / (scale + 1e-9))
+        gaps = sim.gaps()[0]
+        most["gap"] = max(most["gap"], (gaps[:, 0] / size).max(initial=0.0), gaps[:, 1].max(initial=0.0))
+    return most
+
+
+def bounded(case, steps):
+    """What of a passive case is out of bounds, and whether it was told."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        sim = case.simulation()
+        try:
+            most = excesses(sim, steps)
+        except sh.SimulationError:
+            assert np.all(np.isfinite(readings(sim))), "after an error"
+            return ["error"], True
+    off = [f"{what} {most[what]:.2g}" for what in most if most[what] > MOST[what]]
+    return off, any(w.category is sh.StepWarning for w in said)
+
+
+def check_bounds(cases, steps, allowed=0):
+    """All are in bounds, but for `allowed` errors; with the sequential solver they may be out if that is told."""
+    broken, errors, told = [], 0, 0
+    for seed, case in cases:
+        off, was_told = bounded(case, steps)
+        errors += off == ["error"]
+        told += bool(off) and was_told
+        if off and off != ["error"] and not (was_told and case.solver == "sequential"):
+            broken.append(f"seed {seed}: {', '.join(off)}, {'told' if was_told else 'not told'}")
+    print(f"{len(cases)} mechanisms × {steps} steps: {errors} errors, {told} told, {len(broken)} out of bounds")
+    assert not broken, broken
+    assert errors <= allowed or cases[0][1].solver == "sequential", f"{errors} errors"
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_passive_mechanisms_stay_in_bounds(solver):
+    check_bounds([(seed, passive_case(seed, solver)) for seed in range(40)], 100)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_pairs_of_bodies_with_two_joints_stay_in_bounds(solver):
+    check_bounds([(seed, pair_case(seed, solver)) for seed in range(25)], 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("run", range(8))
+def test_many_passive_mechanisms_stay_in_bounds(solver, run):
+    check_bounds([(seed, passive_case(seed, solver)) for seed in range(1000 + 100 * run, 1100 + 100 * run)], 150, allowed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_many_pairs_of_bodies_with_two_joints_stay_in_bounds(solver):
+    check_bounds([(seed, pair_case(seed, solver)) for seed in range(1000, 1265)], 100, allowed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_masses_over_six_decades(solver):
+    check_bounds([(seed, passive_case(seed, solver, decades=6)) for seed in range(200)], 100, allowed=4)
+
+
+# ---- momenta of what floats -------------------------------------------------------------------------------------------------
+
+
+def drift_of_momenta(case, steps):
+    """By how much linear and angular momentum change, of the sums of their sizes."""
+    sim = case.simulation()
+    sim.step()  # velocities fit the joints
+    on = sim.model.bodies.motion.numpy() == 2
+    mass, s, start = sim.model.bodies.mass.numpy()[on], sim.state, sim.momentum()
+    x, v, spun = (np.linalg.norm(a.numpy()[on][:, 0], axis=1) for a in (s.position, s.velocity, s.momentum))
+    sim.step(steps)
+    end = sim.momentum()
+    off = [np.linalg.norm(getattr(end, n) - getattr(start, n)) for n in ("linear", "angular")]
+    return off[0] / (mass @ v), off[1] / (mass @ (v * x) + spun.sum())
+
+
+def check_momenta(solver, seeds, steps):
+    broken, worst = [], np.zeros(2)
+    for seed in seeds:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                off = np.array(drift_of_momenta(passive_case(seed, solver, floating=True), steps))
+            except sh.SimulationError:
+                continue
+        worst = np.maximum(worst, off)
+        if off[0] > 1e-9 or off[1] > KEPT[solver]:
+            broken.append(f"seed {seed}: {off[0]:.1e}, {off[1]:.1e}")
+    print(f"{len(seeds)} that float × {steps} steps: momenta off by {worst[0]:.1e}, {worst[1]:.1e}")
+    assert not broken, broken
+
+
+@pytest.mark.parametrize("solver", ["direct", "articulated"])
+def test_momenta_of_what_floats(solver):
+    check_momenta(solver, range(25), 100)
+
+
+# ---- worlds -----------------------------------------------------------------------------------------------------------------
+
+
+def check_batch(seed, solver):
+    """A world moves as if it were alone."""
+    case = passive_case(seed, solver)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        many, alone = case.simulation(worlds=4), case.simulation()
+        speeds = np.random.default_rng(seed).normal(size=(4, 3))
+        many.body("b0").velocity, alone.body("b0").velocity = speeds, speeds[2]
+        try:
+            for n in (7, 1, 1, 6):
+                many.step(n)
+                alone.step(n)
+        except sh.SimulationError:
+            return []
+    a, b = many.snapshot(), alone.snapshot()
+    return [k for k in a if k.startswith("state") and a[k].ndim > 1 and not np.array_equal(a[k][:, 2:3], b[k])]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_worlds_of_a_batch_move_as_alone(solver):
+    broken = [f"seed {seed}: {off}" for seed in range(10) if (off := check_batch(seed, solver))]
+    assert not broken, broken
