@@ -164,6 +164,7 @@ def _compile() -> float:
     from sharnir.impulse.direct_rope import direct_rope_steps
     from sharnir.impulse.energy_rope import energy_rope_steps
     from sharnir.impulse.kernels import predict
+    from sharnir.rope.kernels import rope_begin
 
     started = time.perf_counter()
     longest = (
@@ -172,7 +173,7 @@ def _compile() -> float:
         energy.KERNELS[2],
         direct.KERNELS[2],
     )
-    load_modules([kernel.module for kernel in (*longest, *energy.KERNELS[:2], *direct.KERNELS[:2], predict)], "cpu")
+    load_modules([kernel.module for kernel in (*longest, *energy.KERNELS[:2], *direct.KERNELS[:2], rope_begin, predict)], "cpu")
     ways = ("impulse", "sequential", None), ("impulse", "direct", None), ("articulated", None, (-1.0, 1.0))
     for solver, method, limit in ways:  # an integration with a limit has kernels of its own
         scene = sharnir.Scene()

@@ -86,7 +86,7 @@ def test_no_step_of_a_small_scene_takes_long(kind, way):
         sim = scene_of(kind, seed, dt, **WAYS[way])
         top, where = slowest(sim, 24, put_askew if "askew" in kind else None)
         print(f"{kind} {seed} {way}: at most {1e3 * top:.1f} ms (step {where})")
-        assert top < 0.05
+        assert top < 0.1
 
 
 # ---- budgets ----------------------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ LONG_CALLS = {
     "sequential ropes": "pendulums(rope=True).step(10**8)",
     "ropes": "hanging_ropes().run(1e6)",
     "several worlds": "pendulums(64, method='direct').step(10**8)",
-    "hard": "hard().step(10**6)",
+    "hard": "hard()",
     "integrate": "pendulums(friction=0, solver='articulated').integrate(1e5)",
     "integrate many": "pendulums(200, friction=0, solver='articulated').integrate(1e4)",
 }
@@ -266,8 +266,11 @@ sys.path.insert(0, {here!r})
 from test_time import *
 def hard():
     sim = nasty.tangle(11, 0.0014, ropes=0, method="direct")
-    sim.step()
-    return sim
+    while True:
+        try:
+            sim.step(10**6)
+        except sh.SimulationError:
+            sim.reset()
 try:
     print("ready", flush=True)
     {call}
@@ -278,14 +281,17 @@ except Exception as error:
 """
 
 
-@pytest.mark.parametrize("kind", LONG_CALLS)
+QUICK = ("sequential", "direct", "hard", "integrate many")
+
+
+@pytest.mark.parametrize("kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in LONG_CALLS])
 def test_ctrl_c_acts_within_a_fifth_of_a_second(kind):
     late = 9.0
     for _ in range(3):  # the machine may be busy
         code = CHILD.format(here=str(Path(__file__).parent), call=LONG_CALLS[kind])
         child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ)
         assert child.stdout.readline().strip() == "ready"
-        time.sleep(3.0)
+        time.sleep(2.0)
         pressed = time.monotonic()
         child.send_signal(signal.SIGINT)
         said = child.stdout.readline().strip()

@@ -80,7 +80,7 @@ def ease_rows(s: wp.array(dtype=Direct), w: int):
         s[0].rows.left[r, w] = real(0.0)
         if s[0].rows.soft[r, w] == real(0.0):
             s[0].rows.left[r, w] = -RAISED * s[0].mean_cl[r, w][0] * s[0].row_impulse[r, w]
-    substitute(s[0].rows, w, rows)
+    substitute(s[0].closures, s[0].rows, w, rows)
     all = real(0.0)
     idle = real(0.0)
     for r in range(rows):

@@ -102,8 +102,8 @@ class SolverDirect(TreeSolver):
 
     def _takes(self) -> float:
         """About how long a pass takes on one core, s: more where rows are closed beside the tree, and where something acts."""
-        link = 1e-6 * (3 + 2 * self._acting if int(self._tree.closures.count) else 1 + self._acting)
-        return link * len(self._tree.links) + 1e-9 * int(self._tree.closures.count) ** 2
+        link = 0.65e-6 * (3 + 2 * self._acting if int(self._tree.closures.count) else 1 + self._acting)
+        return link * len(self._tree.links) + 0.6e-9 * int(self._tree.closures.count) ** 2
 
     def _most_passes(self) -> int:
         """Passes that a step may take, however finely it is divided: so many that one of a small scene ends within LONGEST."""
@@ -218,7 +218,7 @@ class SolverDirectRope(SolverDirect):
         return super()._anew + 2 * ports * (self.closing == "energy")
 
     def _takes(self) -> float:
-        return 1.25 * super()._takes() + 0.8e-6 * int(self.model.ropes.slots)
+        return 1.25 * super()._takes() + 0.5e-6 * int(self.model.ropes.slots)
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
         _, s = super()._structure(state, control, without)

@@ -1030,7 +1030,7 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
 def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     """The velocities nearest to those of now, by kinetic energy, that fit the joints; returns the energy that took, J."""
     h = s[0].drift[w]
-    pushed = s[0].pushed[w]
+    forces = s[0].pushed[w]
     s[0].pushed[w] = 0
     count_pass(s, w, ANEW)
     s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
@@ -1046,7 +1046,7 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             s[0].blurred[w] = real(0.0)
             close_rows(s, w, False, ROUNDS)
     s[0].drift[w] = h
-    s[0].pushed[w] = pushed
+    s[0].pushed[w] = forces
     return take_projected(s, w)
 
 

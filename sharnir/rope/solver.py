@@ -19,7 +19,7 @@ from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
-LONGEST = 0.032  # s, that a step of a small scene may take
+LONGEST = 0.045  # s, that a step of a small scene may take
 SMALL_SCENE = 50  # bodies, the world included, with at most so many elements of ropes each
 MOST_PASSES = 20_000  # of a step of a large one, however finely it is divided
 HEARD = 0.05  # s, after which no further step of a call is begun before Python was heard
@@ -214,7 +214,9 @@ class SolverRope(Solver):
 
     def _takes(self) -> float:
         """About how long a pass takes on one core, s."""
-        return float(1e-6 * (self.model.ropes.slots + len(self.model.com)) + 2e-8 * (6 * len(self.model.ropes.group)) ** 2)
+        bends = any(rope.EI + rope.GJ > 0 for rope in self.model.ropes.described)
+        item = 0.75e-6 if bends else 0.5e-6
+        return float(item * (self.model.ropes.slots + len(self.model.com)) + 2e-8 * (6 * len(self.model.ropes.group)) ** 2)
 
     def _caps(self, iterations: int | None) -> list[int]:
         """Caps of the passes, as the device has them (`rope_settings`)."""
