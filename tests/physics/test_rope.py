@@ -672,7 +672,7 @@ def test_a_rope_between_two_bodies_moves_as_a_chain_of_rods():
         scene.add_joint(f"ball{j}", sh.Spherical(), before, f"rod{j}", position=x[j])
         before = f"rod{j}"
     scene.add_joint("last", sh.Spherical(), before, "b", position=x[n])
-    chain = sh.Simulation(scene, dt, method="direct")
+    chain = sh.Simulation(scene, dt, solver="direct")
     off = []
     for _ in range(8):
         rope.run(0.1)
