@@ -129,9 +129,16 @@ def damped_moment(a: quat, p: quat, start: vec3, EI: real, GJ: real, least: real
 
 
 @wp.func
-def turning_stiffness(a: quat, p: quat, EI: real, GJ: real, bar: real) -> mat33:
-    """The derivative of the moment by the turn of b against a, without the curvature of e: R_a Bᵀ K B R_aᵀ/l̄."""
+def turning_stiffness(a: quat, p: quat, EI: real, GJ: real, bar: real, straight: bool) -> mat33:
+    """The derivative of the moment by the turn of b against a, without the curvature of e: R_a Bᵀ K B R_aᵀ/l̄.
+
+    Of a rope that is straight at rest, a turn of b about its own axis does not bend, which the curvature of e would tell.
+    """
     _e, B_x, B_y, B_z = bend_slopes(p)
+    if straight:
+        t = wp.quat_rotate(p, vec3(real(0.0), real(0.0), real(1.0)))
+        B_x = B_x - t * wp.dot(t, B_x)
+        B_y = B_y - t * wp.dot(t, B_y)
     R = matrix(a)
     x = R * B_x
     y = R * B_y

@@ -260,7 +260,8 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
         if bar > real(0.0):
             p = from_rest(a, b, s[0].ropes.rest[i] / bar)
             GJ = wp.max(s[0].ropes.GJ[k], TWIST * s[0].ropes.EI[k])
-            K = turning_stiffness(a, p, s[0].ropes.EI[k], GJ, bar)
+            straight = wp.length_sq(s[0].ropes.rest[i]) == real(0.0)
+            K = turning_stiffness(a, p, s[0].ropes.EI[k], GJ, bar, straight)
             s[0].work.K[i, w] = K * (end * (end + s[0].ropes.damping[k]))
         a = b
 

@@ -219,7 +219,8 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
             s[0].work.strain[i, w] = bend_vector(p, vec3(real(0.0)))
             s[0].work.elastic[i, w] = m
             s[0].work.past[i, w] = (m * now + past * last) * s[0].kick[w]
-            K = turning_stiffness(a, p, EI, wp.max(GJ, TWIST * EI), real(1.0) / l)
+            straight = wp.length_sq(s[0].ropes.rest[i]) == real(0.0)
+            K = turning_stiffness(a, p, EI, wp.max(GJ, TWIST * EI), real(1.0) / l, straight)
             s[0].work.K[i, w] = K * (s[0].kick[w] * (dt * new + s[0].ropes.damping[k]))
         a = b
 
