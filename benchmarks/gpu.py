@@ -57,10 +57,10 @@ def mixed_scene() -> sh.Scene:
 MET: dict[str, Any] = {"tolerance": 1e-6} if PRECISION == "single" else {}
 CLOSED: dict[str, Any] = MET | ({"gap": 1e-6} if PRECISION == "single" else {})
 WAYS: dict[str, dict[str, Any]] = {
-    "sequential": {},
-    "direct": {"method": "direct", **CLOSED},
-    "direct, position": {"method": "direct", "closing": "position", **CLOSED},
-    "direct, velocity": {"method": "direct", "closing": "velocity", **CLOSED},
+    "sequential": {"solver": "sequential"},
+    "direct": {"solver": "direct", **CLOSED},
+    "direct, position": {"solver": "direct", "closing": "position", **CLOSED},
+    "direct, velocity": {"solver": "direct", "closing": "velocity", **CLOSED},
     "articulated": {"solver": "articulated", **MET},
 }
 FIELDS = ("position", "rotation", "velocity", "joint_force")
@@ -79,7 +79,7 @@ def run(device: str, way: str) -> dict[str, np.ndarray]:
 
 
 ROPES: dict[str, dict[str, Any]] = {
-    "rope alone": {}, "rope, direct": {"method": "direct", **CLOSED}, "rope, articulated": {"solver": "articulated"},
+    "rope alone": {}, "rope, direct": {"solver": "direct", **CLOSED}, "rope, articulated": {"solver": "articulated"},
     "rope, sequential": MET,
 }  # fmt: skip
 FEW = {"rope, sequential": (1024, 32)}  # worlds at most and steps a round: a pass and a sweep are launches of their own

@@ -89,10 +89,10 @@ class Benchmark:
 
 # How a chain is stepped; the sweeps of the first are all made
 WAYS: dict[str, dict[str, Any]] = {
-    "sequential": {"iterations": ITERATIONS, "tolerance": 0.0},
-    "direct": {"method": "direct"},
-    "direct-position": {"method": "direct", "closing": "position"},
-    "direct-velocity": {"method": "direct", "closing": "velocity"},
+    "sequential": {"solver": "sequential", "iterations": ITERATIONS, "tolerance": 0.0},
+    "direct": {"solver": "direct"},
+    "direct-position": {"solver": "direct", "closing": "position"},
+    "direct-velocity": {"solver": "direct", "closing": "velocity"},
     "articulated": {"solver": "articulated"},
 }
 
@@ -226,7 +226,7 @@ def budgeted(quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Times of the steps, s; sweeps; and, taking turns with them, times of a loop that looks at the clock until the budget is
     over: what is beyond it there, the operating system took.
     """
-    sim = sh.Simulation(arms(0.5), DT, iterations=1000, tolerance=1e-14)
+    sim = sh.Simulation(arms(0.5), DT, iterations=1000, tolerance=1e-14, solver="sequential")
     steps = 1000 if quick else 10_000
     times, sweeps, waits = np.zeros(steps), np.zeros(steps, int), np.zeros(steps)
     with busy_neighbour():
@@ -255,7 +255,7 @@ import time
 started = time.perf_counter()
 import sharnir
 from benchmarks.scenes import chain
-sharnir.Simulation(chain(10, "ball"), 1e-3).step()
+sharnir.Simulation(chain(10, "ball"), 1e-3, solver="sequential").step()
 print(time.perf_counter() - started)
 """
 
@@ -343,7 +343,10 @@ def heavy_load(way: str, dt: float) -> tuple[Figure, Figure]:
 @cache
 def hanging(quick: bool) -> tuple[Figure, Figure]:
     """A rope hung at both ends at our largest step, MuJoCo's flex at its: error of the sag, and stretch, after 10 s."""
-    sim, peer = sh.Simulation(rope(SEGMENTS, 0.0), ROPE_DT), MujocoRope(SEGMENTS, FLEX_DT, flex=True, swing=0.0)
+    sim, peer = (
+        sh.Simulation(rope(SEGMENTS, 0.0), ROPE_DT),
+        MujocoRope(SEGMENTS, FLEX_DT, flex=True, swing=0.0),
+    )
     duration = 1.0 if quick else 10.0
     sim.step(round(duration / ROPE_DT))
     peer.step(round(duration / FLEX_DT))

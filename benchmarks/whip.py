@@ -15,10 +15,10 @@ COUNT, DT, SECONDS, EVERY = 30, 1e-3, 10.0, 10
 SCALE = MASS * GRAVITY * 0.5  # J
 
 OURS = {
-    'direct, closing="energy"': {"method": "direct"},
-    'direct, closing="position"': {"method": "direct", "closing": "position"},
-    'direct, closing="velocity"': {"method": "direct", "closing": "velocity"},
-    "sequential": {},
+    'direct, closing="energy"': {"solver": "direct"},
+    'direct, closing="position"': {"solver": "direct", "closing": "position"},
+    'direct, closing="velocity"': {"solver": "direct", "closing": "velocity"},
+    "sequential": {"solver": "sequential"},
     "articulated": {"solver": "articulated"},
 }
 

@@ -29,7 +29,7 @@ def make(dt: float = 1e-3) -> sh.Simulation:
         scene.add_joint(f"foot{i}", sh.Universal(("x", "y")), "deck", f"cylinder{i}", position=foot, rotation=turn)
         scene.add_joint(f"leg{i}", slide, f"cylinder{i}", f"rod{i}", position=foot + 0.5 * along, rotation=turn)
         scene.add_joint(f"head{i}", sh.Spherical(), f"rod{i}", "platform", position=head)
-    return sh.Simulation(scene, dt, method="direct")
+    return sh.Simulation(scene, dt, solver="direct")
 
 
 def lengths(t: float) -> np.ndarray:

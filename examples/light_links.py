@@ -25,7 +25,7 @@ def make(dt: float = 5e-3) -> sh.Simulation:
         last = f"link{i}"
     scene.add_body("load", sh.Sphere(RADIUS), mass=LOAD, position=LENGTH * down)
     scene.add_joint("hook", sh.Spherical(), last, "load", position=LENGTH * down)
-    return sh.Simulation(scene, dt, method="direct")
+    return sh.Simulation(scene, dt, solver="direct")
 
 
 def period() -> float:

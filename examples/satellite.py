@@ -11,7 +11,7 @@ from sharnir.spatial import quat_rotate
 PANELS, WIDTH, OPEN = 3, 0.5, np.pi / 2
 
 
-def make(dt: float = 1e-3, solver: str = "impulse") -> sh.Simulation:
+def make(dt: float = 1e-3, solver: str = "direct") -> sh.Simulation:
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("bus", sh.Box(0.6, 0.6, 0.6), mass=80.0)
     for side in (1, -1):

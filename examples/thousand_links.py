@@ -28,7 +28,7 @@ def make(dt: float = 1e-2) -> sh.Simulation:
         scene.add_body(f"link{i}", sh.Box(0.02, 0.02, l), mass=m, inertia=inertia, position=(0, 0, -(i + 0.5) * l))
         scene.add_joint(f"joint{i}", sh.Spherical(), last, f"link{i}", position=(0, 0, -i * l))
         last = f"link{i}"
-    return sh.Simulation(scene, dt, method="direct")
+    return sh.Simulation(scene, dt, solver="direct")
 
 
 def bernoulli(t: np.ndarray, modes: int = 12) -> np.ndarray:

@@ -13,10 +13,11 @@ import numpy as np
 
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.scene import Scene
-from sharnir.simulation import SOLVERS, Energy, Simulation
+from sharnir.simulation import Energy, Simulation
+from sharnir.solvers import SOLVERS
 
 SHORT = 3e-6  # s, of the steps that give reactions: shorter ones are lost in the rounding of positions
-METHODS = tuple(SOLVERS["impulse"])
+METHODS = ("sequential", "direct")
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ def compare(
         scene: a Scene, or a function dt → Simulation (as `make` of the examples) that also sets the start.
         duration: s. steps: dt, s. samples: times at which they are compared.
         rtol: of the reference (and its atol).
-        methods: of the impulse solver, beside the one that the scene is made with; these have their default settings.
-        options: of the `Simulation` that a Scene gets, such as method="direct".
+        methods: solvers, beside the one that the scene is made with; these have their default settings.
+        options: of the `Simulation` that a Scene gets, such as solver="direct".
     """
     if not is_positive(duration) or not all(is_positive(dt) for dt in steps):
         raise SceneError(f"compare: duration and steps are positive numbers of s, got {duration!r} and {list(steps)!r}")
@@ -110,19 +111,17 @@ def compare(
 
 
 def _method(sim: Simulation) -> str:
-    """The method of the impulse solver, or the solver's name."""
-    for solver, methods in SOLVERS.items():
-        for method, kind in methods.items():
-            if type(sim.solver) is kind:
-                return method if solver == "impulse" else solver
-    raise SceneError(f"compare: {type(sim.solver).__name__} is no solver of a Simulation")
+    """The name of the solver."""
+    if sim.solver_name not in SOLVERS:
+        raise SceneError("compare: a scene of ropes alone is stepped, not integrated: there is nothing to compare it with")
+    return sim.solver_name
 
 
 def _twin(sim: Simulation, method: str) -> Simulation:
-    """The simulation itself, or one in the same state that another method of the impulse solver steps."""
+    """The simulation itself, or one in the same state that another solver steps."""
     if method == _method(sim):
         return sim
-    twin = Simulation(sim.model, sim.dt, method=method)
+    twin = Simulation(sim.model, sim.dt, solver=method)
     twin.restore(sim.snapshot())
     return twin
 

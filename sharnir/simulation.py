@@ -18,7 +18,7 @@ import warp as wp
 from sharnir import assembly, dynamics
 from sharnir.articulated.integrate import first_of
 from sharnir.articulated.solver import TreeSolver
-from sharnir.articulated.steps import SolverArticulated, SolverArticulatedRope
+from sharnir.articulated.steps import SolverArticulated
 from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning, is_positive
 from sharnir.guard import (
     COUNTS,
@@ -36,9 +36,7 @@ from sharnir.guard import (
     TORN,
     WHICH,
 )
-from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
 from sharnir.impulse.energy import SPENT
-from sharnir.impulse.rope_solver import SolverImpulseRope
 from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model, State
 from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
@@ -46,6 +44,7 @@ from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView, rope_energy, rope_momentum
 from sharnir.scene import Scene, path_pose
 from sharnir.solver import Report, Solver, pack
+from sharnir.solvers import asked_for, chosen
 from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.views import BodyView, GearView, JointView, SpringView
 
@@ -72,12 +71,7 @@ class Momentum:
     angular: np.ndarray
 
 
-SOLVERS: dict[str, dict[str, Any]] = {
-    "impulse": {"sequential": SolverImpulse, "direct": SolverDirect},
-    "articulated": {"direct": SolverArticulated},
-}
 NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last change
-BESIDE_ROPES = {SolverImpulse: SolverImpulseRope, SolverDirect: SolverDirectRope, SolverArticulated: SolverArticulatedRope}
 
 
 ON_DIVERGENCE = ("raise", "warn", "ignore")
@@ -177,8 +171,9 @@ class Simulation:
     Args:
         scene: a Scene, or a Model that was built from one.
         dt: step, s.
-        solver: "impulse" (the bodies' own coordinates) or "articulated" (joint coordinates).
-        method: of "impulse", "sequential" (impulses joint by joint, any topology alike) or "direct" (whole trees in one pass).
+        solver: "direct" (whole trees in one pass, exact), "sequential" (impulses joint by joint, any topology alike),
+            "articulated" (as direct, with joint coordinates in the state), or "auto": direct, unless very many loops meet on one
+            tree. `solver_name` tells which it is.
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0").
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
@@ -192,7 +187,7 @@ class Simulation:
         scene: Scene | Model,
         dt: float,
         *,
-        solver: str = "impulse",
+        solver: str = "auto",
         method: str | None = None,
         worlds: int = 1,
         device: str = "cpu",
@@ -201,12 +196,7 @@ class Simulation:
     ) -> None:
         if on_divergence not in ON_DIVERGENCE:
             raise SimulationError(f"on_divergence is one of {', '.join(map(repr, ON_DIVERGENCE))}, got {on_divergence!r}")
-        if solver not in SOLVERS:
-            raise SimulationError(f"solver {solver!r} is unknown; allowed: {', '.join(map(repr, SOLVERS))}")
-        methods = SOLVERS[solver]
-        asked, method = (solver, method), next(iter(methods)) if method is None else method
-        if method not in methods:
-            raise SimulationError(f"method {method!r} is unknown; allowed with {solver!r}: {', '.join(map(repr, methods))}")
+        word = asked_for(solver, method)
         if not isinstance(scene, Scene | Model):
             raise SceneError(f"Simulation: scene is a Scene or a Model, got {scene!r}")
         if not is_positive(dt):
@@ -215,26 +205,12 @@ class Simulation:
         self.worlds = self.model.worlds
         self._state, self.control = self.model.state(), self.model.control()
         self._at_pose = True  # whether velocities in the state are those of its pose
-        kind = methods[method]
+        self.solver_name, kind = chosen(self.model, word)
         if self.model.ropes is not None:
+            if self.solver_name in ("direct", "articulated"):
+                self.model = replace(self.model, ropes=self.model.ropes.on_trees())
             self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
-            jointed = self.model.joint_kinds or self.model.spring_names
-            kind = SolverRope
-            if not jointed and not self.model.ropes.refused and asked not in (("impulse", None), ("impulse", "direct")):
-                what = f"solver={solver!r}" if solver != "impulse" else f"method={method!r}"
-                raise SimulationError(
-                    f"Simulation: {what} is of joints, and the scene has ropes alone, whose solver is their own; leave it out"
-                )
-            if jointed or self.model.ropes.refused:
-                if self.model.ropes.refused and method == "sequential":
-                    if jointed:
-                        raise SceneError(f"{self.model.ropes.refused}; or use method='direct'")
-                    method = "direct"  # which takes them, without joints, too
-                kind = BESIDE_ROPES[methods[method]]
-                if method == "direct":
-                    self.model = replace(self.model, ropes=self.model.ropes.on_trees())
-                    self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
-        self._check_options(kind, solver, method, options)
+        self._check_options(kind, self.solver_name, options)
         if self.model.ropes is not None:
             options |= {"rope_state": self.rope_state, "rope_control": self.rope_control}
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
@@ -280,17 +256,17 @@ class Simulation:
             warnings.warn(words, SceneWarning, stacklevel=3)
 
     @staticmethod
-    def _check_options(kind: Any, solver: str, method: str, options: dict[str, Any]) -> None:
+    def _check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
         """Refuse options that the solver does not have, by name."""
         allowed: set[str] = set()
         for base in kind.__mro__:
             if "__init__" in vars(base) and base is not Solver and base is not TreeSolver and base is not object:
                 kinds = inspect.signature(base.__init__).parameters.values()
                 allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY and p.name not in ("rope_state", "rope_control")}
-        for name in options:
-            if name not in allowed:
-                what = f"solver {solver!r}, method {method!r}" if kind is not SolverRope else "a scene of ropes without joints"
-                raise SimulationError(f"Simulation: {name!r} is no option of {what}; allowed: {', '.join(sorted(allowed))}")
+        for option in options:
+            if option not in allowed:
+                what = f"solver {name!r}" if kind is not SolverRope else "a scene of ropes without joints"
+                raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {', '.join(sorted(allowed))}")
 
     # ---- time ----
 
@@ -649,11 +625,11 @@ class Simulation:
         """What helps against steps that go badly."""
         if isinstance(self.solver, SolverImpulse):
             return (
-                f"take method='direct', a smaller dt than {self.dt:g} s, or more iterations than {self.solver.iterations}; "
+                f"take solver='direct', a smaller dt than {self.dt:g} s, or more iterations than {self.solver.iterations}; "
                 "on_divergence= says whether this is an error"
             )
         if isinstance(self.solver, SolverArticulated):
-            return f"take method='direct' or a smaller dt than {self.dt:g} s; on_divergence= says whether this is an error"
+            return f"take solver='direct' or a smaller dt than {self.dt:g} s; on_divergence= says whether this is an error"
         return (
             f"take a smaller dt than {self.dt:g} s; check masses, forces and paths; on_divergence= says whether this is an error"
         )

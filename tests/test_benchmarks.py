@@ -38,7 +38,7 @@ N = 10
 def test_both_engines_have_the_same_chain(joint: str, droop: float) -> None:
     pytest.importorskip("mujoco")
     dt = 1e-5
-    sim, peer = sh.Simulation(chain(N, joint, droop), dt), MujocoChain(N, joint, droop, dt)
+    sim, peer = sh.Simulation(chain(N, joint, droop), dt, solver="sequential"), MujocoChain(N, joint, droop, dt)
     masses = [body.mass for body in chain(N, joint, droop).bodies.values()]
     assert sum(masses) == pytest.approx(MASS, rel=1e-12)
     assert float(peer.model.body_mass.sum()) == pytest.approx(MASS, rel=1e-12)
@@ -62,7 +62,7 @@ def test_both_engines_have_the_same_chain(joint: str, droop: float) -> None:
 def test_both_engines_have_the_same_load() -> None:
     pytest.importorskip("mujoco")
     dt, given = 1e-5, {"droop": 1.0, "length": 0.6, "mass": 0.3, "load": 5.0}
-    sim, peer = sh.Simulation(chain(3, "ball", **given), dt, method="direct"), MujocoChain(3, "ball", dt=dt, **given)
+    sim, peer = sh.Simulation(chain(3, "ball", **given), dt, solver="direct"), MujocoChain(3, "ball", dt=dt, **given)
     start = peer.tip()
     np.testing.assert_allclose(sim.body("load").com, start, atol=1e-12)
     sim.step(5000)
@@ -114,7 +114,7 @@ def test_both_engines_have_the_same_friction(joint: str) -> None:
     sim.step(1000)
     peer.step(1000)
     ours, other = angle(sim.body("rod 0").rotation), angle(peer.rotation())
-    free = sh.Simulation(chain(1, joint, length=0.2, mass=1.0), dt)
+    free = sh.Simulation(chain(1, joint, length=0.2, mass=1.0), dt, solver="sequential")
     free.step(1000)
     print(f"{joint}: {ours:.6f} and {other:.6f} rad, without friction {angle(free.body('rod 0').rotation):.6f}")
     assert ours == pytest.approx(other, rel=2e-3)
@@ -179,7 +179,7 @@ def test_an_angle_of_a_quaternion() -> None:
 
 def test_the_arms_are_thirty_hinges_in_a_tree() -> None:
     scene = arms(0.5)
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     assert len(scene.joints) == len(scene.bodies) - 1 == 30  # one of the bodies is the world
     assert sim.gaps().max() < 1e-12
     first, last = sim.step(iterations=1).residual, sim.step(iterations=50).residual

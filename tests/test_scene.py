@@ -277,7 +277,7 @@ def geared(ratio, dt=1e-3):
 
 def test_setting_a_geared_joint_moves_both():
     scene, dt = geared(2.0)
-    sim = sh.Simulation(scene, dt)
+    sim = sh.Simulation(scene, dt, solver="sequential")
     sim.joint("ja").position = 1.0
     assert sim.joint("jb").position == pytest.approx(0.5, abs=1e-9)
     sim.joint("ja").velocity = 100.0
@@ -303,12 +303,12 @@ def test_turns_are_counted_beyond_half_a_turn_a_step():
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("a", mass=1, inertia=(0.2, 0.2, 0.3))
     scene.add_joint("h", sh.Revolute("z"), scene.world, "a", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 0.01)
+    sim = sh.Simulation(scene, 0.01, solver="sequential")
     sim.joint("h").velocity = 400.0
     sim.run(1.0)
     assert sim.joint("h").position == pytest.approx(400.0, abs=1e-6)
     scene, _ = geared(4.0)
-    sim = sh.Simulation(scene, 0.01)
+    sim = sh.Simulation(scene, 0.01, solver="sequential")
     sim.body("a").spin, sim.body("b").spin = (0, 0, 400.0), (0, 0, 100.0)
     sim.step()
     assert sim.joint("jb").position == pytest.approx(1.0, abs=1e-9)

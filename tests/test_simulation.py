@@ -16,7 +16,7 @@ def falling(**options):
 
 
 def test_free_fall_is_exact():
-    sim = sh.Simulation(falling(), 0.01)
+    sim = sh.Simulation(falling(), 0.01, solver="sequential")
     sim.step(100)
     assert sim.time == pytest.approx(1.0)
     assert sim.body("stone").velocity[2] == pytest.approx(-10.0, abs=1e-12)
@@ -25,7 +25,7 @@ def test_free_fall_is_exact():
 
 
 def test_gravity_and_dt_change_while_running():
-    sim = sh.Simulation(falling(), 0.01)
+    sim = sh.Simulation(falling(), 0.01, solver="sequential")
     sim.step(10)
     sim.gravity = (1, 0, 0)
     sim.dt = 0.02
@@ -39,7 +39,7 @@ def test_gravity_and_dt_change_while_running():
 
 
 def test_reset_and_snapshot():
-    sim = sh.Simulation(falling(), 0.01)
+    sim = sh.Simulation(falling(), 0.01, solver="sequential")
     sim.body("stone").apply_force((3, 0, 0), once=False)
     saved = sim.snapshot()
     sim.step(50)
@@ -52,13 +52,13 @@ def test_reset_and_snapshot():
     sim.step()
     assert sim.body("stone").velocity[0] == 0.0, "reset clears commands"
     with pytest.raises(sh.SimulationError, match="another scene"):
-        sim.restore(sh.Simulation(falling(), 0.01, worlds=2).snapshot())
+        sim.restore(sh.Simulation(falling(), 0.01, worlds=2, solver="sequential").snapshot())
 
 
 def test_forces_once_and_lasting():
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("b", sh.Sphere(0.5), mass=2.0)
-    sim = sh.Simulation(scene, 0.1)
+    sim = sh.Simulation(scene, 0.1, solver="sequential")
     body = sim.body("b")
     body.apply_force((4, 0, 0))
     body.apply_force((0, 2, 0))
@@ -79,7 +79,7 @@ def test_body_frame_and_centre_of_mass():
     scene = sh.Scene(gravity=(0, 0, 0))
     turn = quat_exp(np.array([0, 0, np.pi / 2]))
     scene.add_body("b", sh.Box(1, 1, 1, position=(1, 0, 0)), mass=1.0, position=(5, 0, 0), rotation=turn)
-    sim = sh.Simulation(scene, 0.01)
+    sim = sh.Simulation(scene, 0.01, solver="sequential")
     body = sim.body("b")
     assert np.allclose(body.position, (5, 0, 0)) and np.allclose(body.com, (5, 1, 0))
     body.rotation = (0, 0, 0, 1)
@@ -101,7 +101,7 @@ def test_kinematic_body_follows_its_velocity_and_pushes():
     scene.add_body("mover", sh.Box(1, 1, 1), motion="kinematic", velocity=(1, 0, 0))
     scene.add_body("towed", sh.Box(0.5, 0.5, 0.5), mass=3.0, position=(2, 0, 0))
     scene.add_joint("bar", sh.Fixed(), "mover", "towed", position=(1, 0, 0))
-    sim = sh.Simulation(scene, 0.01)
+    sim = sh.Simulation(scene, 0.01, solver="sequential")
     sim.run(1.0)
     assert np.allclose(sim.body("mover").position, (1, 0, 0), atol=1e-12)
     assert np.allclose(sim.body("towed").velocity, (1, 0, 0), atol=1e-9)
@@ -120,7 +120,7 @@ def test_kinematic_body_follows_its_path():
     scene.add_body("carousel", sh.Box(1, 0.2, 0.2), motion="kinematic", position=(1, 0, 0.5), path=path)
     scene.add_body("rider", sh.Sphere(0.1), mass=1.0, position=(2, 0, 0.5))
     scene.add_joint("seat", sh.Fixed(), "carousel", "rider", position=(1.5, 0, 0.5))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     sim.step(2000)
     place, turn = path(2.0)
     assert np.allclose(sim.body("carousel").position, place, atol=1e-9)
@@ -137,7 +137,7 @@ def test_gear_as_a_screw():
     scene.add_body("nut", sh.Cylinder(0.1, 0.1), mass=1.0)
     scene.add_joint("thread", sh.Cylindrical("z"), scene.world, "nut", position=(0, 0, 0))
     scene.add_joint("pitch", sh.Gear(("thread", "z"), ("thread", "rz"), 0.01 / (2 * np.pi)))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     sim.joint("thread").force = (0.0, 0.1)
     sim.run(1.0)
     z, angle = sim.joint("thread").position
@@ -157,7 +157,7 @@ def test_gear_between_two_wheels_on_one_frame():
         scene.add_body(name, sh.Cylinder(r, 0.05), mass=1.0, position=(x, 0, 0))
         scene.add_joint(f"{name} axle", sh.Revolute("z"), "frame", name, position=(x, 0, 0))
     scene.add_joint("mesh", sh.Gear("small axle", "large axle", -2.0))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     start = sim.momentum()
     sim.body("small").spin = (0, 0, 10.0)
     spun = sim.momentum().angular[2]
@@ -170,7 +170,7 @@ def test_gear_between_two_wheels_on_one_frame():
 
 
 def test_worlds_have_a_leading_axis_and_differ():
-    sim = sh.Simulation(falling(), 0.01, worlds=3)
+    sim = sh.Simulation(falling(), 0.01, worlds=3, solver="sequential")
     sim.body("stone").velocity = [(1, 0, 0), (2, 0, 0), (3, 0, 0)]
     sim.run(1.0)
     assert sim.body("stone").position.shape == (3, 3)
@@ -180,7 +180,7 @@ def test_worlds_have_a_leading_axis_and_differ():
 
 
 def explosive(worlds):
-    sim = sh.Simulation(falling(), 0.01, worlds=worlds)
+    sim = sh.Simulation(falling(), 0.01, worlds=worlds, solver="sequential")
     sim.step(10)
     return sim
 
@@ -215,7 +215,7 @@ def test_report_is_reused_and_tells():
     scene = sh.Scene()
     scene.add_body("b", sh.Box(1, 0.1, 0.1), mass=1.0, position=(0.5, 0, 0))
     scene.add_joint("h", sh.Revolute("y"), scene.world, "b", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     report = sim.step()
     assert report is sim.step()
     assert 1 <= report.iterations <= 20 and report.converged and report.residual < 1e-9 and report.elapsed > 0
@@ -224,7 +224,7 @@ def test_report_is_reused_and_tells():
 
 
 def test_unknown_names_list_the_known_ones():
-    sim = sh.Simulation(falling(), 0.01)
+    sim = sh.Simulation(falling(), 0.01, solver="sequential")
     with pytest.raises(sh.SimulationError, match="known: 'world', 'stone'"):
         sim.body("stoon")
     with pytest.raises(sh.SimulationError, match="known: none"):
@@ -232,7 +232,7 @@ def test_unknown_names_list_the_known_ones():
 
 
 def test_run_shows_progress(capsys):
-    sim = sh.Simulation(falling(), 0.01)
+    sim = sh.Simulation(falling(), 0.01, solver="sequential")
     seen = []
     sim.run(0.5, progress=seen.append)
     assert seen[-1] == pytest.approx(0.5)
@@ -264,7 +264,7 @@ def test_a_thousand_link_chain_builds_and_steps_quickly():
         scene.add_joint(f"j{i}", sh.Spherical(), last, body, position=(0, 0, -0.1 * i))
         last = body
     started = time.perf_counter()
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     sim.step(10)
     print(f"build and 10 steps: {time.perf_counter() - started:.2f} s")
     assert np.isfinite(sim.energy().total)

@@ -18,7 +18,7 @@ import sharnir as sh
 sys.path.insert(0, str(Path(__file__).parent / "physics"))
 import nasty
 
-DIRECT, ARTICULATED, SEQUENTIAL = {"method": "direct"}, {"solver": "articulated"}, {}
+DIRECT, ARTICULATED, SEQUENTIAL = {"solver": "direct"}, {"solver": "articulated"}, {}
 WAYS = {"direct": DIRECT, "articulated": ARTICULATED, "sequential": SEQUENTIAL}
 
 
@@ -174,7 +174,7 @@ def whipped(dt):
     """A rope that is cracked like a whip."""
     scene = sh.Scene()
     scene.add_rope("r", (0, 0, 0), (2, 0, 0), segments=40, mass_per_length=0.1, attach=("world", None))
-    sim = sh.Simulation(scene, dt)
+    sim = sh.Simulation(scene, dt, solver="sequential")
     v = np.zeros((41, 3))
     v[:, 2] = 30 * np.linspace(0, 1, 41) ** 2 * np.cos(12 * np.linspace(0, 1, 41))
     sim.rope("r").velocity = v
@@ -200,7 +200,7 @@ def hanging_ropes(worlds=1, **options):
     scene = sh.Scene()
     scene.add_body("load", sh.Box(0.2, 0.2, 0.2), mass=3.0, position=(0, 0, -2))
     scene.add_rope("r", (0, 0, 0), (0, 0, -1.9), segments=12, mass_per_length=0.2, attach=("world", "load"))
-    return sh.Simulation(scene, 2e-3, worlds=worlds)
+    return sh.Simulation(scene, 2e-3, worlds=worlds, solver="sequential")
 
 
 CASES = {
@@ -249,12 +249,12 @@ def test_of_several_worlds_one_that_fails_goes_back_whole(kind, n):
 
 LONG_CALLS = {
     "sequential": "pendulums().step(10**8)",
-    "direct": "pendulums(method='direct').step(10**8)",
+    "direct": "pendulums(solver='direct').step(10**8)",
     "articulated": "pendulums(solver='articulated').run(1e6)",
-    "direct ropes": "pendulums(rope=True, method='direct').step(10**8)",
+    "direct ropes": "pendulums(rope=True, solver='direct').step(10**8)",
     "sequential ropes": "pendulums(rope=True).step(10**8)",
     "ropes": "hanging_ropes().run(1e6)",
-    "several worlds": "pendulums(64, method='direct').step(10**8)",
+    "several worlds": "pendulums(64, solver='direct').step(10**8)",
     "hard": "hard()",
     "integrate": "pendulums(friction=0, solver='articulated').integrate(1e5)",
     "integrate many": "pendulums(200, friction=0, solver='articulated').integrate(1e4)",
@@ -265,7 +265,7 @@ warnings.simplefilter("ignore")
 sys.path.insert(0, {here!r})
 from test_time import *
 def hard():
-    sim = nasty.tangle(11, 0.0014, ropes=0, method="direct")
+    sim = nasty.tangle(11, 0.0014, ropes=0, solver="direct")
     while True:
         try:
             sim.step(10**6)

@@ -103,7 +103,7 @@ class SolverDirect(TreeSolver):
     def _takes(self) -> float:
         """About how long a pass takes on one core, s: more where rows are closed beside the tree, and where something acts."""
         link = 0.65e-6 * (3 + 2 * self._acting if int(self._tree.closures.count) else 1 + self._acting)
-        return link * len(self._tree.links) + 0.6e-9 * int(self._tree.closures.count) ** 2
+        return link * max(1, len(self._tree.links)) + 0.6e-9 * int(self._tree.closures.count) ** 2
 
     def _most_passes(self) -> int:
         """Passes that a step may take, however finely it is divided: so many that one of a small scene ends within LONGEST."""

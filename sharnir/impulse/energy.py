@@ -60,7 +60,7 @@ RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what fric
 # of a link's inertia: what friction holds resists so much while velocities are projected; a lock, which yields to rows beside
 # the tree, would need more than one pass to keep momenta
 HOLDS = wp.constant(real(1.0e10))
-REPAIRS = wp.constant(12)  # displacements, at most, that take passed limits back in
+REPAIRS = wp.constant(30)  # displacements, at most, that take passed limits back in
 HALVINGS = wp.constant(8)  # of a step, at most
 SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
 UNMET = wp.constant(real(10.0))  # tolerances: the residual, at least, of a step that was made coarsely

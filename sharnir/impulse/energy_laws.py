@@ -450,6 +450,7 @@ def passed_limits(s: wp.array(dtype=Direct), i: int, w: int) -> int:
     limit_boxes(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation), real(1.0), False, real(0.0))
     turn = n - s[0].joints.turns[j]
     found = int(0)
+    so_far = vec3(real(0.0))  # of a ball, by the limits before this one
     for x in range(n):
         at = v0 + x
         s[0].laws.start[at, w] = s[0].kept_u[at, w]
@@ -461,11 +462,12 @@ def passed_limits(s: wp.array(dtype=Direct), i: int, w: int) -> int:
             g[x] = real(1.0)
             if s[0].joints.ball[j] != 0 and x >= turn:
                 row = s[0].laws.row[at, w]
+                by = row * ((off - wp.dot(row, so_far)) / wp.dot(row, row))
+                so_far = so_far + by
                 g[x] = real(0.0)
                 for h in range(3):
                     g[turn + h] = row[h]
-                    by = row[h] * off / wp.dot(row, row)
-                    displace_by(s, i, v0 + turn + h, w, by)
+                    displace_by(s, i, v0 + turn + h, w, by[h])
             else:
                 displace_by(s, i, at, w, off)
             if s[0].linear.locks[i, w] < n:  # or the axis would go back where it came from

@@ -8,10 +8,10 @@ import sharnir as sh
 from sharnir.spatial import quat_exp
 
 SOLVERS = {
-    "sequential": {},
-    "direct": {"method": "direct"},
-    "position": {"method": "direct", "closing": "position"},
-    "velocity": {"method": "direct", "closing": "velocity"},
+    "sequential": {"solver": "sequential"},
+    "direct": {"solver": "direct"},
+    "position": {"solver": "direct", "closing": "position"},
+    "velocity": {"solver": "direct", "closing": "velocity"},
     "articulated": {"solver": "articulated"},
 }
 

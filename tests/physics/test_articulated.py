@@ -14,11 +14,11 @@ EXACT = {"iterations": 300, "position_iterations": 50, "tolerance": 1e-14}
 
 def make(scene, solver, dt, **options):
     """A simulation; impulses are iterated to the end."""
-    return sh.Simulation(scene, dt, solver=solver, **(EXACT if solver == "impulse" else {}), **options)
+    return sh.Simulation(scene, dt, solver=solver, **(EXACT if solver == "sequential" else {}), **options)
 
 
 def both(scene, dt, **options):
-    return make(scene, "impulse", dt, **options), make(scene, "articulated", dt, **options)
+    return make(scene, "sequential", dt, **options), make(scene, "articulated", dt, **options)
 
 
 def bodies(sim):
@@ -66,7 +66,7 @@ def test_every_joint_is_of_second_order(name, shape):
     gap = found[1].gaps().max()
     assert gap < 1e-9
     if name == "distance":
-        apart = np.abs(places(run_for(make(scene, "impulse", 1e-3), 0.1)) - places(found[1])).max()
+        apart = np.abs(places(run_for(make(scene, "sequential", 1e-3), 0.1)) - places(found[1])).max()
         print(f"{name}, {shape}: apart {apart:.1e} m, gap {gap:.1e}")
         assert apart < 5e-3
         return

@@ -23,7 +23,7 @@ def speeds(worlds):
 
 
 def run(worlds, threads=None, pick=None):
-    sim = sh.Simulation(chain_scene(), 1e-3, worlds=worlds, threads=threads)
+    sim = sh.Simulation(chain_scene(), 1e-3, worlds=worlds, threads=threads, solver="sequential")
     sim.body("b5").velocity = speeds(8) if pick is None else speeds(8)[pick]
     sim.step(300)
     return {f: getattr(sim.state, f).numpy().copy() for f in FIELDS}
@@ -46,7 +46,7 @@ def test_a_world_of_a_batch_equals_the_same_world_alone(world):
 
 
 def test_a_restored_run_is_bitwise_equal():
-    sim = sh.Simulation(chain_scene(), 1e-3)
+    sim = sh.Simulation(chain_scene(), 1e-3, solver="sequential")
     sim.step(100)
     saved = sim.snapshot()
     sim.step(200)

@@ -43,7 +43,7 @@ def within(double, single):
 
 
 def direct(scene, dt, **options):
-    return sh.Simulation(scene, dt, method="direct", device=DEVICE, **options)
+    return sh.Simulation(scene, dt, solver="direct", device=DEVICE, **options)
 
 
 def tree(joint, dt, **options):
@@ -422,7 +422,7 @@ def test_long_chains_never_gain_energy(n, end):
 @double_alone
 @pytest.mark.parametrize(("closing", "seconds"), [("energy", 20), ("position", 60)])
 def test_four_bars_through_their_singular_poses(closing, seconds):
-    sim = sh.Simulation(four_bar(2, 1e-3).model, 1e-3, method="direct", closing=closing)
+    sim = sh.Simulation(four_bar(2, 1e-3).model, 1e-3, solver="direct", closing=closing)
     start, gap, energies = sim.energy().total, 0.0, []
     for _ in range(10 * seconds):
         sim.step(100)
@@ -454,7 +454,7 @@ def test_examples_pass_their_own_checks(name, monkeypatch):
             options = {k: v for k, v in options.items() if k in ("worlds", "device", "threads")}
             # a wheel under a constant torque is of second order, not exact, by the energy closing
             closing = "position" if name == "cart_flywheel" else "energy"
-            super().__init__(scene, dt, method="direct", closing=closing, **options)
+            super().__init__(scene, dt, solver="direct", closing=closing, **options)
 
     monkeypatch.setattr(sh, "Simulation", Direct)
     assert (EXAMPLES / f"{name}.py").exists()
@@ -490,4 +490,4 @@ def test_mistakes_are_named():
     with pytest.raises(sh.SimulationError, match="method 'exact' is unknown"):
         sh.Simulation(scene, 1e-3, method="exact")
     with pytest.raises(sh.SimulationError, match="closing is one of 'energy', 'position', 'velocity'"):
-        sh.Simulation(scene, 1e-3, method="direct", closing="never")
+        sh.Simulation(scene, 1e-3, solver="direct", closing="never")

@@ -134,7 +134,7 @@ def order(make, end=0.2):
 @pytest.mark.parametrize("closing", CLOSINGS)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_trees_are_of_second_order(seed, closing):
-    error, ratio, gap = order(lambda dt: push(random_tree(seed, dt, method="direct", closing=closing, gap=1e-11), seed))
+    error, ratio, gap = order(lambda dt: push(random_tree(seed, dt, solver="direct", closing=closing, gap=1e-11), seed))
     print(f"tree {seed}, {closing}: {error} m, m/s, rad/s at 0.5 ms; twice the step {np.round(ratio, 2)}; gap {gap:.1e}")
     assert np.all(ratio > 3.6) and gap < 1e-9
 
@@ -142,13 +142,13 @@ def test_random_trees_are_of_second_order(seed, closing):
 @pytest.mark.parametrize("closing", CLOSINGS)
 @pytest.mark.parametrize(("kind", "seed"), [("four-bar", 0), ("ring", 1), ("rods", 2), ("gears", 3), ("gears", 4)])
 def test_loops_are_of_second_order(kind, seed, closing):
-    error, ratio, gap = order(lambda dt: loop(kind, seed, dt, method="direct", closing=closing, gap=1e-11))
+    error, ratio, gap = order(lambda dt: loop(kind, seed, dt, solver="direct", closing=closing, gap=1e-11))
     print(f"{kind} {seed}, {closing}: {error} at 0.5 ms; twice the step {np.round(ratio, 2)}; gap {gap:.1e}")
     assert np.all(ratio > 3.6) and gap < 1e-9
 
 
 def test_springs_between_points_are_implicit():
-    error, ratio, gap = order(lambda dt: loop("springs", 5, dt, method="direct"))
+    error, ratio, gap = order(lambda dt: loop("springs", 5, dt, solver="direct"))
     print(f"springs between points: {error} at 0.5 ms; twice the step {np.round(ratio, 2)}; gap {gap:.1e}")
     assert np.all(ratio > 1.9) and error[0] < 1e-3 and gap < 1e-9
 
@@ -188,7 +188,7 @@ def test_laws_on_random_trees(seed, closing):
     reference, beside = (random_tree(seed, dt, any_laws, solver="articulated") for _ in range(2))
     reference.integrate(end, rtol=1e-8, atol=1e-8)
     beside.run(end)
-    sim = random_tree(seed, dt, any_laws, method="direct", closing=closing)
+    sim = random_tree(seed, dt, any_laws, solver="direct", closing=closing)
     gap = over = taken = 0.0
     for _ in range(round(end / dt)):
         assert sim.step().converged
@@ -217,7 +217,7 @@ def test_the_first_step_has_whole_forces_and_rotors():
     ):  # fmt: skip
         scene.add_body(f"b{i}", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.5, i, 0))
         scene.add_joint(f"j{i}", joint, "world", f"b{i}", position=(0, i, 0))
-    sim = sh.Simulation(scene, 1e-3, method="direct")
+    sim = sh.Simulation(scene, 1e-3, solver="direct")
     sim.step()
     held = sim.joint("j0").friction_force, sim.joint("j1").friction_force[1], sim.joint("j2").limit_force
     rate = sim.joint("j3").velocity / 1e-3
@@ -242,7 +242,7 @@ def test_a_rotor_feels_its_axis_turn():
 
     exact = make(1e-3)
     exact.integrate(0.3)
-    sim = make(5e-4, method="direct")
+    sim = make(5e-4, solver="direct")
     sim.run(0.3)
     off = np.abs(motion(sim) - motion(exact)).max((0, 2))
     print(f"a rotor on a spinning slide: {off} m, m/s, rad/s off at 0.5 ms")
@@ -253,7 +253,7 @@ def test_a_rotor_feels_its_axis_turn():
 
 
 @pytest.mark.parametrize(
-    "options", [{"method": "direct"}, {"method": "direct", "closing": "velocity"}, {"solver": "articulated"}]
+    "options", [{"solver": "direct"}, {"solver": "direct", "closing": "velocity"}, {"solver": "articulated"}]
 )
 def test_a_plain_joint_lets_go_at_once(options):
     scene = sh.Scene()
@@ -279,7 +279,7 @@ def test_a_plain_joint_lets_go_at_once(options):
 @pytest.mark.parametrize("closing", CLOSINGS)
 @pytest.mark.parametrize("seed", range(4))
 def test_put_back_joints_close_without_a_jump(seed, closing):
-    sim = random_tree(seed, 1e-3, method="direct", closing=closing)
+    sim = random_tree(seed, 1e-3, solver="direct", closing=closing)
     name = next(n for n in sim.model.joint_names if sim.joint(n).kind.mask != 63)
     sim.step(10)
     sim.joint(name).enabled = False
@@ -300,7 +300,7 @@ def test_put_back_joints_close_without_a_jump(seed, closing):
 @pytest.mark.parametrize("seed", range(200, 204))
 def test_steps_snapshots_and_worlds_agree_bit_for_bit(seed, closing):
     laws = any_laws if seed % 2 else None
-    a, b, c = (random_tree(seed, 1e-3, laws, method="direct", closing=closing) for _ in range(3))
+    a, b, c = (random_tree(seed, 1e-3, laws, solver="direct", closing=closing) for _ in range(3))
     start = c.snapshot()
     a.step(40)
     for _ in range(40):
@@ -316,7 +316,7 @@ def test_steps_snapshots_and_worlds_agree_bit_for_bit(seed, closing):
     c.step(40)
     for other in (b.snapshot(), c_now, c.snapshot()):
         assert [k for k in first if not np.array_equal(first[k], other[k])] == []
-    batch = random_tree(seed, 1e-3, laws, worlds=3, method="direct", closing=closing)
+    batch = random_tree(seed, 1e-3, laws, worlds=3, solver="direct", closing=closing)
     for field, value in start.items():
         if field.startswith("state.") and value.ndim > 1:
             array = getattr(batch.state, field.removeprefix("state."))
@@ -335,7 +335,7 @@ def test_steps_snapshots_and_worlds_agree_bit_for_bit(seed, closing):
 @pytest.mark.parametrize("laws", [None, lambda rng, joint: {k: v for k, v in any_laws(rng, joint).items() if k != "limit"}])
 @pytest.mark.parametrize("seed", range(300, 304))
 def test_floating_trees_keep_their_momenta(seed, laws):
-    sim = random_tree(seed, 1e-3, laws, floating=True, method="direct")
+    sim = random_tree(seed, 1e-3, laws, floating=True, solver="direct")
     sim.step()
     start, energy = sim.momentum(), sim.energy().total
     sim.run(1.0)
@@ -356,7 +356,7 @@ def test_reactions_of_random_trees_converge(seed):
     errors, names = [], list(reference.model.joint_names)
     most = max(np.linalg.norm(twin.joint(n).reaction[0]) for n in names)
     for dt in (1e-3, 5e-4):
-        sim = random_tree(seed, dt, method="direct")
+        sim = random_tree(seed, dt, solver="direct")
         sim.run(0.2)
         errors.append(max(np.linalg.norm(sim.joint(n).reaction[0] - twin.joint(n).reaction[0]) for n in names) / most)
     print(f"tree {seed}: reactions {errors[0]:.1e} off at 1 ms, {errors[1]:.1e} at 0.5 ms")
@@ -375,7 +375,7 @@ def test_integrations_follow_forces_on_bodies(friction):
         sim.body("b1").apply_torque((0, 0.3, 1), once=False)
         return sim
 
-    exact, sim = make(), make(method="direct")
+    exact, sim = make(), make(solver="direct")
     exact.integrate(0.5)
     sim.run(0.5)
     off = np.abs(motion(sim) - motion(exact)).max()
@@ -397,7 +397,7 @@ def test_a_free_joint_is_a_joint(joint):
         sim.joint("j").force = (1.0, -2.0, 0.5, 0.1, 0.0, -0.1)
         return sim
 
-    exact, sim = make(), make(method="direct")
+    exact, sim = make(), make(solver="direct")
     exact.integrate(0.29)
     sim.run(0.29)
     off = np.abs(motion(sim) - motion(exact)).max((0, 2))

@@ -59,7 +59,7 @@ def random_scene(seed, floating, loops, springs):
 
 
 def throw(scene, dt, rng):
-    sim = sh.Simulation(scene, dt, method="direct")
+    sim = sh.Simulation(scene, dt, solver="direct")
     for name, made in scene.joints.items():
         if made.joint.v_size and name.startswith("j"):
             speed = 1.5 * rng.normal(size=made.joint.v_size)
@@ -166,7 +166,7 @@ def heavy_pendulum(dt):
         last = f"l{i}"
     scene.add_body("load", sh.Sphere(0.1), mass=300.0, position=down * 3)
     scene.add_joint("hook", sh.Spherical(), last, "load", position=down * 3)
-    return sh.Simulation(scene, dt, method="direct")
+    return sh.Simulation(scene, dt, solver="direct")
 
 
 @pytest.mark.parametrize("dt", [1e-3, 5e-3, 15e-3, 50e-3])
@@ -196,7 +196,7 @@ def slider(dt, mass=1.0, **laws):
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("b", sh.Box(0.2, 0.2, 0.2), mass=mass)
     scene.add_joint("j", sh.Prismatic("x", **laws), "world", "b", position=(0, 0, 0))
-    return sh.Simulation(scene, dt, method="direct")
+    return sh.Simulation(scene, dt, solver="direct")
 
 
 @pytest.mark.parametrize("hertz", [1.0, 5.0, 10.0])
@@ -218,7 +218,7 @@ def test_a_ball_joint_s_springs_keep_their_energy():
     scene.add_joint(
         "j", sh.Spherical(spring={"rx": (30.0, 0.1), "ry": (10.0, 0), "rz": (50.0, 0)}), "world", "b", position=(0, 0, 0)
     )
-    sim = sh.Simulation(scene, 1e-2, method="direct")
+    sim = sh.Simulation(scene, 1e-2, solver="direct")
     sim.joint("j").velocity = (1.0, 2.0, 3.0)
     start, worst = sim.energy().total, 0.0
     for _ in range(1000):
@@ -244,7 +244,7 @@ def test_laws_are_of_second_order(law):
         scene.add_body("b", mass=0.7, inertia=(0.02, 0.05, 0.06), position=(1.0, 0, 0))
         scene.add_joint("j", sh.Revolute("y", **LAWS[law]), "world", "a", position=(0, 0, 0))
         scene.add_joint("k", sh.Spherical(), "a", "b", position=(0.8, 0, 0))
-        sim = sh.Simulation(scene, dt or 1e-3, method="direct")
+        sim = sh.Simulation(scene, dt or 1e-3, solver="direct")
         sim.joint("j").velocity, sim.joint("k").velocity = 0.5, (0.5, 1.0, -2.0)
         if dt is None:
             sim.integrate(0.4, rtol=1e-11, atol=1e-11)
@@ -330,7 +330,7 @@ def test_friction_of_balls_is_found_from_rest(friction):
         scene.add_body(f"rod {i}", mass=0.5, inertia=(1e-5, 1e-4, 1e-4), position=((i + 0.5) * 0.05, 0.0, 0.0))
         scene.add_joint(f"ball {i}", sh.Spherical(friction=friction), parent, f"rod {i}", position=(i * 0.05, 0.0, 0.0))
         parent = f"rod {i}"
-    sim = sh.Simulation(scene, 1e-3, method="direct")
+    sim = sh.Simulation(scene, 1e-3, solver="direct")
     start, taken, worst = sim.energy().total, 0.0, 0.0
     for _ in range(200):
         assert sim.step().converged

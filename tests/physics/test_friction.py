@@ -24,7 +24,7 @@ def held_rod(joint, gravity, dt=1e-3):
     scene = sh.Scene(gravity=gravity)
     scene.add_body("rod", sh.Box(0.2, 0.02, 0.02), mass=1.0, position=(0.1, 0, 0))
     scene.add_joint("joint", joint, scene.world, "rod", position=(0, 0, 0))
-    return sh.Simulation(scene, dt)
+    return sh.Simulation(scene, dt, solver="sequential")
 
 
 @pytest.mark.parametrize("name", HOLDS)
@@ -43,7 +43,7 @@ def test_door_of_the_paper():
     scene = sh.Scene()
     scene.add_body("door", sh.Box(0.9, 0.04, 2.0), mass=26.49, position=(0.45, 0, 1))
     scene.add_joint("hinge", sh.Revolute("z", friction=20.0), scene.world, "door", position=(0, 0, 1))
-    sim = sh.Simulation(scene, 0.01)
+    sim = sh.Simulation(scene, 0.01, solver="sequential")
     hinge = sim.joint("hinge")
     inertia = 26.49 * (0.9**2 + 0.04**2) / 12 + 26.49 * 0.45**2
     hinge.force = 20.0 + inertia * 1.5094 / 0.33
@@ -71,7 +71,7 @@ def test_dry_pendulum_loses_amplitude_as_it_should():
         scene = sh.Scene()
         scene.add_body("rod", sh.Box(1, 0.01, 0.01), mass=1.0, inertia=(1e-4, 1 / 12, 1 / 12), position=(0.5, 0, 0))
         scene.add_joint("hinge", sh.Revolute("y", friction=0.2), scene.world, "rod", position=(0, 0, 0))
-        sim = sh.Simulation(scene, dt)
+        sim = sh.Simulation(scene, dt, solver="sequential")
         hinge, found, last = sim.joint("hinge"), [], 0.0
         while len(found) < 3:
             sim.step()
@@ -91,7 +91,7 @@ def test_dry_pendulum_ends_where_it_should():
     scene = sh.Scene()
     scene.add_body("rod", sh.Box(1, 0.01, 0.01), mass=1.0, inertia=(1e-4, 1 / 12, 1 / 12), position=(0.5, 0, 0))
     scene.add_joint("hinge", sh.Revolute("y", friction=0.2), scene.world, "rod", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-4)
+    sim = sh.Simulation(scene, 1e-4, solver="sequential")
     sim.run(18.0)
     end = abs(sim.joint("hinge").position - np.pi / 2)
     print(f"stick angle {end:.9f} (exact 0.015944619, the stick zone is ±0.040786), stuck {sim.joint('hinge').stuck}")
@@ -105,7 +105,7 @@ def test_ball_joint_stops_alike_about_every_axis(axis):
     n = np.array(axis) / np.linalg.norm(axis)
     scene.add_body("ball", mass=1.0, inertia=(inertia,) * 3, spin=speed * n)
     scene.add_joint("joint", sh.Spherical(friction=torque), scene.world, "ball", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     while not np.all(sim.joint("joint").stuck):
         sim.step()
     angle = np.linalg.norm(quat_log(sim.joint("joint").position))
@@ -120,7 +120,7 @@ def test_friction_is_opposite_to_the_slip_of_a_body_with_unequal_inertias():
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("b", mass=1.0, inertia=(0.05, 0.4, 0.42), spin=(2.0, 1.5, 0.5), rotation=quat_exp(np.array([0.3, 0.2, 0.1])))
     scene.add_joint("joint", sh.Spherical(friction=0.5), scene.world, "b", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-4)
+    sim = sh.Simulation(scene, 1e-4, solver="sequential")
     worst = 0.0
     for _ in range(200):
         before = sim.snapshot()
@@ -155,7 +155,7 @@ def test_breakaway_at_static_slides_at_dynamic():
     scene.add_joint(
         "rail", sh.Prismatic("x", friction=sh.Friction(static=5.0, dynamic=3.0)), scene.world, "block", position=(0, 0, 0)
     )
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     rail = sim.joint("rail")
     rail.force = 4.99
     sim.run(0.1)
@@ -175,7 +175,7 @@ def test_a_journal_turns_at_mu_r_weight():
         scene = sh.Scene()
         scene.add_body("drum", sh.Cylinder(0.2, 0.1), mass=mass)
         scene.add_joint("journal", sh.Revolute("x", friction=sh.Friction(load=mu * r)), scene.world, "drum", position=(0, 0, 0))
-        sim = sh.Simulation(scene, 1e-3)
+        sim = sh.Simulation(scene, 1e-3, solver="sequential")
         sim.step(20)
         sim.joint("journal").force = factor * mu * r * mass * 9.81
         sim.run(0.5)
@@ -189,7 +189,7 @@ def test_stribeck_and_viscous_friction():
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("block", sh.Box(0.1, 0.1, 0.1), mass=1.0)
     scene.add_joint("rail", sh.Prismatic("x", friction=law), scene.world, "block", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     sim.joint("rail").force = 6.0
     sim.run(10.0)
     u = sim.joint("rail").velocity
@@ -202,7 +202,7 @@ def test_a_brake_while_running():
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("wheel", sh.Cylinder(0.2, 0.1), mass=5.0)
     scene.add_joint("axle", sh.Revolute("z"), scene.world, "wheel", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     axle = sim.joint("axle")
     axle.velocity = 10.0
     sim.run(0.5)
@@ -277,7 +277,7 @@ def test_a_held_axis_keeps_holding_when_its_load_equals_the_sliding_bound():
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("b", sh.Box(1, 1, 1), mass=1.0)
     scene.add_joint("j", sh.Prismatic("x", friction=sh.Friction(10.0, 6.0)), scene.world, "b", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     for force in (3.0, 6.0, 7.0):
         sim.joint("j").force = force
         sim.step(5)
@@ -290,7 +290,7 @@ def test_friction_takes_all_the_energy_there_was(dt):
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("b", sh.Box(1, 1, 1), mass=1.0, velocity=(1, 0, 0))
     scene.add_joint("j", sh.Prismatic("x", friction=2.0), scene.world, "b", position=(0, 0, 0))
-    sim = sh.Simulation(scene, dt)
+    sim = sh.Simulation(scene, dt, solver="sequential")
     taken = 0.0
     while not sim.joint("j").stuck:
         sim.step()
@@ -299,7 +299,7 @@ def test_friction_takes_all_the_energy_there_was(dt):
     assert taken == pytest.approx(0.5, abs=1e-9)
 
 
-@pytest.mark.parametrize("how", [{}, {"method": "direct", "closing": "position"}])
+@pytest.mark.parametrize("how", [{}, {"solver": "direct", "closing": "position"}])
 def test_friction_on_a_joint_that_a_loop_holds_still(how):
     """A bolt beside a hinge with friction: what friction does there is undetermined, and must not disturb the motion."""
     scene = sh.Scene()

@@ -21,10 +21,10 @@ STORED = pathlib.Path(__file__).parent.parent / "data" / "golden.json"
 STEPS = 40
 ASKED = os.environ.get("SHARNIR_GOLDEN", "1e-9")
 HOW = {
-    "sequential": {"solver": "impulse"},
-    "direct": {"method": "direct"},
-    "position": {"method": "direct", "closing": "position"},
-    "velocity": {"method": "direct", "closing": "velocity"},
+    "sequential": {"solver": "sequential"},
+    "direct": {"solver": "direct"},
+    "position": {"solver": "direct", "closing": "position"},
+    "velocity": {"solver": "direct", "closing": "velocity"},
     "articulated": {"solver": "articulated"},
 }
 JOINTED = (

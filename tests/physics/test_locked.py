@@ -32,7 +32,7 @@ def test_two_bodies_on_two_hinges_move_as_one(closing, hung):
     scene.add_joint("other", sh.Revolute((-1, 2, 0.5)), "a", "b", position=(-0.2, 0.7, 0.8))
     if hung:
         scene.add_joint("hang", sh.Spherical(), "world", "a", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 5e-3, method="direct", closing=closing)
+    sim = sh.Simulation(scene, 5e-3, solver="direct", closing=closing)
     energy = run(sim, 100)
     loads = max(np.linalg.norm(sim.joint(n).reaction[0]) for n in ("rough", "other"))
     print(f"{closing}: energy {np.ptp(energy):.1e} J, loads {loads:.3g} N, {sim.solver.report.grades}")
@@ -50,7 +50,7 @@ def test_limits_in_loops_are_taken_back_in():
     scene.add_joint("plane", plane, "world", "arm", position=(0, 0, 0))
     scene.add_joint("ball", sh.Spherical(), "world", "arm", position=(0.2, 0, 0.1))
     scene.add_spring("spring", "arm", "load", stiffness=200.0, damping=0.1)
-    sim = sh.Simulation(scene, 5e-3, method="direct")
+    sim = sh.Simulation(scene, 5e-3, solver="direct")
     energy = run(sim, 150)
     print(f"energy {energy[0]:.3f} J, at most {energy.max():.3f} J")
     assert energy.max() < energy[0] + 0.01 * np.ptp(energy)
@@ -68,7 +68,7 @@ def test_friction_that_stops_what_floats_keeps_momenta():
             joint = sh.Universal(friction=0.05) if i == 1 else sh.Revolute(rng.normal(size=3), friction=0.03)
             scene.add_joint(f"j{i}", joint, f"b{i - 1}", f"b{i}", position=(0.4 * i - 0.2, 0, 0))
     scene.add_spring("spring", "b0", "b3", stiffness=5.0, damping=0.1)
-    sim = sh.Simulation(scene, 2e-3, method="direct")
+    sim = sh.Simulation(scene, 2e-3, solver="direct")
     run(sim, 1)
     start, stuck = sim.momentum(), 0
     run(sim, 400)

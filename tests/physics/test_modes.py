@@ -17,7 +17,7 @@ def test_dry_pendulum(method):
     scene = sh.Scene(gravity=(0, -9.81, 0))
     scene.add_body("rod", mass=1, inertia=(1 / 120, 1 / 12, 1 / 12), position=(0, -0.5, 0))
     scene.add_joint("hinge", sh.Revolute("z", friction=0.2), "world", "rod", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     sim.joint("hinge").position = np.pi / 2
     path = sim.integrate(20.0, rtol=1e-11, atol=1e-11, integrator=method, events=[lambda t, q, v: v[0]])
     angles = np.abs(path.event_states[0][0].ravel())
@@ -31,7 +31,7 @@ def test_ball_joint_stops():
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("ball", mass=1.0, inertia=(0.2, 0.2, 0.2))
     scene.add_joint("socket", sh.Spherical(friction=0.5), "world", "ball", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     sim.joint("socket").velocity = (1.0, -2.0, 0.5)
     omega = np.sqrt(5.25)
     stops = 0.2 * omega / 0.5
@@ -45,7 +45,7 @@ def test_a_mass_bounces_on_its_limit():
     scene = sh.Scene(gravity=(0, 0, -9.81))
     scene.add_body("mass", mass=2.0, inertia=(0.1, 0.1, 0.1), position=(0, 0, 1))
     scene.add_joint("guide", sh.Prismatic("z", limit=sh.Limit(-1.0, 5.0, restitution=0.5)), "world", "mass", position=(0, 0, 1))
-    sim = sh.Simulation(scene, 1e-3)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
     fall = np.sqrt(2 / 9.81)
     path = sim.integrate(4.0, times=[1.5 * fall, 2.25 * fall, 4.0], rtol=1e-10, atol=1e-10)
     tops = path.q[:2, 0] + 1.0

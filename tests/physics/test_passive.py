@@ -54,7 +54,7 @@ def mechanism(seed, passive):
 def energies(seed, passive, worlds=WORLDS, steps=STEPS):
     """Energy over the steps, (steps, worlds), and the least energy dissipated by a joint in a step."""
     scene, speeds = mechanism(seed, passive)
-    sim = sh.Simulation(scene, 1e-3, worlds=worlds)
+    sim = sh.Simulation(scene, 1e-3, worlds=worlds, solver="sequential")
     bodies = [n for n in sim.model.body_names if n != "world"]
     for i, name in enumerate(bodies):
         sim.body(name).velocity, sim.body(name).spin = speeds[2 * i][:worlds], speeds[2 * i + 1][:worlds]

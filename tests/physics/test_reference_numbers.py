@@ -27,7 +27,7 @@ def test_pendulum():
         scene = sh.Scene()
         bob = scene.add_body("bob", mass=1.0, position=(-1, 0, 0))
         scene.add_joint("rod", sh.Distance(), scene.world, bob, position=[(0, 0, 0), (-1, 0, 0)])
-        sim = sh.Simulation(scene, dt)
+        sim = sh.Simulation(scene, dt, solver="sequential")
         sim.run(1.0)
         return np.linalg.norm(sim.body("bob").position - [0.986291751132, 0, -0.165010853126])
 
@@ -39,7 +39,7 @@ def suite_body(joint, position, com, dt, turn=(0, 0, 0, 1)):
     scene = sh.Scene(gravity=(0, 0, -G))
     body = scene.add_body("pendulum", mass=1.0, inertia=(0.04, 0.1, 0.1), position=com)
     scene.add_joint("joint", joint, scene.world, body, position=position, rotation=turn)
-    return sh.Simulation(scene, dt)
+    return sh.Simulation(scene, dt, solver="sequential")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def four_bar(n, dt):
         scene.add_body(f"coupler{i}", mass=1.0, inertia=inertia, position=(i + 0.5, 1, 0), velocity=(1, 0, 0))
         scene.add_joint(f"B{i}", sh.Revolute("z"), f"link{i}", f"coupler{i}", position=(i, 1, 0))
         scene.add_joint(f"C{i}", sh.Revolute("z"), f"coupler{i}", f"link{i + 1}", position=(i + 1, 1, 0))
-    return sh.Simulation(scene, dt)
+    return sh.Simulation(scene, dt, solver="sequential")
 
 
 def test_n_four_bar_passes_its_singular_pose():
@@ -108,7 +108,7 @@ def test_heavy_top():
             spin=(0, 150, -4.61538), velocity=np.cross((0, 150, -4.61538), (0, 1, 0)),
         )  # fmt: skip
         scene.add_joint("tip", sh.Spherical(), scene.world, top, position=(0, 0, 0))
-        sim = sh.Simulation(scene, dt)
+        sim = sh.Simulation(scene, dt, solver="sequential")
         sim.run(0.2)
         return np.linalg.norm(sim.body("top").com - [0.605550561375, 0.598957681796, -0.523983027431])
 
@@ -118,7 +118,7 @@ def test_heavy_top():
 def tumbling(dt, t):
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("body", mass=1.0, inertia=(1, 2, 3), spin=(0.01, 1, 0.01))
-    sim = sh.Simulation(scene, dt)
+    sim = sh.Simulation(scene, dt, solver="sequential")
     sim.run(t)
     return sim
 

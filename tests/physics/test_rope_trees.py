@@ -6,7 +6,7 @@ import pytest
 import sharnir as sh
 from sharnir.spatial import frame_from_axes
 
-HOW = {"direct": {"method": "direct"}, "articulated": {"solver": "articulated"}}
+HOW = {"direct": {"solver": "direct"}, "articulated": {"solver": "articulated"}}
 both = pytest.mark.parametrize("how", HOW)
 
 
@@ -24,7 +24,7 @@ def pendulum(beside, dt, **options):
 
 @pytest.mark.parametrize("dt", [5e-3, 15e-3])
 def test_a_load_swings_as_without_joints(dt):
-    alone, beside = pendulum(False, dt), pendulum(True, dt, method="direct")
+    alone, beside = pendulum(False, dt), pendulum(True, dt, solver="direct")
     start, stretch, energy = beside.energy().total, 0.0, 0.0
     for _ in range(round(6.0 / (10 * dt))):
         alone.step(10)
@@ -53,7 +53,7 @@ def boom(kind, joint, dt, load=50.0, n=20, how="direct", **options):
         scene.add_joint(f"j{i}", sh.Spherical(), last, f"r{i}", position=top + i * l * along)
         last = f"r{i}"
     scene.add_joint("eye", sh.Spherical(), last, "load", position=bottom)
-    return sh.Simulation(scene, dt, method="direct", **options)
+    return sh.Simulation(scene, dt, solver="direct", **options)
 
 
 @pytest.mark.parametrize("load", [50.0, 1000.0])
@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_named():
     scene.add_body("a", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(0, 0, 0))
     scene.add_joint("j", sh.Revolute("y"), "world", "a", position=(0, 0, 1))
     scene.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=5, radius=0.01, mass_per_length=0.5, attach=("a", None))
-    sim = sh.Simulation(scene, 1e-3, method="direct", worlds=3)
+    sim = sh.Simulation(scene, 1e-3, solver="direct", worlds=3)
     sim.step(20)
     assert np.isfinite(sim.energy().total).all()
 
@@ -222,7 +222,7 @@ def test_ports_move_as_ropes_without_joints_do(make, dt):
         if beside:
             scene.add_body("p", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(50, 0, 0))
             scene.add_joint("h", sh.Revolute("y"), "world", "p", position=(49.5, 0, 0))
-        sims.append(sh.Simulation(scene, dt, **({"method": "direct"} if beside else {})))
+        sims.append(sh.Simulation(scene, dt, **({"solver": "direct"} if beside else {})))
     alone, direct = sims
     bodies, ropes, apart, stretch = [n for n in alone.model.body_names if n != "world"], alone.model.ropes.names, 0.0, 0.0
     for _ in range(round(1.0 / (10 * dt))):
@@ -450,7 +450,7 @@ def test_velocities_and_energies_are_those_of_the_pose(dt):
 
     Velocities of points ring about it a little: a step closes rows by its means and keeps the energy of that.
     """
-    sim = pendulum(True, dt, method="direct")
+    sim = pendulum(True, dt, solver="direct")
     load, rope, start = sim.body("load"), sim.rope("rope"), sim.energy().total
     x, v, a, r, rv, e, ends = [], [], [], [], [], [], []
     for _ in range(round(4 / dt)):
@@ -468,7 +468,7 @@ def test_velocities_and_energies_are_those_of_the_pose(dt):
     energy, ends = np.abs(e).max() / (300 * 9.81 * 3.2 * (1 - np.cos(np.radians(30)))), np.abs(ends).max()
     print(f"velocity {off_v:.1e} and {off_r:.1e} m/s, acceleration {off_a:.1e} m/s² off differences, energy {energy:.1e}")
     assert off_v < 20 * dt**2 and off_r < 2 * dt and off_a < 10 * dt and energy < 1e-12 and ends < dt**2
-    seldom = pendulum(True, dt, method="direct")
+    seldom = pendulum(True, dt, solver="direct")
     seldom.step(round(4 / dt))
     assert np.array_equal(seldom.rope("rope").position, rope.position)
     assert np.array_equal(seldom.rope("rope").velocity, rope.velocity)
@@ -480,7 +480,7 @@ def test_velocities_of_ropes_beside_joints_may_be_set():
     scene.add_body("p", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(5, 0, 0))
     scene.add_joint("h", sh.Revolute("y"), "world", "p", position=(4.5, 0, 0))
     scene.add_rope("r", (0, 0, 0), (2, 0, 0), **LIGHT)
-    sim = sh.Simulation(scene, 5e-3, method="direct")
+    sim = sh.Simulation(scene, 5e-3, solver="direct")
     rope = sim.rope("r")
     sim.step(20)
     fallen = rope.velocity.mean(0)
@@ -504,7 +504,7 @@ def test_a_reel_on_a_rope_clamped_at_both_ends_pays_out_as_without_joints(reel):
         if beside:
             scene.add_body("p", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(50, 0, 0))
             scene.add_joint("h", sh.Revolute("y"), "world", "p", position=(49.5, 0, 0))
-        sims.append(sh.Simulation(scene, 2e-3, worlds=2, **({"method": "direct"} if beside else {})))
+        sims.append(sh.Simulation(scene, 2e-3, worlds=2, **({"solver": "direct"} if beside else {})))
         sims[-1].rope("r").reel_speed = np.array([0.5, -0.3])
     alone, direct = sims
     alone.run(1.0)
@@ -548,7 +548,7 @@ def test_joint_coordinates_move_ropes_as_the_direct_pass_does(joint, EI):
         sim.run(0.2)
         return np.concatenate([sim.body("lower").com, sim.body("load").com, *(sim.rope(n).position[4] for n in ("tail", "stay"))])
 
-    exact = ends(2.5e-4, method="direct", closing="position" if EI == 0 else "energy")
+    exact = ends(2.5e-4, solver="direct", closing="position" if EI == 0 else "energy")
     coarse, fine = ends(2e-3, solver="articulated"), ends(1e-3, solver="articulated")
     off = [np.abs(x - exact).max() for x in (coarse, fine)]
     print(f"{type(joint).__name__}, EI {EI:g}: {off[0]:.1e}, {off[1]:.1e} m off at 2, 1 ms")
@@ -580,8 +580,8 @@ def test_what_the_ropes_own_solver_refuses_the_others_take_without_joints_too(ho
     drift = np.abs(alone.momentum().linear - start.linear).max()
     print(f"{how}: {apart:.1e} m apart, momentum off by {drift:.1e} N·s, stretch {alone.rope('r').stretch:.1e}")
     assert apart < 1e-12 and drift < 1e-12 and alone.rope("r").stretch < 1e-6
-    with pytest.raises(sh.SceneError, match=r"rope 'r' is part of a loop .* method='direct'"):
-        sh.Simulation(two_ropes(True), 2e-3)
+    with pytest.raises(sh.SceneError, match=r"rope 'r' is part of a loop .* solver='direct'"):
+        sh.Simulation(two_ropes(True), 2e-3, solver="sequential")
 
 
 def stiff(beside, GJ, **options):
@@ -618,7 +618,7 @@ def bracket(iterations=40):
     scene.add_body("load", sh.Box(0.2, 0.3, 0.4), mass=50.0, position=(0.5, 0.4, -0.1))
     rope = {"segments": 14, "radius": 0.01, "mass_per_length": 0.6, "EI": EI, "GJ": 0.7 * EI}
     scene.add_rope("rope", (0.5, 0.4, -0.1), (0, 0, 0), length=0.74, attach=("load", "slider"), clamp=(False, True), **rope)
-    return sh.Simulation(scene, 15e-3, iterations=iterations)
+    return sh.Simulation(scene, 15e-3, iterations=iterations, solver="sequential")
 
 
 @pytest.mark.parametrize("iterations", [2, 4, 40])
@@ -706,7 +706,7 @@ def test_a_rope_tied_to_the_body_at_its_end_is_a_loop(how):
     scene.add_body("p", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(5, 0, 0))
     scene.add_joint("h", sh.Revolute("y"), "world", "p", position=(4.5, 0, 0))
     with pytest.raises(sh.SceneError, match="loop"):
-        sh.Simulation(scene, 5e-3)
+        sh.Simulation(scene, 5e-3, solver="sequential")
     beside = sh.Simulation(scene, 5e-3, **HOW[how])
     start, stretch = [sim.energy().total for sim in (alone, beside)], 0.0
     for _ in range(100):
@@ -731,7 +731,7 @@ def test_a_part_of_a_step_that_is_not_a_number_is_made_again():
     scene.add_joint("ball", sh.Spherical(), "slider", "world", position=at / 2)
     rope = {"segments": 4, "radius": 0.01, "mass_per_length": 0.4, "EI": 0.1, "GJ": 0.0}
     scene.add_rope("rope", (0.385, -0.325, -0.861), (0.47, -0.241, 0.115), attach=("slider", None), **rope)
-    sim = sh.Simulation(scene, 1e-3, method="direct")
+    sim = sh.Simulation(scene, 1e-3, solver="direct")
     start = sim.energy().total
     grades = sim.step(600).grades
     print(f"{grades['divided']} of 600 steps in parts, {sim.energy().total - start:.2f} J, gap {sim.gaps().max():.1e}")

@@ -33,7 +33,7 @@ def boom(dt, joint=None, load=1000.0, clamp=False, side=0.3, **stiffness):
 
 
 def direct(scene, dt, **options):
-    return sh.Simulation(scene, dt, method="direct", **options)
+    return sh.Simulation(scene, dt, solver="direct", **options)
 
 
 def test_it_is_the_default():

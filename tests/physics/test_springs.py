@@ -7,9 +7,9 @@ from scipy.linalg import expm
 import sharnir as sh
 
 MOVING = {
-    "sequential": {"method": "sequential"},
-    "position": {"method": "direct", "closing": "position"},
-    "velocity": {"method": "direct", "closing": "velocity"},
+    "sequential": {"solver": "sequential"},
+    "position": {"solver": "direct", "closing": "position"},
+    "velocity": {"solver": "direct", "closing": "velocity"},
 }
 MASS, REST = 2.0, -0.1
 

@@ -1,0 +1,74 @@
+"""Which solver steps a scene: the words of `Simulation(solver=…)`, and what "auto" stands for."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from sharnir.articulated.links import Links
+from sharnir.articulated.steps import SolverArticulated, SolverArticulatedRope
+from sharnir.errors import SceneError, SimulationError
+from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
+from sharnir.impulse.rope_solver import SolverImpulseRope
+from sharnir.impulse.solver import SolverImpulse
+from sharnir.model import Model
+from sharnir.rope.solver import SolverRope
+
+# without and with ropes beside the joints
+SOLVERS: dict[str, tuple[Any, Any]] = {
+    "sequential": (SolverImpulse, SolverImpulseRope),
+    "direct": (SolverDirect, SolverDirectRope),
+    "articulated": (SolverArticulated, SolverArticulatedRope),
+}
+WORDS = ("auto", *SOLVERS)
+WIDE = 120  # rows beside a tree that all feel each other (twenty loops on one tree): from there on sweeps are far quicker
+
+
+def asked_for(solver: str, method: str | None) -> str:
+    """The word that a user meant, with a warning where it is one of the last release."""
+    if method is not None:
+        if solver not in ("auto", "impulse") or method not in ("sequential", "direct"):
+            raise SimulationError(
+                f"Simulation: method={method!r} beside solver={solver!r}; give solver= alone, one of "
+                f"{', '.join(map(repr, WORDS))}"
+            )
+        _old(f"method={method!r}", method)
+        return method
+    if solver == "impulse":
+        _old("solver='impulse'", "sequential")
+        return "sequential"
+    if solver not in WORDS:
+        raise SimulationError(f"solver {solver!r} is unknown; allowed: {', '.join(map(repr, WORDS))}")
+    return solver
+
+
+def _old(word: str, new: str) -> None:
+    words = f"{word} is now solver={new!r}, and will be refused in the next release"
+    warnings.warn(words, FutureWarning, stacklevel=4)
+
+
+def automatic(model: Model) -> str:
+    """The solver of a scene, from its counts alone: direct, or sequential where many loops meet on one tree."""
+    moving = len(model.joint_kinds) + len(model.gear_names) + len(model.spring_names)
+    if 6 * moving <= WIDE or moving < len(model.com):
+        return "direct"
+    table = Links(model, without=[], at_com=True, keeps=True).closures
+    widest = int((table.last.numpy() - table.first.numpy()).max(initial=0)) + 1
+    return "sequential" if widest > WIDE else "direct"
+
+
+def chosen(model: Model, word: str) -> tuple[str, Any]:
+    """The name of the solver that steps a model, and its class; `word` as `asked_for` returned it."""
+    ropes = model.ropes
+    jointed = bool(model.joint_kinds or model.spring_names)
+    if ropes is not None and not jointed and not ropes.refused:
+        if word not in ("auto", "direct"):
+            raise SimulationError(
+                f"Simulation: solver={word!r} is of joints, and the scene has ropes alone, with their own solver; leave it out"
+            )
+        return "rope", SolverRope
+    if word == "auto":
+        word = automatic(model) if ropes is None or not ropes.refused else "direct"
+    if ropes is not None and ropes.refused and word == "sequential":
+        raise SceneError(f"{ropes.refused}; or use solver='direct'")
+    return word, SOLVERS[word][int(ropes is not None)]
