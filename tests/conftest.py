@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import sharnir as sh
 from sharnir.types import mat33, mat66, quat, real, vec3, vec6
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
@@ -19,6 +20,18 @@ def load_example(name):
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def example_by(name, dt, solver):
+    """An example as it starts, by a solver of one's own."""
+    made = load_example(name).make(dt)
+    if solver == made.solver_name:
+        return made
+    sim = sh.Simulation(made.model, dt, solver=solver)
+    for body in sim.model.body_names:
+        if body != "world":
+            sim.body(body).velocity, sim.body(body).spin = made.body(body).velocity, made.body(body).spin
+    return sim
 
 
 @pytest.fixture

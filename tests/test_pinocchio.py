@@ -98,9 +98,9 @@ def test_every_robot_accelerates_as_pinocchio_says():
         if file.name in NEGATIVE:
             assert 1e-4 < error < 1e-2 and any("(-0.00" in note for note in pair.scene.notes), file.name
             continue
-        assert error < 1e-10, f"{file.name}: {error:.1e}"
+        assert error < 5e-11, f"{file.name}: {error:.1e}"
         agree, worst = agree + 1, max(worst, error)
-    print(f"{agree} robots: accelerations within {worst:.1e} of Pinocchio's")
+    print(f"{agree} robots, lift {LIFT:g}: accelerations within {worst:.1e} of Pinocchio's")
     assert agree >= 67
 
 
@@ -121,7 +121,7 @@ def test_mimics_accelerate_as_pinocchio_says():
         M = np.triu(pin.crba(robot, robot.createData(), pair.q))
         bias = pin.rnea(robot, robot.createData(), pair.q, pair.v, np.zeros(robot.nv))
         error = pair.error(np.linalg.solve(M + np.triu(M, 1).T, pair.tau - bias))
-        assert error < 1e-10, f"{file.name}: {error:.1e}"
+        assert error < 1.5e-14, f"{file.name}: {error:.1e}"
         agree, worst = agree + 1, max(worst, error)
     print(f"{agree} robots with joints that follow others: accelerations within {worst:.1e} of Pinocchio's")
     assert agree >= 5

@@ -68,7 +68,7 @@ def throw(scene, dt, rng):
     return sim
 
 
-def passive(seeds, steps):
+def passive(seeds, steps, kept, apart):
     worst, gap, moved, divided, count = 0.0, 0.0, 0.0, 0, 0
     for seed in seeds:
         dt, floating = (1e-3, 5e-3, 15e-3)[seed % 3], seed % 4 == 0
@@ -86,27 +86,26 @@ def passive(seeds, steps):
             e = sim.energy()
             scale = max(scale, e.kinetic, abs(e.potential - start.potential))
             worst = max(worst, abs(e.total - start.total) / scale)
-            assert worst < 1e-9, f"scene {seed}, step {k}: energy {worst:.1e} of its scale"
-            if k % 20 == 0:
-                gap = max(gap, sim.gaps().max(initial=0.0))
-                if floating:
-                    now = sim.momentum()
-                    moved = max(moved, np.abs(now.linear - momentum.linear).max() / size[0])
-                    moved = max(moved, np.abs(now.angular - momentum.angular).max() / size[1])
+            assert worst < 2e-9, f"scene {seed}, step {k}: energy {worst:.1e} of its scale"
+            gap = max(gap, sim.gaps().max(initial=0.0))
+            if floating:
+                now = sim.momentum()
+                moved = max(moved, np.abs(now.linear - momentum.linear).max() / size[0])
+                moved = max(moved, np.abs(now.angular - momentum.angular).max() / size[1])
     print(f"{count} scenes × {steps} steps at 1, 5, 15 ms: energy {worst:.1e} of its scale at every step, momenta {moved:.1e}, ")
     print(f"gap {gap:.1e} m, {divided} steps divided")
-    assert gap < 1e-8 and moved < 1e-8
+    assert gap < apart and moved < kept
 
 
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_random_passive_mechanisms_keep_energy_and_momenta(first):
-    passive(range(first, first + 50), 150)
+    passive(range(first, first + 50), 150, kept=3e-10, apart=3e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_random_passive_mechanisms_for_thousands_of_steps(first):
-    passive(range(first, first + 50), 3000)
+    passive(range(first, first + 50), 3000, kept=1e-8, apart=1e-8)
 
 
 # ---- chains, heavy loads ----------------------------------------------------------------------------------------------------
@@ -144,6 +143,16 @@ def test_whipping_chains_keep_their_energy_at_every_step(n, seconds, most):
     assert worst < 1e-9 and gap < 1e-12 and divided <= most * steps
 
 
+def test_leapfrog_loses_half_the_energy_of_a_whipping_chain():
+    """Where the default keeps it: steps that do not resolve the geometric stiffness are damped."""
+    sim = chain(30, sh.Spherical(), 1e-3, length=1 / 30, mass=1 / 3, closing="position")
+    start = sim.energy().total
+    sim.run(10.0)
+    lost = (start - sim.energy().total) / (10 * 9.81 * 0.5)
+    print(f"30 balls, 10 s at 1 ms, leapfrog: {100 * lost:.0f} % of the energy lost")
+    assert 0.2 < lost < 1.0
+
+
 def heavy_pendulum(dt):
     """300 kg on 30 links of 0.3 kg in all, 3 m long, let go at 30 degrees."""
     scene, last, lean = sh.Scene(), "world", np.radians(30)
@@ -164,13 +173,12 @@ def heavy_pendulum(dt):
 def test_light_links_hold_a_heavy_load_at_any_step(dt):
     sim, angles = heavy_pendulum(dt), []
     start, worst, stretch = sim.energy().total, 0.0, 0.0
-    for k in range(round(10 / dt)):
+    for _ in range(round(10 / dt)):
         sim.step()
         x = sim.body("load").com
         angles.append(np.degrees(np.arctan2(x[0], -x[2])))
         worst = max(worst, abs(sim.energy().total - start) / (300 * 9.81 * 3))
-        if k % 10 == 0:
-            stretch = max(stretch, sim.gaps().max())
+        stretch = max(stretch, sim.gaps().max())
     angles = np.array(angles)
     up = np.flatnonzero((angles[:-1] < 0) & (angles[1:] >= 0))
     period = np.diff((up - angles[up] / (angles[up + 1] - angles[up])) * dt).mean()
@@ -178,7 +186,7 @@ def test_light_links_hold_a_heavy_load_at_any_step(dt):
     exact = 2 * np.pi * np.sqrt(3 / 9.81) * (1 + a**2 / 16 + 11 * a**4 / 3072 + 173 * a**6 / 737280)
     widest = np.abs(angles[-round(4 / dt) :]).max()
     print(f"{dt * 1e3:g} ms: energy {worst:.1e}, stretch {stretch:.0e} m, {widest:.3f} of 30°, period {period / exact - 1:+.1e}")
-    assert worst < 1e-11 and stretch < 1e-8 and widest > 29.99 and abs(period / exact - 1) < 1e-3
+    assert worst < 2e-12 and stretch < 3e-14 and widest > 29.99 and abs(period / exact - 1) < 1e-3
 
 
 # ---- laws -------------------------------------------------------------------------------------------------------------------
@@ -201,7 +209,7 @@ def test_undamped_springs_keep_their_energy(hertz, dt):
         sim.step()
         worst = max(worst, abs(sim.energy().total / start - 1))
     print(f"{hertz:g} Hz at {dt * 1e3:g} ms: energy within {worst:.1e}")
-    assert worst < 1e-9
+    assert worst < 1e-13
 
 
 def test_a_ball_joint_s_springs_keep_their_energy():
@@ -267,7 +275,7 @@ def test_ledgers_close_at_every_step(law, dt):
         taken, least = taken + part.sum(), min(least, part.min() if "friction" in law and len(law) == 1 else 0.0)
         worst = max(worst, abs(sim.energy().total + taken - start))
     print(f"{law}, {dt * 1e3:g} ms: {taken:.3f} J taken, ledger within {worst:.1e} J; least taken in a step {least:.0e} J")
-    assert worst < 1e-9 * max(1.0, abs(taken)) and least >= -1e-12
+    assert worst < 1e-11 * max(1.0, abs(taken)) and least >= -1e-12
 
 
 def test_stiff_drives_do_not_ring():

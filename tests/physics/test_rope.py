@@ -9,11 +9,11 @@ STEEL = {"radius": 0.005, "density": 7800.0, "E": 200e9, "G": 80e9}
 PAPER = {"radius": 0.015, "density": 1200.0, "E": 0.05e6, "G": 0.1e6}
 
 
-def run(dt, gravity=(0, 0, -9.81), scene=None, worlds=1, **rope):
+def run(dt, gravity=(0, 0, -9.81), scene=None, worlds=1, solver="auto", **rope):
     """A simulation of one rope "r", and its view."""
     scene = scene or sh.Scene(gravity=gravity)
     scene.add_rope("r", **rope)
-    sim = sh.Simulation(scene, dt, worlds=worlds)
+    sim = sh.Simulation(scene, dt, worlds=worlds, solver=solver)
     return sim, sim.rope("r")
 
 
@@ -35,8 +35,8 @@ def test_catenary(dt):
     sag, force = -r.position[:, 2].min(), r.end_force[0] / (1000 * np.pi * 0.01**2 * 9.81)
     angle = np.degrees(np.arctan2(force[2], -force[0]))
     off = sag / 0.796388355860 - 1, np.linalg.norm(force) / 1.026028570938 - 1, angle / 77.066815 - 1
-    print(f"sag {off[0]:+.1e}, end tension {off[1]:+.1e}, end angle {off[2]:+.1e}; allowed 3e-3; stretch {r.stretch:.0e}")
-    assert np.abs(off).max() < 3e-3 and r.stretch < 1e-6
+    print(f"sag {off[0]:+.1e}, end tension {off[1]:+.1e}, end angle {off[2]:+.1e}; stretch {r.stretch:.0e}")
+    assert np.all(np.abs(off) < (8e-4, 6e-6, 2e-5)) and r.stretch < 3e-14
 
 
 def test_a_slack_rope_settles_into_the_catenary_from_a_polyline():
@@ -65,8 +65,8 @@ def elastica(alpha, n, **more):
 @pytest.mark.parametrize("alpha", [1, 5])
 def test_cantilever_elastica_is_second_order(alpha):
     errors = np.array([np.abs(elastica(alpha, n)).max() for n in (15, 30, 60)])
-    print(f"α = {alpha}: errors with 15, 30, 60 segments {errors}, allowed 2e-3; ratios {errors[:-1] / errors[1:]}, wanted 4")
-    assert errors[-1] < 2e-3 and np.all(errors[:-1] / errors[1:] > 3.5)
+    print(f"α = {alpha}: errors with 15, 30, 60 segments {errors}, allowed 4e-4; ratios {errors[:-1] / errors[1:]}, wanted 4")
+    assert errors[-1] < 4e-4 and np.all(errors[:-1] / errors[1:] > 3.8)
 
 
 def test_damping_and_graded_segments_leave_the_shape_at_rest():
@@ -138,8 +138,8 @@ def test_hanging_rope_frequencies(mode):
     swing = np.array(swing)
     off = frequency(swing, dt) / exact - 1
     kept = np.abs(swing[-1000:]).max() / np.abs(swing[:1000]).max()
-    print(f"mode {mode + 1}: {off:+.1e} of {exact:.4f} rad/s, allowed 1e-2; amplitude after 8 s {kept:.4f}")
-    assert abs(off) < 1e-2 and abs(kept - 1) < 1e-2
+    print(f"mode {mode + 1}: {off:+.1e} of {exact:.4f} rad/s, allowed 4e-3; amplitude after 8 s {kept:.4f}")
+    assert abs(off) < 4e-3 and abs(kept - 1) < 1e-3
 
 
 def test_cantilever_frequency():
@@ -192,7 +192,7 @@ def test_moment_of_a_twisted_rope_is_in_proportion(each):
     sim.step(10)
     off = np.abs(np.linalg.norm(r.moment[1:-1], axis=1) / (GJ * twist / L) - 1).max()
     print(f"{each} rad an element: off by {off:.1e} of GJ θ/L")
-    assert off < 1e-6
+    assert off < 1e-12
 
 
 def column(kind, load):
@@ -680,8 +680,8 @@ def test_a_rope_between_two_bodies_moves_as_a_chain_of_rods():
         middle = chain.body("rod100").com
         mine = 0.5 * (rope.rope("r").position[100] + rope.rope("r").position[101])
         off.append(max(np.linalg.norm(mine - middle), *(np.linalg.norm(rope.body(b).com - chain.body(b).com) for b in bodies)))
-    print(f"rope against 200 rods, distance in 0.1 s steps: {[f'{o:.1e}' for o in off]} m of 2 m; allowed 1 %")
-    assert max(off) < 0.02
+    print(f"rope against 200 rods, distance in 0.1 s steps: {[f'{o:.1e}' for o in off]} m of 2 m; allowed 3e-5")
+    assert max(off) < 3e-5
 
 
 def test_ropes_beside_joints():
@@ -786,7 +786,7 @@ def test_a_load_heavier_than_the_jointed_body_that_carries_it_does_not_run_away(
     scene.add_body("load", sh.Box(0.5, 0.5, 0.5), mass=load, position=(4, 0, 1.75))
     sim, r = run(
         dt, scene=scene, start=(4, 0, 5), end=(4, 0, 2), segments=20, radius=0.01, mass_per_length=0.5, EI=0.5, GJ=0.5,
-        attach=("boom", "load"),
+        attach=("boom", "load"), solver="sequential",
     )  # fmt: skip
     start, scale = sim.energy().total, (load + 200.0) * 9.81 * 4
     worst, most, counts, open_ = 0.0, -1.0, np.zeros(4, int), 0
@@ -795,8 +795,8 @@ def test_a_load_heavier_than_the_jointed_body_that_carries_it_does_not_run_away(
         counts += list(report.grades.values())
         open_ += not report.converged
         worst, most = max(worst, r.stretch), max(most, (sim.energy().total - start) / scale)
-    print(f"{load} kg, {dt} s: stretch {worst:.1e} (1e-3), energy {most:+.4f}, grades {counts}, not converged {open_}")
-    assert worst < 1e-3 and most < 0.01 and counts[3] > 0 and open_ >= counts[3]
+    print(f"{load} kg, {dt} s: stretch {worst:.1e} (4e-4), energy {most:+.4f}, grades {counts}, not converged {open_}")
+    assert worst < 4e-4 and most < 0.01 and counts[3] > 0 and open_ >= counts[3]
 
 
 @pytest.mark.parametrize("dt", [0.005, 0.015])

@@ -61,13 +61,13 @@ def test_energy_and_length_are_kept_at_every_step(case, EI, dt):
         start = sim.momentum()
         energy, stretch, passes, divided = follow(sim, 1000, scale)
         now = sim.momentum()
-        line = f"{case}, EI {EI}, {n} segments, {dt * 1e3:g} ms: energy {energy:.0e} (1e-8), stretch {stretch:.0e} (1e-9)"
+        line = f"{case}, EI {EI}, {n} segments, {dt * 1e3:g} ms: energy {energy:.0e} (2e-11), stretch {stretch:.0e} (1e-11)"
         print(f"{line}, {passes:.1f} passes, {divided} divided")
-        assert energy < 1e-8 and stretch < 1e-9
+        assert energy < 2e-11 and stretch < 1e-11
         if case == "flying":
             linear, angular = np.abs(now.linear - start.linear).max(), np.abs(now.angular - start.angular).max()
             print(f"momentum {linear:.0e}, angular {angular:.0e}")
-            assert linear < 1e-12 and angular < 1e-12
+            assert linear < 1e-14 and angular < 1e-14
 
 
 @pytest.mark.parametrize("dt", [0.005, 0.015])
@@ -92,10 +92,10 @@ def test_a_rope_that_goes_slack_never_gains_energy(case, dt):
             m = sim.momentum()
             off = max(np.abs(m.linear - first.linear).max(), np.abs(m.angular - first.angular).max())
         print(
-            f"{case}, EI {EI}, {dt * 1e3:g} ms: gained {gained:.0e} (1e-9), kept to {kept:.0e} (1e-9) where nothing snaps, "
-            f"stretch {stretch:.0e} (1e-7), slack {slack:.0e} m, momenta {off:.0e} (1e-12)"
+            f"{case}, EI {EI}, {dt * 1e3:g} ms: gained {gained:.0e} (6e-13), kept to {kept:.0e} (6e-13) where nothing snaps, "
+            f"stretch {stretch:.0e} (2e-12), slack {slack:.0e} m, momenta {off:.0e} (1e-12)"
         )
-        assert gained < 1e-9 and kept < 1e-9 and stretch < 1e-7 and off < 1e-12
+        assert gained < 6e-13 and kept < 6e-13 and stretch < 2e-12 and off < 1e-12
 
 
 @pytest.mark.parametrize("dt", [0.001, 0.005, 0.015, 0.05])
@@ -117,8 +117,8 @@ def test_a_light_rope_holds_a_heavy_load_at_any_step(dt):
     period = np.diff(up + angle[up] / (angle[up] - angle[up + 1])).mean() * dt
     exact = 2 * np.pi * np.sqrt(3 / G) * (1 + a**2 / 16 + 11 * a**4 / 3072)
     last = np.degrees(np.abs(angle[-round(4 / dt) :]).max())
-    print(f"{dt * 1e3:g} ms: stretch {stretch:.0e} (1e-8), period {period / exact - 1:+.1e} (1e-3), at last {last:.3f}°")
-    assert stretch < 1e-8 and abs(period / exact - 1) < 1e-3 and last > 29.99
+    print(f"{dt * 1e3:g} ms: stretch {stretch:.0e} (3e-14), period {period / exact - 1:+.1e} (1e-3), at last {last:.3f}°")
+    assert stretch < 3e-14 and abs(period / exact - 1) < 1e-3 and last > 29.995
 
 
 def time_of_fold(n, dt, rod):
@@ -140,7 +140,7 @@ def time_of_fold(n, dt, rod):
     return time / np.sqrt(2 * 0.8 / G), (e[:-10] - e[10:]).max(), np.diff(e).max()
 
 
-@pytest.mark.parametrize("n, allowed", [(20, 0.07), (50, 0.03), (100, 0.03), (200, 0.03)])
+@pytest.mark.parametrize("n, allowed", [(20, 0.07), (50, 0.02), (100, 0.013), (200, 0.01)])
 def test_a_folded_rope_falls_faster_than_free(n, allowed):
     """The falling half is pulled on, 0.8 L in 0.90 of the time of a free fall; a rope that may go slack falls as rods do."""
     for dt in (0.001, 0.005):
@@ -148,7 +148,7 @@ def test_a_folded_rope_falls_faster_than_free(n, allowed):
         rope, lost, gained = time_of_fold(n, dt, False)
         print(
             f"{n} segments, {dt * 1e3:g} ms: 0.8 L in {rods:.4f} (rods), {rope:.4f} (rope) of a free fall's time; 0.90 within "
-            f"{allowed:.0%}; energy lost in ten steps {lost:.0e} (0.05), gained in one {gained:.0e} (1e-12)"
+            f"{allowed:.1%}; energy lost in ten steps {lost:.0e} (0.05), gained in one {gained:.0e} (1e-12)"
         )
         assert abs(rods / 0.90 - 1) < allowed and abs(rope / rods - 1) < 0.01
         assert lost_by_rods < 1e-10 and lost < 0.05 and gained < 1e-12

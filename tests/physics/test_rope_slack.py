@@ -42,9 +42,9 @@ def test_a_reel_that_runs_ahead_lets_the_load_fall_freely(way):
             sim.step()
             pushed, stretch = min(pushed, r.tension.min()), max(stretch, r.stretch)
         fall = -(load.velocity[2] - v) / (sim.time - t) / G
-        line = f"{way}, {angle}°: falls at {fall:.6f} g (0.1 %), tension above {pushed:.1e} N"
+        line = f"{way}, {angle}°: falls at {fall:.6f} g (3e-6), tension above {pushed:.1e} N"
         print(f"{line}, stretch {stretch:.0e} (1e-6), slack {r.slack:.2f} m")
-        assert abs(fall - 1) < 1e-3 and pushed > -0.1 and stretch < 1e-6 and r.slack > 1
+        assert abs(fall - 1) < 3e-6 and pushed > -0.1 and stretch < 1e-6 and r.slack > 1
 
 
 @pytest.mark.parametrize("way", ["alone", *WAYS])
@@ -75,17 +75,16 @@ def test_a_load_is_set_down_rope_paid_out_and_taken_in(way, x, dt):
         r.reel_speed = speed
         if speed < 0:
             r.length = length + (0.2 if speed < -0.4 else 0.0)
-        for _ in range(round(time / dt / 4)):
-            sim.step(4)
+        for _ in range(round(time / dt)):
+            sim.step()
             stretch, pushed, floor = max(stretch, r.stretch), min(pushed, r.tension.min()), min(floor, load.position[2] - z)
     off = load.position[2] - z
+    most, push = (8e-6, 0.01) if way == "sequential" else (6e-11, 1.3e-3)
     print(
-        f"{way}, {x} m aside, {dt * 1e3:g} ms: stretch {stretch:.0e} (1e-6), tension above {pushed:.1e} N, lowest {floor:.6f} m, "
-        f"height off by {off:.1e} m (1e-4)"
+        f"{way}, {x} m aside, {dt * 1e3:g} ms: stretch {stretch:.0e} ({most:g}), tension above {pushed:.1e} N, "
+        f"lowest {floor:.9f} m, height off by {off:.1e} m (1e-5)"
     )
-    if way == "articulated" and x > 0 and stretch > 1e-6:
-        pytest.xfail("steps at velocity level leave a rope between held ends stretched in joint coordinates")
-    assert stretch < 1e-6 and pushed > -1.0 and abs(floor + 1) < 1e-4 and abs(off) < 1e-4
+    assert stretch < most and pushed > -push and abs(floor + 1) < 1e-6 and abs(off) < 1e-5
 
 
 @pytest.mark.parametrize("way", ["alone", "direct", "sequential"])
