@@ -17,7 +17,7 @@ def make(dt: float = 0.01) -> sh.Simulation:
     scene = sh.Scene(gravity=(0, 0, -9.81))
     door = scene.add_body("door", sh.Box(WIDTH, THICKNESS, 2.0), mass=MASS, position=(WIDTH / 2, 0, 1))
     scene.add_joint("hinge", sh.Revolute("z", limit=(0, 2.0), friction=FRICTION), scene.world, door, position=(0, 0, 1))
-    sim = sh.Simulation(scene, dt)
+    sim = sh.Simulation(scene, dt, solver="sequential")
     control(sim)
     return sim
 
