@@ -1,7 +1,7 @@
 """The guard of a step: what is counted of every step, and by what a motion that has diverged is told (theory: the guard).
 
-Around every call a world's kinetic and potential energy E are taken, and the most that drives, springs, commands and driven
-bodies can have given it, W. What E gained beyond W adds up; what it lost is forgotten:
+Around every call a world's kinetic and potential energy E are taken, that of springs between points with it, and the most that
+drives, springs on axes, commands and driven bodies can have given it, W. What E gained beyond W adds up; what it lost is forgotten:
 
     A ← max(0, A + ΔE − W)
 
@@ -217,12 +217,28 @@ def joint_power(g: wp.array(dtype=Watch), w: int) -> real:
             out = out + push * relative_speed(g, p, c, g[0].joints.parent_point[k], g[0].joints.child_point[k], w)
         out = out + driven_power(g, p, k, g[0].joints.parent_point[k], w) + driven_power(g, c, k, g[0].joints.child_point[k], w)
     for k in range(g[0].springs.count):
-        p = g[0].springs.parent[k]
-        c = g[0].springs.child[k]
-        rate = relative_speed(g, p, c, g[0].springs.parent_point[k], g[0].springs.child_point[k], w)
-        rate = rate + wp.length(g[0].state.velocity[p, w]) * real(g[0].driven) + wp.length(g[0].state.velocity[c, w])
-        out = out + wp.abs(g[0].state.spring_impulse[k, w]) * per * rate
+        speed = driven_speed(g, g[0].springs.parent[k], w) + driven_speed(g, g[0].springs.child[k], w)
+        out = out + wp.abs(g[0].state.spring_impulse[k, w]) * per * speed
     return out
+
+
+@wp.func
+def driven_speed(g: wp.array(dtype=Watch), b: int, w: int) -> real:
+    """How fast a body moves that is driven, m/s, about: of its frame, and turning within the scene."""
+    if g[0].bodies.motion[b] != KINEMATIC:
+        return real(0.0)
+    return wp.length(g[0].state.velocity[b, w]) + wp.length(g[0].state.spin[b, w]) * g[0].extent
+
+
+@wp.func
+def spring_energy(g: wp.array(dtype=Watch), k: int, w: int) -> real:
+    """½ k (length − rest)² of a spring between points, J."""
+    p = g[0].springs.parent[k]
+    c = g[0].springs.child[k]
+    end = g[0].state.position[c, w] + wp.quat_rotate(g[0].state.rotation[c, w], g[0].springs.child_point[k])
+    start = g[0].state.position[p, w] + wp.quat_rotate(g[0].state.rotation[p, w], g[0].springs.parent_point[k])
+    longer = wp.length(end - start) - g[0].springs.rest[k]
+    return real(0.5) * g[0].springs.stiffness[k] * longer * longer
 
 
 @wp.func
@@ -287,12 +303,14 @@ def power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
 
 @wp.func
 def energies(g: wp.array(dtype=Watch), w: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3)):
-    """Kinetic and potential energy, J, and the largest speed of a body, squared."""
+    """Kinetic energy, that of gravity and of springs between points, J, and the largest speed of a body, squared."""
     kinetic, potential, fastest = body_energy(g, w, velocity, momentum)
     for k in range(g[0].ropes):
         k_rope, u_rope = rope_energies(g, k, w)
         kinetic = kinetic + k_rope
         potential = potential + u_rope
+    for k in range(g[0].springs.count):
+        potential = potential + spring_energy(g, k, w)
     return real(0.5) * kinetic, potential, fastest
 
 
