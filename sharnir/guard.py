@@ -1,7 +1,8 @@
 """The guard of a step: what is counted of every step, and by what a motion that has diverged is told (theory: the guard).
 
 Around every call a world's kinetic and potential energy E are taken, that of springs between points with it, and the most that
-drives, springs on axes, commands and driven bodies can have given it, W. What E gained beyond W adds up; what it lost is forgotten:
+drives, springs on axes, commands and driven bodies can have given it, W. What E gained beyond W adds up; what it lost is
+forgotten:
 
     A ← max(0, A + ΔE − W)
 
@@ -28,13 +29,14 @@ GAP, RESIDUAL, EXCESS, GAINED, BEFORE, POWER, PROJECTED, FIGURE, SCALE, KINETIC,
     wp.constant(i) for i in range(len(SUMS))
 )
 
-# what `alarm` says, as bits; the first two are told once, the others are a motion that has diverged
-OPEN_GAP, NOT_MET, TORN, ENERGY, SPEED = (wp.constant(1 << i) for i in range(5))
+# what `alarm` says, as bits; the first three are told once, the others are a motion that has diverged
+OPEN_GAP, NOT_MET, TURNS, TORN, ENERGY, SPEED = (wp.constant(1 << i) for i in range(6))
 DIVERGED = wp.constant(1 << 20)  # of `State.failed`, to which the bit is added
 
 WARNED = wp.constant(real(0.05))  # a gap, of a body's size
 EVERY = wp.constant(8)  # steps, after which energies are looked at in any case
 STILL = wp.constant(real(1.0e-6))  # of the scene's size in a second: what moves no faster is at rest
+FAR = wp.constant(real(0.5))  # rad in one step, by which Cayley's map falls behind by 2 %
 FAST = wp.constant(real(1.0e4))  # a way in one step, of the scene's size
 ROUNDING = wp.constant(real(1.0e6 * EPSILON))  # of the energies that are compared
 
@@ -67,6 +69,7 @@ class Watch:
     weight: real  # kg, of all that moves
     acting: wp.int32  # 1: drives, springs or what else gives energy may act on axes
     driven: wp.int32  # 1: some body is kinematic
+    cayley: wp.int32  # 1: bodies turn by Cayley's map, (Δt ω)²/12 too little
     looks: wp.int32  # 1: gaps are measured where `aim` says that joints open; 2: always; 0: `State.open` has them
     aim_linear: wp.array2d(dtype=vec3)  # [joint, world] m/s, at which split impulses close a gap in a step
     aim_angular: wp.array2d(dtype=vec3)
@@ -474,9 +477,26 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int):
         g[0].sums[EXCESS, w] = wp.max(g[0].sums[EXCESS, w], gained / rest)
     if not gained <= rest:
         tell(g, w, ENERGY, 0, gained, rest)
+    if g[0].cayley == 1:
+        look_at_turns(g, w)
     reach = FAST * g[0].extent / g[0].dt[0]
     if not fastest <= reach * reach:
         tell(g, w, SPEED, fastest_body(g, w), wp.sqrt(fastest), reach)
+
+
+@wp.func
+def look_at_turns(g: wp.array(dtype=Watch), w: int):
+    """Whether a body turns so far in a step that its angle falls behind its spin."""
+    most = real(0.0)
+    body = int(0)
+    for b in range(1, g[0].bodies.count):
+        turn = wp.length_sq(g[0].state.spin[b, w])
+        if g[0].bodies.motion[b] == DYNAMIC and turn > most:
+            most = turn
+            body = b
+    most = wp.sqrt(most) * g[0].dt[0]
+    if most > FAR:
+        tell(g, w, TURNS, body, most, FAR)
 
 
 @wp.func

@@ -34,6 +34,7 @@ from sharnir.guard import (
     SUMS,
     TOLD,
     TORN,
+    TURNS,
     WHICH,
 )
 from sharnir.impulse.energy import SPENT
@@ -380,7 +381,7 @@ class Simulation:
         code, bits = int(failed[0]), int(alarm[0])
         if self._on_divergence == "raise":  # what has diverged is told by an error; in a forced step, if it is not energy
             far = next((int(bit) for bit in (TORN, SPEED) if bits & bit), 0)
-            code, bits = code or (int(DIVERGED) + far if far else 0), bits & int(OPEN_GAP | NOT_MET)
+            code, bits = code or (int(DIVERGED) + far if far else 0), bits & int(OPEN_GAP | NOT_MET | TURNS)
         if code == 0:
             self._warn(bits)
             return
@@ -619,6 +620,9 @@ class Simulation:
         if bit == ENERGY:
             return f"the motion has gained {figure:.3g} J that nothing gave it, beside {scale:.3g} J that it can have"
         who = next((n for n, k in self.model.body_names.items() if k == which), "?")
+        if bit == TURNS:
+            late = f"{100 * figure**2 / 12:.2g} %"
+            return f"body {who!r} turns by {figure:.2g} rad a step, and its angle falls behind by {late}, with 'sequential' it does not"
         return f"body {who!r} moves at {figure:.3g} m/s, more than steps of {self.dt:g} s can follow"
 
     def _advice(self) -> str:
@@ -644,8 +648,8 @@ class Simulation:
         where = f"world {w}: " if self.worlds > 1 else ""
         if bits & NOT_MET:
             self._say(f"{where}a step did not converge (t = {self.time:.6g} s); health() counts them; {self._advice()}")
-        worst = next((b for b in (TORN, ENERGY, SPEED, OPEN_GAP) if bits & b), None)
-        if worst is not None and (worst == OPEN_GAP or self._on_divergence == "warn"):
+        worst = next((b for b in (TORN, ENERGY, SPEED, OPEN_GAP, TURNS) if bits & b), None)
+        if worst is not None and (worst in (OPEN_GAP, TURNS) or self._on_divergence == "warn"):
             self._say(f"{where}{self._seen(int(worst), w)} (t = {self.time:.6g} s); {self._advice()}")
 
     def _warn_of_worlds(self) -> None:

@@ -89,6 +89,7 @@ class Solver:
         g.weight = float(m.bodies.mass.numpy()[motion == DYNAMIC].sum())
         g.acting, g.driven, g.looks = int(acting or len(m.spring_names) > 0), int((motion == KINEMATIC).any()), looks
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
+        g.cayley = int(getattr(self, "closing", None) == "energy")
         self.driven = len(m.spring_names) + g.driven > 0 or any(array.numpy().any() for array in given)
         none = wp.zeros((0, m.worlds), dtype=vec3, device=self.device)
         g.aim_linear = g.aim_angular = none
