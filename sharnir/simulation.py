@@ -622,7 +622,7 @@ class Simulation:
         who = next((n for n, k in self.model.body_names.items() if k == which), "?")
         if bit == TURNS:
             late = f"{100 * figure**2 / 12:.2g} %"
-            return f"body {who!r} turns by {figure:.2g} rad a step, and its angle falls behind by {late}, with 'sequential' it does not"
+            return f"body {who!r} turns by {figure:.2g} rad a step; its angle falls behind by {late}, not with 'sequential'"
         return f"body {who!r} moves at {figure:.3g} m/s, more than steps of {self.dt:g} s can follow"
 
     def _advice(self) -> str:

@@ -45,6 +45,11 @@ class Solver:
     def __init__(self, model: Model, dt: float, settings: Any, threads: int | None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise SimulationError(f"threads is a whole number of at least 1, got {threads!r}")
+        if model.ropes is not None and not hasattr(self, "rope_state"):
+            raise SimulationError(
+                f"{type(self).__name__} steps bodies and joints, and the model has rope {next(iter(model.ropes.names))!r}; "
+                "use Simulation, which takes a solver that steps both"
+            )
         self.model, self.device, self.settings = model, model.device, settings
         settings.dt = wp.zeros(1, dtype=real, device=self.device)
         self._part = wp.zeros(model.worlds, dtype=real, device=self.device)

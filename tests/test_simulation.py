@@ -268,3 +268,34 @@ def test_a_thousand_link_chain_builds_and_steps_quickly():
     sim.step(10)
     print(f"build and 10 steps: {time.perf_counter() - started:.2f} s")
     assert np.isfinite(sim.energy().total)
+
+
+def test_words_of_the_last_release_are_taken_with_a_warning():
+    scene = sh.Scene()
+    scene.add_body("arm", sh.Box(1, 0.1, 0.1), mass=1.0, position=(0.5, 0, 0))
+    scene.add_joint("hinge", sh.Revolute("y"), scene.world, "arm", position=(0, 0, 0))
+    assert sh.Simulation(scene, 1e-3).solver_name == "direct"
+    for given, name in (
+        ({"method": "direct"}, "direct"), ({"solver": "impulse"}, "sequential"),
+        ({"solver": "impulse", "method": "direct"}, "direct"), ({"method": "sequential"}, "sequential"),
+    ):  # fmt: skip
+        with pytest.warns(FutureWarning, match=f"is now solver='{name}'"):
+            assert sh.Simulation(scene, 1e-3, **given).solver_name == name
+    with pytest.raises(sh.SimulationError, match="method='direct' beside solver='articulated'; give solver= alone"):
+        sh.Simulation(scene, 1e-3, solver="articulated", method="direct")
+    with pytest.raises(sh.SimulationError, match="solver 'exact' is unknown; allowed: 'auto', 'sequential', 'direct'"):
+        sh.Simulation(scene, 1e-3, solver="exact")
+
+
+def test_auto_takes_sweeps_where_many_loops_meet_on_one_tree():
+    def mesh(loops):
+        scene = sh.Scene()
+        scene.add_body("hub", sh.Box(1, 1, 0.1), mass=1.0)
+        scene.add_joint("root", sh.Spherical(), scene.world, "hub", position=(0, 0, 0))
+        for i in range(loops):
+            scene.add_body(f"b{i}", sh.Box(0.1, 0.1, 0.1), mass=0.1, position=(i, 1, 0))
+            scene.add_joint(f"a{i}", sh.Revolute("z"), "hub", f"b{i}", position=(i, 0.5, 0))
+            scene.add_joint(f"c{i}", sh.Universal(), "hub", f"b{i}", position=(i, 0.5, 0))
+        return sh.Simulation(scene, 1e-3)
+
+    assert mesh(5).solver_name == "direct" and mesh(25).solver_name == "sequential"

@@ -201,8 +201,8 @@ class SolverDirectRope(SolverDirect):
         passes, close = ROPE_CLOSINGS["energy" if options.get("closing") in (None, "energy") else "position"]
         rope_iterations = passes if rope_iterations is None else check_iterations(rope_iterations, 1, "rope_iterations")
         self.rope_iterations = rope_iterations
-        super().__init__(model, dt, **options)
         self.rope_state, self.rope_control = rope_state, rope_control
+        super().__init__(model, dt, **options)
         rope_tolerance = close if rope_tolerance is None else rope_tolerance
         settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), [rope_iterations], self.device)
         settings.dt, settings.gravity = self.settings.dt, self.settings.gravity

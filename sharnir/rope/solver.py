@@ -111,6 +111,7 @@ class SolverRope(Solver):
         self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, closing: str = "energy",
         iterations: int | None = None, tolerance: float | None = None, scheme: str = "direct", threads: int | None = None,
     ) -> None:  # fmt: skip
+        self.rope_state, self.rope_control = rope_state, rope_control
         super().__init__(model, dt, RopeSettings(), threads)
         if scheme not in ("direct", "paper"):
             raise SimulationError(f"scheme is 'direct' or 'paper', got {scheme!r}")
@@ -129,7 +130,6 @@ class SolverRope(Solver):
             self._kernel = paper_steps
         load_modules([self._kernel.module], self.device)
         self.ropes = model.ropes
-        self.rope_state, self.rope_control = rope_state, rope_control
         self.iterations = check_iterations(iterations, 1)
         self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
         tolerance = max(tolerance, 100 * EPSILON)
