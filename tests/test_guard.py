@@ -1,6 +1,7 @@
 """The guard of a step: divergence is told, right motions are not, a failed step leaves nothing behind, health() counts."""
 
 import _thread
+import signal
 import threading
 import time
 import warnings
@@ -241,6 +242,7 @@ def test_restore_refuses_what_is_not_finite():
 
 @pytest.mark.parametrize("options", SOLVERS)
 def test_ctrl_c_is_heard_in_a_long_call(options):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may have been started without it
     sim = quiet(links(**options), 20)
     pressed = []
 

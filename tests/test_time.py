@@ -260,7 +260,8 @@ LONG_CALLS = {
     "integrate many": "pendulums(200, friction=0, solver='articulated').integrate(1e4)",
 }
 CHILD = """
-import sys, time, warnings
+import signal, sys, time, warnings
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may have been started without it
 warnings.simplefilter("ignore")
 sys.path.insert(0, {here!r})
 from test_time import *

@@ -330,7 +330,8 @@ def test_friction_is_the_limit_of_many_sequential_sweeps(seed):
     rng, dt = np.random.default_rng(seed), 1e-3
     joint = sh.Spherical(friction=0.2) if seed % 2 else sh.Revolute("y", friction=0.2)
     ours = chain(5, joint, dt, closing="velocity")
-    theirs = sh.Simulation(ours.model, dt, iterations=20_000, tolerance=1e-15, position_iterations=0)
+    swept = {"solver": "sequential", "iterations": 20_000, "tolerance": 1e-15, "position_iterations": 0}
+    theirs = sh.Simulation(ours.model, dt, **swept)
     pushes, bounds = rng.uniform(-3, 3, (5, joint.v_size)), 10 ** rng.uniform(-1, 1.7, 5)
     for sim in (ours, theirs):
         for i, (push, bound) in enumerate(zip(pushes, bounds, strict=True)):
@@ -487,7 +488,7 @@ def test_a_budget_caps_the_passes():
 def test_mistakes_are_named():
     scene = sh.Scene()
     scene.add_body("b", sh.Box(1, 1, 1), mass=1.0)
-    with pytest.raises(sh.SimulationError, match="method 'exact' is unknown"):
-        sh.Simulation(scene, 1e-3, method="exact")
+    with pytest.raises(sh.SimulationError, match="solver 'exact' is unknown"):
+        sh.Simulation(scene, 1e-3, solver="exact")
     with pytest.raises(sh.SimulationError, match="closing is one of 'energy', 'position', 'velocity'"):
         sh.Simulation(scene, 1e-3, solver="direct", closing="never")
