@@ -174,11 +174,8 @@ def _compile() -> float:
         direct.KERNELS[2],
     )
     load_modules([kernel.module for kernel in (*longest, *energy.KERNELS[:2], *direct.KERNELS[:2], rope_begin, predict)], "cpu")
-    for solver, limit in (
-        ("sequential", None),
-        ("direct", None),
-        ("articulated", (-1.0, 1.0)),
-    ):  # an integration with a limit has kernels of its own
+    ways = {"sequential": None, "direct": None, "articulated": (-1.0, 1.0)}  # an integration with a limit has kernels of its own
+    for solver, limit in ways.items():
         scene = sharnir.Scene()
         scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
         scene.add_joint("hinge", sharnir.Revolute("y", limit=limit), scene.world, "arm", position=(0, 0, 0))

@@ -13,20 +13,13 @@ import warnings
 import numpy as np
 import pytest
 from conftest import load_example
-from mechanisms import any_case
+from mechanisms import SOLVERS, any_case
 
 import sharnir as sh
 
 STORED = pathlib.Path(__file__).parent.parent / "data" / "golden.json"
 STEPS = 40
 ASKED = os.environ.get("SHARNIR_GOLDEN", "1e-9")
-HOW = {
-    "sequential": {"solver": "sequential"},
-    "direct": {"solver": "direct"},
-    "position": {"solver": "direct", "closing": "position"},
-    "velocity": {"solver": "direct", "closing": "velocity"},
-    "articulated": {"solver": "articulated"},
-}
 JOINTED = (
     "branching_tree", "cart_flywheel", "chain", "crane_arm", "dc_motor", "double_pendulum", "dry_pendulum", "four_bar",
     "friction_arm", "linkages", "pendulum", "satellite", "slider_crank", "spinning_top", "stick_slip", "swinging_door",
@@ -38,7 +31,7 @@ SEEDS = tuple(range(1000, 1030))
 
 def runs():
     """Names of all runs."""
-    out = [f"{name}/{how}" for name in JOINTED for how in HOW]
+    out = [f"{name}/{how}" for name in JOINTED for how in SOLVERS]
     out += [f"{name}/own" for name in ROPES]
     return out + [f"random {seed}/own" for seed in SEEDS]
 
@@ -48,7 +41,7 @@ def simulation(run):
     if name.startswith("random "):
         return any_case(int(name.split()[1])).simulation(on_divergence="ignore")
     sim = load_example(name).make()
-    return sim if how == "own" else sh.Simulation(sim.model, sim.dt, on_divergence="ignore", **HOW[how])
+    return sim if how == "own" else sh.Simulation(sim.model, sim.dt, on_divergence="ignore", **SOLVERS[how])
 
 
 def numbers(run):
