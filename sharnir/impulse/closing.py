@@ -166,14 +166,21 @@ def row_gaps(s: wp.array(dtype=Direct), w: int) -> real:
 
 
 @wp.func
+def half_gap(s: wp.array(dtype=Direct), i: int, w: int):
+    """How far the second half of a body that was cut stands from the first, m, and is turned against it, rad."""
+    b = s[0].closures.weld_body[i]
+    half = s[0].closures.weld_half[i]
+    turn = log_quat(s[0].rotation[half, w] * wp.quat_inverse(s[0].rotation[b, w]))
+    return s[0].position[half, w] - s[0].position[b, w], turn
+
+
+@wp.func
 def halves_apart(s: wp.array(dtype=Direct), w: int) -> real:
     """How far halves of bodies that were cut stand apart: one of them is taken, and the joint of the other is so far open."""
     most = real(0.0)
     for i in range(s[0].closures.welds):
-        b = s[0].closures.weld_body[i]
-        half = s[0].closures.weld_half[i]
-        turn = log_quat(s[0].rotation[half, w] * wp.quat_inverse(s[0].rotation[b, w]))
-        most = wp.max(most, wp.max(wp.length(s[0].position[half, w] - s[0].position[b, w]), wp.length(turn)))
+        gap, turn = half_gap(s, i, w)
+        most = wp.max(most, wp.max(wp.length(gap), wp.length(turn)))
     return most
 
 

@@ -16,7 +16,7 @@ import warp as wp
 from sharnir.articulated.closures import row_rate
 from sharnir.guard import count_step
 from sharnir.impulse.balls import FREE, NONE, joint_axes, kind_of, triple
-from sharnir.impulse.closing import any_gap
+from sharnir.impulse.closing import any_gap, half_gap
 from sharnir.impulse.direct import DIVIDED, any_switched, follow_turns, untouched
 from sharnir.impulse.direct_data import Direct
 from sharnir.impulse.direct_links import OUT
@@ -47,7 +47,7 @@ from sharnir.impulse.means import ball_speeds, lock_gaps, place, take_driven
 from sharnir.joints import breaks, coordinate, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.model import State
-from sharnir.spatial import log_quat, matrix, turned
+from sharnir.spatial import matrix, turned
 from sharnir.tree import LOOSE, natural
 from sharnir.types import EPSILON, inline_less, mat66, real, vec3
 
@@ -654,10 +654,7 @@ def half_gaps(s: wp.array(dtype=Direct), w: int) -> real:
     """Gaps between the halves of bodies that were cut, where they stand now, into those of their rows; the largest, m or rad."""
     most = real(0.0)
     for i in range(s[0].closures.welds):
-        b = s[0].closures.weld_body[i]
-        half = s[0].closures.weld_half[i]
-        gap = s[0].position[half, w] - s[0].position[b, w]
-        turn = log_quat(s[0].rotation[half, w] * wp.quat_inverse(s[0].rotation[b, w]))
+        gap, turn = half_gap(s, i, w)
         for x in range(3):
             s[0].rows.gap[6 * i + x, w] = gap[x]
             s[0].rows.gap[6 * i + 3 + x, w] = turn[x]
