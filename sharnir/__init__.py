@@ -1,12 +1,10 @@
 """sharnir: real-time dynamics of jointed bodies and ropes."""
 
-from sharnir import dynamics
-from sharnir.articulated.steps import SolverArticulated
+from sharnir.articulated.solver import SolverArticulated
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
 from sharnir.compare import Comparison, compare
+from sharnir.direct.solver import SolverDirect
 from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
-from sharnir.impulse.direct_solver import SolverDirect
-from sharnir.impulse.solver import SolverImpulse
 from sharnir.io import load_urdf
 from sharnir.joints import (
     Cylindrical,
@@ -24,6 +22,7 @@ from sharnir.joints import (
 )
 from sharnir.model import Control, Model, State
 from sharnir.scene import Scene
+from sharnir.sequential.solver import SolverImpulse
 from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
 from sharnir.simulation import Energy, Health, Momentum, Simulation
 from sharnir.solver import Report

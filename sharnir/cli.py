@@ -160,20 +160,16 @@ def _info(name: str | None, compile_now: bool) -> int:
 
 def _compile() -> float:
     """Seconds to compile or load every kernel that a scene with a joint uses, in both formulations, on the CPU."""
-    from sharnir.impulse import direct, energy
-    from sharnir.impulse.direct_rope import direct_rope_steps
-    from sharnir.impulse.energy_rope import energy_rope_steps
-    from sharnir.impulse.kernels import predict
+    from sharnir.direct.energy.rope import energy_rope_steps
+    from sharnir.direct.energy.step import KERNELS as ENERGY
+    from sharnir.direct.leapfrog.rope import direct_rope_steps
+    from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG
     from sharnir.rope.kernels import rope_begin
+    from sharnir.sequential.begin import predict
 
     started = time.perf_counter()
-    longest = (
-        energy_rope_steps,
-        direct_rope_steps,
-        energy.KERNELS[2],
-        direct.KERNELS[2],
-    )
-    load_modules([kernel.module for kernel in (*longest, *energy.KERNELS[:2], *direct.KERNELS[:2], rope_begin, predict)], "cpu")
+    longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], LEAPFROG[2])
+    load_modules([kernel.module for kernel in (*longest, *ENERGY[:2], *LEAPFROG[:2], rope_begin, predict)], "cpu")
     ways = {"sequential": None, "direct": None, "articulated": (-1.0, 1.0)}  # an integration with a limit has kernels of its own
     for solver, limit in ways.items():
         scene = sharnir.Scene()

@@ -18,19 +18,20 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir import assembly, tree
-from sharnir.articulated.closures import forward_dynamics as forward_dynamics_kernel
-from sharnir.articulated.events import check_events
-from sharnir.articulated.integrate import Options, first_of, run
-from sharnir.articulated.integrate import Trajectory as Trajectory
-from sharnir.articulated.links import Links, Scratch
-from sharnir.articulated.links import links as links_of
-from sharnir.articulated.methods import ADAMS_ORDER, NAMES
-from sharnir.articulated.motion import Motion
+from sharnir import assembly
 from sharnir.axes import Axis
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.model import CONTROL_FIELDS, Control, State
+from sharnir.ode.data import Motion
+from sharnir.ode.events import check_events
+from sharnir.ode.integrate import Options, first_of, run
+from sharnir.ode.integrate import Trajectory as Trajectory
+from sharnir.ode.methods import ADAMS_ORDER, NAMES
 from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
+from sharnir.tree import functions
+from sharnir.tree.functions import forward_dynamics as forward_dynamics_kernel
+from sharnir.tree.hang import Links, Scratch
+from sharnir.tree.hang import links as links_of
 from sharnir.types import load_modules, np_real, quat, real, vec3
 
 
@@ -44,7 +45,7 @@ def links(model: Any) -> Links:
 
 
 def _load(t: Links, n: int, **values: np.ndarray) -> Scratch:
-    load_modules([tree.kinematics.module], t.device)
+    load_modules([functions.kinematics.module], t.device)
     x = t.work(n)
     for name, value in values.items():
         getattr(x, name).assign(np.ascontiguousarray(value.T, np_real))
@@ -94,7 +95,7 @@ def inverse_dynamics(model: Any, q: Any, v: Any, a: Any, *, gravity: Sequence[fl
     t = links(model)
     single, n, (q, v, a) = _states(t, q, v, a, "a")
     x = _load(t, n, q=q, v=v, a=a)
-    _launch(tree.inverse_dynamics, t, n, t.bodies, t.joints, t.tree, _gravity(t, gravity), x.q, x.v, x.a, x.tree, x.tau)
+    _launch(functions.inverse_dynamics, t, n, t.bodies, t.joints, t.tree, _gravity(t, gravity), x.q, x.v, x.a, x.tree, x.tau)
     tau = x.tau.numpy().T.astype(float)
     return np.asarray(tau[0] if single else tau)
 
@@ -116,7 +117,7 @@ def mass_matrix(model: Any, q: Any) -> np.ndarray:
     single, n, (q, v, _) = _states(t, q)
     x = _load(t, n, q=q, v=v)
     M = wp.zeros((t.nv, t.nv, n), dtype=real, device=t.device)
-    _launch(tree.mass_matrix, t, n, t.bodies, t.joints, t.tree, x.q, x.v, x.tree, M)
+    _launch(functions.mass_matrix, t, n, t.bodies, t.joints, t.tree, x.q, x.v, x.tree, M)
     out = np.moveaxis(M.numpy().astype(float), -1, 0)
     return np.asarray(out[0] if single else out)
 
@@ -170,7 +171,7 @@ def forward_kinematics(model: Any, q: Any, v: Any = None) -> dict[str, dict[str,
     single, n, (q, v, _) = _states(t, q, v)
     x = _load(t, n, q=q, v=v)
     k = x.tree
-    _launch(tree.kinematics, t, n, t.joints, t.tree, x.q, x.v, k)
+    _launch(functions.kinematics, t, n, t.joints, t.tree, x.q, x.v, k)
     fields = {f: getattr(k, f).numpy().astype(float) for f in ("position", "rotation", "velocity", "spin")}
     out = {}
     for name, b in t.model.body_names.items():
@@ -194,7 +195,7 @@ def jacobian(model: Any, q: Any, body: str, point: Sequence[float] = (0.0, 0.0, 
     single, n, (q, v, _) = _states(t, q)
     x = _load(t, n, q=q, v=v)
     k = x.tree
-    _launch(tree.kinematics, t, n, t.joints, t.tree, x.q, x.v, k)
+    _launch(functions.kinematics, t, n, t.joints, t.tree, x.q, x.v, k)
     S_l, S_a = k.S_l.numpy().astype(float), k.S_a.numpy().astype(float)
     position, rotation = k.position.numpy().astype(float), k.rotation.numpy().astype(float)
     place = position[b] + quat_rotate(rotation[b], np.broadcast_to(np.asarray(point, float) - t.model.com[b], (n, 3)))

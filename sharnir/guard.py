@@ -12,14 +12,12 @@ Gaps are held against the size of the bodies. All of it is next to nothing besid
 
 import warp as wp
 
-from sharnir.joints import JointTable, joint_gap
+from sharnir.joint_geometry import joint_gap
+from sharnir.joints import JointTable
 from sharnir.kinematics import left_alone, pose_at
-from sharnir.model import BodyTable, Control, SpringTable, State
+from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
 from sharnir.spatial import worse
 from sharnir.types import EPSILON, real, vec3
-
-KINEMATIC = wp.constant(1)
-DYNAMIC = wp.constant(2)
 
 # what `counts` and `sums` hold, [row, world]
 COUNTS = ("steps", "not_converged", "divided", "parts", "told", "which", "looked")

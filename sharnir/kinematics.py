@@ -4,8 +4,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.joints import (
-    JointTable,
+from sharnir.joint_geometry import (
     angular_axes,
     free_axis,
     joint_gap,
@@ -15,6 +14,7 @@ from sharnir.joints import (
     parent_frame,
     read_coordinates,
 )
+from sharnir.joints import JointTable
 from sharnir.model import State
 from sharnir.types import mat33, quat, vec3
 

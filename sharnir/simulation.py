@@ -16,9 +16,8 @@ import numpy as np
 import warp as wp
 
 from sharnir import assembly, dynamics
-from sharnir.articulated.integrate import first_of
-from sharnir.articulated.solver import TreeSolver
-from sharnir.articulated.steps import SolverArticulated
+from sharnir.articulated.solver import SolverArticulated
+from sharnir.direct.energy.step import SPENT
 from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning, is_positive
 from sharnir.guard import (
     COUNTS,
@@ -37,16 +36,17 @@ from sharnir.guard import (
     TURNS,
     WHICH,
 )
-from sharnir.impulse.energy import SPENT
-from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model, State
+from sharnir.ode.integrate import first_of
 from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView, rope_energy, rope_momentum
 from sharnir.scene import Scene, path_pose
+from sharnir.sequential.solver import SolverImpulse
 from sharnir.solver import Report, Solver, pack
 from sharnir.solvers import asked_for, chosen
 from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
+from sharnir.tree.solver import TreeSolver
 from sharnir.views import BodyView, GearView, JointView, SpringView
 
 

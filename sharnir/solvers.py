@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from sharnir.articulated.links import Links
-from sharnir.articulated.steps import SolverArticulated, SolverArticulatedRope
+from sharnir.articulated.solver import SolverArticulated, SolverArticulatedRope
+from sharnir.direct.solver import SolverDirect, SolverDirectRope
 from sharnir.errors import SceneError, SimulationError
-from sharnir.impulse.direct_solver import SolverDirect, SolverDirectRope
-from sharnir.impulse.rope_solver import SolverImpulseRope
-from sharnir.impulse.solver import SolverImpulse
 from sharnir.model import Model
 from sharnir.rope.solver import SolverRope
+from sharnir.sequential.rope import SolverImpulseRope
+from sharnir.sequential.solver import SolverImpulse
+from sharnir.tree.hang import Links
 
 # without and with ropes beside the joints
 SOLVERS: dict[str, tuple[Any, Any]] = {

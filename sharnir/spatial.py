@@ -16,6 +16,12 @@ ROUNDING = wp.constant(real(16.0 * EPSILON))
 
 
 @wp.func
+def some(v: vec3) -> bool:
+    """Whether a vector is anything but exactly zero."""
+    return v[0] != real(0.0) or v[1] != real(0.0) or v[2] != real(0.0)
+
+
+@wp.func
 def worse(most: real, x: real) -> real:
     """The larger of the two; not a number where one of them is none (`wp.max` would hide that)."""
     if x <= most or wp.isnan(most):

@@ -5,13 +5,17 @@ import pytest
 import warp as wp
 from conftest import device
 
-from sharnir import joints, laws, rows, spatial, tree
-from sharnir.impulse import means as turns
+from sharnir import joint_geometry as joints
+from sharnir import rows, spatial
+from sharnir.direct.energy import means as turns
+from sharnir.laws import prepare as laws
+from sharnir.laws import solve
+from sharnir.laws.solve import friction_3d
 from sharnir.rope import bend, terms
 from sharnir.rope import means as rope_means
 from sharnir.rope.view import bend_and_twist
-from sharnir.rows import friction_3d
 from sharnir.spatial import quat_exp, quat_multiply, quat_rotate, quat_to_matrix, skew
+from sharnir.tree import matrices, passes
 from sharnir.types import mat33, real, vec3
 
 SEEDS = range(5)
@@ -117,7 +121,7 @@ def test_response_of_a_body():
 @pytest.mark.parametrize("u, f, held", [(0.1, -0.05, 1), (-0.1, 0.05, 1), (3.0, -0.4, 0), (-3.0, 0.4, 0)])
 def test_friction_of_one_axis(u, f, held):
     """Holds up to its static bound, slides with the dynamic one."""
-    got = device(rows.friction_1d, u, 2.0, 0.5, 0.4, 0.0, 1.0)
+    got = device(solve.friction_1d, u, 2.0, 0.5, 0.4, 0.0, 1.0)
     np.testing.assert_allclose(got[0], f)
     assert got[1] == held
 
@@ -126,7 +130,7 @@ def test_friction_never_works_for_the_motion():
     rng = np.random.default_rng(1)
     for _ in range(200):
         u, before, A, slide, share = *rng.normal(size=2), rng.uniform(0.1, 3), rng.uniform(0, 2), rng.choice([0.5, 1.0])
-        f, _held = device(rows.friction_1d, u, A, slide, slide, before, float(share))
+        f, _held = device(solve.friction_1d, u, A, slide, slide, before, float(share))
         mean = (u + A * f) * share + before * (1 - share)
         assert f * mean <= 1e-14 and abs(f) <= slide * (1 + 1e-12)
 
@@ -157,7 +161,7 @@ def test_friction_of_three_axes():
 
 
 def test_limit_of_an_axis_stops_it():
-    v, f, limit, _ = device(rows.axis_1d, -2.0, 0.5, 0.0, 0.0, -0.1, 1e30, 0.0, 1.0)
+    v, f, limit, _ = device(solve.axis_1d, -2.0, 0.5, 0.0, 0.0, -0.1, 1e30, 0.0, 1.0)
     assert (v, f) == (-0.1, 0.0)
     np.testing.assert_allclose(limit, 1.9 / 0.5)
 
@@ -166,9 +170,9 @@ def test_linear_laws_of_an_axis_are_met():
     """Δp = −a u⁺ − b − p where nothing is bounded; a servo at its cap gives no more."""
     u, A, p, a, b, servo_a, servo_b = 0.7, 0.3, 0.2, 1.5, -0.4, 2.0, 0.6
     none = (0.0, 0.0, -1e30, 1e30, 0.0, 1.0)
-    dp = device(rows.solve_axis, u, A, p, a, b, servo_a, servo_b, 1e30, *none)[0]
+    dp = device(solve.solve_axis, u, A, p, a, b, servo_a, servo_b, 1e30, *none)[0]
     np.testing.assert_allclose(p + dp, -(a + servo_a) * (u + A * dp) - b - servo_b, atol=1e-14)
-    dp = device(rows.solve_axis, u, A, p, a, b, servo_a, servo_b, 0.1, *none)[0]
+    dp = device(solve.solve_axis, u, A, p, a, b, servo_a, servo_b, 0.1, *none)[0]
     np.testing.assert_allclose(p + dp, -a * (u + A * dp) - b - 0.1, atol=1e-14)
 
 
@@ -222,14 +226,14 @@ def test_spring_of_a_ball_is_the_slope_of_its_energy(seed):
 def test_small_inverse(n):
     U = np.zeros((6, 6))
     U[:n, :n] = positive(np.random.default_rng(n), n)
-    np.testing.assert_allclose(device(tree.small_inverse, U, n)[:n, :n], np.linalg.inv(U[:n, :n]), atol=1e-9)
+    np.testing.assert_allclose(device(matrices.small_inverse, U, n)[:n, :n], np.linalg.inv(U[:n, :n]), atol=1e-9)
 
 
 def test_a_direction_that_is_locked():
     rng = np.random.default_rng(0)
     M, f, g, wanted = positive(rng, 6), rng.normal(size=6), rng.normal(size=6), 0.7
     Y = np.linalg.inv(M)
-    Z, y = device(tree.condition, Y, Y @ f, np.trace(Y), g, wanted)
+    Z, y = device(passes.condition, Y, Y @ f, np.trace(Y), g, wanted)
     np.testing.assert_allclose(g @ y, wanted)
     np.testing.assert_allclose(Z @ g, 0, atol=1e-10)
 
@@ -240,7 +244,7 @@ def test_inertia_shifted_to_another_point():
     A, B, D = M[:3, :3], M[:3, 3:], M[3:, 3:]
     C = np.block([[np.eye(3), -skew(r)], [np.zeros((3, 3)), np.eye(3)]])
     N = C.T @ M @ C
-    for got, wanted in zip(device(tree.shifted, A, B, D, r), (N[:3, 3:], N[3:, 3:]), strict=True):
+    for got, wanted in zip(device(matrices.shifted, A, B, D, r), (N[:3, 3:], N[3:, 3:]), strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-12)
     np.testing.assert_allclose(device(terms.shift_B, A, B, r), (C.T @ M @ C)[:3, 3:], atol=1e-12)
     np.testing.assert_allclose(device(terms.shift_D, A, B, D, r), N[3:, 3:], atol=1e-12)
@@ -248,7 +252,7 @@ def test_inertia_shifted_to_another_point():
 
 def test_inverse_of_symmetric_matrices():
     D = positive(np.random.default_rng(0), 3)
-    for f in (tree.inverse_symmetric, terms.inverse, rows.positive_inverse):
+    for f in (matrices.inverse_symmetric, terms.inverse, rows.positive_inverse):
         np.testing.assert_allclose(device(f, D), np.linalg.inv(D), atol=1e-10)
 
 

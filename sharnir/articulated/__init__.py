@@ -1,1 +1,1 @@
-"""Joint coordinates: trees by the method of separate bodies, integrated to any accuracy."""
+"""Steps whose result is read in joint coordinates."""

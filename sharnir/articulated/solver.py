@@ -1,199 +1,69 @@
-"""What solvers that pass along trees share."""
+"""SolverArticulated: trees in joint coordinates, loops closed by multipliers (theory: energy and momentum)."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
-import warp as wp
 
-from sharnir.articulated.links import Links, Scratch
-from sharnir.errors import SimulationError
-from sharnir.model import Control, Model, State, fill
-from sharnir.rows import Laws
-from sharnir.solver import Report, Solver, check_iterations, write
-from sharnir.types import EPSILON, real, vec3
-
-USUAL = 4  # passes of a step in which nothing changes
-FINE = max(1e-10, 10 * EPSILON)  # N·s, N·m·s, what double, or single, precision can meet
+from sharnir.assembly import read_all
+from sharnir.direct.solver import SolverDirect, SolverDirectRope
+from sharnir.model import Model
+from sharnir.tree.solver import FINE
 
 
-class TreeSolver(Solver):
-    """What solvers that pass along trees share: one kernel makes all steps of a call."""
+def scales(model: Model) -> tuple[float, float]:
+    """What impulses of axes and gaps are measured by: of a scene of 1 kg and 1 m they are 1.
 
-    _kernel: Any
-    """The kernel, given the structure, a first world and the number of steps."""
-    _gathering: list[int] | tuple[()] = ()
-    """Bodies whose inertia and force others than links add to."""
-    _calls = 0
-    _all = False
-    _pace: float = 0.0
-    """Of a pass, as long as the slowest of late, s."""
-    _leaves = False
-    """Whether a launch may leave some of its steps unmade, because they took long."""
-    _passes: Any = None
-    """[world] passes of the last step."""
+    Moments grow with the square of lengths, forces with lengths; where a scene has both, the smaller of the two is taken.
+    """
+    mass = float(model.bodies.mass.numpy().sum()) or 1.0
+    arms = [np.linalg.norm(getattr(model.joints, f"{side}_point").numpy(), axis=1) for side in ("parent", "child")]
+    length = float(np.max(arms, initial=0.0)) or 1.0
+    turns = all(axis.startswith("r") for kind in model.joint_kinds for axis in kind.free)
+    return mass * (length**2 if turns else min(length, length**2)), max(1.0, length)
 
-    def step(
-        self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
-    ) -> Report:
-        """Advance every world by n steps; a world that fails keeps its last good state and is marked in `state.failed`.
 
-        Args:
-            budget: wall-clock time of a step, s: as many passes are made as fit, going by how long they took before. What
-                friction and limits miss then stands in the report, and the next step goes on from there; a step that would have
-                to be divided further is ended coarsely.
-            iterations: cap of the passes in which laws are found, and of all passes of a step beyond the least (see `_least`);
-                what a step reported repeats it bit for bit.
-        """
-        started = time.perf_counter()
-        if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
-            self._bind(state, control)
-            started = time.perf_counter()
-        if n == 1 and self._one is not None and budget is None and iterations is None:  # the usual call, kept short
-            self._calls += 1
-            wp.capture_launch(self._one if self._calls & self._blind and not self._all else self._one_watched)
-            self.report.deadline_missed = False
-            self.report.elapsed = time.perf_counter() - started
-            return self.report
-        cap = None if iterations is None else check_iterations(iterations, 1)
-        if budget is not None:
-            fits = max(1, int(budget / self._pace) - USUAL)
-            cap = fits if cap is None else min(cap, fits)
-        try:
-            self._cap(cap)
-            self._ask(n)
-            self._replay(self._graphs, 1)
-            if n > 1 and self._leaves:
-                self._go_on()
-        finally:
-            self._cap(None)
-        self.report.elapsed = (time.perf_counter() - started) / n
-        self.report.deadline_missed = False
-        if budget is not None:
-            cut = int(np.max(self.report.iterations)) >= fits and not np.all(self.report.converged)
-            self._learn(self.report.elapsed)
-            self.report.deadline_missed = bool(cut or self.report.elapsed > budget)
-        return self.report
+class SolverArticulated(SolverDirect):
+    """Steps a model in time and leaves the coordinates and speeds of its joints in the state.
 
-    def _learn(self, took: float) -> None:
-        """Follow how long a pass takes; a step much longer than usual is the operating system's."""
-        passes = 1 if self._passes is None else max(1, int(self._passes.numpy().max()))
-        self._pace = max(0.9 * self._pace, min(took / passes, 2.0 * self._pace))
+    The step is that of `SolverDirect` with `closing="energy"`: second order, energy and momenta kept to rounding; velocities,
+    energies and reactions belong to the pose.
 
-    def __init__(self, model: Model, dt: float, settings: Any, iterations: int, tolerance: float, threads: int | None) -> None:
-        if not (np.isfinite(tolerance) and tolerance > 0):
-            raise SimulationError(f"tolerance is a finite impulse above 0 N·s, got {tolerance!r}")
-        super().__init__(model, dt, settings, threads)
-        self.iterations, self.tolerance = check_iterations(iterations, 1), float(tolerance)
-        self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
-        self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
-        self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
-        self._capped: int | None = None
-        # bits of the number of a call in which the guard does not look, where steps cannot leave joints open: three in four
-        self._blind = 3 if model.worlds == 1 else 0
-        self._graphs: list[Any] = []
-        self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
-        # joints taken out of the tree, whether any axis is acted on, by loads, and whether any joint is out
-        self._shape: tuple[list[int], bool, bool, bool] = ([], False, False, False)
-        self._acting = False
-        self._one: Any = None  # the graph of one step, where one thread makes it, and of one that the guard looks at
-        self._one_watched: Any = None
-        self._steps, self._single, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(3))
-        self._count: int = 1
-        self.report: Report = Report(self.done, self.residual, self.tolerance)
+    Args:
+        model: what `Scene.build` returned.
+        dt: step, s.
+        iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
+        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s; by default 1e-10 of what the
+            masses and lengths of the scene make of 1 rad/s.
+        threads: CPU threads that share the worlds; all cores if None (one world needs one).
+    """
 
-    def _cap(self, iterations: int | None) -> None:
-        """Cap the passes of the laws, and of all in a step; None: as usual."""
-        if self._capped != iterations:
-            self._capped = iterations
-            write(self.settings.iterations, self._caps(iterations))
+    _closings = ("energy",)
 
-    def _caps(self, iterations: int | None) -> list[int]:
-        """Caps of the passes, as the device has them."""
-        return [self.iterations if iterations is None else min(iterations, self.iterations)]
-
-    def look_at_all(self, on: bool) -> None:
-        """Whether the guard looks at every step."""
-        self._all = on
-
-    def acts_changed(self) -> None:
-        """To be called when something begins to act on free axes where nothing did, or a joint is taken out or put back."""
-        if self._bound is not None:
-            self._was, self._bound = self._bound, None
-
-    def _without(self, control: Control) -> list[int]:
-        """Joints that are taken out: in all worlds, since these share the tree."""
-        on = control.enabled.numpy() != 0
-        some = np.flatnonzero(on.any(1) != on.all(1))
-        if len(some):
-            name = next(n for n, k in self.model.joint_names.items() if k == some[0])
-            raise SimulationError(f"joint {name!r}: enabled is the same in all worlds with this solver")
-        return [int(k) for k in np.flatnonzero(~on.all(1))]
-
-    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
-        """The device's structure for these arrays, as an array of one and itself."""
-        raise NotImplementedError
-
-    def _bind(self, state: State, control: Control) -> None:
-        """Hang the tree, and capture the kernel for these arrays; what hangs and acts as before is taken up again."""
-        without = self._without(control)
-        for name in ("drive_impulse", "axis_impulse", "friction_impulse", "limit_impulse", "current", "stuck"):
-            array = getattr(state, name)
-            values = array.numpy()
-            for k in without:  # nothing acts on a joint that is taken out
-                values[self.model.v_start[k] : self.model.v_start[k] + self.model.joint_kinds[k].v_size] = 0
-            array.assign(values)
-        acts = control.acts.numpy().copy()
-        acts[without] = 0
-        self._acting = bool(acts.any())
-        shape = without, self._acting, bool((control.friction_load.numpy() > 0).any()), bool((control.enabled.numpy() == 0).any())
-        was, self._was = self._was, None
-        if was is not None and was[0] is state and was[1] is control and shape == self._shape:
-            self._bound = was
-            return
-        self._shape = shape
-        bound, self._kept = self._structure(state, control, without)  # kept: its arrays stay alive
-        self._bound = state, control, bound
-        self._graphs = self._capture(self._launch)
-        self._one = self._capture(self._launch_blind)[0] if self._pool is None else None
-        self._one_watched = self._capture(self._launch_one)[0] if self._pool is None else None
-
-    def _fill(self, s: Any, tree: Links, scratch: Scratch, state: State, control: Control) -> None:
-        """The fields that the structures of all these solvers have."""
-        m = self.model
-        s.bodies, s.whole, s.joints, s.axes = tree.bodies, m.bodies, tree.joints, m.axes
-        s.settings, s.control, s.tree, s.closures = self.settings, control, tree.tree, tree.closures
-        s.work, s.rows, s.linear = scratch.tree, scratch.rows, scratch.laws
-        s.own, s.scene_joints = len(m.com), len(m.joint_kinds)
-        s.acting = int(self._acting)
-        s.half_of = wp.array(tree.half_of, dtype=wp.int32, device=self.device)
-        laws = Laws()
-        fill(laws, m, m.speeds, " ".join(Laws.vars))  # type: ignore[attr-defined]
-        laws.lower.fill_(-1e30)
-        laws.upper.fill_(1e30)
-        s.laws = laws
-        s.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)
-        s.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
-        s.done, s.residual = self.done, self.residual
-        self._watch(state, control, self._acting, self._looks(tree))
-        s.tally = self.tally
-
-    def _looks(self, tree: Links) -> int:
-        """How the guard learns of gaps (`guard.Watch`): in joint coordinates there are none but where loops are closed."""
-        return 2 if int(tree.closures.count) > int(tree.closures.springs.count) else 0
+    def __init__(
+        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float | None = None, threads: int | None = None
+    ) -> None:
+        impulse, length = scales(model)
+        tolerance = FINE * impulse if tolerance is None else tolerance
+        super().__init__(model, dt, iterations=iterations, tolerance=tolerance, gap=FINE * length, threads=threads)
+        self.reads = self._pool is None  # threads that share the worlds leave it to who looks
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        wp.launch(self._kernel, dim=worlds, inputs=[step, first, steps], device=self.device)
+        super()._make(step, first, worlds, steps)
+        if self.reads and self._bound is not None:
+            read_all(self.model, self._bound[0])
 
-    def _launch(self, step: Any, first: int, worlds: int) -> None:
-        self._make(step, first, worlds, self._steps)
-        self._look(first, worlds)
 
-    def _launch_blind(self, step: Any, first: int, worlds: int) -> None:
-        self._make(step, first, worlds, self._single)
+class SolverArticulatedRope(SolverDirectRope):
+    """The same with ropes: joints, what acts on them, loops and ropes in one solve.
 
-    def _launch_one(self, step: Any, first: int, worlds: int) -> None:
-        self._make(step, first, worlds, self._single)
-        self._look(first, worlds)
+    Args:
+        rope_state, rope_control: of `model.ropes`, which are laid out for trees (`Ropes.on_trees`).
+        rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverArticulated`.
+    """
+
+    _closings = ("energy",)
+
+    def __init__(self, model: Model, dt: float, **options: Any) -> None:
+        super().__init__(model, dt, **options)

@@ -8,12 +8,12 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SceneError
+from sharnir.model import DYNAMIC
 from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, PORT, ROPE, RopeControl, RopeState, RopeTable
 from sharnir.rope.describe import RopeDescription, RopeEnd, RopeTie
 from sharnir.spatial import quat_multiply
 from sharnir.types import np_real, quat, real, vec3
 
-DYNAMIC = 2
 HALF_TURN = np.array([1.0, 0.0, 0.0, 0.0])  # about the first axis: an element looked at from its other end
 
 

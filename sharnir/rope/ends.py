@@ -2,13 +2,12 @@
 
 import warp as wp
 
+from sharnir.model import DYNAMIC, KINEMATIC
 from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, PORT, ROPE, RopeStep
 from sharnir.rope.terms import inverse, shift_B, shift_D
 from sharnir.spatial import advance_rotation, matrix, rotated, turned
 from sharnir.types import mat33, real, vec3
 
-KINEMATIC = wp.constant(1)
-DYNAMIC = wp.constant(2)
 HEAVY = wp.constant(real(1.0e7))
 
 

@@ -2,10 +2,10 @@
 
 import warp as wp
 
+from sharnir.model import DYNAMIC
 from sharnir.rope.chain import bring_back, eliminate, follow
 from sharnir.rope.data import BODY, DRIVEN, LOOP, ROPE, RopeStep
 from sharnir.rope.ends import (
-    DYNAMIC,
     advance_body,
     clear_ties,
     first_end,
@@ -19,28 +19,22 @@ from sharnir.rope.ends import (
     tie_move,
 )
 from sharnir.rope.energy import (
-    at_pose,
-    driven_speed,
     hold_driven_ties,
     mean_arm,
     mean_arms,
-    miss_speeds,
-    move_with,
     note_rope,
-    open_pushed,
     rope_change,
     rope_misses,
     rope_pose,
     rope_slopes,
-    shift_speeds,
     start_rope,
-    take_speeds,
     turns_far,
 )
 from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
 from sharnir.rope.mixing import mix_passes, note_pass
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
+from sharnir.rope.speeds import at_pose, driven_speed, miss_speeds, move_with, open_pushed, shift_speeds, take_speeds
 from sharnir.spatial import matrix, rotated, unit, worse
 from sharnir.types import EPSILON, real, vec3
 

@@ -3,16 +3,9 @@
 import warp as wp
 
 from sharnir.guard import count_step
+from sharnir.model import DYNAMIC
 from sharnir.rope.data import BODY, DRIVEN, LOOP, RopeStep
-from sharnir.rope.ends import (
-    advance_body,
-    commit_body,
-    end_point,
-    end_velocity,
-    own_inertia,
-    predict_body,
-    tie_point,
-)
+from sharnir.rope.ends import advance_body, commit_body, end_point, end_velocity, own_inertia, predict_body, tie_point
 from sharnir.rope.passes import (
     ACCEPTED,
     DYNAMIC,
@@ -21,7 +14,6 @@ from sharnir.rope.passes import (
     PARTS,
     attempt_part,
     bad_rope,
-    begin_rope,
     commit_rope,
     count,
     factor,
@@ -33,9 +25,9 @@ from sharnir.rope.passes import (
     missed_speeds,
     one_pass,
     scale_pulls,
-    stiffen_bodies,
     supply,
 )
+from sharnir.rope.predict import begin_rope, stiffen_bodies
 from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
 from sharnir.rope.slack import take_slack
 from sharnir.spatial import matrix, rotated

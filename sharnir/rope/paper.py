@@ -10,7 +10,8 @@ import warp as wp
 
 from sharnir.rope.data import DRIVEN, RopeStep
 from sharnir.rope.ends import advance_body, commit_body, end_point, is_held, own_inertia, place_end, predict_body
-from sharnir.rope.passes import bad_rope, frame_after, frame_before, neighbour_length, predict_points
+from sharnir.rope.passes import bad_rope
+from sharnir.rope.predict import frame_after, frame_before, neighbour_length, predict_points
 from sharnir.rope.terms import (
     darboux,
     element_inertia,

@@ -1,0 +1,1 @@
+"""Exact steps in maximal coordinates: one elimination over the tree, loops around it."""

@@ -1,0 +1,146 @@
+"""What a direct step reads and writes."""
+
+import warp as wp
+
+from sharnir.guard import Tally
+from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.laws.solve import Laws
+from sharnir.model import BodyTable, Control, State
+from sharnir.tree.around import ClosureTable, ClosureWork
+from sharnir.tree.data import AxisLaws, TreeTable, TreeWork
+from sharnir.types import mat33, quat, real, vec3, vec6
+
+
+@wp.struct
+class DirectSettings:
+    """Numbers that may change between steps, one element each unless said, so that a captured step reads them."""
+
+    dt: wp.array(dtype=real)
+    part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
+    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
+    gravity: wp.array(dtype=vec3)
+    tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
+    iterations: wp.array(dtype=wp.int32)  # caps, see `SolverDirect._caps`
+    position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
+
+
+@wp.struct
+class BallWork:
+    """Scratch of ball joints, [link, world]: inertia at the joint's point, world axes.
+
+    A, B, D are what is handed on. A free one hands on A alone: there B is D⁻¹Bᵀ and D is D⁻¹.
+    """
+
+    u: wp.array2d(dtype=vec3)  # D⁻¹ q of a free one, q of another
+    own_B: wp.array2d(dtype=mat33)  # B and D before the joint yields, and its response; where friction acts
+    own_D: wp.array2d(dtype=mat33)
+    response: wp.array2d(dtype=mat33)
+    push: wp.array2d(dtype=vec3)  # sliding friction, reversed
+
+
+@wp.struct
+class Direct:
+    """All that a step reads and writes; bodies are the scene's, then halves.
+
+    `state` is the caller's, but for what stands at half steps: velocity, momentum, spin, joint_force, joint_torque.
+    """
+
+    bodies: BodyTable
+    whole: BodyTable
+    joints: JointTable
+    axes: AxisTable
+    gears: GearTable
+    settings: DirectSettings
+    control: Control
+    state: State
+    now: State  # the caller's
+    tree: TreeTable
+    work: TreeWork
+    balls: BallWork
+    closures: ClosureTable
+    rows: ClosureWork
+    laws: Laws
+    linear: AxisLaws
+    mismatch: wp.array2d(dtype=real)
+    slid: wp.array2d(dtype=real)
+    tau: wp.array2d(dtype=real)
+    speed: wp.array2d(dtype=real)  # [speed, world] new speeds of axes
+    turned: wp.array2d(dtype=real)  # [speed, world] rad, since an angle was last read
+    half_of: wp.array(dtype=wp.int32)
+    others: wp.array(dtype=wp.int32)  # bodies that are no links
+    other_count: wp.int32
+    own: wp.int32
+    scene_joints: wp.int32
+    speeds: wp.int32
+    acting: wp.int32
+    kick: wp.array(dtype=real)  # [world] s: for so long forces act in this step
+    drift: wp.array(dtype=real)  # [world] s: for so long bodies move
+    momentum: wp.array2d(dtype=vec3)  # [body, world] L after external torques
+    gyration: wp.array2d(dtype=vec3)  # [body, world] angular acceleration as if it were free
+    position: wp.array2d(dtype=vec3)  # [body, world] the new pose
+    rotation: wp.array2d(dtype=quat)
+    mean_spin: wp.array2d(dtype=vec3)  # [body, world] Ω of the step, body axes
+    inertia: wp.array2d(dtype=vec6)  # [link, world] its own, stiffness included, packed
+    impulse_l: wp.array2d(dtype=vec3)  # [link, world] its own momentum
+    impulse_a: wp.array2d(dtype=vec3)
+    stiff: wp.array2d(dtype=mat33)  # [link, world] Δt² K
+    mean: wp.array2d(dtype=vec3)  # [link, world] mean spin of a link and its neighbours, and their number
+    near: wp.array2d(dtype=real)
+    tense: wp.array2d(dtype=wp.int32)  # [link, world] 1: the step does not resolve what the joint's force does to its bodies
+    roped: wp.int32  # 1: ropes hang on bodies; [body, world] their inertia and impulse there
+    rope_A: wp.array2d(dtype=mat33)
+    rope_B: wp.array2d(dtype=mat33)
+    rope_D: wp.array2d(dtype=mat33)
+    rope_l: wp.array2d(dtype=vec3)
+    rope_a: wp.array2d(dtype=vec3)
+    row_impulse: wp.array2d(dtype=real)  # [row, world]
+    blurred: wp.array(dtype=real)  # [world] how well the end of the step is known, of velocities; 0: not at all
+    arm1: wp.array2d(dtype=vec3)  # [link, world] work.arm, work.out, S at the end of the step, those being means
+    out1: wp.array2d(dtype=vec3)
+    end_l: wp.array2d(dtype=vec3)  # [speed, world]
+    end_a: wp.array2d(dtype=vec3)
+    left_l: wp.array2d(dtype=vec3)  # [speed, world] S̄ᵀ M*
+    left_a: wp.array2d(dtype=vec3)
+    full_A: wp.array2d(dtype=mat33)  # [link, world] M* less what the joint yields, or what its kind needs of it
+    full_B: wp.array2d(dtype=mat33)
+    full_C: wp.array2d(dtype=mat33)
+    full_D: wp.array2d(dtype=mat33)
+    work_C: wp.array2d(dtype=mat33)  # [link, world] C of what is gathered at a link
+    ball_push: wp.array2d(dtype=vec3)  # [link, world] moment impulse that a user commands in a ball joint, world axes
+    ball_speed: wp.array2d(dtype=vec3)  # [link, world] relative spin at the end of the step, where friction acts
+    mean_cl: wp.array2d(dtype=vec3)  # [row, world] rows beside the tree as they act; those of `rows` are of the end
+    mean_ca: wp.array2d(dtype=vec3)
+    mean_pl: wp.array2d(dtype=vec3)
+    mean_pa: wp.array2d(dtype=vec3)
+    lock_u: wp.array2d(dtype=real)  # [speed, world] what a locked axis lacks of the speed wanted of it
+    parts: wp.array(dtype=wp.int32)  # [world] in how many the last step was made
+    loose: wp.array(dtype=wp.int32)  # [world] 1: a step is taken as well as passes can meet it
+    stopped: wp.array(dtype=wp.int32)  # [world] 1 + a joint that friction or a limit stopped in this step
+    safe: State  # the state at the start of a step that is made in parts
+    projected: wp.array(dtype=real)  # [world] J, that velocities lost in this call because they did not fit the joints
+    kept_u: wp.array2d(dtype=real)  # [speed, world] what the tree alone changes of the speeds of axes
+    gain: wp.array2d(dtype=vec3)  # [link, world] angular momentum gained in the step, beyond what outer torques give
+    carried_l: wp.array2d(dtype=vec3)  # [link, world] impulse and moment, at the link's centre, that its joint gives it
+    carried_a: wp.array2d(dtype=vec3)
+    sum_l: wp.array2d(dtype=vec3)  # [link, world] those of the links that hang on it
+    sum_a: wp.array2d(dtype=vec3)
+    moved: wp.array2d(dtype=real)  # [speed, world] by which a coordinate moves in the step
+    passes: wp.array(dtype=wp.int32)  # [world] of this step, one with new factors counted as more
+    made: wp.array(dtype=wp.int32)  # [world] steps of this launch
+    before: wp.array(dtype=real)  # [world] J, twice the kinetic energy after external forces, and at the new velocities
+    after: wp.array(dtype=real)
+    pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act
+    tight: wp.array(dtype=wp.int32)  # [world] 1: a step does not resolve some link's geometric stiffness
+    grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
+    done: wp.array(dtype=wp.int32)
+    residual: wp.array(dtype=real)
+    tally: wp.array(dtype=Tally)  # of all steps, for the guard
+
+
+OUT = wp.constant(-1)  # of mid_tense: the joint was taken out in that step
+RELATIVE = wp.constant(0)  # grades, as they are counted
+DIVIDED = wp.constant(1)
+DAMPED = wp.constant(2)
+VELOCITY = wp.constant(3)
+
+ALL = wp.constant(2)  # scope: everything there is

@@ -1,0 +1,1 @@
+"""Steps that keep energy and momenta to rounding (theory: energy and momentum)."""

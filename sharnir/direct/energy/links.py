@@ -1,0 +1,623 @@
+"""The passes of the energy closing: Newton's step on a tree, from the leaves inwards and out again (theory: energy and momentum).
+
+Unknowns are the changes of the bodies' twists: δv of the velocity, and δφ, scaled so that h (δv + δφ × r₁), h = ½Δt, is how a
+point at the arm r₁ of the end of the step moves. Joints are closed at the end of the step, so velocities are handed outwards
+with arms and axes of the end (C₁, S₁); their impulses act at the means (C̄, S̄). Hence articulated inertias M* = [A B; C D] that
+are not symmetric, handed inwards as
+
+    C̄ᵀ (M* − M* S₁ U⁻¹ S̄ᵀ M*) C₁,      U = S̄ᵀ M* S₁ + what resists.
+
+The momentum equations of all links are met beforehand, from the leaves inwards, by what their joints carry, f; what f lacks of
+τ along the free axes, τ − S̄ᵀf, drives the pass, together with the gaps. Joints of no freedom but rotations about a point are
+eliminated at that point, 3 × 3.
+"""
+
+import warp as wp
+
+from sharnir.direct.balls import FREE, HELD, NONE, SLIDES, kind_of, triple
+from sharnir.direct.data import Direct
+from sharnir.rope.terms import skew, times_skew
+from sharnir.spatial import matrix
+from sharnir.tree.data import LOOSE, natural
+from sharnir.tree.matrices import small_inverse
+from sharnir.types import mat33, mat66, real, vec3, vec6
+
+ANEW = wp.constant(0)  # how a pass inwards is made
+AGAIN = wp.constant(1)
+GAPS = wp.constant(2)
+# A held axis yields so much, of what it would if it were free, to impulses of rows beside the tree: a loop that locks the axis,
+# too, then has a response to be solved for, and the two share the load.
+YIELDS = wp.constant(real(1.0e-4))
+
+
+@wp.func
+def skew_times(r: vec3, M: mat33) -> mat33:
+    """[r]× M: the columns of M, each crossed by r."""
+    return mat33(
+        r[1] * M[2, 0] - r[2] * M[1, 0], r[1] * M[2, 1] - r[2] * M[1, 1], r[1] * M[2, 2] - r[2] * M[1, 2],
+        r[2] * M[0, 0] - r[0] * M[2, 0], r[2] * M[0, 1] - r[0] * M[2, 1], r[2] * M[0, 2] - r[0] * M[2, 2],
+        r[0] * M[1, 0] - r[1] * M[0, 0], r[0] * M[1, 1] - r[1] * M[0, 1], r[0] * M[1, 2] - r[1] * M[0, 2],
+    )  # fmt: skip
+
+
+@wp.func
+def inverse(M: mat33) -> mat33:
+    """The inverse of any matrix that has one."""
+    a = vec3(M[0, 0], M[0, 1], M[0, 2])
+    b = vec3(M[1, 0], M[1, 1], M[1, 2])
+    c = vec3(M[2, 0], M[2, 1], M[2, 2])
+    bc = wp.cross(b, c)
+    k = real(1.0) / wp.dot(a, bc)
+    return wp.matrix_from_cols(bc * k, wp.cross(c, a) * k, wp.cross(a, b) * k)
+
+
+@wp.func
+def own_stiffness(s: wp.array(dtype=Direct), i: int, w: int, M1: mat33, L: vec3, r: vec3, f: vec3) -> mat33:
+    """Derivative by δφ of a link's momentum R₁ I R₀ᵀ w less the moment r̄ × f of its joint's impulse.
+
+    I₁ (E + [g]× + g gᵀ) − h [L]× + ½h ((r₁·f) E − r₁ fᵀ),      g = ½Δt ω̄,  I₁ = R₁ I R₁ᵀ
+    """
+    b = natural(s[0].tree.row[i].body)
+    h = real(0.5) * s[0].drift[w]
+    g = (s[0].work.spin[b, w] + s[0].work.turning[b, w]) * (real(0.5) * h)
+    I = M1 * (s[0].tree.row[i].inertia * wp.transpose(M1))
+    D = I + times_skew(I, g) + wp.outer(I * g, g) - skew(L * h) - wp.outer(r, f) * (real(0.5) * h)
+    d = real(0.5) * h * wp.dot(r, f)
+    D[0, 0] = D[0, 0] + d
+    D[1, 1] = D[1, 1] + d
+    D[2, 2] = D[2, 2] + d
+    return D
+
+
+@wp.func
+def base_stiffness(r: vec3, f: vec3, h: real) -> mat33:
+    """The same of the base, that has −f at its end arm r."""
+    K = wp.outer(r, f) * (real(0.5) * h)
+    d = real(0.5) * h * wp.dot(r, f)
+    K[0, 0] = K[0, 0] - d
+    K[1, 1] = K[1, 1] - d
+    K[2, 2] = K[2, 2] - d
+    return K
+
+
+@wp.func
+def user_moment(s: wp.array(dtype=Direct), i: int, w: int) -> vec3:
+    """The moment impulse that a user commands in a ball joint."""
+    if s[0].pushed[w] == 1:
+        return s[0].ball_push[i, w]
+    return vec3(real(0.0))
+
+
+@wp.func
+def joint_moment(s: wp.array(dtype=Direct), i: int, w: int, kind: int) -> vec3:
+    """The moment impulse that acts on a link in its ball joint: a user's, and sliding friction as linear about its solution."""
+    m = user_moment(s, i, w)
+    if kind == SLIDES:
+        v0 = natural(s[0].tree.row[i].v_start)
+        # linear about a mean speed ū: −slide (n + (E − n nᵀ) δū/|ū|)
+        slide = s[0].laws.slide[v0, w]
+        mean = triple(s[0].linear.push, v0, w)
+        size = wp.max(wp.length(mean), real(1.0e-12))
+        n = mean / size
+        off = (s[0].ball_speed[i, w] + triple(s[0].laws.start, v0, w)) * real(0.5)
+        m = m - (n + (off - n * wp.dot(n, off)) / size) * slide
+    return m
+
+
+@wp.func
+def ball_resistance(s: wp.array(dtype=Direct), i: int, w: int) -> mat33:
+    """½ slide/|ū| (E − n nᵀ): the slope of sliding friction in the speed at the end of the step."""
+    v0 = natural(s[0].tree.row[i].v_start)
+    mean = triple(s[0].linear.push, v0, w)
+    size = wp.max(wp.length(mean), real(1.0e-12))
+    n = mean / size
+    return (wp.identity(n=3, dtype=real) - wp.outer(n, n)) * (real(0.5) * s[0].laws.slide[v0, w] / size)
+
+
+@wp.func
+def axis_law(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> real:
+    """The impulse of the laws of axis x of a link, linear about their solution, at the speeds of now."""
+    v0 = natural(s[0].tree.row[i].v_start)
+    if s[0].tree.row[i].v_size == 1:
+        return -s[0].linear.resist[v0, w] * s[0].speed[v0, w] - s[0].linear.push[v0, w]
+    p = -s[0].linear.push[v0 + x, w]
+    for y in range(s[0].tree.row[i].v_size):
+        p = p - s[0].linear.coupled[i, w][x, y] * s[0].speed[v0 + y, w]
+    return p
+
+
+@wp.func
+def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, C: mat33, D: mat33, f: vec3, m: vec3):
+    """M* S₁, S̄ᵀ M* and the response of a link's axes; returns what is left of M* when they yield.
+
+    The axes turn with the link: what the joint carries, f and m at its point, changes along them by ½h δφ·(n × m + d × f).
+    """
+    h = real(0.25) * s[0].drift[w]
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    acts = int(0)
+    if scope > 1:
+        if s[0].acting == 1:
+            acts = s[0].linear.acts[i, w]
+    for x in range(n):
+        sl = s[0].end_l[v0 + x, w]
+        sa = s[0].end_a[v0 + x, w]
+        ml = s[0].work.S_l[v0 + x, w]
+        ma = s[0].work.S_a[v0 + x, w]
+        s[0].work.H_l[v0 + x, w] = A * sl + B * sa
+        s[0].work.H_a[v0 + x, w] = C * sl + D * sa
+        s[0].left_l[v0 + x, w] = ml * A + ma * C
+        turns = wp.cross(sa, m)
+        if wp.length_sq(sa) == real(0.0):
+            turns = wp.cross(sl, f)
+        s[0].left_a[v0 + x, w] = ml * B + ma * D + turns * h
+    if n == 1:
+        hl = s[0].work.H_l[v0, w]
+        ha = s[0].work.H_a[v0, w]
+        U = wp.dot(s[0].left_l[v0, w], s[0].end_l[v0, w]) + wp.dot(s[0].left_a[v0, w], s[0].end_a[v0, w])
+        Y = real(1.0) / U
+        if acts == 1:
+            s[0].work.U[v0, w] = U
+            Y = real(1.0) / (U + s[0].linear.resist[v0, w])
+            if s[0].linear.locks[i, w] == 1:
+                Y = real(0.0)
+                if s[0].closures.count > 0:
+                    Y = YIELDS / U
+        s[0].work.Y[v0, w] = Y
+        kl = s[0].left_l[v0, w] * Y
+        ka = s[0].left_a[v0, w] * Y
+        return A - wp.outer(hl, kl), B - wp.outer(hl, ka), C - wp.outer(ha, kl), D - wp.outer(ha, ka)
+    if scope > 0 and n > 1:
+        all = mat66()
+        for x in range(n):
+            for y in range(n):
+                all[x, y] = wp.dot(s[0].left_l[v0 + x, w], s[0].end_l[v0 + y, w]) + wp.dot(
+                    s[0].left_a[v0 + x, w], s[0].end_a[v0 + y, w]
+                )
+        V = small_inverse(all, n)
+        if acts == 1:
+            s[0].work.inverse[i, w] = V
+            V = small_inverse(all + s[0].linear.coupled[i, w], n)
+            yields = real(1.0)
+            if s[0].closures.count > 0:
+                yields = real(1.0) - YIELDS
+            for k in range(s[0].linear.locks[i, w]):
+                V = locked(V, s[0].linear.row[v0 + k, w], yields)
+        s[0].work.response[i, w] = V
+        for x in range(n):
+            kl = vec3(real(0.0))
+            ka = vec3(real(0.0))
+            for y in range(n):
+                kl = kl + s[0].left_l[v0 + y, w] * V[x, y]
+                ka = ka + s[0].left_a[v0 + y, w] * V[x, y]
+            hl = s[0].work.H_l[v0 + x, w]
+            ha = s[0].work.H_a[v0 + x, w]
+            A = A - wp.outer(hl, kl)
+            B = B - wp.outer(hl, ka)
+            C = C - wp.outer(ha, kl)
+            D = D - wp.outer(ha, ka)
+    return A, B, C, D
+
+
+@wp.func
+def locked(V: mat66, g: vec6, share: real) -> mat66:
+    """A response without a share of that in the direction g."""
+    z = V * g
+    y = g * V
+    d = wp.dot(g, z)
+    scale = wp.trace(V) * wp.dot(g, g)
+    if d > real(1.0e-12) * scale:
+        V = V - wp.outer(z, y) * (share / d)
+    return V
+
+
+@wp.func
+def held_axis(s: wp.array(dtype=Direct), i: int, w: int, y: real) -> real:
+    """The answer of a link's one axis to all but rows beside the tree: none if it is held."""
+    if s[0].linear.acts[i, w] == 1 and s[0].linear.locks[i, w] == 1:
+        return real(0.0)
+    return y
+
+
+@wp.func
+def held_axes(s: wp.array(dtype=Direct), i: int, w: int, y: vec6) -> vec6:
+    """The same of several axes: nothing along the directions that are held."""
+    if s[0].linear.acts[i, w] == 1:
+        V = s[0].work.response[i, w]
+        for k in range(s[0].linear.locks[i, w]):
+            g = s[0].linear.row[natural(s[0].tree.row[i].v_start) + k, w]
+            z = V * g
+            d = wp.dot(g, z)
+            if d > real(0.0):
+                y = y - z * (wp.dot(g, y) / d)
+    return y
+
+
+@wp.func
+def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
+    """What joints carry, from the momenta of all links beyond them, in `carried`; and what that lacks along free axes, with the
+    gaps in work.close, handed inwards: with new factors (ANEW), or with those of the last such pass (AGAIN).
+
+    GAPS: impulses on links, in work.Q, and on axes, in rows.u, alone are handed inwards, with work.close and new factors.
+    """
+    w = natural(w)
+    anew = mode == ANEW or mode == GAPS
+    alone = scope > 1 and mode == GAPS
+    h = real(0.5) * s[0].drift[w]
+    zero = vec3(real(0.0))
+    none = mat33(real(0.0))
+    A = none
+    B = none
+    C = none
+    D = none
+    fl = zero
+    fa = zero
+    ql = zero
+    qa = zero
+    handed = int(0)
+    for back in range(s[0].tree.count):
+        i = natural(s[0].tree.count - 1 - back)
+        b = natural(s[0].tree.row[i].body)
+        m = s[0].tree.row[i].mass
+        if handed == 0:
+            fl = zero
+            fa = zero
+            ql = zero
+            qa = zero
+            A = none
+            B = none
+            C = none
+            D = none
+        if not alone:
+            fl = fl + s[0].work.acceleration[b, w] * m - s[0].impulse_l[i, w]
+            fa = fa + s[0].gain[i, w]
+        if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count + s[0].roped > 0):
+            if not alone:
+                fl = fl + s[0].sum_l[i, w]
+                fa = fa + s[0].sum_a[i, w]
+                s[0].sum_l[i, w] = zero
+                s[0].sum_a[i, w] = zero
+            ql = ql + s[0].work.Q_l[i, w]
+            qa = qa + s[0].work.Q_a[i, w]
+            s[0].work.Q_l[i, w] = zero
+            s[0].work.Q_a[i, w] = zero
+            if anew:
+                A = A + s[0].work.A[i, w]
+                B = B + s[0].work.B[i, w]
+                C = C + s[0].work_C[i, w]
+                D = D + s[0].work.D[i, w]
+                s[0].work.A[i, w] = none
+                s[0].work.B[i, w] = none
+                s[0].work_C[i, w] = none
+                s[0].work.D[i, w] = none
+        if not alone:
+            s[0].carried_l[i, w] = fl
+            s[0].carried_a[i, w] = fa
+        kind = kind_of(s, i, w, scope)
+        arm = s[0].work.arm[i, w]
+        out = s[0].work.out[i, w]
+        arm1 = s[0].arm1[i, w]
+        out1 = s[0].out1[i, w]
+        if anew:
+            M1 = matrix(s[0].rotation[b, w])
+            r = -out1
+            f = fl
+            if kind == LOOSE:
+                f = zero
+            start = s[0].momentum[b, w]
+            if scope > 1:
+                start = start / s[0].tree.row[i].parts
+            A[0, 0] = A[0, 0] + m
+            A[1, 1] = A[1, 1] + m
+            A[2, 2] = A[2, 2] + m
+            D = D + own_stiffness(s, i, w, M1, s[0].gain[i, w] + start, r, f)
+        if kind == LOOSE:
+            if anew:
+                P = inverse(A)
+                s[0].full_A[i, w] = P
+                s[0].full_B[i, w] = B
+                s[0].full_C[i, w] = C
+                s[0].full_D[i, w] = inverse(D - C * P * B)
+            P = s[0].full_A[i, w]
+            l = ql - fl
+            dw = s[0].full_D[i, w] * (qa - fa - s[0].full_C[i, w] * (P * l))
+            s[0].work.change_l[b, w] = P * (l - s[0].full_B[i, w] * dw)
+            s[0].work.change_a[b, w] = dw
+            A = none
+            B = none
+            C = none
+            D = none
+            fl = zero
+            fa = zero
+            ql = zero
+            qa = zero
+        elif kind != NONE:
+            lever1 = arm1 - out1
+            lever = arm - out
+            qa = qa + wp.cross(out, ql)
+            lack = zero
+            if kind != HELD and not alone:
+                lack = joint_moment(s, i, w, kind) - fa - wp.cross(out, fl)
+            e = s[0].work.close_l[i, w]
+            if kind == FREE:
+                if anew:
+                    B = B - times_skew(A, out1)
+                    D = D - times_skew(C, out1)
+                    C = C + skew_times(out, A)
+                    D = D + skew_times(out, B)
+                    W = inverse(D)
+                    G = W * C
+                    A = A - B * G
+                    s[0].full_A[i, w] = A
+                    s[0].full_B[i, w] = B * W
+                    s[0].full_C[i, w] = G
+                    s[0].full_D[i, w] = W
+                    B = -times_skew(A, lever1)
+                    C = skew_times(lever, A)
+                    D = skew_times(lever, B) + base_stiffness(lever1, fl, h)
+                m_all = qa + lack
+                s[0].work.change_q[i, w] = s[0].full_D[i, w] * m_all
+                ql = ql - s[0].full_A[i, w] * e - s[0].full_B[i, w] * m_all
+                qa = wp.cross(lever, ql) - lack
+            else:
+                if anew:
+                    B = B - times_skew(A, out1)
+                    D = D - times_skew(C, out1)
+                    C = C + skew_times(out, A)
+                    D = D + skew_times(out, B)
+                    W = none
+                    s[0].balls.own_B[i, w] = C
+                    s[0].balls.own_D[i, w] = D
+                    if kind == SLIDES:
+                        W = inverse(D + ball_resistance(s, i, w))
+                        BW = B * W
+                        DW = D * W
+                        s[0].full_B[i, w] = BW
+                        s[0].full_D[i, w] = DW
+                        A = A - BW * C
+                        B = B - BW * D
+                        C = C - DW * C
+                        D = D - DW * D
+                    else:
+                        s[0].full_B[i, w] = B
+                        s[0].full_D[i, w] = D
+                    s[0].balls.response[i, w] = W
+                    s[0].full_A[i, w] = A
+                    s[0].full_C[i, w] = C
+                    B = B - times_skew(A, lever1)
+                    D = D - times_skew(C, lever1)
+                    C = C + skew_times(lever, A)
+                    D = D + skew_times(lever, B) + base_stiffness(lever1, fl, h)
+                m_all = qa + lack
+                s[0].work.change_q[i, w] = m_all
+                if not alone:  # and without friction
+                    s[0].balls.u[i, w] = qa + user_moment(s, i, w) - fa - wp.cross(out, fl)
+                ql = ql - s[0].full_A[i, w] * e
+                qa = qa - s[0].full_C[i, w] * e
+                yields = m_all
+                if kind == HELD:
+                    yields = s[0].work.close_a[i, w]  # what its spin is still to change
+                    if alone:
+                        yields = zero
+                ql = ql - s[0].full_B[i, w] * yields
+                qa = qa - s[0].full_D[i, w] * yields
+                qa = qa + wp.cross(lever, ql)
+        else:
+            n = s[0].tree.row[i].v_size
+            v0 = natural(s[0].tree.row[i].v_start)
+            if anew:
+                A, B, C, D = factor_axes(s, i, w, scope, A, B, C, D, fl, fa + wp.cross(out, fl))
+                s[0].full_A[i, w] = A
+                s[0].full_B[i, w] = B
+                s[0].full_C[i, w] = C
+                s[0].full_D[i, w] = D
+                B = B - times_skew(A, arm1)
+                D = D - times_skew(C, arm1)
+                C = C + skew_times(arm, A)
+                D = D + skew_times(arm, B) + base_stiffness(arm1 - out1, fl, h)
+            el = s[0].work.close_l[i, w]
+            ea = s[0].work.close_a[i, w]
+            if scope > 1 and s[0].acting == 1:
+                if s[0].linear.acts[i, w] == 1:
+                    for x in range(v0, v0 + n):
+                        el = el + s[0].end_l[x, w] * s[0].lock_u[x, w]
+                        ea = ea + s[0].end_a[x, w] * s[0].lock_u[x, w]
+            gl = ql - s[0].full_A[i, w] * el - s[0].full_B[i, w] * ea
+            ga = qa - s[0].full_C[i, w] * el - s[0].full_D[i, w] * ea
+            for x in range(n):
+                sl = s[0].work.S_l[v0 + x, w]
+                sa = s[0].work.S_a[v0 + x, w]
+                free = wp.dot(sl, ql - fl) + wp.dot(sa, qa - fa)
+                if alone:
+                    free = free + s[0].rows.u[v0 + x, w]
+                else:
+                    free = free + s[0].tau[v0 + x, w]
+                    s[0].work.u[v0 + x, w] = free
+                    if scope > 1 and s[0].acting == 1:
+                        if s[0].linear.acts[i, w] == 1:
+                            free = free + axis_law(s, i, w, x)
+                s[0].work.change[v0 + x, w] = free
+            if n == 1:
+                y = s[0].work.Y[v0, w] * s[0].work.change[v0, w]
+                if scope > 1 and not alone:
+                    y = held_axis(s, i, w, y)
+                gl = gl - s[0].work.H_l[v0, w] * y
+                ga = ga - s[0].work.H_a[v0, w] * y
+            elif scope > 0 and n > 1:
+                all = vec6()
+                for x in range(n):
+                    all[x] = s[0].work.change[v0 + x, w]
+                all = s[0].work.response[i, w] * all
+                if scope > 1 and not alone:
+                    all = held_axes(s, i, w, all)
+                for x in range(n):
+                    gl = gl - s[0].work.H_l[v0 + x, w] * all[x]
+                    ga = ga - s[0].work.H_a[v0 + x, w] * all[x]
+            ql = gl
+            qa = ga + wp.cross(arm, gl)
+        fa = fa + wp.cross(arm, fl)
+        p = s[0].tree.row[i].base_link
+        handed = 0
+        if p == i - 1:
+            handed = 1
+        elif p >= 0:
+            if not alone:
+                s[0].sum_l[p, w] = s[0].sum_l[p, w] + fl
+                s[0].sum_a[p, w] = s[0].sum_a[p, w] + fa
+            s[0].work.Q_l[p, w] = s[0].work.Q_l[p, w] + ql
+            s[0].work.Q_a[p, w] = s[0].work.Q_a[p, w] + qa
+            if anew:
+                s[0].work.A[p, w] = s[0].work.A[p, w] + A
+                s[0].work.B[p, w] = s[0].work.B[p, w] + B
+                s[0].work_C[p, w] = s[0].work_C[p, w] + C
+                s[0].work.D[p, w] = s[0].work.D[p, w] + D
+
+
+@wp.func
+def hand_pushes(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """Impulses on links start … end − 1, in work.Q, and on axes, in rows.u, are handed inwards with the factors of now."""
+    ql = vec3(real(0.0))
+    qa = vec3(real(0.0))
+    for back in range(end - start):
+        i = natural(end - 1 - back)
+        ql = s[0].work.Q_l[i, w]
+        qa = s[0].work.Q_a[i, w]
+        s[0].work.Q_l[i, w] = vec3(real(0.0))
+        s[0].work.Q_a[i, w] = vec3(real(0.0))
+        kind = s[0].work.kind[i, w]
+        if kind == LOOSE:
+            b = natural(s[0].tree.row[i].body)
+            P = s[0].full_A[i, w]
+            dw = s[0].full_D[i, w] * (qa - s[0].full_C[i, w] * (P * ql))
+            s[0].work.change_l[b, w] = P * (ql - s[0].full_B[i, w] * dw)
+            s[0].work.change_a[b, w] = dw
+            ql = vec3(real(0.0))
+            qa = vec3(real(0.0))
+        elif kind != NONE:
+            lever = s[0].work.arm[i, w] - s[0].work.out[i, w]
+            qa = qa + wp.cross(s[0].work.out[i, w], ql)
+            if kind == FREE:
+                s[0].work.change_q[i, w] = s[0].full_D[i, w] * qa
+                ql = ql - s[0].full_B[i, w] * qa
+                qa = wp.cross(lever, ql)
+            else:
+                s[0].work.change_q[i, w] = qa
+                if kind == SLIDES:
+                    ql = ql - s[0].full_B[i, w] * qa
+                    qa = qa - s[0].full_D[i, w] * qa
+                qa = qa + wp.cross(lever, ql)
+        else:
+            ql, qa = past_axes(s, i, w, ql, qa)
+        p = s[0].tree.row[i].base_link
+        if p >= 0:
+            s[0].work.Q_l[p, w] = s[0].work.Q_l[p, w] + ql
+            s[0].work.Q_a[p, w] = s[0].work.Q_a[p, w] + qa
+
+
+@wp.func
+def past_axes(s: wp.array(dtype=Direct), i: int, w: int, ql: vec3, qa: vec3):
+    """What of impulses on a link its joint, which has axes, hands to its base."""
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    y = vec6()
+    for x in range(n):
+        free = wp.dot(s[0].work.S_l[v0 + x, w], ql) + wp.dot(s[0].work.S_a[v0 + x, w], qa) + s[0].rows.u[v0 + x, w]
+        s[0].work.change[v0 + x, w] = free
+        y[x] = free
+    if n == 1:
+        y[0] = s[0].work.Y[v0, w] * y[0]
+    elif n > 1:
+        y = s[0].work.response[i, w] * y
+    for x in range(n):
+        ql = ql - s[0].work.H_l[v0 + x, w] * y[x]
+        qa = qa - s[0].work.H_a[v0 + x, w] * y[x]
+    return ql, qa + wp.cross(s[0].work.arm[i, w], ql)
+
+
+@wp.func
+def balance(s: wp.array(dtype=Direct), w: int, scope: int):
+    """What joints carry, from the momenta of all links beyond them, in `carried`."""
+    for back in range(s[0].tree.count):
+        i = natural(s[0].tree.count - 1 - back)
+        b = natural(s[0].tree.row[i].body)
+        fl = s[0].sum_l[i, w] + s[0].work.acceleration[b, w] * s[0].tree.row[i].mass - s[0].impulse_l[i, w]
+        fa = s[0].sum_a[i, w] + s[0].gain[i, w]
+        s[0].sum_l[i, w] = vec3(real(0.0))
+        s[0].sum_a[i, w] = vec3(real(0.0))
+        s[0].carried_l[i, w] = fl
+        s[0].carried_a[i, w] = fa
+        p = s[0].tree.row[i].base_link
+        if p >= 0 and kind_of(s, i, w, scope) != LOOSE:
+            s[0].sum_l[p, w] = s[0].sum_l[p, w] + fl
+            s[0].sum_a[p, w] = s[0].sum_a[p, w] + fa + wp.cross(s[0].work.arm[i, w], fl)
+
+
+@wp.func
+def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3, open: real):
+    """Changes (δv, δφ) of a link's twist from its base's, laws as linear; `open` 0: but for the gaps."""
+    kind = kind_of(s, i, w, scope)
+    b = natural(s[0].tree.row[i].body)
+    if kind == LOOSE:
+        return s[0].work.change_l[b, w], s[0].work.change_a[b, w]
+    arm1 = s[0].arm1[i, w]
+    if kind != NONE:
+        out1 = s[0].out1[i, w]
+        v = v + wp.cross(turn, arm1 - out1) + s[0].work.close_l[i, w] * open
+        if kind == FREE:
+            turn = s[0].work.change_q[i, w] - s[0].full_C[i, w] * v
+        elif kind == SLIDES:
+            m = s[0].work.change_q[i, w] - s[0].balls.own_B[i, w] * v - s[0].balls.own_D[i, w] * turn
+            turn = turn + s[0].balls.response[i, w] * m
+        else:
+            turn = turn + s[0].work.close_a[i, w] * open
+        return v + wp.cross(turn, out1), turn
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    v = v + wp.cross(turn, arm1) + s[0].work.close_l[i, w] * open
+    turn = turn + s[0].work.close_a[i, w] * open
+    if scope > 1 and s[0].acting == 1:
+        if s[0].linear.acts[i, w] == 1:
+            for x in range(v0, v0 + n):
+                v = v + s[0].end_l[x, w] * (s[0].lock_u[x, w] * open)
+                turn = turn + s[0].end_a[x, w] * (s[0].lock_u[x, w] * open)
+    if n == 1:
+        y = s[0].work.change[v0, w] - wp.dot(s[0].left_l[v0, w], v) - wp.dot(s[0].left_a[v0, w], turn)
+        y = y * s[0].work.Y[v0, w]
+        if scope > 1:
+            if open != real(0.0):
+                y = held_axis(s, i, w, y)
+            s[0].rows.y[v0, w] = y
+        v = v + s[0].end_l[v0, w] * y
+        turn = turn + s[0].end_a[v0, w] * y
+    elif scope > 0 and n > 1:
+        rest = vec6()
+        for x in range(n):
+            felt = wp.dot(s[0].left_l[v0 + x, w], v) + wp.dot(s[0].left_a[v0 + x, w], turn)
+            rest[x] = s[0].work.change[v0 + x, w] - felt
+        rest = s[0].work.response[i, w] * rest
+        if scope > 1 and open != real(0.0):
+            rest = held_axes(s, i, w, rest)
+        for x in range(n):
+            if scope > 1:
+                s[0].rows.y[v0 + x, w] = rest[x]
+            v = v + s[0].end_l[v0 + x, w] * rest[x]
+            turn = turn + s[0].end_a[v0 + x, w] * rest[x]
+    return v, turn
+
+
+@wp.func
+def follow_all(s: wp.array(dtype=Direct), w: int, scope: int, open: real):
+    """Changes of all twists, into work.change."""
+    follow_some(s, w, scope, open, 0, s[0].tree.count)
+
+
+@wp.func
+def follow_some(s: wp.array(dtype=Direct), w: int, scope: int, open: real, start: int, end: int):
+    """Changes of the twists of links start … end − 1, which hang on no others."""
+    for n in range(start, end):
+        i = natural(n)
+        base = natural(s[0].tree.row[i].base)
+        v, turn = follow(s, i, w, scope, s[0].work.change_l[base, w], s[0].work.change_a[base, w], open)
+        b = natural(s[0].tree.row[i].body)
+        s[0].work.change_l[b, w] = v
+        s[0].work.change_a[b, w] = turn

@@ -1,0 +1,358 @@
+"""The step that keeps energy and momenta: joints closed by the means of their vectors (theory: energy and momentum).
+
+    M (V₁ − V₀) = Δt F + J̄ᵀp,     x₁ = x₀ + Δt v̄,  R₁ = cay(Δt ω̄) R₀,  V̄ = ½(V₀ + V₁),     G(x₁, R₁) = 0
+
+J̄ has every arm and axis as the mean of those at the start and at the end of the step (`means`), so that closed joints do no
+work, whatever the masses and the step. Velocities belong to the pose. A step is solved about a guess of its end by the passes of
+`direct_links`, laws included; passes over vectors with the same factors (`lack_inward`, `place`) then bring momenta, moments and
+gaps to rounding. Momentum is met link by link, from the leaves inwards, which gives what each joint carries; what that is along
+a free axis, beyond what acts there, is what a pass corrects. Where passes do not meet, the step is made in parts.
+"""
+
+from typing import Any
+
+import warp as wp
+
+from sharnir.direct.data import DIVIDED, Direct
+from sharnir.direct.energy.finish import commit, finish, worst_body
+from sharnir.direct.energy.means import take_driven
+from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt
+from sharnir.direct.energy.projection import close_pose, project, settle
+from sharnir.direct.touched import any_switched, follow_turns, pushed, untouched
+from sharnir.guard import count_step
+from sharnir.joint_geometry import free_axis
+from sharnir.kinematics import pose_at
+from sharnir.model import State
+from sharnir.spatial import turned
+from sharnir.tree.data import natural
+from sharnir.types import inline_less, real, vec3
+
+MODULES = ("sharnir.energy_chain", "sharnir.energy_tree", "sharnir.energy")
+for name in MODULES:
+    inline_less(name)
+HALVINGS = wp.constant(8)  # of a step, at most
+SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
+
+
+@wp.func
+def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
+    """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing.
+
+    Where it needs more passes than it may take, it is not made; or, where that is a caller's cap, its rest is made coarsely.
+    """
+    dt = s[0].settings.dt[0]
+    left = int(1 << HALVINGS)
+    size = left
+    parts = int(0)
+    saved = bool(False)
+    s[0].loose[w] = 0
+    s[0].passes[w] = 0
+    pivots = int(0)
+    while left > 0:
+        s[0].drift[w] = dt * (real(size) / real(1 << HALVINGS))
+        if s[0].passes[w] >= s[0].settings.iterations[2]:
+            if s[0].settings.iterations[3] == 1:
+                s[0].drift[w] = dt * (real(left) / real(1 << HALVINGS))
+                make_coarsely(s, w, scope)
+                parts = parts + 1
+            else:
+                copy_state(s[0].safe, s[0].state, w)
+                s[0].state.failed[w] = SPENT - worst_body(s, w)
+            break
+        met = attempt(s, w, scope)
+        pivots = wp.max(pivots, s[0].done[w])
+        if met:
+            hard = s[0].stopped[w]
+            s[0].stopped[w] = 0
+            if scope > 1 and parts == 0:
+                for j in range(s[0].scene_joints):
+                    s[0].state.dissipated[j, w] = real(0.0)
+            finish(s, w, scope)
+            commit(s, w, scope)
+            if scope > 1:
+                if s[0].stopped[w] > 0:
+                    j = s[0].stopped[w] - 1
+                    s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
+                elif hard != 0 and s[0].closures.count > 0:
+                    project(s, w, scope)  # a singular pose lets in what does not fit the loops
+            parts = parts + 1
+            left = left - size
+        else:
+            if not saved:
+                copy_state(s[0].state, s[0].safe, w)
+                saved = True
+            if s[0].state.lag[w] > real(0.0):
+                s[0].state.lag[w] = real(0.0)  # again without a guess
+            elif size == 1 and s[0].loose[w] == 0 and s[0].closures.count > 0:
+                copy_state(s[0].safe, s[0].state, w)  # in a singular pose smaller parts are no easier: what a whole step can do
+                settle(s, w, scope)
+                s[0].loose[w] = 1
+                left = 1 << HALVINGS
+                size = left
+                parts = 0
+            elif size == 1:
+                copy_state(s[0].safe, s[0].state, w)
+                s[0].state.failed[w] = -1 - worst_body(s, w)
+                break
+            else:
+                size = size >> 1
+    s[0].drift[w] = dt
+    spend_once(s, w)
+    s[0].done[w] = replayed_by(s, w, pivots)
+    s[0].parts[w] = parts
+    if parts > 1:
+        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+
+
+@wp.func
+def replayed_by(s: wp.array(dtype=Direct), w: int, pivots: int) -> int:
+    """The cap that leads to the same step (`SolverDirect._caps`); `pivots`: most passes in which laws of a part were found."""
+    beyond = wp.min(s[0].passes[w], s[0].settings.iterations[2]) - s[0].settings.iterations[4]
+    return wp.max((pivots - 1) * s[0].settings.iterations[5] + 1, beyond)
+
+
+# ---- a step for which there is no time --------------------------------------------------------------------------------------
+
+
+@wp.func
+def make_coarsely(s: wp.array(dtype=Direct), w: int, scope: int):
+    """What is left of a step, of the length in `drift`, at velocity level: a kick, velocities that fit the joints, poses where
+    they lead, closed by displacements. What acts on axes is left out, but for friction that holds. Where joints do not close so,
+    bodies stay for the rest of the step: the state is a valid one in any case, and the report tells that the step is not met.
+    """
+    h = s[0].drift[w]
+    took = s[0].projected[w]
+    copy_state(s[0].state, s[0].safe, w)
+    kick_bodies(s, w)
+    lost = project(s, w, scope)
+    move_bodies(s, w)
+    open = close_pose(s, w, scope)
+    lost = lost + project(s, w, scope)
+    if not (open <= STALLED and wp.isfinite(lost)):
+        copy_state(s[0].safe, s[0].state, w)
+        s[0].projected[w] = took
+    s[0].state.time[w] = s[0].safe.time[w] + wp.float64(h)
+    forget_guess(s, w)
+    s[0].residual[w] = wp.max(s[0].residual[w], UNMET * s[0].settings.tolerance[0])
+
+
+@wp.func
+def kick_bodies(s: wp.array(dtype=Direct), w: int):
+    """Velocities and momenta after gravity and a user's forces."""
+    h = s[0].drift[w]
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            v = s[0].state.velocity[b, w] + s[0].settings.gravity[0] * h
+            L = s[0].state.momentum[b, w]
+            if s[0].pushed[w] == 1:
+                v = v + (s[0].control.force[b, w] + s[0].control.force_once[b, w]) * (h * s[0].whole.inv_mass[b])
+                L = L + (s[0].control.torque[b, w] + s[0].control.torque_once[b, w]) * h
+            s[0].state.velocity[b, w] = v
+            s[0].state.momentum[b, w] = L
+
+
+@wp.func
+def move_bodies(s: wp.array(dtype=Direct), w: int):
+    """Bodies where their velocities lead, those that are driven where they are told; angles of joints follow."""
+    h = s[0].drift[w]
+    take_driven(s, w)
+    for n in range(s[0].other_count):
+        b = natural(s[0].others[n])
+        s[0].state.position[b, w] = s[0].position[b, w]
+        s[0].state.rotation[b, w] = s[0].rotation[b, w]
+    for n in range(s[0].tree.count):
+        b = natural(s[0].tree.row[n].body)
+        if b < s[0].own:
+            spin = s[0].state.spin[b, w]
+            s[0].state.position[b, w] = s[0].state.position[b, w] + s[0].state.velocity[b, w] * h
+            s[0].state.rotation[b, w] = turned(s[0].state.rotation[b, w], spin * h)
+            s[0].position[b, w] = s[0].state.position[b, w]
+            s[0].rotation[b, w] = s[0].state.rotation[b, w]
+            s[0].work.turning[b, w] = spin
+    for n in range(s[0].tree.count):
+        j = natural(s[0].tree.row[n].joint)
+        if j < s[0].scene_joints:
+            turns = s[0].joints.turns[j]
+            if turns > 0 and turns < 3:
+                follow_turns(s, j, w, h)
+                for at in range(s[0].tree.row[n].v_start, s[0].tree.row[n].v_start + s[0].tree.row[n].v_size):
+                    s[0].turned[at, w] = real(0.0)
+
+
+@wp.func
+def forget_guess(s: wp.array(dtype=Direct), w: int):
+    """Nothing of the last step tells of the next."""
+    s[0].state.lag[w] = real(0.0)
+    for b in range(s[0].own):
+        s[0].state.last_v[b, w] = vec3(real(0.0))
+        s[0].state.last_w[b, w] = vec3(real(0.0))
+        s[0].state.guess_v[b, w] = vec3(real(0.0))
+        s[0].state.guess_w[b, w] = vec3(real(0.0))
+        s[0].state.trend[b, w] = real(0.0)
+    for j in range(s[0].scene_joints):
+        s[0].state.mid_force[j, w] = vec3(real(0.0))
+        s[0].state.mid_torque[j, w] = vec3(real(0.0))
+
+
+@wp.func
+def spend_once(s: wp.array(dtype=Direct), w: int):
+    """Forces of one step are of no other, whether it could be made or not."""
+    if s[0].pushed[w] == 1:
+        for b in range(s[0].own):
+            s[0].control.force_once[b, w] = vec3(real(0.0))
+            s[0].control.torque_once[b, w] = vec3(real(0.0))
+
+
+@wp.func
+def copy_vectors(a: wp.array2d(dtype=vec3), b: wp.array2d(dtype=vec3), w: int):
+    for i in range(a.shape[0]):
+        b[i, w] = a[i, w]
+
+
+@wp.func
+def copy_reals(a: wp.array2d(dtype=real), b: wp.array2d(dtype=real), w: int):
+    for i in range(a.shape[0]):
+        b[i, w] = a[i, w]
+
+
+@wp.func
+def copy_state(a: State, b: State, w: int):
+    """All that a step of the energy closing changes."""
+    copy_vectors(a.position, b.position, w)
+    copy_vectors(a.rest, b.rest, w)
+    copy_vectors(a.velocity, b.velocity, w)
+    copy_vectors(a.spin, b.spin, w)
+    copy_vectors(a.momentum, b.momentum, w)
+    copy_vectors(a.acceleration, b.acceleration, w)
+    copy_vectors(a.last_v, b.last_v, w)
+    copy_vectors(a.last_w, b.last_w, w)
+    copy_vectors(a.slope_v, b.slope_v, w)
+    copy_vectors(a.slope_w, b.slope_w, w)
+    copy_vectors(a.older_v, b.older_v, w)
+    copy_vectors(a.older_w, b.older_w, w)
+    copy_vectors(a.guess_v, b.guess_v, w)
+    copy_vectors(a.guess_w, b.guess_w, w)
+    copy_vectors(a.joint_force, b.joint_force, w)
+    copy_vectors(a.joint_torque, b.joint_torque, w)
+    copy_vectors(a.mid_force, b.mid_force, w)
+    copy_vectors(a.mid_torque, b.mid_torque, w)
+    copy_reals(a.trend, b.trend, w)
+    copy_reals(a.rotor, b.rotor, w)
+    copy_reals(a.row_force, b.row_force, w)
+    copy_reals(a.gear_impulse, b.gear_impulse, w)
+    copy_reals(a.spring_impulse, b.spring_impulse, w)
+    copy_reals(a.q, b.q, w)
+    copy_reals(a.axis_impulse, b.axis_impulse, w)
+    copy_reals(a.friction_impulse, b.friction_impulse, w)
+    copy_reals(a.limit_impulse, b.limit_impulse, w)
+    copy_reals(a.drive_impulse, b.drive_impulse, w)
+    copy_reals(a.current, b.current, w)
+    copy_reals(a.dissipated, b.dissipated, w)
+    for i in range(a.rotation.shape[0]):
+        b.rotation[i, w] = a.rotation[i, w]
+    for i in range(a.stuck.shape[0]):
+        b.stuck[i, w] = a.stuck[i, w]
+    for i in range(a.mid_tense.shape[0]):
+        b.mid_tense[i, w] = a.mid_tense[i, w]
+    b.lag[w] = a.lag[w]
+    b.open[w] = a.open[w]
+    b.time[w] = a.time[w]
+
+
+# ---- calls ------------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def begin_call(s: wp.array(dtype=Direct), w: int, scope: int):
+    """Where the caller changed the state, velocities that do not fit the joints are projected for good."""
+    if resume(s, w, scope):
+        close_pose(s, w, scope)
+        project(s, w, scope)
+        if scope > 1:
+            release(s, w)
+
+
+@wp.func
+def resume(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+    """Nothing is counted yet. Whether the caller changed the state: then nothing of the last step is a guess."""
+    for g in range(4):
+        s[0].grades[g, w] = 0
+    s[0].projected[w] = real(0.0)
+    s[0].drift[w] = s[0].settings.dt[0]
+    s[0].pushed[w] = pushed(s, w)
+    if not untouched(s, w) or any_switched(s, w):
+        forget_guess(s, w)
+        if scope > 1:
+            release(s, w)
+        return True
+    return False
+
+
+@wp.func
+def release(s: wp.array(dtype=Direct), w: int):
+    """What friction held moves, if a caller gave it a speed; rotors turn with their axes."""
+    for i in range(s[0].tree.count):  # joints may hold halves of bodies, which the state does not have
+        b = natural(s[0].tree.row[i].body)
+        s[0].position[b, w] = s[0].state.position[natural(s[0].half_of[b]), w]
+        s[0].rotation[b, w] = s[0].state.rotation[natural(s[0].half_of[b]), w]
+    for i in range(s[0].other_count):
+        s[0].position[s[0].others[i], w] = s[0].state.position[s[0].others[i], w]
+        s[0].rotation[s[0].others[i], w] = s[0].state.rotation[s[0].others[i], w]
+    for j in range(s[0].scene_joints):
+        v0 = s[0].joints.v_start[j]
+        pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
+        p = natural(s[0].half_of[s[0].joints.parent[j]])
+        c = natural(s[0].half_of[s[0].joints.child[j]])
+        rel = s[0].state.spin[c, w] - s[0].state.spin[p, w]
+        u = s[0].state.velocity[c, w] + wp.cross(s[0].state.spin[c, w], pose.child_anchor - s[0].state.position[c, w])
+        u = u - s[0].state.velocity[p, w] - wp.cross(s[0].state.spin[p, w], pose.child_anchor - s[0].state.position[p, w])
+        for x in range(s[0].joints.v_size[j]):
+            d, n = free_axis(s[0].joints, j, x, pose)
+            s[0].state.rotor[v0 + x, w] = wp.dot(d, u) + wp.dot(n, rel)
+            if wp.abs(wp.dot(d, u) + wp.dot(n, rel)) > RESTS:
+                for y in range(s[0].joints.v_size[j]):
+                    if s[0].axes.group[v0 + y] == s[0].axes.group[v0 + x]:
+                        s[0].state.stuck[v0 + y, w] = 0
+
+
+@wp.func
+def end_call(s: wp.array(dtype=Direct), w: int):
+    """Remember the state, to see whether the caller changes it."""
+    for b in range(s[0].own):
+        s[0].now.kept_velocity[b, w] = s[0].now.velocity[b, w]
+        s[0].now.kept_momentum[b, w] = s[0].now.momentum[b, w]
+        s[0].now.kept_position[b, w] = s[0].now.position[b, w]
+        s[0].now.kept_rotation[b, w] = s[0].now.rotation[b, w]
+
+
+def make_kernel(scope: int, module: str) -> Any:
+    """The kernel for a mechanism of hinges and balls on which nothing acts (0), of any joints (1), with all there is (2)."""
+
+    @wp.kernel(module=module)
+    def energy_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
+        """n steps of a world; where one cannot be made, the world is marked and its state stays."""
+        w = first + wp.tid()
+        if s[0].state.failed[w] != 0:
+            return
+        if n[w] == 0:
+            return
+        begin_call(s, w, wp.static(scope))
+        used = int(0)
+        s[0].made[w] = n[w]
+        for step in range(n[w]):
+            if s[0].state.failed[w] != 0:
+                break
+            if used > s[0].settings.iterations[6]:
+                s[0].made[w] = step
+                break
+            whole_step(s, w, wp.static(scope))
+            used = used + s[0].passes[w]
+            if s[0].state.failed[w] == 0:
+                count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
+        end_call(s, w)
+
+    return energy_steps
+
+
+KERNELS = [make_kernel(scope, module) for scope, module in enumerate(MODULES)]

@@ -1,0 +1,1 @@
+"""Leapfrog steps, closed at the level of positions or of velocities."""

@@ -1,1 +1,0 @@
-"""Maximal coordinates, sequential impulses."""

@@ -1,0 +1,186 @@
+"""XML read with care: bounded size and depth, numbers checked, errors that name file, tag and line."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+from xml.parsers import expat
+
+import numpy as np
+
+from sharnir.errors import SceneError
+from sharnir.shapes import Array
+from sharnir.spatial import quat_exp, quat_multiply, unit_quat
+
+MAX_BYTES = 64 * 2**20
+
+MAX_ELEMENTS = 1_000_000
+MAX_DEPTH = 100
+
+log = logging.getLogger("sharnir")
+
+Path_ = str | PathLike[str]
+Pose = tuple[Array, Array]  # position (m), unit quaternion (x, y, z, w)
+HERE: Pose = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
+
+
+# ---- XML, with lines -------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_INFINITY = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element of the file, and the questions a reader asks of it."""
+
+    file: str
+    line: int
+    tag: str
+    attributes: dict[str, str]
+    parent: Element | None = None
+    children: list[Element] = field(default_factory=list)
+
+    def where(self, *attributes: str) -> str:
+        """Such as `ur5.urdf:41: <joint name='elbow'> <axis xyz='0 0 0'>`, with the attributes in question."""
+        owner: Element | None = self
+        while owner is not None and owner.tag not in ("link", "joint"):
+            owner = owner.parent
+        parts = [] if owner is None or owner is self else [owner._tag("name")]
+        named = ("name", *attributes) if owner is self else attributes
+        return f"{self.file}:{self.line}: {' '.join([*parts, self._tag(*named)])}"
+
+    def _tag(self, *attributes: str) -> str:
+        values = {a: self.attributes[a] for a in dict.fromkeys(attributes) if a in self.attributes}
+        shown = [f" {a}={v if len(v) <= 80 else v[:77] + '...'!r}" for a, v in values.items()]
+        return f"<{self.tag}{''.join(shown)}>"
+
+    def refuse(self, allowed: str, *attributes: str) -> NoReturn:
+        raise SceneError(f"{self.where(*attributes)}: {allowed}")
+
+    def note(self, notes: list[str], what: str, *attributes: str) -> None:
+        """Warn, and keep the warning for the user: something of the file is changed, or odd."""
+        notes.append(f"{self.where(*attributes)}: {what}")
+        log.warning("%s", notes[-1])
+
+    def all(self, tag: str) -> list[Element]:
+        return [child for child in self.children if child.tag == tag]
+
+    def one(self, tag: str) -> Element | None:
+        """The child element of that tag, of which there is at most one."""
+        found = self.all(tag)
+        if len(found) > 1:
+            found[1].refuse(f"at most one <{tag}>, the first is on line {found[0].line}")
+        return found[0] if found else None
+
+    def need(self, tag: str) -> Element:
+        found = self.one(tag)
+        if found is None:
+            self.refuse(f"needs <{tag}>")
+        return found
+
+    def text(self, attribute: str) -> str:
+        """An attribute that has to be there."""
+        if not self.attributes.get(attribute):
+            self.refuse(f"needs the attribute {attribute!r}, not empty", attribute)
+        return self.attributes[attribute]
+
+    def numbers(self, attribute: str, count: int, default: Sequence[float] | None = None) -> Array:
+        """So many finite numbers."""
+        if attribute not in self.attributes and default is not None:
+            return np.array(default, float)
+        words = self.text(attribute).split()
+        values = [float(w) if _NUMBER.fullmatch(w) else math.nan for w in words]
+        if len(values) != count or not all(map(math.isfinite, values)):
+            self.refuse("a finite number" if count == 1 else f"{count} finite numbers", attribute)
+        return np.array(values)
+
+    def number(self, attribute: str, default: float | None = None, *, least: float = -math.inf, infinite: bool = False) -> float:
+        """A number of at least `least`, finite unless `infinite`."""
+        word = self.attributes.get(attribute, "").strip()
+        if infinite and _INFINITY.fullmatch(word):
+            value = float(word)
+        else:
+            value = float(self.numbers(attribute, 1, None if default is None else (default,))[0])
+        if value < least:
+            self.refuse(f"a number of at least {least:g}", attribute)
+        return value
+
+    def pose(self) -> Pose:
+        """The `<origin>` inside, which is optional: xyz in m, rpy the angles of R = R(z, yaw) R(y, pitch) R(x, roll)."""
+        origin = self.one("origin")
+        if origin is None:
+            return HERE
+        xyz = origin.numbers("xyz", 3, (0.0, 0.0, 0.0))
+        if "quat_xyzw" in origin.attributes:
+            if "rpy" in origin.attributes:
+                origin.refuse("rpy or quat_xyzw, not both", "rpy", "quat_xyzw")
+            return xyz, unit_quat(origin.numbers("quat_xyzw", 4), origin.where("quat_xyzw"))
+        turns = [quat_exp(angle * e) for angle, e in zip(origin.numbers("rpy", 3, (0.0, 0.0, 0.0)), np.eye(3), strict=True)]
+        return xyz, quat_multiply(quat_multiply(turns[2], turns[1]), turns[0])
+
+
+def read_xml(file: Path) -> Element:
+    """The root element. A document type is refused, and with it every entity but the five of XML itself."""
+    data = read_bytes(file)
+    root: list[Element] = []
+    open_elements: list[Element] = []
+    count = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        line = parser.CurrentLineNumber
+        if count > MAX_ELEMENTS or len(open_elements) >= MAX_DEPTH:
+            raise SceneError(f"{file.name}:{line}: <{tag}>: at most {MAX_ELEMENTS} elements, {MAX_DEPTH} inside each other")
+        parent = open_elements[-1] if open_elements else None
+        element = Element(file.name, line, tag, attributes, parent)
+        (root if parent is None else parent.children).append(element)
+        open_elements.append(element)
+
+    parser = _parser(file.name)
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: open_elements.pop()
+    _parse(parser, file.name, data)
+    return root[0]
+
+
+def read_bytes(file: Path) -> bytes:
+    """All of a regular file of sane size."""
+    try:
+        if not file.is_file():
+            raise SceneError(f"{file}: no such file")
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise SceneError(f"{file}: cannot be read: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise SceneError(f"{file}: at most {MAX_BYTES // 2**20} MB are read")
+    return data
+
+
+def _parser(name: str) -> expat.XMLParserType:
+    def refuse(*_: Any) -> NoReturn:
+        raise SceneError(f"{name}:{parser.CurrentLineNumber}: <!DOCTYPE> and entities are refused")
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    return parser
+
+
+def _parse(parser: expat.XMLParserType, name: str, data: bytes) -> None:
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise SceneError(f"{name}:{error.lineno}: no well-formed XML: {expat.ErrorString(error.code)}") from None
+    except (ValueError, LookupError) as error:  # of an encoding that is unknown here
+        if isinstance(error, SceneError):
+            raise
+        raise SceneError(f"{name}:1: no well-formed XML: {error}") from None

@@ -1,0 +1,353 @@
+"""The laws of free axes in a step: springs, dampers, drives, limits and friction, set up, solved and reported.
+
+Functions take a solver's step, whichever it is, as an array of one structure: `joints`, `axes`, `control`, `state`, `settings`.
+"""
+
+from typing import Any
+
+import warp as wp
+
+from sharnir.joint_geometry import JointPose, ball_pull, cardan_limits, child_frame, coordinate, parent_frame, swing_twist_limits
+from sharnir.laws.solve import Laws
+from sharnir.spatial import exp_quat, log_quat
+from sharnir.types import mat33, real, vec3
+
+INFINITE = wp.constant(real(1.0e30))
+MOST_REPAIR = wp.constant(real(0.02))  # m, rad: of a passed limit in one step, or joints would be torn open
+LEAP = wp.constant(real(-1.0))  # for `mean`: speeds stand half a step before and half a step after the pose
+
+
+@wp.func
+def decay(s: Any, at: int, w: int):
+    """exp(−t R/L) of a motor's current after a kick of t, and the mean of that exponential over it; (0, 0) without inductance."""
+    x = s[0].settings.kick[w] * s[0].axes.resistance[at]
+    L = s[0].axes.inductance[at]
+    if real(1.0e-3) * x >= L:
+        return real(0.0), L / x
+    x = x / L
+    e = wp.exp(-x)
+    return e, (real(1.0) - e) / x
+
+
+@wp.func
+def motor_law(s: Any, at: int, w: int, u_start: real, end: real, start: real):
+    """(a, b, efficiency) of a DC motor: the mean current of the step at speed u, exact, and the rotor's inertia.
+
+    u is made of the speeds at the end and at the start of the step by the shares `end` and `start`.
+
+    i(t) = i∞ + (i − i∞) exp(−t R/L),  i∞ = (V − k N u)/R.
+    """
+    kick = s[0].settings.kick[w]
+    N = s[0].axes.gear_ratio[at]
+    k = s[0].axes.torque_constant[at]
+    R = s[0].axes.resistance[at]
+    eta = s[0].axes.efficiency[at]
+    if s[0].state.current[at, w] * N * u_start < real(0.0):  # the joint drives the motor
+        eta = real(1.0) / eta
+    _e, fade = decay(s, at, w)
+    rotor = s[0].axes.rotor_inertia[at] * N * N
+    gain = kick * N * eta * k
+    back = gain * (real(1.0) - fade) * k * N / R
+    b = -gain * ((real(1.0) - fade) * s[0].control.voltage[at, w] / R + fade * s[0].state.current[at, w]) - rotor * u_start
+    return back * end + rotor, b + start * back * u_start, eta
+
+
+@wp.func
+def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: real, mean: real):
+    """Speeds that keep q inside its limits to the end of the step; outside already, none further out (times erp, back in).
+
+    A limit with restitution that the start speed would pass is left at −e times that speed. Where the step goes by the mean of
+    both speeds (`mean` 1), one that would pass a limit comes to rest there: it is not thrown back.
+    """
+    dt = s[0].settings.part[w]
+    e = s[0].axes.restitution[at]
+    low = q - s[0].axes.lower[at]
+    high = s[0].axes.upper[at] - q
+    lower = -INFINITE
+    upper = INFINITE
+    if low < INFINITE:
+        lower = -low / dt
+        if low < real(0.0):
+            lower = wp.min(lower, MOST_REPAIR / dt) * erp
+        if mean > real(0.0):
+            lower = wp.min(real(-2.0) * low / dt - u_start, real(0.0))
+        if e > real(0.0) and u_start < real(0.0) and low + dt * u_start < real(0.0):
+            lower = -e * u_start
+    if high < INFINITE:
+        upper = high / dt
+        if high < real(0.0):
+            upper = wp.max(upper, -MOST_REPAIR / dt) * erp
+        if mean > real(0.0):
+            upper = wp.max(real(2.0) * high / dt - u_start, real(0.0))
+        if e > real(0.0) and u_start > real(0.0) and high - dt * u_start < real(0.0):
+            upper = -e * u_start
+    laws.lower[at, w] = lower
+    laws.upper[at, w] = wp.max(lower, upper)
+
+
+@wp.func
+def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, start: bool, mean: real):
+    """The limits of every axis of a joint from its pose and laws.start: at the start of a step, where speeds count
+    (restitution), or at its end.
+    """
+    n = s[0].joints.v_size[k]
+    v0 = s[0].joints.v_start[k]
+    simple = n
+    if s[0].joints.ball[k] != 0:
+        simple = n - 3
+        at = v0 + simple
+        turn = wp.quat_inverse(parent_frame(s[0].joints, k, pose)) * child_frame(s[0].joints, k, pose)
+        values = vec3(real(0.0))
+        rows = mat33(real(0.0))
+        if s[0].joints.ball[k] == 1:
+            values, rows = cardan_limits(wp.quat_to_matrix(turn))
+        else:
+            values, rows = swing_twist_limits(turn, s[0].axes.upper[at], s[0].axes.upper[at + 1])
+        omega = vec3(real(0.0))
+        if start:
+            for j in range(3):
+                omega[j] = laws.start[v0 + simple + j, w]
+        for j in range(3):
+            row = vec3(rows[0, j], rows[1, j], rows[2, j])
+            laws.row[at + j, w] = row
+            laws.lower[at + j, w] = -INFINITE
+            laws.upper[at + j, w] = INFINITE
+            if s[0].joints.ball[k] == 1 or j == 2:
+                limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp, mean)
+            elif j == 0 and s[0].axes.upper[at] < INFINITE:
+                room = values[0]
+                if room < real(0.0):
+                    room = wp.max(room, -MOST_REPAIR) * erp
+                laws.lower[at, w] = -room / s[0].settings.part[w]
+                if mean > real(0.0):
+                    laws.lower[at, w] = wp.min(real(-2.0) * values[0] / s[0].settings.part[w] - wp.dot(row, omega), real(0.0))
+    for i in range(simple):
+        at = v0 + i
+        u_start = real(0.0)
+        if start:
+            u_start = laws.start[at, w]
+        if s[0].axes.lower[at] > -INFINITE or s[0].axes.upper[at] < INFINITE:
+            near = s[0].state.q[s[0].joints.q_start[k] + i, w]
+            if not start:
+                near = near + s[0].settings.part[w] * laws.start[at, w]
+            limit_box(s, laws, at, w, coordinate(s[0].joints, k, i, pose, near), u_start, erp, mean)
+
+
+@wp.func
+def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
+    """What holds and what slides on the group of axis i: Δt (static or dynamic) + load · |last constraint impulse|."""
+    n = s[0].joints.v_size[k]
+    v0 = s[0].joints.v_start[k]
+    at = v0 + i
+    kick = s[0].settings.kick[w]
+    load = s[0].control.friction_load[at, w] * wp.length(s[0].state.joint_force[k, w]) * (kick / s[0].settings.dt[0])
+    static = s[0].control.friction_static[at, w] * kick + load
+    dynamic = s[0].control.friction_dynamic[at, w] * kick + load
+    stribeck = s[0].control.friction_stribeck[at, w]
+    hold = static
+    slide = dynamic
+    if s[0].state.time[w] == wp.float64(0.0) and s[0].control.friction_load[at, w] > real(0.0):
+        hold = INFINITE  # the load is not known yet: what rests, rests in the first step
+        for j in range(n):
+            if laws.start[v0 + j, w] != real(0.0):
+                hold = static
+    if static > dynamic:
+        speed2 = real(0.0)
+        for j in range(n):
+            if s[0].axes.group[v0 + j] == s[0].axes.group[at]:
+                u = laws.start[v0 + j, w]
+                speed2 = speed2 + u * u
+        if stribeck > real(0.0):
+            slide = dynamic + (static - dynamic) * wp.exp(-speed2 / (stribeck * stribeck))
+        elif s[0].state.stuck[at, w] == 0 and speed2 > real(0.0):
+            hold = dynamic
+    laws.hold[at, w] = hold
+    laws.slide[at, w] = slide
+
+
+@wp.func
+def resolved_spring(dt: real, k: real, c: real, A: real) -> real:
+    """How much of the mean rule a spring and damper that see the response A may have: 1 where the step resolves them, down to 0.
+
+    By the mean they would ring for ever where it does not: nothing changes up to Δt² k A = ¼ and Δt c A = ½, and they are
+    implicit altogether from four times that on.
+    """
+    stiff = wp.max(dt * dt * k * A * real(4.0), dt * c * A * real(2.0))
+    return real(1.0) - wp.clamp((stiff - real(1.0)) / real(3.0), real(0.0), real(1.0))
+
+
+@wp.func
+def resolved(s: Any, at: int, w: int, A: real, spring: real) -> real:
+    """The same of all linear laws of an axis with the response A; `spring` 0: its spring does not count."""
+    dt = s[0].settings.part[w]
+    c = s[0].axes.damping[at] + s[0].control.friction_viscous[at, w] + s[0].control.servo_kd[at, w]
+    k = s[0].control.servo_kp[at, w] + s[0].axes.stiffness[at] * spring
+    if s[0].axes.resistance[at] > real(0.0):
+        N = s[0].axes.gear_ratio[at]
+        back = s[0].axes.torque_constant[at] * N
+        _e, fade = decay(s, at, w)
+        c = c + (real(1.0) - fade) * back * back / s[0].axes.resistance[at]
+        A = A / (real(1.0) + s[0].axes.rotor_inertia[at] * N * N * A)
+    return resolved_spring(dt, k, c, A)
+
+
+@wp.func
+def law_shares(s: Any, w: int, mean: real, share: real):
+    """(end, start, far, near): a law is taken at the speed end · u₁ + start · u₀ and at the place q + Δt (far · u₁ + near · u₀).
+
+    `mean` 0: at the end of the step; 1: at the mean of its ends; LEAP: u₀ and u₁ lead to and from the pose, and the law is the
+    mean of those at q and half a step further on either side, each for as long as its half kick lasts. `share` of that is
+    taken, the rest at the end.
+    """
+    end = real(1.0)
+    start = real(0.0)
+    far = real(1.0)
+    near = real(0.0)
+    if mean > real(0.0):
+        end = real(0.5)
+        start = real(0.5)
+        far = real(0.25)
+        near = real(0.25)
+    if mean < real(0.0):
+        kick = s[0].settings.kick[w]
+        past = s[0].state.lag[w]
+        whole = kick * s[0].settings.part[w]
+        start = past / kick
+        end = real(1.0) - start
+        far = (kick - past) * (kick - past) / whole
+        near = -past * past / whole
+    rest = real(1.0) - share
+    return end * share + rest, start * share, far * share + rest, near * share
+
+
+@wp.func
+def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real):
+    """The laws of a joint's axes at velocity level, from laws.start, started from the impulses of the last step.
+
+    All are implicit, at the end of the step; or, `mean` 1, at the mean of its two ends: p = −h k (q + ¼Δt (u₀ + u₁)) of a spring,
+    −h c ½(u₀ + u₁) of a damper; or, with LEAP, −h k (q + ¼Δt (u₁ − u₀)): the trapezoidal rule in both, which loses nothing.
+    """
+    if s[0].joints.v_size[k] == 0:
+        return
+    kick = s[0].settings.kick[w]
+    ahead = s[0].settings.part[w]
+    share = kick / s[0].settings.dt[0]
+    v0 = s[0].joints.v_start[k]
+    limit_boxes(s, laws, k, w, pose, real(0.0), True, mean)
+    moves = s[0].joints.v_size[k] - s[0].joints.turns[k]
+    spring_turn = vec3(real(0.0))
+    servo_turn = vec3(real(0.0))
+    if s[0].joints.turns[k] == 3:
+        turn = wp.quat_inverse(parent_frame(s[0].joints, k, pose)) * child_frame(s[0].joints, k, pose)
+        at = v0 + moves
+        rest = vec3(s[0].axes.rest[at], s[0].axes.rest[at + 1], s[0].axes.rest[at + 2])
+        stiff = vec3(s[0].axes.stiffness[at], s[0].axes.stiffness[at + 1], s[0].axes.stiffness[at + 2])
+        spring_turn = ball_pull(turn, rest, stiff)
+        wanted = vec3(real(0.0))
+        for i in range(3):
+            wanted[i] = s[0].control.servo_position[at + i, w]
+        servo_turn = log_quat(turn * wp.quat_inverse(exp_quat(wanted)))
+    for i in range(s[0].joints.v_size[k]):
+        at = v0 + i
+        ball = s[0].joints.turns[k] == 3 and i >= moves
+        u = laws.start[at, w]
+        end, start, far, near = law_shares(s, w, mean, laws.mean[at, w])
+        damping = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
+        a = damping * end
+        b = damping * start * u
+        stiffness = s[0].axes.stiffness[at]
+        kp = s[0].control.servo_kp[at, w]
+        kd = s[0].control.servo_kd[at, w]
+        stretch = real(0.0)  # how far the spring, and the servo, is off
+        error = real(0.0)
+        if ball:
+            stretch = spring_turn[i - moves]
+            error = servo_turn[i - moves]
+        elif stiffness > real(0.0) or kp > real(0.0):
+            q = coordinate(s[0].joints, k, i, pose, s[0].state.q[s[0].joints.q_start[k] + i, w])
+            stretch = stiffness * (q - s[0].axes.rest[at])
+            error = q - s[0].control.servo_position[at, w]
+        if stiffness > real(0.0):
+            whole = far
+            half = near
+            if mean > real(0.0):  # there a spring is to lose nothing, whatever the step
+                whole = real(0.25)
+                half = real(0.25)
+            a = a + kick * ahead * stiffness * whole
+            b = b + kick * (stretch + ahead * stiffness * half * u)
+        if s[0].axes.resistance[at] > real(0.0):
+            motor_a, motor_b, eta = motor_law(s, at, w, u, end, start)
+            a = a + motor_a
+            b = b + motor_b
+            laws.efficiency[at, w] = eta
+        laws.a[at, w] = a
+        laws.b[at, w] = b
+        push = kp * error - kd * s[0].control.servo_velocity[at, w] - s[0].control.servo_torque[at, w]
+        laws.servo_a[at, w] = kick * (ahead * kp * far + kd * end)
+        laws.servo_b[at, w] = kick * (push + (ahead * kp * near + kd * start) * u)
+        laws.servo_cap[at, w] = s[0].control.servo_max_force[at, w] * kick
+        friction_bounds(s, laws, k, i, w)
+        laws.impulse[at, w] = s[0].state.axis_impulse[at, w] * share
+        laws.friction[at, w] = s[0].state.friction_impulse[at, w] * share
+        laws.limit[at, w] = s[0].state.limit_impulse[at, w] * share
+        laws.stuck[at, w] = s[0].state.stuck[at, w]
+
+
+@wp.func
+def law_speed(s: Any, laws: Laws, at: int, w: int) -> real:
+    """The speed at which an axis' dampers and motor were taken."""
+    end, start, _far, _near = law_shares(s, w, LEAP, laws.mean[at, w])
+    return laws.end[at, w] * end + laws.start[at, w] * start
+
+
+@wp.func
+def motor_current(s: Any, laws: Laws, at: int, w: int):
+    """A motor's mean current over the kick, and that at its end; the speed at the end in laws.end."""
+    back = s[0].axes.torque_constant[at] * s[0].axes.gear_ratio[at] * law_speed(s, laws, at, w)
+    last = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at]
+    e, fade = decay(s, at, w)
+    off = s[0].state.current[at, w] - last
+    return last + off * fade, last + off * e
+
+
+@wp.func
+def report_laws(s: Any, laws: Laws, k: int, w: int):
+    """Keep the impulses as of a whole step, advance motor currents, add up what friction and dampers took; speeds in laws.end."""
+    kick = s[0].settings.kick[w]
+    whole = s[0].settings.dt[0] / kick
+    v0 = s[0].joints.v_start[k]
+    # the work of an impulse is that at the mean of the speeds before and after; a speed that turned round counts from 0
+    before = real(0.0)
+    taken = real(0.0)
+    for i in range(s[0].joints.v_size[k]):
+        at = v0 + i
+        u = laws.end[at, w]
+        before = before - real(0.5) * laws.friction[at, w] * laws.start[at, w]
+        damping = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
+        seen = law_speed(s, laws, at, w)
+        taken = taken + real(0.5) * laws.taken[at, w] + damping * seen * seen
+        servo = -laws.servo_a[at, w] * u - laws.servo_b[at, w]
+        drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
+        if s[0].axes.resistance[at] > real(0.0):
+            mean, end = motor_current(s, laws, at, w)
+            drive = kick * s[0].axes.gear_ratio[at] * laws.efficiency[at, w] * s[0].axes.torque_constant[at] * mean
+            s[0].state.current[at, w] = end
+        s[0].state.drive_impulse[at, w] = drive * whole
+        s[0].state.axis_impulse[at, w] = laws.impulse[at, w] * whole
+        s[0].state.friction_impulse[at, w] = laws.friction[at, w] * whole
+        s[0].state.limit_impulse[at, w] = laws.limit[at, w] * whole
+        s[0].state.stuck[at, w] = laws.stuck[at, w]
+    s[0].state.dissipated[k, w] = taken + wp.max(real(0.0), before)
+
+
+@wp.func
+def clear_laws(s: Any, k: int, w: int):
+    """Nothing acts on a joint that is switched off."""
+    for at in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
+        s[0].state.drive_impulse[at, w] = real(0.0)
+        s[0].state.axis_impulse[at, w] = real(0.0)
+        s[0].state.friction_impulse[at, w] = real(0.0)
+        s[0].state.limit_impulse[at, w] = real(0.0)
+        s[0].state.current[at, w] = real(0.0)
+        s[0].state.stuck[at, w] = 0
+    s[0].state.dissipated[k, w] = real(0.0)

@@ -1,0 +1,1 @@
+"""Integration in time by methods of high order, with events."""

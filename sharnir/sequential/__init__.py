@@ -1,0 +1,1 @@
+"""Sequential impulses: any topology, sweeps over joints and couplings."""

@@ -1,0 +1,110 @@
+"""What the stages of a step share: settings, scratch, and the one structure that a kernel is given."""
+
+import warp as wp
+
+from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.laws.solve import Laws
+from sharnir.model import BodyTable, Control, SpringTable, State
+from sharnir.rows import AxisRows, Twists
+from sharnir.types import mat33, quat, real, vec3
+
+VELOCITIES = wp.constant(0)  # the two solves of a step, as indices
+POSITIONS = wp.constant(1)
+
+
+@wp.struct
+class Settings:
+    """Numbers that may change between steps, one element each unless said, so that a captured step reads them."""
+
+    dt: wp.array(dtype=real)
+    part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
+    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
+    halves: wp.array(dtype=wp.int32)  # 1: steps begin with half a kick, and what is read is brought to the pose by another
+    gravity: wp.array(dtype=vec3)
+    erp: wp.array(dtype=real)
+    tolerance: wp.array(dtype=real)  # [solve]
+    per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length: so that moments count like forces
+    nothing: wp.array(dtype=real)  # m/s and kg·m²/s below which a body rests
+    iterations: wp.array(dtype=wp.int32)  # [solve] cap of the sweeps
+    sweeps: wp.array(dtype=wp.int32)  # [solve] at most so many in one launch
+
+
+@wp.struct
+class Work:
+    """Scratch of a step; [item, world]."""
+
+    gyro: wp.array2d(dtype=vec3)  # −I⁻¹(ω × L), the angular acceleration of a free body
+    spin_start: wp.array2d(dtype=vec3)  # ω after external torques
+    momentum: wp.array2d(dtype=vec3)  # L after external torques
+    inv_inertia: wp.array2d(dtype=mat33)  # I⁻¹, world axes
+    position: wp.array2d(dtype=vec3)  # the new pose
+    rest: wp.array2d(dtype=vec3)
+    rotation: wp.array2d(dtype=quat)
+    follows: wp.array(dtype=wp.int32)  # [body] 1: a kinematic one whose velocities lead along a path
+    driven_v: wp.array2d(dtype=vec3)  # velocity and spin of kinematic bodies in the step before
+    driven_w: wp.array2d(dtype=vec3)
+    sweeps: wp.array(dtype=wp.int32)  # [world] of the last step, and what was left, while velocities are brought to the pose
+    left: wp.array(dtype=real)
+
+    open: wp.array(dtype=wp.int32)  # [joint] 1: in a mechanism without loops and gears
+    mode: wp.array2d(dtype=wp.int32)  # of a joint: bit 0, it has a block; bit 1, something acts on its axes
+    r_parent: wp.array2d(dtype=vec3)  # the common point from each centre of mass
+    r_child: wp.array2d(dtype=vec3)
+    W_ll: wp.array2d(dtype=mat33)
+    W_la: wp.array2d(dtype=mat33)
+    W_aa: wp.array2d(dtype=mat33)
+    turn_parent_l: wp.array2d(dtype=mat33)  # I⁻¹([r]W_ll + W_al) and I⁻¹([r]W_la + W_aa) of each body: the change of ω straight
+    turn_parent_a: wp.array2d(dtype=mat33)  # from u, since a sweep is as slow as its longest chain of operations
+    turn_child_l: wp.array2d(dtype=mat33)
+    turn_child_a: wp.array2d(dtype=mat33)
+    drive_force: wp.array2d(dtype=vec3)  # impulse of the forces applied on free axes
+    drive_torque: wp.array2d(dtype=vec3)
+
+    axis: AxisRows
+
+    gear_row: wp.array3d(dtype=vec3)  # [gear, 8: (linear, angular) of child a, parent a, child b, parent b, world]
+    gear_W: wp.array2d(dtype=real)
+    spring_n: wp.array2d(dtype=vec3)  # from parent to child
+    spring_r_parent: wp.array2d(dtype=vec3)
+    spring_r_child: wp.array2d(dtype=vec3)
+    spring_K: wp.array2d(dtype=real)  # n·K n
+    spring_a: wp.array2d(dtype=real)  # p = −a u − b
+    spring_b: wp.array2d(dtype=real)
+    spring_bend: wp.array2d(dtype=real)
+
+
+@wp.struct
+class Solve:
+    """One solve of a step: the velocities it changes, the speeds it aims at (u = −bias), the impulses it adds up."""
+
+    twist: Twists
+    bias_linear: wp.array2d(dtype=vec3)  # [joint, world]
+    bias_angular: wp.array2d(dtype=vec3)
+    force: wp.array2d(dtype=vec3)
+    torque: wp.array2d(dtype=vec3)
+    laws: Laws
+    gear_bias: wp.array2d(dtype=real)
+    gear_impulse: wp.array2d(dtype=real)
+    spring_impulse: wp.array2d(dtype=real)
+    done: wp.array(dtype=wp.int32)  # [world] sweeps made
+    residual: wp.array(dtype=real)  # [world] largest impulse of the last sweep
+
+
+@wp.struct
+class Step:
+    """All that a step reads and writes. Kernels take it as an array of one element: a launch then costs one pointer.
+
+    `state` is the caller's, but for what stands half a step before the pose: velocity, momentum, spin, joint_force, joint_torque.
+    """
+
+    bodies: BodyTable
+    joints: JointTable
+    axes: AxisTable
+    gears: GearTable
+    springs: SpringTable
+    settings: Settings
+    control: Control
+    state: State
+    now: State  # the caller's
+    work: Work
+    solves: wp.array(dtype=Solve)  # velocities, positions

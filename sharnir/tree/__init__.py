@@ -1,0 +1,1 @@
+"""Trees of links in joint coordinates, and what stands around them."""

@@ -1,0 +1,399 @@
+"""The tree of a model: which joint carries which body, what closes the loops, and scratch for the recursions along it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir import assembly
+from sharnir.axes import Axis
+from sharnir.errors import SimulationError
+from sharnir.joints import Free, JointTable
+from sharnir.model import BodyTable, Model
+from sharnir.scene import Scene
+from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
+from sharnir.tree.around import ClosureTable, ClosureWork
+from sharnir.tree.data import AxisLaws, LinkRow, TreeTable, TreeWork
+from sharnir.types import mat33, np_real, real
+
+
+@dataclass(frozen=True)
+class Link:
+    """A body and the joint by which it hangs on its base; sense −1 where the body is the joint's parent."""
+
+    joint: int
+    body: int
+    base: int
+    sense: int
+
+
+class Links:
+    """The tree of a model: joints of floating bases, and halves of the bodies at which loops are cut, behind the model's own.
+
+    Args:
+        without: joints that are taken out.
+        at_com: a floating base's coordinates are those of its centre of mass, not of its frame.
+        keeps: articulated inertias are kept, for the closing of joints in maximal coordinates.
+        balls: rows beside the tree are no reason against the quick elimination of balls.
+        gathering: bodies whose inertia and force others than links add to.
+    """
+
+    def __init__(
+        self, model: Model, *, without: Collection[int] = (), at_com: bool = False, keeps: bool = False,
+        balls: bool = False, gathering: Collection[int] = (),
+    ) -> None:  # fmt: skip
+        self.model, self.device, self.keeps, self.gathering = model, model.device, keeps, gathering
+        self.balls = balls
+        self.kinds = list(model.joint_kinds)
+        self.parents, self.children = model.parents.tolist(), model.children.tolist()
+        self.half_of = list(range(len(model.com)))  # of every body
+        self.links = self._hang(without)
+        self.link_of = {link.body: i for i, link in enumerate(self.links)}
+        self.welds = self._in_order([(own, half) for half, own in enumerate(self.half_of) if half >= len(model.com)])
+        self.rods = [k for k, kind in enumerate(model.joint_kinds) if kind.mask and not kind.v_size and k not in without]
+        self.q_size = np.array([k.q_size for k in self.kinds], int)
+        self.v_size = np.array([k.v_size for k in self.kinds], int)
+        self.q_start = np.cumsum([0, *self.q_size])[:-1]
+        self.v_start = np.cumsum([0, *self.v_size])[:-1]
+        self.nq, self.nv = int(self.q_size.sum()), int(self.v_size.sum())
+        self.bodies = self._bodies()
+        self.joints = self._joint_table(at_com)
+        self.tree = self._tree_table()
+        self.closures = self._closure_table()
+        self._work: dict[int, Scratch] = {}
+
+    @property
+    def loops(self) -> bool:
+        """Whether coordinates depend on each other."""
+        return bool(self.welds or self.rods or self.model.gear_names)
+
+    def _hang(self, without: Collection[int]) -> list[Link]:
+        """Hang every body: breadth first from the ground, so that loops are cut far from it; then list branch by branch."""
+        model = self.model
+        dynamic = assembly.yields(model)
+        near: dict[int, list[tuple[int, int]]] = {}
+        for k, (p, c) in enumerate(zip(self.parents, self.children, strict=True)):
+            if k not in without and not (self.kinds[k].mask and not self.kinds[k].v_size):  # a rod carries nothing
+                near.setdefault(p, []).append((k, c))
+                near.setdefault(c, []).append((k, p))
+        seen = {b for b in range(len(dynamic)) if not dynamic[b]}
+        found: list[Link] = []
+        used: set[int] = set()
+
+        def walk(todo: list[int], loose: bool) -> None:
+            while todo:
+                base = todo.pop(0)
+                for k, other in near.get(base, ()):
+                    if other not in seen and (loose or self.kinds[k].mask != 63):
+                        seen.add(other)
+                        used.add(k)
+                        found.append(Link(k, other, base, 1 if self.children[k] == other else -1))
+                        todo.append(other)
+
+        walk(sorted(seen), False)
+        walk(sorted(seen), True)
+        for b in range(len(dynamic)):
+            if b not in seen:  # a floating mechanism: its first body hangs on the ground by a joint that allows everything
+                self.kinds.append(Free())
+                self.parents.append(0)
+                self.children.append(b)
+                seen.add(b)
+                found.append(Link(len(self.kinds) - 1, b, 0, 1))
+                walk([b], False)
+                walk(sorted(seen), True)
+        for k, pairs in sorted({k: (p, c) for p, kids in near.items() for k, c in kids}.items()):
+            free = self.kinds[k].mask == 63 and not any(axis.acts for axis in model.joint_axes[k])
+            if k not in used and not free and any(dynamic[b] for b in pairs):
+                found.append(self._cut(k, dynamic))
+        return _branch_by_branch(found)
+
+    def _cut(self, k: int, dynamic: np.ndarray) -> Link:
+        """Close a loop: the second half of one of the joint's bodies hangs on the other."""
+        parent, child = self.parents[k], self.children[k]
+        body, base = (child, parent) if dynamic[child] else (parent, child)
+        half = len(self.half_of)
+        self.half_of.append(body)
+        (self.children if body == child else self.parents)[k] = half
+        return Link(k, half, base, 1 if body == child else -1)
+
+    def _bodies(self) -> BodyTable:
+        """The model's bodies, and halves: a body cut n times has n + 1 equal parts. A point mass gets an inertia nobody sees."""
+        old, t = self.model.bodies, BodyTable()
+        parts = np.bincount(self.half_of, minlength=len(self.model.com))[self.half_of]
+        mass = old.mass.numpy().astype(float)[self.half_of] / parts
+        inertia = old.inertia.numpy().astype(float)[self.half_of] / parts[:, None, None]
+        points = ~inertia.any((1, 2)) & (mass > 0)
+        inertia[points] = np.eye(3) * mass[points, None, None]  # rows pass through its centre: its rotation is nobody's
+        t.count = len(self.half_of)
+        t.motion = wp.array(old.motion.numpy()[self.half_of], dtype=wp.int32, device=self.device)
+        t.mass = wp.array(mass, dtype=real, device=self.device)
+        t.inertia = wp.array(inertia, dtype=mat33, device=self.device)
+        t.inv_mass, t.inv_inertia = old.inv_mass, old.inv_inertia
+        return t
+
+    def _joint_table(self, at_com: bool) -> JointTable:
+        """The model's joint table with the halves in it, and the joints of floating bases behind it."""
+        added = len(self.kinds) - len(self.model.joint_kinds)
+        old, t = self.model.joints, JointTable()
+        t.count = len(self.kinds)
+        com = self.model.com * (0.0 if at_com else 1.0)
+        own = slice(len(self.model.joint_kinds), None)
+        extra = {
+            "parent_point": np.zeros((added, 3)), "child_point": [-com[b] for b in self.children[own]],
+            "parent_frame": [(0, 0, 0, 1)] * added, "child_frame": [(0, 0, 0, 1)] * added, "free": [63] * added,
+            "turns": [3] * added, "first": [0] * added, "second": [1] * added, "rod": [-1.0] * added,
+            "break_force": [1e30] * added, "break_torque": [1e30] * added,
+            "q_start": self.q_start[own], "v_start": self.v_start[own], "v_size": [6] * added, "ball": [0] * added,
+        }  # fmt: skip
+        for name, values in extra.items():
+            array = getattr(old, name)
+            mine = array.numpy()
+            both = np.concatenate([mine, np.array(values, mine.dtype).reshape(added, *mine.shape[1:])])
+            setattr(t, name, wp.array(both, dtype=array.dtype, device=self.device))
+        t.parent = wp.array(self.parents, dtype=wp.int32, device=self.device)
+        t.child = wp.array(self.children, dtype=wp.int32, device=self.device)
+        slot = np.concatenate([old.slot.numpy()[:, : len(self.model.joint_kinds)], np.repeat(np.arange(6)[:, None], added, 1)], 1)
+        t.slot = wp.array(slot.astype(np.int32).reshape(6, -1), dtype=wp.int32, device=self.device)
+        return t
+
+    def _tree_table(self) -> TreeTable:
+        t = TreeTable()
+        t.count = len(self.links)
+        base_link = [self.link_of.get(link.base, -1) for link in self.links]
+        gathers = np.array([link.body in self.gathering for link in self.links], np.int32)
+        for i, p in enumerate(base_link):
+            if p not in (-1, i - 1):
+                gathers[p] = 1
+        numbers = {
+            "joint": [link.joint for link in self.links], "body": [link.body for link in self.links],
+            "base": [link.base for link in self.links], "sign": [link.sense for link in self.links], "base_link": base_link,
+        }  # fmt: skip
+        for name, values in numbers.items():
+            setattr(t, name, wp.array(values, dtype=wp.int32, device=self.device))
+        rows: Any = np.zeros(len(self.links), LinkRow.numpy_dtype())  # type: ignore[attr-defined]
+        for name in ("joint", "body", "base", "base_link"):
+            rows[name] = numbers[name]
+        joints, bodies = rows["joint"], rows["body"]
+        for name, sizes in (("q_start", self.q_start), ("v_start", self.v_start), ("v_size", self.v_size)):
+            rows[name] = sizes[joints]
+        rows["gathers"] = gathers
+        rows["hinge"] = [int(self.kinds[k].v_size == 1 and len(self.kinds[k].turns) == 1) for k in joints]
+        rows["mass"], rows["inertia"] = self.bodies.mass.numpy()[bodies], self.bodies.inertia.numpy()[bodies]
+        rows["kind"] = [self._kind(k) if self.keeps else 0 for k in joints]
+        rows["parts"] = (self.model.bodies.mass.numpy()[np.array(self.half_of)[bodies]] / rows["mass"]) if len(rows) else 1.0
+        rows["least"] = [min(I[a, a] + I[b, b] for a, b in ((0, 1), (1, 2), (0, 2))) for I in rows["inertia"]]
+        rows["base_least"] = [rows["least"][p] if p >= 0 else 1e30 for p in base_link]
+        frame = {side: getattr(self.joints, f"{side}_frame").numpy().astype(float) for side in ("parent", "child")}
+        point = {side: getattr(self.joints, f"{side}_point").numpy().astype(float) for side in ("parent", "child")}
+        first = self.joints.first.numpy()
+        for row, link in zip(rows, self.links, strict=True):
+            k, forth = link.joint, link.sense > 0
+            base, own = ("parent", "child") if forth else ("child", "parent")
+            turn = quat_multiply(frame[base][k], quat_conjugate(frame[own][k]))
+            axis = link.sense * quat_rotate(frame[own][k], np.eye(3)[first[k]])
+            row["turn"], row["axis"], row["turn_axis"] = turn, axis, quat_multiply(turn, np.append(axis, 0.0))
+            row["base_point"], row["own_point"] = point[base][k], point[own][k]
+            row["base_axis"] = link.sense * quat_rotate(frame[base][k], np.eye(3)[first[k]])
+        t.row = wp.array(rows, dtype=LinkRow, device=self.device)
+        return t
+
+    def _kind(self, k: int) -> int:
+        """How the direct pass takes a joint: 4 as no joint, 1 as a ball, if nothing acts but one friction bound, else 0."""
+        kind, own = self.kinds[k], k < len(self.model.joint_kinds)
+        axes = self.model.joint_axes[k] if own else ()
+        if kind.mask == 63:
+            return 0 if own else 4  # forces and laws may be given to a scene's joint at any time
+        beside = self.welds or self.rods or self.model.gear_names or self.model.spring_names
+        ball = tuple(kind.free) == ("rx", "ry", "rz") and kind.ball is None and (self.balls or not beside)
+        return int(ball and all(a == Axis(group=0, friction=a.friction) for a in axes))
+
+    def _closure_table(self) -> ClosureTable:
+        c = ClosureTable()
+        ends = assembly.gear_ends(self.model)
+        c.welds, c.rods, c.gears = len(self.welds), len(self.rods), len(ends)
+        c.springs = self.model.springs
+        c.count = 6 * c.welds + c.rods + c.gears + c.springs.count
+        numbers = {
+            "weld_body": [own for own, _ in self.welds], "weld_half": [half for _, half in self.welds], "rod_joint": self.rods,
+        }  # fmt: skip
+        for side, axes in (("a", [a for a, _, _ in ends]), ("b", [b for _, b, _ in ends])):
+            for kind, start in (("q", self.q_start), ("v", self.v_start)):
+                numbers[f"gear_{kind}_{side}"] = [int(start[joint]) + i for joint, i in axes]
+        for name, values in numbers.items():
+            setattr(c, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=self.device))
+        c.gear_ratio = wp.array([ratio for _, _, ratio in ends], dtype=real, device=self.device)
+        self._envelope(c, ends)
+        return c
+
+    def _trees(self) -> tuple[dict[int, int], list[tuple[int, int]]]:
+        """Which tree on the ground each body belongs to, and where each tree's links begin and end: they stand together."""
+        tree_of: dict[int, int] = {}
+        ranges: list[tuple[int, int]] = []
+        for i, link in enumerate(self.links):
+            if link.base in tree_of:
+                ranges[tree_of[link.base]] = (ranges[tree_of[link.base]][0], i + 1)
+            else:
+                ranges.append((i, i + 1))
+            tree_of[link.body] = tree_of.get(link.base, len(ranges) - 1)
+        return tree_of, ranges
+
+    def _in_order(self, welds: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The welds so that those which act on the same trees stand close together (Cuthill, McKee 1969)."""
+        tree_of, _ = self._trees()
+        touching: dict[int, list[int]] = {}
+        for i, weld in enumerate(welds):
+            for tree in {tree_of[body] for body in weld if body in tree_of}:
+                touching.setdefault(tree, []).append(i)
+        near = [
+            sorted({j for body in weld if body in tree_of for j in touching[tree_of[body]]} - {i}) for i, weld in enumerate(welds)
+        ]
+        order: list[int] = []
+        seen: set[int] = set()
+        for start in sorted(range(len(welds)), key=lambda i: len(near[i])):
+            front = [] if start in seen else [start]
+            seen.update(front)
+            while front:
+                i = front.pop(0)
+                order.append(i)
+                more = sorted((j for j in near[i] if j not in seen), key=lambda j: len(near[j]))
+                seen.update(more)
+                front += more
+        return [welds[i] for i in order]
+
+    def _envelope(self, c: ClosureTable, gears: list[Any]) -> None:
+        """The links that each row can move, and where the matrix of the rows is not 0."""
+        tree_of, ranges = self._trees()
+        pairs = [weld for weld in self.welds for _ in range(6)]
+        pairs += [(self.children[k], self.parents[k]) for k in self.rods]
+        moved = {link.joint: link.body for link in self.links}
+        pairs += [(moved.get(a[0], 0), moved.get(b[0], 0)) for a, b, _ in gears]
+        if c.springs.count:
+            pairs += list(zip(c.springs.child.numpy().tolist(), c.springs.parent.numpy().tolist(), strict=True))
+        trees = [sorted({tree_of[body] for body in pair if body in tree_of}) for pair in pairs]
+        span = np.zeros((c.count, 4), np.int32)
+        lowest: dict[int, int] = {}  # of each tree, the first row on it
+        first = np.arange(c.count)
+        for r, touched in enumerate(trees):
+            for half, tree in enumerate(touched):
+                span[r, 2 * half : 2 * half + 2] = ranges[tree]
+                first[r] = min(first[r], lowest.setdefault(tree, r))
+        last = [max((x for x in range(r, c.count) if first[x] <= r), default=r) for r in range(c.count)]
+        c.span = wp.array(span, dtype=wp.int32, device=self.device)
+        c.first = wp.array(first.astype(np.int32), dtype=wp.int32, device=self.device)
+        c.last = wp.array(np.array(last, np.int32), dtype=wp.int32, device=self.device)
+
+    def work(self, n: int) -> Scratch:
+        """Scratch for n states; made once."""
+        if n not in self._work:
+            self._work[n] = Scratch(self, n)
+        return self._work[n]
+
+    def state(self, what: str, value: Any, size: int, n: int | None = None) -> np.ndarray:
+        """(n, size) from a user's (size,) or (n, size)."""
+        x = np.asarray(value if value is not None else np.zeros(size), float)
+        if x.shape[-1:] != (size,) or x.ndim > 2 or not np.all(np.isfinite(x)):
+            raise SimulationError(f"dynamics: {what} is ({size},) or (n, {size}) finite numbers, got shape {x.shape}")
+        x = np.atleast_2d(x)
+        if n is not None and len(x) not in (1, n):
+            raise SimulationError(f"dynamics: {what} holds {len(x)} states, the others {n}")
+        return x if n is None else np.broadcast_to(x, (n, size))
+
+
+def _branch_by_branch(found: list[Link]) -> list[Link]:
+    """The links so that each stands next to its base where it can: what a chain hands on then stays in registers."""
+    hanging: dict[int, list[Link]] = {}
+    bodies = {link.body for link in found}
+    for link in found:
+        hanging.setdefault(link.base, []).append(link)
+    out: list[Link] = []
+    todo = [link for link in reversed(found) if link.base not in bodies]
+    while todo:
+        link = todo.pop()
+        out.append(link)
+        todo.extend(reversed(hanging.get(link.body, [])))
+    return out
+
+
+class Scratch:
+    """Arrays of the recursions for n states: `tree`, `laws` (none), `rows`, `probe`, and q, v, a, tau."""
+
+    def __init__(self, links: Links, n: int) -> None:
+        self.sizes = {
+            "body": len(links.half_of), "link": len(links.links), "speed": links.nv, "row": int(links.closures.count),
+            "gear": int(links.closures.gears),
+        }  # fmt: skip
+        self.n, self.device = n, links.device
+        self.kept: Any = None
+        self.tree, self.laws, self.rows = TreeWork(), AxisLaws(), ClosureWork()
+        self.fill(self.tree, "body", "position rotation spin velocity omega acceleration turning force torque")
+        self.fill(self.tree, "link", "bias_l bias_a arm A B D Q_l Q_a inverse response kind")
+        self.fill(self.tree, "speed", "S_l S_a H_l H_a U Y y u")
+        if links.keeps:
+            self.fill(self.tree, "body", "change_l change_a")
+            self.fill(self.tree, "link", "full_A full_B full_D out close_l close_a change_q")
+            self.fill(self.tree, "speed", "change")
+        self.fill(self.laws, "link", "acts coupled locks")
+        self.fill(self.laws, "speed", "resist push row wanted")
+        self.fill(self.rows, "row", "child_l child_a parent_l parent_a gap gamma soft rhs force left")
+        self.fill(self.rows, "link", "f_l f_a")
+        self.fill(self.rows, "speed", "u y")
+        self.fill(self.rows, "body", "a_l a_a")
+        self.fill(self.rows, "gear", "gear_start")
+        rows = self.sizes["row"]
+        self.rows.matrix = wp.zeros((rows, rows, n), dtype=real, device=self.device)
+        kept = rows if links.balls else 0
+        self.rows.response = wp.zeros((kept, kept, n), dtype=real, device=self.device)
+        ends = [(half, own) for own, half in links.welds for _ in range(6)]
+        parents, children = links.parents, links.children
+        ends += [(children[k], parents[k]) for k in links.rods] + [(-1, -1)] * self.sizes["gear"]
+        springs = links.model.springs
+        if springs.count:
+            ends += list(zip(springs.child.numpy().tolist(), springs.parent.numpy().tolist(), strict=True))
+        both = np.array(ends, np.int32).reshape(-1, 2)
+        self.rows.child = wp.array(np.ascontiguousarray(both[:, 0]), dtype=wp.int32, device=self.device)
+        self.rows.parent = wp.array(np.ascontiguousarray(both[:, 1]), dtype=wp.int32, device=self.device)
+        link_of = [links.link_of.get(b, -1) for b in range(len(links.half_of))]
+        self.rows.link_of = wp.array(link_of, dtype=wp.int32, device=self.device)
+        self.probe = ClosureWork()  # the same rows, for other forces
+        for name in ClosureWork.vars:  # type: ignore[attr-defined]
+            setattr(self.probe, name, getattr(self.rows, name))
+        self.fill(self.probe, "row", "rhs force left")
+        self.fill(self.probe, "link", "f_l f_a")
+        self.fill(self.probe, "speed", "u y")
+        self.fill(self.probe, "body", "a_l a_a")
+        for name in ("position", "rotation"):
+            still = np.repeat(links.model.start[name][links.half_of][:, None], n, 1)
+            getattr(self.tree, name).assign(np.ascontiguousarray(still, np_real))
+        if links.closures.gears:
+            start = np.repeat(np.asarray(links.model.start["gear_start"], np_real)[:, None], n, 1)
+            self.rows.gear_start.assign(np.ascontiguousarray(start))
+        self.q = wp.zeros((links.nq, n), dtype=real, device=self.device)
+        self.v, self.a, self.tau = (wp.zeros((links.nv, n), dtype=real, device=self.device) for _ in range(3))
+
+    def fill(self, struct: Any, item: str, names: str) -> None:
+        """Give the named array fields of a struct zeros, [item, state]."""
+        for name in names.split():
+            dtype = struct._cls.vars[name].type.dtype
+            setattr(struct, name, wp.zeros((self.sizes[item], self.n), dtype=dtype, device=self.device))
+
+
+_links: weakref.WeakValueDictionary[int, Links] = weakref.WeakValueDictionary()
+
+
+def links(model: Model | Scene | Links) -> Links:
+    """The tree of a model (kept as long as the model); a Scene is built first."""
+    if isinstance(model, Links):
+        return model
+    if isinstance(model, Scene):
+        model = model.build()
+    made = _links.get(id(model))
+    if made is None or made.model is not model:
+        made = Links(model)
+        _links[id(model)] = made
+        model.__dict__["_links"] = made  # lives with the model
+    return made
