@@ -8,7 +8,6 @@ from sharnir.rope.data import BODY, DRIVEN, LOOP, RopeStep
 from sharnir.rope.ends import advance_body, commit_body, end_point, end_velocity, own_inertia, predict_body, tie_point
 from sharnir.rope.passes import (
     ACCEPTED,
-    DYNAMIC,
     GAIN,
     JUDGED,
     PARTS,

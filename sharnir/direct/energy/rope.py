@@ -1,7 +1,7 @@
 """Ropes in the step that keeps energy and momenta: joints, laws and ropes in one solve (theory: energy and momentum; ropes).
 
 The passes of `energy` and of `rope.energy` at once. Unknowns are the changes of the velocities at the end of the step: (δv, δφ)
-of bodies as in `energy_links`, (δv, δω) of points and elements as in `rope.chain`. A rope that hangs on a link by its first end
+of bodies as in `links`, (δv, δω) of points and elements as in `rope.chain`. A rope that hangs on a link by its first end
 is, eliminated towards it, p = Z V + p₀ there, V the change of its end, which moves by the arm r₁ of the end of the step while p
 acts at the mean arm r̄: an inertia that is added to the link's, not quite symmetric, and a push −p₀. What ropes have done to
 bodies so far is of outside to the tree's balance of momentum. Other ends, clamps and ties are ports (`rope.ports`), with the

@@ -282,7 +282,7 @@ def free_response(s: wp.array(dtype=Direct), r: int, w: int) -> real:
 def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
     """L U of matrix + softness, its diagonal raised a little, in place; rows that are out stand alone.
 
-    The raised diagonal makes rows that depend on each other share the load (`closures.solve_rows`). It is raised by the mean
+    The raised diagonal makes rows that depend on each other share the load (`tree.around.solve_rows`). It is raised by the mean
     (geometric) of a row's own response and the largest there is: by its own alone, rows along which nearly nothing moves would
     take the more for it; by the largest alone, light bodies between heavy ones would not be held.
     """

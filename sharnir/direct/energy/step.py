@@ -4,7 +4,7 @@
 
 J̄ has every arm and axis as the mean of those at the start and at the end of the step (`means`), so that closed joints do no
 work, whatever the masses and the step. Velocities belong to the pose. A step is solved about a guess of its end by the passes of
-`direct_links`, laws included; passes over vectors with the same factors (`lack_inward`, `place`) then bring momenta, moments and
+`links`, laws included; passes over vectors with the same factors (`lack_inward`, `place`) then bring momenta, moments and
 gaps to rounding. Momentum is met link by link, from the leaves inwards, which gives what each joint carries; what that is along
 a free axis, beyond what acts there, is what a pass corrects. Where passes do not meet, the step is made in parts.
 """
@@ -106,7 +106,7 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
 
 @wp.func
 def replayed_by(s: wp.array(dtype=Direct), w: int, pivots: int) -> int:
-    """The cap that leads to the same step (`SolverDirect._caps`); `pivots`: most passes in which laws of a part were found."""
+    """The cap that leads to the same step (`SolverDirect._caps`); `laws.linear`: most passes in which laws of a part were found."""
     beyond = wp.min(s[0].passes[w], s[0].settings.iterations[2]) - s[0].settings.iterations[4]
     return wp.max((pivots - 1) * s[0].settings.iterations[5] + 1, beyond)
 

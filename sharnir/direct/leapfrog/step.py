@@ -1,7 +1,7 @@
 """The direct pass: all joints of a tree solved at once, exactly, in maximal coordinates (theory: direct pass).
 
 The recursion of `tree` with impulses in place of forces: its "acceleration" of a body is its new velocity, its force the
-momentum M V after external forces, a′ what the closing of the joint asks for. Loops are cut as in `articulated.links`, the halves
+momentum M V after external forces, a′ what the closing of the joint asks for. Loops are cut as in `tree.hang`, the halves
 of a body move as one. One kernel makes whole steps, a thread a world:
 
     V⁺ = V + M⁻¹(F Δt + Jᵀp),   J V⁺ = −½Δt γ or, closed at position level, G(X ⊕ Δt V⁺) = 0
