@@ -47,6 +47,7 @@ else:
     np_real = np.float32
 
 vec6, mat66 = wp.types.vector(length=6, dtype=real), wp.types.matrix(shape=(6, 6), dtype=real)
+vec2, vec4 = wp.types.vector(length=2, dtype=real), wp.types.vector(length=4, dtype=real)
 EPSILON = float(np.finfo(np_real).eps)
 
 

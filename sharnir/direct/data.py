@@ -2,13 +2,15 @@
 
 import warp as wp
 
+from sharnir.collision.data import Contacts
 from sharnir.guard import Tally
 from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.laws.cone import Cone
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, TreeTable, TreeWork
-from sharnir.types import mat33, quat, real, vec3, vec6
+from sharnir.types import mat33, quat, real, vec2, vec3, vec6
 
 
 @wp.struct
@@ -36,6 +38,27 @@ class BallWork:
     own_D: wp.array2d(dtype=mat33)
     response: wp.array2d(dtype=mat33)
     push: wp.array2d(dtype=vec3)  # sliding friction, reversed
+
+
+@wp.struct
+class DirectTouch:
+    """Scratch of the points of contact, [point, world]; impulses along the normal and, by the friction, across."""
+
+    r_a: wp.array2d(dtype=vec3)  # the point from each centre of mass
+    r_b: wp.array2d(dtype=vec3)
+    t1: wp.array2d(dtype=vec3)
+    mu: wp.array2d(dtype=vec2)
+    p: wp.array2d(dtype=vec3)
+    before: wp.array2d(dtype=real)  # m/s, normal speed at the start of the step
+    aim: wp.array2d(dtype=real)  # m, what displacements are to make of a gap
+    slip: wp.array2d(dtype=vec3)  # m/s, along the surfaces, at the end of the step
+    acts: wp.array2d(dtype=wp.int32)  # 1: it touches in this step
+    point: wp.array2d(dtype=wp.int32)  # [point of the small problem, world] which it is
+    push_l: wp.array2d(dtype=vec3)  # [body, world] impulse and moment of all its points
+    push_a: wp.array2d(dtype=vec3)
+    tree_first: wp.array(dtype=wp.int32)  # [link] the links of its tree
+    tree_end: wp.array(dtype=wp.int32)
+    residual: wp.array(dtype=real)  # [world] of the largest impulse, that a point missed
 
 
 @wp.struct
@@ -93,6 +116,10 @@ class Direct:
     rope_D: wp.array2d(dtype=mat33)
     rope_l: wp.array2d(dtype=vec3)
     rope_a: wp.array2d(dtype=vec3)
+    touching: wp.int32  # 1: bodies may touch
+    contacts: Contacts
+    touch: DirectTouch
+    cone: Cone
     row_impulse: wp.array2d(dtype=real)  # [row, world]
     blurred: wp.array(dtype=real)  # [world] how well the end of the step is known, of velocities; 0: not at all
     arm1: wp.array2d(dtype=vec3)  # [link, world] work.arm, work.out, S at the end of the step, those being means

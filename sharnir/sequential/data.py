@@ -2,11 +2,12 @@
 
 import warp as wp
 
+from sharnir.collision.data import Contacts
 from sharnir.joints import AxisTable, GearTable, JointTable
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, SpringTable, State
 from sharnir.rows import AxisRows, Twists
-from sharnir.types import mat33, quat, real, vec3
+from sharnir.types import mat33, quat, real, vec2, vec3, vec4, vec6
 
 VELOCITIES = wp.constant(0)  # the two solves of a step, as indices
 POSITIONS = wp.constant(1)
@@ -27,6 +28,7 @@ class Settings:
     nothing: wp.array(dtype=real)  # m/s and kg·m²/s below which a body rests
     iterations: wp.array(dtype=wp.int32)  # [solve] cap of the sweeps
     sweeps: wp.array(dtype=wp.int32)  # [solve] at most so many in one launch
+    touch: wp.array(dtype=real)  # m/s, by which a sweep may change the speed of a point of contact where it is met
 
 
 @wp.struct
@@ -74,6 +76,29 @@ class Work:
 
 
 @wp.struct
+class Touch:
+    """Scratch of the points of contact; [point, world], along n, t₁, t₂ = n × t₁ where three numbers stand for an impulse."""
+
+    turns: wp.int32  # 1: some material resists rolling or spinning
+    r_a: wp.array2d(dtype=vec3)  # the point from each centre of mass
+    r_b: wp.array2d(dtype=vec3)
+    t1: wp.array2d(dtype=vec3)
+    K: wp.array2d(dtype=vec6)  # response of the two bodies: nn, n1, n2, 11, 12, 22
+    G: wp.array2d(dtype=vec4)  # `laws.contact.tangent_inverse`
+    mu: wp.array2d(dtype=vec2)
+    bias: wp.array2d(dtype=real)  # m/s
+    soft: wp.array2d(dtype=real)
+    before: wp.array2d(dtype=real)  # m/s, normal speed before forces acted
+    p: wp.array2d(dtype=vec3)
+    roll: wp.array2d(dtype=vec3)  # N·m·s, world axes
+    struck: wp.array2d(dtype=vec3)  # impulse of a round of an impact, and of all rounds (world axes)
+    blow: wp.array2d(dtype=vec3)
+    aim: wp.array2d(dtype=real)  # m/s, less the speed that a round, or a split impulse, is to lead to
+    pseudo: wp.array2d(dtype=real)  # split impulse
+    slip: wp.array2d(dtype=vec3)  # m/s, along the surfaces, in the step
+
+
+@wp.struct
 class Solve:
     """One solve of a step: the velocities it changes, the speeds it aims at (u = −bias), the impulses it adds up."""
 
@@ -107,4 +132,6 @@ class Step:
     state: State
     now: State  # the caller's
     work: Work
+    contacts: Contacts
+    touch: Touch
     solves: wp.array(dtype=Solve)  # velocities, positions

@@ -13,6 +13,19 @@ from sharnir.laws.solve import solve_axes, solve_ball, solve_one
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable
 from sharnir.sequential.actions import apply_axis, open_creep, pseudo_actions, report_actions, take_creep
 from sharnir.sequential.begin import at_rest, taken_momentum
+from sharnir.sequential.contacts import (
+    IMPACTS,
+    STRUCK,
+    close_round,
+    commit_points,
+    is_struck,
+    measure_points,
+    open_round,
+    part_points,
+    strike_points,
+    sweep_points,
+    warm_points,
+)
 from sharnir.sequential.couplings import gear_gap, solve_gear, solve_spring
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
@@ -56,6 +69,55 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
     solve.twist.angular[c, w] = w_c - turn_c
     solve.force[k, w] = solve.force[k, w] - force
     return size + wp.dot(force, force)
+
+
+@wp.func
+def solve_actions(
+    s: wp.array(dtype=Step), bodies: BodyTable, joints: JointTable, work: Work, solve: Solve, k: int, w: int, which: int,
+    per_metre: real,
+) -> real:  # fmt: skip
+    """What acts on the free axes of one joint, met at the speeds of now; returns the largest |Δp|²."""
+    n = joints.v_size[k]
+    v0 = joints.v_start[k]
+    p = joints.parent[k]
+    c = joints.child[k]
+    w_p = solve.twist.angular[p, w]
+    v = solve.twist.angular[c, w] - w_p
+    u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
+    u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
+    if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
+        u = u + solve.bias_linear[k, w]
+        v = v + solve.bias_angular[k, w]
+    back = real(which)  # at position level, what friction holds goes back to where it was
+    changes = vec6()
+    if n == 1:
+        speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v) + solve.laws.end[v0, w] * back
+        changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
+    else:
+        A = work.axis.response[k, w]
+        speeds = vec6()
+        for i in range(n):
+            speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
+            speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
+        if work.mode[k, w] & BALL != 0:
+            by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+            for i in range(3):
+                changes[i] = by[i]
+        else:
+            turn = n - joints.turns[k]
+            changes = solve_axes(solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0))
+    largest = real(0.0)
+    for i in range(n):
+        if changes[i] != real(0.0):
+            apply_axis(
+                solve.twist, work.axis, solve.force, solve.torque, k, v0 + i, w, p, c,
+                bodies.inv_mass[p], bodies.inv_mass[c], changes[i],
+            )  # fmt: skip
+            size = changes[i]
+            if i >= n - joints.turns[k]:
+                size = size * per_metre
+            largest = wp.max(largest, size * size)
+    return largest
 
 
 @wp.func
@@ -258,11 +320,11 @@ def sweep_links(s: wp.array(dtype=Step), solve: Solve, w: int, which: int) -> re
 
 
 @wp.func
-def open_solve(s: wp.array(dtype=Step), w: int, which: int):
-    """What comes before the first sweep of a solve."""
+def open_solve(s: wp.array(dtype=Step), w: int, which: int) -> int:
+    """What comes before the first sweep of a solve; returns 1 where this is it."""
     solve = s[0].solves[which]
     if solve.done[w] >= 0:
-        return
+        return 0
     solve.done[w] = 0
     solve.residual[w] = real(0.0)
     if which == VELOCITIES:
@@ -273,19 +335,44 @@ def open_solve(s: wp.array(dtype=Step), w: int, which: int):
         for k in range(s[0].joints.count):
             if s[0].work.mode[k, w] & ACTS != 0:
                 open_creep(s, s[0].solves[VELOCITIES], solve.laws, k, w)
+    return 1
 
 
-def sweeping(acting: bool) -> wp.Kernel:
-    """The kernel that sweeps, with or without what acts on free axes: a scene without it is solved faster so."""
+@wp.func
+def strike(s: wp.array(dtype=Step), w: int):
+    """Impacts, round by round: joints are swept with the points that approach."""
+    for i in range(s[0].contacts.count[w]):
+        s[0].touch.blow[i, w] = vec3(real(0.0))
+    if not is_struck(s, w):
+        return
+    solve = s[0].solves[VELOCITIES]
+    for n in range(IMPACTS):
+        if open_round(s, w, int(n == 0)) == 0:
+            return
+        for it in range(STRUCK):
+            for k in range(s[0].joints.count):
+                if s[0].work.mode[k, w] & BLOCK != 0:
+                    solve_block(s[0].bodies, s[0].joints, s[0].work, solve, k, w, real(1.0))
+            if strike_points(s, w, it % 2) <= s[0].settings.touch[0]:
+                break
+        close_round(s, w)
 
-    @wp.kernel(module="sharnir.impulse")
+
+def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
+    """The kernel that sweeps, with or without what acts on free axes, and contacts: a scene without them is solved faster so."""
+
+    @wp.kernel(module=module)
     def sweeps(s: wp.array(dtype=Step), first: int, which: int):
         """Sweeps on V or V*, forth and back in turn, until every |ΔP| ≤ ε, the cap, or as many as one launch may make.
 
         The first launch of a solve warm-starts, or moves and measures; the one on V* commits: few launches, because each costs.
         """
         w = first + wp.tid()
-        open_solve(s, w, which)
+        began = open_solve(s, w, which)
+        if wp.static(touching):
+            if began == 1 and which == VELOCITIES:
+                strike(s, w)
+                warm_points(s, w)
         solve = s[0].solves[which]
         bodies = s[0].bodies  # copies of what sweeps read most; of all of `Step` they take a GPU's compiler ten minutes
         joints = s[0].joints
@@ -303,6 +390,9 @@ def sweeping(acting: bool) -> wp.Kernel:
         while left > 0:
             if which == POSITIONS:
                 left = aim(s, w, left)
+                if wp.static(touching):
+                    if measure_points(s, w) == 0 and joints.count + s[0].gears.count == 0:
+                        left = 0
                 done = 0
                 if left == 0:
                     break
@@ -315,52 +405,15 @@ def sweeping(acting: bool) -> wp.Kernel:
                         largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
                     if wp.static(acting):
                         if mode & ACTS != 0:
-                            n = joints.v_size[k]
-                            v0 = joints.v_start[k]
-                            p = joints.parent[k]
-                            c = joints.child[k]
-                            w_p = solve.twist.angular[p, w]
-                            v = solve.twist.angular[c, w] - w_p
-                            u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
-                            u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
-                            if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
-                                u = u + solve.bias_linear[k, w]
-                                v = v + solve.bias_angular[k, w]
-                            back = real(which)  # at position level, what friction holds goes back to where it was
-                            changes = vec6()
-                            if n == 1:
-                                speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
-                                speed = speed + solve.laws.end[v0, w] * back
-                                changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
-                            else:
-                                A = work.axis.response[k, w]
-                                speeds = vec6()
-                                for i in range(n):
-                                    speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
-                                    speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
-                                if mode & BALL != 0:
-                                    by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
-                                    for i in range(3):
-                                        changes[i] = by[i]
-                                else:
-                                    turn = n - joints.turns[k]
-                                    changes = solve_axes(
-                                        solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0)
-                                    )
-                            for i in range(n):
-                                if changes[i] != real(0.0):
-                                    at = v0 + i
-                                    apply_axis(
-                                        solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
-                                        bodies.inv_mass[p], bodies.inv_mass[c], changes[i],
-                                    )  # fmt: skip
-                            for i in range(n):
-                                size = changes[i]
-                                if i >= n - joints.turns[k]:
-                                    size = size * per_metre
-                                largest = wp.max(largest, size * size)
+                            largest = wp.max(largest, solve_actions(s, bodies, joints, work, solve, k, w, which, per_metre))
                     k = k + 1 - 2 * (done % 2)
                 largest = wp.max(largest, sweep_links(s, solve, w, which))
+                if wp.static(touching):
+                    if which == VELOCITIES:
+                        size = sweep_points(s, w, done % 2) * tolerance / s[0].settings.touch[0]
+                        largest = wp.max(largest, size * size)
+                    else:
+                        part_points(s, w)
                 done = done + 1
                 if largest <= tolerance * tolerance:
                     break
@@ -368,10 +421,14 @@ def sweeping(acting: bool) -> wp.Kernel:
         solve.done[w] = done
         solve.residual[w] = wp.sqrt(largest)
         if which == POSITIONS:
+            if wp.static(touching):
+                if s[0].state.failed[w] == 0:
+                    commit_points(s, w)
             commit(s, w)
 
     return sweeps
 
 
-sweeps_plain = sweeping(False)
-sweeps_acting = sweeping(True)
+sweeps_plain = sweeping(False, False, "sharnir.impulse")
+sweeps_acting = sweeping(True, False, "sharnir.impulse")
+sweeps_touching = sweeping(True, True, "sharnir.contact")

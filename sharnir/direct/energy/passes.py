@@ -77,6 +77,9 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             L = L + (s[0].control.torque[own, w] + s[0].control.torque_once[own, w]) * h
             force = (s[0].control.force[own, w] + s[0].control.force_once[own, w]) * h
             new = new + force * s[0].whole.inv_mass[own]
+        if scope > 1 and s[0].touching == 1:
+            L = L + s[0].touch.push_a[own, w]
+            new = new + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own]
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
         ahead = h * wp.min(s[0].state.lag[w], real(1.0))

@@ -18,6 +18,7 @@ from sharnir.direct.energy.finish import commit, finish, worst_body
 from sharnir.direct.energy.means import take_driven
 from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt
 from sharnir.direct.energy.projection import close_pose, project, settle
+from sharnir.direct.energy.touch import commit_points, touch_attempt
 from sharnir.direct.touched import any_switched, follow_turns, pushed, untouched
 from sharnir.guard import count_step
 from sharnir.joint_geometry import free_axis
@@ -28,80 +29,10 @@ from sharnir.tree.data import natural
 from sharnir.types import inline_less, real, vec3
 
 MODULES = ("sharnir.energy_chain", "sharnir.energy_tree", "sharnir.energy")
-for name in MODULES:
+for name in (*MODULES, "sharnir.energy_touch"):
     inline_less(name)
 HALVINGS = wp.constant(8)  # of a step, at most
 SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
-
-
-@wp.func
-def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
-    """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing.
-
-    Where it needs more passes than it may take, it is not made; or, where that is a caller's cap, its rest is made coarsely.
-    """
-    dt = s[0].settings.dt[0]
-    left = int(1 << HALVINGS)
-    size = left
-    parts = int(0)
-    saved = bool(False)
-    s[0].loose[w] = 0
-    s[0].passes[w] = 0
-    pivots = int(0)
-    while left > 0:
-        s[0].drift[w] = dt * (real(size) / real(1 << HALVINGS))
-        if s[0].passes[w] >= s[0].settings.iterations[2]:
-            if s[0].settings.iterations[3] == 1:
-                s[0].drift[w] = dt * (real(left) / real(1 << HALVINGS))
-                make_coarsely(s, w, scope)
-                parts = parts + 1
-            else:
-                copy_state(s[0].safe, s[0].state, w)
-                s[0].state.failed[w] = SPENT - worst_body(s, w)
-            break
-        met = attempt(s, w, scope)
-        pivots = wp.max(pivots, s[0].done[w])
-        if met:
-            hard = s[0].stopped[w]
-            s[0].stopped[w] = 0
-            if scope > 1 and parts == 0:
-                for j in range(s[0].scene_joints):
-                    s[0].state.dissipated[j, w] = real(0.0)
-            finish(s, w, scope)
-            commit(s, w, scope)
-            if scope > 1:
-                if s[0].stopped[w] > 0:
-                    j = s[0].stopped[w] - 1
-                    s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
-                elif hard != 0 and s[0].closures.count > 0:
-                    project(s, w, scope)  # a singular pose lets in what does not fit the loops
-            parts = parts + 1
-            left = left - size
-        else:
-            if not saved:
-                copy_state(s[0].state, s[0].safe, w)
-                saved = True
-            if s[0].state.lag[w] > real(0.0):
-                s[0].state.lag[w] = real(0.0)  # again without a guess
-            elif size == 1 and s[0].loose[w] == 0 and s[0].closures.count > 0:
-                copy_state(s[0].safe, s[0].state, w)  # in a singular pose smaller parts are no easier: what a whole step can do
-                settle(s, w, scope)
-                s[0].loose[w] = 1
-                left = 1 << HALVINGS
-                size = left
-                parts = 0
-            elif size == 1:
-                copy_state(s[0].safe, s[0].state, w)
-                s[0].state.failed[w] = -1 - worst_body(s, w)
-                break
-            else:
-                size = size >> 1
-    s[0].drift[w] = dt
-    spend_once(s, w)
-    s[0].done[w] = replayed_by(s, w, pivots)
-    s[0].parts[w] = parts
-    if parts > 1:
-        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
 
 
 @wp.func
@@ -326,8 +257,93 @@ def end_call(s: wp.array(dtype=Direct), w: int):
         s[0].now.kept_rotation[b, w] = s[0].now.rotation[b, w]
 
 
-def make_kernel(scope: int, module: str) -> Any:
+def dividing(meet: Any, touching: bool, name: str) -> Any:
+    """A whole step, from the attempt at one: with contacts or without."""
+
+    @wp.func(name=name)
+    def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
+        """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing.
+
+        Where it needs more passes than it may take, it is not made; or, where that is a caller's cap, its rest is made coarsely.
+        """
+        dt = s[0].settings.dt[0]
+        left = int(1 << HALVINGS)
+        size = left
+        parts = int(0)
+        saved = bool(False)
+        s[0].loose[w] = 0
+        s[0].passes[w] = 0
+        pivots = int(0)
+        while left > 0:
+            s[0].drift[w] = dt * (real(size) / real(1 << HALVINGS))
+            if s[0].passes[w] >= s[0].settings.iterations[2]:
+                if s[0].settings.iterations[3] == 1:
+                    s[0].drift[w] = dt * (real(left) / real(1 << HALVINGS))
+                    make_coarsely(s, w, scope)
+                    parts = parts + 1
+                else:
+                    copy_state(s[0].safe, s[0].state, w)
+                    s[0].state.failed[w] = SPENT - worst_body(s, w)
+                break
+            met = meet(s, w, scope)
+            pivots = wp.max(pivots, s[0].done[w])
+            if met:
+                hard = s[0].stopped[w]
+                s[0].stopped[w] = 0
+                if scope > 1 and parts == 0:
+                    for j in range(s[0].scene_joints):
+                        s[0].state.dissipated[j, w] = real(0.0)
+                finish(s, w, scope)
+                commit(s, w, scope)
+                if wp.static(touching):
+                    commit_points(s, w)
+                if scope > 1:
+                    if s[0].stopped[w] > 0:
+                        j = s[0].stopped[w] - 1
+                        s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
+                    elif hard != 0 and s[0].closures.count > 0:
+                        project(s, w, scope)  # a singular pose lets in what does not fit the loops
+                parts = parts + 1
+                left = left - size
+            else:
+                if not saved:
+                    copy_state(s[0].state, s[0].safe, w)
+                    saved = True
+                if s[0].state.lag[w] > real(0.0):
+                    s[0].state.lag[w] = real(0.0)  # again without a guess
+                elif size == 1 and s[0].loose[w] == 0 and s[0].closures.count > 0:
+                    copy_state(
+                        s[0].safe, s[0].state, w
+                    )  # in a singular pose smaller parts are no easier: what a whole step can do
+                    settle(s, w, scope)
+                    s[0].loose[w] = 1
+                    left = 1 << HALVINGS
+                    size = left
+                    parts = 0
+                elif size == 1:
+                    copy_state(s[0].safe, s[0].state, w)
+                    s[0].state.failed[w] = -1 - worst_body(s, w)
+                    break
+                else:
+                    size = size >> 1
+        s[0].drift[w] = dt
+        spend_once(s, w)
+        s[0].done[w] = replayed_by(s, w, pivots)
+        s[0].parts[w] = parts
+        if parts > 1:
+            s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+
+    return whole_step
+
+
+whole_step = dividing(attempt, False, "whole_step")
+touching_step = dividing(touch_attempt, True, "touching_step")
+
+
+def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
     """The kernel for a mechanism of hinges and balls on which nothing acts (0), of any joints (1), with all there is (2)."""
+
+    one_step = touching_step if touching else whole_step
 
     @wp.kernel(module=module)
     def energy_steps(s: wp.array(dtype=Direct), first: int, n: wp.array(dtype=wp.int32)):
@@ -346,7 +362,7 @@ def make_kernel(scope: int, module: str) -> Any:
             if used > s[0].settings.iterations[6]:
                 s[0].made[w] = step
                 break
-            whole_step(s, w, wp.static(scope))
+            one_step(s, w, wp.static(scope))
             used = used + s[0].passes[w]
             if s[0].state.failed[w] == 0:
                 count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
@@ -356,3 +372,4 @@ def make_kernel(scope: int, module: str) -> Any:
 
 
 KERNELS = [make_kernel(scope, module) for scope, module in enumerate(MODULES)]
+TOUCHING = make_kernel(2, "sharnir.energy_touch", True)

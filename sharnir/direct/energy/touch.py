@@ -1,0 +1,351 @@
+"""Contacts beside the joints of a tree, exact together (theory: contacts and trees).
+
+A step is solved with the impulses of the contacts as forces from outside; the response of the trees at the points, W, tells how
+they are to change, each by its own law (`laws.cone`); the step is solved again with these, friction and limits of the joints
+exact in every round, until nothing changes. The law asks for the speed at the end of the step: u₁ ≥ 0, sliding against u₁,
+holding u₁ = 0, or −e u₀ after an impact. What overlap is left is taken back by displacements, which velocities never learn of.
+"""
+
+import warp as wp
+
+from sharnir.direct.data import Direct
+from sharnir.direct.energy.links import follow_some, hand_pushes
+from sharnir.direct.energy.passes import attempt
+from sharnir.direct.energy.repair import displace
+from sharnir.direct.energy.rows import clear_changes, close_rows, keep_changes
+from sharnir.laws.cone import missed, solve_cone
+from sharnir.laws.contact import FRICTIONLESS, across
+from sharnir.types import real, vec2, vec3
+
+ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
+ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
+SLOP = wp.constant(real(1.0e-5))  # m, an overlap that is left alone
+BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
+SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
+PARTED = wp.constant(40)  # sweeps over the overlaps
+
+
+@wp.func
+def relative(s: wp.array(dtype=Direct), i: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
+    """Velocity of b's point relative to a's; world axes."""
+    a = s[0].contacts.body_a[i, w]
+    b = s[0].contacts.body_b[i, w]
+    u = v[b, w] + wp.cross(turn[b, w], s[0].touch.r_b[i, w])
+    return u - v[a, w] - wp.cross(turn[a, w], s[0].touch.r_a[i, w])
+
+
+@wp.func
+def axis_of(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> vec3:
+    """Row x of a point: along the normal, or along the surfaces, by its coefficient of friction."""
+    n = s[0].contacts.normal[i, w]
+    if x == 0:
+        return n
+    t1 = s[0].touch.t1[i, w]
+    mu = s[0].touch.mu[i, w]
+    if x == 1:
+        return t1 * mu[0]
+    return wp.cross(n, t1) * mu[1]
+
+
+@wp.func
+def open_points(s: wp.array(dtype=Direct), w: int):
+    """Arms and laws of all points at the start of the step, impulses of the last one on the axes of today."""
+    c = s[0].contacts
+    t = s[0].touch
+    h = s[0].drift[w]
+    for i in range(c.count[w]):
+        n = c.normal[i, w]
+        t1 = across(n)
+        if wp.length_sq(c.along[i, w]) > real(0.0):
+            t1 = c.along[i, w]
+        t.t1[i, w] = t1
+        t.r_a[i, w] = c.point[i, w] - s[0].state.position[c.body_a[i, w], w]
+        t.r_b[i, w] = c.point[i, w] - s[0].state.position[c.body_b[i, w], w]
+        u = relative(s, i, w, s[0].state.velocity, s[0].state.spin) - c.surface[i, w]
+        un = wp.dot(n, u)
+        t.before[i, w] = un
+        mu = c.friction[i, w]
+        if mu[0] > real(0.0) and wp.length_sq(u - n * un) > SLIDES * SLIDES:
+            mu = mu * (c.dynamic[i, w] / mu[0])
+        if mu[0] < FRICTIONLESS or mu[1] < FRICTIONLESS:
+            mu = vec2(real(0.0))
+        t.mu[i, w] = mu
+        P = c.impulse[i, w] * (h / s[0].settings.dt[0])
+        p = vec3(wp.max(real(0.0), wp.dot(n, P)), real(0.0), real(0.0))
+        if mu[0] > real(0.0) and p[0] > real(0.0):
+            p = vec3(p[0], wp.dot(t1, P) / mu[0], wp.dot(wp.cross(n, t1), P) / mu[1])
+        t.p[i, w] = p
+        t.acts[i, w] = int(c.gap[i, w] <= SLOP)
+
+
+@wp.func
+def push_bodies(s: wp.array(dtype=Direct), w: int):
+    """The impulses of all points, as forces on bodies from outside."""
+    c = s[0].contacts
+    t = s[0].touch
+    for b in range(s[0].own):
+        t.push_l[b, w] = vec3(real(0.0))
+        t.push_a[b, w] = vec3(real(0.0))
+    for i in range(c.count[w]):
+        p = t.p[i, w]
+        if p[0] > real(0.0):
+            P = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
+            a = c.body_a[i, w]
+            b = c.body_b[i, w]
+            t.push_l[a, w] = t.push_l[a, w] - P
+            t.push_a[a, w] = t.push_a[a, w] - wp.cross(t.r_a[i, w], P)
+            t.push_l[b, w] = t.push_l[b, w] + P
+            t.push_a[b, w] = t.push_a[b, w] + wp.cross(t.r_b[i, w], P)
+
+
+@wp.func
+def find_acting(s: wp.array(dtype=Direct), w: int) -> int:
+    """Points that meet in the step act in it; returns how many were not known to."""
+    c = s[0].contacts
+    t = s[0].touch
+    more = int(0)
+    for i in range(c.count[w]):
+        if t.acts[i, w] == 0:
+            n = c.normal[i, w]
+            u = wp.dot(n, relative(s, i, w, s[0].work.acceleration, s[0].work.turning) - c.surface[i, w])
+            if c.gap[i, w] + real(0.5) * s[0].drift[w] * (u + t.before[i, w]) < real(0.0):
+                t.acts[i, w] = 1
+                more = more + 1
+    return more
+
+
+@wp.func
+def push_link(s: wp.array(dtype=Direct), i: int, w: int, P: vec3):
+    """An impulse at a point, on the links of its two bodies."""
+    c = s[0].contacts
+    link = s[0].rows.link_of[c.body_b[i, w]]
+    if link >= 0:
+        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + P
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + wp.cross(s[0].touch.r_b[i, w], P)
+    link = s[0].rows.link_of[c.body_a[i, w]]
+    if link >= 0:
+        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] - P
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - wp.cross(s[0].touch.r_a[i, w], P)
+
+
+@wp.func
+def respond(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """Changes of the twists of links start … end − 1 by the impulses on them, loops kept closed."""
+    hand_pushes(s, w, start, end)
+    follow_some(s, w, 2, real(0.0), start, end)
+
+
+@wp.func
+def close_loops(s: wp.array(dtype=Direct), w: int):
+    """Rows beside the tree answer to these changes, too."""
+    keep_changes(s, w)
+    for r in range(s[0].closures.count):
+        s[0].rows.gap[r, w] = real(0.0)
+    close_rows(s, w, False, 1)
+
+
+@wp.func
+def span_of(s: wp.array(dtype=Direct), i: int, w: int, side: int):
+    """The links of the tree that one of a point's bodies belongs to: first, and one past the last."""
+    body = s[0].contacts.body_b[i, w]
+    if side == 1:
+        body = s[0].contacts.body_a[i, w]
+    link = s[0].rows.link_of[body]
+    if link < 0:
+        return 0, 0
+    return s[0].touch.tree_first[link], s[0].touch.tree_end[link]
+
+
+@wp.func
+def respond_to(s: wp.array(dtype=Direct), i: int, w: int, P: vec3):
+    """Changes of all twists by an impulse at one point."""
+    push_link(s, i, w, P)
+    if s[0].closures.count > 0:
+        respond(s, w, 0, s[0].tree.count)
+        close_loops(s, w)
+        return
+    start, end = span_of(s, i, w, 0)
+    respond(s, w, start, end)
+    other, last = span_of(s, i, w, 1)
+    if other != start:
+        respond(s, w, other, last)
+
+
+@wp.func
+def forget_response(s: wp.array(dtype=Direct), i: int, w: int):
+    """No changes any more of the links that `respond_to` may have moved."""
+    if s[0].closures.count > 0:
+        clear_changes(s, w, 0, s[0].tree.count)
+        return
+    start, end = span_of(s, i, w, 0)
+    clear_changes(s, w, start, end)
+    other, last = span_of(s, i, w, 1)
+    if other != start:
+        clear_changes(s, w, other, last)
+
+
+@wp.func
+def choose(s: wp.array(dtype=Direct), w: int) -> int:
+    """The points of the small problem: those that act; returns how many had no room."""
+    k = int(0)
+    lost = int(0)
+    for i in range(s[0].contacts.count[w]):
+        if s[0].touch.acts[i, w] == 1:
+            if k < s[0].cone.most:
+                s[0].touch.point[k, w] = i
+                s[0].cone.rubs[k, w] = int(s[0].touch.mu[i, w][0] > real(0.0))
+                k = k + 1
+            else:
+                lost = lost + 1
+    s[0].cone.count[w] = k
+    return lost
+
+
+@wp.func
+def find_response(s: wp.array(dtype=Direct), w: int):
+    """W, and b = u − W p at the speeds that the step led to."""
+    c = s[0].cone
+    t = s[0].touch
+    count = c.count[w]
+    clear_changes(s, w, 0, s[0].tree.count)
+    for n in range(s[0].other_count):
+        s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
+        s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
+    for k in range(count):
+        i = t.point[k, w]
+        for x in range(3):
+            if x == 0 or c.rubs[k, w] == 1:
+                respond_to(s, i, w, axis_of(s, i, w, x))
+                for m in range(count):
+                    j = t.point[m, w]
+                    u = relative(s, j, w, s[0].work.change_l, s[0].work.change_a)
+                    for y in range(3):
+                        c.W[3 * m + y, 3 * k + x, w] = wp.dot(axis_of(s, j, w, y), u)
+                forget_response(s, i, w)
+            else:
+                for m in range(3 * count):
+                    c.W[m, 3 * k + x, w] = real(0.0)
+    for k in range(count):
+        i = t.point[k, w]
+        p = t.p[i, w]
+        for x in range(3):
+            c.p[3 * k + x, w] = p[x]
+    find_speeds(s, w)
+
+
+@wp.func
+def wanted(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """The normal speed at which a point is to leave, m/s."""
+    u = s[0].touch.before[i, w]
+    if u < -BOUNCES:
+        return -s[0].contacts.restitution[i, w] * u
+    return real(0.0)
+
+
+@wp.func
+def find_speeds(s: wp.array(dtype=Direct), w: int):
+    """b of the small problem, from what the step with the impulses of now led to."""
+    c = s[0].cone
+    for k in range(c.count[w]):
+        i = s[0].touch.point[k, w]
+        u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) - s[0].contacts.surface[i, w]
+        for x in range(3):
+            r = 3 * k + x
+            left = wp.dot(axis_of(s, i, w, x), u)
+            if x == 0:
+                left = left - wanted(s, i, w)
+            for y in range(3 * c.count[w]):
+                left = left - c.W[r, y, w] * c.p[y, w]
+            c.b[r, w] = left
+
+
+@wp.func
+def take_impulses(s: wp.array(dtype=Direct), w: int):
+    """The impulses that the small problem led to."""
+    for k in range(s[0].cone.count[w]):
+        i = s[0].touch.point[k, w]
+        s[0].touch.p[i, w] = vec3(s[0].cone.p[3 * k, w], s[0].cone.p[3 * k + 1, w], s[0].cone.p[3 * k + 2, w])
+
+
+@wp.func
+def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+    """A step of the length in `drift` with all contacts; returns whether its passes met."""
+    open_points(s, w)
+    push_bodies(s, w)
+    met = attempt(s, w, scope)
+    if s[0].contacts.count[w] == 0:
+        return met
+    off = real(0.0)
+    for _round in range(ROUNDS):
+        if not met:
+            return False
+        find_acting(s, w)
+        if choose(s, w) > 0:
+            s[0].contacts.lost[w] = s[0].contacts.lost[w] + 1
+        if s[0].cone.count[w] == 0:
+            return True
+        find_response(s, w)
+        off = missed(s[0].cone, w)
+        if off <= ENOUGH:
+            break
+        solve_cone(s[0].cone, w, real(0.1) * ENOUGH)
+        take_impulses(s, w)
+        push_bodies(s, w)
+        met = attempt(s, w, scope)
+    s[0].touch.residual[w] = off
+    if met:
+        part_points(s, w)
+    return met
+
+
+@wp.func
+def part_points(s: wp.array(dtype=Direct), w: int):
+    """Overlaps at the end of the step are taken back, by displacements of the trees; points that push stay in touch."""
+    c = s[0].cone
+    t = s[0].touch
+    h = real(0.5) * s[0].drift[w]
+    deep = bool(False)
+    for k in range(c.count[w]):
+        i = t.point[k, w]
+        u = wp.dot(
+            s[0].contacts.normal[i, w], relative(s, i, w, s[0].work.acceleration, s[0].work.turning) - s[0].contacts.surface[i, w]
+        )
+        gap = s[0].contacts.gap[i, w] + h * (u + t.before[i, w])
+        left = gap
+        if left > -SLOP and left < SLOP:
+            left = real(0.0)
+        elif left < real(0.0):
+            left = left + real(0.5) * SLOP
+        t.aim[i, w] = left
+        deep = deep or left < real(0.0)
+        c.guess[3 * k, w] = real(0.0)
+    if not deep:
+        return
+    for _it in range(PARTED):
+        for k in range(c.count[w]):
+            i = t.point[k, w]
+            gap = t.aim[i, w]
+            for m in range(c.count[w]):
+                gap = gap + h * c.W[3 * k, 3 * m, w] * c.guess[3 * m, w]
+            c.guess[3 * k, w] = wp.max(real(0.0), c.guess[3 * k, w] - gap / (h * c.W[3 * k, 3 * k, w]))
+    clear_changes(s, w, 0, s[0].tree.count)
+    for k in range(c.count[w]):
+        i = t.point[k, w]
+        push_link(s, i, w, s[0].contacts.normal[i, w] * c.guess[3 * k, w])
+    respond(s, w, 0, s[0].tree.count)
+    if s[0].closures.count > 0:
+        close_loops(s, w)
+    displace(s, w)
+
+
+@wp.func
+def commit_points(s: wp.array(dtype=Direct), w: int):
+    """Impulses of the step, for the next one to start from and for the caller to read."""
+    c = s[0].contacts
+    t = s[0].touch
+    whole = s[0].settings.dt[0] / s[0].drift[w]
+    for i in range(c.count[w]):
+        p = t.p[i, w] * whole
+        c.impulse[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
+        u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) - s[0].contacts.surface[i, w]
+        t.slip[i, w] = u - c.normal[i, w] * wp.dot(c.normal[i, w], u)

@@ -1,0 +1,270 @@
+"""Points of contact that feel each other through W: u = W p + b, each with its own law (theory: contacts and trees).
+
+Sweeps over the points first, forth and back; where they stall, a semismooth Newton method, which needs two or three solves
+whatever the masses. W has three rows a point: normal, and two along the surfaces that are scaled by its coefficients of friction,
+so that every cone is |p_t| ≤ p_n; a point without friction has no response along the surfaces.
+"""
+
+import warp as wp
+
+from sharnir.types import real, vec2, vec3
+
+SWEEPS = wp.constant(60)
+SOLVES = wp.constant(12)  # of Newton's method
+HALVES = wp.constant(5)  # of one of its steps
+NEAREST = wp.constant(real(1.0e-6))  # of a point's own response: what W leaves open stays near the impulses there were
+
+
+@wp.struct
+class Cone:
+    """The small problem, [row or point, world]; rows 3i, 3i + 1, 3i + 2 are those of point i."""
+
+    most: wp.int32  # points that there is room for
+    count: wp.array(dtype=wp.int32)  # [world]
+    W: wp.array3d(dtype=real)  # [row, row, world]
+    b: wp.array2d(dtype=real)
+    p: wp.array2d(dtype=real)
+    best: wp.array2d(dtype=real)
+    guess: wp.array2d(dtype=real)
+    M: wp.array3d(dtype=real)  # [row, row, world] of Newton's method
+    rhs: wp.array2d(dtype=real)
+    row: wp.array2d(dtype=wp.int32)  # rows of points that push
+    rubs: wp.array2d(dtype=wp.int32)  # [point, world] 1: it has friction
+
+
+@wp.func
+def rate(c: Cone, r: int, w: int) -> real:
+    """A row of u."""
+    u = c.b[r, w]
+    for x in range(3 * c.count[w]):
+        u = u + c.W[r, x, w] * c.p[x, w]
+    return u
+
+
+@wp.func
+def own_size(c: Cone, i: int, w: int) -> real:
+    """The mean response of a point to itself."""
+    total = c.W[3 * i, 3 * i, w]
+    if c.rubs[i, w] == 1:
+        return (total + c.W[3 * i + 1, 3 * i + 1, w] + c.W[3 * i + 2, 3 * i + 2, w]) / real(3.0)
+    return total
+
+
+@wp.func
+def projected(q: vec3) -> vec3:
+    """The nearest impulse that can be: normal first, then the disc that it allows."""
+    if q[0] <= real(0.0):
+        return vec3(real(0.0))
+    size = wp.sqrt(q[1] * q[1] + q[2] * q[2])
+    if size <= q[0]:
+        return q
+    return vec3(q[0], q[1] * (q[0] / size), q[2] * (q[0] / size))
+
+
+@wp.func
+def missed_by(c: Cone, i: int, w: int) -> real:
+    """|p − Π(p − u/w)| of a point, N·s."""
+    k = real(1.0) / own_size(c, i, w)
+    p = vec3(c.p[3 * i, w], c.p[3 * i + 1, w], c.p[3 * i + 2, w])
+    q = vec3(p[0] - k * rate(c, 3 * i, w), real(0.0), real(0.0))
+    if c.rubs[i, w] == 1:
+        q = vec3(q[0], p[1] - k * rate(c, 3 * i + 1, w), p[2] - k * rate(c, 3 * i + 2, w))
+    return wp.length(p - projected(q))
+
+
+@wp.func
+def missed(c: Cone, w: int) -> real:
+    """The residual by which every solve is judged: the largest miss of a point, of the largest impulse."""
+    most = real(0.0)
+    largest = real(1.0e-300)
+    for i in range(c.count[w]):
+        most = wp.max(most, missed_by(c, i, w))
+        largest = wp.max(largest, wp.abs(c.p[3 * i, w]))
+    return most / largest
+
+
+@wp.func
+def visit(c: Cone, i: int, w: int):
+    """Meet one point, the others being as they are."""
+    r = 3 * i
+    Wn = c.W[r, r, w]
+    p0 = c.p[r, w]
+    p1 = c.p[r + 1, w]
+    p2 = c.p[r + 2, w]
+    pn = wp.max(real(0.0), p0 - rate(c, r, w) / Wn)
+    c.p[r, w] = pn
+    if c.rubs[i, w] == 0:
+        return
+    u1 = rate(c, r + 1, w)
+    u2 = rate(c, r + 2, w)
+    k11 = c.W[r + 1, r + 1, w]
+    k12 = real(0.5) * (c.W[r + 1, r + 2, w] + c.W[r + 2, r + 1, w])
+    k22 = c.W[r + 2, r + 2, w]
+    det = k11 * k22 - k12 * k12
+    top = real(0.5) * (k11 + k22) + wp.sqrt(real(0.25) * (k11 - k22) * (k11 - k22) + k12 * k12)
+    q1 = p1 - u1 / top
+    q2 = p2 - u2 / top
+    if det > real(1.0e-12) * top * top:
+        q1 = p1 - (k22 * u1 - k12 * u2) / det
+        q2 = p2 - (k11 * u2 - k12 * u1) / det
+    if q1 * q1 + q2 * q2 > pn * pn:
+        q1 = p1 - u1 / top
+        q2 = p2 - u2 / top
+        size = wp.sqrt(q1 * q1 + q2 * q2)
+        if size > pn:
+            q1 = q1 * (pn / size)
+            q2 = q2 * (pn / size)
+    c.p[r + 1, w] = q1
+    c.p[r + 2, w] = q2
+
+
+@wp.func
+def put_newton(c: Cone, i: int, w: int, n: int) -> int:
+    """The rows of a point, linear about its impulse of now; returns the number of rows with them.
+
+    q = p − u/w: it holds where |q_t| ≤ q_n, with u = 0; else it slides, with
+    (E − T) p_t + T u_t/w − t p_n = 0,   t = q_t/|q_t|,   T = min(1, q_n/|q_t|)(E − t tᵀ):   the direction of slip turns, too.
+    """
+    r = 3 * i
+    size = own_size(c, i, w)
+    k = real(1.0) / size
+    soft = NEAREST * size
+    rows = 3 * c.count[w]
+    qn = c.p[r, w] - k * rate(c, r, w)
+    q1 = real(0.0)
+    q2 = real(0.0)
+    if c.rubs[i, w] == 1:
+        q1 = c.p[r + 1, w] - k * rate(c, r + 1, w)
+        q2 = c.p[r + 2, w] - k * rate(c, r + 2, w)
+    if qn <= real(0.0):
+        return n
+    c.row[n, w] = r
+    c.rhs[n, w] = soft * c.p[r, w] - c.b[r, w]
+    for x in range(rows):
+        c.M[n, x, w] = c.W[r, x, w]
+    c.M[n, r, w] = c.M[n, r, w] + soft
+    n = n + 1
+    if c.rubs[i, w] == 0:
+        return n
+    slip = wp.sqrt(q1 * q1 + q2 * q2)
+    for a in range(2):
+        at = r + 1 + a
+        c.row[n + a, w] = at
+        if slip <= qn:
+            c.rhs[n + a, w] = soft * c.p[at, w] - c.b[at, w]
+            for x in range(rows):
+                c.M[n + a, x, w] = c.W[at, x, w]
+            c.M[n + a, at, w] = c.M[n + a, at, w] + soft
+        else:
+            t = vec2(q1 / slip, q2 / slip)
+            share = wp.min(real(1.0), qn / slip)
+            Ta = vec2(real(0.0))
+            for y in range(2):
+                Ta[y] = -share * t[a] * t[y]
+            Ta[a] = Ta[a] + share
+            c.rhs[n + a, w] = -k * (Ta[0] * c.b[r + 1, w] + Ta[1] * c.b[r + 2, w])
+            for x in range(rows):
+                c.M[n + a, x, w] = k * (Ta[0] * c.W[r + 1, x, w] + Ta[1] * c.W[r + 2, x, w])
+            c.M[n + a, at, w] = c.M[n + a, at, w] + real(1.0)
+            c.M[n + a, r + 1, w] = c.M[n + a, r + 1, w] - Ta[0]
+            c.M[n + a, r + 2, w] = c.M[n + a, r + 2, w] - Ta[1]
+            c.M[n + a, r, w] = c.M[n + a, r, w] - t[a]
+    return n + 2
+
+
+@wp.func
+def eliminate_newton(c: Cone, w: int, n: int) -> bool:
+    """M p = rhs for the rows in `row`, into `guess`, by elimination with row pivots; false where M is singular."""
+    for k in range(n):
+        best = k
+        for x in range(k + 1, n):
+            if wp.abs(c.M[x, c.row[k, w], w]) > wp.abs(c.M[best, c.row[k, w], w]):
+                best = x
+        pivot = c.M[best, c.row[k, w], w]
+        if wp.abs(pivot) < real(1.0e-300):
+            return False
+        if best != k:
+            for y in range(k, n):
+                col = c.row[y, w]
+                kept = c.M[k, col, w]
+                c.M[k, col, w] = c.M[best, col, w]
+                c.M[best, col, w] = kept
+            held = c.rhs[k, w]
+            c.rhs[k, w] = c.rhs[best, w]
+            c.rhs[best, w] = held
+        for x in range(k + 1, n):
+            f = c.M[x, c.row[k, w], w] / pivot
+            if f != real(0.0):
+                for y in range(k + 1, n):
+                    c.M[x, c.row[y, w], w] = c.M[x, c.row[y, w], w] - f * c.M[k, c.row[y, w], w]
+                c.rhs[x, w] = c.rhs[x, w] - f * c.rhs[k, w]
+    for back in range(n):
+        k = n - 1 - back
+        value = c.rhs[k, w]
+        for y in range(k + 1, n):
+            value = value - c.M[k, c.row[y, w], w] * c.guess[c.row[y, w], w]
+        c.guess[c.row[k, w], w] = value / c.M[k, c.row[k, w], w]
+    return True
+
+
+@wp.func
+def newton(c: Cone, w: int, off: real) -> real:
+    """One step of Newton's method from `best`, halved until the residual falls; returns the residual, no larger than `off`."""
+    rows = 3 * c.count[w]
+    n = int(0)
+    for i in range(c.count[w]):
+        n = put_newton(c, i, w, n)
+    for r in range(rows):
+        c.best[r, w] = c.p[r, w]
+        c.guess[r, w] = real(0.0)
+    if not eliminate_newton(c, w, n):
+        return off
+    share = real(1.0)
+    for _half in range(HALVES):
+        for i in range(c.count[w]):
+            q = vec3(real(0.0))
+            for a in range(3):
+                r = 3 * i + a
+                q[a] = c.best[r, w] + share * (c.guess[r, w] - c.best[r, w])
+            q = projected(q)
+            for a in range(3):
+                c.p[3 * i + a, w] = q[a]
+        now = missed(c, w)
+        if now < off:
+            return now
+        share = share * real(0.5)
+    for r in range(rows):
+        c.p[r, w] = c.best[r, w]
+    return off
+
+
+@wp.func
+def sweep(c: Cone, w: int, times: int, enough: real) -> real:
+    """Visits to all points, forth and back in turn, until the residual is small enough; returns it."""
+    off = missed(c, w)
+    for it in range(times):
+        if off <= enough:
+            return off
+        for k in range(c.count[w]):
+            i = k
+            if it % 2 == 1:
+                i = c.count[w] - 1 - k
+            visit(c, i, w)
+        off = missed(c, w)
+    return off
+
+
+@wp.func
+def solve_cone(c: Cone, w: int, enough: real) -> real:
+    """Impulses of all points, from those there are; returns the residual."""
+    off = sweep(c, w, 3, enough)
+    for _it in range(SOLVES):
+        if off <= enough:
+            return off
+        now = newton(c, w, off)
+        if now >= off:  # no way down: go on by sweeps, and try again from there
+            now = sweep(c, w, 6, enough)
+        off = now
+    if off > enough:
+        off = sweep(c, w, SWEEPS, enough)
+    return off

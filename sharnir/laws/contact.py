@@ -1,0 +1,95 @@
+"""The law of one point of contact: it pushes, and rubs inside a disc (theory: contact).
+
+    Signorini   0 ≤ u_n + bias + c p_n  ⟂  p_n ≥ 0       bias = max(χ, 0)/Δt: a gap closes at the end of the step at the earliest
+    Coulomb     |D⁻¹p_t| ≤ p_n,  p_t = −p_n D²u_t/|D u_t| where it slides        D = diag(μ₁, μ₂), a disc where both are the same
+    soft        c = 1/(kΔt² + dΔt), bias = kχ/(kΔt + d): the implicit spring and damper, where a user asks for them
+
+u = (u_n, u_1, u_2) and p are along n, t₁, t₂; K = (nn, n1, n2, 11, 12, 22) is the response of the two bodies at the point. The
+tangential part is solved for p' = D⁻¹p, u' = D u, so that an ellipse is a disc of radius p_n.
+"""
+
+import warp as wp
+
+from sharnir.types import mat33, real, vec2, vec3, vec4, vec6
+
+FRICTIONLESS = wp.constant(real(1.0e-9))  # coefficients of friction below it are none
+
+
+@wp.func
+def across(n: vec3) -> vec3:
+    """A unit vector across a unit vector, the same for the same vector."""
+    if wp.abs(n[0]) < real(0.6):
+        return wp.normalize(wp.cross(n, vec3(real(1.0), real(0.0), real(0.0))))
+    return wp.normalize(wp.cross(n, vec3(real(0.0), real(1.0), real(0.0))))
+
+
+@wp.func
+def point_response(n: vec3, t1: vec3, t2: vec3, r: vec3, inv_mass: real, J: mat33) -> vec6:
+    """One body's share of K: what an impulse at arm r does to the speed of its own point, along n, t₁, t₂."""
+    an = wp.cross(r, n)
+    a1 = wp.cross(r, t1)
+    a2 = wp.cross(r, t2)
+    Jn = J * an
+    J1 = J * a1
+    return vec6(
+        inv_mass + wp.dot(an, Jn), wp.dot(a1, Jn), wp.dot(a2, Jn),
+        inv_mass + wp.dot(a1, J1), wp.dot(a2, J1), inv_mass + wp.dot(a2, J * a2),
+    )  # fmt: skip
+
+
+@wp.func
+def tangent_inverse(K: vec6, mu: vec2) -> vec4:
+    """Of D K_tt D: its inverse (11, 12, 22), and one over its largest eigenvalue; zero where there is no friction."""
+    if mu[0] < FRICTIONLESS or mu[1] < FRICTIONLESS:
+        return vec4(real(0.0))
+    a = K[3] * mu[0] * mu[0]
+    b = K[4] * mu[0] * mu[1]
+    c = K[5] * mu[1] * mu[1]
+    det = a * c - b * b
+    top = real(0.5) * (a + c) + wp.sqrt(real(0.25) * (a - c) * (a - c) + b * b)
+    if det <= real(1.0e-14) * top * top:
+        return vec4(real(1.0) / top, real(0.0), real(1.0) / top, real(1.0) / top)
+    return vec4(c / det, -b / det, a / det, real(1.0) / top)
+
+
+@wp.func
+def rub(p1: real, p2: real, u1: real, u2: real, G: vec4, bound: real):
+    """The tangential impulse (scaled) that meets the speed u: it holds if the bound allows, else it is opposite to the slip."""
+    a = p1 - G[0] * u1 - G[1] * u2
+    b = p2 - G[1] * u1 - G[2] * u2
+    if a * a + b * b > bound * bound:
+        a = p1 - G[3] * u1
+        b = p2 - G[3] * u2
+        size = a * a + b * b
+        if size > bound * bound:
+            k = bound / wp.sqrt(size)
+            a = a * k
+            b = b * k
+    return a, b
+
+
+@wp.func
+def meet_point(p: vec3, u: vec3, K: vec6, G: vec4, mu: vec2, bias: real, soft: real) -> vec3:
+    """The impulse of a point after one visit: normal first, then the tangential pair on the disc that the new normal allows."""
+    pn = wp.max(real(0.0), p[0] - (u[0] + bias + soft * p[0]) / (K[0] + soft))
+    if G[3] == real(0.0):
+        return vec3(pn, real(0.0), real(0.0))
+    d = pn - p[0]
+    a, b = rub(p[1] / mu[0], p[2] / mu[1], mu[0] * (u[1] + K[1] * d), mu[1] * (u[2] + K[2] * d), G, pn)
+    return vec3(pn, a * mu[0], b * mu[1])
+
+
+@wp.func
+def softness(k: real, d: real, h: real) -> real:
+    """c of a soft point; 0 where it is hard (k = 0)."""
+    if k <= real(0.0):
+        return real(0.0)
+    return real(1.0) / (k * h * h + d * h)
+
+
+@wp.func
+def approach(gap: real, k: real, d: real, h: real) -> real:
+    """The bias of a point, m/s: a hard one may come as near as its gap in the step, a soft one is pushed by its spring."""
+    if k <= real(0.0):
+        return wp.max(gap, real(0.0)) / h
+    return k * gap / (k * h + d)
