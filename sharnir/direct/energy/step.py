@@ -37,7 +37,7 @@ SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step need
 
 @wp.func
 def replayed_by(s: wp.array(dtype=Direct), w: int, pivots: int) -> int:
-    """The cap that leads to the same step (`SolverDirect._caps`); `laws.linear`: most passes in which laws of a part were found."""
+    """The cap that leads to the same step (`SolverDirect._caps`); `pivots`: most passes in which laws of a part were found."""
     beyond = wp.min(s[0].passes[w], s[0].settings.iterations[2]) - s[0].settings.iterations[4]
     return wp.max((pivots - 1) * s[0].settings.iterations[5] + 1, beyond)
 
