@@ -1,0 +1,1 @@
+"""Shapes against shapes: broad phase, pair functions, kept manifolds, queries."""
