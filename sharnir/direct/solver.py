@@ -8,12 +8,16 @@ import numpy as np
 import warp as wp
 
 from sharnir import kinematics
-from sharnir.direct.data import BallWork, Direct, DirectSettings
+from sharnir.collision.collide import collide_all
+from sharnir.collision.collider import Collider
+from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
 from sharnir.direct.energy.rope import energy_rope_steps
 from sharnir.direct.energy.step import KERNELS as ENERGY_KERNELS
+from sharnir.direct.energy.step import TOUCHING
 from sharnir.direct.leapfrog.rope import direct_rope_steps
 from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG_KERNELS
 from sharnir.errors import SimulationError
+from sharnir.laws.cone import Cone
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.data import MIXED, PORT, RopeControl, RopeSettings, RopeState, RopeStep
 from sharnir.rope.ports import Ports, make_ports
@@ -26,6 +30,7 @@ from sharnir.types import EPSILON, load_modules, real
 
 CLOSINGS = ("energy", "position", "velocity")
 FACTORS = 4  # that a step may make in any case
+POINTS = 32  # of contact that are solved for at once, at most
 
 
 class SolverDirect(TreeSolver):
@@ -64,6 +69,10 @@ class SolverDirect(TreeSolver):
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
+        if model.collision is not None:
+            if closing != "energy":
+                raise SimulationError(f"closing={closing!r} knows no contacts, and bodies of the scene may touch; use 'energy'")
+            self.collider = Collider(model, dt)
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = Links(model, without=[], at_com=True, keeps=True, balls=closing == "energy")
@@ -173,9 +182,12 @@ class SolverDirect(TreeSolver):
             2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] > 0)))
         )
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
-        if m.ropes is not None:
+        if m.ropes is not None or self.collider is not None:
             scope = 2
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
+        if self.collider is not None and m.ropes is None:
+            self._kernel = TOUCHING
+            self._touch(s, state, tree)
         if scope == 0:
             s.work.position, s.work.rotation = state.position, state.rotation
         if m.ropes is None:
@@ -184,6 +196,32 @@ class SolverDirect(TreeSolver):
         self._pace = self._takes()
         write(self.settings.iterations, self._caps(self._capped))
         return wp.array([s], dtype=Direct, device=self.device), s
+
+    def _touch(self, s: Any, state: State, tree: Links) -> None:
+        """Contacts, and the small problem that they are solved in."""
+        m, at = self.model, self.collider
+        at.data.dt = self.settings.dt
+        at.bind(state)
+        load_modules([collide_all.module], self.device)
+        touch, cone = DirectTouch(), Cone()
+        fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p before aim slip acts")
+        fill(touch, m, POINTS, "point")
+        fill(touch, m, len(m.com), "push_l push_a")
+        fill(touch, m, None, "residual")
+        tree_of, ranges = tree.trees()
+        spans = np.array([ranges[tree_of[link.body]] for link in tree.links], np.int32).reshape(-1, 2)
+        touch.tree_first, touch.tree_end = (wp.array(x.copy(), dtype=wp.int32, device=self.device) for x in spans.T)
+        fill(cone, m, None, "count")
+        fill(cone, m, 3 * POINTS, "b p best guess rhs row")
+        fill(cone, m, POINTS, "rubs")
+        cone.most = POINTS
+        cone.W, cone.M = (wp.zeros((3 * POINTS, 3 * POINTS, m.worlds), dtype=real, device=self.device) for _ in range(2))
+        s.touching, s.contacts, s.touch, s.cone = 1, at.data.contacts, touch, cone
+
+    def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        if self.collider is not None:
+            wp.launch(collide_all, dim=worlds, inputs=[self.collider.array, first], device=self.device)
+        super()._make(step, first, worlds, steps)
 
 
 class SolverDirectRope(SolverDirect):

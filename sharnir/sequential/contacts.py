@@ -23,11 +23,11 @@ STRUCK = wp.constant(50)  # sweeps of a round
 
 @wp.func
 def point_speed(twist: Twists, c: Contacts, t: Touch, i: int, w: int) -> vec3:
-    """Velocity of b's point relative to a's, less that of moving surfaces; m/s, world axes."""
+    """Velocity of b's point relative to a's, with that of moving surfaces; m/s, world axes."""
     a = c.body_a[i, w]
     b = c.body_b[i, w]
     u = twist.linear[b, w] + wp.cross(twist.angular[b, w], t.r_b[i, w])
-    return u - twist.linear[a, w] - wp.cross(twist.angular[a, w], t.r_a[i, w]) - c.surface[i, w]
+    return u - twist.linear[a, w] - wp.cross(twist.angular[a, w], t.r_a[i, w]) + c.surface[i, w]
 
 
 @wp.func
@@ -67,17 +67,19 @@ def prepare_point(s: wp.array(dtype=Step), i: int, w: int, reading: int):
     if wp.length_sq(c.along[i, w]) > real(0.0):
         t1 = c.along[i, w]
     t2 = wp.cross(n, t1)
-    r_a = c.point[i, w] - s[0].state.position[a, w]
-    r_b = c.point[i, w] - s[0].state.position[b, w]
+    point = c.point[i, w]
+    if reading == 1:  # the bodies have moved since it was found
+        point = s[0].state.position[b, w] + wp.quat_rotate(s[0].state.rotation[b, w], c.local[i, w])
+    r_a = point - s[0].state.position[a, w]
+    r_b = point - s[0].state.position[b, w]
     K = point_response(n, t1, t2, r_a, s[0].bodies.inv_mass[a], s[0].work.inv_inertia[a, w])
     K = K + point_response(n, t1, t2, r_b, s[0].bodies.inv_mass[b], s[0].work.inv_inertia[b, w])
     t.r_a[i, w] = r_a
     t.r_b[i, w] = r_b
     t.t1[i, w] = t1
     t.K[i, w] = K
-    u = in_axes(n, t1, point_speed(s[0].solves[VELOCITIES].twist, c, t, i, w))
     before = s[0].state.velocity[b, w] + wp.cross(s[0].state.spin[b, w], r_b)
-    before = before - s[0].state.velocity[a, w] - wp.cross(s[0].state.spin[a, w], r_a) - c.surface[i, w]
+    before = before - s[0].state.velocity[a, w] - wp.cross(s[0].state.spin[a, w], r_a) + c.surface[i, w]
     t.before[i, w] = wp.dot(n, before)
     mu = c.friction[i, w]
     slip = before - n * wp.dot(n, before)
@@ -89,8 +91,12 @@ def prepare_point(s: wp.array(dtype=Step), i: int, w: int, reading: int):
     t.bias[i, w] = approach(gap, c.stiffness[i, w], c.damping[i, w], h)
     t.soft[i, w] = softness(c.stiffness[i, w], c.damping[i, w], h)
     P = in_axes(n, t1, c.impulse[i, w]) * (s[0].settings.kick[w] / h)
-    if P[0] <= real(0.0) or (gap + h * u[0] > SLOP + wp.abs(gap) and gap > real(0.0)):
+    if P[0] <= real(0.0):
         P = vec3(real(0.0))
+        if reading == 1:  # what does not push at the pose is not met on the way to it
+            t.bias[i, w] = real(1.0e30)
+    if reading == 1:
+        t.before[i, w] = real(0.0)
     t.p[i, w] = P
     t.roll[i, w] = vec3(real(0.0))
     t.struck[i, w] = vec3(real(0.0))
@@ -193,7 +199,7 @@ def sweep_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
         t2 = wp.cross(n, t1)
         r_a = t.r_a[i, w]
         r_b = t.r_b[i, w]
-        u = vb + wp.cross(wb, r_b) - va - wp.cross(wa, r_a) - c.surface[i, w]
+        u = vb + wp.cross(wb, r_b) - va - wp.cross(wa, r_a) + c.surface[i, w]
         p = t.p[i, w]
         K = t.K[i, w]
         new = meet_point(
@@ -213,10 +219,9 @@ def sweep_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
         twist.angular[a, w] = wa
         twist.linear[b, w] = vb
         twist.angular[b, w] = wb
-    if s[0].touch.turns == 1:
-        for i in range(count):
-            if c.rolling[i, w] > real(0.0) or c.torsion[i, w] > real(0.0):
-                most = wp.max(most, resist_turning(s, i, w) * wp.length(t.r_b[i, w]))
+    for i in range(count):
+        if c.rolling[i, w] > real(0.0) or c.torsion[i, w] > real(0.0):
+            most = wp.max(most, resist_turning(s, i, w) * wp.length(t.r_b[i, w]))
     return most
 
 
@@ -347,6 +352,7 @@ def commit_points(s: wp.array(dtype=Step), w: int):
     for i in range(c.count[w]):
         c.impulse[i, w] = from_axes(c.normal[i, w], s[0].touch.t1[i, w], s[0].touch.p[i, w]) * whole
         u = point_speed(s[0].solves[VELOCITIES].twist, c, s[0].touch, i, w)
+        c.gap[i, w] = c.gap[i, w] + wp.dot(c.normal[i, w], u) * s[0].settings.dt[0]
         s[0].touch.slip[i, w] = u - c.normal[i, w] * wp.dot(c.normal[i, w], u)
 
 

@@ -79,7 +79,6 @@ class Work:
 class Touch:
     """Scratch of the points of contact; [point, world], along n, t₁, t₂ = n × t₁ where three numbers stand for an impulse."""
 
-    turns: wp.int32  # 1: some material resists rolling or spinning
     r_a: wp.array2d(dtype=vec3)  # the point from each centre of mass
     r_b: wp.array2d(dtype=vec3)
     t1: wp.array2d(dtype=vec3)

@@ -10,16 +10,19 @@ import warp as wp
 
 from sharnir import kinematics
 from sharnir.errors import SimulationError
+from sharnir.collision.collide import collide_all
+from sharnir.collision.collider import Bodies, Collider
 from sharnir.guard import Watch, watch_step
 from sharnir.laws.solve import Laws
 from sharnir.model import DYNAMIC, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Twists
-from sharnir.sequential import begin, prepare, sweeps
-from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Work
+from sharnir.sequential import begin, contacts, prepare, sweeps
+from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Work
 from sharnir.solver import Report, Solver, check_iterations, scene_scale, write
 from sharnir.types import load_modules, real, vec3
 
 NO_CAP = 1_000_000
+TOUCH = 1e-3  # of g Δt: the speed by which a sweep may change a point of contact that is met
 CHUNK = 16  # steps in the graph that serves calls for many steps
 
 
@@ -157,6 +160,8 @@ class SolverImpulse(Solver):
 
     def _begin(self, step: Any, first: int, worlds: int) -> None:
         self._launch(begin.predict, (worlds,), step, first, 0)
+        if self.collider is not None:
+            self._launch(collide_all, (worlds,), self.collider.array, first)
         self._prepare(step, first, worlds)
 
     def _prepare(self, step: Any, first: int, worlds: int, reading: int = 0) -> None:
@@ -164,6 +169,8 @@ class SolverImpulse(Solver):
         m = self.model
         self._launch(prepare.prepare, (m.joints.count, worlds), step, first, reading)
         self._launch(prepare.prepare_links, (m.gears.count + m.springs.count, worlds), step, first, reading)
+        if self.collider is not None:
+            self._launch(contacts.prepare_points, (worlds,), step, first, reading)
 
     def _read(self, step: Any, first: int, worlds: int) -> None:
         """Half a kick that is not kept: velocities and reactions at the pose, for the caller."""
@@ -243,6 +250,8 @@ class SolverImpulse(Solver):
         self.settings.sweeps = wp.array([NO_CAP, NO_CAP], dtype=wp.int32, device=self.device)
         self._graphs: dict[str, list[Any]] = {}
         self._one: Any = None  # the graph of one step, where one thread makes it
+        self.collider = None if model.collision is None else Collider(model, dt)
+        self.settings.touch = wp.array([TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device)
         self._sweeps = sweeps.sweeps_plain
         self.tolerance = float(tolerance)
         self._cap_now = self.iterations
@@ -275,13 +284,26 @@ class SolverImpulse(Solver):
             inner.current = state.mid_current
             step.state = inner
         step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
+        if self.collider is not None:
+            self._touch(step)
         if self.model.ropes is None:
             self._guards(state, control, step.state if self._halves else None)
         self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
         self._step = step  # keeps its arrays alive
         self._sweeps = sweeps.sweeps_acting if control.acts.numpy().any() else sweeps.sweeps_plain
+        if self.collider is not None:
+            self._sweeps = sweeps.sweeps_touching
         self._graphs = {"step": self._capture(self._stages)}
         self._one = self._graphs["step"][0] if self._pool is None else None
+
+    def _touch(self, step: Any) -> None:
+        """Contacts are found from where bodies stand and how forces would move them."""
+        twist = self.solves[VELOCITIES].twist
+        self.collider.data.dt = self.settings.dt
+        self.collider.bind(Bodies(step.state.position, step.state.rotation, twist.linear, twist.angular))
+        load_modules([collide_all.module, contacts.prepare_points.module], self.device)
+        step.contacts, step.touch = self.collider.data.contacts, Touch()
+        fill(step.touch, self.model, step.contacts.capacity, " ".join(Touch.vars))  # type: ignore[attr-defined]
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
         """The guard, which looks at gaps where the split impulses have much to close."""
@@ -293,7 +315,7 @@ class SolverImpulse(Solver):
 
     def acts_changed(self) -> None:
         """To be called when something begins to act on free axes where nothing did."""
-        if self._sweeps is not sweeps.sweeps_acting:
+        if self._sweeps is sweeps.sweeps_plain:
             self._bound = None
 
     def _cap(self, iterations: int) -> None:

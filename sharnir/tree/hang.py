@@ -230,7 +230,7 @@ class Links:
         self._envelope(c, ends)
         return c
 
-    def _trees(self) -> tuple[dict[int, int], list[tuple[int, int]]]:
+    def trees(self) -> tuple[dict[int, int], list[tuple[int, int]]]:
         """Which tree on the ground each body belongs to, and where each tree's links begin and end: they stand together."""
         tree_of: dict[int, int] = {}
         ranges: list[tuple[int, int]] = []
@@ -244,7 +244,7 @@ class Links:
 
     def _in_order(self, welds: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """The welds so that those which act on the same trees stand close together (Cuthill, McKee 1969)."""
-        tree_of, _ = self._trees()
+        tree_of, _ = self.trees()
         touching: dict[int, list[int]] = {}
         for i, weld in enumerate(welds):
             for tree in {tree_of[body] for body in weld if body in tree_of}:
@@ -267,7 +267,7 @@ class Links:
 
     def _envelope(self, c: ClosureTable, gears: list[Any]) -> None:
         """The links that each row can move, and where the matrix of the rows is not 0."""
-        tree_of, ranges = self._trees()
+        tree_of, ranges = self.trees()
         pairs = [weld for weld in self.welds for _ in range(6)]
         pairs += [(self.children[k], self.parents[k]) for k in self.rods]
         moved = {link.joint: link.body for link in self.links}

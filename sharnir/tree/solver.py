@@ -34,6 +34,8 @@ class TreeSolver(Solver):
     """Whether a launch may leave some of its steps unmade, because they took long."""
     _passes: Any = None
     """[world] passes of the last step."""
+    collider: Any = None
+    """Finds the contacts between steps, where bodies may touch."""
 
     def step(
         self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
@@ -63,9 +65,9 @@ class TreeSolver(Solver):
             cap = fits if cap is None else min(cap, fits)
         try:
             self._cap(cap)
-            self._ask(n)
-            self._replay(self._graphs, 1)
-            if n > 1 and self._leaves:
+            self._ask(1 if self.collider is not None else n)
+            self._replay(self._graphs, n if self.collider is not None else 1)
+            if n > 1 and self._leaves and self.collider is None:
                 self._go_on()
         finally:
             self._cap(None)

@@ -61,7 +61,7 @@ def open_points(s: wp.array(dtype=Direct), w: int):
         t.t1[i, w] = t1
         t.r_a[i, w] = c.point[i, w] - s[0].state.position[c.body_a[i, w], w]
         t.r_b[i, w] = c.point[i, w] - s[0].state.position[c.body_b[i, w], w]
-        u = relative(s, i, w, s[0].state.velocity, s[0].state.spin) - c.surface[i, w]
+        u = relative(s, i, w, s[0].state.velocity, s[0].state.spin) + c.surface[i, w]
         un = wp.dot(n, u)
         t.before[i, w] = un
         mu = c.friction[i, w]
@@ -107,7 +107,7 @@ def find_acting(s: wp.array(dtype=Direct), w: int) -> int:
     for i in range(c.count[w]):
         if t.acts[i, w] == 0:
             n = c.normal[i, w]
-            u = wp.dot(n, relative(s, i, w, s[0].work.acceleration, s[0].work.turning) - c.surface[i, w])
+            u = wp.dot(n, relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + c.surface[i, w])
             if c.gap[i, w] + real(0.5) * s[0].drift[w] * (u + t.before[i, w]) < real(0.0):
                 t.acts[i, w] = 1
                 more = more + 1
@@ -248,7 +248,7 @@ def find_speeds(s: wp.array(dtype=Direct), w: int):
     c = s[0].cone
     for k in range(c.count[w]):
         i = s[0].touch.point[k, w]
-        u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) - s[0].contacts.surface[i, w]
+        u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
         for x in range(3):
             r = 3 * k + x
             left = wp.dot(axis_of(s, i, w, x), u)
@@ -308,7 +308,7 @@ def part_points(s: wp.array(dtype=Direct), w: int):
     for k in range(c.count[w]):
         i = t.point[k, w]
         u = wp.dot(
-            s[0].contacts.normal[i, w], relative(s, i, w, s[0].work.acceleration, s[0].work.turning) - s[0].contacts.surface[i, w]
+            s[0].contacts.normal[i, w], relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
         )
         gap = s[0].contacts.gap[i, w] + h * (u + t.before[i, w])
         left = gap
@@ -347,5 +347,7 @@ def commit_points(s: wp.array(dtype=Direct), w: int):
     for i in range(c.count[w]):
         p = t.p[i, w] * whole
         c.impulse[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
-        u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) - s[0].contacts.surface[i, w]
+        u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
+        un = wp.dot(c.normal[i, w], u)
+        c.gap[i, w] = wp.max(c.gap[i, w] + real(0.5) * s[0].drift[w] * (un + t.before[i, w]), -SLOP)
         t.slip[i, w] = u - c.normal[i, w] * wp.dot(c.normal[i, w], u)
