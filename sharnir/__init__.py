@@ -2,6 +2,7 @@
 
 from sharnir.articulated.solver import SolverArticulated
 from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
+from sharnir.collision.material import Material
 from sharnir.compare import Comparison, compare
 from sharnir.direct.solver import SolverDirect
 from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
@@ -51,6 +52,7 @@ __all__ = [
     "Health",
     "Joint",
     "Limit",
+    "Material",
     "Mesh",
     "Model",
     "Momentum",

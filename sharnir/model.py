@@ -159,6 +159,7 @@ class Model:
     redundant: list[str] = field(default_factory=list)
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
     ropes: Any = None  # `rope.build.Ropes`, where there are any
+    collision: Any = None  # `collision.describe.CollisionDescription`, where bodies touch
 
     def state(self) -> State:
         """A new state at the scene's start."""

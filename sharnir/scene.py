@@ -13,6 +13,8 @@ import warp as wp
 
 from sharnir import assembly
 from sharnir.axes import Axis, number
+from sharnir.collision.describe import ContactScene
+from sharnir.collision.material import Material, checked
 from sharnir.errors import SceneError, SceneWarning, is_positive
 from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
@@ -102,11 +104,13 @@ class Scene:
 
     Args:
         gravity: acceleration, m/s², world axes.
+        contact: whether bodies touch each other; None: as soon as there is a ground, a terrain or a body with collide=True. Then
+            every body with a shape does, but for neighbours at a joint.
     """
 
     world = "world"
 
-    def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> None:
+    def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81), contact: bool | None = None) -> None:
         self.gravity = vector(gravity, "Scene", "gravity (m/s²)")
         zero, still = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
         ground = BodyDescription(self.world, None, FIXED, 0.0, zero, np.zeros((3, 3)), zero, still, zero, zero, None)
@@ -115,6 +119,7 @@ class Scene:
         self.gears: dict[str, Gear] = {}
         self.springs: dict[str, SpringDescription] = {}
         self.ropes: dict[str, RopeDescription] = {}
+        self.touch = ContactScene(contact)
         self.notes: list[str] = []
         """What an importer had to change in its file, or found odd there: a line each."""
 
@@ -135,6 +140,11 @@ class Scene:
         spin: Sequence[float] = (0.0, 0.0, 0.0),
         motion: str = "dynamic",
         path: Callable[[float], Any] | None = None,
+        material: Material | None = None,
+        collision: Shape | Sequence[Shape] | None = None,
+        collide: bool | None = None,
+        group: int | tuple[int, int] | None = None,
+        surface_velocity: Sequence[float] | None = None,
     ) -> str:
         """Add a body; returns its name, by which joints and a simulation refer to it.
 
@@ -147,6 +157,12 @@ class Scene:
             velocity, spin: of the centre of mass, m/s and rad/s, world axes.
             motion: "dynamic", "fixed", or "kinematic" (prescribed: it pushes and is not pushed).
             path: of a kinematic body, time (s) → (position, rotation), or position alone.
+            material: how its surface rubs and bounces; `Material()` if None.
+            collision: what touches others, a shape or several in the body's frame; `shape` if None. A `Mesh` is its triangles on a
+                body that does not move, and its convex hull on one that does.
+            collide: False: it touches nothing. True: as None, and turns contact on (see Scene).
+            group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches).
+            surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
         """
         who = f"body {name!r}"
         self._new_name(name)
@@ -202,7 +218,46 @@ class Scene:
             name, shape, MOTIONS[motion], total, centre, tensor, place, turn,
             vector(velocity, who, "velocity (m/s)"), vector(spin, who, "spin (rad/s)"), path,
         )  # fmt: skip
+        self.touch.add_body(name, collide, collision, material, group, surface_velocity)
         return name
+
+    # ---- contact ----
+
+    def add_ground(self, height: float = 0.0, *, normal: Any = "z", material: Material | None = None) -> None:
+        """A plane that is part of the world: `height` (m) along `normal` (a letter or a vector), which points out of the ground."""
+        self.touch.add_ground(self.world, height, normal, material)
+
+    def add_terrain(
+        self,
+        name: str,
+        heights: Any,
+        *,
+        size: Sequence[float],
+        position: Sequence[float] = (0.0, 0.0, 0.0),
+        material: Material | None = None,
+    ) -> str:
+        """A fixed height field, solid below. Returns its name.
+
+        Args:
+            heights: m, (along x, along y), evenly spaced.
+            size: m, full size along x and y. position: of its middle, m; heights count from there.
+        """
+        self._new_name(name)
+        self.touch.add_terrain(name, heights, size, material)
+        contact = self.touch.bodies[name]
+        self.add_body(name, motion="fixed", position=position)
+        self.touch.bodies[name] = contact
+        return name
+
+    def ignore(self, a: str, b: str) -> None:
+        """Let two bodies pass through each other."""
+        names = [self._body("ignore", what, body).name for what, body in (("a", a), ("b", b))]
+        self.touch.ignored.add(self.touch.pair("ignore", *names))
+
+    def set_pair(self, a: str, b: str, material: Material) -> None:
+        """Give the contact of two bodies a material of its own; neighbours at a joint touch each other then too."""
+        names = [self._body("set_pair", what, body).name for what, body in (("a", a), ("b", b))]
+        self.touch.pairs[self.touch.pair("set_pair", *names)] = checked(material, f"pair {a!r}, {b!r}")
 
     # ---- joints ----
 
@@ -219,6 +274,7 @@ class Scene:
         child_frame: Frame | None = None,
         break_force: float | None = None,
         break_torque: float | None = None,
+        collide: bool = False,
     ) -> str:
         """Connect two bodies; joint coordinates are the child's motion relative to the parent. Returns the joint's name.
 
@@ -229,6 +285,7 @@ class Scene:
             parent_frame, child_frame: instead, the (position, rotation) of the joint frame in each body's frame; the mechanism
                 may start unassembled then.
             break_force, break_torque: what the joint carries (N, N·m) before it breaks: `enabled` is False from then on.
+            collide: True: the two bodies touch each other all the same, where there is contact.
         """
         who = f"joint {name!r}"
         self._new_name(name)
@@ -284,6 +341,8 @@ class Scene:
                     "act on the rotations of its joint; give it a shape or an inertia"
                 )
         self.joints[name] = made
+        if collide:
+            self.touch.asked.add(self.touch.pair(who, a.name, b.name))
         return name
 
     def add_spring(
@@ -536,6 +595,9 @@ class Scene:
         if self.ropes:
             motion = np.array([b.motion for b in self.bodies.values()])
             model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device)
+        loose = (Free, Distance)  # these leave bodies far apart from each other
+        neighbours = [(j.parent, j.child) for j in self.joints.values() if not isinstance(j.joint, loose)]
+        model.collision = self.touch.build(list(self.bodies.values()), neighbours)
         return model
 
     def _free_of_point_joints(self) -> None:

@@ -251,14 +251,21 @@ class Capsule(Shape):
 
 @dataclass(frozen=True)
 class Cylinder(Shape):
-    """A solid cylinder of ``radius`` and ``length`` (m) along local z, centred."""
+    """A solid cylinder of ``radius`` and ``length`` (m) along local z, centred.
+
+    ``rounding`` (m) is the radius of its edges as others feel them, as of a wheel; mass and picture do not have it.
+    """
 
     radius: float
     length: float
+    rounding: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_lengths("radius", "length")
+        most = min(self.radius, 0.5 * self.length)
+        if not 0.0 <= self.rounding <= most:
+            raise SceneError(f"Cylinder: rounding must be from 0 to {most:g} m (radius, half length), got {self.rounding!r}")
 
     @property
     def volume(self) -> float:

@@ -193,9 +193,13 @@ class Solid:
 
 @wp.struct
 class Manifold:
-    """What a pair function returns: unit normal from A to B, up to four points midway between the surfaces, their gaps."""
+    """What a pair function returns: unit normal from A to B, up to four points midway between the surfaces, their gaps.
+
+    Without points and with a normal: `apart` is how far the two are from each other along it, at least.
+    """
 
     n: vec3
+    apart: real
     count: wp.int32
     p: mat43
     gap: vec4

@@ -1,0 +1,255 @@
+"""Broad phase (theory 7.3): which pairs of shapes may touch soon.
+
+Every shape that moves has a box that is larger than it; the list of pairs is kept while none has left its box. A new list: boxes are
+swept along the scene's longest axis in an order that is kept from the last time and repaired by insertion; wide shapes are tested
+against all; pairs are put in order by counting. A thread a world, the same list whatever the threads.
+"""
+
+import warp as wp
+
+from sharnir.collision.data import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, PLANE, SPHERE, Collision, column, vec4
+from sharnir.model import DYNAMIC, FIXED
+from sharnir.spatial import matrix
+from sharnir.types import mat33, real, vec3
+
+FAT = wp.constant(real(0.01))  # m, and as much as STEPS steps of its motion
+STEPS = wp.constant(real(6.0))
+
+
+@wp.func
+def half_box(kind: int, size: vec3, radius: real, R: mat33) -> vec3:
+    """Half the size, along the world's axes, of the box around a shape."""
+    out = vec3(radius, radius, radius)
+    if kind == SPHERE:
+        return out
+    if kind == CAPSULE:
+        a = column(R, 2)
+        return out + vec3(wp.abs(a[0]), wp.abs(a[1]), wp.abs(a[2])) * size[1]
+    if kind == CYLINDER or kind == CONE:
+        for k in range(3):
+            c = R[k, 2]
+            out[k] = out[k] + wp.abs(c) * size[1] + size[0] * wp.sqrt(wp.max(real(0.0), real(1.0) - c * c))
+        return out
+    for k in range(3):
+        x = R[k, 0] * size[0]
+        y = R[k, 1] * size[1]
+        z = R[k, 2] * size[2]
+        if kind == ELLIPSOID:
+            out[k] = out[k] + wp.sqrt(x * x + y * y + z * z)
+        else:
+            out[k] = out[k] + wp.abs(x) + wp.abs(y) + wp.abs(z)
+    return out
+
+
+@wp.func
+def place(s: wp.array(dtype=Collision), w: int) -> bool:
+    """Put shapes where their bodies are; whether one has left its box, or will in this step."""
+    stale = s[0].broad.made[w] == 0
+    for i in range(s[0].shapes.count):
+        b = s[0].shapes.body[i]
+        q = s[0].rotation[b, w]
+        arm = wp.quat_rotate(q, s[0].shapes.position[i])
+        x = s[0].position[b, w] + arm
+        R = matrix(q * s[0].shapes.rotation[i])
+        s[0].broad.centre[i, w] = x
+        s[0].broad.frame[i, w] = R
+        if s[0].shapes.motion[b] != FIXED or stale:
+            kind = s[0].shapes.kind[i]
+            half = half_box(kind, s[0].shapes.size[i], s[0].shapes.radius[i], R)
+            spin = s[0].spin[b, w]
+            step = (s[0].velocity[b, w] + wp.cross(spin, arm)) * s[0].dt[0]
+            turn = MARGIN
+            if kind != SPHERE:
+                turn = turn + wp.length(spin) * s[0].shapes.bound[i] * s[0].dt[0]
+            low = x - half
+            high = x + half
+            inside = s[0].broad.low[i, w]
+            until = s[0].broad.high[i, w]
+            for k in range(3):
+                if low[k] + wp.min(step[k], real(0.0)) - turn < inside[k] or high[k] + wp.max(step[k], real(0.0)) + turn > until[k]:
+                    stale = True
+    return stale
+
+
+@wp.func
+def inflate(s: wp.array(dtype=Collision), w: int) -> int:
+    """New boxes; the axis along which those that are swept reach farthest."""
+    least = vec3(real(1.0e30), real(1.0e30), real(1.0e30))
+    most = -least
+    for i in range(s[0].shapes.count):
+        b = s[0].shapes.body[i]
+        x = s[0].broad.centre[i, w]
+        bound = s[0].shapes.bound[i]
+        kind = s[0].shapes.kind[i]
+        half = half_box(kind, s[0].shapes.size[i], s[0].shapes.radius[i], s[0].broad.frame[i, w])
+        low = x - half
+        high = x + half
+        if s[0].shapes.motion[b] != FIXED:
+            spin = s[0].spin[b, w]
+            time = s[0].dt[0] * STEPS
+            step = (s[0].velocity[b, w] + wp.cross(spin, x - s[0].position[b, w])) * time
+            fat = MARGIN + wp.min(FAT, bound)
+            if kind != SPHERE:
+                fat = fat + wp.min(wp.length(spin) * time, real(2.0)) * bound
+            for k in range(3):
+                low[k] = low[k] + wp.min(step[k], real(0.0)) - fat
+                high[k] = high[k] + wp.max(step[k], real(0.0)) + fat
+        s[0].broad.low[i, w] = low
+        s[0].broad.high[i, w] = high
+    for k in range(s[0].shapes.sweeps):
+        i = s[0].shapes.swept[k]
+        least = wp.min(least, s[0].broad.low[i, w])
+        most = wp.max(most, s[0].broad.high[i, w])
+    d = most - least
+    axis = int(0)
+    if d[1] > d[axis]:
+        axis = 1
+    if d[2] > d[axis]:
+        axis = 2
+    return axis
+
+
+@wp.func
+def listed(first: wp.array(dtype=wp.int32), other: wp.array(dtype=wp.int32), a: int, b: int) -> int:
+    """Where b stands in a's part of a list, or −1; a < b."""
+    for k in range(first[a], first[a + 1]):
+        if other[k] == b:
+            return k
+    return -1
+
+
+@wp.func
+def may_touch(s: wp.array(dtype=Collision), i: int, j: int) -> bool:
+    """Whether two shapes (i < j) are meant to touch at all."""
+    a = s[0].shapes.body[i]
+    b = s[0].shapes.body[j]
+    if a == b or s[0].shapes.motion[b] != DYNAMIC:
+        return False
+    if s[0].shapes.group[i] & s[0].shapes.mask[j] == 0 or s[0].shapes.group[j] & s[0].shapes.mask[i] == 0:
+        return False
+    return listed(s[0].shapes.apart_first, s[0].shapes.apart, wp.min(a, b), wp.max(a, b)) < 0
+
+
+@wp.func
+def found(s: wp.array(dtype=Collision), i: int, j: int, w: int):
+    """A pair for the list, if there is room for it."""
+    a = wp.min(i, j)
+    b = wp.max(i, j)
+    if may_touch(s, a, b):
+        k = s[0].broad.count[w]
+        if k < s[0].broad.capacity:
+            s[0].broad.raw_a[k, w] = a
+            s[0].broad.raw_b[k, w] = b
+            s[0].broad.count[w] = k + 1
+        else:
+            s[0].broad.lost[w] = s[0].broad.lost[w] + 1
+
+
+@wp.func
+def sweep(s: wp.array(dtype=Collision), axis: int, w: int):
+    """Pairs among the shapes that are swept."""
+    n = s[0].shapes.sweeps
+    for k in range(n):
+        s[0].broad.edge[k, w] = s[0].broad.low[s[0].broad.order[k, w], w][axis]
+    for k in range(1, n):
+        i = s[0].broad.order[k, w]
+        x = s[0].broad.edge[k, w]
+        j = k - 1
+        while j >= 0 and s[0].broad.edge[wp.max(j, 0), w] > x:
+            s[0].broad.order[j + 1, w] = s[0].broad.order[j, w]
+            s[0].broad.edge[j + 1, w] = s[0].broad.edge[j, w]
+            j = j - 1
+        s[0].broad.order[j + 1, w] = i
+        s[0].broad.edge[j + 1, w] = x
+    p = (axis + 1) % 3
+    q = (axis + 2) % 3
+    for k in range(n):  # copied in that order, so that the loop below reads memory in sequence
+        low = s[0].broad.low[s[0].broad.order[k, w], w]
+        high = s[0].broad.high[s[0].broad.order[k, w], w]
+        s[0].broad.side[k, w] = vec4(low[p], high[p], low[q], high[q])
+    for k in range(n):
+        i = s[0].broad.order[k, w]
+        end = s[0].broad.high[i, w][axis]
+        c = s[0].broad.side[k, w]
+        l = k + 1
+        while l < n and s[0].broad.edge[wp.min(l, n - 1), w] <= end:
+            d = s[0].broad.side[l, w]
+            if d[0] <= c[1] and c[0] <= d[1] and d[2] <= c[3] and c[2] <= d[3]:
+                found(s, i, s[0].broad.order[l, w], w)
+            l = l + 1
+
+
+@wp.func
+def near_wide(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
+    """Whether the box of shape j reaches a wide shape i: the half space of a plane, or its box."""
+    low = s[0].broad.low[j, w]
+    high = s[0].broad.high[j, w]
+    if s[0].shapes.kind[i] == PLANE:
+        n = column(s[0].broad.frame[i, w], 2)
+        d = wp.dot(n, (low + high) * real(0.5) - s[0].broad.centre[i, w])
+        half = (high - low) * real(0.5)
+        return d <= wp.abs(n[0]) * half[0] + wp.abs(n[1]) * half[1] + wp.abs(n[2]) * half[2]
+    a = s[0].broad.low[i, w]
+    b = s[0].broad.high[i, w]
+    return low[0] <= b[0] and a[0] <= high[0] and low[1] <= b[1] and a[1] <= high[1] and low[2] <= b[2] and a[2] <= high[2]
+
+
+@wp.func
+def put_in_order(s: wp.array(dtype=Collision), w: int):
+    """The pairs as found, in order: counted by a, then by insertion among the few of one a."""
+    count = s[0].broad.count[w]
+    n = s[0].shapes.count
+    for i in range(n + 1):
+        s[0].broad.first[i, w] = 0
+    for k in range(count):
+        i = s[0].broad.raw_a[k, w] + 1
+        s[0].broad.first[i, w] = s[0].broad.first[i, w] + 1
+    for i in range(n):
+        s[0].broad.first[i + 1, w] = s[0].broad.first[i + 1, w] + s[0].broad.first[i, w]
+    for k in range(count):
+        i = s[0].broad.raw_a[k, w]
+        l = s[0].broad.first[i, w]
+        s[0].broad.first[i, w] = l + 1
+        s[0].broad.a[l, w] = i
+        s[0].broad.b[l, w] = s[0].broad.raw_b[k, w]
+    for k in range(1, count):
+        a = s[0].broad.a[k, w]
+        b = s[0].broad.b[k, w]
+        l = k - 1
+        while l >= 0 and s[0].broad.a[wp.max(l, 0), w] == a and s[0].broad.b[wp.max(l, 0), w] > b:
+            s[0].broad.b[l + 1, w] = s[0].broad.b[l, w]
+            l = l - 1
+        s[0].broad.b[l + 1, w] = b
+    for k in range(count):
+        a = s[0].shapes.body[s[0].broad.a[k, w]]
+        b = s[0].shapes.body[s[0].broad.b[k, w]]
+        at = listed(s[0].shapes.rule_first, s[0].shapes.rule_other, wp.min(a, b), wp.max(a, b))
+        rule = int(-1)
+        if at >= 0:
+            rule = s[0].shapes.rule_material[at]
+        s[0].broad.rule[k, w] = rule
+
+
+@wp.func
+def find_pairs(s: wp.array(dtype=Collision), w: int):
+    """The list of pairs that may touch in this step."""
+    if not place(s, w):
+        return
+    axis = inflate(s, w)
+    s[0].broad.made[w] = s[0].broad.made[w] + 1
+    s[0].broad.count[w] = 0
+    s[0].broad.lost[w] = 0
+    sweep(s, axis, w)
+    for k in range(s[0].shapes.wides):
+        i = s[0].shapes.wide[k]
+        for l in range(s[0].shapes.sweeps):
+            j = s[0].shapes.swept[l]
+            if near_wide(s, i, j, w):
+                found(s, i, j, w)
+        for l in range(k):
+            j = s[0].shapes.wide[l]
+            plane = s[0].shapes.kind[j] == PLANE
+            if s[0].shapes.kind[i] != PLANE or not plane:
+                if (plane and near_wide(s, j, i, w)) or (not plane and near_wide(s, i, j, w)):
+                    found(s, i, j, w)
+    put_in_order(s, w)

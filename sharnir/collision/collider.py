@@ -1,0 +1,197 @@
+"""Collider: contact detection for a model, on the host's side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.collision.collide import collide_all
+from sharnir.collision.data import Broad, Collision, Contacts, Kept, Polytope
+from sharnir.collision.describe import CollisionDescription
+from sharnir.collision.material import Material
+from sharnir.collision.tables import material_table, material_values, per_world, shape_table
+from sharnir.errors import SceneError, SimulationError
+from sharnir.model import DYNAMIC, Model, fill
+from sharnir.types import load_modules, np_real, real
+
+CORNERS, FACES, RIM = 96, 192, 64
+"""Room of the generic pair's polytope."""
+
+POINT_FIELDS = tuple(n for n, f in Contacts.vars.items() if getattr(f.type, "ndim", 0) == 2 and not n.startswith("pair_"))  # type: ignore[attr-defined]
+PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
+
+
+class Collider:
+    """Finds the points of contact of all worlds of a model.
+
+    Args:
+        dt: s, a step; points that close within one are found.
+        points, pairs: room for so many points of contact and pairs of near shapes in each world; see `grow`.
+    """
+
+    def __init__(self, model: Model, dt: float, *, points: int | None = None, pairs: int | None = None) -> None:
+        if not isinstance(model.collision, CollisionDescription):
+            raise SceneError("the scene has no contact: add a ground, or a body with collide=True")
+        self.model, self.given = model, model.collision
+        motion = model.bodies.motion.numpy()
+        self.data = Collision()
+        self.data.shapes = shape_table(self.given, model.com, motion, model.worlds, model.device)
+        rows = [*self.given.materials.values(), *self.given.rules.values()]
+        self.data.materials = material_table(rows or [Material()], model.worlds, model.device)
+        self.data.dt = wp.full(1, real(dt), dtype=real, device=model.device)
+        guess_pairs, guess_points = self._room(motion)
+        self._make_room(guess_pairs if pairs is None else pairs, guess_points if points is None else points)
+        polytope = Polytope()
+        kinds = {shape.part.kind for shape in self.given.shapes}
+        generic = bool(kinds - {"plane", "sphere", "capsule", "box"})
+        polytope.capacity, polytope.face_capacity = (CORNERS, FACES) if generic else (0, 0)
+        fill(polytope, model, polytope.capacity, "corner on_a")
+        fill(polytope, model, polytope.face_capacity, "face plane")
+        fill(polytope, model, RIM if generic else 0, "rim")
+        self.data.polytope = polytope
+        self.array: Any = None
+        """The `Collision` as kernels take it; None before `bind`."""
+
+    # ---- room ----
+
+    def _room(self, motion: np.ndarray) -> tuple[int, int]:
+        """Pairs and points that a world may have at once, as far as can be guessed."""
+        moving = sum(motion[s.body] == DYNAMIC for s in self.given.shapes)
+        n = len(self.given.shapes)
+        wide = int(self.data.shapes.wides)
+        most = moving * (moving - 1) // 2 + moving * (n - moving)
+        rough = sum(s.part.kind in ("mesh", "heights") for s in self.given.shapes)
+        pairs = max(1, min(most, moving * (16 + wide) + 16))
+        return pairs, max(4, min(4 * most + 28 * rough * moving, 16 * moving + 32 + 16 * moving * min(rough, 1)))
+
+    def _make_room(self, pairs: int, points: int) -> None:
+        """Arrays for so many; what was in smaller ones is kept."""
+        model, n = self.model, len(self.given.shapes)
+        contacts, broad, kept = Contacts(), Broad(), Kept()
+        contacts.capacity, contacts.pair_capacity, broad.capacity = points, pairs, pairs
+        fill(contacts, model, None, "count lost pairs")
+        fill(contacts, model, points, " ".join(POINT_FIELDS))
+        fill(contacts, model, pairs, " ".join(PAIR_FIELDS))
+        fill(broad, model, n, "centre frame low high")
+        fill(broad, model, int(self.data.shapes.sweeps), "order edge side")
+        fill(broad, model, pairs, "raw_a raw_b a b rule")
+        fill(broad, model, n + 1, "first")
+        fill(broad, model, None, "count lost made")
+        fill(kept, model, None, "pairs")
+        fill(kept, model, pairs, "a b first size feature touched")
+        fill(kept, model, points, "local impulse")
+        swept = self.data.shapes.swept.numpy()
+        broad.order.assign(np.ascontiguousarray(np.repeat(swept[:, None], model.worlds, 1)))
+        old = self.data.contacts
+        if getattr(self, "_has_room", False):
+            for name in ("count", "lost", "pairs"):
+                wp.copy(getattr(contacts, name), getattr(old, name))
+            for name, rows in [(f, old.capacity) for f in POINT_FIELDS] + [(f, old.pair_capacity) for f in PAIR_FIELDS]:
+                values = getattr(contacts, name).numpy()
+                values[:rows] = getattr(old, name).numpy()
+                getattr(contacts, name).assign(values)
+        self._has_room = True
+        self.data.contacts, self.data.broad, self.data.kept = contacts, broad, kept
+
+    @property
+    def lost(self) -> int:
+        """Points and pairs of the last step for which some world had no room."""
+        return int(self.data.contacts.lost.numpy().max())
+
+    def grow(self) -> bool:
+        """Make room where the last step had too little, between steps. True: all arrays are new; bind and capture again."""
+        lost = self.lost
+        if lost == 0:
+            return False
+        contacts = self.data.contacts
+        pairs = contacts.pair_capacity + 2 * int(self.data.broad.lost.numpy().max())
+        points = contacts.capacity
+        if int(self.data.broad.lost.numpy().max()) < lost or int(contacts.count.numpy().max()) >= points:
+            points = 2 * points + 2 * lost
+        self._make_room(max(pairs, contacts.pair_capacity), points)
+        if self.array is not None:
+            self._upload()
+        return True
+
+    # ---- a step ----
+
+    def bind(self, state: Any) -> None:
+        """Take positions, rotations, velocities and spins from a state, or from whatever has arrays of these names."""
+        self.data.position, self.data.rotation = state.position, state.rotation
+        self.data.velocity, self.data.spin = state.velocity, state.spin
+        self._upload()
+
+    def _upload(self) -> None:
+        self.array = wp.array([self.data], dtype=Collision, device=self.model.device)
+
+    def launch(self) -> None:
+        """Find all points; may be captured."""
+        if self.array is None:
+            raise SimulationError("Collider: bind(state) comes before launch()")
+        load_modules([collide_all.module], self.model.device)
+        wp.launch(collide_all, dim=self.model.worlds, inputs=[self.array], device=self.model.device)
+
+    def renew(self) -> None:
+        """Forget the list of near pairs: after bodies were put elsewhere by hand that does not matter, after filters it does."""
+        self.data.broad.made.zero_()
+
+    @property
+    def dt(self) -> float:
+        """s."""
+        return float(self.data.dt.numpy()[0])
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        self.data.dt.fill_(real(value))
+
+    # ---- materials ----
+
+    def set_material(self, body: str, material: Material, world: int | None = None) -> None:
+        """Give all shapes of a body another material, in all worlds or in one."""
+        owners = [k for k, name in enumerate(self.given.materials) if name == body or name.startswith(f"{body} ")]
+        if not owners:
+            raise SimulationError(f"body {body!r} has no collision shapes; known: {', '.join(map(repr, self.given.materials))}")
+        for row in owners:
+            self._set_row(row, material, world)
+
+    def _set_row(self, row: int, material: Material, world: int | None) -> None:
+        for name, value in material_values(material).items():
+            array = getattr(self.data.materials, name)
+            shared = array.shape[1] > 1 and array.strides[1] == 0
+            if world is not None and shared:
+                array = per_world(array)
+                setattr(self.data.materials, name, array)
+                shared = False
+            if shared:
+                array = array.base
+            values = array.numpy()
+            values[row, slice(None) if world is None else world] = np.asarray(value, np_real)
+            array.assign(values)
+        if self.array is not None:
+            self._upload()
+
+    # ---- what was found ----
+
+    def contacts(self, world: int = 0) -> dict[str, np.ndarray]:
+        """The points of a world: (points, …) a field of `Contacts`; on the CPU views, until the next step."""
+        count = int(self.data.contacts.count.numpy()[world])
+        return {name: getattr(self.data.contacts, name).numpy()[:count, world] for name in POINT_FIELDS}
+
+    def deep_at_start(self, part: float = 0.25) -> list[str]:
+        """A line a pair of shapes that overlap now by more than a part of the smaller one's size; nothing is solved."""
+        words = []
+        points = self.contacts()
+        shapes = self.given.shapes
+        seen: set[tuple[int, int]] = set()
+        for i in np.argsort(points["gap"]).tolist():
+            a, b = int(points["shape_a"][i]), int(points["shape_b"][i])
+            sizes = [s for s in (shapes[a].part.bound, shapes[b].part.bound) if s > 0]
+            depth = -float(points["gap"][i])
+            if depth > part * min(sizes) and (a, b) not in seen:
+                seen.add((a, b))
+                words.append(f"{shapes[a].name} and {shapes[b].name} start {depth:.3g} m inside each other")
+        return words
+
+

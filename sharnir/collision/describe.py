@@ -1,0 +1,174 @@
+"""What a scene says about contact, on the host: grounds, terrains, what bodies collide with, rules for pairs of bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sharnir.axes import number
+from sharnir.collision.material import Material, checked
+from sharnir.collision.parts import Part, parts_of, terrain_part
+from sharnir.errors import SceneError
+from sharnir.model import DYNAMIC
+from sharnir.shapes import Shape
+from sharnir.spatial import frame_from_axes
+
+EVERYTHING = 0x7FFFFFFF
+"""A mask that touches all groups."""
+
+
+@dataclass
+class BodyContact:
+    """What a body collides with: its shapes (None: what it looks like), and how."""
+
+    collide: bool | None = None
+    shapes: list[Shape] | None = None
+    material: Material = field(default_factory=Material)
+    group: int = 1
+    mask: int = EVERYTHING
+    surface: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    parts: list[Part] = field(default_factory=list)  # planes and height fields, which are no shapes
+
+
+@dataclass
+class CollisionShape:
+    """One convex shape, mesh or height field on a body; poses in the body's own frame."""
+
+    name: str  # for messages
+    body: int
+    owner: str  # the body's name
+    part: Part
+    group: int
+    mask: int
+    surface: np.ndarray
+
+
+@dataclass
+class CollisionDescription:
+    """All shapes in an order of their own, the materials of bodies, what holds for pairs of bodies (by index, lower first)."""
+
+    shapes: list[CollisionShape]
+    materials: dict[str, Material]  # by body
+    rules: dict[tuple[int, int], Material]
+    apart: set[tuple[int, int]]
+
+
+class ContactScene:
+    """The part of a Scene that is about contact; the scene's methods pass on to it.
+
+    Args:
+        contact: True, False, or None: on as soon as there is a ground, a terrain or a body with collide=True.
+    """
+
+    def __init__(self, contact: bool | None) -> None:
+        if contact is not None and not isinstance(contact, bool):
+            raise SceneError(f"Scene: contact is True, False or None, got {contact!r}")
+        self.contact = contact
+        self.bodies: dict[str, BodyContact] = {}
+        self.ignored: set[frozenset[str]] = set()
+        self.pairs: dict[frozenset[str], Material] = {}
+        self.asked: set[frozenset[str]] = set()
+
+    @property
+    def on(self) -> bool:
+        """Whether bodies touch each other in this scene."""
+        if self.contact is not None:
+            return self.contact
+        return any(body.collide for body in self.bodies.values())
+
+    def add_body(
+        self, name: str, collide: Any, shapes: Any, material: Any, group: Any, surface_velocity: Any
+    ) -> None:  # fmt: skip
+        """What `Scene.add_body` was told about contact."""
+        who = f"body {name!r}"
+        if collide is not None and not isinstance(collide, bool):
+            raise SceneError(f"{who}: collide is True, False or None, got {collide!r}")
+        made = BodyContact(collide, None, checked(material, who))
+        if shapes is not None:
+            made.shapes = [shapes] if isinstance(shapes, Shape) else list(shapes)
+            for shape in made.shapes:
+                if not isinstance(shape, Shape):
+                    raise SceneError(f"{who}: collision is a shape or a list of shapes, got {shape!r}")
+        if group is not None:
+            made.group, made.mask = _group(group, who)
+        if surface_velocity is not None:
+            made.surface = _vector(surface_velocity, who, "surface_velocity (m/s, body axes)")
+        self.bodies[name] = made
+
+    def add_ground(self, world: str, height: Any, normal: Any, material: Any) -> None:
+        """A plane of the world, at `height` along its normal."""
+        axes = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
+        n = _vector(axes.get(normal, normal) if isinstance(normal, str) else normal, "ground", "normal")
+        if not np.linalg.norm(n) > 0:
+            raise SceneError(f"ground: normal is a letter x, y, z or a vector that is not 0, got {normal!r}")
+        n = n / np.linalg.norm(n)
+        plane = Part("plane", n * number("ground", "height (m)", height), frame_from_axes(n), np.zeros(3))
+        plane.material = checked(material, "ground")
+        ground = self.bodies.setdefault(world, BodyContact())
+        ground.collide = True
+        ground.parts.append(plane)
+
+    def add_terrain(self, name: str, heights: Any, size: Any, material: Any) -> None:
+        """A height field on the fixed body of that name."""
+        made = BodyContact(True, [], checked(material, f"terrain {name!r}"))
+        made.parts.append(terrain_part(name, heights, size))
+        self.bodies[name] = made
+
+    def pair(self, what: str, a: str, b: str) -> frozenset[str]:
+        """Two different bodies."""
+        if a == b:
+            raise SceneError(f"{what}: two different bodies, got {a!r} twice")
+        return frozenset((a, b))
+
+    def build(self, bodies: Sequence[Any], neighbours: Sequence[tuple[int, int]]) -> CollisionDescription | None:
+        """The description that a model takes along; None where nothing touches. `neighbours`: joined bodies, by index."""
+        if not self.on:
+            return None
+        found: list[tuple[Any, CollisionShape]] = []
+        materials: dict[str, Material] = {}
+        for index, body in enumerate(bodies):
+            given = self.bodies.get(body.name, BodyContact())
+            if given.collide is False:
+                continue
+            shapes = given.shapes if given.shapes is not None else ([body.shape] if body.shape is not None else [])
+            parts = [p for shape in shapes for p in parts_of(shape, f"body {body.name!r}", body.motion != DYNAMIC)]
+            for number_, part in enumerate(parts + given.parts):
+                owner = body.name if part.material is None else f"{body.name} {number_}"
+                materials[owner] = given.material if part.material is None else part.material
+                name = f"{part.kind} of body {body.name!r}"
+                made = CollisionShape(name, index, owner, part, given.group, given.mask, given.surface)
+                found.append(((body.motion, body.name, number_), made))
+        found.sort(key=lambda pair: pair[0])
+        where = {body.name: i for i, body in enumerate(bodies)}
+
+        def indices(pair: frozenset[str]) -> tuple[int, int]:
+            a, b = sorted(where[name] for name in pair)
+            return a, b
+
+        asked = {indices(pair) for pair in (self.asked | set(self.pairs))}
+        apart = {(min(p), max(p)) for p in neighbours} - asked
+        apart |= {indices(pair) for pair in self.ignored}
+        rules = {indices(pair): material for pair, material in self.pairs.items()}
+        return CollisionDescription([shape for _, shape in found], materials, rules, apart)
+
+
+def _group(value: Any, who: str) -> tuple[int, int]:
+    """(group, mask) of group= : bits, or (bits, bits of what it touches)."""
+    given = value if isinstance(value, tuple | list) else (value, EVERYTHING)
+    whole = [isinstance(v, int | np.integer) and not isinstance(v, bool) for v in given]
+    if len(given) != 2 or not all(whole) or not 0 < int(given[0]) <= EVERYTHING or not 0 <= int(given[1]) <= EVERYTHING:
+        raise SceneError(f"{who}: group is bits (1 to 2³¹ − 1), or (bits, mask of the groups it touches), got {value!r}")
+    return int(given[0]), int(given[1])
+
+
+def _vector(value: Any, who: str, what: str) -> np.ndarray:
+    try:
+        v = np.asarray(value, float)
+    except (TypeError, ValueError):
+        v = np.zeros(0)
+    if v.shape != (3,) or not np.isfinite(v).all():
+        raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
+    return v

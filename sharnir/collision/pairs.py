@@ -1,0 +1,148 @@
+"""The table of pair functions, and a pair that moves during a step."""
+
+import warp as wp
+
+from sharnir.collision.boxes import box_box, capsule_box, sphere_box
+from sharnir.collision.data import (
+    BOX,
+    CAPSULE,
+    MARGIN,
+    PLANE,
+    SPHERE,
+    Collision,
+    Manifold,
+    Solid,
+    put,
+)
+from sharnir.collision.round import capsule_capsule, plane_box, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
+from sharnir.model import DYNAMIC
+from sharnir.types import real, vec3
+
+CASTS = wp.constant(16)  # places at which a moving pair is looked at, at most
+NEAR = wp.constant(real(1.0e-5))  # m: it has arrived
+
+
+@wp.func
+def manifold_in_order(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, last: int, w: int) -> Manifold:
+    """The literal table: kind of A ≤ kind of B."""
+    if A.kind == PLANE:
+        if B.kind == SPHERE:
+            return plane_sphere(A, B, margin)
+        if B.kind == CAPSULE:
+            return plane_capsule(A, B, margin)
+        if B.kind == BOX:
+            return plane_box(A, B, margin)
+    if A.kind == SPHERE:
+        if B.kind == SPHERE:
+            return sphere_sphere(A, B, margin)
+        if B.kind == CAPSULE:
+            return sphere_capsule(A, B, margin)
+        if B.kind == BOX:
+            return sphere_box(A, B, margin)
+    if A.kind == CAPSULE:
+        if B.kind == CAPSULE:
+            return capsule_capsule(A, B, margin)
+        if B.kind == BOX:
+            return capsule_box(A, B, margin)
+    if A.kind == BOX and B.kind == BOX:
+        return box_box(A, B, margin, last)
+    return Manifold()
+
+
+@wp.func
+def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, last: int, w: int) -> Manifold:
+    """Points of two convex shapes whose gap is below the margin."""
+    if A.kind <= B.kind:
+        return manifold_in_order(s, A, B, margin, last, w)
+    m = manifold_in_order(s, B, A, margin, last, w)
+    m.n = -m.n
+    return m
+
+
+@wp.func
+def least_gap(m: Manifold) -> real:
+    """Of the deepest point; without points, how far the two are apart at least."""
+    if m.count == 0:
+        return m.apart
+    out = m.gap[0]
+    for k in range(1, 4):
+        if k < m.count:
+            out = wp.min(out, m.gap[k])
+    return out
+
+
+@wp.func
+def speed_at(s: wp.array(dtype=Collision), a: int, b: int, x: vec3, w: int) -> vec3:
+    """Velocity of body b relative to body a at a point, m/s."""
+    at_b = s[0].velocity[b, w] + wp.cross(s[0].spin[b, w], x - s[0].position[b, w])
+    return at_b - s[0].velocity[a, w] - wp.cross(s[0].spin[a, w], x - s[0].position[a, w])
+
+
+@wp.func
+def closing(s: wp.array(dtype=Collision), a: int, b: int, m: Manifold, w: int) -> Manifold:
+    """The points that are within the margin, or close in this step."""
+    out = Manifold()
+    out.n = m.n
+    out.feature = m.feature
+    for k in range(m.count):
+        p = vec3(m.p[k, 0], m.p[k, 1], m.p[k, 2])
+        if m.gap[k] < MARGIN or m.gap[k] < -s[0].dt[0] * wp.dot(m.n, speed_at(s, a, b, p, w)):
+            out = put(out, p, m.gap[k])
+    return out
+
+
+@wp.func
+def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
+    """Points found after B has moved by u t, as they are before: the gap is the way along the normal that is left until then."""
+    out = Manifold()
+    out.n = m.n
+    out.feature = m.feature
+    way = wp.dot(u, m.n) * t
+    for k in range(m.count):
+        if m.gap[k] < MARGIN:
+            out = put(out, vec3(m.p[k, 0], m.p[k, 1], m.p[k, 2]) - u * (t * share), m.gap[k] - way)
+    return out
+
+
+@wp.func
+def meet(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, last: int, w: int) -> Manifold:
+    """Points at which two shapes touch or will touch in this step.
+
+    Slow ones: points within the margin. Fast ones that are farther off: B is moved along its way relative to A, each time as far as
+    the two cannot touch yet (conservative advancement), until they touch or it is over: so the normal is that of the place where
+    they meet, and what passes is not caught. Where rotation moves them, points that close by their own speed count too.
+    """
+    dt = s[0].dt[0]
+    u = speed_at(s, a, b, B.x, w) * dt
+    turn = wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * dt
+    way = wp.length(u)
+    margin = MARGIN
+    fast = way + turn > MARGIN
+    if fast:
+        margin = way + turn + MARGIN
+    moved = B
+    begin = Manifold()
+    m = Manifold()
+    t = real(0.0)
+    for k in range(CASTS):
+        m = manifold(s, A, moved, margin, last, w)
+        if not fast or (m.count == 0 and m.apart == real(0.0)):
+            break
+        gap = least_gap(m)
+        if k == 0:
+            begin = m
+            if m.count > 0 and gap < MARGIN:
+                return closing(s, a, b, m, w)
+        if m.count > 0 and (gap < NEAR or k == CASTS - 1):
+            return landed(m, u, t, wp.where(s[0].shapes.motion[a] == DYNAMIC, real(0.5), real(1.0)))
+        speed = -wp.dot(u, m.n)
+        if speed * (real(1.0) - t) <= gap:
+            m.count = 0
+            break
+        t = t + wp.max(gap, NEAR) / speed
+        moved.x = B.x + u * t
+    if fast:
+        if turn > MARGIN:
+            return closing(s, a, b, begin, w)
+        m.count = 0
+    return m

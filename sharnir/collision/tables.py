@@ -1,0 +1,150 @@
+"""Device tables of a collision description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.collision.data import KINDS, Materials, ShapeTable, vec2
+from sharnir.collision.describe import CollisionDescription
+from sharnir.collision.material import Material
+from sharnir.collision.trees import mesh_tree
+from sharnir.types import np_real, quat, real, vec3
+
+WIDE = 10.0
+"""A shape so many times larger than the median is not swept but tested against all."""
+
+INT, WORDS = np.int32, wp.int32
+
+
+def shared_by_worlds(values: np.ndarray, dtype: Any, worlds: int, device: Any) -> Any:
+    """An array [item, world] whose worlds are one and the same memory."""
+    base = wp.array(values[:, None], dtype=dtype, device=device)
+    if worlds == 1 or not len(values):
+        return base if worlds == 1 else wp.zeros((0, worlds), dtype=dtype, device=device)
+    view = wp.array(
+        ptr=base.ptr, shape=(len(values), worlds), strides=(base.strides[0], 0), dtype=dtype, device=device, capacity=base.capacity
+    )
+    view.base = base  # keeps it alive
+    return view
+
+
+def per_world(array: Any) -> Any:
+    """The same, a copy a world."""
+    made = wp.empty(array.shape, dtype=array.dtype, device=array.device)
+    made.assign(np.ascontiguousarray(array.numpy()))
+    return made
+
+
+def material_values(m: Material) -> dict[str, Any]:
+    """Fields of `Materials` of a material."""
+    anisotropic = m.direction is not None and m.along != m.across
+    return {
+        "friction": (m.along, m.across),
+        "direction": m.direction if anisotropic else (0.0, 0.0, 0.0),
+        "dynamic": m.along if m.dynamic is None else m.dynamic,
+        "restitution": m.restitution,
+        "rolling": m.rolling,
+        "torsion": m.torsion,
+        "stiffness": m.stiffness or 0.0,
+        "damping": m.damping or 0.0,
+    }
+
+
+def material_table(materials: list[Material], worlds: int, device: Any) -> Materials:
+    """Rows of materials, shared by all worlds."""
+    table = Materials()
+    rows = [material_values(m) for m in materials]
+    types = {"friction": vec2, "direction": vec3}
+    for name in rows[0]:
+        values = np.array([row[name] for row in rows], np_real)
+        setattr(table, name, shared_by_worlds(values, types.get(name, real), worlds, device))
+    return table
+
+
+def by_lower(pairs: dict[tuple[int, int], int], bodies: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(first [body + 1], other, value) of pairs (lower, higher) → value, in order."""
+    first = np.zeros(bodies + 1, INT)
+    keys = sorted(pairs)
+    for a, _ in keys:
+        first[a + 1 :] += 1
+    return first, np.array([b for _, b in keys], INT), np.array([pairs[k] for k in keys], INT)
+
+
+def shape_table(given: CollisionDescription, com: np.ndarray, motion: np.ndarray, worlds: int, device: Any) -> ShapeTable:
+    """All shapes, in the description's order."""
+    table = ShapeTable()
+    shapes = given.shapes
+    table.count = len(shapes)
+
+    def put(values: Any, dtype: Any, columns: int = 0) -> Any:
+        plain = INT if dtype is WORDS else np_real
+        rows = np.asarray(values, plain).reshape((-1, columns) if columns else -1)
+        return wp.array(np.ascontiguousarray(rows), dtype=dtype, device=device)
+
+    owners = list(given.materials)
+    parts = [s.part for s in shapes]
+    table.kind = put([KINDS.index(p.kind) for p in parts], WORDS)
+    table.body = put([s.body for s in shapes], WORDS)
+    table.position = put([p.position - com[s.body] for s, p in zip(shapes, parts, strict=True)], vec3, 3)
+    table.rotation = put([p.rotation for p in parts], quat, 4)
+    table.size = put([p.size for p in parts], vec3, 3)
+    table.radius = put([p.radius for p in parts], real)
+    bounds = np.array([p.bound for p in parts])
+    table.bound = put(bounds, real)
+    table.material = put([owners.index(s.owner) for s in shapes], WORDS)
+    table.group = put([s.group for s in shapes], WORDS)
+    table.mask = put([s.mask for s in shapes], WORDS)
+    table.surface = shared_by_worlds(np.array([s.surface for s in shapes], np_real).reshape(-1, 3), vec3, worlds, device)
+    table.motion = put(motion, WORDS)
+    never = np.array([p.kind in ("plane", "mesh", "heights") for p in parts], bool)
+    small = np.median(bounds[~never]) if (~never).any() else 0.0
+    wide = never | (bounds > WIDE * small)
+    table.swept, table.wide = put(np.flatnonzero(~wide), WORDS), put(np.flatnonzero(wide), WORDS)
+    table.sweeps, table.wides = int((~wide).sum()), int(wide.sum())
+    first, other, _ = by_lower(dict.fromkeys(given.apart, 0), len(com))
+    table.apart_first, table.apart = put(first, WORDS), put(other, WORDS)
+    rules = {pair: len(owners) + k for k, pair in enumerate(given.rules)}
+    first, other, material = by_lower(rules, len(com))
+    table.rule_first, table.rule_other, table.rule_material = put(first, WORDS), put(other, WORDS), put(material, WORDS)
+    _geometry(table, parts, put)
+    return table
+
+
+def _geometry(table: ShapeTable, parts: list[Any], put: Any) -> None:
+    """Corners of hulls, triangles and trees of meshes, heights; where each shape's own begin."""
+    corners: list[np.ndarray] = []
+    edges: list[np.ndarray] = []
+    nodes: list[tuple[np.ndarray, ...]] = []
+    heights: list[np.ndarray] = []
+    first, length = np.zeros(len(parts), int), np.zeros(len(parts), int)
+    counts = {"triangles": 0, "nodes": 0, "heights": 0}
+    for part in (p for p in parts if p.kind == "mesh"):  # triangles first: three corners each from a multiple of three
+        k = next(i for i, p in enumerate(parts) if p is part)
+        tree = mesh_tree(part.corners, counts["triangles"])
+        first[k], length[k] = counts["nodes"], len(tree.low)
+        counts["nodes"] += len(tree.low)
+        counts["triangles"] += len(tree.triangles)
+        corners.append(tree.triangles.reshape(-1, 3))
+        edges.append(tree.edges)
+        nodes.append((tree.low, tree.high, tree.next, tree.leaf))
+    start = 3 * counts["triangles"]
+    for k, part in enumerate(parts):
+        if part.kind == "hull":
+            first[k], length[k] = start, len(part.corners)
+            start += len(part.corners)
+            corners.append(part.corners)
+        if part.kind == "heights":
+            first[k], length[k] = counts["heights"], part.heights.shape[1]
+            counts["heights"] += part.heights.size
+            heights.append(part.heights.ravel())
+    table.first, table.length = put(first, WORDS), put(length, WORDS)
+    table.corners = put(np.concatenate([*corners, np.zeros((0, 3))]), vec3, 3)
+    table.edges = put(np.concatenate([*edges, np.zeros(0)]), WORDS)
+    table.node_low = put(np.concatenate([*(n[0] for n in nodes), np.zeros((0, 3))]), vec3, 3)
+    table.node_high = put(np.concatenate([*(n[1] for n in nodes), np.zeros((0, 3))]), vec3, 3)
+    table.node_next = put(np.concatenate([*(n[2] for n in nodes), np.zeros(0)]), WORDS)
+    table.node_leaf = put(np.concatenate([*(n[3] for n in nodes), np.zeros(0)]), WORDS)
+    table.heights = put(np.concatenate([*heights, np.zeros(0)]), real)
