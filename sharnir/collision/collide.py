@@ -7,7 +7,7 @@ the nearest old one.
 import warp as wp
 
 from sharnir.collision.broad import find_pairs
-from sharnir.collision.data import Collision, Manifold, Solid, column, vec2
+from sharnir.collision.data import Collision, Manifold, Solid, vec2
 from sharnir.collision.pairs import meet
 from sharnir.types import inline_less, real, vec3
 
@@ -30,9 +30,9 @@ def collide(s: wp.array(dtype=Collision), w: int):
 
 
 @wp.kernel(module="sharnir.collision", enable_backward=False)
-def collide_all(s: wp.array(dtype=Collision)):
-    """One thread a world."""
-    collide(s, wp.tid())
+def collide_all(s: wp.array(dtype=Collision), first: int):
+    """One thread a world, from `first` on."""
+    collide(s, first + wp.tid())
 
 
 @wp.func

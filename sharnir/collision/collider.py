@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,16 @@ CORNERS, FACES, RIM = 96, 192, 64
 
 POINT_FIELDS = tuple(n for n, f in Contacts.vars.items() if getattr(f.type, "ndim", 0) == 2 and not n.startswith("pair_"))  # type: ignore[attr-defined]
 PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
+
+
+@dataclass
+class Bodies:
+    """Arrays of bodies to bind to, [body, world], where they are no State's."""
+
+    position: Any
+    rotation: Any
+    velocity: Any
+    spin: Any
 
 
 class Collider:
@@ -131,7 +142,7 @@ class Collider:
         if self.array is None:
             raise SimulationError("Collider: bind(state) comes before launch()")
         load_modules([collide_all.module], self.model.device)
-        wp.launch(collide_all, dim=self.model.worlds, inputs=[self.array], device=self.model.device)
+        wp.launch(collide_all, dim=self.model.worlds, inputs=[self.array, 0], device=self.model.device)
 
     def renew(self) -> None:
         """Forget the list of near pairs: after bodies were put elsewhere by hand that does not matter, after filters it does."""
@@ -193,5 +204,3 @@ class Collider:
                 seen.add((a, b))
                 words.append(f"{shapes[a].name} and {shapes[b].name} start {depth:.3g} m inside each other")
         return words
-
-

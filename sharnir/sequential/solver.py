@@ -9,9 +9,9 @@ import numpy as np
 import warp as wp
 
 from sharnir import kinematics
-from sharnir.errors import SimulationError
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
+from sharnir.errors import SimulationError
 from sharnir.guard import Watch, watch_step
 from sharnir.laws.solve import Laws
 from sharnir.model import DYNAMIC, STATE_FIELDS, Control, Model, State, fill
@@ -251,7 +251,9 @@ class SolverImpulse(Solver):
         self._graphs: dict[str, list[Any]] = {}
         self._one: Any = None  # the graph of one step, where one thread makes it
         self.collider = None if model.collision is None else Collider(model, dt)
-        self.settings.touch = wp.array([TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device)
+        self.settings.touch = wp.array(
+            [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
+        )
         self._sweeps = sweeps.sweeps_plain
         self.tolerance = float(tolerance)
         self._cap_now = self.iterations
