@@ -10,7 +10,7 @@ from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, TreeTable, TreeWork
-from sharnir.types import mat33, quat, real, vec2, vec3, vec6
+from sharnir.types import mat33, quat, real, vec2, vec3, vec4, vec6
 
 
 @wp.struct
@@ -49,6 +49,9 @@ class DirectTouch:
     t1: wp.array2d(dtype=vec3)
     mu: wp.array2d(dtype=vec2)
     p: wp.array2d(dtype=vec3)
+    blow: wp.array2d(dtype=vec3)  # of impacts, alike
+    K: wp.array2d(dtype=vec6)  # its response to itself, where points are swept
+    G: wp.array2d(dtype=vec4)
     before: wp.array2d(dtype=real)  # m/s, normal speed at the start of the step
     aim: wp.array2d(dtype=real)  # m, what displacements are to make of a gap
     slip: wp.array2d(dtype=vec3)  # m/s, along the surfaces, at the end of the step

@@ -204,7 +204,7 @@ class SolverDirect(TreeSolver):
         at.bind(state)
         load_modules([collide_all.module], self.device)
         touch, cone = DirectTouch(), Cone()
-        fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p before aim slip acts")
+        fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p blow K G before aim slip acts")
         fill(touch, m, POINTS, "point")
         fill(touch, m, len(m.com), "push_l push_a")
         fill(touch, m, None, "residual")
@@ -212,8 +212,8 @@ class SolverDirect(TreeSolver):
         spans = np.array([ranges[tree_of[link.body]] for link in tree.links], np.int32).reshape(-1, 2)
         touch.tree_first, touch.tree_end = (wp.array(x.copy(), dtype=wp.int32, device=self.device) for x in spans.T)
         fill(cone, m, None, "count")
-        fill(cone, m, 3 * POINTS, "b p best guess rhs row")
-        fill(cone, m, POINTS, "rubs")
+        fill(cone, m, 3 * POINTS, "b p best guess rhs row blow")
+        fill(cone, m, POINTS, "rubs aim")
         cone.most = POINTS
         cone.W, cone.M = (wp.zeros((3 * POINTS, 3 * POINTS, m.worlds), dtype=real, device=self.device) for _ in range(2))
         s.touching, s.contacts, s.touch, s.cone = 1, at.data.contacts, touch, cone

@@ -12,6 +12,8 @@ from sharnir.types import real, vec2, vec3
 SWEEPS = wp.constant(60)
 SOLVES = wp.constant(12)  # of Newton's method
 HALVES = wp.constant(5)  # of one of its steps
+STRUCK = wp.constant(100)  # sweeps of a round of an impact
+OPEN = wp.constant(real(1.0e29))  # aims above it are none
 NEAREST = wp.constant(real(1.0e-6))  # of a point's own response: what W leaves open stays near the impulses there were
 
 
@@ -30,6 +32,8 @@ class Cone:
     rhs: wp.array2d(dtype=real)
     row: wp.array2d(dtype=wp.int32)  # rows of points that push
     rubs: wp.array2d(dtype=wp.int32)  # [point, world] 1: it has friction
+    blow: wp.array2d(dtype=real)  # impulses of impacts, and the speeds at which points are to leave in a round
+    aim: wp.array2d(dtype=real)  # [point, world]
 
 
 @wp.func
@@ -256,8 +260,12 @@ def sweep(c: Cone, w: int, times: int, enough: real) -> real:
 
 @wp.func
 def solve_cone(c: Cone, w: int, enough: real) -> real:
-    """Impulses of all points, from those there are; returns the residual."""
-    off = sweep(c, w, 3, enough)
+    """Impulses of all points, from those there are; returns the residual.
+
+    Newton's method comes first: of all impulses that do the same it finds those nearest to the ones there were, where sweeps
+    would let the first point carry all that it can.
+    """
+    off = missed(c, w)
     for _it in range(SOLVES):
         if off <= enough:
             return off
@@ -268,3 +276,58 @@ def solve_cone(c: Cone, w: int, enough: real) -> real:
     if off > enough:
         off = sweep(c, w, SWEEPS, enough)
     return off
+
+
+# ---- impacts ----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def struck_speed(c: Cone, r: int, w: int) -> real:
+    """A row of u with the impulses of the impact so far."""
+    u = rate(c, r, w)
+    for x in range(3 * c.count[w]):
+        u = u + c.W[r, x, w] * (c.blow[x, w] + c.guess[x, w])
+    return u
+
+
+@wp.func
+def strike_visit(c: Cone, i: int, w: int) -> real:
+    """Bring one point of a round to the speed at which it is to leave, rubbing on the way; returns the change, m/s."""
+    r = 3 * i
+    k = c.W[r, r, w]
+    old = c.guess[r, w]
+    new = wp.max(real(0.0), old - (struck_speed(c, r, w) - c.aim[i, w]) / k)
+    c.guess[r, w] = new
+    most = wp.abs(new - old) * k
+    if c.rubs[i, w] == 1:
+        top = c.W[r + 1, r + 1, w] + c.W[r + 2, r + 2, w]
+        q1 = c.guess[r + 1, w] - struck_speed(c, r + 1, w) / top
+        q2 = c.guess[r + 2, w] - struck_speed(c, r + 2, w) / top
+        size = wp.sqrt(q1 * q1 + q2 * q2)
+        if size > new:
+            q1 = q1 * (new / size)
+            q2 = q2 * (new / size)
+        most = wp.max(most, (wp.abs(q1 - c.guess[r + 1, w]) + wp.abs(q2 - c.guess[r + 2, w])) * top)
+        c.guess[r + 1, w] = q1
+        c.guess[r + 2, w] = q2
+    return most
+
+
+@wp.func
+def strike_round(c: Cone, w: int, enough: real):
+    """One round: the points that have an aim, together; what it gives is added to the blow."""
+    for r in range(3 * c.count[w]):
+        c.guess[r, w] = real(0.0)
+    for it in range(STRUCK):
+        most = real(0.0)
+        for k in range(c.count[w]):
+            i = k
+            if it % 2 == 1:
+                i = c.count[w] - 1 - k
+            if c.aim[i, w] < OPEN:
+                most = wp.max(most, strike_visit(c, i, w))
+        if most <= enough:
+            break
+    for r in range(3 * c.count[w]):
+        c.blow[r, w] = c.blow[r, w] + c.guess[r, w]
+        c.guess[r, w] = real(0.0)

@@ -82,7 +82,7 @@ def test_a_ball_bounces(solver, e):
     scene, m = ground(0.5, e)
     scene.add_body("ball", sh.Sphere(0.05), mass=1.0, position=(0, 0, 1.05), material=m)
     sim = sh.Simulation(scene, 1e-3, solver=solver)
-    tops, last, rising = [], 0.0, False
+    tops, last, rising = [], 9.0, False
     for _ in range(2500):
         sim.step()
         z = sim.body("ball").position[2] - 0.05

@@ -13,13 +13,16 @@ from sharnir.direct.energy.links import follow_some, hand_pushes
 from sharnir.direct.energy.passes import attempt
 from sharnir.direct.energy.repair import displace
 from sharnir.direct.energy.rows import clear_changes, close_rows, keep_changes
-from sharnir.laws.cone import missed, solve_cone
-from sharnir.laws.contact import FRICTIONLESS, across
-from sharnir.types import real, vec2, vec3
+from sharnir.laws.cone import missed, solve_cone, strike_round, struck_speed
+from sharnir.laws.contact import FRICTIONLESS, across, meet_point, tangent_inverse
+from sharnir.types import real, vec2, vec3, vec4, vec6
 
 ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
 SLOP = wp.constant(real(1.0e-5))  # m, an overlap that is left alone
+IMPACTS = wp.constant(64)  # rounds of an impact, at most
+SWEEPS = wp.constant(60)  # over points that are too many to be solved for at once
+MET = wp.constant(real(1.0e-9))  # m/s: what a sweep may change of a point that is met
 BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
 SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
 PARTED = wp.constant(40)  # sweeps over the overlaps
@@ -74,8 +77,11 @@ def open_points(s: wp.array(dtype=Direct), w: int):
         p = vec3(wp.max(real(0.0), wp.dot(n, P)), real(0.0), real(0.0))
         if mu[0] > real(0.0) and p[0] > real(0.0):
             p = vec3(p[0], wp.dot(t1, P) / mu[0], wp.dot(wp.cross(n, t1), P) / mu[1])
-        t.p[i, w] = p
         t.acts[i, w] = int(c.gap[i, w] <= SLOP)
+        if t.acts[i, w] == 0:
+            p = vec3(real(0.0))
+        t.p[i, w] = p
+        t.blow[i, w] = vec3(real(0.0))
 
 
 @wp.func
@@ -87,7 +93,7 @@ def push_bodies(s: wp.array(dtype=Direct), w: int):
         t.push_l[b, w] = vec3(real(0.0))
         t.push_a[b, w] = vec3(real(0.0))
     for i in range(c.count[w]):
-        p = t.p[i, w]
+        p = t.p[i, w] + t.blow[i, w]
         if p[0] > real(0.0):
             P = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
             a = c.body_a[i, w]
@@ -234,12 +240,42 @@ def find_response(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def wanted(s: wp.array(dtype=Direct), i: int, w: int) -> real:
-    """The normal speed at which a point is to leave, m/s."""
-    u = s[0].touch.before[i, w]
-    if u < -BOUNCES:
-        return -s[0].contacts.restitution[i, w] * u
-    return real(0.0)
+def strike(s: wp.array(dtype=Direct), w: int) -> bool:
+    """Impacts, in rounds: each for the points that still approach, so that a blow runs through a row of bodies.
+
+    Returns whether there were any.
+    """
+    c = s[0].cone
+    t = s[0].touch
+    struck = bool(False)
+    for k in range(c.count[w]):
+        i = t.point[k, w]
+        struck = struck or (t.before[i, w] < -BOUNCES and s[0].contacts.restitution[i, w] > real(0.0))
+    if not struck:
+        return False
+    for r in range(3 * c.count[w]):
+        c.blow[r, w] = real(0.0)
+        c.guess[r, w] = real(0.0)
+    for n in range(IMPACTS):
+        meets = int(0)
+        for k in range(c.count[w]):
+            i = t.point[k, w]
+            u = struck_speed(c, 3 * k, w)
+            c.aim[k, w] = real(1.0e30)
+            if n == 0:
+                u = t.before[i, w]
+            if u < -BOUNCES:
+                c.aim[k, w] = -s[0].contacts.restitution[i, w] * u
+                meets = meets + 1
+        if meets == 0:
+            break
+        strike_round(c, w, real(1.0e-12))
+    for k in range(c.count[w]):
+        t.blow[t.point[k, w], w] = vec3(c.blow[3 * k, w], c.blow[3 * k + 1, w], c.blow[3 * k + 2, w])
+    for r in range(3 * c.count[w]):
+        for x in range(3 * c.count[w]):
+            c.b[r, w] = c.b[r, w] + c.W[r, x, w] * c.blow[x, w]
+    return True
 
 
 @wp.func
@@ -252,8 +288,6 @@ def find_speeds(s: wp.array(dtype=Direct), w: int):
         for x in range(3):
             r = 3 * k + x
             left = wp.dot(axis_of(s, i, w, x), u)
-            if x == 0:
-                left = left - wanted(s, i, w)
             for y in range(3 * c.count[w]):
                 left = left - c.W[r, y, w] * c.p[y, w]
             c.b[r, w] = left
@@ -267,6 +301,103 @@ def take_impulses(s: wp.array(dtype=Direct), w: int):
         s[0].touch.p[i, w] = vec3(s[0].cone.p[3 * k, w], s[0].cone.p[3 * k + 1, w], s[0].cone.p[3 * k + 2, w])
 
 
+# ---- more points than can be solved for at once -----------------------------------------------------------------------------
+
+
+@wp.func
+def own_response(s: wp.array(dtype=Direct), i: int, w: int) -> vec6:
+    """A point's response to itself: nn, n1, n2, 11, 12, 22."""
+    K = vec6()
+    for x in range(3):
+        axis = axis_of(s, i, w, x)
+        if x == 0 or wp.length_sq(axis) > real(0.0):
+            respond_to(s, i, w, axis)
+            u = relative(s, i, w, s[0].work.change_l, s[0].work.change_a)
+            for y in range(x, 3):
+                rate = wp.dot(axis_of(s, i, w, y), u)
+                if x == 0:
+                    K[y] = rate
+                else:
+                    K[x + y + 1] = rate
+            forget_response(s, i, w)
+    return K
+
+
+@wp.func
+def move_span(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """Add the changes of some links to their velocities at the end of the step."""
+    for n in range(start, end):
+        b = s[0].tree.body[n]
+        s[0].work.acceleration[b, w] = s[0].work.acceleration[b, w] + s[0].work.change_l[b, w]
+        s[0].work.turning[b, w] = s[0].work.turning[b, w] + s[0].work.change_a[b, w]
+
+
+@wp.func
+def give(s: wp.array(dtype=Direct), i: int, w: int, d: vec3):
+    """An impulse at a point, and what it does to the velocities at the end of the step."""
+    respond_to(s, i, w, axis_of(s, i, w, 0) * d[0] + axis_of(s, i, w, 1) * d[1] + axis_of(s, i, w, 2) * d[2])
+    if s[0].closures.count > 0:
+        move_span(s, w, 0, s[0].tree.count)
+    else:
+        start, end = span_of(s, i, w, 0)
+        move_span(s, w, start, end)
+        other, last = span_of(s, i, w, 1)
+        if other != start:
+            move_span(s, w, other, last)
+    forget_response(s, i, w)
+
+
+@wp.func
+def visit_point(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """Meet one point at the velocities of now; returns by how much that changes its speed, m/s."""
+    u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
+    speeds = vec3(wp.dot(axis_of(s, i, w, 0), u), wp.dot(axis_of(s, i, w, 1), u), wp.dot(axis_of(s, i, w, 2), u))
+    K = s[0].touch.K[i, w]
+    p = s[0].touch.p[i, w]
+    one = vec2(real(1.0), real(1.0))
+    bias = real(0.0)
+    if s[0].touch.before[i, w] < -BOUNCES:
+        bias = s[0].contacts.restitution[i, w] * s[0].touch.before[i, w]
+    new = meet_point(p, speeds, K, s[0].touch.G[i, w], one, bias, real(0.0))
+    d = new - p
+    if wp.length_sq(d) == real(0.0):
+        return real(0.0)
+    s[0].touch.p[i, w] = new
+    give(s, i, w, d)
+    return wp.max(wp.abs(d[0]) * K[0], wp.max(wp.abs(d[1]) * K[3], wp.abs(d[2]) * K[5]))
+
+
+@wp.func
+def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
+    """Sweeps over all points that act, trees answering to each visit; returns the first change, m/s, and leaves impulses in p."""
+    count = s[0].contacts.count[w]
+    clear_changes(s, w, 0, s[0].tree.count)
+    for n in range(s[0].other_count):
+        s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
+        s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
+    for i in range(count):
+        if s[0].touch.acts[i, w] == 1:
+            K = own_response(s, i, w)
+            s[0].touch.K[i, w] = K
+            s[0].touch.G[i, w] = vec4(real(0.0))
+            if s[0].touch.mu[i, w][0] > real(0.0):
+                s[0].touch.G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
+    first = real(0.0)
+    for it in range(SWEEPS):
+        most = real(0.0)
+        for k in range(count):
+            i = k
+            if it % 2 == 1:
+                i = count - 1 - k
+            if s[0].touch.acts[i, w] == 1:
+                most = wp.max(most, visit_point(s, i, w))
+        if it == 0:
+            first = most
+        if most <= MET:
+            break
+    return first
+
+
 @wp.func
 def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     """A step of the length in `drift` with all contacts; returns whether its passes met."""
@@ -276,17 +407,26 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     if s[0].contacts.count[w] == 0:
         return met
     off = real(0.0)
-    for _round in range(ROUNDS):
+    for turn in range(ROUNDS):
         if not met:
             return False
         find_acting(s, w)
-        if choose(s, w) > 0:
-            s[0].contacts.lost[w] = s[0].contacts.lost[w] + 1
+        many = choose(s, w)
         if s[0].cone.count[w] == 0:
             return True
+        if many > 0:
+            off = sweep_all(s, w, turn)
+            if off <= ENOUGH:
+                break
+            push_bodies(s, w)
+            met = attempt(s, w, scope)
+            continue
         find_response(s, w)
+        struck = bool(False)
+        if turn == 0:
+            struck = strike(s, w)
         off = missed(s[0].cone, w)
-        if off <= ENOUGH:
+        if off <= ENOUGH and not struck:
             break
         solve_cone(s[0].cone, w, real(0.1) * ENOUGH)
         take_impulses(s, w)
