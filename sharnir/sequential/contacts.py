@@ -298,10 +298,17 @@ def open_round(s: wp.array(dtype=Step), w: int, first: int) -> int:
         if meets and first == 1:
             meets = t.before[i, w] < -BOUNCES
         if meets:
-            fast = u
-            if first == 1:  # half of the kick comes before the pose, half after it
-                fast = real(0.5) * (u + t.before[i, w])
-            t.aim[i, w] = c.restitution[i, w] * fast + (fast - u) * real(first)
+            e = c.restitution[i, w]
+            leaves = -e * u
+            if first == 1:
+                # It is struck where it stands, a gap above the surface: with the speed that it would have there on the way back.
+                # Half of the kick comes before the pose, half after it.
+                kick = u - t.before[i, w]
+                fast = u - real(0.5) * kick
+                lost = wp.max(real(0.0), -kick / s[0].settings.kick[w]) * wp.max(c.gap[i, w], real(0.0))
+                rise = e * e * fast * fast - real(2.0) * lost * (real(1.0) - e * e)
+                leaves = wp.sqrt(wp.max(rise, real(0.0))) + real(0.5) * kick
+            t.aim[i, w] = -leaves
             struck = struck + 1
     return struck
 

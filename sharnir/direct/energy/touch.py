@@ -240,6 +240,23 @@ def find_response(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
+def leaving(s: wp.array(dtype=Direct), i: int, w: int, free: real) -> real:
+    """The normal speed at the end of the step of a point that bounces in it, m/s; `free`: if it did not.
+
+    It has e² of the energy that it has at the surface, at the place χ + ½Δt (u₀ + u₁) that the step leads to:
+    u₁² + 2a (χ + ½Δt (u₀ + u₁)) = e² (u₀² + 2aχ), with a the acceleration towards the surface.
+    """
+    e = s[0].contacts.restitution[i, w]
+    h = s[0].drift[w]
+    before = s[0].touch.before[i, w]
+    a = wp.max(real(0.0), (before - free) / h)
+    gap = wp.max(real(0.0), s[0].contacts.gap[i, w])
+    half = real(0.5) * a * h
+    room = half * half - real(2.0) * (a * gap + half * before) + e * e * (before * before + real(2.0) * a * gap)
+    return wp.max(real(0.0), wp.sqrt(wp.max(real(0.0), room)) - half)
+
+
+@wp.func
 def strike(s: wp.array(dtype=Direct), w: int) -> bool:
     """Impacts, in rounds: each for the points that still approach, so that a blow runs through a row of bodies.
 
@@ -262,10 +279,12 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
             i = t.point[k, w]
             u = struck_speed(c, 3 * k, w)
             c.aim[k, w] = real(1.0e30)
+            leaves = -s[0].contacts.restitution[i, w] * u
             if n == 0:
+                leaves = leaving(s, i, w, u)
                 u = t.before[i, w]
             if u < -BOUNCES:
-                c.aim[k, w] = -s[0].contacts.restitution[i, w] * u
+                c.aim[k, w] = leaves
                 meets = meets + 1
         if meets == 0:
             break
