@@ -535,7 +535,8 @@ class Scene:
         model.start, model.redundant, model.rigid = start, redundant, rigid
         if self.ropes:
             motion = np.array([b.motion for b in self.bodies.values()])
-            model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device)
+            jointed = bool(self.joints or self.springs)
+            model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device, trees=jointed)
         return model
 
     def _free_of_point_joints(self) -> None:

@@ -106,7 +106,7 @@ def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
 
 @wp.func
 def replayed_by(s: wp.array(dtype=Direct), w: int, pivots: int) -> int:
-    """The cap that leads to the same step (`SolverDirect._caps`); `laws.linear`: most passes in which laws of a part were found."""
+    """The cap that leads to the same step (`SolverDirect._caps`); `pivots`: most passes in which laws of a part were found."""
     beyond = wp.min(s[0].passes[w], s[0].settings.iterations[2]) - s[0].settings.iterations[4]
     return wp.max((pivots - 1) * s[0].settings.iterations[5] + 1, beyond)
 
