@@ -142,7 +142,7 @@ def test_rapier_has_the_same_rod(joint: str) -> None:
     assert angle(peer.rotation()) == pytest.approx(angle(sim.body("rod 0").rotation), rel=0.02)
 
 
-@pytest.mark.parametrize("which", ["flex", "capsules", "elastica"])
+@pytest.mark.parametrize("which", ["flex", "capsules", pytest.param("elastica", marks=pytest.mark.slow)])
 def test_all_engines_have_the_same_rope(which: str) -> None:
     pytest.importorskip("elastica" if which == "elastica" else "mujoco")
     n, dt = 20, 1e-4

@@ -283,7 +283,7 @@ def test_states_and_scenes_that_a_solver_cannot_step_are_refused_by_name():
         solver.step(model.state(), model.control())
     with pytest.raises(sh.SimulationError, match="SolverRope steps ropes alone, and the model has joint 'hinge'"):
         SolverRope(model, 1e-3)
-    with pytest.raises(sh.SimulationError, match="SolverRope steps ropes .* the model has no rope"):
+    with pytest.raises(sh.SimulationError, match=r"SolverRope steps ropes .* the model has no rope"):
         SolverRope(falling().build(), 1e-3)
 
 

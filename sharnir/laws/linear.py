@@ -50,7 +50,7 @@ def open_laws(s: Any, i: int, w: int, mean: real):
 
 @wp.func
 def soften_axes(s: Any, i: int, w: int, spring: real) -> int:
-    """How far the laws of a link's axes are taken at the mean (`laws.prepare.resolved`), into laws.mean; 1 if one is not."""
+    """How far the laws of a link's axes are taken at the mean (`prepare.resolved`) into laws.mean; 1 if any is not altogether."""
     n = s[0].tree.row[i].v_size
     v0 = s[0].tree.row[i].v_start
     found = int(0)
