@@ -160,6 +160,7 @@ class Model:
     shapes: list[Any]
     paths: dict[int, Any] = field(default_factory=dict)
     redundant: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # `Scene.notes`
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
     ropes: Any = None  # `rope.build.Ropes`, where there are any
 
