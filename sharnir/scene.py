@@ -515,8 +515,7 @@ class Scene:
         one = self._tables(1, "cpu")
         state = one.state()
         assembly.assemble_start(one, state)
-        redundant = assembly.redundant_rows(one, state)
-        rigid = assembly.rigid_axes(one, state)
+        redundant, rigid = assembly.look_at_loops(one, state)
         if redundant:
             log.info("redundant rows in closed loops (the motion is right, their reactions are shared): %s", ", ".join(redundant))
         assembly.set_spin(one, state, state.spin.numpy().astype(float))
