@@ -7,6 +7,7 @@ one mechanism (the bodies connected by joints, ground excepted).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sharnir.errors import SceneError, SimulationError
 from sharnir.joints import AXES
 from sharnir.kinematics import evaluate_joints, place_child, read_joints
 from sharnir.model import DYNAMIC, Model, State
-from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, quat_to_matrix
+from sharnir.spatial import cross, quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, quat_to_matrix
 from sharnir.types import EPSILON, mat33, quat, vec3
 
 ASSEMBLED = max(1e-10, 100 * EPSILON)  # gap in m and rad below which a mechanism counts as assembled
@@ -187,47 +188,52 @@ class Mechanism:
         self.bodies = sorted({int(b) for k in joints for b in (model.parents[k], model.children[k]) if b != 0})
         self.column = {b: 6 * i for i, b in enumerate(self.bodies)}
         self.dynamic = np.repeat(yields(model)[self.bodies], 6)  # columns that can change
+        self._at = np.full(len(model.com), -1)  # of every body its first column, −1 where it has none
+        self._at[self.bodies] = 6 * np.arange(len(self.bodies))
+        label = {k: n for n, k in model.joint_names.items()}
+        held = [(k, slot) for k in joints for slot in range(6) if not model.joint_kinds[k].mask >> slot & 1]
+        self._joint, self._slot = np.array(held, int).reshape(-1, 2).T
+        self._names = [f"{label[k]}.{AXES[slot]}" for k, slot in held]
+        free = [(k, i) for k in joints for i in range(model.joint_kinds[k].v_size)]
+        self.free_joint, self.free_axis = np.array(free, int).reshape(-1, 2).T
 
-    def row(self, k: int, d: np.ndarray, n: np.ndarray, point: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The row (d, n) of joint k at a common point; x are the positions of all bodies."""
-        row = np.zeros(6 * len(self.bodies))
-        for b, sign in ((int(self.model.children[k]), 1.0), (int(self.model.parents[k]), -1.0)):
-            if b in self.column:
-                at = self.column[b]
-                row[at : at + 3] += sign * d
-                row[at + 3 : at + 6] += sign * (np.cross(point - x[b], d) + n)
-        return row
+    def rows(self, k: np.ndarray, d: np.ndarray, n: np.ndarray, point: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The rows (d, n) of joints k (rows,) at common points (rows, 3); x are the positions of all bodies."""
+        J = np.zeros((len(k), 6 * len(self.bodies)))
+        for bodies, sign in ((self.model.children[k], 1.0), (self.model.parents[k], -1.0)):
+            moved = self._at[bodies] >= 0
+            columns = self._at[bodies[moved], None] + np.arange(6)
+            arm = point[moved] - x[bodies[moved]]
+            J[np.flatnonzero(moved)[:, None], columns] += sign * np.concatenate([d[moved], cross(arm, d[moved]) + n[moved]], 1)
+        return J
+
+    def free_rows(self, rows: Rows, x: np.ndarray, k: np.ndarray, i: np.ndarray) -> np.ndarray:
+        """Rows of the speeds i (rows,) of joints k (rows,)."""
+        return self.rows(k, rows.free_linear[k, i], rows.free_angular[k, i], rows.point[k], x)
 
     def constraint_rows(self, rows: Rows, x: np.ndarray, skip: int = -1) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """J, G and the name of every constrained row of the joints, all but those of joint `skip`."""
-        J, G, names = [], [], []
-        label = {k: n for n, k in self.model.joint_names.items()}
-        zero = np.zeros(3)
-        for k in self.joints:
-            free = self.model.joint_kinds[k].mask
-            for slot, axis in enumerate(AXES):
-                if k == skip or free >> slot & 1:
-                    continue
-                i = slot % 3
-                d, n = (rows.linear[k][:, i], zero) if slot < 3 else (zero, rows.angular[k][:, i])
-                J.append(self.row(k, d, n, rows.point[k], x))
-                G.append(d @ rows.gap_linear[k] + n @ rows.gap_angular[k])
-                names.append(f"{label[k]}.{axis}")
+        use = self._joint != skip
+        k, slot = self._joint[use], self._slot[use]
+        slides = (slot < 3)[:, None]
+        d = np.where(slides, rows.linear[k, :, slot % 3], 0.0)
+        n = np.where(slides, 0.0, rows.angular[k, :, slot % 3])
+        J, G = self.rows(k, d, n, rows.point[k], x), (d * rows.gap_linear[k]).sum(1) + (n * rows.gap_angular[k]).sum(1)
+        names = [name for name, used in zip(self._names, use, strict=True) if used]
         for name, gap, (end_a, end_b, ratio) in zip(self.model.gear_names, rows.gear_gap, gear_ends(self.model), strict=True):
             if end_a[0] in self.joints and end_b[0] in self.joints:
-                a, b = (self.row(k, rows.free_linear[k, i], rows.free_angular[k, i], rows.point[k], x) for k, i in (end_a, end_b))
-                J.append(a - ratio * b)
-                G.append(gap)
+                a, b = self.free_rows(rows, x, *np.array([end_a, end_b], int).T)
+                J, G = np.vstack([J, a - ratio * b]), np.append(G, gap)
                 names.append(name)
-        return np.array(J).reshape(-1, 6 * len(self.bodies)), np.array(G), names
+        return J, G, names
 
     def weights(self, rotation: np.ndarray) -> np.ndarray:
         """M⁻¹ of the bodies, block-diagonal, dense."""
         W = np.zeros((6 * len(self.bodies),) * 2)
         t = self.model.bodies
         inv_mass, inv_inertia = t.inv_mass.numpy(), t.inv_inertia.numpy()
-        for b, at in self.column.items():
-            R = quat_to_matrix(rotation[b])
+        turns = quat_to_matrix(rotation[self.bodies])
+        for (b, at), R in zip(self.column.items(), turns, strict=True):
             W[at : at + 3, at : at + 3] = np.eye(3) * inv_mass[b]
             W[at + 3 : at + 6, at + 3 : at + 6] = R @ inv_inertia[b] @ R.T
         return W
@@ -260,7 +266,8 @@ def assemble(model: Model, state: State, world: int, joints: list[int], pin: int
             point = rows.point[pin]
             there = anchor[world] + quat_rotate(turn[world], quat_rotate(quat_conjugate(rotation[c, world]), point - x[c]))
             error = np.concatenate([point - there, quat_log(quat_multiply(rotation[c, world], quat_conjugate(turn[world])))])
-            pins = [mechanism.row(pin, e[:3], e[3:], point, x) for e in np.eye(6)]
+            e = np.eye(6)
+            pins = mechanism.rows(np.full(6, pin), e[:, :3], e[:, 3:], np.tile(point, (6, 1)), x)
             J, G = np.vstack([J, pins]), np.concatenate([G, error])
         gap = float(np.abs(G).max(initial=0.0))
         if gap <= ASSEMBLED or not np.isfinite(gap):
@@ -300,74 +307,101 @@ def assemble_start(model: Model, state: State) -> None:
             )
 
 
-def redundant_rows(model: Model, state: State) -> list[str]:
-    """Names of the rows ('joint.axis') of closed loops that follow from the rows before them, wherever the loop stands.
+@dataclass
+class Pose:
+    """A mechanism as it stands in one pose: its rows, and which of them follow from the rows before them."""
 
-    A dependence that exists in the start pose alone (a singular pose) is not redundancy: the loop is moved a little along its
-    free motion, assembled again and looked at there. State is left as it was.
+    rows: Rows
+    x: np.ndarray
+    J: np.ndarray
+    names: list[str]
+    dependent: list[int]
+
+    @property
+    def rank(self) -> int:
+        """Number of rows that are independent."""
+        return len(self.names) - len(self.dependent)
+
+
+class Loops:
+    """A mechanism with closed loops, looked at where it starts and a little further along its free motion.
+
+    A dependence of rows in the start pose alone is that pose's, and not the mechanism's. State is left as it was.
     """
-    found: list[str] = []
-    keep = [(a, a.numpy().copy()) for a in (state.position, state.rotation)]
+
+    def __init__(self, model: Model, state: State, joints: list[int]) -> None:
+        self.model, self.state, self.joints = model, state, joints
+        self.mechanism = Mechanism(model, joints)
+        self.start = self._look()
+
+    def _look(self) -> Pose:
+        rows, x = evaluate(self.model, self.state)[0], self.state.position.numpy()[:, 0].astype(float)
+        J, _, names = self.mechanism.constraint_rows(rows, x)
+        return Pose(rows, x, J, names, dependent_rows(J[:, self.mechanism.dynamic]))
+
+    def free(self, pose: Pose) -> np.ndarray:
+        """Directions (rows) in which the mechanism can move in a pose."""
+        return np.asarray(np.linalg.svd(pose.J[:, self.mechanism.dynamic])[2][pose.rank :])
+
+    @cached_property
+    def moved(self) -> Pose | None:
+        """The pose a little further on; None where the mechanism cannot be assembled there."""
+        keep = [(a, a.numpy().copy()) for a in (self.state.position, self.state.rotation)]
+        free = self.free(self.start)
+        basis = np.zeros((len(free), self.start.J.shape[1]))
+        basis[:, self.mechanism.dynamic] = free
+        move = basis.T @ np.cos(np.arange(len(basis)) + 1.0)  # some direction of the free motion, always the same
+        move *= 0.05 / np.abs(move).max()
+        position, rotation = (value.copy() for _, value in keep)
+        for b, at in self.mechanism.column.items():
+            position[b, 0] += move[at : at + 3]
+            rotation[b, 0] = quat_multiply(quat_exp(move[at + 3 : at + 6]), rotation[b, 0])
+        self.state.position.assign(position)
+        self.state.rotation.assign(rotation)
+        pose = self._look() if assemble(self.model, self.state, 0, self.joints) <= 1e3 * ASSEMBLED else None
+        for array, value in keep:
+            array.assign(value)
+        return pose
+
+
+def look_at_loops(model: Model, state: State) -> tuple[list[str], np.ndarray]:
+    """The rows that are redundant, and the axes that are rigid, of all mechanisms with loops or gears (see below)."""
     geared = {k for ends in gear_ends(model) for k, _ in ends[:2]}
     everything = mechanisms(model, list(range(len(model.joint_kinds))))
-    looped = set(loop_joints(model)).union(*(group for group in everything if geared.intersection(group)))
-    for group in mechanisms(model, sorted(looped)):
-        mechanism = Mechanism(model, group)
-        J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], state.position.numpy()[:, 0].astype(float))
-        dependent = dependent_rows(J[:, mechanism.dynamic])
-        if dependent and mechanism.dynamic.sum() > len(names) - len(dependent):
-            if move_on(model, state, group, mechanism, J, len(names) - len(dependent)):
-                J, _, names = mechanism.constraint_rows(evaluate(model, state)[0], state.position.numpy()[:, 0].astype(float))
-                dependent = dependent_rows(J[:, mechanism.dynamic])
-        found += [names[i] for i in dependent]
-        for array, value in keep:
-            array.assign(value)
-    return found
-
-
-def move_on(model: Model, state: State, group: list[int], mechanism: Mechanism, J: np.ndarray, rank: int) -> bool:
-    """Move a mechanism a little along its free motion, and assemble it there; returns whether that can be done."""
-    position, rotation = state.position.numpy().copy(), state.rotation.numpy().copy()
-    basis = np.zeros((mechanism.dynamic.sum() - rank, J.shape[1]))
-    basis[:, mechanism.dynamic] = np.linalg.svd(J[:, mechanism.dynamic])[2][rank:]
-    move = basis.T @ np.cos(np.arange(len(basis)) + 1.0)  # some direction of the free motion, always the same
-    move *= 0.05 / np.abs(move).max()
-    for b, at in mechanism.column.items():
-        position[b, 0] += move[at : at + 3]
-        rotation[b, 0] = quat_multiply(quat_exp(move[at + 3 : at + 6]), rotation[b, 0])
-    state.position.assign(position)
-    state.rotation.assign(rotation)
-    return assemble(model, state, 0, group) <= 1e3 * ASSEMBLED
-
-
-def rigid_axes(model: Model, state: State) -> np.ndarray:
-    """(speeds,) True for the free axes of joints that the loops they are in hold still, wherever the loop stands.
-
-    An axis that stands still in one pose alone (a dead point) is not one of them. State is left as it was.
-    """
+    looped = loop_joints(model)
+    both = set(looped).union(*(group for group in everything if geared.intersection(group)))
+    groups = {tuple(group): Loops(model, state, group) for group in mechanisms(model, sorted(both))}
+    redundant = [name for loops in groups.values() for name in redundant_rows(loops)]
     rigid = np.zeros(model.speeds, bool)
-    keep = [(a, a.numpy().copy()) for a in (state.position, state.rotation)]
-    for group in mechanisms(model, sorted(loop_joints(model))):
-        mechanism = Mechanism(model, group)
-        found: set[int] | None = None
-        for _pose in range(2):
-            rows, x = evaluate(model, state)[0], state.position.numpy()[:, 0].astype(float)
-            J, _, names = mechanism.constraint_rows(rows, x)
-            rank = len(names) - len(dependent_rows(J[:, mechanism.dynamic]))
-            free = np.linalg.svd(J[:, mechanism.dynamic])[2][rank:]
-            still = set()
-            for k in group:
-                for i in range(model.joint_kinds[k].v_size):
-                    row = mechanism.row(k, rows.free_linear[k, i], rows.free_angular[k, i], rows.point[k], x)[mechanism.dynamic]
-                    if np.abs(free @ row).max(initial=0.0) <= 1e-7 * np.linalg.norm(row):
-                        still.add(int(model.v_start[k]) + i)
-            found = still if found is None else found & still
-            if not found or not len(free) or not move_on(model, state, group, mechanism, J, rank):
-                break
-        rigid[list(found or ())] = True
-        for array, value in keep:
-            array.assign(value)
-    return rigid
+    for group in mechanisms(model, sorted(looped)):
+        rigid[rigid_axes(groups.get(tuple(group)) or Loops(model, state, group))] = True
+    return redundant, rigid
+
+
+def redundant_rows(loops: Loops) -> list[str]:
+    """Names of the rows ('joint.axis') of closed loops that follow from the rows before them, wherever the loop stands."""
+    pose = loops.start
+    if pose.dependent and loops.mechanism.dynamic.sum() > pose.rank:
+        pose = loops.moved or pose
+    return [pose.names[i] for i in pose.dependent]
+
+
+def rigid_axes(loops: Loops) -> list[int]:
+    """Numbers of the free axes of joints that the loops they are in hold still, wherever the loop stands: an axis that stands
+    still in one pose alone (a dead point) is not one of them.
+    """
+    mechanism, model = loops.mechanism, loops.model
+
+    def still(pose: Pose) -> set[int]:
+        k, i = mechanism.free_joint, mechanism.free_axis
+        speeds = mechanism.free_rows(pose.rows, pose.x, k, i)[:, mechanism.dynamic]
+        rest = np.abs(loops.free(pose) @ speeds.T).max(0, initial=0.0) <= 1e-7 * np.linalg.norm(speeds, axis=1)
+        return set((model.v_start[k] + i)[rest].tolist())
+
+    found = still(loops.start)
+    if found and mechanism.dynamic.sum() > loops.start.rank and loops.moved is not None:
+        found &= still(loops.moved)
+    return sorted(found)
 
 
 def dependent_rows(J: np.ndarray, tolerance: float = 1e-7) -> list[int]:
@@ -518,10 +552,9 @@ def set_velocity(model: Model, state: State, joint: int, value: np.ndarray, stri
             v[b] += change + np.cross(spin, x[b] - x[mover])
             s[b] += spin
     for w, rows in enumerate(evaluate(model, state) if moved is None else ()):
-        d, n = rows.free_linear[joint][:size], rows.free_angular[joint][:size]
         mechanism = Mechanism(model, loop_of(model, joint))
         J, _, _names = mechanism.constraint_rows(rows, x[:, w])
-        J = np.vstack([J, *(mechanism.row(joint, d[i], n[i], rows.point[joint], x[:, w]) for i in range(size))])
+        J = np.vstack([J, mechanism.free_rows(rows, x[:, w], np.full(size, joint), np.arange(size))])
         V = np.concatenate([np.concatenate([v[b, w], s[b, w]]) for b in mechanism.bodies])
         rhs = np.concatenate([np.zeros(len(J) - size), value[w]]) - J @ V
         V = V + least_change(J, mechanism.weights(state.rotation.numpy().astype(float)[:, w]), rhs)

@@ -214,6 +214,8 @@ def _describe(name: str) -> int:
     else:
         _say("no joints")
     _say("")
+    for note in model.notes:
+        _say(f"note: {note}")
     _say(f"redundant rows: {', '.join(sim.redundant) or 'none'}")
     return 0
 

@@ -4,6 +4,8 @@ import math
 from numbers import Real
 from typing import TypeGuard
 
+import numpy as np
+
 
 class SceneError(ValueError):
     """A scene cannot be built as described: a wrong value, an unknown name, a mechanism that cannot be assembled."""
@@ -23,6 +25,14 @@ class SceneWarning(UserWarning):
 
 class StepWarning(UserWarning):
     """Steps do not do what they should, though the motion goes on: they do not converge, or joints stand open."""
+
+
+def as_numbers(value: object) -> np.ndarray:
+    """What a user gave, as an array of numbers; a single NaN, which every check refuses, where it is no such thing."""
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
 
 
 def is_positive(value: object) -> TypeGuard[float]:

@@ -13,6 +13,7 @@ import warp as wp
 
 from sharnir.axes import Axis, DCMotor, Servo
 from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.rope_state import RopeControl, RopeState, arrays_of
 from sharnir.types import mat33, np_real, quat, real, vec3
 
 FIXED, KINEMATIC, DYNAMIC = 0, 1, 2
@@ -86,6 +87,7 @@ class State:
     open: wp.array(dtype=real)  # [world] m, rad: largest gap that step left
     time: wp.array(dtype=wp.float64)  # [world] s
     failed: wp.array(dtype=wp.int32)  # [world] 0, or 1 + the body whose state would have become non-finite
+    rope: RopeState
 
 
 @wp.struct
@@ -111,6 +113,7 @@ class Control:
     servo_kd: wp.array2d(dtype=real)
     servo_max_force: wp.array2d(dtype=real)
     voltage: wp.array2d(dtype=real)  # [speed, world] V, of a DC motor
+    rope: RopeControl
 
 
 @wp.struct
@@ -157,6 +160,7 @@ class Model:
     shapes: list[Any]
     paths: dict[int, Any] = field(default_factory=dict)
     redundant: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # `Scene.notes`
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
     ropes: Any = None  # `rope.build.Ropes`, where there are any
     collision: Any = None  # `collision.describe.CollisionDescription`, where bodies touch
@@ -178,6 +182,8 @@ class Model:
         for name, value in self.start.items():
             rows = np.repeat(np.asarray(value, np_real)[:, None], self.worlds, 1)
             getattr(state, name).assign(np.ascontiguousarray(rows))
+        if self.ropes is not None:
+            state.rope = self.ropes.state()
         return state
 
     @property
@@ -202,6 +208,8 @@ class Model:
             if name.startswith("friction"):
                 values = [0.0 if none else value for value, none in zip(values, self.frictionless(), strict=True)]
             getattr(control, name).assign(self._column(values, np_real))
+        if self.ropes is not None:
+            control.rope = self.ropes.control()
         return control
 
     def frictionless(self) -> np.ndarray:
@@ -260,5 +268,4 @@ OWNED = (
     "last_v", "last_w", "slope_v", "slope_w", "older_v", "older_w", "guess_v", "guess_w", "trend", "rotor", "row_force",
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
-STATE_FIELDS = tuple(State.vars)  # type: ignore[attr-defined]
-CONTROL_FIELDS = tuple(Control.vars)  # type: ignore[attr-defined]
+STATE_FIELDS, CONTROL_FIELDS = arrays_of(State), arrays_of(Control)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sharnir import assembly
 from sharnir.axes import Axis, number
 from sharnir.collision.describe import ContactScene
 from sharnir.collision.material import Material, checked
-from sharnir.errors import SceneError, SceneWarning, is_positive
+from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
 from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, BodyTable, Model, SpringTable
@@ -31,12 +31,9 @@ log = logging.getLogger("sharnir")
 
 def vector(value: Any, who: str, what: str) -> np.ndarray:
     """Three finite numbers, or a SceneError."""
-    try:
-        v = np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}") from None
+    v = as_numbers(value)
     if v.shape != (3,) or not np.all(np.isfinite(v)):
-        raise SceneError(f"{who}: {what} is three finite numbers, got {v.tolist()}")
+        raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
     return v
 
 
@@ -66,6 +63,7 @@ class BodyDescription:
     velocity: np.ndarray
     spin: np.ndarray
     path: Callable[[float], Any] | None
+    collision: list[Shape] = field(default_factory=list)  # what it collides with, where that is not `shape`
 
 
 @dataclass
@@ -121,7 +119,7 @@ class Scene:
         self.ropes: dict[str, RopeDescription] = {}
         self.touch = ContactScene(contact)
         self.notes: list[str] = []
-        """What an importer had to change in its file, or found odd there: a line each."""
+        """What may be a mistake, and what an importer changed in its file, left out or found odd there: a line each."""
 
     # ---- bodies ----
 
@@ -206,12 +204,7 @@ class Scene:
                 raise SceneError(f"{who}: position {given.tolist()} is not where its path starts, {place.tolist()}")
             place = given
         if rotation is not None:
-            try:
-                turn = unit_quat(np.asarray(rotation, float), who)
-            except (TypeError, ValueError) as error:
-                raise SceneError(
-                    str(error) if isinstance(error, SceneError) else f"{who}: rotation is a quaternion, got {rotation!r}"
-                ) from None
+            turn = unit_quat(as_numbers(rotation), who)
         if motion == "fixed" and (np.any(velocity) or np.any(spin)):
             raise SceneError(f"{who}: a fixed body has no velocity or spin, got {list(velocity)} and {list(spin)}")
         self.bodies[name] = BodyDescription(
@@ -581,8 +574,7 @@ class Scene:
         one = self._tables(1, "cpu")
         state = one.state()
         assembly.assemble_start(one, state)
-        redundant = assembly.redundant_rows(one, state)
-        rigid = assembly.rigid_axes(one, state)
+        redundant, rigid = assembly.look_at_loops(one, state)
         if redundant:
             log.info("redundant rows in closed loops (the motion is right, their reactions are shared): %s", ", ".join(redundant))
         assembly.set_spin(one, state, state.spin.numpy().astype(float))
@@ -591,10 +583,11 @@ class Scene:
         names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start")
         start = {n: getattr(state, n).numpy()[:, 0].copy() for n in names}
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
-        model.start, model.redundant, model.rigid = start, redundant, rigid
+        model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
         if self.ropes:
             motion = np.array([b.motion for b in self.bodies.values()])
-            model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device)
+            jointed = bool(self.joints or self.springs)
+            model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device, trees=jointed)
         loose = (Free, Distance)  # these leave bodies far apart from each other
         neighbours = [(j.parent, j.child) for j in self.joints.values() if not isinstance(j.joint, loose)]
         model.collision = self.touch.build(list(self.bodies.values()), neighbours)

@@ -38,12 +38,12 @@ from sharnir.guard import (
 )
 from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model, State
 from sharnir.ode.integrate import first_of
-from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView, rope_energy, rope_momentum
+from sharnir.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.scene import Scene, path_pose
 from sharnir.sequential.solver import SolverImpulse
-from sharnir.solver import Report, Solver, pack
+from sharnir.solver import Report, pack
 from sharnir.solvers import asked_for, chosen
 from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.tree.solver import TreeSolver
@@ -204,17 +204,12 @@ class Simulation:
             raise SceneError(f"Simulation: dt is a positive finite number of seconds, got {dt!r}")
         self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
         self.worlds = self.model.worlds
-        self._state, self.control = self.model.state(), self.model.control()
         self._at_pose = True  # whether velocities in the state are those of its pose
         self.solver_name, kind = chosen(self.model, word)
-        if self.model.ropes is not None:
-            if self.solver_name in ("direct", "articulated"):
-                self.model = replace(self.model, ropes=self.model.ropes.on_trees())
-            self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
         self._check_options(kind, self.solver_name, options)
-        if self.model.ropes is not None:
-            options |= {"rope_state": self.rope_state, "rope_control": self.rope_control}
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
+        self.model = self.solver.model  # with ropes laid out as the solver takes them
+        self._state, self.control = self.model.state(), self.model.control()
         self._make: Callable[..., Report] = getattr(self.solver, "advance", self.solver.step)
         self.solver.furnish(self._state)
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
@@ -259,11 +254,7 @@ class Simulation:
     @staticmethod
     def _check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
         """Refuse options that the solver does not have, by name."""
-        allowed: set[str] = set()
-        for base in kind.__mro__:
-            if "__init__" in vars(base) and base is not Solver and base is not TreeSolver and base is not object:
-                kinds = inspect.signature(base.__init__).parameters.values()
-                allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY and p.name not in ("rope_state", "rope_control")}
+        allowed = {p.name for p in inspect.signature(kind.__init__).parameters.values() if p.kind is p.KEYWORD_ONLY}
         for option in options:
             if option not in allowed:
                 what = f"solver {name!r}" if kind is not SolverRope else "a scene of ropes without joints"
@@ -412,7 +403,7 @@ class Simulation:
         for array in (self.control.force_once, self.control.torque_once):
             array.zero_()
         if self._ropes:
-            self.rope_control.force_once.zero_()
+            self.control.rope.force_once.zero_()
 
     def run(self, duration: float, progress: bool | Callable[[float], None] = False) -> Report:
         """Advance by a time in s (the nearest whole number of steps); `progress` shows a bar, or is called with the time."""
@@ -563,12 +554,12 @@ class Simulation:
     def wind(self) -> Any:
         """(3,) m/s, or (worlds, 3): the speed of the air (or water) that drags on ropes; may be changed while running."""
         self._need_ropes()
-        return self._out(self.rope_control.wind.numpy().astype(float))
+        return self._out(self.control.rope.wind.numpy().astype(float))
 
     @wind.setter
     def wind(self, value: Any) -> None:
         self._need_ropes()
-        self.rope_control.wind.assign(self._in(value, 3, "Simulation", "wind (m/s)"))
+        self.control.rope.wind.assign(self._in(value, 3, "Simulation", "wind (m/s)"))
 
     def _need_ropes(self) -> None:
         if not self._ropes:
@@ -695,10 +686,9 @@ class Simulation:
 
     def _pack(self) -> Any:
         """All arrays that a step changes, moved into one memory."""
-        structs: list[Any] = [self._state, self.control]
+        fields: list[tuple[Any, str]] = [(self._state, n) for n in STATE_FIELDS] + [(self.control, n) for n in CONTROL_FIELDS]
         if self._ropes:
-            structs += [self.rope_state, self.rope_control]
-        fields = [(s, n) for s in structs for n in s._cls.vars]
+            fields += [(self._state.rope, n) for n in ROPE_STATE_FIELDS] + [(self.control.rope, n) for n in ROPE_CONTROL_FIELDS]
         memory, self._packed = pack([getattr(s, n) for s, n in fields], self.model.device)
         for (struct, name), array in zip(fields, self._packed, strict=True):
             setattr(struct, name, array)
@@ -723,8 +713,8 @@ class Simulation:
         """What changes of ropes, by name."""
         if not self._ropes:
             return {}
-        out = {f"rope.{n}": getattr(self.rope_state, n) for n in ROPE_STATE_FIELDS}
-        return out | {f"rope_control.{n}": getattr(self.rope_control, n) for n in ROPE_CONTROL_FIELDS}
+        out = {f"rope.{n}": getattr(self._state.rope, n) for n in ROPE_STATE_FIELDS}
+        return out | {f"rope_control.{n}": getattr(self.control.rope, n) for n in ROPE_CONTROL_FIELDS}
 
     def restore(self, snapshot: dict[str, np.ndarray]) -> None:
         """Continue from a snapshot of this scene."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -30,8 +31,6 @@ class Solver:
         threads: CPU threads; all cores if None (one world needs one).
     """
 
-    rope_state: Any
-    rope_control: Any
     reads = False
     """Whether a step leaves the coordinates of all joints in the state."""
     at_pose = True
@@ -45,11 +44,6 @@ class Solver:
     def __init__(self, model: Model, dt: float, settings: Any, threads: int | None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise SimulationError(f"threads is a whole number of at least 1, got {threads!r}")
-        if model.ropes is not None and not hasattr(self, "rope_state"):
-            raise SimulationError(
-                f"{type(self).__name__} steps bodies and joints, and the model has rope {next(iter(model.ropes.names))!r}; "
-                "use Simulation, which takes a solver that steps both"
-            )
         self.model, self.device, self.settings = model, model.device, settings
         settings.dt = wp.zeros(1, dtype=real, device=self.device)
         self._part = wp.zeros(model.worlds, dtype=real, device=self.device)
@@ -99,7 +93,7 @@ class Solver:
         none = wp.zeros((0, m.worlds), dtype=vec3, device=self.device)
         g.aim_linear = g.aim_angular = none
         if m.ropes is not None:
-            self._watch_ropes(g)
+            self._watch_ropes(g, state, control)
         g.strict, g.alarm, g.counts, g.sums = self.strict, self.alarm, self._counts, self._sums
         self._guard, self._watched, self._begins = g, wp.array([g], dtype=Watch, device=self.device), None
         self._launch_watch(0, m.worlds)
@@ -135,9 +129,9 @@ class Solver:
     def _launch_watch(self, first: int, worlds: int) -> None:
         wp.launch(watch_begin, dim=worlds, inputs=[self._watched, first], device=self.device)
 
-    def _watch_ropes(self, g: Any) -> None:
+    def _watch_ropes(self, g: Any, bodies: State, commands: Control) -> None:
         """The arrays of ropes that the guard reads."""
-        table, state, control = self.model.ropes.table, self.rope_state, self.rope_control
+        table, state, control = self.model.ropes.table, bodies.rope, commands.rope
         g.ropes, g.rope_first, g.rope_density, g.rope_reel = table.count, table.first, table.density, table.reel
         for name in ("segments", "cut", "length", "position", "velocity", "spin", "moment"):
             setattr(g, f"rope_{name}", getattr(state, name))
@@ -154,6 +148,15 @@ class Solver:
 
     def furnish(self, state: State) -> None:
         """Give a new state the arrays that this solver alone keeps in it."""
+
+    def _check_ropes(self, state: State) -> None:
+        """Refuse a state whose ropes run otherwise than this solver's."""
+        ropes = self.model.ropes
+        if ropes is not None and (not state.rope.position or bool(state.rope.trees) != ropes.trees):
+            raise SimulationError(
+                f"{type(self).__name__} lays out ropes in its own way: take state and control from its model, "
+                "solver.model.state() and solver.model.control()"
+            )
 
     @property
     def dt(self) -> float:
@@ -217,6 +220,20 @@ class Solver:
 def _replay(graph: Any, n: int) -> None:
     for _ in range(n):
         wp.capture_launch(graph)
+
+
+def with_ropes(model: Model, trees: bool) -> Model:
+    """A model whose ropes are laid out for trees of joints, or for the ropes' own elimination."""
+    if model.ropes is None or model.ropes.trees == trees:
+        return model
+    return replace(model, ropes=model.ropes.laid_out(trees))
+
+
+def need_ropes(model: Model, **options: Any) -> None:
+    """Refuse options that are of ropes alone where there are none."""
+    for name, value in options.items():
+        if value is not None and model.ropes is None:
+            raise SimulationError(f"{name!r} is of ropes, and the model has none")
 
 
 def write(array: Any, values: list[int]) -> None:

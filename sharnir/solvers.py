@@ -5,21 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from sharnir.articulated.solver import SolverArticulated, SolverArticulatedRope
-from sharnir.direct.solver import SolverDirect, SolverDirectRope
-from sharnir.errors import SceneError, SimulationError
+from sharnir.articulated.solver import SolverArticulated
+from sharnir.direct.solver import SolverDirect
+from sharnir.errors import SimulationError
 from sharnir.model import Model
 from sharnir.rope.solver import SolverRope
-from sharnir.sequential.rope import SolverImpulseRope
 from sharnir.sequential.solver import SolverImpulse
 from sharnir.tree.hang import Links
 
-# without and with ropes beside the joints
-SOLVERS: dict[str, tuple[Any, Any]] = {
-    "sequential": (SolverImpulse, SolverImpulseRope),
-    "direct": (SolverDirect, SolverDirectRope),
-    "articulated": (SolverArticulated, SolverArticulatedRope),
-}
+SOLVERS: dict[str, Any] = {"sequential": SolverImpulse, "direct": SolverDirect, "articulated": SolverArticulated}
 WORDS = ("auto", *SOLVERS)
 WIDE = 120  # rows beside a tree that all feel each other (twenty loops on one tree): from there on sweeps are far quicker
 
@@ -61,14 +55,14 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
     """The name of the solver that steps a model, and its class; `word` as `asked_for` returned it."""
     ropes = model.ropes
     jointed = bool(model.joint_kinds or model.spring_names)
-    if ropes is not None and not jointed and not ropes.refused:
+    if ropes is not None and not jointed and not ropes.refused and model.collision is None:
         if word not in ("auto", "direct"):
             raise SimulationError(
                 f"Simulation: solver={word!r} is of joints, and the scene has ropes alone, with their own solver; leave it out"
             )
         return "rope", SolverRope
+    if word == "auto" and model.collision is not None and (ropes is not None or not jointed):
+        word = "sequential"  # free bodies that touch are swept; ropes beside contacts are known to it alone
     if word == "auto":
         word = automatic(model) if ropes is None or not ropes.refused else "direct"
-    if ropes is not None and ropes.refused and word == "sequential":
-        raise SceneError(f"{ropes.refused}; or use solver='direct'")
-    return word, SOLVERS[word][int(ropes is not None)]
+    return word, SOLVERS[word]

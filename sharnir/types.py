@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-wp.config.enable_backward = False
 wp.config.log_level = wp.LOG_WARNING
 
 
@@ -34,6 +33,16 @@ def _init_warp() -> None:
 
 
 _init_warp()
+
+MODULES = (
+    "sharnir.direct", "sharnir.direct_chain", "sharnir.direct_rope", "sharnir.direct_tree", "sharnir.energy",
+    "sharnir.energy_chain", "sharnir.energy_rope", "sharnir.energy_tree", "sharnir.guard", "sharnir.impulse",
+    "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.rope", "sharnir.rope_energy", "sharnir.rope_paper",
+    "sharnir.tree",
+)  # fmt: skip
+"""Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
+for _name in MODULES:
+    wp.set_module_options({"enable_backward": False}, module=_name)
 
 PRECISION = os.environ.get("SHARNIR_PRECISION", "double")
 if PRECISION not in ("single", "double"):

@@ -3,7 +3,10 @@
 import ast
 import pathlib
 
+import warp as wp
+
 import sharnir
+from sharnir.types import MODULES
 
 SOURCES = sorted(pathlib.Path(sharnir.__file__).parent.rglob("*.py"))
 
@@ -31,3 +34,10 @@ def test_no_local_variable_hides_a_function_or_constant():
             stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             hidden += [f"{path.name}: {name} in {function.name}" for name in sorted(stored & known)]
     assert not hidden, hidden
+
+
+def test_kernels_of_the_library_have_no_adjoints_and_a_callers_own_have():
+    mine = [m for name, m in wp._src.context.user_modules.items() if name.startswith("sharnir.") and m.kernels]
+    assert {m.name for m in mine} <= set(MODULES)
+    assert not any(m.options["enable_backward"] for m in mine)
+    assert wp.config.enable_backward

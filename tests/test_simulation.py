@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.rope.solver import SolverRope
 from sharnir.spatial import quat_exp, quat_rotate
 
 
@@ -248,6 +249,42 @@ def test_arrays_and_solver_underneath():
     solver.step(state, control, n=10)
     assert state.position.shape == (2, 5)
     assert np.allclose(state.velocity.numpy()[1, :, 2], -1.0)
+
+
+def arm_with_a_rope():
+    """An arm on a hinge, a rope hung on its tip, and a load that holds the rope's end."""
+    scene = sh.Scene()
+    scene.add_body("arm", sh.Box(1.0, 0.1, 0.1), mass=2.0, position=(0.5, 0, 0))
+    scene.add_joint("hinge", sh.Revolute("y"), scene.world, "arm", position=(0, 0, 0))
+    scene.add_body("load", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(1, 0, -0.5))
+    scene.add_rope("rope", (1, 0, 0), (1, 0, -0.5), segments=5, mass_per_length=0.1, attach=("arm", "load"))
+    return scene
+
+
+@pytest.mark.parametrize(
+    "word, kind", [("sequential", sh.SolverImpulse), ("direct", sh.SolverDirect), ("articulated", sh.SolverArticulated)]
+)
+def test_a_solver_steps_the_ropes_of_its_state(word, kind):
+    scene = arm_with_a_rope()
+    sim = sh.Simulation(scene, 1e-3, solver=word)
+    solver = kind(scene.build(), 1e-3)
+    state, control = solver.model.state(), solver.model.control()
+    sim.step(50)
+    solver.step(state, control, n=50)
+    assert np.array_equal(state.rope.position.numpy(), sim.state.rope.position.numpy())
+    assert np.array_equal(state.position.numpy(), sim.state.position.numpy())
+    assert state.rope.position.numpy()[:, 0, 2].min() < -0.505
+
+
+def test_states_and_scenes_that_a_solver_cannot_step_are_refused_by_name():
+    model = arm_with_a_rope().build()
+    solver = sh.SolverImpulse(model, 1e-3)
+    with pytest.raises(sh.SimulationError, match=r"SolverImpulse lays out ropes in its own way: take .* solver\.model\.state"):
+        solver.step(model.state(), model.control())
+    with pytest.raises(sh.SimulationError, match="SolverRope steps ropes alone, and the model has joint 'hinge'"):
+        SolverRope(model, 1e-3)
+    with pytest.raises(sh.SimulationError, match=r"SolverRope steps ropes .* the model has no rope"):
+        SolverRope(falling().build(), 1e-3)
 
 
 def test_a_thousand_link_chain_builds_and_steps_quickly():

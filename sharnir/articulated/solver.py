@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.assembly import read_all
-from sharnir.direct.solver import SolverDirect, SolverDirectRope
+from sharnir.direct.solver import SolverDirect
 from sharnir.model import Model
 from sharnir.tree.solver import FINE
 
@@ -36,34 +36,23 @@ class SolverArticulated(SolverDirect):
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
         tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s; by default 1e-10 of what the
             masses and lengths of the scene make of 1 rad/s.
+        rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
 
     _closings = ("energy",)
 
     def __init__(
-        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float | None = None, threads: int | None = None
-    ) -> None:
+        self, model: Model, dt: float, *, iterations: int = 60, tolerance: float | None = None,
+        rope_iterations: int | None = None, rope_tolerance: float | None = None, threads: int | None = None,
+    ) -> None:  # fmt: skip
         impulse, length = scales(model)
         tolerance = FINE * impulse if tolerance is None else tolerance
-        super().__init__(model, dt, iterations=iterations, tolerance=tolerance, gap=FINE * length, threads=threads)
+        of_ropes: dict[str, Any] = {"rope_iterations": rope_iterations, "rope_tolerance": rope_tolerance}
+        super().__init__(model, dt, iterations=iterations, tolerance=tolerance, gap=FINE * length, threads=threads, **of_ropes)
         self.reads = self._pool is None  # threads that share the worlds leave it to who looks
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         super()._make(step, first, worlds, steps)
         if self.reads and self._bound is not None:
             read_all(self.model, self._bound[0])
-
-
-class SolverArticulatedRope(SolverDirectRope):
-    """The same with ropes: joints, what acts on them, loops and ropes in one solve.
-
-    Args:
-        rope_state, rope_control: of `model.ropes`, which are laid out for trees (`Ropes.on_trees`).
-        rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverArticulated`.
-    """
-
-    _closings = ("energy",)
-
-    def __init__(self, model: Model, dt: float, **options: Any) -> None:
-        super().__init__(model, dt, **options)

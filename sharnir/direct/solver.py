@@ -11,22 +11,18 @@ from sharnir import kinematics
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
-from sharnir.direct.energy.rope import energy_rope_steps
 from sharnir.direct.energy.step import KERNELS as ENERGY_KERNELS
 from sharnir.direct.energy.step import TOUCHING
-from sharnir.direct.leapfrog.rope import direct_rope_steps
 from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG_KERNELS
+from sharnir.direct.ropes import RopesOnTrees
 from sharnir.errors import SimulationError
 from sharnir.laws.cone import Cone
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
-from sharnir.rope.data import MIXED, PORT, RopeControl, RopeSettings, RopeState, RopeStep
-from sharnir.rope.ports import Ports, make_ports
-from sharnir.rope.solver import CLOSINGS as ROPE_CLOSINGS
-from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE, halves, rope_settings, rope_step, shared
-from sharnir.solver import Report, check_iterations, write
+from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
+from sharnir.solver import Report, check_iterations, need_ropes, with_ropes, write
 from sharnir.tree.hang import Links
 from sharnir.tree.solver import FINE, TreeSolver
-from sharnir.types import EPSILON, load_modules, real
+from sharnir.types import load_modules, real
 
 CLOSINGS = ("energy", "position", "velocity")
 FACTORS = 4  # that a step may make in any case
@@ -45,6 +41,7 @@ class SolverDirect(TreeSolver):
         closing_iterations: cap of the passes that close the joints.
         tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
         gap: a joint is closed to so much, m or rad; by default 1e-10 at position level, else 1e-7.
+        rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
 
@@ -60,23 +57,33 @@ class SolverDirect(TreeSolver):
         closing_iterations: int = 20,
         tolerance: float = FINE,
         gap: float | None = None,
+        rope_iterations: int | None = None,
+        rope_tolerance: float | None = None,
         threads: int | None = None,
     ) -> None:
+        need_ropes(model, rope_iterations=rope_iterations, rope_tolerance=rope_tolerance)
         closing = self._closings[0] if closing is None else closing
         if closing not in self._closings:
             raise SimulationError(f"closing is one of {', '.join(map(repr, self._closings))}, got {closing!r}")
         gap = (FINE if closing != "velocity" else max(1e-7, FINE)) if gap is None else gap
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
+        model = with_ropes(model, trees=True)
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
         if model.collision is not None:
             if closing != "energy":
                 raise SimulationError(f"closing={closing!r} knows no contacts, and bodies of the scene may touch; use 'energy'")
+            if model.ropes is not None:
+                raise SimulationError(
+                    f"{type(self).__name__}: bodies of the scene may touch beside rope {next(iter(model.ropes.names))!r}, which "
+                    "this solver does not know yet; use solver='sequential', or Scene(contact=False)"
+                )
             self.collider = Collider(model, dt)
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = Links(model, without=[], at_com=True, keeps=True, balls=closing == "energy")
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
+        self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(self._caps(None), dtype=wp.int32, device=self.device)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
@@ -102,17 +109,21 @@ class SolverDirect(TreeSolver):
     @property
     def _least(self) -> int:
         """Passes that a step may take in any case."""
-        return self.closing_iterations + FACTORS * self._anew
+        passes = self.closing_iterations if self._ropes is None else self._ropes.iterations
+        return passes + FACTORS * self._anew
 
     @property
     def _anew(self) -> int:
         """As how many passes one counts that makes new factors: each row beside the tree takes a part of one."""
-        return 1 + int(self._tree.closures.count) // 7 if self.closing == "energy" else 1
+        if self.closing != "energy":
+            return 1
+        return 1 + int(self._tree.closures.count) // 7 + (0 if self._ropes is None else 2 * self._ropes.ports)
 
     def _takes(self) -> float:
         """About how long a pass takes on one core, s: more where rows are closed beside the tree, and where something acts."""
         link = 0.65e-6 * (3 + 2 * self._acting if int(self._tree.closures.count) else 1 + self._acting)
-        return link * max(1, len(self._tree.links)) + 0.6e-9 * int(self._tree.closures.count) ** 2
+        trees = link * max(1, len(self._tree.links)) + 0.6e-9 * int(self._tree.closures.count) ** 2
+        return trees if self._ropes is None else 1.25 * trees + 0.5e-6 * int(self.model.ropes.slots)
 
     def _most_passes(self) -> int:
         """Passes that a step may take, however finely it is divided: so many that one of a small scene ends within LONGEST."""
@@ -139,6 +150,7 @@ class SolverDirect(TreeSolver):
         return []
 
     def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
+        self._check_ropes(state)
         m = self.model
         self.furnish(state)
         tree = self._tree
@@ -185,16 +197,18 @@ class SolverDirect(TreeSolver):
         if m.ropes is not None or self.collider is not None:
             scope = 2
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
-        if self.collider is not None and m.ropes is None:
+        if self.collider is not None:
             self._kernel = TOUCHING
             self._touch(s, state, tree)
         if scope == 0:
             s.work.position, s.work.rotation = state.position, state.rotation
-        if m.ropes is None:
-            load_modules([self._kernel.module], self.device)
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
         self._pace = self._takes()
         write(self.settings.iterations, self._caps(self._capped))
+        if self._ropes is None:
+            load_modules([self._kernel.module], self.device)
+        else:
+            self._ropes.bind(s, state, control)
         return wp.array([s], dtype=Direct, device=self.device), s
 
     def _touch(self, s: Any, state: State, tree: Links) -> None:
@@ -221,83 +235,7 @@ class SolverDirect(TreeSolver):
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         if self.collider is not None:
             wp.launch(collide_all, dim=worlds, inputs=[self.collider.array, first], device=self.device)
-        super()._make(step, first, worlds, steps)
-
-
-class SolverDirectRope(SolverDirect):
-    """The same with ropes: joints, what acts on them, bodies and ropes in one solve; joints are closed as without ropes.
-
-    Args:
-        rope_state, rope_control: of `model.ropes`, which are laid out for trees (`Ropes.on_trees`).
-        rope_iterations, rope_tolerance: see `SolverRope`. The others are those of `SolverDirect`.
-    """
-
-    def __init__(
-        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, rope_iterations: int | None = None,
-        rope_tolerance: float | None = None, **options: Any,
-    ) -> None:  # fmt: skip
-        passes, close = ROPE_CLOSINGS["energy" if options.get("closing") in (None, "energy") else "position"]
-        rope_iterations = passes if rope_iterations is None else check_iterations(rope_iterations, 1, "rope_iterations")
-        self.rope_iterations = rope_iterations
-        self.rope_state, self.rope_control = rope_state, rope_control
-        super().__init__(model, dt, **options)
-        rope_tolerance = close if rope_tolerance is None else rope_tolerance
-        settings: Any = rope_settings(RopeSettings(), max(rope_tolerance, 100 * EPSILON), [rope_iterations], self.device)
-        settings.dt, settings.gravity = self.settings.dt, self.settings.gravity
-        self.rope_settings = settings
-
-    @property
-    def _least(self) -> int:
-        return self.rope_iterations + FACTORS * self._anew
-
-    @property
-    def _anew(self) -> int:
-        ports = int((self.model.ropes.table.kind.numpy() == PORT).sum())
-        return super()._anew + 2 * ports * (self.closing == "energy")
-
-    def _takes(self) -> float:
-        return 1.25 * super()._takes() + 0.5e-6 * int(self.model.ropes.slots)
-
-    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
-        _, s = super()._structure(state, control, without)
-        m = self.model
-        rope = rope_step(m, self.rope_state, self.rope_control, state, control, self.rope_settings)
-        s.roped = 1
-        bodies = s.position.shape[0]
-        fill(s, m, bodies, "rope_A rope_B rope_D rope_l rope_a")
-        rope.body.A, rope.body.B, rope.body.D = s.rope_A, s.rope_B, s.rope_D
-        rope.body.v, rope.body.w, rope.body.x, rope.body.q = s.work.acceleration, s.work.turning, s.position, s.rotation
-        rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
-        rope.h, rope.kick = s.drift, s.kick
-        ports = make_ports(m.ropes, bodies)
-        if self.closing == "energy":
-            return self._bind_energy(s, rope, ports, bodies)
-        self._hung: tuple[Any, ...] = *halves(rope), rope, ports
-        kinds = (RopeStep, RopeStep, RopeStep, Ports)
-        self._ropes = [wp.array([x], dtype=kind, device=self.device) for x, kind in zip(self._hung, kinds, strict=True)]
-        load_modules([direct_rope_steps.module], self.device)
-        return wp.array([s], dtype=Direct, device=self.device), s
-
-    def _bind_energy(self, s: Any, rope: Any, ports: Any, bodies: int) -> tuple[Any, Any]:
-        """Arrays of the energy closing: arms of its own by which points move, mixed passes, a state to go back to."""
-        m = self.model
-        fill(rope.body, m, bodies, "last_v last_w")
-        fill(rope.body, m, (int(MIXED) + 1) * bodies, "mix_fv mix_fw mix_v mix_w")
-        fill(rope.work, m, 2 * m.ropes.count, "end_arm")
-        fill(rope.work, m, m.ropes.table.ties, "tie_end")
-        fill(rope.work, m, (int(MIXED) + 1) * s.row_impulse.shape[0], "mix_rows")
-        safe = shared(rope, RopeStep)
-        safe.state = RopeState()
-        for name in RopeState.vars:  # type: ignore[attr-defined]
-            setattr(safe.state, name, wp.empty_like(getattr(rope.state, name)))
-        self._hung = rope, ports, safe
-        kinds = (RopeStep, Ports, RopeStep)
-        self._ropes = [wp.array([x], dtype=kind, device=self.device) for x, kind in zip(self._hung, kinds, strict=True)]
-        load_modules([energy_rope_steps.module], self.device)
-        return wp.array([s], dtype=Direct, device=self.device), s
-
-    def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        if self.closing == "energy":
-            wp.launch(energy_rope_steps, dim=worlds, inputs=[step, *self._ropes, first, steps], device=self.device)
-            return
-        wp.launch(direct_rope_steps, dim=worlds, inputs=[step, *self._ropes, first, steps], device=self.device)
+        if self._ropes is None:
+            super()._make(step, first, worlds, steps)
+        else:
+            self._ropes.make(step, first, worlds, steps)

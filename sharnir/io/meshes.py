@@ -15,13 +15,8 @@ from urllib.parse import unquote
 import numpy as np
 
 from sharnir.errors import SceneError
-from sharnir.io.xml import Element, Path_, _parse, _parser, log, read_bytes
+from sharnir.io.xml import Element, Path_, log, make_parser, parse, read_bytes
 from sharnir.shapes import Array, Box, Capsule, Compound, Cylinder, MassProperties, PointMass, Shape, Sphere, Triangles
-
-NO_GYRATION = 1e-6
-
-
-# ---- meshes ----------------------------------------------------------------------------------------------------------
 
 MESH_FORMATS = ("stl", "obj", "ply", "off", "dae")
 
@@ -49,7 +44,7 @@ class Meshes:
         elif scheme in ("", "file"):
             tries = [self.folder / (unquote(rest) if scheme else name)]
             if self._foreign(Path(unquote(rest) if scheme else name)):
-                log.info("%s: left out, a place outside the roots, perhaps on another machine", mesh.where("filename"))
+                mesh.leave_out("a place outside the roots, perhaps on another machine", "filename")
                 return None
         else:
             mesh.refuse("a path, package://… or file://…; nothing is read over a network", "filename")
@@ -59,11 +54,11 @@ class Meshes:
             mesh.refuse(f"a file inside the roots {roots}; see roots= and meshes=False of load_urdf", "filename")
         found = next((t for t in inside if t.is_file()), None)
         if found is None:
-            log.info("%s: left out, no such file", mesh.where("filename"))
+            mesh.leave_out("no such file", "filename")
             return None
         wanting = _missing_reader(found)
         if wanting:
-            log.info("%s: left out, %s", mesh.where("filename"), wanting)
+            mesh.leave_out(wanting, "filename")
             return None
         return Path(os.path.realpath(found))
 
@@ -93,6 +88,8 @@ class Surface(Shape):
 
     file: Path
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    notes: list[str] = field(repr=False, default_factory=list)
+    """Of the scene: a file that cannot be drawn is told of there, too."""
     _read: list[Triangles] = field(init=False, repr=False, default_factory=list)
 
     @property
@@ -114,7 +111,7 @@ class Surface(Shape):
             data = read_bytes(self.file)
             kind = self.file.suffix[1:].lower()
             if kind == "dae":
-                _parse(_parser(self.file.name), self.file.name, data)
+                parse(make_parser(self.file.name), self.file.name, data)
             # From memory and without a resolver: a mesh cannot draw other files in.
             surface: Any = trimesh.load_mesh(io.BytesIO(data), file_type=kind, resolver=None)
             vertices = np.array(surface.vertices, dtype=np.float64) * self.scale
@@ -122,7 +119,8 @@ class Surface(Shape):
             if not len(faces) or not np.isfinite(vertices).all():
                 raise ValueError("no triangles, or not finite ones")
         except Exception as error:  # every file format fails in its own way
-            log.warning("%s: cannot be drawn: %s", self.file.name, error)
+            self.notes.append(f"{self.file.name}: cannot be drawn: {error}")
+            log.warning("%s", self.notes[-1])
             return PointMass(mass=1.0).mesh()
         return vertices, faces[:, ::-1] if np.prod(self.scale) < 0 else faces
 
@@ -147,7 +145,7 @@ def _sizes(geometry: Element, sizes: Sequence[float], *names: str) -> Sequence[f
         geometry.refuse("a size of at least 0", *names)
     if min(sizes) > 0:
         return sizes
-    log.info("%s: left out, a size is 0", geometry.where(*names))
+    geometry.leave_out("a size is 0", *names)
     return None
 
 
@@ -169,10 +167,10 @@ def _mesh(geometry: Element, meshes: Meshes | None) -> Maker | None:
         return None
     scale = geometry.numbers("scale", 3, (1.0, 1.0, 1.0))
     if not scale.all():
-        log.info("%s: left out, a scale is 0", geometry.where("scale"))
+        geometry.leave_out("a scale is 0", "scale")
         return None
     file = meshes.find(geometry)
-    return None if file is None else (lambda **place: Surface(file, tuple(scale.tolist()), **place))
+    return None if file is None else (lambda **place: Surface(file, tuple(scale.tolist()), geometry.notes, **place))
 
 
 GEOMETRIES: dict[str, Callable[[Element, Meshes | None], Maker | None]] = {

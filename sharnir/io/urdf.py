@@ -9,6 +9,7 @@ the file, the line, the element, the value, and what is allowed.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +20,17 @@ import numpy as np
 
 from sharnir.axes import Servo
 from sharnir.errors import SceneError, is_positive
-from sharnir.io.meshes import NO_GYRATION, Drawing, Maker, Meshes, read_geometry
+from sharnir.io.meshes import Drawing, Maker, Meshes, read_geometry
 from sharnir.io.xml import HERE, Element, Path_, Pose, log, read_xml
 from sharnir.joints import Fixed, Free, Gear, Joint, Planar, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
-from sharnir.shapes import TRIANGLE_SLACK, Array, MassProperties, combine
+from sharnir.shapes import TRIANGLE_SLACK, Array, MassProperties, Shape, combine
 from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate, quat_to_matrix
-
-"""Largest file that is read, a mesh likewise."""
 
 ROUNDING = 1e-9
 """A negative moment of this size is taken for rounding, kg·m²."""
+
+NO_GYRATION = 1e-6
 """A principal moment is missing where its radius of gyration is below this, m."""
 
 LIFT = 1e-3
@@ -50,11 +51,11 @@ def load_urdf(
 
     Bodies. A body's frame is its link's. A link without `<inertial>`, or with zero mass, is massless and is part of the link
     it is fixed to. The root link stands on the ground: as a fixed body named after it, or, if it and all that is fixed to it
-    have neither mass nor geometry, as the world itself. Geometry is for drawing (`<visual>`; `<collision>` where there is
-    none) and gives no mass.
+    have neither mass nor geometry, as the world itself. Geometry gives no mass: `<visual>` is drawn (`<collision>` where there
+    is none), and `<collision>` is what the body collides with.
 
     Repairs. A body that moves needs mass and inertia. What a file lacks is lifted from zero by the small number `lift`; every
-    such change is a warning and a line of `scene.notes`, with file, line, link and values:
+    such change is a warning and a note, with file, line, link and values:
     - a massless link that moves and carries others gets the share `lift` of their mass and of their inertia;
     - a principal moment that is zero (below mass · (1 µm)²) or negative becomes mass · (lift · 1 m)²;
     - principal moments that no body has (the largest above the sum of the others) are kept, and noted;
@@ -66,6 +67,8 @@ def load_urdf(
     what it finds at the start, so that q = multiplier · q_other + offset holds. With multiplier 0 the joint is held at
     the offset by its limit. A joint with the name of a link gets "_joint" added, and a link called "world" that is not the
     world "_link". Calibration, safety controllers, transmissions and tags of other tools are ignored.
+
+    Notes. What was repaired, renamed, left out or ignored is a line of `scene.notes`, in the order in which it was met.
 
     Args:
         path: the file; expand xacro first.
@@ -82,12 +85,15 @@ def load_urdf(
     if not is_positive(lift) or lift > 1.0:
         raise SceneError(f"load_urdf: lift is a number above 0 and at most 1, got {lift!r}")
     file = Path(path)
-    robot = read_robot(read_xml(file), Meshes(file, roots) if meshes else None)
+    root = read_xml(file)
+    robot = read_robot(root, Meshes(file, roots) if meshes else None)
+    note_ignored(root)
     order = order_links(robot)
     scene = Scene(gravity)
-    starts, gears = read_mimics(robot, scene.notes)
+    scene.notes = root.notes
+    starts, gears = read_mimics(robot)
     place_links(order, starts)
-    fill_scene(scene, robot, group_links(order, merge_fixed, floating, scene.notes), starts, gears, floating, lift)
+    fill_scene(scene, robot, group_links(order, merge_fixed, floating), starts, gears, floating, lift)
     return scene
 
 
@@ -114,7 +120,8 @@ JOINT_TYPES = {
     "ball": JointType(lambda axis, acts: Spherical(**acts), 3),
 }
 AXIS_TYPES = ("revolute", "continuous", "prismatic", "planar")
-IGNORED = ("safety_controller", "calibration")
+READ = {"robot": ("link", "joint", "material"), "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic")}
+"""Elements that are read, or say nothing about a motion, by the element that holds them; others are ignored, and noted."""
 
 
 @dataclass(slots=True, eq=False)
@@ -124,7 +131,8 @@ class Link:
     name: str
     element: Element
     mass: MassProperties  # in the link's frame; 0 kg where there is none
-    shapes: list[tuple[Pose, Maker]]
+    drawn: list[tuple[Pose, Maker]]
+    collision: list[tuple[Pose, Maker]]
     above: UrdfJoint | None = None
     below: list[UrdfJoint] = field(default_factory=list)
     pose: Pose = HERE
@@ -181,6 +189,18 @@ def read_robot(root: Element, meshes: Meshes | None) -> Robot:
     return robot
 
 
+def note_ignored(root: Element) -> None:
+    """One note for each kind of element that is not read, with how many there are."""
+    found: dict[str, list[Element]] = {}
+    for holder in (root, *root.all("joint")):
+        for element in holder.children:
+            if element.tag not in READ[holder.tag]:
+                found.setdefault(element.tag, []).append(element)
+    for tag, elements in found.items():
+        root.notes.append(f"{root.file}:{elements[0].line}: <{tag}>: ignored, {len(elements)} in all")
+        log.debug("%s", root.notes[-1])
+
+
 def _new_name(taken: dict[str, Any], element: Element) -> None:
     name = element.text("name")
     if name in taken:
@@ -189,11 +209,14 @@ def _new_name(taken: dict[str, Any], element: Element) -> None:
 
 def read_link(element: Element, meshes: Meshes | None) -> Link:
     """A link with its mass properties in its own frame."""
-    shapes: list[tuple[Pose, Maker]] = []
-    for tag in ("visual", "collision"):
-        found = [(owner.pose(), read_geometry(owner, meshes)) for owner in element.all(tag)]
-        shapes = shapes or [(pose, make) for pose, make in found if make is not None]
-    return Link(element.text("name"), element, read_inertial(element.one("inertial")), shapes)
+    visual, collision = read_shapes(element, "visual", meshes), read_shapes(element, "collision", meshes)
+    return Link(element.text("name"), element, read_inertial(element.one("inertial")), visual or collision, collision)
+
+
+def read_shapes(element: Element, tag: str, meshes: Meshes | None) -> list[tuple[Pose, Maker]]:
+    """Places in a link's frame, and what makes the shapes there, of its `<visual>` or `<collision>` elements."""
+    found = [(owner.pose(), read_geometry(owner, meshes)) for owner in element.all(tag)]
+    return [(pose, make) for pose, make in found if make is not None]
 
 
 def read_inertial(inertial: Element | None) -> MassProperties:
@@ -219,8 +242,6 @@ def read_joint(element: Element, links: dict[str, Link]) -> UrdfJoint:
     if kind not in JOINT_TYPES:
         element.refuse(f"type is one of {', '.join(JOINT_TYPES)}", "type")
     parent, child = (_end(element.need(tag), links) for tag in ("parent", "child"))
-    for ignored in (e for e in element.children if e.tag in IGNORED):
-        log.debug("%s: ignored", ignored.where())
     if parent is child:
         element.refuse(f"parent and child are two links, both are {parent.name!r}")
     if child.above is not None:
@@ -305,7 +326,7 @@ class Follow:
     offset: float
 
 
-def read_mimics(robot: Robot, notes: list[str]) -> tuple[dict[str, float], dict[str, Follow]]:
+def read_mimics(robot: Robot) -> tuple[dict[str, float], dict[str, Follow]]:
     """Start values of the joints that follow others, by name, and whom they follow."""
     own: dict[str, tuple[Element, Follow]] = {}
     for joint in robot.joints.values():
@@ -314,7 +335,7 @@ def read_mimics(robot: Robot, notes: list[str]) -> tuple[dict[str, float], dict[
             continue
         leader = robot.joints.get(mimic.text("joint"))
         if leader is None:
-            mimic.note(notes, "the file has no such joint; this one moves by itself", "joint")
+            mimic.note("the file has no such joint; this one moves by itself", "joint")
             continue
         if joint.type.axes != 1 or leader.type.axes != 1:
             mimic.refuse(f"one free axis follows another, here {joint.kind} and {leader.kind}", "joint")
@@ -353,7 +374,7 @@ def place_links(order: list[Link], starts: dict[str, float]) -> None:
             q = starts.get(joint.name, 0.0)
             lower, upper = joint.acts.get("limit", (-math.inf, math.inf))
             if not lower <= q <= upper:
-                log.info("%s: starts at %g, outside its limit (%g, %g)", joint.element.where(), q, lower, upper)
+                joint.element.note(f"starts at {q:g}, outside its limit ({lower:g}, {upper:g})", level=logging.INFO)
             joint.child.pose = compose(at, joint.moved(q)) if q else at
 
 
@@ -372,11 +393,12 @@ class Group:
     def main(self) -> Link:
         """The link whose name and frame the body has: the topmost, unless that is a world with something fixed to it."""
         top = self.links[0]
-        if top.name == Scene.world and not top.mass.mass and not top.shapes:
-            return next((link for link in self.links if link.mass.mass or link.shapes), top)
+        if top.name == Scene.world and not top.mass.mass and not top.drawn:
+            return next((link for link in self.links if link.mass.mass or link.drawn), top)
         return top
 
     def properties(self) -> MassProperties:
+        """Those of all its links, in the body's frame."""
         return combine(self._seen(self.links))
 
     def lifted(self, lift: float) -> MassProperties | None:
@@ -397,16 +419,21 @@ class Group:
         return [link.mass.moved(*relative(self.main.pose, link.pose)) for link in links]
 
     def drawing(self) -> Drawing | None:
-        frame = self.main.pose
-        made = []
-        for link in self.links:
-            for pose, make in link.shapes:
-                position, rotation = relative(frame, compose(link.pose, pose))
-                made.append(make(position=tuple(position.tolist()), rotation=tuple(rotation.tolist())))
+        """What is drawn of it."""
+        made = [self._made(link, pose, make) for link in self.links for pose, make in link.drawn]
         return Drawing(*made) if made else None
 
+    def collision(self) -> list[Shape]:
+        """What it collides with, each shape at its place in the body's frame."""
+        return [self._made(link, pose, make) for link in self.links for pose, make in link.collision]
 
-def group_links(order: list[Link], merge_fixed: bool, floating: bool, notes: list[str]) -> list[Group]:
+    def _made(self, link: Link, pose: Pose, make: Maker) -> Shape:
+        """A shape of a link, placed in the body's frame."""
+        position, rotation = relative(self.main.pose, compose(link.pose, pose))
+        return make(position=tuple(position.tolist()), rotation=tuple(rotation.tolist()))
+
+
+def group_links(order: list[Link], merge_fixed: bool, floating: bool) -> list[Group]:
     """Which links are one body, parents first; the first group is the root's."""
     groups: list[Group] = []
     group_of: dict[int, Group] = {}
@@ -415,7 +442,7 @@ def group_links(order: list[Link], merge_fixed: bool, floating: bool, notes: lis
         group = None if joint is None else group_of[id(joint.parent)]
         if joint is not None and group is not None and (joint.kind == "fixed" or link.empty):
             if joint.kind != "fixed":
-                joint.element.note(notes, "left out, there is no mass below it")
+                joint.element.note("left out, there is no mass below it")
             carries_none = group.mass == 0.0 and (floating or group is not groups[0])
             if merge_fixed or link.mass.mass == 0.0 or carries_none:
                 group.links.append(link)
@@ -479,18 +506,18 @@ def add_body(scene: Scene, group: Group, motion: str, lift: float) -> str:
         whole = group.lifted(lift)
         if whole is None:
             link.element.refuse("a link that moves needs a mass, here or further on: <inertial> with <mass value='…'> above 0")
-        link.element.note(
-            scene.notes, f"moves without mass; taken as {whole.mass:.6g} kg, {np.linalg.eigvalsh(whole.inertia)[2]:.6g} kg·m²"
-        )
+        moment = np.linalg.eigvalsh(whole.inertia)[2]
+        link.element.note(f"moves without mass; taken as {whole.mass:.6g} kg, {moment:.6g} kg·m²")
     if whole is not None:
         place |= {"mass": whole.mass, "com": whole.com.tolist()}
     scene.add_body(name, group.drawing(), **place)
+    scene.bodies[name].collision = group.collision()
     if whole is not None and motion == "dynamic":
-        scene.bodies[name].inertia = lifted_inertia(group, whole, lift, scene.notes)
+        scene.bodies[name].inertia = lifted_inertia(group, whole, lift)
     return name
 
 
-def lifted_inertia(group: Group, whole: MassProperties, lift: float, notes: list[str]) -> Array:
+def lifted_inertia(group: Group, whole: MassProperties, lift: float) -> Array:
     """The inertia with all principal moments above zero; noted where one had to be lifted, or where no body has them."""
     given, axes = np.linalg.eigh(whole.inertia)
     moments, taken = given, "kept"
@@ -501,7 +528,7 @@ def lifted_inertia(group: Group, whole: MassProperties, lift: float, notes: list
         return whole.inertia
     others = f" (with {', '.join(repr(link.name) for link in group.links if link is not group.main)})" * (len(group.links) > 1)
     has = "has the principal moments ({:.6g}, {:.6g}, {:.6g}) kg·m²".format(*given)
-    group.main.element.note(notes, f"no body of {whole.mass:g} kg{others} {has}; {taken}")
+    group.main.element.note(f"no body of {whole.mass:g} kg{others} {has}; {taken}")
     return np.asarray(axes @ np.diag(moments) @ axes.T) if moments is not given else whole.inertia
 
 
@@ -526,7 +553,7 @@ def new_name(element: Element, name: str, suffix: str, taken: set[str]) -> str:
     while free in taken:
         free += suffix
     if free != name:
-        log.info("%s: called %r, %r is taken", element.where(), free, name)
+        element.note(f"called {free!r}, {name!r} is taken", level=logging.INFO)
     taken.add(free)
     return free
 

@@ -19,7 +19,7 @@ from sharnir.shapes import Array
 from sharnir.spatial import quat_exp, quat_multiply, unit_quat
 
 MAX_BYTES = 64 * 2**20
-
+"""Largest file that is read, a mesh likewise."""
 MAX_ELEMENTS = 1_000_000
 MAX_DEPTH = 100
 
@@ -30,20 +30,22 @@ Pose = tuple[Array, Array]  # position (m), unit quaternion (x, y, z, w)
 HERE: Pose = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
 
 
-# ---- XML, with lines -------------------------------------------------------------------------------------------------
-
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INFINITY = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element of the file, and the questions a reader asks of it."""
+    """An element of the file, and the questions a reader asks of it.
+
+    `notes` is one list for all elements of a file: what a reader changed, left out, or found odd, a line each.
+    """
 
     file: str
     line: int
     tag: str
     attributes: dict[str, str]
+    notes: list[str]
     parent: Element | None = None
     children: list[Element] = field(default_factory=list)
 
@@ -62,14 +64,20 @@ class Element:
         return f"<{self.tag}{''.join(shown)}>"
 
     def refuse(self, allowed: str, *attributes: str) -> NoReturn:
+        """Raise an error that says what is allowed here."""
         raise SceneError(f"{self.where(*attributes)}: {allowed}")
 
-    def note(self, notes: list[str], what: str, *attributes: str) -> None:
-        """Warn, and keep the warning for the user: something of the file is changed, or odd."""
-        notes.append(f"{self.where(*attributes)}: {what}")
-        log.warning("%s", notes[-1])
+    def note(self, what: str, *attributes: str, level: int = logging.WARNING) -> None:
+        """Keep a line for the user, and log it: something of the file is changed, or odd."""
+        self.notes.append(f"{self.where(*attributes)}: {what}")
+        log.log(level, "%s", self.notes[-1])
+
+    def leave_out(self, why: str, *attributes: str) -> None:
+        """Note that this element is not in the scene, which no motion depends on."""
+        self.note(f"left out, {why}", *attributes, level=logging.INFO)
 
     def all(self, tag: str) -> list[Element]:
+        """The child elements of that tag."""
         return [child for child in self.children if child.tag == tag]
 
     def one(self, tag: str) -> Element | None:
@@ -80,6 +88,7 @@ class Element:
         return found[0] if found else None
 
     def need(self, tag: str) -> Element:
+        """The child element of that tag, which has to be there."""
         found = self.one(tag)
         if found is None:
             self.refuse(f"needs <{tag}>")
@@ -92,7 +101,7 @@ class Element:
         return self.attributes[attribute]
 
     def numbers(self, attribute: str, count: int, default: Sequence[float] | None = None) -> Array:
-        """So many finite numbers."""
+        """An attribute of `count` finite numbers."""
         if attribute not in self.attributes and default is not None:
             return np.array(default, float)
         words = self.text(attribute).split()
@@ -131,6 +140,7 @@ def read_xml(file: Path) -> Element:
     data = read_bytes(file)
     root: list[Element] = []
     open_elements: list[Element] = []
+    notes: list[str] = []
     count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
@@ -140,14 +150,14 @@ def read_xml(file: Path) -> Element:
         if count > MAX_ELEMENTS or len(open_elements) >= MAX_DEPTH:
             raise SceneError(f"{file.name}:{line}: <{tag}>: at most {MAX_ELEMENTS} elements, {MAX_DEPTH} inside each other")
         parent = open_elements[-1] if open_elements else None
-        element = Element(file.name, line, tag, attributes, parent)
+        element = Element(file.name, line, tag, attributes, notes, parent)
         (root if parent is None else parent.children).append(element)
         open_elements.append(element)
 
-    parser = _parser(file.name)
+    parser = make_parser(file.name)
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: open_elements.pop()
-    _parse(parser, file.name, data)
+    parse(parser, file.name, data)
     return root[0]
 
 
@@ -165,7 +175,9 @@ def read_bytes(file: Path) -> bytes:
     return data
 
 
-def _parser(name: str) -> expat.XMLParserType:
+def make_parser(name: str) -> expat.XMLParserType:
+    """A parser that refuses document types and entities."""
+
     def refuse(*_: Any) -> NoReturn:
         raise SceneError(f"{name}:{parser.CurrentLineNumber}: <!DOCTYPE> and entities are refused")
 
@@ -175,7 +187,8 @@ def _parser(name: str) -> expat.XMLParserType:
     return parser
 
 
-def _parse(parser: expat.XMLParserType, name: str, data: bytes) -> None:
+def parse(parser: expat.XMLParserType, name: str, data: bytes) -> None:
+    """Run a parser over a file, or say on which line that file is no XML."""
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:

@@ -9,8 +9,9 @@ import warp as wp
 
 from sharnir.errors import SceneError
 from sharnir.model import DYNAMIC
-from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, PORT, ROPE, RopeControl, RopeState, RopeTable
+from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, PORT, ROPE, RopeTable
 from sharnir.rope.describe import RopeDescription, RopeEnd, RopeTie
+from sharnir.rope_state import RopeControl, RopeState
 from sharnir.spatial import quat_multiply
 from sharnir.types import np_real, quat, real, vec3
 
@@ -193,13 +194,12 @@ class Ropes:
     def __init__(self, ropes: list[RopeDescription], motion: np.ndarray, worlds: int, device: Any, trees: bool = False) -> None:
         self.refused = ""
         try:
-            layout = Layout(ropes, motion, trees)
+            layout = Layout(ropes, motion)
         except SceneError as error:
-            if trees:
-                raise
-            self.refused, trees = str(error), True
+            self.refused = str(error)
+        self.trees = trees = trees or bool(self.refused)
+        if trees:
             layout = Layout(ropes, motion, trees)
-        self.trees = trees
         self.given = ropes, motion, worlds, device
         self.order, self.flip, self.loops = layout.order, layout.flip, layout.loops
         self.group = [] if trees else sorted({e.body for k in self.loops for e in ropes[k].ends if e.body is not None})
@@ -213,9 +213,13 @@ class Ropes:
         self.slots = int((self.capacity + 1).sum())
         self.table = self._table(motion)
 
-    def on_trees(self) -> Ropes:
-        """The same ropes among bodies that joints move: none is moved by a rope."""
-        return Ropes(*self.given, trees=True)
+    def laid_out(self, trees: bool) -> Ropes:
+        """These ropes among bodies that joints move (on trees: no rope moves a body), or for the ropes' own elimination."""
+        if trees == self.trees:
+            return self
+        if self.refused:
+            raise SceneError(f"{self.refused}; or use solver='direct'")
+        return Ropes(*self.given, trees=trees)
 
     @staticmethod
     def _capacity(rope: RopeDescription) -> int:
@@ -275,6 +279,7 @@ class Ropes:
     def state(self) -> RopeState:
         """A new state at the start."""
         s = RopeState()
+        s.trees = int(self.trees)
         zeros(s, RopeState, self.slots, self.worlds, self.device)
         s.started = wp.zeros((self.count, self.worlds), dtype=wp.int32, device=self.device)
         s.owed = wp.zeros((self.count, self.worlds), dtype=real, device=self.device)

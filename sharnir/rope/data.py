@@ -8,6 +8,7 @@ import warp as wp
 
 from sharnir.guard import Tally
 from sharnir.model import BodyTable, Control, State
+from sharnir.rope_state import RopeControl, RopeState
 from sharnir.types import mat33, quat, real, vec3
 
 FREE = wp.constant(0)  # kinds of an end: nothing holds it;
@@ -55,57 +56,6 @@ class RopeTable:
     tie_slot: wp.array(dtype=wp.int32)
     tie_body: wp.array(dtype=wp.int32)
     tie_point: wp.array(dtype=vec3)
-
-
-@wp.struct
-class RopeState:
-    """What a step changes."""
-
-    segments: wp.array2d(dtype=wp.int32)  # [rope, world] in use
-    length: wp.array2d(dtype=real)  # [slot, world] of the element, m
-    position: wp.array2d(dtype=vec3)  # [slot, world] of the point, m
-    velocity: wp.array2d(dtype=vec3)  # [slot, world] m/s
-    rotation: wp.array2d(dtype=quat)  # [slot, world] of the element; its third axis is the tangent
-    spin: wp.array2d(dtype=vec3)  # [slot, world] rad/s, world axes
-    pull: wp.array2d(dtype=vec3)  # [slot, world] impulse of the row of element j on point j + 1, N·s; −T Δt along the tangent
-    moment: wp.array2d(dtype=vec3)  # [slot, world] impulse moment on element j at interface j, N·m·s
-    tight: wp.array2d(dtype=real)  # [slot, world] N, the largest tension or pressure of late
-    was: wp.array2d(dtype=real)  # [slot, world] N, the tension one step before the last
-    now: wp.array2d(dtype=real)  # [slot, world] N, the tension of the last step
-    before: wp.array2d(dtype=vec3)  # [slot, world] elastic moment at the interface one step ago, N·m
-    started: wp.array2d(dtype=wp.int32)  # [rope, world] 1 once there was a step
-    cut: wp.array2d(dtype=wp.int32)  # [slot, world] 1 where element j holds nothing any more
-    slack: wp.array2d(dtype=wp.int32)  # [slot, world] 0 where element j is taut, 1 slack, −1 taut with its points changed over
-    span: wp.array2d(dtype=real)  # [slot, world] m, s = d₃·(r_{j+1} − r_j) of the element: its length where it is taut
-    owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
-    end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
-    tie_force: wp.array2d(dtype=vec3)  # [tie, world] impulse on the rope by a body of a tree that is tied to it, N·s
-    smooth: wp.array2d(dtype=vec3)  # [slot, world] m/s at the pose, as mean velocities lead there; these: of the energy closing
-    gain: wp.array2d(dtype=vec3)  # [slot, world] m/s², by which they change
-    spin_smooth: wp.array2d(dtype=vec3)  # [slot, world] rad/s, rad/s²: the same of spins
-    spin_gain: wp.array2d(dtype=vec3)
-    reel_rate: wp.array2d(dtype=real)  # [rope, world] m/s, at which the reel paid out in the last step
-    reel_now: wp.array2d(dtype=real)  # [rope, world] m/s, the same at the pose
-    end_mean: wp.array2d(dtype=vec3)  # [end, world] m/s, mean velocity of the end in the last step
-    body_couple: wp.array2d(dtype=vec3)  # [body, world] N·m, of ropes on the body in the last step
-    mid_velocity: wp.array2d(
-        dtype=vec3
-    )  # [slot, world] half a step before the pose; these and below: where reads are of the pose
-    mid_spin: wp.array2d(dtype=vec3)
-    kept_velocity: wp.array2d(dtype=vec3)  # [slot, world] velocities as they were left, to see whether they were changed
-    kept_spin: wp.array2d(dtype=vec3)
-
-
-@wp.struct
-class RopeControl:
-    """What a user commands between steps."""
-
-    force: wp.array2d(dtype=vec3)  # [slot, world] N on the point, until changed
-    force_once: wp.array2d(dtype=vec3)  # [slot, world] N in the next step alone
-    torque: wp.array2d(dtype=vec3)  # [slot, world] N·m on the element, until changed
-    reel_speed: wp.array2d(dtype=real)  # [rope, world] m/s, paid out where positive
-    reel_to: wp.array2d(dtype=real)  # [rope, world] m, the length to be reached at that speed; 0: none
-    wind: wp.array(dtype=vec3)  # [world] m/s
 
 
 @wp.struct
@@ -254,7 +204,3 @@ class RopeStep:
     swept: wp.array(dtype=wp.int32)  # [world] sweeps that it made
     residual: wp.array(dtype=real)
     tally: wp.array(dtype=Tally)  # of all steps, for the guard
-
-
-ROPE_STATE_FIELDS = tuple(RopeState.vars)  # type: ignore[attr-defined]
-ROPE_CONTROL_FIELDS = tuple(RopeControl.vars)  # type: ignore[attr-defined]

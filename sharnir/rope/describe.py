@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.errors import SceneError, is_positive
+from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.spatial import frame_from_axes, quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate
 
 AIR = 1.225  # kg/m³
@@ -72,10 +72,7 @@ def segment_lengths(who: str, length: float, segments: Any) -> np.ndarray:
         if segments < 1:
             raise SceneError(f"{who}: segments is a whole number of at least 1, or relative lengths, got {segments!r}")
         return np.full(int(segments), length / int(segments))
-    try:
-        parts = np.asarray(segments, float)
-    except (TypeError, ValueError):
-        parts = np.zeros(0)
+    parts = as_numbers(segments)
     if parts.ndim != 1 or len(parts) < 1 or not np.all(np.isfinite(parts)) or np.any(parts <= 0):
         raise SceneError(f"{who}: segments is a whole number of at least 1, or positive relative lengths, got {segments!r}")
     return np.asarray(parts * (length / parts.sum()))
@@ -186,13 +183,10 @@ def end_frame(rotations: np.ndarray, last: bool) -> np.ndarray:
 
 def at_least(who: str, what: str, value: Any, least: float = 0.0) -> float:
     """A finite number of at least `least`, or a SceneError."""
-    try:
-        v = float(value)
-    except (TypeError, ValueError):
-        v = float("nan")
-    if not np.isfinite(v) or v < least:
+    v = as_numbers(value)
+    if v.ndim or not np.isfinite(v) or v < least:
         raise SceneError(f"{who}: {what} is a finite number of at least {least:g}, got {value!r}")
-    return v
+    return float(v)
 
 
 def finite(who: str, what: str, allowed: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -234,10 +228,7 @@ def shape_points(
         s = np.concatenate([[0.0], np.cumsum(lengths)]) / total
         return a + s[:, None] * (b - a), lengths
     given = [points(x) for x in np.linspace(0.0, 1.0, 2001)] if callable(points) else points
-    try:
-        fine = np.asarray(given, float)
-    except (TypeError, ValueError):
-        raise SceneError(f"{who}: points is two or more points (m), or a function that returns one, got {points!r}") from None
+    fine = as_numbers(given)
     if fine.ndim != 2 or fine.shape[1] != 3 or len(fine) < 2 or not np.all(np.isfinite(fine)):
         raise SceneError(f"{who}: points is two or more points (m), or a function that returns one, got shape {fine.shape}")
     placed = along(fine, segment_lengths(who, 1.0, segments))

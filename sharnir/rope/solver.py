@@ -11,10 +11,11 @@ import warp as wp
 from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rope.build import zeros
-from sharnir.rope.data import BODY, MIXED, BodyWork, RopeControl, RopeSettings, RopeState, RopeStep, RopeWork
+from sharnir.rope.data import BODY, MIXED, BodyWork, RopeSettings, RopeStep, RopeWork
 from sharnir.rope.energy_kernels import energy_steps
 from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
-from sharnir.solver import GRADES, Report, Solver, check_iterations, write
+from sharnir.rope_state import RopeState
+from sharnir.solver import GRADES, Report, Solver, check_iterations, with_ropes, write
 from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
@@ -39,9 +40,7 @@ def rope_settings(settings: Any, tolerance: float, iterations: list[int], device
     return settings
 
 
-def rope_step(
-    model: Model, rope_state: RopeState, rope_control: RopeControl, state: State, control: Control, settings: RopeSettings
-) -> Any:
+def rope_step(model: Model, state: State, control: Control, settings: RopeSettings) -> Any:
     """The structure of a step for these arrays, with scratch of its own."""
     r, worlds, device = model.ropes, model.worlds, model.device
     s, work, body = RopeStep(), RopeWork(), BodyWork()
@@ -62,7 +61,7 @@ def rope_step(
     hung = np.zeros(len(model.com), np.int32)
     hung[r.hung] = 1
     body.hung = wp.array(hung, dtype=wp.int32, device=device)
-    s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, rope_state, rope_control, work, body, settings
+    s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, state.rope, control.rope, work, body, settings
     s.bodies, s.body_state, s.body_control = model.bodies, state, control
     s.h, s.kick = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
     for name in ("hard", "done", "parts", "sudden", "swept", "judged", "made"):
@@ -108,10 +107,11 @@ class SolverRope(Solver):
     """
 
     def __init__(
-        self, model: Model, dt: float, *, rope_state: RopeState, rope_control: RopeControl, closing: str = "energy",
-        iterations: int | None = None, tolerance: float | None = None, scheme: str = "direct", threads: int | None = None,
+        self, model: Model, dt: float, *, closing: str = "energy", iterations: int | None = None, tolerance: float | None = None,
+        scheme: str = "direct", threads: int | None = None,
     ) -> None:  # fmt: skip
-        self.rope_state, self.rope_control = rope_state, rope_control
+        self._refuse(model)
+        model = with_ropes(model, trees=False)
         super().__init__(model, dt, RopeSettings(), threads)
         if scheme not in ("direct", "paper"):
             raise SimulationError(f"scheme is 'direct' or 'paper', got {scheme!r}")
@@ -140,6 +140,16 @@ class SolverRope(Solver):
         self._graphs: list[Any] = []
         self._count = 1
 
+    @staticmethod
+    def _refuse(model: Model) -> None:
+        """Name what keeps this solver from stepping a model."""
+        if model.ropes is None:
+            raise SimulationError("SolverRope steps ropes and the bodies that hold them, and the model has no rope")
+        held = next(iter([*model.joint_names, *model.spring_names]), None)
+        if held is not None:
+            what = "joint" if held in model.joint_names else "spring"
+            raise SimulationError(f"SolverRope steps ropes alone, and the model has {what} {held!r}; take SolverDirect")
+
     def furnish(self, state: State) -> None:
         """Velocities of half steps, and what those at the pose were left as."""
         if state.mid_velocity.shape[0] == 0:
@@ -147,8 +157,9 @@ class SolverRope(Solver):
 
     def _bind(self, state: State, control: Control) -> None:
         """Capture the step for these arrays."""
+        self._check_ropes(state)
         self.furnish(state)
-        now = rope_step(self.model, self.rope_state, self.rope_control, state, control, self.settings)
+        now = rope_step(self.model, state, control, self.settings)
         now.done, now.residual, now.parts, now.grades = self.done, self.residual, self.parts, self.grades
         now.made = self._made
         self._watch(state, control, False, 0)

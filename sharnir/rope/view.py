@@ -43,7 +43,7 @@ def bend_and_twist(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Darboux vectors (n + 1, 3), element axes, 1/m, by how much they are off those at rest, and lengths (n + 1,) over which they
     are taken; 0 where nothing is held."""
-    ropes, s = sim.model.ropes, sim.rope_state
+    ropes, s = sim.model.ropes, sim.state.rope
     at, n = int(ropes.first[k]), int(s.segments.numpy()[k, w])
     q = s.rotation.numpy()[at : at + n, w].astype(float)
     l = s.length.numpy()[at : at + n, w].astype(float)
@@ -71,7 +71,7 @@ def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def masses(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, slice]:
     """Masses of points (n + 1,) and of elements (n,), and the slots of the points."""
-    ropes, s = sim.model.ropes, sim.rope_state
+    ropes, s = sim.model.ropes, sim.state.rope
     at, n = int(ropes.first[k]), int(s.segments.numpy()[k, w])
     l = s.length.numpy()[at : at + n, w].astype(float) * ropes.described[k].density
     return 0.5 * (np.append(l, 0.0) + np.append(0.0, l)), l, slice(at, at + n + 1)
@@ -80,7 +80,7 @@ def masses(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, slice]:
 def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Kinetic, potential and elastic energy (worlds,) of a rope, J."""
     out = np.zeros((3, sim.worlds))
-    rope, s = sim.model.ropes.described[k], sim.rope_state
+    rope, s = sim.model.ropes.described[k], sim.state.rope
     for w in range(sim.worlds):
         m, each, at = masses(sim, k, w)
         inner = slice(at.start, at.stop - 1)
@@ -102,7 +102,7 @@ def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np
 def rope_momentum(sim: Owner, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Linear momentum and angular momentum about the origin (worlds, 3) of a rope."""
     linear, angular = np.zeros((sim.worlds, 3)), np.zeros((sim.worlds, 3))
-    rope, s = sim.model.ropes.described[k], sim.rope_state
+    rope, s = sim.model.ropes.described[k], sim.state.rope
     for w in range(sim.worlds):
         m, each, at = masses(sim, k, w)
         inner = slice(at.start, at.stop - 1)
@@ -136,7 +136,7 @@ class RopeView:
     def _rows(self, array: Any, more: int) -> list[np.ndarray]:
         """Rows of an [item, world] array that are the rope's, a world each, from its first end on."""
         at = int(self._sim.model.ropes.first[self._k])
-        values, counts = array.numpy(), self._sim.rope_state.segments.numpy()[self._k]
+        values, counts = array.numpy(), self._sim.state.rope.segments.numpy()[self._k]
         rows = [values[at : at + n + more, w].astype(float) for w, n in enumerate(counts)]
         return [r[::-1].copy() for r in rows] if self._flipped else rows
 
@@ -148,50 +148,50 @@ class RopeView:
     @property
     def segments(self) -> Any:
         """Number of segments in use, n."""
-        counts = self._sim.rope_state.segments.numpy()[self._k]
+        counts = self._sim.state.rope.segments.numpy()[self._k]
         return int(counts[0]) if self._sim.worlds == 1 else counts.copy()
 
     @property
     def position(self) -> Any:
         """(n + 1, 3) points, m."""
-        return self._shown(self._rows(self._sim.rope_state.position, 1))
+        return self._shown(self._rows(self._sim.state.rope.position, 1))
 
     @property
     def velocity(self) -> Any:
         """(n + 1, 3) of the points, m/s; settable."""
-        return self._shown(self._rows(self._sim.rope_state.velocity, 1))
+        return self._shown(self._rows(self._sim.state.rope.velocity, 1))
 
     @velocity.setter
     def velocity(self, value: Any) -> None:
-        self._set(self._sim.rope_state.velocity, value, 1, "velocity (m/s)")
+        self._set(self._sim.state.rope.velocity, value, 1, "velocity (m/s)")
 
     @property
     def rotation(self) -> Any:
         """(n, 4) orientations of the elements; the third axis is the tangent."""
-        rows = self._rows(self._sim.rope_state.rotation, 0)
+        rows = self._rows(self._sim.state.rope.rotation, 0)
         return self._shown([quat_multiply(r, HALF_TURN) for r in rows] if self._flipped else rows)
 
     @property
     def spin(self) -> Any:
         """(n, 3) of the elements, rad/s; settable."""
-        return self._shown(self._rows(self._sim.rope_state.spin, 0))
+        return self._shown(self._rows(self._sim.state.rope.spin, 0))
 
     @spin.setter
     def spin(self, value: Any) -> None:
-        self._set(self._sim.rope_state.spin, value, 0, "spin (rad/s)")
+        self._set(self._sim.state.rope.spin, value, 0, "spin (rad/s)")
 
     @property
     def tension(self) -> Any:
         """(n,) force along the elements in the last step, N; negative where they are pressed."""
-        pulls = self._rows(self._sim.rope_state.pull, 0)
-        ways = [tangents(q) for q in self._rows(self._sim.rope_state.rotation, 0)]
-        over = [np.where(s < 0, 1.0, -1.0) for s in self._rows(self._sim.rope_state.span, 0)]
+        pulls = self._rows(self._sim.state.rope.pull, 0)
+        ways = [tangents(q) for q in self._rows(self._sim.state.rope.rotation, 0)]
+        over = [np.where(s < 0, 1.0, -1.0) for s in self._rows(self._sim.state.rope.span, 0)]
         return self._shown([(p * d).sum(-1) * o / self._sim.dt for p, d, o in zip(pulls, ways, over, strict=True)])
 
     @property
     def end_force(self) -> Any:
         """(2, 3) force on the rope by what holds its first and its last end, N; weight and inertia of half a segment included."""
-        both = self._sim.rope_state.end_force.numpy()[2 * self._k : 2 * self._k + 2].astype(float) / self._sim.dt
+        both = self._sim.state.rope.end_force.numpy()[2 * self._k : 2 * self._k + 2].astype(float) / self._sim.dt
         rows = [both[::-1, w] if self._flipped else both[:, w] for w in range(self._sim.worlds)]
         return self._shown(rows)
 
@@ -199,7 +199,7 @@ class RopeView:
     def moment(self) -> Any:
         """(n + 1, 3) at the points: bending and twisting moment by the part after on the part before, N·m."""
         sign = 1.0 if self._flipped else -1.0
-        return self._shown([r * (sign / self._sim.dt) for r in self._rows(self._sim.rope_state.moment, 1)])
+        return self._shown([r * (sign / self._sim.dt) for r in self._rows(self._sim.state.rope.moment, 1)])
 
     def _strain(self) -> list[np.ndarray]:
         rows = [strains(self._sim, self._k, w)[0] for w in range(self._sim.worlds)]
@@ -218,8 +218,8 @@ class RopeView:
     @property
     def length(self) -> Any:
         """Length as reeled out, m; settable: the reel goes there at `reel_speed` (its size), then stands."""
-        rows = self._rows(self._sim.rope_state.length, 0)
-        owed = self._sim.rope_state.owed.numpy()[self._k]
+        rows = self._rows(self._sim.state.rope.length, 0)
+        owed = self._sim.state.rope.owed.numpy()[self._k]
         return self._sim._out(np.array([r.sum() + o for r, o in zip(rows, owed, strict=True)]))
 
     @length.setter
@@ -230,13 +230,13 @@ class RopeView:
             raise SimulationError(
                 f"rope {self.name!r}: length is above 0 and at most longest, {described.longest:g} m, got {value!r}"
             )
-        if not np.all(self._sim._row(self._sim.rope_control.reel_speed, self._k)):
+        if not np.all(self._sim._row(self._sim.control.rope.reel_speed, self._k)):
             raise SimulationError(f"rope {self.name!r}: set reel_speed first, at which its length is to be reached; it is 0")
-        self._sim._write(self._sim.rope_control.reel_to, self._k, wanted)
+        self._sim._write(self._sim.control.rope.reel_to, self._k, wanted)
 
     def _lengths(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Distances between the points of elements that are not torn, and their lengths, a world each."""
-        arrays = (self._sim.rope_state.position, self._sim.rope_state.length, self._sim.rope_state.cut)
+        arrays = (self._sim.state.rope.position, self._sim.state.rope.length, self._sim.state.rope.cut)
         rows = zip(*(self._rows(a, int(n == 0)) for n, a in enumerate(arrays)), strict=True)
         return [(np.linalg.norm(np.diff(x, axis=0), axis=1)[cut == 0], l[cut == 0]) for x, l, cut in rows]
 
@@ -256,17 +256,17 @@ class RopeView:
     def reel_speed(self) -> Any:
         """m/s at which the reel pays out (negative: takes in), 0 where all of the rope is out; settable, which forgets a length
         that was asked for."""
-        speed = self._sim._row(self._sim.rope_control.reel_speed, self._k)
+        speed = self._sim._row(self._sim.control.rope.reel_speed, self._k)
         longest = self._sim.model.ropes.described[self._k].longest
-        out = np.array([r.sum() for r in self._rows(self._sim.rope_state.length, 0)])
+        out = np.array([r.sum() for r in self._rows(self._sim.state.rope.length, 0)])
         return self._sim._out(np.where((speed > 0) & (out >= longest * (1 - 1e-9)), 0.0, speed))
 
     @reel_speed.setter
     def reel_speed(self, value: Any) -> None:
         self._reeled()
         speed = self._sim._in(value, 1, f"rope {self.name!r}", "reel_speed (m/s)")[:, 0]
-        self._sim._write(self._sim.rope_control.reel_speed, self._k, speed)
-        self._sim._write(self._sim.rope_control.reel_to, self._k, np.zeros_like(speed))
+        self._sim._write(self._sim.control.rope.reel_speed, self._k, speed)
+        self._sim._write(self._sim.control.rope.reel_to, self._k, np.zeros_like(speed))
 
     def _reeled(self) -> Any:
         """The description of a rope with a reel."""
@@ -278,23 +278,23 @@ class RopeView:
     @property
     def broken(self) -> Any:
         """(n,) True where an element is torn."""
-        return self._shown([r != 0 for r in self._rows(self._sim.rope_state.cut, 0)])
+        return self._shown([r != 0 for r in self._rows(self._sim.state.rope.cut, 0)])
 
     def cut(self, element: int) -> None:
         """Tear an element."""
-        self._put_one(self._sim.rope_state.cut, element, 1, 0)
+        self._put_one(self._sim.state.rope.cut, element, 1, 0)
 
     def apply_force(self, point: int, force: Any, once: bool = True) -> None:
         """A force (3,) N on a point (counted from the first end), in the next step alone or until changed."""
         f = self._sim._in(force, 3, f"rope {self.name!r}", "force (N)")
-        self._put_one(self._sim.rope_control.force_once if once else self._sim.rope_control.force, point, f, 1)
+        self._put_one(self._sim.control.rope.force_once if once else self._sim.control.rope.force, point, f, 1)
 
     def apply_torque(self, element: int, torque: Any) -> None:
         """A torque (3,) N·m on an element (counted from the first end), until changed."""
-        self._put_one(self._sim.rope_control.torque, element, self._sim._in(torque, 3, f"rope {self.name!r}", "torque (N·m)"), 0)
+        self._put_one(self._sim.control.rope.torque, element, self._sim._in(torque, 3, f"rope {self.name!r}", "torque (N·m)"), 0)
 
     def _put_one(self, array: Any, index: int, value: Any, more: int) -> None:
-        counts = self._sim.rope_state.segments.numpy()[self._k] + more
+        counts = self._sim.state.rope.segments.numpy()[self._k] + more
         at = int(self._sim.model.ropes.first[self._k])
         values = array.numpy()
         if not isinstance(index, int | np.integer) or isinstance(index, bool):
@@ -311,7 +311,7 @@ class RopeView:
         self._sim._forced = True
 
     def _set(self, array: Any, value: Any, more: int, what: str) -> None:
-        counts = self._sim.rope_state.segments.numpy()[self._k] + more
+        counts = self._sim.state.rope.segments.numpy()[self._k] + more
         at = int(self._sim.model.ropes.first[self._k])
         values, worlds = array.numpy(), self._sim.worlds
         try:

@@ -18,9 +18,12 @@ from sharnir.model import DYNAMIC, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Twists
 from sharnir.sequential import begin, contacts, prepare, sweeps
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Work
-from sharnir.solver import Report, Solver, check_iterations, scene_scale, write
+from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
+from sharnir.sequential.rope import RopePasses
+from sharnir.solver import Report, Solver, check_iterations, need_ropes, scene_scale, with_ropes, write
 from sharnir.types import load_modules, real, vec3
 
+SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
 NO_CAP = 1_000_000
 TOUCH = 1e-4  # of g Δt: the speed by which a sweep may change a point of contact that is met
 CHUNK = 16  # steps in the graph that serves calls for many steps
@@ -32,16 +35,15 @@ class SolverImpulse(Solver):
     Args:
         model: what `Scene.build` returned.
         dt: step, s.
-        iterations: cap of the sweeps over joints and contacts at velocity level; 20 by default, 50 where bodies may touch.
+        iterations: cap of the sweeps over joints and contacts at velocity level; if None 20, with ropes 40, where bodies may
+            touch 50.
         position_iterations: sweeps of the split impulses that close the gaps.
         erp: fraction of a gap closed in a step, 0 < erp ≤ 1.
         tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s, moments over the scene's length; by default
             it follows the scene's masses, lengths and g·Δt: 1e-10 for 1 kg and 1 m.
+        rope_tolerance: to which ropes are closed, see `SolverRope`; 1e-8 if None.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
-
-    at_pose = False
-    _halves = True  # velocities stand half a step before the pose, and are brought there to be read
 
     def step(
         self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
@@ -62,6 +64,8 @@ class SolverImpulse(Solver):
     ) -> Report:
         """`step`, but for velocities and reactions, which the state has after `read_pose` alone."""
         started = time.perf_counter()
+        if self._ropes is not None:
+            self.grades.zero_()
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
         if n == 1 and self._one is not None and budget is None and iterations is None:
@@ -118,7 +122,8 @@ class SolverImpulse(Solver):
                 break
         before = clock()
         self._sweeps_at_once(NO_CAP)
-        self._end_within(sweeps)
+        if self._ropes is not None:
+            self._cap(sweeps)  # a step that is begun again takes no more sweeps than it did, as many as a cap would have left it
         self._replay(self._graphs["end"], 1)
         self._cap(cap)
         now = clock()
@@ -126,16 +131,16 @@ class SolverImpulse(Solver):
         report.elapsed = now - started
         report.deadline_missed = cut or report.elapsed > budget
 
-    def _end_within(self, sweeps: int) -> None:
-        """What the end of a step that made so many sweeps is allowed."""
-
     def _learn(self, stage: str, took: float) -> None:
         """Follow how long a stage takes; a sample much longer than usual is the operating system's, not the stage's."""
         usual = self._takes[stage]
         self._takes[stage] = took if usual == 0.0 else usual + 0.2 * (min(took, 2.0 * usual) - usual)
 
     def _solved(self) -> bool:
-        """Whether every world has met the tolerance or its cap."""
+        """Whether every world has met the tolerance or its cap; with ropes, `rope_pass` sets a world's count to the cap."""
+        if self._ropes is not None:
+            done = self.solves[0].done.numpy() if self._host is None else self._host[0]
+            return bool(np.all(done >= self._cap_now))
         if self._host is None:
             done, residual = self.solves[0].done.numpy(), self.solves[0].residual.numpy()
         else:
@@ -145,7 +150,9 @@ class SolverImpulse(Solver):
         return bool(np.all((done >= self._cap_now) | (residual <= self.tolerance)))
 
     def _sweeps_at_once(self, n: int) -> None:
-        """How many sweeps one launch may make at velocity level."""
+        """How many sweeps one launch may make at velocity level; between passes over ropes one, always."""
+        if self._ropes is not None:
+            return
         if self._host is None:
             self.settings.sweeps.assign(np.array([n, NO_CAP], np.int32))
         else:
@@ -154,7 +161,8 @@ class SolverImpulse(Solver):
     def _stages(self, step: Any, first: int, worlds: int) -> None:
         """One step of some worlds, a line a stage."""
         self._begin(step, first, worlds)
-        self._iterate(step, first, worlds)
+        for _ in range(1 if self._ropes is None else self.iterations):
+            self._iterate(step, first, worlds)
         self._end(step, first, worlds)
         self._judge(step, first, worlds)
 
@@ -163,6 +171,8 @@ class SolverImpulse(Solver):
         if self.collider is not None:
             self._launch(collide_all, (worlds,), self.collider.array, first)
         self._prepare(step, first, worlds)
+        if self._ropes is not None:
+            self._ropes.begin(first, worlds)
 
     def _prepare(self, step: Any, first: int, worlds: int, reading: int = 0) -> None:
         """Joints and links of worlds in which no sweep has been made."""
@@ -206,12 +216,25 @@ class SolverImpulse(Solver):
 
     def _iterate(self, step: Any, first: int, worlds: int) -> None:
         self._launch(self._sweeps, (worlds,), step, first, VELOCITIES)
+        if self._ropes is not None:
+            self._ropes.sweep(first, worlds)
 
     def _end(self, step: Any, first: int, worlds: int) -> None:
+        """Take the step or, where ropes went astray, one at velocity level: launches with nothing to do in a world are cheap."""
+        if self._ropes is not None:
+            self._ropes.judge(first, worlds)
+            self._prepare(step, first, worlds)
+            for _ in range(self.iterations):
+                self._iterate(step, first, worlds)
         self._launch(self._sweeps, (worlds,), step, first, POSITIONS)
+        if self._ropes is not None:
+            self._ropes.commit(first, worlds)
 
     def _judge(self, step: Any, first: int, worlds: int) -> None:
-        """Whether the step can be true."""
+        """Whether the step can be true; with ropes, `rope_commit` counts it."""
+        if self._ropes is not None:
+            self._look(first, worlds)
+            return
         self._launch(watch_step, (worlds,), self._watched, self.tally, first, self.residual, self.settings.tolerance)
 
     def __init__(
@@ -223,9 +246,14 @@ class SolverImpulse(Solver):
         position_iterations: int = 4,
         erp: float = 1.0,
         tolerance: float | None = None,
+        rope_tolerance: float | None = None,
         threads: int | None = None,
     ) -> None:
-        iterations = (20 if model.collision is None else 50) if iterations is None else iterations
+        need_ropes(model, rope_tolerance=rope_tolerance)
+        model = with_ropes(model, trees=False)
+        if iterations is None:
+            iterations = SWEEPS if model.ropes is None else ROPE_SWEEPS
+            iterations = iterations if model.collision is None else TOUCH_SWEEPS
         self.iterations = check_iterations(iterations, 1)
         self.position_iterations = check_iterations(position_iterations, 0, "position_iterations")
         if not 0 < erp <= 1:
@@ -235,6 +263,8 @@ class SolverImpulse(Solver):
         if not (np.isfinite(tolerance) and tolerance >= 0):
             raise SimulationError(f"tolerance is a finite impulse of at least 0 N·s, got {tolerance!r}")
         super().__init__(model, dt, Settings(), threads)
+        # velocities stand half a step before the pose and are brought there to be read; not so with ropes, whose own lead to it
+        self._halves, self.at_pose = model.ropes is None, model.ropes is not None
         load_modules([begin.predict.module, kinematics.read_joints.module], self.device)
         self.work, self.solves = _scratch(model)
         self._spin = wp.zeros((len(model.com), model.worlds), dtype=vec3, device=self.device)
@@ -248,10 +278,11 @@ class SolverImpulse(Solver):
         nothing = [1e-18 * length, 1e-18 * mass * length**2]
         self.settings.nothing = wp.array(nothing, dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations, position_iterations], dtype=wp.int32, device=self.device)
-        self.settings.sweeps = wp.array([NO_CAP, NO_CAP], dtype=wp.int32, device=self.device)
+        at_once = NO_CAP if model.ropes is None else 1
+        self.settings.sweeps = wp.array([at_once, NO_CAP], dtype=wp.int32, device=self.device)
         self._graphs: dict[str, list[Any]] = {}
         self._one: Any = None  # the graph of one step, where one thread makes it
-        self.collider = None if model.collision is None else Collider(model, dt)
+        self.collider: Any = None if model.collision is None else Collider(model, dt)
         self.settings.touch = wp.array(
             [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
         )
@@ -262,7 +293,10 @@ class SolverImpulse(Solver):
         on_cpu = wp.get_device(self.device).is_cpu
         self._host = tuple(a.numpy() for a in shared) if on_cpu else None  # views of the same memory
         self._takes = {"iterate": 0.0, "end": 0.0}  # s, measured while running
-        self.report = Report(self.solves[0].done, self.solves[0].residual, self.tolerance)
+        self.report = Report(self.done, self.residual, self.tolerance)
+        self._ropes = None if model.ropes is None else RopePasses(self, self.solves[0], rope_tolerance)
+        if self._ropes is not None:
+            self.report = self._ropes.report(self.done, self.residual, self.tolerance)
 
     def _launch(self, kernel: Any, dim: tuple[int, ...], *inputs: Any) -> None:
         if min(dim) > 0:
@@ -270,6 +304,7 @@ class SolverImpulse(Solver):
 
     def _bind(self, state: State, control: Control) -> None:
         """Capture the step for these arrays."""
+        self._check_ropes(state)
         step = Step()
         for name in ("bodies", "joints", "axes", "gears", "springs"):
             setattr(step, name, getattr(self.model, name))
@@ -289,8 +324,9 @@ class SolverImpulse(Solver):
         step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
         if self.collider is not None:
             self._touch(step)
-        if self.model.ropes is None:
-            self._guards(state, control, step.state if self._halves else None)
+        self._guards(state, control, step.state if self._halves else None)
+        if self._ropes is not None:
+            self._ropes.bind(state, control, self.work)
         self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
         self._step = step  # keeps its arrays alive
         self._sweeps = sweeps.sweeps_acting if control.acts.numpy().any() else sweeps.sweeps_plain

@@ -56,7 +56,7 @@ def numbers(run):
         state = sim.state
         out = [state.position, state.rotation, state.velocity]
         if sim.model.ropes is not None:
-            out += [sim.rope_state.position, sim.rope_state.velocity]
+            out += [sim.state.rope.position, sim.state.rope.velocity]
     return [float(np.sin(1.0 + np.arange(x.numpy().size)) @ x.numpy().astype(float).ravel()) for x in out]
 
 

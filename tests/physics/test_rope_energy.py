@@ -81,12 +81,12 @@ def test_a_rope_that_goes_slack_never_gains_energy(case, dt):
         scene, scale = scene_of(case, 20, EI, rod=False)
         sim = sh.Simulation(scene, dt)
         sim.step()
-        r, before, states = sim.rope("r"), sim.energy().total, [sim.rope_state.slack.numpy()[:20, 0].copy()]
+        r, before, states = sim.rope("r"), sim.energy().total, [sim.state.rope.slack.numpy()[:20, 0].copy()]
         gained, kept, stretch, slack, first, off = 0.0, 0.0, 0.0, 0.0, sim.momentum(), 0.0
         for _ in range(300):
             parts = sim.step().parts
             now = sim.energy().total
-            states.append(sim.rope_state.slack.numpy()[:20, 0].copy())
+            states.append(sim.state.rope.slack.numpy()[:20, 0].copy())
             gained = max(gained, (now - before) / scale)
             if np.max(parts) == 1 and not np.any((states[-2] == 1) & (states[-1] != 1)):
                 kept = max(kept, abs(now - before) / scale)

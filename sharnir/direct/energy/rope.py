@@ -45,7 +45,7 @@ from sharnir.direct.energy.step import (
     spend_once,
 )
 from sharnir.guard import count_step
-from sharnir.rope.data import MIXED, RopeState, RopeStep
+from sharnir.rope.data import MIXED, RopeStep
 from sharnir.rope.ends import end_point, is_held, tie_point
 from sharnir.rope.energy import keep_impulses, keep_rope, start_rope, take_back_impulses, thin
 from sharnir.rope.energy_bodies import (
@@ -80,6 +80,7 @@ from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, new_span, take_slack, widest_gap
 from sharnir.rope.speeds import at_pose, move_with, open_pushed, shift_speeds, take_speeds
 from sharnir.rope.terms import tangent
+from sharnir.rope_state import RopeState
 from sharnir.spatial import turned
 from sharnir.types import EPSILON, inline_less, real, vec3
 

@@ -1,0 +1,78 @@
+"""What ropes add to the direct solver: joints, what acts on them, bodies and ropes are found in one solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import warp as wp
+
+from sharnir.direct.energy.rope import energy_rope_steps
+from sharnir.direct.leapfrog.rope import direct_rope_steps
+from sharnir.model import Control, Model, State, fill
+from sharnir.rope.data import MIXED, PORT, RopeSettings, RopeStep
+from sharnir.rope.ports import Ports, make_ports
+from sharnir.rope.solver import CLOSINGS, halves, rope_settings, rope_step, shared
+from sharnir.rope_state import ROPE_STATE_FIELDS, RopeState
+from sharnir.solver import Solver, check_iterations
+from sharnir.types import EPSILON, load_modules
+
+
+class RopesOnTrees:
+    """The ropes of a `SolverDirect`: they meet the bodies of its trees at ports (`rope.ports`).
+
+    Args:
+        solver: which has the model, laid out for trees, and the settings.
+        iterations, tolerance: see `SolverRope`.
+    """
+
+    def __init__(self, solver: Solver, closing: str, iterations: int | None, tolerance: float | None) -> None:
+        self.model: Model = solver.model
+        self.device, self.energy = solver.device, closing == "energy"
+        passes, close = CLOSINGS["energy" if self.energy else "position"]
+        self.iterations = passes if iterations is None else check_iterations(iterations, 1, "rope_iterations")
+        tolerance = max(close if tolerance is None else tolerance, 100 * EPSILON)
+        self.settings: Any = rope_settings(RopeSettings(), tolerance, [self.iterations], self.device)
+        self.settings.dt, self.settings.gravity = solver.settings.dt, solver.settings.gravity
+        self.kernel = energy_rope_steps if self.energy else direct_rope_steps
+
+    @property
+    def ports(self) -> int:
+        """Number of ends at which ropes meet trees beside the one that each hangs on."""
+        return int((self.model.ropes.table.kind.numpy() == PORT).sum())
+
+    def bind(self, s: Any, state: State, control: Control) -> None:
+        """Give the structure of the trees what ropes need of it, and make those of the ropes."""
+        m = self.model
+        rope = rope_step(m, state, control, self.settings)
+        s.roped = 1
+        bodies = s.position.shape[0]
+        fill(s, m, bodies, "rope_A rope_B rope_D rope_l rope_a")
+        rope.body.A, rope.body.B, rope.body.D = s.rope_A, s.rope_B, s.rope_D
+        rope.body.v, rope.body.w, rope.body.x, rope.body.q = s.work.acceleration, s.work.turning, s.position, s.rotation
+        rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
+        rope.h, rope.kick = s.drift, s.kick
+        ports = make_ports(m.ropes, bodies)
+        if self.energy:
+            self._kept: list[tuple[Any, Any]] = [(rope, RopeStep), (ports, Ports), (self._apart(s, rope, bodies), RopeStep)]
+        else:
+            self._kept = [(x, RopeStep) for x in (*halves(rope), rope)] + [(ports, Ports)]
+        self.structures = [wp.array([x], dtype=kind, device=self.device) for x, kind in self._kept]
+        load_modules([self.kernel.module], self.device)
+
+    def _apart(self, s: Any, rope: Any, bodies: int) -> Any:
+        """Arrays of the energy closing: arms of its own by which points move, mixed passes; returns a state to go back to."""
+        m = self.model
+        fill(rope.body, m, bodies, "last_v last_w")
+        fill(rope.body, m, (int(MIXED) + 1) * bodies, "mix_fv mix_fw mix_v mix_w")
+        fill(rope.work, m, 2 * m.ropes.count, "end_arm")
+        fill(rope.work, m, m.ropes.table.ties, "tie_end")
+        fill(rope.work, m, (int(MIXED) + 1) * s.row_impulse.shape[0], "mix_rows")
+        safe = shared(rope, RopeStep)
+        safe.state = RopeState()
+        for name in ROPE_STATE_FIELDS:
+            setattr(safe.state, name, wp.empty_like(getattr(rope.state, name)))
+        return safe
+
+    def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+        """Launch the steps of a call."""
+        wp.launch(self.kernel, dim=worlds, inputs=[step, *self.structures, first, steps], device=self.device)
