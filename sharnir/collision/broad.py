@@ -1,13 +1,13 @@
 """Broad phase (theory 7.3): which pairs of shapes may touch soon.
 
-Every shape that moves has a box that is larger than it; the list of pairs is kept while none has left its box. A new list: boxes are
-swept along the scene's longest axis in an order that is kept from the last time and repaired by insertion; wide shapes are tested
-against all; pairs are put in order by counting. A thread a world, the same list whatever the threads.
+Every shape that moves has a box that is larger than it; the list of pairs is kept while none has left its box. A new list: boxes
+are swept along the scene's longest axis in an order that is kept from the last time and repaired by insertion; wide shapes are
+tested against all; pairs are put in order by counting. A thread a world, the same list whatever the threads.
 """
 
 import warp as wp
 
-from sharnir.collision.data import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, PLANE, SPHERE, Collision, column, vec4
+from sharnir.collision.data import CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, PLANE, SPHERE, Collision, column, vec4
 from sharnir.model import DYNAMIC, FIXED
 from sharnir.spatial import matrix
 from sharnir.types import mat33, real, vec3
@@ -66,7 +66,10 @@ def place(s: wp.array(dtype=Collision), w: int) -> bool:
             inside = s[0].broad.low[i, w]
             until = s[0].broad.high[i, w]
             for k in range(3):
-                if low[k] + wp.min(step[k], real(0.0)) - turn < inside[k] or high[k] + wp.max(step[k], real(0.0)) + turn > until[k]:
+                if (
+                    low[k] + wp.min(step[k], real(0.0)) - turn < inside[k]
+                    or high[k] + wp.max(step[k], real(0.0)) + turn > until[k]
+                ):
                     stale = True
     return stale
 

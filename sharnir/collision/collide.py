@@ -1,13 +1,13 @@
 """Contact detection of a step: `collide` for a world, `collide_all` for all of them.
 
-Pairs come in order, from this step and from the last, so the two lists are merged; within a pair a new point takes over the impulse of
-the nearest old one.
+Pairs come in order, from this step and from the last, so the two lists are merged; within a pair a new point takes over the
+impulse of the nearest old one.
 """
 
 import warp as wp
 
 from sharnir.collision.broad import find_pairs
-from sharnir.collision.data import Collision, Manifold, Solid, column, vec2
+from sharnir.collision.data import Collision, Manifold, Solid, vec2
 from sharnir.collision.pairs import meet
 from sharnir.types import inline_less, real, vec3
 

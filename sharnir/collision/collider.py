@@ -193,5 +193,3 @@ class Collider:
                 seen.add((a, b))
                 words.append(f"{shapes[a].name} and {shapes[b].name} start {depth:.3g} m inside each other")
         return words
-
-

@@ -105,10 +105,10 @@ class ManyPairs:
         self.rows = [self._rows(*side) for side in (a, b)]
         shapes.corners = wp.array(np.concatenate([*self.corners, np.zeros((1, 3))]), dtype=vec3, device=device)
         polytope.capacity, polytope.face_capacity = CORNERS, FACES
-        for name, size, dtype in (
-            ("corner", CORNERS, vec3), ("on_a", CORNERS, vec3), ("face", FACES, wp.vec3i), ("plane", FACES, vec4), ("rim", RIM, wp.vec2i),
-        ):  # fmt: skip
-            setattr(polytope, name, wp.zeros((size, self.threads), dtype=dtype, device=device))
+        sizes = {"corner": CORNERS, "on_a": CORNERS, "face": FACES, "plane": FACES, "rim": RIM}
+        types = {"corner": vec3, "on_a": vec3, "face": wp.vec3i, "plane": vec4, "rim": wp.vec2i}
+        for name, size in sizes.items():
+            setattr(polytope, name, wp.zeros((size, self.threads), dtype=types[name], device=device))
         data.shapes, data.polytope = shapes, polytope
         self.array = wp.array([data], dtype=Collision, device=device)
         self.out = [wp.zeros(self.count, dtype=d, device=device) for d in (vec3, wp.int32, mat43, vec4)]

@@ -108,9 +108,9 @@ def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
 def meet(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, last: int, w: int) -> Manifold:
     """Points at which two shapes touch or will touch in this step.
 
-    Slow ones: points within the margin. Fast ones that are farther off: B is moved along its way relative to A, each time as far as
-    the two cannot touch yet (conservative advancement), until they touch or it is over: so the normal is that of the place where
-    they meet, and what passes is not caught. Where rotation moves them, points that close by their own speed count too.
+    Slow ones: points within the margin. Fast ones that are farther off: B is moved along its way relative to A, each time as far
+    as the two cannot touch yet (conservative advancement), until they touch or it is over: so the normal is that of the place
+    where they meet, and what passes is not caught. Where rotation moves them, points that close by their own speed count too.
     """
     dt = s[0].dt[0]
     u = speed_at(s, a, b, B.x, w) * dt

@@ -120,6 +120,4 @@ def terrain_part(name: str, heights: Any, size: Any) -> Part:
     low, high = float(z.min()), float(z.max())
     middle, reach = 0.5 * (low + high), 0.5 * (high - low)
     box = np.array([half[0], half[1], reach])
-    return Part(
-        "heights", np.array([0.0, 0.0, middle]), STILL.copy(), box, 0.0, float(np.linalg.norm(box)), heights=z - middle
-    )
+    return Part("heights", np.array([0.0, 0.0, middle]), STILL.copy(), box, 0.0, float(np.linalg.norm(box)), heights=z - middle)

@@ -25,7 +25,12 @@ def shared_by_worlds(values: np.ndarray, dtype: Any, worlds: int, device: Any) -
     if worlds == 1 or not len(values):
         return base if worlds == 1 else wp.zeros((0, worlds), dtype=dtype, device=device)
     view = wp.array(
-        ptr=base.ptr, shape=(len(values), worlds), strides=(base.strides[0], 0), dtype=dtype, device=device, capacity=base.capacity
+        ptr=base.ptr,
+        shape=(len(values), worlds),
+        strides=(base.strides[0], 0),
+        dtype=dtype,
+        device=device,
+        capacity=base.capacity,
     )
     view.base = base  # keeps it alive
     return view
