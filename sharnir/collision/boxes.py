@@ -1,5 +1,7 @@
 """Pair functions of boxes against spheres, capsules and boxes."""
 
+from typing import Any
+
 import warp as wp
 
 from sharnir.collision.data import Manifold, Solid, column, mat83, put, vec4
@@ -195,7 +197,7 @@ def clip(P: mat83, n: int, axis: int, bound: real, sign: real):
 
 
 @wp.func
-def four_of(P: mat83, n: int) -> wp.vec4i:
+def four_of(P: Any, n: int) -> wp.vec4i:
     """Of points (x, y, gap) the deepest, the one farthest from it, and those farthest to either side of the line between."""
     a = int(0)
     for i in range(1, n):

@@ -110,6 +110,7 @@ class ManyPairs:
         for name, size in sizes.items():
             setattr(polytope, name, wp.zeros((size, self.threads), dtype=types[name], device=device))
         data.shapes, data.polytope = shapes, polytope
+        self.data = data  # keeps its arrays alive
         self.array = wp.array([data], dtype=Collision, device=device)
         self.out = [wp.zeros(self.count, dtype=d, device=device) for d in (vec3, wp.int32, mat43, vec4)]
 

@@ -25,7 +25,18 @@ def random_shape(kind, rng):
         "wheel": lambda: sh.Cylinder(a, b, rounding=0.2 * min(a, b)),
         "cone": lambda: sh.Cone(a, 2 * b),
         "ellipsoid": lambda: sh.Ellipsoid(a, b, c),
+        "hull": lambda: random_hull(rng),
     }[kind]()
+
+
+def random_hull(rng):
+    import trimesh
+
+    points = rng.normal(size=(24, 3))
+    points *= 0.7 * rng.uniform(0.6, 1.0, (24, 1)) / np.linalg.norm(points, axis=1, keepdims=True)
+    hull = trimesh.convex.convex_hull(points)
+    middle = 0.5 * (hull.vertices.min(axis=0) + hull.vertices.max(axis=0))
+    return sh.Mesh((hull.vertices - middle, hull.faces))
 
 
 def oracle_shape(shape):
@@ -43,7 +54,13 @@ def oracle_shape(shape):
         return coal.Cone(shape.radius, shape.height)
     if isinstance(shape, sh.Ellipsoid):
         return coal.Ellipsoid(shape.x, shape.y, shape.z)
-    raise TypeError(shape)
+    vertices, faces = shape.mesh()
+    points, triangles = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
+    for p in vertices:
+        points.append(p)
+    for f in faces:
+        triangles.append(coal.Triangle(*map(int, f)))
+    return coal.Convex(points, triangles)
 
 
 def rotations(n, rng):
@@ -130,10 +147,24 @@ def test_primitive_pairs_find_the_way_out(one, other):
     assert off.max() < 2e-6 and apart.min() > -1e-6 and together.max() < 1e-6
 
 
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        ("box", "cylinder"), ("box", "wheel"), ("cylinder", "cylinder"), ("box", "cone"), ("box", "ellipsoid"), ("capsule", "cylinder"),
+        ("sphere", "cylinder"), ("sphere", "hull"), ("capsule", "hull"), ("box", "hull"), ("hull", "hull"), ("cylinder", "hull"),
+        ("ellipsoid", "ellipsoid"), ("cone", "cone"),
+    ],
+)  # fmt: skip
+def test_generic_pairs_find_the_way_out(one, other):
+    """Overlaps up to a quarter of the smaller size."""
+    off, apart, together = judge(one, other, 1e-4, 0.1)
+    assert off.max() < 1e-4 and apart.min() > -1e-4 and together.max() < 1e-4
+
+
 PLANE = Part("plane", np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3))
 
 
-@pytest.mark.parametrize("kind", ["sphere", "capsule", "box"])
+@pytest.mark.parametrize("kind", ["sphere", "capsule", "box", "cylinder", "wheel", "cone", "ellipsoid", "hull"])
 def test_plane_finds_the_lowest_point(kind):
     """Against the support function along the normal: exact, and every point lies on the shape."""
     rng = np.random.default_rng(7)
@@ -169,4 +200,6 @@ def support(shape, d):
         return (shape.radius - r) * across + (0.5 * shape.length - r) * abs(d[2]) + r
     if isinstance(shape, sh.Cone):
         return max(0.5 * shape.height * d[2], shape.radius * across - 0.5 * shape.height * d[2])
-    return np.linalg.norm(d * [shape.x, shape.y, shape.z])
+    if isinstance(shape, sh.Ellipsoid):
+        return np.linalg.norm(d * [shape.x, shape.y, shape.z])
+    return (shape.mesh()[0] @ d).max()
