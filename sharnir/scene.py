@@ -156,8 +156,8 @@ class Scene:
             motion: "dynamic", "fixed", or "kinematic" (prescribed: it pushes and is not pushed).
             path: of a kinematic body, time (s) → (position, rotation), or position alone.
             material: how its surface rubs and bounces; `Material()` if None.
-            collision: what touches others, a shape or several in the body's frame; `shape` if None. A `Mesh` is its triangles on a
-                body that does not move, and its convex hull on one that does.
+            collision: what touches others, a shape or several in the body's frame; `shape` if None. A `Mesh` is its triangles on
+                a body that does not move, and its convex hull on one that does.
             collide: False: it touches nothing. True: as None, and turns contact on (see Scene).
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches).
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
@@ -217,7 +217,7 @@ class Scene:
     # ---- contact ----
 
     def add_ground(self, height: float = 0.0, *, normal: Any = "z", material: Material | None = None) -> None:
-        """A plane that is part of the world: `height` (m) along `normal` (a letter or a vector), which points out of the ground."""
+        """A plane of the world: `height` (m) along `normal` (a letter or a vector), which points out of the ground."""
         self.touch.add_ground(self.world, height, normal, material)
 
     def add_terrain(

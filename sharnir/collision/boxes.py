@@ -1,8 +1,10 @@
 """Pair functions of boxes against spheres, capsules and boxes."""
 
+from typing import Any
+
 import warp as wp
 
-from sharnir.collision.data import Manifold, Solid, column, mat83, put
+from sharnir.collision.data import Manifold, Solid, column, mat83, put, vec4
 from sharnir.collision.round import nearest_on_segments
 from sharnir.types import mat33, real, vec3
 
@@ -161,7 +163,7 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
         q[run] = real(0.0)
         v = vec3()
         v[run] = h[run]
-        s, b = nearest_on_segments(p, d, q, v)
+        s, _t = nearest_on_segments(p, d, q, v)
         y = p + d * s
         gap = wp.dot(n, q - y) - r
         return put(m, B.x + B.R * (y + n * (r + real(0.5) * gap)), gap)
@@ -195,7 +197,7 @@ def clip(P: mat83, n: int, axis: int, bound: real, sign: real):
 
 
 @wp.func
-def four_of(P: mat83, n: int) -> wp.vec4i:
+def four_of(P: Any, n: int) -> wp.vec4i:
     """Of points (x, y, gap) the deepest, the one farthest from it, and those farthest to either side of the line between."""
     a = int(0)
     for i in range(1, n):
@@ -239,18 +241,21 @@ def face_points(m: Manifold, A: Solid, k: int, s: real, B: Solid, margin: real) 
     a = (q + 1) % 3
     b = (q + 2) % 3
     P = mat83()
-    inside = int(1)
+    beyond = vec4(real(-1.0), real(-1.0), real(-1.0), real(-1.0))  # a side that no corner passes needs no clip
     for c in range(4):
         ua = wp.where(c == 0 or c == 3, -B.size[a], B.size[a])
         ub = wp.where(c < 2, -B.size[b], B.size[b])
         P[c, 0] = t[i] + C[i, q] * top + C[i, a] * ua + C[i, b] * ub
         P[c, 1] = t[j] + C[j, q] * top + C[j, a] * ua + C[j, b] * ub
         P[c, 2] = (t[k] + C[k, q] * top + C[k, a] * ua + C[k, b] * ub) * s - A.size[k]
-        if wp.abs(P[c, 0]) > A.size[i] or wp.abs(P[c, 1]) > A.size[j]:
-            inside = 0
+        x = P[c, 0]
+        y = P[c, 1]
+        h = A.size[i]
+        l = A.size[j]
+        beyond = vec4(wp.max(beyond[0], x - h), wp.max(beyond[1], -x - h), wp.max(beyond[2], y - l), wp.max(beyond[3], -y - l))
     n = int(4)
-    if inside == 0:
-        for side in range(4):
+    for side in range(4):
+        if beyond[side] > real(0.0):
             P, n = clip(P, n, side // 2, A.size[wp.where(side < 2, i, j)], wp.where(side % 2 == 0, real(1.0), real(-1.0)))
     four = wp.vec4i(0, 1, 2, 3)
     if n > 4:
@@ -259,12 +264,12 @@ def face_points(m: Manifold, A: Solid, k: int, s: real, B: Solid, margin: real) 
         r = four[c]
         gap = P[r, 2]
         again = int(0)
-        for d in range(c):
-            if four[d] == r:
+        for e in range(c):
+            if four[e] == r:
                 again = 1
         if gap < margin and again == 0:
-            x = column(A.R, i) * P[r, 0] + column(A.R, j) * P[r, 1] + column(A.R, k) * (s * (A.size[k] + real(0.5) * gap))
-            m = put(m, A.x + x, gap)
+            d = column(A.R, i) * P[r, 0] + column(A.R, j) * P[r, 1] + column(A.R, k) * (s * (A.size[k] + real(0.5) * gap))
+            m = put(m, A.x + d, gap)
     return m
 
 

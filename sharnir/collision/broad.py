@@ -1,8 +1,8 @@
 """Broad phase (theory 7.3): which pairs of shapes may touch soon.
 
-Every shape that moves has a box that is larger than it; the list of pairs is kept while none has left its box. A new list: boxes are
-swept along the scene's longest axis in an order that is kept from the last time and repaired by insertion; wide shapes are tested
-against all; pairs are put in order by counting. A thread a world, the same list whatever the threads.
+Every shape that moves has a box that is larger than it; the list of pairs is kept while none has left its box. A new list: boxes
+are swept along the scene's longest axis in an order that is kept from the last time and repaired by insertion; wide shapes are
+tested against all; pairs are put in order by counting. A thread a world, the same list whatever the threads.
 """
 
 import warp as wp

@@ -1,7 +1,7 @@
 """Contact detection of a step: `collide` for a world, `collide_all` for all of them.
 
-Pairs come in order, from this step and from the last, so the two lists are merged; within a pair a new point takes over the impulse of
-the nearest old one.
+Pairs come in order, from this step and from the last, so the two lists are merged; within a pair a new point takes over the
+impulse of the nearest old one.
 """
 
 import warp as wp

@@ -1,7 +1,7 @@
 """What contact detection is given, keeps and hands on: shapes, materials, points of contact, scratch. [item, world] throughout.
 
-Shapes stand in an order that does not depend on that in which bodies were added (fixed ones, kinematic ones, dynamic ones, each by
-name), so pairs and points come out in the same order too, and b of a pair is always dynamic.
+Shapes stand in an order that does not depend on that in which bodies were added (fixed ones, kinematic ones, dynamic ones, each
+by name), so pairs and points come out in the same order too, and b of a pair is always dynamic.
 """
 
 import warp as wp
@@ -26,8 +26,8 @@ POINTS_A_PAIR = 32  # at most, since a bit a point says which were matched
 class ShapeTable:
     """Constant data of all collision shapes. A shape is a core and a radius around it.
 
-    `size`: box half sizes, ellipsoid half axes, capsule, cylinder and cone (radius of the core, half length, -); a hull, a mesh and
-    a height field: half sizes of their box, in whose middle their own axes stand. A plane looks along its own z.
+    `size`: box half sizes, ellipsoid half axes, capsule, cylinder and cone (radius of the core, half length, -); a hull, a mesh
+    and a height field: half sizes of their box, in whose middle their own axes stand. A plane looks along its own z.
     """
 
     count: wp.int32

@@ -22,8 +22,8 @@ class Material:
     Args:
         friction: coefficient of dry friction, or (along, across) with a `direction`.
         direction: (3,) in the body's axes, along which friction is the first of the two.
-        dynamic: coefficient while it slides, at most `friction` (along it, where there are two; across in proportion); the same as
-            `friction` if None.
+        dynamic: coefficient while it slides, at most `friction` (along it, where there are two; across in proportion); the same
+            as `friction` if None.
         restitution: 0 to 1, the part of the speed that bounces.
         rolling: m, the lever of rolling friction: a torque up to rolling · normal force across the normal.
         torsion: m, the lever of drilling friction: a torque up to torsion · normal force about the normal.

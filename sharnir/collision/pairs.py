@@ -6,6 +6,9 @@ from sharnir.collision.boxes import box_box, capsule_box, sphere_box
 from sharnir.collision.data import (
     BOX,
     CAPSULE,
+    CONE,
+    CYLINDER,
+    ELLIPSOID,
     MARGIN,
     PLANE,
     SPHERE,
@@ -14,6 +17,7 @@ from sharnir.collision.data import (
     Solid,
     put,
 )
+from sharnir.collision.faces import convex_convex, plane_ellipsoid, plane_hull, plane_rim
 from sharnir.collision.round import capsule_capsule, plane_box, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
 from sharnir.model import DYNAMIC
 from sharnir.types import real, vec3
@@ -32,6 +36,11 @@ def manifold_in_order(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: 
             return plane_capsule(A, B, margin)
         if B.kind == BOX:
             return plane_box(A, B, margin)
+        if B.kind == CYLINDER or B.kind == CONE:
+            return plane_rim(A, B, margin)
+        if B.kind == ELLIPSOID:
+            return plane_ellipsoid(A, B, s, margin)
+        return plane_hull(A, B, s, margin)
     if A.kind == SPHERE:
         if B.kind == SPHERE:
             return sphere_sphere(A, B, margin)
@@ -46,16 +55,20 @@ def manifold_in_order(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: 
             return capsule_box(A, B, margin)
     if A.kind == BOX and B.kind == BOX:
         return box_box(A, B, margin, last)
-    return Manifold()
+    return convex_convex(s, A, B, margin, w)
 
 
 @wp.func
 def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, last: int, w: int) -> Manifold:
     """Points of two convex shapes whose gap is below the margin."""
-    if A.kind <= B.kind:
-        return manifold_in_order(s, A, B, margin, last, w)
-    m = manifold_in_order(s, B, A, margin, last, w)
-    m.n = -m.n
+    first = A
+    second = B
+    if A.kind > B.kind:
+        first = B
+        second = A
+    m = manifold_in_order(s, first, second, margin, last, w)
+    if A.kind > B.kind:
+        m.n = -m.n
     return m
 
 
@@ -108,9 +121,9 @@ def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
 def meet(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, last: int, w: int) -> Manifold:
     """Points at which two shapes touch or will touch in this step.
 
-    Slow ones: points within the margin. Fast ones that are farther off: B is moved along its way relative to A, each time as far as
-    the two cannot touch yet (conservative advancement), until they touch or it is over: so the normal is that of the place where
-    they meet, and what passes is not caught. Where rotation moves them, points that close by their own speed count too.
+    Slow ones: points within the margin. Fast ones that are farther off: B is moved along its way relative to A, each time as far
+    as the two cannot touch yet (conservative advancement), until they touch or it is over: so the normal is that of the place
+    where they meet, and what passes is not caught. Where rotation moves them, points that close by their own speed count too.
     """
     dt = s[0].dt[0]
     u = speed_at(s, a, b, B.x, w) * dt
