@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ class Attempts:
         self._sim, self._solver = sim, solver
         self._state, self._control = sim._state, sim.control
         self._make: Callable[..., Report] = getattr(solver, "advance", solver.step)
+        self._once: Callable[[], Report] | None = getattr(solver, "once", None)
         self._leaves = 2 * solver.reads, solver.at_pose  # what of the joints is read after a step, and where velocities stand
         self._was = 0, True
         live = whole, solver.memory
@@ -70,18 +72,32 @@ class Attempts:
             self._taken = memory(solver.projected.numpy())
         self._kept = Columns(live, arrays + [solver.whole, solver.real]) if on_cpu and not one else None
 
+    def once(self) -> Report:
+        """One step; of one world in which nothing was changed it is made here, in the fewest words."""
+        sim, solver = self._sim, self._solver
+        if sim._touched or sim._forced or sim._lent or not self._one or self._once is None or solver._bound is None:
+            return self.advance(1, AS_USUAL)
+        self._was = sim._known, sim._at_pose
+        sim._read, sim._at_pose = self._leaves
+        sim._known = sim._read
+        self._safe[:] = self._live
+        self._safe_report[:] = self._live_report
+        report = self._once()
+        if self._failed[0] or self._alarm[0]:
+            self._attend(1, AS_USUAL)
+        if self._taken[0]:
+            sim._projected[0] += self._taken[0]
+        return report
+
     def advance(self, n: int, how: dict[str, Any]) -> Report:
         """Some steps in one go; of a world that fails, nothing is left but its last good state."""
         sim = self._sim
-        if sim._lent:
-            sim._look()
-        if self._solver._bound is None:
-            with LOCK:  # the first step records its launches
-                report = self._attempt(n, how)
-        else:
+        if not sim._lent and self._solver._bound is not None:  # as usual
+            return self._attempt(n, how)
+        sim._look()
+        with LOCK if self._solver._bound is None else nullcontext():  # the first step records its launches
             report = self._attempt(n, how)
-        if sim._lent:
-            sim._take()
+        sim._take()
         return report
 
     def _attempt(self, n: int, how: dict[str, Any]) -> Report:
@@ -104,14 +120,16 @@ class Attempts:
 
     def _go(self, n: int, how: dict[str, Any]) -> Report:
         """Some steps of one world."""
-        self._known(*self._leaves)
+        sim = self._sim
+        sim._known, sim._at_pose = self._leaves
+        sim._read = 0 if sim._lent else sim._known
         self._safe[:] = self._live
         self._safe_report[:] = self._live_report
         report = self._make(self._state, self._control, n, **how) if how else self._make(self._state, self._control)
         if self._failed[0] or self._alarm[0]:
             self._attend(n, how)
         if self._taken[0]:
-            self._sim._projected[0] += self._taken[0]
+            sim._projected[0] += self._taken[0]
         return report
 
     def _known(self, read: int, at_pose: bool) -> None:

@@ -17,7 +17,7 @@ import warp as wp
 
 from sharnir import arrays, assembly, dynamics, exact, health, snapshots
 from sharnir.arrays import Host, Index, Lent, Targets, memory, shown
-from sharnir.attempts import AS_USUAL, Attempts, Sum
+from sharnir.attempts import Attempts, Sum
 from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
 from sharnir.health import Health
 from sharnir.launches import LOCK, Recorded
@@ -116,6 +116,7 @@ class Simulation:
         self._clock = memory(self._moving.time) if self._on_cpu and self.worlds == 1 else None
         self._reader = Recorded(lambda: assembly.read_all(self.model, self._state), self.model.device)
         self._measures: Measures | None = None
+        self._views: dict[str, np.ndarray] | None = None  # of all that changes, on the CPU
         self._shown: dict[str, Any] = {}
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
         self._joints = {name: JointView(self, i, name) for name, i in self.model.joint_names.items()}
@@ -168,7 +169,7 @@ class Simulation:
         if n == 1 and budget is None and iterations is None:  # the usual call, kept short
             if self._followers:
                 self._follow()
-            return self._attempts.advance(1, AS_USUAL)
+            return self._attempts.once()
         if n.__class__ is not int or n < 1:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
         if budget is not None and not is_positive(budget):
@@ -286,6 +287,8 @@ class Simulation:
 
     @dt.setter
     def dt(self, value: float) -> None:
+        if value == self.solver.dt:
+            return
         old, state = self.solver.dt, self.state  # which is read with the step that led to it
         with LOCK:
             self.solver.dt = value
@@ -380,8 +383,8 @@ class Simulation:
             snapshots.put_back_some(self, self._start, self._chosen(worlds))
             return
         dt, gravity = self.dt, self.gravity
-        self.restore(self._start)
-        self.dt, self.gravity = dt, gravity
+        self.restore(self._start | {"gravity": gravity})
+        self.dt = dt
 
     def snapshot(self) -> Snapshot:
         """All that changes, as a dict of copies; `restore` continues from it bit for bit."""

@@ -14,6 +14,7 @@ from sharnir.rope.data import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 Snapshot = dict[str, np.ndarray]
+PER_WORLD = ("state.lag", "state.open", "state.time", "state.failed", "rope_control.wind")  # [world], all others [item, world]
 
 
 class Columns:
@@ -55,8 +56,18 @@ def rope_arrays(sim: Owner) -> dict[str, Any]:
     return out | {f"rope_control.{n}": getattr(sim.rope_control, n) for n in ROPE_CONTROL_FIELDS}
 
 
+def values_of(sim: Owner) -> dict[str, np.ndarray]:
+    """All that a step or a command changes, by name: on the CPU views, taken once, on a GPU copies of now."""
+    if sim._views is not None:
+        return sim._views  # type: ignore[no-any-return]
+    values = {name: array.numpy() for name, array in arrays_of(sim).items()}
+    if sim._on_cpu:
+        sim._views = values
+    return values
+
+
 def arrays_of(sim: Owner) -> dict[str, Any]:
-    """All arrays that a step or a command changes, by name."""
+    """The arrays of all that a step or a command changes, by name."""
     arrays = {f"state.{n}": getattr(sim._state, n) for n in STATE_FIELDS}
     arrays |= {f"control.{n}": getattr(sim.control, n) for n in CONTROL_FIELDS}
     return arrays | rope_arrays(sim)
@@ -66,7 +77,7 @@ def take(sim: Owner) -> Snapshot:
     """All that changes, as a dict of copies; `put_back` continues from it bit for bit."""
     sim._look()
     sim._coordinates()
-    out = {name: array.numpy().copy() for name, array in arrays_of(sim).items()}
+    out = {name: values.copy() for name, values in values_of(sim).items()}
     out |= {"dt": np.array(sim.dt), "gravity": np.array(sim.gravity), "epoch": np.array(sim._epoch)}
     return out
 
@@ -75,26 +86,27 @@ def put_back(sim: Owner, snapshot: Snapshot) -> None:
     """Continue from a snapshot of this scene."""
     if not isinstance(snapshot, dict):
         raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
-    arrays = arrays_of(sim)
-    foreign = [n for n in arrays if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(arrays[n].numpy())]
-    fresh = [arrays.pop(name) for name in foreign]  # taken with another solver: this one begins anew
-    for name, array in arrays.items():
-        if name not in snapshot or snapshot[name].shape != array.numpy().shape:
+    values = dict(values_of(sim))
+    foreign = [n for n in values if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(values[n])]
+    fresh = {name: values.pop(name) for name in foreign}  # taken with another solver: this one begins anew
+    for name in values:
+        if name not in snapshot or snapshot[name].shape != values[name].shape:
             raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
-        check_finite(sim, name, np.asarray(snapshot[name]))
+        if snapshot is not sim._start:
+            check_finite(sim, name, np.asarray(snapshot[name]))
     if not is_positive(float(snapshot.get("dt", np.nan))):
         raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
     with LOCK:
         sim.gravity = snapshot.get("gravity")
         sim.solver.dt, sim._epoch = float(snapshot["dt"]), float(snapshot.get("epoch", 0.0))
         acted = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
-        for name, array in arrays.items():
-            if sim._on_cpu:
-                array.numpy()[...] = snapshot[name]
-            else:
-                array.assign(snapshot[name])
-        for array in fresh:
-            array.zero_()
+        for name, now in values.items():
+            now[...] = snapshot[name]
+        for now in fresh.values():
+            now[...] = 0
+        if not sim._on_cpu:
+            for name, array in arrays_of(sim).items():
+                array.assign(fresh[name] if name in fresh else values[name])
         sim.solver.forget()
         sim._projected[:] = 0.0
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
@@ -108,13 +120,14 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
     """Continue from a snapshot in some worlds alone; the others go on as if nothing had been done."""
     with LOCK:
         sim.state  # noqa: B018  which is read with the step that led to it: the others keep it
-        for name, array in arrays_of(sim).items():
+        arrays = {} if sim._on_cpu else arrays_of(sim)
+        shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
+        for name, values in values_of(sim).items():
             saved = snapshot[name]
-            values = array.numpy()
-            where = (slice(None),) * (array.ndim - 1) + (worlds,)
+            where = (slice(None),) * int(name not in PER_WORLD) + (worlds,)
             values[where] = saved[where]
-            if not sim._on_cpu:
-                array.assign(values)
+            if arrays:
+                arrays[name].assign(values)
         for array in (sim.solver.whole, sim.solver.real):
             values = array.numpy()
             values[:, worlds] = 0
@@ -128,7 +141,9 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
             sim.solver.parts.assign(parts)
             sim.solver.alarm.assign(alarm)
         sim._projected[worlds] = 0.0
-        sim._acts_changed()
+        acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
+        if any((a != b).any() for a, b in zip(shared, acts, strict=True)):
+            sim._acts_changed()
         sim.changed()
 
 

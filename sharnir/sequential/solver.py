@@ -11,6 +11,7 @@ import warp as wp
 from sharnir import kinematics
 from sharnir.errors import SimulationError
 from sharnir.guard import Watch, watch_step
+from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
 from sharnir.model import DYNAMIC, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Twists
@@ -62,7 +63,7 @@ class SolverImpulse(Solver):
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
         if n == 1 and self._one is not None and budget is None and iterations is None:
-            wp.capture_launch(self._one)
+            self._one()
             self.report.deadline_missed = False
             self.report.elapsed = time.perf_counter() - started
             return self.report
@@ -242,7 +243,7 @@ class SolverImpulse(Solver):
         self.settings.iterations = wp.array([iterations, position_iterations], dtype=wp.int32, device=self.device)
         self.settings.sweeps = wp.array([NO_CAP, NO_CAP], dtype=wp.int32, device=self.device)
         self._graphs: dict[str, list[Any]] = {}
-        self._one: Any = None  # the graph of one step, where one thread makes it
+        self._one: Any = None  # makes one step, where one thread makes it
         self._sweeps = sweeps.sweeps_plain
         self.tolerance = float(tolerance)
         self._cap_now = self.iterations
@@ -281,7 +282,7 @@ class SolverImpulse(Solver):
         self._step = step  # keeps its arrays alive
         self._sweeps = sweeps.sweeps_acting if control.acts.numpy().any() else sweeps.sweeps_plain
         self._graphs = {"step": self._capture(self._stages)}
-        self._one = self._graphs["step"][0] if self._pool is None else None
+        self._one = replayer(self._graphs["step"][0]) if self._pool is None else None
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
         """The guard, which looks at gaps where the split impulses have much to close."""
