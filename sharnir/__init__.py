@@ -6,6 +6,7 @@ from sharnir.collision.material import Material
 from sharnir.compare import Comparison, compare
 from sharnir.direct.solver import SolverDirect
 from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
+from sharnir.health import Health
 from sharnir.io import load_urdf
 from sharnir.joints import (
     Cylindrical,
@@ -21,11 +22,12 @@ from sharnir.joints import (
     Spherical,
     Universal,
 )
+from sharnir.measures import Energy, Momentum
 from sharnir.model import Control, Model, State
 from sharnir.scene import Scene
 from sharnir.sequential.solver import SolverImpulse
 from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
-from sharnir.simulation import Energy, Health, Momentum, Simulation
+from sharnir.simulation import Simulation
 from sharnir.solver import Report
 
 __version__ = "0.1.0"

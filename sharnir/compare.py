@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.measures import Energy
 from sharnir.scene import Scene
-from sharnir.simulation import Energy, Simulation
+from sharnir.simulation import Simulation
 from sharnir.solvers import SOLVERS
 
 SHORT = 3e-6  # s, of the steps that give reactions: shorter ones are lost in the rounding of positions

@@ -13,7 +13,7 @@ must fit together. `forward_dynamics` and `integrate` keep the loop closed; M, b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -21,12 +21,13 @@ import warp as wp
 from sharnir import assembly
 from sharnir.axes import Axis
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.model import CONTROL_FIELDS, Control, State
+from sharnir.model import CONTROL_FIELDS, Control, Model, State
 from sharnir.ode.data import Motion
 from sharnir.ode.events import check_events
 from sharnir.ode.integrate import Options, first_of, run
 from sharnir.ode.integrate import Trajectory as Trajectory
 from sharnir.ode.methods import ADAMS_ORDER, NAMES
+from sharnir.scene import Scene
 from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.tree import functions
 from sharnir.tree.functions import forward_dynamics as forward_dynamics_kernel
@@ -34,9 +35,22 @@ from sharnir.tree.hang import Links, Scratch
 from sharnir.tree.hang import links as links_of
 from sharnir.types import load_modules, np_real, quat, real, vec3
 
+if TYPE_CHECKING:
+    from sharnir.bound import Dynamics
+
+
+def of(model: Any) -> Dynamics:
+    """These functions bound to a scene, a model or a simulation: `arm = sh.dynamics.of(scene)`, then `arm.mass_matrix(q)`."""
+    from sharnir.bound import Dynamics
+
+    return Dynamics(links(model))
+
 
 def links(model: Any) -> Links:
     """The tree of a model, in whose coordinates these functions work; ropes have none."""
+    model = getattr(model, "model", model)  # of a Simulation
+    if not isinstance(model, Scene | Model | Links):
+        raise SceneError(f"dynamics: a Scene, a Model or a Simulation is needed first, got {model!r}")
     t = links_of(model)
     if t.model.ropes is not None:
         name = next(iter(t.model.ropes.names))
@@ -56,7 +70,7 @@ def _load(t: Links, n: int, **values: np.ndarray) -> Scratch:
 
 def _states(t: Links, q: Any, v: Any = None, third: Any = None, name: str = "tau") -> tuple[bool, int, list[np.ndarray]]:
     """Whether there is one state, how many, and q, v, third as (n, size)."""
-    n = max(len(np.atleast_2d(np.asarray(x, float))) for x in (q, v, third) if x is not None)
+    n = max(len(x) if np.ndim(x) > 1 else 1 for x in (q, v, third) if x is not None)
     single = all(np.ndim(x) < 2 for x in (q, v, third) if x is not None)
     parts = [t.state("q", q, t.nq, n), t.state("v", v, t.nv, n), t.state(name, third, t.nv, n)]
     return single, n, parts

@@ -9,161 +9,35 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from sharnir import assembly, dynamics
-from sharnir.articulated.solver import SolverArticulated
-from sharnir.direct.energy.step import SPENT
-from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning, is_positive
-from sharnir.guard import (
-    COUNTS,
-    DIVERGED,
-    ENERGY,
-    EXCESS,
-    FIGURE,
-    GAINED,
-    NOT_MET,
-    OPEN_GAP,
-    SCALE,
-    SPEED,
-    SUMS,
-    TOLD,
-    TORN,
-    TURNS,
-    WHICH,
-)
-from sharnir.model import CONTROL_FIELDS, DYNAMIC, KINEMATIC, OWNED, STATE_FIELDS, Model, State
-from sharnir.ode.integrate import first_of
+from sharnir import arrays, assembly, dynamics, exact, health, snapshots
+from sharnir.arrays import Host, Index, Lent, Targets, memory, shown
+from sharnir.attempts import Attempts, Sum
+from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
+from sharnir.health import Health
+from sharnir.launches import LOCK, Recorded
+from sharnir.measures import Energy, Measures, Momentum, gaps, misfit
+from sharnir.model import CONTROL_FIELDS, STATE_FIELDS, Model, State
+from sharnir.paths import Follower
 from sharnir.rope.solver import SolverRope
-from sharnir.rope.view import RopeView, rope_energy, rope_momentum
+from sharnir.rope.view import RopeView
 from sharnir.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
-from sharnir.scene import Scene, path_pose
+from sharnir.scene import Scene
 from sharnir.sequential.solver import SolverImpulse
+from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report, pack
 from sharnir.solvers import asked_for, chosen
-from sharnir.spatial import quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
 from sharnir.tree.solver import TreeSolver
 from sharnir.views import BodyView, GearView, JointView, SpringView
 
-
-@dataclass(frozen=True)
-class Energy:
-    """Energies of all dynamic bodies, J; potential is zero at the origin."""
-
-    kinetic: Any
-    potential: Any
-    elastic: Any
-
-    @property
-    def total(self) -> Any:
-        """The sum of the three, J."""
-        return self.kinetic + self.potential + self.elastic
-
-
-@dataclass(frozen=True)
-class Momentum:
-    """Momenta of all dynamic bodies: linear (3,) kg·m/s, angular (3,) about the origin, kg·m²/s."""
-
-    linear: np.ndarray
-    angular: np.ndarray
-
-
 NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last change
-
-
 ON_DIVERGENCE = ("raise", "warn", "ignore")
 HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
-AS_USUAL: dict[str, Any] = {}
-HEALTH = ("steps", "not_converged", "divided", "parts", "gap", "stretch", "residual", "energy_error", "projected")
-
-
-@dataclass(frozen=True)
-class Health:
-    """How the steps of a simulation went; numbers, or arrays (worlds,)."""
-
-    steps: Any
-    """Steps made."""
-    not_converged: Any
-    """Steps whose passes or sweeps ended above the tolerance."""
-    divided: Any
-    """Steps made in parts."""
-    parts: Any
-    """Parts of those, in all."""
-    gap: Any
-    """Largest gap of a joint that was seen, m (with the direct pass m or rad)."""
-    stretch: Any
-    """Largest lengthening of a rope's element that was seen, relative."""
-    residual: Any
-    """Largest residual of a step, N·s or N·m·s."""
-    energy_error: Any
-    """Largest energy that steps made of nothing, of the motion's scale; what friction, drives and commands do is no error."""
-    projected: Any
-    """Energy that velocities lost because they did not fit the joints, J (`closing="energy"`, on the CPU)."""
-    failed: Any
-    """Whether the world stopped."""
-
-    def __repr__(self) -> str:
-        def text(value: Any) -> str:
-            if isinstance(value, np.ndarray):
-                return f"{value.min():.3g} to {value.max():.3g}" if value.dtype.kind == "f" else f"{value.min()} to {value.max()}"
-            return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-        lines = [f"  {name}: {text(getattr(self, name))}" for name in self.__dataclass_fields__]
-        return "Health(\n" + "\n".join(lines) + "\n)"
-
-
-class Sum:
-    """Adds up what the report counts in a call, where that is made in several goes."""
-
-    def __init__(self, solver: Any) -> None:
-        self._solver = solver
-        self._sum: list[Any] | None = None
-
-    def add(self, last: bool) -> None:
-        """One more go was made."""
-        if last and self._sum is None:
-            return
-        counted = [self._solver.grades.numpy(), self._solver.projected.numpy()]
-        self._sum = [a.copy() for a in counted] if self._sum is None else [a + b for a, b in zip(self._sum, counted, strict=True)]
-        if last:
-            self._solver.grades.assign(self._sum[0])
-            self._solver.projected.assign(self._sum[1])
-
-
-class Columns:
-    """Copies of memories that hold arrays [item, world], of which single worlds can be put back."""
-
-    def __init__(self, memories: tuple[Any, ...], arrays: list[Any]) -> None:
-        self._live = [memory.numpy() for memory in memories]
-        self._safe = [np.empty_like(memory) for memory in self._live]
-        self._arrays = []
-        for array in arrays:
-            if array.size:
-                values = array.numpy()
-                i = next(i for i, m in enumerate(memories) if m.ptr <= array.ptr < m.ptr + m.size)
-                at = array.ptr - memories[i].ptr
-                safe = np.ndarray(values.shape, values.dtype, self._safe[i].data, at)
-                self._arrays.append((values, safe, array.ndim - 1))
-
-    def keep(self) -> None:
-        """Remember all of it as it is."""
-        for live, safe in zip(self._live, self._safe, strict=True):
-            safe[:] = live
-
-    def take_back(self, worlds: Any = None) -> None:
-        """Put back what was remembered, all of it or of some worlds."""
-        if worlds is None:
-            for live, safe in zip(self._live, self._safe, strict=True):
-                live[:] = safe
-            return
-        for live, safe, axis in self._arrays:
-            where = (slice(None),) * axis + (worlds,)
-            live[where] = safe[where]
 
 
 class Simulation:
@@ -202,42 +76,53 @@ class Simulation:
             raise SceneError(f"Simulation: scene is a Scene or a Model, got {scene!r}")
         if not is_positive(dt):
             raise SceneError(f"Simulation: dt is a positive finite number of seconds, got {dt!r}")
-        self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
+        if isinstance(scene, Model) and worlds not in (1, scene.worlds):
+            raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
+        with LOCK:
+            self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
+            self._prepare(word, dt, options, on_divergence)
+        self._note_misfit()
+
+    def _prepare(self, word: str, dt: float, options: dict[str, Any], on_divergence: str) -> None:
+        """Arrays, solver and views of the model."""
         self.worlds = self.model.worlds
+        self._on_cpu: bool = wp.get_device(self.model.device).is_cpu
         self._at_pose = True  # whether velocities in the state are those of its pose
         self.solver_name, kind = chosen(self.model, word)
         self._check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.model = self.solver.model  # with ropes laid out as the solver takes them
         self._state, self.control = self.model.state(), self.model.control()
-        self._make: Callable[..., Report] = getattr(self.solver, "advance", self.solver.step)
         self.solver.furnish(self._state)
-        self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
-        self._joints: dict[str, JointView | GearView] = {n: JointView(self, i, n) for n, i in self.model.joint_names.items()}
-        self._joints |= {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
-        self._springs = {name: SpringView(self, i, name) for name, i in self.model.spring_names.items()}
-        ropes = self.model.ropes.names if self.model.ropes is not None else {}
-        self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
-        self._read = NOTHING  # which of the joints' coordinates and speeds in the state are those of now
         self._gravity = np.array(self.model.gravity)
         self._on_divergence = on_divergence
         self.solver.strict.fill_(int(on_divergence == "raise"))
         self._touched, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
+        self._read = self._known = NOTHING  # which of the joints' coordinates and speeds in the state are those of now
+        self._lent: list[Lent] = []  # arrays that a user may write
         self._pace = 0.0  # s, that a step took of late
         self._epoch = 0.0  # s, at which the device's clock began: steps do not depend on what a user calls the time
-        live = self._pack(), self.solver.memory
-        self._one = None  # of one world on the CPU: views of the device's memory
-        on_cpu = wp.get_device(self.model.device).is_cpu
-        self._lost = self.solver.projected.numpy() if on_cpu else None
         self._projected = np.zeros(self.worlds)
-        self._many = self.solver.alarm.numpy() if on_cpu else None
-        if on_cpu and self.worlds == 1:
-            self._one = memoryview(self._state.failed.numpy()), memoryview(self.solver.alarm.numpy())
-            self._live, self._live_report = (memoryview(memory.numpy()) for memory in live)  # copied faster than by NumPy
-            self._safe, self._safe_report = (memoryview(memory.numpy().copy()) for memory in live)
-        self._kept = Columns(live, self._packed + [self.solver.whole, self.solver.real]) if on_cpu and self.worlds > 1 else None
+        ropes = self.model.ropes.names if self.model.ropes is not None else {}
+        packed = self._pack(bool(ropes))
+        self._moving, self._commands = Host(self._state, self._on_cpu), Host(self.control, self._on_cpu)
+        if ropes:
+            self._rope_moving, self._rope_commands = Host(self._state.rope, self._on_cpu), Host(self.control.rope, self._on_cpu)
+        self._clock = memory(self._moving.time) if self._on_cpu and self.worlds == 1 else None
+        self._reader = Recorded(lambda: assembly.read_all(self.model, self._state), self.model.device)
+        self._measures: Measures | None = None
+        self._views: dict[str, np.ndarray] | None = None  # of all that changes, on the CPU
+        self._shown: dict[str, Any] = {}
+        self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
+        self._joints = {name: JointView(self, i, name) for name, i in self.model.joint_names.items()}
+        self._gears = {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
+        self._springs = {name: SpringView(self, i, name) for name, i in self.model.spring_names.items()}
+        self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
+        self._attempts = Attempts(self, *packed)
+        names = {i: name for name, i in self.model.body_names.items()}
+        self._followers = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
+        self._target = Targets(self)
         self._start = self.snapshot()
-        self._note_misfit()
 
     def _note_misfit(self) -> None:
         """Say where velocities at the start contradict joints; the first step takes off what does not fit."""
@@ -272,8 +157,10 @@ class Simulation:
         A step that cannot be made, or whose result is not finite, is not made: with one world this raises `SimulationError`, with
         several the world is marked in `failed` and stays at its last good step while the others go on.
         """
-        if n == 1 and budget is None and iterations is None and not self.model.paths:  # the usual call, kept short
-            return self._advance(1, AS_USUAL)
+        if n == 1 and budget is None and iterations is None:  # the usual call, kept short
+            if self._followers:
+                self._follow()
+            return self._attempts.once()
         if n.__class__ is not int or n < 1:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
         if budget is not None and not is_positive(budget):
@@ -281,10 +168,10 @@ class Simulation:
         how = {"budget": budget, "iterations": iterations}
         done, took, late, tally = 0, 0.0, False, Sum(self.solver)
         while done < n:
-            if self.model.paths:
-                self._follow_paths()
-            part = 1 if self.model.paths or budget is not None else min(n - done, self._chunk())
-            report = self._advance(part, how)
+            if self._followers:
+                self._follow()
+            part = 1 if self._followers or budget is not None else min(n - done, self._chunk())
+            report = self._attempts.advance(part, how)
             done, took, late = done + part, took + part * report.elapsed, late or report.deadline_missed
             self._pace = report.elapsed
             tally.add(done == n)
@@ -297,113 +184,14 @@ class Simulation:
             return 1
         return max(1, min(8 if self.solver.driven else LOOK_EVERY, int(HEARD / self._pace)))
 
-    def _advance(self, n: int, how: dict[str, Any]) -> Report:
-        """Some steps in one go; of a world that fails, nothing is left but its last good state."""
-        self._was_read = self._read, self._at_pose
-        self._read, self._at_pose = ALL * self.solver.reads, self.solver.at_pose
-        if self._one is None:
-            if self._touched and self.worlds == 1:
-                self.solver.look_again()
-            self._touched = False
-            if self._kept is not None:
-                return self._advance_worlds(n, how)
-            return self._make(self._state, self.control, n, **how)
-        if self._touched:
-            self.solver.look_again()
-            self._touched = False
-        if self._forced:
-            self._read, self._at_pose = self._was_read
-            return self._advance_forced(how)
-        self._safe[:] = self._live
-        self._safe_report[:] = self._live_report
-        report = self._make(self._state, self.control, n, **how) if how else self._make(self._state, self.control)
-        failed, alarm = self._one
-        if failed[0] or alarm[0]:
-            self._attend(n, how)
-        if self._lost[0]:  # type: ignore[index]
-            self._projected[0] += self._lost[0]  # type: ignore[index]
-        return report
-
-    def _advance_worlds(self, n: int, how: dict[str, Any]) -> Report:
-        """Some steps of several worlds; one that fails goes back to its last good step and stops, the others go on."""
-        assert self._kept is not None and self._lost is not None
-        failed = self._state.failed.numpy()
-        before = failed.copy()
-        self._kept.keep()
-        try:
-            report = self._make(self._state, self.control, n, **how)
-        except KeyboardInterrupt:  # some worlds may have made more steps than others
-            self._kept.take_back()
-            self.solver.restart()
-            raise
-        new = np.flatnonzero((failed != 0) & (before == 0))
-        if len(new) and n > 1:  # step by step, to the one that fails; the others do again what they did
-            self._kept.take_back()
-            self.solver.alarm.zero_()
-            self.solver.restart()
-            for _ in range(n):
-                report = self._advance_worlds(1, how)
-            return report
-        self._warn_of_worlds()
-        if len(new):
-            why = failed[new].copy()
-            self._kept.take_back(new)
-            failed[new] = why
-        self._projected += self._lost
-        return report
-
-    def _advance_forced(self, how: dict[str, Any]) -> Report:
-        """A step in which what a user just set may give any energy: the guard starts from what it leads to."""
-        self._forced = False
-        strict, sums = self.solver.strict.numpy(), self.solver._sums.numpy()
-        kept, strict[0] = int(strict[0]), 0
-        before = sums[[GAINED, EXCESS]]
-        try:
-            report = self._advance(1, how)
-        finally:
-            strict[0] = kept
-        sums[[GAINED, EXCESS]] = before
-        self.solver.look_again()
-        return report
-
-    def _attend(self, n: int, how: dict[str, Any]) -> None:
-        """After some steps of which one failed, or is to be told of."""
-        failed, alarm = self._one  # type: ignore[misc]
-        code, bits = int(failed[0]), int(alarm[0])
-        if self._on_divergence == "raise":  # what has diverged is told by an error; in a forced step, if it is not energy
-            far = next((int(bit) for bit in (TORN, SPEED) if bits & bit), 0)
-            code, bits = code or (int(DIVERGED) + far if far else 0), bits & int(OPEN_GAP | NOT_MET | TURNS)
-        if code == 0:
-            self._warn(bits)
-            return
-        if n > 1:  # step by step, to the one that fails
-            self._take_back()
-            self.solver.look_at_all(True)
-            try:
-                for _ in range(n):
-                    self._advance(1, how)
-            finally:
-                self.solver.look_at_all(False)
-            return
-        seen = self._seen(code - int(DIVERGED)) if code >= DIVERGED else ""
-        self._take_back()
-        self._forget_once()
-        raise self._error(code, seen)
-
-    def _take_back(self) -> None:
-        """The state as it was before the last call."""
-        self._live[:] = self._safe
-        self._live_report[:] = self._safe_report
-        self.solver.alarm.zero_()
-        self.solver.restart()
-        self._read, self._at_pose = self._was_read
-
-    def _forget_once(self) -> None:
-        """Forces of one step are of that step, though it was not made."""
-        for array in (self.control.force_once, self.control.torque_once):
-            array.zero_()
-        if self._ropes:
-            self.control.rope.force_once.zero_()
+    def _follow(self) -> None:
+        """Lead kinematic bodies with a path; one that changes its speed gives others any energy."""
+        dt = self.solver.dt
+        t = self.time + dt
+        for follower in self._followers:
+            follower.lead(t, dt)
+        self._touched = self._forced = True
+        self._read = self._known = NOTHING
 
     def run(self, duration: float, progress: bool | Callable[[float], None] = False) -> Report:
         """Advance by a time in s (the nearest whole number of steps); `progress` shows a bar, or is called with the time."""
@@ -450,47 +238,9 @@ class Simulation:
         Returns the motion at those times; the simulation stands at t_end, or where a terminal event ended it. See
         `sharnir.dynamics.integrate` for more.
         """
-        if self._ropes:
-            raise SimulationError("integrate: ropes are stepped, not integrated; use step() or run()")
-        tree = dynamics.links(self.model)
-        dynamics.check_integrable(tree, self.control)
-        now = self.time
-        ends = np.atleast_1d(np.asarray(t_end if times is None else times, float))
-        if not is_positive(t_end - now) or ends[-1] > t_end + 1e-12:
-            raise SimulationError(f"integrate(t_end): a time after {now:g} s, and times up to it, got {t_end!r}")
-        asked = len(ends)
-        if ends[-1] < t_end:
-            ends = np.append(ends, t_end)
-        q, v = dynamics.from_state(tree, self.state)
-        push = np.zeros((self.worlds, tree.nv))
-        push[:, : self.model.speeds] = self.control.joint_force.numpy().T
-        options: dict[str, Any] = {"rtol": rtol, "atol": atol, "method": integrator, "progress": progress}
-        options |= {"gravity": tuple(self._gravity), "events": events, "dense": dense, "start": now}
-        options |= {"control": self.control, "state": self.state}
-        path = dynamics.integrate(tree, q, v, ends, tau=push, **options)
-        dynamics.to_state(tree, self.state, path.q[:, -1], path.v[:, -1])
-        motors = np.flatnonzero(self.model.axes.inductance.numpy() > 0)
-        current = self.state.current.numpy()
-        current[motors] = path.currents[:, -1].T
-        self.state.current.assign(current)
-        self._drive_on(path.times[-1] - now)
-        self.state.time.fill_(float(path.times[-1]) - self._epoch)
-        self.changed()
-        if path.times[-1] == ends[-1]:
-            path = replace(path, times=path.times[:asked], q=path.q[:, :asked], v=path.v[:, :asked])
-        return first_of(path) if self.worlds == 1 else path
-
-    def _drive_on(self, duration: float) -> None:
-        """Move kinematic bodies as far as they go in a time, s."""
-        for name, i in self.model.body_names.items():
-            if self.model.bodies.motion.numpy()[i] == KINEMATIC:
-                view = self._bodies[name]
-                spin, rotation = np.atleast_2d(view.spin), np.atleast_2d(view.rotation)
-                com = np.atleast_2d(view.com) + duration * np.atleast_2d(view.velocity)
-                turn = quat_multiply(np.array([quat_exp(duration * s) for s in spin]), rotation)
-                view.rotation = turn[0] if self.worlds == 1 else turn
-                place = com - quat_rotate(turn, np.broadcast_to(self.model.com[i], com.shape))
-                view.position = place[0] if self.worlds == 1 else place
+        options = {"rtol": rtol, "atol": atol, "method": integrator, "events": events, "dense": dense, "progress": progress}
+        with LOCK:
+            return exact.integrate(self, t_end, times, options)
 
     @property
     def state(self) -> State:
@@ -499,18 +249,27 @@ class Simulation:
         """
         if not self._at_pose:
             self._at_pose = True
-            self.solver.read_pose(self._state, self.control)
+            if self.solver._bound is None:
+                with LOCK:
+                    self.solver.read_pose(self._state, self.control)
+            else:
+                self.solver.read_pose(self._state, self.control)
+            self._known = min(self._known, PLACES)
             self._read = min(self._read, PLACES)
+            if self._lent:
+                self._take()
         return self._state
 
     @property
     def time(self) -> float:
         """Time since the start, s (of the worlds that have not failed)."""
-        return float(self._state.time.numpy().max()) + self._epoch
+        if self._clock is not None:
+            return float(self._clock[0]) + self._epoch
+        return float(self._moving.time.max()) + self._epoch
 
     @time.setter
     def time(self, value: float) -> None:
-        self._epoch = float(self._in(value, 1, "Simulation", "time (s)")[0, 0]) - float(self.state.time.numpy().max())
+        self._epoch = float(self._in(value, 1, "Simulation", "time (s)")[0, 0]) - float(self._moving.time.max())
 
     @property
     def dt(self) -> float:
@@ -519,17 +278,20 @@ class Simulation:
 
     @dt.setter
     def dt(self, value: float) -> None:
+        if value == self.solver.dt:
+            return
         old, state = self.solver.dt, self.state  # which is read with the step that led to it
-        self.solver.dt = value
-        # impulses of the last step start the next
-        impulses = "joint_force joint_torque mid_force mid_torque gear_impulse spring_impulse axis_impulse"
-        impulses += " friction_impulse limit_impulse drive_impulse"
-        for name in impulses.split():
-            array = getattr(state, name)
-            array.assign(array.numpy() * (value / old))
-        for name in ("rope.pull", "rope.moment", "rope.end_force", "rope.tie_force"):
-            if self._ropes:
-                self._rope_arrays()[name].assign(self._rope_arrays()[name].numpy() * (value / old))
+        with LOCK:
+            self.solver.dt = value
+            # impulses of the last step start the next
+            impulses = "joint_force joint_torque mid_force mid_torque gear_impulse spring_impulse axis_impulse"
+            impulses += " friction_impulse limit_impulse drive_impulse"
+            for name in impulses.split():
+                array = getattr(state, name)
+                array.assign(array.numpy() * (value / old))
+            for name in ("rope.pull", "rope.moment", "rope.end_force", "rope.tie_force"):
+                if self._ropes:
+                    rope_arrays(self)[name].assign(rope_arrays(self)[name].numpy() * (value / old))
 
     @property
     def gravity(self) -> np.ndarray:
@@ -547,8 +309,15 @@ class Simulation:
         if np.any(g != self._gravity):
             self.solver.begin_anew(self.state)  # half a kick of the old one, half of the new
         self._gravity = g.copy()
-        self.solver.settings.gravity.assign(g[None])
+        self._measures = None
+        with LOCK:
+            self.solver.settings.gravity.assign(g[None])
         self._touched = True
+
+    @property
+    def _gravities(self) -> np.ndarray:
+        """(3,), or (worlds, 3) where it varies, m/s²."""
+        return self._gravity
 
     @property
     def wind(self) -> Any:
@@ -568,258 +337,208 @@ class Simulation:
     @property
     def failed(self) -> np.ndarray:
         """(worlds,) True where a world stopped because its state would have become non-finite."""
-        return np.asarray(self._state.failed.numpy() != 0)
-
-    def _error(self, code: int, seen: str) -> SimulationError:
-        """What a failed step is told by; `code` as in `State.failed`, `seen` what the guard saw."""
-        t = self.time
-        if code >= DIVERGED:
-            return DivergenceError(
-                f"{seen} after t = {t:.6g} s: the step was not made and the last good state stays; {self._advice()}"
-            )
-        spent = code <= SPENT
-        body = -(code - int(SPENT)) if spent else abs(code) - 1
-        names = [f"body {n!r}" for n in self.model.body_names] + [f"rope {n!r}" for n in self._ropes]
-        who = names[min(body, len(names) - 1)]
-        if spent:
-            return SimulationError(
-                f"the step after t = {t:.6g} s takes too long: divided until its passes were used up, {who} is not met; "
-                "the last good state stays; check masses, forces and speeds, or take a smaller dt"
-            )
-        if code < 0:
-            return SimulationError(
-                f"the step after t = {t:.6g} s could not be made, however finely it was divided: passes do not meet at "
-                f"{who}; the last good state stays; check masses, forces and speeds, or take a smaller dt"
-            )
-        return SimulationError(
-            f"{who} would have a non-finite state after t = {t:.6g} s: the step was not made and the last good "
-            "state stays; check forces, speeds and dt"
-        )
-
-    def _seen(self, bit: int, w: int = 0) -> str:
-        """What the guard saw in a world."""
-        counts, sums = self.solver._counts.numpy()[:, w], self.solver._sums.numpy()[:, w]
-        which, figure, scale = int(counts[WHICH]), float(sums[FIGURE]), float(sums[SCALE])
-        if bit in (TORN, OPEN_GAP):
-            who = next((n for n, k in self.model.joint_names.items() if k == which), None)
-            if who is None:
-                rope = list(self._ropes)[which - len(self.model.joint_names)]
-                return f"an element of rope {rope!r} is longer than it should be by {100 * figure:.3g} %"
-            if figure < 0:
-                return f"joint {who!r} is turned off its axes by {-figure:.3g} rad"
-            return f"joint {who!r} stands open by {100 * figure:.3g} % of the size of its smaller body"
-        if bit == ENERGY:
-            return f"the motion has gained {figure:.3g} J that nothing gave it, beside {scale:.3g} J that it can have"
-        who = next((n for n, k in self.model.body_names.items() if k == which), "?")
-        if bit == TURNS:
-            late = f"{100 * figure**2 / 12:.2g} %"
-            return f"body {who!r} turns by {figure:.2g} rad a step; its angle falls behind by {late}, not with 'sequential'"
-        return f"body {who!r} moves at {figure:.3g} m/s, more than steps of {self.dt:g} s can follow"
-
-    def _advice(self) -> str:
-        """What helps against steps that go badly."""
-        if isinstance(self.solver, SolverImpulse):
-            return (
-                f"take solver='direct', a smaller dt than {self.dt:g} s, or more iterations than {self.solver.iterations}; "
-                "on_divergence= says whether this is an error"
-            )
-        if isinstance(self.solver, SolverArticulated):
-            return f"take solver='direct' or a smaller dt than {self.dt:g} s; on_divergence= says whether this is an error"
-        return (
-            f"take a smaller dt than {self.dt:g} s; check masses, forces and paths; on_divergence= says whether this is an error"
-        )
-
-    def _warn(self, bits: int, w: int = 0) -> None:
-        """Tell, once each, of what does not end the motion."""
-        counts = self.solver._counts.numpy()
-        counts[TOLD] |= bits
-        if not wp.get_device(self.model.device).is_cpu:
-            self.solver._counts.assign(counts)
-        self.solver.alarm.zero_()
-        where = f"world {w}: " if self.worlds > 1 else ""
-        if bits & NOT_MET:
-            self._say(f"{where}a step did not converge (t = {self.time:.6g} s); health() counts them; {self._advice()}")
-        worst = next((b for b in (TORN, ENERGY, SPEED, OPEN_GAP, TURNS) if bits & b), None)
-        if worst is not None and (worst in (OPEN_GAP, TURNS) or self._on_divergence == "warn"):
-            self._say(f"{where}{self._seen(int(worst), w)} (t = {self.time:.6g} s); {self._advice()}")
-
-    def _warn_of_worlds(self) -> None:
-        """Of several worlds, tell of the first in which something is to be told; on a GPU a look would cost a step."""
-        if self._many is not None and self._many.any():
-            w = int(np.flatnonzero(self._many)[0])
-            self._warn(int(self._many[w]), w)
-
-    def _say(self, words: str) -> None:
-        if self._on_divergence != "ignore":
-            frame, level = sys._getframe(1), 2
-            while frame.f_back is not None and frame.f_code.co_filename == __file__:
-                frame, level = frame.f_back, level + 1
-            warnings.warn(words, StepWarning, stacklevel=level)
+        return np.asarray(self._moving.failed != 0)
 
     def changed(self) -> None:
         """To be called after arrays of `state` were written directly: the guard then starts from what they hold."""
+        if self._lent:
+            self._look()
         self._touched = True
-        self._read = NOTHING
+        self._read = self._known = NOTHING
 
     def health(self) -> Health:
         """How the steps went since the start, the last `reset` or `restore`; of several worlds, arrays (worlds,)."""
-        counts, sums = self.solver._counts.numpy(), self.solver._sums.numpy().astype(float)
-        rows: dict[str, np.ndarray] = {name: counts[i] for i, name in enumerate(COUNTS) if name in HEALTH}
-        rows |= {name: sums[i] for i, name in enumerate(SUMS) if name in HEALTH}
-        rows["failed"], rows["projected"] = self._state.failed.numpy() != 0, self._projected
-        return Health(**{name: row[0].item() if self.worlds == 1 else row.copy() for name, row in rows.items()})
-
-    def _follow_paths(self) -> None:
-        """Give kinematic bodies with a path the velocity that takes them where it is at the end of the step."""
-        t = self.time + self.dt
-        for i, path in self.model.paths.items():
-            name = next(n for n, k in self.model.body_names.items() if k == i)
-            view = self._bodies[name]
-            place, turn = path_pose(path, t, name)
-            old_r = np.atleast_2d(view.rotation)
-            new_r = np.broadcast_to(turn, old_r.shape)
-            com = place + quat_rotate(new_r, np.broadcast_to(self.model.com[i], (len(new_r), 3)))
-            view.velocity = (com - np.atleast_2d(view.com)) / self.dt
-            view.spin = quat_log(quat_multiply(new_r, quat_conjugate(old_r))) / self.dt
+        return health.health(self)
 
     # ---- state as a whole ----
 
-    def _pack(self) -> Any:
-        """All arrays that a step changes, moved into one memory."""
+    def _pack(self, ropes: bool) -> tuple[Any, list[Any]]:
+        """All arrays that a step changes, moved into one memory; that, and the arrays."""
         fields: list[tuple[Any, str]] = [(self._state, n) for n in STATE_FIELDS] + [(self.control, n) for n in CONTROL_FIELDS]
-        if self._ropes:
+        if ropes:
             fields += [(self._state.rope, n) for n in ROPE_STATE_FIELDS] + [(self.control.rope, n) for n in ROPE_CONTROL_FIELDS]
-        memory, self._packed = pack([getattr(s, n) for s, n in fields], self.model.device)
-        for (struct, name), array in zip(fields, self._packed, strict=True):
+        whole, packed = pack([getattr(s, n) for s, n in fields], self.model.device)
+        for (struct, name), array in zip(fields, packed, strict=True):
             setattr(struct, name, array)
-        return memory
+        return whole, packed
 
-    def reset(self) -> None:
-        """Back to the start, commands included; the step and gravity stay."""
-        dt, gravity = self.dt, self.gravity
-        self.restore(self._start)
-        self.dt, self.gravity = dt, gravity
+    def reset(self, worlds: Any = None) -> None:
+        """Back to the start, commands included; the step and gravity stay.
 
-    def snapshot(self) -> dict[str, np.ndarray]:
-        """All that changes, as a dict of copies; `restore` continues from it bit for bit."""
-        self._coordinates()
-        out = {f"state.{n}": getattr(self.state, n).numpy().copy() for n in STATE_FIELDS}
-        out |= {f"control.{n}": getattr(self.control, n).numpy().copy() for n in CONTROL_FIELDS}
-        out |= {n: array.numpy().copy() for n, array in self._rope_arrays().items()}
-        out |= {"dt": np.array(self.dt), "gravity": self.gravity, "epoch": np.array(self._epoch)}
-        return out
-
-    def _rope_arrays(self) -> dict[str, Any]:
-        """What changes of ropes, by name."""
-        if not self._ropes:
-            return {}
-        out = {f"rope.{n}": getattr(self._state.rope, n) for n in ROPE_STATE_FIELDS}
-        return out | {f"rope_control.{n}": getattr(self.control.rope, n) for n in ROPE_CONTROL_FIELDS}
-
-    def restore(self, snapshot: dict[str, np.ndarray]) -> None:
-        """Continue from a snapshot of this scene."""
-        arrays = {f"state.{n}": getattr(self._state, n) for n in STATE_FIELDS}
-        arrays |= {f"control.{n}": getattr(self.control, n) for n in CONTROL_FIELDS}
-        arrays |= self._rope_arrays()
-        if not isinstance(snapshot, dict):
-            raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
-        foreign = [n for n in arrays if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(arrays[n].numpy())]
-        fresh = [arrays.pop(name) for name in foreign]  # taken with another solver: this one begins anew
-        for name, array in arrays.items():
-            if name not in snapshot or snapshot[name].shape != array.numpy().shape:
-                raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
-            self._check_finite(name, np.asarray(snapshot[name]))
-        if not is_positive(float(snapshot.get("dt", np.nan))):
-            raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
-        self.gravity = snapshot.get("gravity")
-        self.solver.dt, self._epoch = float(snapshot["dt"]), float(snapshot.get("epoch", 0.0))
-        for name, array in arrays.items():
-            array.assign(snapshot[name])
-        for array in fresh:
-            array.zero_()
-        self.solver.forget()
-        self._projected[:] = 0.0
-        self._acts_changed()
-        self._at_pose = True
-        self.changed()
-
-    def _check_finite(self, name: str, values: np.ndarray) -> None:
-        """Refuse a value of a snapshot that is not finite, naming whose it is."""
-        if values.dtype.kind != "f" or np.isfinite(values).all():
+        Args:
+            worlds: a mask (worlds,) or indices of those that begin anew, while the others go on as if nothing had been done; all
+                if None.
+        """
+        if worlds is not None:
+            snapshots.put_back_some(self, self._start, self._chosen(worlds))
             return
-        row = int(np.argwhere(~np.isfinite(values))[0][0])
-        tables = [self.model.body_names, self.model.joint_names] if name.startswith(("state.", "control.")) else []
-        rows = [len(self.model.com), len(self.model.joint_kinds)]
-        owner = f"row {row}"
-        for kind, names, count in zip(("body", "joint"), tables, rows, strict=False):
-            if values.ndim > 1 and len(values) == count:
-                owner = next((f"{kind} {n!r}" for n, k in names.items() if k == row), owner)
-                break
-        value = values[row][~np.isfinite(values[row])].ravel()[0]
-        raise SimulationError(f"restore: {name!r} of {owner} is {value}; the values of a snapshot are finite")
+        dt, gravity = self.dt, self.gravity
+        self.restore(self._start | {"gravity": gravity})
+        self.dt = dt
+
+    def snapshot(self) -> Snapshot:
+        """All that changes, as a dict of copies; `restore` continues from it bit for bit."""
+        return snapshots.take(self)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot of this scene."""
+        snapshots.put_back(self, snapshot)
+
+    def _chosen(self, worlds: Any) -> np.ndarray:
+        """Indices of worlds from a mask or indices."""
+        given = np.atleast_1d(np.asarray(worlds))
+        if given.dtype == bool and given.shape == (self.worlds,):
+            return np.flatnonzero(given)
+        if given.dtype.kind not in "iu" or given.ndim != 1 or np.any(given < 0) or np.any(given >= self.worlds):
+            raise SimulationError(
+                f"Simulation: worlds are a mask of {self.worlds} booleans, or indices from 0 to {self.worlds - 1}, got {worlds!r}"
+            )
+        return given.astype(int)
 
     def energy(self) -> Energy:
         """Kinetic, potential and elastic energy of the dynamic bodies, J."""
-        m, x, v, L, w = self._dynamic()
-        kinetic = 0.5 * np.einsum("b,bwi,bwi->w", m, v, v) + 0.5 * np.einsum("bwi,bwi->w", L, w)
-        kinetic = kinetic + self._rotors()
-        potential = -np.einsum("b,bwi,i->w", m, x, self._gravity)
-        elastic = self._elastic()
-        for name in self._ropes:
-            parts = rope_energy(self, self.model.ropes.names[name], self._gravity)
-            kinetic, potential, elastic = kinetic + parts[0], potential + parts[1], elastic + parts[2]
-        return Energy(self._out(kinetic), self._out(potential), self._out(elastic))
-
-    def _rotors(self) -> np.ndarray:
-        """(worlds,) kinetic energy of motors' rotors, J."""
-        inertia = (self.model.axes.rotor_inertia.numpy() * self.model.axes.gear_ratio.numpy() ** 2).astype(float)
-        if not np.any(inertia):
-            return np.zeros(self.worlds)
-        self._coordinates()
-        return np.asarray(0.5 * inertia @ self.state.qd.numpy().astype(float) ** 2)
-
-    def _elastic(self) -> np.ndarray:
-        """(worlds,) energy of springs at joints and between points, J."""
-        out = np.zeros(self.worlds)
-        stiffness, rest = self.model.axes.stiffness.numpy().astype(float), self.model.axes.rest.numpy().astype(float)
-        if np.any(stiffness):
-            self._coordinates()
-            q = self.state.q.numpy().astype(float)
-            for k, kind in enumerate(self.model.joint_kinds):
-                if kind.v_size == 0:
-                    continue
-                at, v0 = int(self.model.q_start[k]), int(self.model.v_start[k])
-                k_axis, rest_axis = stiffness[v0 : v0 + kind.v_size, None], rest[v0 : v0 + kind.v_size, None]
-                mine = q[at : at + kind.q_size]
-                if len(kind.turns) == 3:
-                    turn = turn_from(mine[-4:].T, rest_axis[-3:, 0]).T
-                    mine = np.concatenate([mine[:-4], turn + rest_axis[-3:]])
-                on = self.control.enabled.numpy()[k] != 0
-                out += on * 0.5 * (k_axis * (mine[: kind.v_size] - rest_axis) ** 2).sum(0)
-        for name in self.model.spring_names:
-            out += (
-                0.5 * self._springs[name].stiffness * (np.atleast_1d(self._springs[name].length) - self._springs[name].rest) ** 2
-            )
-        return out
+        measures = self._measures
+        if measures is None:
+            measures = self._measures = Measures(self)
+        return measures.energy()
 
     def momentum(self) -> Momentum:
         """Linear momentum and angular momentum about the origin of the dynamic bodies."""
-        m, x, v, L, _ = self._dynamic()
-        p = m[:, None, None] * v
-        linear, angular = p.sum(0), (np.cross(x, p) + L).sum(0)
-        for k in range(len(self._ropes)):
-            more = rope_momentum(self, k)
-            linear, angular = linear + more[0], angular + more[1]
-        return Momentum(self._out(linear), self._out(angular))
+        if self._measures is None:
+            self._measures = Measures(self)
+        return self._measures.momentum()
 
-    def _dynamic(self) -> tuple[np.ndarray, ...]:
-        """Mass, position, velocity, angular momentum and spin of the dynamic bodies."""
-        on = self.model.bodies.motion.numpy() == DYNAMIC
-        s = self.state
-        return (
-            self.model.bodies.mass.numpy()[on].astype(float),
-            *(a.numpy()[on].astype(float) for a in (s.position, s.velocity, s.momentum, s.spin)),
-        )
+    # ---- arrays ----
+
+    @property
+    def q(self) -> Any:
+        """(coordinates,) or (worlds, coordinates): of all joints, m and rad (of a ball a quaternion); ask again after a step.
+
+        A view that is not to be written; assign it as a whole, or use `set_state`.
+        """
+        self._coordinates(PLACES)
+        return self._view("q")
+
+    @q.setter
+    def q(self, value: Any) -> None:
+        self.set_state(q=value)
+
+    @property
+    def qd(self) -> Any:
+        """(speeds,) or (worlds, speeds): those of all joints, m/s and rad/s; ask again after a step. Assign it as a whole."""
+        self._coordinates()
+        return self._view("qd")
+
+    @qd.setter
+    def qd(self, value: Any) -> None:
+        self.set_state(qd=value)
+
+    @property
+    def effort(self) -> Any:
+        """(speeds,) or (worlds, speeds): force or torque applied along the free axes until changed, N and N·m; to be written."""
+        view = self._shown.get("effort")
+        if view is None:
+            view = self._shown["effort"] = shown(self, self.control, self._commands, "joint_force", True)
+            self._lend("joint_force", self._commands, self._efforts_changed)
+        return view
+
+    @effort.setter
+    def effort(self, value: Any) -> None:
+        self._fill("joint_force", arrays.checked(value, (self.worlds, self.model.speeds), "effort", self.worlds))
+        self._efforts_changed()
+
+    @property
+    def target(self) -> Targets:
+        """What the drives of all joints are told, in the order of `qd`: position, velocity, torque, voltage; to be written."""
+        return self._target
+
+    @property
+    def body_position(self) -> Any:
+        """(bodies, 3) or (worlds, bodies, 3): centres of mass, m, in the order of `model.body_names` (0 is the world); may be
+        written.
+        """
+        return self._lent_view("position")
+
+    @property
+    def body_rotation(self) -> Any:
+        """(bodies, 4) or (worlds, bodies, 4): unit quaternions (x, y, z, w) of the bodies' frames; may be written."""
+        return self._lent_view("rotation")
+
+    @property
+    def body_velocity(self) -> Any:
+        """(bodies, 3) or (worlds, bodies, 3): of the centres of mass, m/s; may be written; ask again after a step."""
+        self._settled()
+        return self._lent_view("velocity")
+
+    @property
+    def body_spin(self) -> Any:
+        """(bodies, 3) or (worlds, bodies, 3): rad/s; may be written; ask again after a step."""
+        self._settled()
+        return self._lent_view("spin")
+
+    def index(self, pattern: str) -> Index:
+        """Indices into `q` and into `qd` of the joints whose names match a pattern such as "arm/*" (a ball has 4 and 3)."""
+        return arrays.index(self, pattern)
+
+    def set_state(self, *, q: Any = None, qd: Any = None, worlds: Any = None) -> None:
+        """Put all joints to coordinates and speeds; what is not given stays.
+
+        Args:
+            q, qd: (coordinates,) and (speeds,), or one row for each of the worlds.
+            worlds: a mask (worlds,) or indices of those that are set, all if None; the others are not touched.
+        """
+        arrays.set_state(self, q, qd, self._chosen(np.arange(self.worlds) if worlds is None else worlds))
+
+    def _view(self, name: str) -> Any:
+        view = self._shown.get(name)
+        if view is None:
+            view = self._shown[name] = shown(self, self._state, self._moving, name, False)
+        return view
+
+    def _lent_view(self, name: str) -> Any:
+        """An array of the bodies that a user may write."""
+        view = self._shown.get(name)
+        if view is None:
+            view = self._shown[name] = shown(self, self._state, self._moving, name, True)
+            self._lend(name, self._moving, arrays.BodyWrites(self, name))
+            self._read = NOTHING
+        return view
+
+    def _lend(self, name: str, host: Host, tell: Callable[[bytes], None]) -> None:
+        """An array is given out to be written."""
+        self._lent.append(Lent(getattr(host, name), tell) if self._on_cpu else Lent(np.zeros(1), tell, always=True))
+
+    def _look(self) -> None:
+        """Whether arrays that were lent have been written."""
+        for lent in self._lent:
+            lent.look()
+
+    def _take(self) -> None:
+        """What stands in arrays that were lent is known."""
+        for lent in self._lent:
+            lent.take()
+
+    def _fill(self, name: str, values: np.ndarray) -> None:
+        """Write an array of the commands, (worlds, rows)."""
+        if self._on_cpu:
+            getattr(self._commands, name)[...] = values.T
+        else:
+            getattr(self.control, name).assign(np.ascontiguousarray(values.T))
+
+    def _efforts_changed(self, _before: bytes = b"") -> None:
+        self._forced = True
+
+    def _targets_changed(self, _before: bytes = b"") -> None:
+        """Targets were written as arrays: joints on which nothing acted so far begin to be driven."""
+        self.solver.driven = True
+        c = self._commands
+        told = (c.servo_torque != 0).any(1)
+        spans = [slice(v, v + kind.v_size) for v, kind in zip(self.model.v_start, self.model.joint_kinds, strict=True)]
+        quiet = [k for k in np.flatnonzero(~(c.acts != 0).all(1)) if told[spans[k]].any()]
+        for k in quiet:
+            c.put("acts", int(k), 1)
+        if quiet:
+            self._acts_changed()
 
     # ---- objects ----
 
@@ -829,11 +548,20 @@ class Simulation:
             raise SimulationError(f"no body is named {name!r}; known: {', '.join(map(repr, self._bodies))}")
         return self._bodies[name]
 
-    def joint(self, name: str) -> Any:
-        """The joint (a `JointView`) or gear (a `GearView`) of that name."""
-        if name not in self._joints:
+    def joint(self, name: str) -> JointView:
+        """The joint of that name; of a gear see `gear`."""
+        view = self._joints.get(name)
+        if view is None:
+            if name in self._gears:
+                return self._gears[name]  # type: ignore[return-value]  # as in the last release
             raise SimulationError(f"no joint is named {name!r}; known: {', '.join(map(repr, self._joints)) or 'none'}")
-        return self._joints[name]
+        return view
+
+    def gear(self, name: str) -> GearView:
+        """The gear of that name."""
+        if name not in self._gears:
+            raise SimulationError(f"no gear is named {name!r}; known: {', '.join(map(repr, self._gears)) or 'none'}")
+        return self._gears[name]
 
     def spring(self, name: str) -> SpringView:
         """The point-to-point spring of that name."""
@@ -854,27 +582,14 @@ class Simulation:
 
     def gaps(self) -> np.ndarray:
         """(worlds, joints, 2) how far every joint stands open: m, rad."""
-        rows = assembly.evaluate(self.model, self._state) if self.model.joint_kinds else []
-        out = [np.stack([np.linalg.norm(r.gap_linear, axis=-1), np.linalg.norm(r.gap_angular, axis=-1)], -1) for r in rows]
-        return np.array(out).reshape(self.worlds, -1, 2)
+        return gaps(self)
 
     def misfit(self) -> np.ndarray:
         """(worlds, joints, 2) speeds of every joint along what it holds: m/s, rad/s.
 
         With `closing="energy"` mean velocities fit the joints to rounding, those at the pose to second order.
         """
-        x, v, w = (getattr(self.state, name).numpy().astype(float) for name in ("position", "velocity", "spin"))
-        out = np.zeros((self.worlds, len(self.model.joint_kinds), 2))
-        for i, rows in enumerate(assembly.evaluate(self.model, self.state) if self.model.joint_kinds else []):
-            for k, kind in enumerate(self.model.joint_kinds):
-                p, c = self.model.parents[k], self.model.children[k]
-                u = v[c, i] + np.cross(w[c, i], rows.point[k] - x[c, i]) - v[p, i] - np.cross(w[p, i], rows.point[k] - x[p, i])
-                held = [[a for a in range(3) if not kind.mask >> (a + turn) & 1] for turn in (0, 3)]
-                out[i, k] = (
-                    np.linalg.norm(rows.linear[k].T[held[0]] @ u),
-                    np.linalg.norm(rows.angular[k].T[held[1]] @ (w[c, i] - w[p, i])),
-                )
-        return out
+        return misfit(self)
 
     # ---- shared by the views ----
 
@@ -899,26 +614,33 @@ class Simulation:
             )
         return np.broadcast_to(v, (self.worlds, size)).copy()
 
-    def _row(self, array: Any, i: int) -> np.ndarray:
-        """Row i of an [item, world] array, (worlds, …), a copy."""
-        return np.array(array[i].numpy(), float)
-
-    def _write(self, array: Any, i: int, value: np.ndarray) -> None:
-        """Write to an array of the commands."""
-        array[i].assign(value)
-
-    def _put(self, array: Any, i: int, value: np.ndarray) -> None:
-        """Write to an array of the state, which the guard is told of."""
-        array[i].assign(value)
-        self.changed()
-
     def _acts_changed(self) -> None:
         """After a change of what acts on free axes, or of which joints hold."""
-        if isinstance(self.solver, TreeSolver) or self.control.acts.numpy().any():
+        if isinstance(self.solver, TreeSolver) or self._commands.acts.any():
             self.solver.acts_changed()
+
+    def _inertia(self, rows: np.ndarray) -> np.ndarray:
+        """(rows, 1 or worlds, 3, 3) kg·m² of some bodies about their centres of mass, body axes."""
+        values = self.model.bodies.inertia.numpy()[rows].astype(float)
+        return np.asarray(values.reshape(len(rows), -1, 3, 3))
+
+    def _settled(self) -> Host:
+        """The arrays of the state, velocities being those of the pose."""
+        if self._lent:
+            self._look()
+        if not self._at_pose:
+            self.state  # noqa: B018
+        return self._moving
 
     def _coordinates(self, wanted: int = ALL) -> None:
         """Bring the joints' coordinates, and if they are wanted their speeds, up to date, once after each change."""
-        if self._read < wanted:
-            assembly.read_all(self.model, self.state if wanted == ALL else self._state)
-            self._read = ALL if self._at_pose else PLACES
+        if self._lent:
+            self._look()
+        if self._known < wanted:
+            if wanted == ALL and not self._at_pose:
+                self.state  # noqa: B018
+            if self.model.joint_kinds:
+                self._reader()
+            self._known = ALL if self._at_pose else PLACES
+        if not self._lent:
+            self._read = self._known

@@ -14,6 +14,7 @@ import warp as wp
 
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import COUNTS, SUMS, Tally, Watch, watch_begin, watch_end
+from sharnir.launches import LOCK, record, replayer
 from sharnir.model import DYNAMIC, FIXED, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
 from sharnir.types import load_modules, np_real, real, vec3
@@ -108,10 +109,8 @@ class Solver:
         if self._watched is None:
             return
         if self._begins is None:
-            with wp.ScopedCapture(device=self.device) as capture:
-                self._launch_watch(0, self.model.worlds)
-            self._begins = capture.graph
-        wp.capture_launch(self._begins)
+            self._begins = replayer(record(lambda: self._launch_watch(0, self.model.worlds), self.device))
+        self._begins()
 
     def look_at_all(self, on: bool) -> None:
         """Whether the guard looks at every step of a solver that it looks at now and then."""
@@ -176,7 +175,7 @@ class Solver:
         assert self._bound is not None
         graphs = []
         for first, last in pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int)):
-            with wp.ScopedCapture(device=self.device) as capture:
+            with LOCK, wp.ScopedCapture(device=self.device) as capture:
                 if self.model.worlds > 1:  # of one world the simulation knows when it was changed
                     self._launch_watch(int(first), int(last - first))
                 for stage in stages:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.launches import LOCK
+
 wp.config.log_level = wp.LOG_WARNING
 
 
@@ -103,7 +105,8 @@ def load_modules(modules: Iterable[Any], device: Any) -> float:
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     try:
-        wp.force_load(device, list(wanted.values()), max_workers=min(len(wanted), os.cpu_count() or 1))
+        with LOCK:
+            wp.force_load(device, list(wanted.values()), max_workers=min(len(wanted), os.cpu_count() or 1))
         _loaded.update(wanted)
     finally:
         done.set()

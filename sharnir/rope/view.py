@@ -91,7 +91,7 @@ def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np
         _, off, bar = strains(sim, k, w)
         off = off**2
         out[0, w] = 0.5 * (m * (v**2).sum(-1)).sum() + 0.5 * (i1 * twice).sum()
-        out[1, w] = -(m[:, None] * x).sum(0) @ gravity
+        out[1, w] = -(m[:, None] * x).sum(0) @ (gravity if gravity.ndim == 1 else gravity[w])
         out[2, w] = 0.5 * (bar * (rope.EI * (off[:, 0] + off[:, 1]) + rope.GJ * off[:, 2])).sum()
         l, span = (a.numpy()[inner, w].astype(float) for a in (s.length, s.span))
         held = s.cut.numpy()[inner, w] == 0
@@ -230,9 +230,9 @@ class RopeView:
             raise SimulationError(
                 f"rope {self.name!r}: length is above 0 and at most longest, {described.longest:g} m, got {value!r}"
             )
-        if not np.all(self._sim._row(self._sim.control.rope.reel_speed, self._k)):
+        if not np.all(self._sim.control.rope.reel_speed.numpy()[self._k].astype(float)):
             raise SimulationError(f"rope {self.name!r}: set reel_speed first, at which its length is to be reached; it is 0")
-        self._sim._write(self._sim.control.rope.reel_to, self._k, wanted)
+        self._sim._rope_commands.put("reel_to", self._k, wanted)
 
     def _lengths(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Distances between the points of elements that are not torn, and their lengths, a world each."""
@@ -256,7 +256,7 @@ class RopeView:
     def reel_speed(self) -> Any:
         """m/s at which the reel pays out (negative: takes in), 0 where all of the rope is out; settable, which forgets a length
         that was asked for."""
-        speed = self._sim._row(self._sim.control.rope.reel_speed, self._k)
+        speed = self._sim.control.rope.reel_speed.numpy()[self._k].astype(float)
         longest = self._sim.model.ropes.described[self._k].longest
         out = np.array([r.sum() for r in self._rows(self._sim.state.rope.length, 0)])
         return self._sim._out(np.where((speed > 0) & (out >= longest * (1 - 1e-9)), 0.0, speed))
@@ -265,8 +265,8 @@ class RopeView:
     def reel_speed(self, value: Any) -> None:
         self._reeled()
         speed = self._sim._in(value, 1, f"rope {self.name!r}", "reel_speed (m/s)")[:, 0]
-        self._sim._write(self._sim.control.rope.reel_speed, self._k, speed)
-        self._sim._write(self._sim.control.rope.reel_to, self._k, np.zeros_like(speed))
+        self._sim._rope_commands.put("reel_speed", self._k, speed)
+        self._sim._rope_commands.put("reel_to", self._k, np.zeros_like(speed))
 
     def _reeled(self) -> Any:
         """The description of a rope with a reel."""

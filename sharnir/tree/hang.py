@@ -295,9 +295,13 @@ class Links:
 
     def state(self, what: str, value: Any, size: int, n: int | None = None) -> np.ndarray:
         """(n, size) from a user's (size,) or (n, size)."""
-        x = np.asarray(value if value is not None else np.zeros(size), float)
+        try:
+            x = np.asarray(value if value is not None else np.zeros(size), float)
+        except (TypeError, ValueError):
+            raise SimulationError(f"dynamics: {what} is ({size},) or (n, {size}) finite numbers, got {value!r}") from None
         if x.shape[-1:] != (size,) or x.ndim > 2 or not np.all(np.isfinite(x)):
-            raise SimulationError(f"dynamics: {what} is ({size},) or (n, {size}) finite numbers, got shape {x.shape}")
+            got = f"shape {x.shape}" if x.shape[-1:] != (size,) or x.ndim > 2 else f"{x[~np.isfinite(x)].ravel()[0]} among them"
+            raise SimulationError(f"dynamics: {what} is ({size},) or (n, {size}) finite numbers, got {got}")
         x = np.atleast_2d(x)
         if n is not None and len(x) not in (1, n):
             raise SimulationError(f"dynamics: {what} holds {len(x)} states, the others {n}")

@@ -9,6 +9,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SimulationError
+from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
 from sharnir.model import Control, Model, State, fill
 from sharnir.solver import Report, Solver, check_iterations, write
@@ -53,12 +54,8 @@ class TreeSolver(Solver):
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
             started = time.perf_counter()
-        if n == 1 and self._one is not None and budget is None and iterations is None:  # the usual call, kept short
-            self._calls += 1
-            wp.capture_launch(self._one if self._calls & self._blind and not self._all else self._one_watched)
-            self.report.deadline_missed = False
-            self.report.elapsed = time.perf_counter() - started
-            return self.report
+        if n == 1 and self._one is not None and budget is None and iterations is None:
+            return self.once()
         cap = None if iterations is None else check_iterations(iterations, 1)
         if budget is not None:
             fits = max(1, int(budget / self._pace) - USUAL)
@@ -78,6 +75,16 @@ class TreeSolver(Solver):
             self._learn(self.report.elapsed)
             self.report.deadline_missed = bool(cut or self.report.elapsed > budget)
         return self.report
+
+    def once(self) -> Report:
+        """One step of what is bound, by one thread: the usual call, kept short."""
+        started = time.perf_counter()
+        self._calls += 1
+        (self._one if self._calls & self._blind and not self._all else self._one_watched)()
+        report = self.report
+        report.deadline_missed = False
+        report.elapsed = time.perf_counter() - started
+        return report
 
     def _learn(self, took: float) -> None:
         """Follow how long a pass takes; a step much longer than usual is the operating system's."""
@@ -100,7 +107,7 @@ class TreeSolver(Solver):
         # joints taken out of the tree, whether any axis is acted on, by loads, and whether any joint is out
         self._shape: tuple[list[int], bool, bool, bool] = ([], False, False, False)
         self._acting = False
-        self._one: Any = None  # the graph of one step, where one thread makes it, and of one that the guard looks at
+        self._one: Any = None  # makes one step, where one thread makes it, and of one that the guard looks at
         self._one_watched: Any = None
         self._steps, self._single, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(3))
         self._count: int = 1
@@ -159,8 +166,8 @@ class TreeSolver(Solver):
         bound, self._kept = self._structure(state, control, without)  # kept: its arrays stay alive
         self._bound = state, control, bound
         self._graphs = self._capture(self._launch)
-        self._one = self._capture(self._launch_blind)[0] if self._pool is None else None
-        self._one_watched = self._capture(self._launch_one)[0] if self._pool is None else None
+        self._one = replayer(self._capture(self._launch_blind)[0]) if self._pool is None else None
+        self._one_watched = replayer(self._capture(self._launch_one)[0]) if self._pool is None else None
 
     def _fill(self, s: Any, tree: Links, scratch: Scratch, state: State, control: Control) -> None:
         """The fields that the structures of all these solvers have."""

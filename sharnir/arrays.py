@@ -1,0 +1,267 @@
+"""Arrays of a running simulation as a user sees them: NumPy views of the device's memory on the CPU, device arrays on a GPU.
+
+Beneath, every array is [item, world]; here it is (item, …) where there is one world, and (world, item, …) where there are more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sharnir import dynamics
+from sharnir.errors import SimulationError
+from sharnir.launches import LOCK
+from sharnir.model import FIXED, KINEMATIC
+from sharnir.spatial import quat_to_matrix, unit_quat
+
+OPEN = 1e-6  # m, rad, by which loops may stand open where joints are set one and all
+# The Simulation; it stands a floor above, so that it is not named here.
+Owner = Any
+
+
+def memory(values: np.ndarray) -> Any:
+    """The memory of an array: its items are read and written several times quicker than those of the array itself."""
+    return memoryview(values)  # type: ignore[arg-type]
+
+
+class Host:
+    """The arrays of a Warp structure as NumPy arrays [item, world, …]: on the CPU views, on a GPU copies of now."""
+
+    def __init__(self, struct: Any, on_cpu: bool) -> None:
+        self._struct, self._on_cpu = struct, on_cpu
+        if on_cpu:
+            for name in struct._cls.vars:
+                value = getattr(struct, name)
+                if hasattr(value, "numpy"):
+                    setattr(self, name, value.numpy())
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._struct, name).numpy()
+
+    def put(self, name: str, i: int, value: Any) -> None:
+        """Write row i of an array."""
+        if self._on_cpu:
+            getattr(self, name)[i] = value
+        else:
+            array = getattr(self._struct, name)[i]
+            array.assign(np.broadcast_to(np.asarray(value, array.numpy().dtype), array.numpy().shape))
+
+
+class Lent:
+    """An array that was handed out to be written, and what to do when it was: it is told what stood there before.
+
+    On a GPU nobody looks: it counts as written at every look.
+    """
+
+    __slots__ = ("_always", "_memory", "_seen", "_tell")
+
+    def __init__(self, values: np.ndarray, tell: Callable[[bytes], None], always: bool = False) -> None:
+        self._memory, self._tell, self._always = memory(values.reshape(-1).view(np.uint8)), tell, always
+        self._seen = bytes(self._memory)
+
+    def look(self) -> None:
+        """Whether somebody wrote since the last look."""
+        now = bytes(self._memory)
+        if now != self._seen or self._always:
+            before, self._seen = self._seen, now
+            self._tell(before)
+
+    def take(self) -> None:
+        """What stands there is known."""
+        self._seen = bytes(self._memory)
+
+
+class BodyWrites:
+    """What follows when a user has written an array of the bodies: angular momenta that fit, and a guard that looks again."""
+
+    __slots__ = ("_name", "_sim")
+
+    def __init__(self, sim: Owner, name: str) -> None:
+        self._sim, self._name = sim, name
+
+    def __call__(self, before: bytes) -> None:
+        sim = self._sim
+        sim._touched = True
+        sim._known = 0
+        if not sim._on_cpu:
+            return
+        s, name = sim._moving, self._name
+        values = getattr(s, name)
+        rows = np.flatnonzero((values != np.frombuffer(before, values.dtype).reshape(values.shape)).any((1, 2)))
+        self._check(values, rows)
+        if name == "rotation":
+            values[rows] /= np.linalg.norm(values[rows], axis=-1, keepdims=True)
+        sim._forced |= bool((sim.model.bodies.motion.numpy()[rows] == KINEMATIC).any())
+        if name in ("rotation", "spin") and len(rows):
+            R = quat_to_matrix(s.rotation[rows].astype(float))
+            local = np.einsum("bwji,bwj->bwi", R, s.spin[rows].astype(float))
+            inertia = sim._inertia(rows)  # (rows, 1 or worlds, 3, 3)
+            s.momentum[rows] = np.einsum("bwij,bwj->bwi", R, (inertia @ local[..., None])[..., 0])
+
+    def _check(self, values: np.ndarray, rows: np.ndarray) -> None:
+        """Refuse, by name, what no body can have."""
+        for b in rows:
+            who = f"sim.body_{self._name}: body {next(n for n, k in self._sim.model.body_names.items() if k == b)!r}"
+            if not np.isfinite(values[b]).all():
+                raise SimulationError(f"{who} was given {values[b].tolist()}; allowed are finite numbers")
+            if self._sim.model.bodies.motion.numpy()[b] == FIXED:
+                raise SimulationError(f"{who} is fixed, and was given {values[b].tolist()}")
+            if self._name == "rotation":
+                length = np.linalg.norm(values[b].astype(float), axis=-1)
+                if np.any(np.abs(length - 1.0) > 1e-3):
+                    raise SimulationError(f"{who} was given a quaternion of length {length.ravel()[0]:g}; allowed is 1 to 1e-3")
+
+
+def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
+    """Put all joints of some worlds to coordinates and speeds; bodies that no joint holds stay as they are."""
+    model = sim.model
+    if sim._ropes:
+        name = next(iter(sim._ropes))
+        raise SimulationError(f"set_state: rope {name!r} would not follow its bodies; set joints before the scene is built")
+    given = []
+    for what, value, size in (("q", q, int(sum(k.q_size for k in model.joint_kinds))), ("qd", qd, model.speeds)):
+        given.append(None if value is None else checked(value, (len(worlds), size), f"set_state({what}=…)", len(worlds)))
+    with LOCK:
+        state = sim.state
+        tree = dynamics.links(model)
+        kept = {n: getattr(state, n).numpy().copy() for n in ("position", "rotation", "velocity", "spin", "momentum", "q", "qd")}
+        whole = dynamics.from_state(tree, state)
+        for values, new in zip(whole, given, strict=True):
+            if new is not None:
+                values[worlds, : new.shape[1]] = new
+        unit_coordinates(sim, whole[0])
+        dynamics.to_state(tree, state, *whole)
+        off = sim.gaps()[worlds].max(initial=0.0) if tree.loops else 0.0
+        others = np.setdiff1d(np.arange(sim.worlds), worlds)
+        for name, values in kept.items():
+            array = getattr(state, name)
+            now = array.numpy()
+            now[:, others] = values[:, others]
+            array.assign(now if off < OPEN else values)
+    if not off < OPEN:
+        raise SimulationError(f"set_state: closed loops would stand open by {off:.3g} m or rad; nothing was changed")
+    sim._at_pose = True
+    sim.changed()
+
+
+def unit_coordinates(sim: Owner, q: np.ndarray) -> None:
+    """Scale quaternions of ball joints to unit length, or refuse them by name."""
+    for name, k in sim.model.joint_names.items():
+        kind = sim.model.joint_kinds[k]
+        if kind.v_size and len(kind.turns) == 3:
+            at = int(sim.model.q_start[k]) + kind.q_size - 4
+            q[:, at : at + 4] = unit_quat(q[:, at : at + 4], f"joint {name!r}", SimulationError)
+
+
+class Index(NamedTuple):
+    """Where some joints stand in `sim.q` and in `sim.qd`."""
+
+    q: np.ndarray
+    qd: np.ndarray
+
+
+def index(sim: Owner, pattern: str) -> Index:
+    """Indices of the joints whose names match a pattern such as "arm/*", in the order of the scene."""
+    model = sim.model
+    found = [k for name, k in model.joint_names.items() if fnmatchcase(name, pattern)] if isinstance(pattern, str) else []
+    if not found:
+        known = ", ".join(map(repr, model.joint_names)) or "none"
+        raise SimulationError(f"index: no joint matches {pattern!r}; known: {known}")
+    parts: list[np.ndarray] = []
+    for start, sizes in ((model.q_start, "q_size"), (model.v_start, "v_size")):
+        spans = [np.arange(start[k], start[k] + getattr(model.joint_kinds[k], sizes)) for k in found]
+        parts.append(np.concatenate(spans).astype(int))
+    return Index(parts[0], parts[1])
+
+
+def shown(sim: Owner, struct: Any, host: Host, name: str, writeable: bool) -> Any:
+    """An array as the user sees it, worlds first; on a GPU a Warp array (DLPack), on the CPU a view."""
+    if not sim._on_cpu:
+        array = getattr(struct, name)
+        return array[:, 0] if sim.worlds == 1 else array.transpose([1, 0])
+    values = getattr(host, name)
+    view = values[:, 0] if sim.worlds == 1 else values.swapaxes(0, 1)
+    if not writeable:
+        view = view.view()
+        view.flags.writeable = False
+    return view
+
+
+class Targets:
+    """What the drives of all joints are told, in the order of `sim.qd`; write into them, or assign them as a whole."""
+
+    __slots__ = ("_sim", "_views")
+
+    def __init__(self, sim: Owner) -> None:
+        self._sim = sim
+        self._views: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<targets of {self._sim.model.speeds} axes: position, velocity, torque, voltage>"
+
+    def _get(self, name: str) -> Any:
+        view = self._views.get(name)
+        if view is None:
+            view = self._views[name] = shown(self._sim, self._sim.control, self._sim._commands, name, True)
+            self._sim._lend(name, self._sim._commands, self._sim._targets_changed)
+        return view
+
+    def _set(self, name: str, value: Any) -> None:
+        sim = self._sim
+        given = checked(value, (sim.worlds, sim.model.speeds), f"target.{name.removeprefix('servo_')}", sim.worlds)
+        sim._fill(name, given)
+        sim._targets_changed(b"")
+
+    @property
+    def position(self) -> Any:
+        """(speeds,) or (worlds, speeds): m or rad, towards which servos with a kp pull."""
+        return self._get("servo_position")
+
+    @position.setter
+    def position(self, value: Any) -> None:
+        self._set("servo_position", value)
+
+    @property
+    def velocity(self) -> Any:
+        """(speeds,) or (worlds, speeds): m/s or rad/s, towards which servos with a kd pull."""
+        return self._get("servo_velocity")
+
+    @velocity.setter
+    def velocity(self, value: Any) -> None:
+        self._set("servo_velocity", value)
+
+    @property
+    def torque(self) -> Any:
+        """(speeds,) or (worlds, speeds): N or N·m that servos add."""
+        return self._get("servo_torque")
+
+    @torque.setter
+    def torque(self, value: Any) -> None:
+        self._set("servo_torque", value)
+
+    @property
+    def voltage(self) -> Any:
+        """(speeds,) or (worlds, speeds): V at DC motors."""
+        return self._get("voltage")
+
+    @voltage.setter
+    def voltage(self, value: Any) -> None:
+        self._set("voltage", value)
+
+
+def checked(value: Any, shape: tuple[int, ...], what: str, worlds: int) -> np.ndarray:
+    """Finite numbers of a shape (worlds, …) or without its first axis, or one number for all; as (worlds, …)."""
+    try:
+        given = np.asarray(value, float)
+    except (TypeError, ValueError):
+        given = np.array(np.nan)
+    if given.shape not in ((), shape[1:], shape) or not np.isfinite(given).all():
+        alone = f"{shape[1:]}" + (f" or {shape}" if worlds > 1 else "")
+        got = repr(value) if given.size < 10 else f"shape {given.shape}, not all finite" * bool(given.shape in (shape[1:], shape))
+        raise SimulationError(f"Simulation: {what} is finite numbers {alone}, got {got or f'shape {given.shape}'}")
+    return np.broadcast_to(given, shape)

@@ -1,0 +1,61 @@
+"""A simulation carried on by high-order integration in joint coordinates, instead of steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sharnir import dynamics
+from sharnir.errors import SimulationError, is_positive
+from sharnir.model import KINEMATIC
+from sharnir.ode.integrate import first_of
+from sharnir.spatial import quat_exp, quat_multiply, quat_rotate
+
+# The Simulation; it stands a floor above, so that it is not named here.
+Owner = Any
+
+
+def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> dynamics.Trajectory:
+    """The motion up to t_end, at which the simulation stands then, or where a terminal event ended it."""
+    if sim._ropes:
+        raise SimulationError("integrate: ropes are stepped, not integrated; use step() or run()")
+    tree = dynamics.links(sim.model)
+    dynamics.check_integrable(tree, sim.control)
+    now = sim.time
+    ends = np.atleast_1d(np.asarray(t_end if times is None else times, float))
+    if not is_positive(t_end - now) or ends[-1] > t_end + 1e-12:
+        raise SimulationError(f"integrate(t_end): a time after {now:g} s, and times up to it, got {t_end!r}")
+    asked = len(ends)
+    if ends[-1] < t_end:
+        ends = np.append(ends, t_end)
+    q, v = dynamics.from_state(tree, sim.state)
+    push = np.zeros((sim.worlds, tree.nv))
+    push[:, : sim.model.speeds] = sim._commands.joint_force.T
+    options |= {"gravity": tuple(sim._gravity), "start": now, "control": sim.control, "state": sim.state}
+    path = dynamics.integrate(tree, q, v, ends, tau=push, **options)
+    dynamics.to_state(tree, sim.state, path.q[:, -1], path.v[:, -1])
+    motors = np.flatnonzero(sim.model.axes.inductance.numpy() > 0)
+    current = sim.state.current.numpy()
+    current[motors] = path.currents[:, -1].T
+    sim.state.current.assign(current)
+    drive_on(sim, path.times[-1] - now)
+    sim.state.time.fill_(float(path.times[-1]) - sim._epoch)
+    sim.changed()
+    if path.times[-1] == ends[-1]:
+        path = replace(path, times=path.times[:asked], q=path.q[:, :asked], v=path.v[:, :asked])
+    return first_of(path) if sim.worlds == 1 else path
+
+
+def drive_on(sim: Owner, duration: float) -> None:
+    """Move kinematic bodies as far as they go in a time, s."""
+    for name, i in sim.model.body_names.items():
+        if sim.model.bodies.motion.numpy()[i] == KINEMATIC:
+            view = sim.body(name)
+            spin, rotation = np.atleast_2d(view.spin), np.atleast_2d(view.rotation)
+            com = np.atleast_2d(view.com) + duration * np.atleast_2d(view.velocity)
+            turn = quat_multiply(np.array([quat_exp(duration * s) for s in spin]), rotation)
+            view.rotation = turn[0] if sim.worlds == 1 else turn
+            place = com - quat_rotate(turn, np.broadcast_to(sim.model.com[i], com.shape))
+            view.position = place[0] if sim.worlds == 1 else place

@@ -1,0 +1,163 @@
+"""The state of a simulation as a whole: kept, put back, of all worlds or of some."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sharnir.errors import SimulationError, is_positive
+from sharnir.launches import LOCK
+from sharnir.model import CONTROL_FIELDS, OWNED, STATE_FIELDS
+from sharnir.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
+
+# The Simulation; it stands a floor above, so that it is not named here.
+Owner = Any
+Snapshot = dict[str, np.ndarray]
+PER_WORLD = ("state.lag", "state.open", "state.time", "state.failed", "rope_control.wind")  # [world], all others [item, world]
+
+
+class Columns:
+    """Copies of memories that hold arrays [item, world], of which single worlds can be put back."""
+
+    def __init__(self, memories: tuple[Any, ...], arrays: list[Any]) -> None:
+        self._live = [memory.numpy() for memory in memories]
+        self._safe = [np.empty_like(memory) for memory in self._live]
+        self._arrays = []
+        for array in arrays:
+            if array.size:
+                values = array.numpy()
+                i = next(i for i, m in enumerate(memories) if m.ptr <= array.ptr < m.ptr + m.size)
+                at = array.ptr - memories[i].ptr
+                safe = np.ndarray(values.shape, values.dtype, self._safe[i].data, at)
+                self._arrays.append((values, safe, array.ndim - 1))
+
+    def keep(self) -> None:
+        """Remember all of it as it is."""
+        for live, safe in zip(self._live, self._safe, strict=True):
+            safe[:] = live
+
+    def take_back(self, worlds: Any = None) -> None:
+        """Put back what was remembered, all of it or of some worlds."""
+        if worlds is None:
+            for live, safe in zip(self._live, self._safe, strict=True):
+                live[:] = safe
+            return
+        for live, safe, axis in self._arrays:
+            where = (slice(None),) * axis + (worlds,)
+            live[where] = safe[where]
+
+
+def rope_arrays(sim: Owner) -> dict[str, Any]:
+    """What changes of ropes, by name."""
+    if not sim._ropes:
+        return {}
+    out = {f"rope.{n}": getattr(sim._state.rope, n) for n in ROPE_STATE_FIELDS}
+    return out | {f"rope_control.{n}": getattr(sim.control.rope, n) for n in ROPE_CONTROL_FIELDS}
+
+
+def values_of(sim: Owner) -> dict[str, np.ndarray]:
+    """All that a step or a command changes, by name: on the CPU views, taken once, on a GPU copies of now."""
+    if sim._views is not None:
+        return sim._views  # type: ignore[no-any-return]
+    values = {name: array.numpy() for name, array in arrays_of(sim).items()}
+    if sim._on_cpu:
+        sim._views = values
+    return values
+
+
+def arrays_of(sim: Owner) -> dict[str, Any]:
+    """The arrays of all that a step or a command changes, by name."""
+    arrays = {f"state.{n}": getattr(sim._state, n) for n in STATE_FIELDS}
+    arrays |= {f"control.{n}": getattr(sim.control, n) for n in CONTROL_FIELDS}
+    return arrays | rope_arrays(sim)
+
+
+def take(sim: Owner) -> Snapshot:
+    """All that changes, as a dict of copies; `put_back` continues from it bit for bit."""
+    sim._look()
+    sim._coordinates()
+    out = {name: values.copy() for name, values in values_of(sim).items()}
+    out |= {"dt": np.array(sim.dt), "gravity": np.array(sim.gravity), "epoch": np.array(sim._epoch)}
+    return out
+
+
+def put_back(sim: Owner, snapshot: Snapshot) -> None:
+    """Continue from a snapshot of this scene."""
+    if not isinstance(snapshot, dict):
+        raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
+    values = dict(values_of(sim))
+    foreign = [n for n in values if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(values[n])]
+    fresh = {name: values.pop(name) for name in foreign}  # taken with another solver: this one begins anew
+    for name in values:
+        if name not in snapshot or snapshot[name].shape != values[name].shape:
+            raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
+        if snapshot is not sim._start:
+            check_finite(sim, name, np.asarray(snapshot[name]))
+    if not is_positive(float(snapshot.get("dt", np.nan))):
+        raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
+    with LOCK:
+        sim.gravity = snapshot.get("gravity")
+        sim.solver.dt, sim._epoch = float(snapshot["dt"]), float(snapshot.get("epoch", 0.0))
+        acted = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
+        for name, now in values.items():
+            now[...] = snapshot[name]
+        for now in fresh.values():
+            now[...] = 0
+        if not sim._on_cpu:
+            for name, array in arrays_of(sim).items():
+                array.assign(fresh[name] if name in fresh else values[name])
+        sim.solver.forget()
+        sim._projected[:] = 0.0
+        acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
+        if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
+            sim._acts_changed()
+        sim._at_pose = True
+        sim.changed()
+
+
+def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
+    """Continue from a snapshot in some worlds alone; the others go on as if nothing had been done."""
+    with LOCK:
+        sim.state  # noqa: B018  which is read with the step that led to it: the others keep it
+        arrays = {} if sim._on_cpu else arrays_of(sim)
+        shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
+        for name, values in values_of(sim).items():
+            saved = snapshot[name]
+            where = (slice(None),) * int(name not in PER_WORLD) + (worlds,)
+            values[where] = saved[where]
+            if arrays:
+                arrays[name].assign(values)
+        for array in (sim.solver.whole, sim.solver.real):
+            values = array.numpy()
+            values[:, worlds] = 0
+            if not sim._on_cpu:
+                array.assign(values)
+        parts = sim.solver.parts.numpy()
+        parts[worlds] = 1
+        alarm = sim.solver.alarm.numpy()
+        alarm[worlds] = 0
+        if not sim._on_cpu:
+            sim.solver.parts.assign(parts)
+            sim.solver.alarm.assign(alarm)
+        sim._projected[worlds] = 0.0
+        acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
+        if any((a != b).any() for a, b in zip(shared, acts, strict=True)):
+            sim._acts_changed()
+        sim.changed()
+
+
+def check_finite(sim: Owner, name: str, values: np.ndarray) -> None:
+    """Refuse a value of a snapshot that is not finite, naming whose it is."""
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    row = int(np.argwhere(~np.isfinite(values))[0][0])
+    tables = [sim.model.body_names, sim.model.joint_names] if name.startswith(("state.", "control.")) else []
+    rows = [len(sim.model.com), len(sim.model.joint_kinds)]
+    owner = f"row {row}"
+    for kind, names, count in zip(("body", "joint"), tables, rows, strict=False):
+        if values.ndim > 1 and len(values) == count:
+            owner = next((f"{kind} {n!r}" for n, k in names.items() if k == row), owner)
+            break
+    value = values[row][~np.isfinite(values[row])].ravel()[0]
+    raise SimulationError(f"restore: {name!r} of {owner} is {value}; the values of a snapshot are finite")
