@@ -31,6 +31,7 @@ from sharnir.sequential.solver import SolverImpulse
 from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report, pack
 from sharnir.solvers import asked_for, chosen
+from sharnir.touching import ContactPoints, Touching, Watched
 from sharnir.tree.solver import TreeSolver
 from sharnir.views import BodyView, GearView, JointView, SpringView
 
@@ -118,6 +119,7 @@ class Simulation:
         self._gears = {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
         self._springs = {name: SpringView(self, i, name) for name, i in self.model.spring_names.items()}
         self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
+        self._touching = None if self.solver.collider is None else Touching(self)
         self._attempts = Attempts(self, *packed)
         names = {i: name for name, i in self.model.body_names.items()}
         self._followers = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
@@ -160,7 +162,10 @@ class Simulation:
         if n == 1 and budget is None and iterations is None:  # the usual call, kept short
             if self._followers:
                 self._follow()
-            return self._attempts.once()
+            report = self._attempts.once()
+            if self._touching is not None:
+                self._touching.after()
+            return report
         if n.__class__ is not int or n < 1:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
         if budget is not None and not is_positive(budget):
@@ -172,6 +177,8 @@ class Simulation:
                 self._follow()
             part = 1 if self._followers or budget is not None else min(n - done, self._chunk())
             report = self._attempts.advance(part, how)
+            if self._touching is not None:
+                self._touching.after()
             done, took, late = done + part, took + part * report.elapsed, late or report.deadline_missed
             self._pace = report.elapsed
             tally.add(done == n)
@@ -182,7 +189,10 @@ class Simulation:
         """Steps that are made in one go: few enough that Ctrl-C is heard, and that the guard looks in between."""
         if self._touched or self._forced or self._pace == 0.0:
             return 1
-        return max(1, min(8 if self.solver.driven else LOOK_EVERY, int(HEARD / self._pace)))
+        most = 8 if self.solver.driven else LOOK_EVERY
+        if self._touching is not None:  # there may have to be room for more contacts
+            most = 1 if self._touching.watched else min(most, 16)
+        return max(1, min(most, int(HEARD / self._pace)))
 
     def _follow(self) -> None:
         """Lead kinematic bodies with a path; one that changes its speed gives others any energy."""
@@ -574,6 +584,30 @@ class Simulation:
         if name not in self._ropes:
             raise SimulationError(f"no rope is named {name!r}; known: {', '.join(map(repr, self._ropes)) or 'none'}")
         return self._ropes[name]
+
+    def contacts(self, world: int = 0) -> ContactPoints:
+        """Points of contact of a world after the last step: bodies, point, normal, gap, force, slip."""
+        return self._touch("contacts").points(world)
+
+    def contact_force(self, a: str, b: str) -> Any:
+        """Force (N, world axes) on body `a` by body `b`, mean over the last step."""
+        for name in (a, b):
+            self.body(name)
+        return self._touch("contact_force").force(a, b)
+
+    def on_contact(
+        self, a: str, b: str, *, begin: Callable[[], None] | None = None, end: Callable[[], None] | None = None
+    ) -> None:
+        """Call `begin` after the step in which two bodies come to touch, `end` after the one in which they part."""
+        for name in (a, b):
+            self.body(name)
+        touching = self._touch("on_contact")
+        touching.watched.append(Watched(frozenset((a, b)), begin, end, b in touching.partners(a)))
+
+    def _touch(self, what: str) -> Touching:
+        if self._touching is None:
+            raise SimulationError(f"{what}: bodies of this scene do not touch; add a ground, or Scene(contact=True)")
+        return self._touching
 
     @property
     def redundant(self) -> list[str]:

@@ -14,7 +14,16 @@ from sharnir.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 Snapshot = dict[str, np.ndarray]
-PER_WORLD = ("state.lag", "state.open", "state.time", "state.failed", "rope_control.wind")  # [world], all others [item, world]
+PER_WORLD = (
+    "state.lag",
+    "state.open",
+    "state.time",
+    "state.failed",
+    "rope_control.wind",
+    "contact.count",
+    "contact.lost",
+    "contact.pairs",
+)  # [world], all others [item, world]
 
 
 class Columns:
@@ -70,7 +79,8 @@ def arrays_of(sim: Owner) -> dict[str, Any]:
     """The arrays of all that a step or a command changes, by name."""
     arrays = {f"state.{n}": getattr(sim._state, n) for n in STATE_FIELDS}
     arrays |= {f"control.{n}": getattr(sim.control, n) for n in CONTROL_FIELDS}
-    return arrays | rope_arrays(sim)
+    arrays |= rope_arrays(sim)
+    return arrays if sim._touching is None else arrays | sim._touching.arrays()
 
 
 def take(sim: Owner) -> Snapshot:
@@ -86,10 +96,16 @@ def put_back(sim: Owner, snapshot: Snapshot) -> None:
     """Continue from a snapshot of this scene."""
     if not isinstance(snapshot, dict):
         raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
+    if sim._touching is not None:
+        sim._touching.fit(snapshot)
     values = dict(values_of(sim))
     foreign = [n for n in values if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(values[n])]
     fresh = {name: values.pop(name) for name in foreign}  # taken with another solver: this one begins anew
     for name in values:
+        if name.startswith("contact.") and name in snapshot:  # room may have been made since
+            missing = len(values[name]) - len(snapshot[name])
+            if missing > 0:
+                snapshot = snapshot | {name: np.pad(snapshot[name], [(0, missing)] + [(0, 0)] * (values[name].ndim - 1))}
         if name not in snapshot or snapshot[name].shape != values[name].shape:
             raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
         if snapshot is not sim._start:

@@ -36,6 +36,10 @@ class Solver:
     """Whether a step leaves the coordinates of all joints in the state."""
     at_pose = True
     """Whether a step leaves the velocities of its pose in the state; if not, `read_pose` brings them there."""
+    collider: Any = None
+    """Finds the contacts between steps, where bodies may touch."""
+    touch: Any = None
+    """Scratch of the contacts, with what of the last step a user may read."""
     _steps: Any
     """[world] steps that a launch is to make, where one kernel makes them all, and that it made."""
     _made: Any
@@ -87,7 +91,11 @@ class Solver:
         g.least, g.extent = float(min(size, default=1.0)), extent
         motion = m.bodies.motion.numpy()
         g.weight = float(m.bodies.mass.numpy()[motion == DYNAMIC].sum())
-        g.acting, g.driven, g.looks = int(acting or len(m.spring_names) > 0), int((motion == KINEMATIC).any()), looks
+        g.acting, g.driven, g.looks = (
+            int(acting or len(m.spring_names) > 0),
+            int((motion == KINEMATIC).any() or conveys(m)),
+            looks,
+        )
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
         g.cayley = int(getattr(self, "closing", None) == "energy")
         self.driven = len(m.spring_names) + g.driven > 0 or any(array.numpy().any() for array in given)
@@ -117,6 +125,12 @@ class Solver:
 
     def restart(self) -> None:
         """To be called after the state was put back to an earlier one, all of it."""
+        if self.collider is not None:
+            self.collider.take_back()
+
+    def rebind(self) -> None:
+        """To be called when arrays were made anew: the next step records its launches again."""
+        self._bound = None
 
     def forget(self) -> None:
         """Nothing is counted yet, and no step was made."""
@@ -233,6 +247,11 @@ def need_ropes(model: Model, **options: Any) -> None:
     for name, value in options.items():
         if value is not None and model.ropes is None:
             raise SimulationError(f"{name!r} is of ropes, and the model has none")
+
+
+def conveys(model: Model) -> bool:
+    """Whether a surface moves, and may give energy to what lies on it."""
+    return model.collision is not None and any(np.any(shape.surface) for shape in model.collision.shapes)
 
 
 def write(array: Any, values: list[int]) -> None:

@@ -58,6 +58,20 @@ class BodyView:
     def _checked(self, value: Any, what: str, size: int = 3) -> np.ndarray:
         return np.asarray(self._sim._in(value, size, f"body {self.name!r}", what))
 
+    @property
+    def contact_force(self) -> np.ndarray:
+        """(3,) N, world axes: of all that touches it, mean over the last step; zero where nothing touches anything."""
+        touching = self._sim._touching
+        if touching is None:
+            return np.zeros(3) if self._sim.worlds == 1 else np.zeros((self._sim.worlds, 3))
+        return np.asarray(touching.force(self.name))
+
+    @property
+    def touching(self) -> tuple[str, ...]:
+        """Names of the bodies that touch it; of several worlds, in the first."""
+        touching = self._sim._touching
+        return () if touching is None else tuple(touching.partners(self.name))
+
     def _movable(self, what: str) -> None:
         if self._motion == FIXED:
             raise SimulationError(f"body {self.name!r} is fixed: its {what} cannot be set")

@@ -53,7 +53,7 @@ class Collider:
         self.data.materials = material_table(rows or [Material()], model.worlds, model.device)
         self.data.dt = wp.full(1, real(dt), dtype=real, device=model.device)
         guess_pairs, guess_points = self._room(motion)
-        self._make_room(guess_pairs if pairs is None else pairs, guess_points if points is None else points)
+        self.make_room(guess_pairs if pairs is None else pairs, guess_points if points is None else points)
         polytope = Polytope()
         kinds = {shape.part.kind for shape in self.given.shapes}
         generic = bool(kinds - {"plane", "sphere", "capsule", "box"})
@@ -77,7 +77,7 @@ class Collider:
         pairs = max(1, min(most, moving * (16 + wide) + 16))
         return pairs, max(4, min(4 * most + 28 * rough * moving, 16 * moving + 32 + 16 * moving * min(rough, 1)))
 
-    def _make_room(self, pairs: int, points: int) -> None:
+    def make_room(self, pairs: int, points: int) -> None:
         """Arrays for so many; what was in smaller ones is kept."""
         model, n = self.model, len(self.given.shapes)
         contacts, broad, kept = Contacts(), Broad(), Kept()
@@ -121,7 +121,7 @@ class Collider:
         points = contacts.capacity
         if int(self.data.broad.lost.numpy().max()) < lost or int(contacts.count.numpy().max()) >= points:
             points = 2 * points + 2 * lost
-        self._make_room(max(pairs, contacts.pair_capacity), points)
+        self.make_room(max(pairs, contacts.pair_capacity), points)
         if self.array is not None:
             self._upload()
         return True
@@ -143,6 +143,23 @@ class Collider:
             raise SimulationError("Collider: bind(state) comes before launch()")
         load_modules([collide_all.module], self.model.device)
         wp.launch(collide_all, dim=self.model.worlds, inputs=[self.array, 0], device=self.model.device)
+
+    def take_back(self) -> None:
+        """After the last step was taken back: points are those that it started from, as far as the next one needs them."""
+        contacts, kept = self.data.contacts, self.data.kept
+        for name, old in (("pairs", "pairs"), ("pair_first", "first"), ("pair_size", "size"), ("pair_feature", "feature"),
+                          ("local", "local"), ("impulse", "impulse")):  # fmt: skip
+            getattr(contacts, name).assign(getattr(kept, old))
+        pairs, first, size = (getattr(kept, n).numpy() for n in ("pairs", "first", "size"))
+        count = contacts.count.numpy()
+        shapes = [(getattr(contacts, f"shape_{n}").numpy(), getattr(kept, n).numpy()) for n in "ab"]
+        for w, n in enumerate(pairs):
+            count[w] = size[:n, w].sum()
+            for now, before in shapes:
+                now[first[:n, w], w] = before[:n, w]
+        contacts.count.assign(count)
+        for (now, _), n in zip(shapes, "ab", strict=True):
+            getattr(contacts, f"shape_{n}").assign(now)
 
     def renew(self) -> None:
         """Forget the list of near pairs: after bodies were put elsewhere by hand that does not matter, after filters it does."""

@@ -230,6 +230,7 @@ class SolverDirect(TreeSolver):
         fill(cone, m, POINTS, "rubs aim")
         cone.most = POINTS
         cone.W, cone.M = (wp.zeros((3 * POINTS, 3 * POINTS, m.worlds), dtype=real, device=self.device) for _ in range(2))
+        self.touch = touch
         s.touching, s.contacts, s.touch, s.cone = 1, at.data.contacts, touch, cone
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:

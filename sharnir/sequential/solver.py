@@ -342,8 +342,9 @@ class SolverImpulse(Solver):
         self.collider.data.dt = self.settings.dt
         self.collider.bind(Bodies(step.state.position, step.state.rotation, twist.linear, twist.angular))
         load_modules([collide_all.module, contacts.prepare_points.module], self.device)
-        step.contacts, step.touch = self.collider.data.contacts, Touch()
-        fill(step.touch, self.model, step.contacts.capacity, " ".join(Touch.vars))  # type: ignore[attr-defined]
+        step.contacts, self.touch = self.collider.data.contacts, Touch()
+        fill(self.touch, self.model, step.contacts.capacity, " ".join(Touch.vars))  # type: ignore[attr-defined]
+        step.touch = self.touch
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
         """The guard, which looks at gaps where the split impulses have much to close."""

@@ -35,8 +35,6 @@ class TreeSolver(Solver):
     """Whether a launch may leave some of its steps unmade, because they took long."""
     _passes: Any = None
     """[world] passes of the last step."""
-    collider: Any = None
-    """Finds the contacts between steps, where bodies may touch."""
 
     def step(
         self, state: State, control: Control, n: int = 1, *, budget: float | None = None, iterations: int | None = None
@@ -126,6 +124,9 @@ class TreeSolver(Solver):
     def look_at_all(self, on: bool) -> None:
         """Whether the guard looks at every step."""
         self._all = on
+
+    def rebind(self) -> None:
+        self._was = self._bound = None
 
     def acts_changed(self) -> None:
         """To be called when something begins to act on free axes where nothing did, or a joint is taken out or put back."""

@@ -506,6 +506,8 @@ def commit_points(s: wp.array(dtype=Direct), w: int):
     for i in range(c.count[w]):
         p = t.p[i, w] * whole
         c.impulse[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
+        p = t.blow[i, w]
+        t.blow[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
         u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
         un = wp.dot(c.normal[i, w], u)
         c.gap[i, w] = wp.max(c.gap[i, w] + real(0.5) * s[0].drift[w] * (un + t.before[i, w]), -SLOP)

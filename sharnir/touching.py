@@ -1,0 +1,134 @@
+"""What a simulation tells of contacts: points, forces, events; and room for more of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sharnir.collision.collider import PAIR_FIELDS, POINT_FIELDS
+from sharnir.errors import SimulationError, StepWarning
+
+# The Simulation; it stands a floor above, so that it is not named here.
+Owner = Any
+TOUCHES = 1e-5  # m: bodies with a gap up to this touch, whether they push or not
+FULL = 0.75  # of the room for points, from which on more is made
+COUNTS = ("count", "lost", "pairs")
+
+
+@dataclass(frozen=True)
+class ContactPoints:
+    """Points of contact of one world after a step; world axes. A gap above 0 is one that may close in the next step."""
+
+    body_a: np.ndarray  # (points,) names
+    body_b: np.ndarray
+    point: np.ndarray  # (points, 3) m, midway between the surfaces, at the start of the step
+    normal: np.ndarray  # (points, 3) unit, from a to b
+    gap: np.ndarray  # (points,) m, negative where they overlap
+    force: np.ndarray  # (points, 3) N, on b, mean over the step, impacts included
+    slip: np.ndarray  # (points, 3) m/s, of b's surface along a's
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+
+@dataclass
+class Watched:
+    """Two bodies whose touch is told of."""
+
+    bodies: frozenset[str]
+    begin: Callable[[], None] | None
+    end: Callable[[], None] | None
+    touched: bool
+
+
+class Touching:
+    """Contacts of a simulation, as its user sees them."""
+
+    def __init__(self, sim: Owner) -> None:
+        self._sim, self._solver = sim, sim.solver
+        self._names = np.array(sorted(sim.model.body_names, key=sim.model.body_names.__getitem__), dtype=object)
+        self.watched: list[Watched] = []
+
+    @property
+    def _data(self) -> Any:
+        return self._solver.collider.data.contacts
+
+    def points(self, world: int = 0) -> ContactPoints:
+        """All points of a world."""
+        if not (isinstance(world, int) and 0 <= world < self._sim.worlds):
+            raise SimulationError(f"contacts(world): a world from 0 to {self._sim.worlds - 1}, got {world!r}")
+        c, n = self._data, int(self._data.count.numpy()[world])
+
+        def of(array: Any) -> np.ndarray:
+            return np.array(array.numpy()[:n, world])
+
+        force, slip = of(c.impulse), np.zeros((n, 3))
+        if self._solver.touch is not None:
+            force, slip = force + of(self._solver.touch.blow), of(self._solver.touch.slip)
+        a, b = (self._names[of(x)] for x in (c.body_a, c.body_b))
+        return ContactPoints(a, b, of(c.point), of(c.normal), of(c.gap), force / self._solver.dt, slip)
+
+    def force(self, a: str, b: str | None = None) -> Any:
+        """(3,) N on body a, of all that touch it or of body b; (worlds, 3) of several worlds."""
+        out = np.zeros((self._sim.worlds, 3))
+        for w in range(self._sim.worlds):
+            found = self.points(w)
+            for own, other, sign in ((found.body_b, found.body_a, 1.0), (found.body_a, found.body_b, -1.0)):
+                where = own == a if b is None else (own == a) & (other == b)
+                out[w] += sign * found.force[where].sum(0)
+        return out[0] if self._sim.worlds == 1 else out
+
+    def partners(self, name: str, world: int = 0) -> tuple[str, ...]:
+        """Bodies that touch one."""
+        found = self.points(world)
+        near = (found.gap <= TOUCHES) | (np.abs(found.force).sum(1) > 0)
+        others = [*found.body_a[near & (found.body_b == name)], *found.body_b[near & (found.body_a == name)]]
+        return tuple(dict.fromkeys(others))
+
+    # ---- after a step ----
+
+    def after(self) -> None:
+        """Tell of what began or ended; make room before there is too little of it."""
+        c = self._data
+        if self._sim._on_cpu:
+            most = int(c.count.numpy().max())
+            lost = int(c.lost.numpy().max())
+            if lost or most > FULL * c.capacity:
+                self._grow(lost)
+        for pair in self.watched:
+            touches = any(pair.bodies <= {name, *self.partners(name)} for name in pair.bodies)
+            if touches != pair.touched:
+                pair.touched = touches
+                tell = pair.begin if touches else pair.end
+                if tell is not None:
+                    tell()
+
+    def _grow(self, lost: int) -> None:
+        collider = self._solver.collider
+        if lost:
+            warnings.warn(
+                f"{lost} contacts had no room in the step to t = {self._sim.time:.6g} s: room was made for more", StepWarning,
+                stacklevel=4,
+            )  # fmt: skip
+        collider.make_room(2 * self._data.pair_capacity, 2 * self._data.capacity)
+        self._solver.rebind()
+        self._sim._views = None
+
+    # ---- the state as a whole ----
+
+    def arrays(self) -> dict[str, Any]:
+        """What the next step takes over from the last, by name."""
+        return {f"contact.{n}": getattr(self._data, n) for n in (*COUNTS, *POINT_FIELDS, *PAIR_FIELDS)}
+
+    def fit(self, snapshot: dict[str, np.ndarray]) -> None:
+        """Make room for the contacts of a snapshot, or for the snapshot's room for fewer."""
+        rows = {"contact.gap": self._data.capacity, "contact.pair_size": self._data.pair_capacity}
+        points, pairs = (len(snapshot.get(name, ())) for name in rows)
+        if points > self._data.capacity or pairs > self._data.pair_capacity:
+            self._solver.collider.make_room(max(pairs, self._data.pair_capacity), max(points, self._data.capacity))
+            self._solver.rebind()
+            self._sim._views = None
