@@ -141,3 +141,109 @@ def test_a_grasp_does_not_creep(dt):
     fell = np.abs(sim.body("box").position - start).max()
     print(f"{dt * 1e3:.0f} ms: the box creeps {fell:.1e} m in 2 s")
     assert fell <= 1e-6
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rolling_resistance_and_torsion_stop_a_ball(solver):
+    """a = −c g/(r (1 + 2/5)): a rolling ball stops after v²/2a; a spinning one after ω I/(c m g)."""
+    m = sh.Material(friction=0.8, rolling=2e-3, torsion=3e-3)
+    scene = sh.Scene()
+    scene.add_ground(material=m)
+    scene.add_body("rolls", sh.Sphere(0.1), mass=2.0, position=(0, 0, 0.1), velocity=(1, 0, 0), spin=(0, 10, 0), material=m)
+    scene.add_body("spins", sh.Sphere(0.1), mass=2.0, position=(0, 3, 0.1), spin=(0, 0, 10), material=m)
+    sim = sh.Simulation(scene, 1e-3, solver=solver)
+    stops = None
+    while sim.time < 5.5 and stops is None:
+        sim.step(5)
+        if abs(sim.body("spins").spin[2]) < 1e-3:
+            stops = sim.time
+    sim.run(12.0)
+    far, a = sim.body("rolls").position[0], 2e-3 * G / (0.1 * 1.4)
+    spun = 10 * 0.4 * 0.01 / (3e-3 * G)
+    print(f"{solver}: rolls {far:.4f} m (exact {0.5 / a:.4f}), spins {stops} s (exact {spun:.4f})")
+    assert far == pytest.approx(0.5 / a, rel=1e-2) and stops == pytest.approx(spun, rel=1e-2)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_conveyor_carries(solver):
+    scene = sh.Scene()
+    m = sh.Material(friction=0.5)
+    scene.add_body("belt", sh.Box(20.0, 1.0, 0.2), motion="fixed", position=(0, 0, -0.1), material=m, surface_velocity=(2, 0, 0),
+                   collide=True)  # fmt: skip
+    scene.add_body("box", sh.Box(0.2, 0.2, 0.2), mass=1.0, position=(0, 0, 0.1), material=m)
+    sim = sh.Simulation(scene, 1e-3, solver=solver)
+    sim.run(1.0)
+    v, x = sim.body("box").velocity[0], sim.body("box").position[0]
+    exact = 2 * 1.0 - 2**2 / (2 * 0.5 * G)
+    print(f"{solver}: {v:.6f} m/s after {x:.4f} m (2, {exact:.4f})")
+    assert v == pytest.approx(2.0, abs=1e-6) and x == pytest.approx(exact, rel=5e-3)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_friction_along_and_across_differ(solver):
+    """A sledge: 0.1 along its x, 0.6 across; it turns the way friction says, and slides on straight at last."""
+    m = sh.Material(friction=(0.1, 0.6), direction=(1, 0, 0))
+    far = {}
+    for name, v in (("along", (3, 0, 0)), ("across", (0, 3, 0))):
+        scene = sh.Scene()
+        scene.add_ground(material=sh.Material(friction=(0.1, 0.6), direction=(1, 0, 0)))
+        scene.add_body("sledge", sh.Box(0.6, 0.6, 0.02), mass=4.0, position=(0, 0, 0.01), velocity=v, material=m)
+        sim = sh.Simulation(scene, 1e-3, solver=solver)
+        sim.run(4.0)
+        far[name] = np.linalg.norm(sim.body("sledge").position[:2])
+    print(f"{solver}: along {far['along']:.4f} m ({9 / (0.2 * G):.4f}), across {far['across']:.4f} m ({9 / (1.2 * G):.4f})")
+    assert far["along"] == pytest.approx(9 / (0.2 * G), rel=5e-3) and far["across"] == pytest.approx(9 / (1.2 * G), rel=5e-3)
+
+
+def test_a_soft_contact_sinks_by_its_weight():
+    m = sh.Material(friction=0.5, stiffness=2e4, damping=200.0)
+    scene = sh.Scene()
+    scene.add_ground(material=m)
+    scene.add_body("ball", sh.Sphere(0.1), mass=5.0, position=(0, 0, 0.1), material=m)
+    sim = sh.Simulation(scene, 1e-3, solver="sequential")
+    sim.run(3.0)
+    sunk = 0.1 - sim.body("ball").position[2]
+    print(f"sinks {1e3 * sunk:.5f} mm, m g/k = {1e3 * 5 * G / 2e4:.5f}")
+    assert sunk == pytest.approx(5 * G / 2e4, rel=1e-3)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_what_is_read_of_contacts(solver):
+    scene, m = ground(0.5)
+    scene.add_body("box", sh.Box(0.2, 0.2, 0.2), mass=3.0, position=(0, 0, 0.35), material=m)
+    sim = sh.Simulation(scene, 1e-3, solver=solver)
+    told = []
+    sim.on_contact("box", "world", begin=lambda: told.append(("begin", sim.time)), end=lambda: told.append(("end", sim.time)))
+    sim.run(0.6)
+    points = sim.contacts()
+    print(f"{solver}: {len(points)} points, {points.force.sum(0)} N, {told}")
+    assert len(points) == 4 and set(points.body_a) == {"world"} and set(points.body_b) == {"box"}
+    assert sim.body("box").contact_force == pytest.approx([0, 0, 3 * G], abs=1e-3)
+    assert sim.contact_force("world", "box") == pytest.approx([0, 0, -3 * G], abs=1e-3)
+    assert sim.body("box").touching == ("world",)
+    assert [word for word, _ in told] == ["begin"] and told[0][1] == pytest.approx(np.sqrt(0.5 / G), abs=3e-3)
+    sim.body("box").apply_force((0, 0, 200.0), once=False)
+    sim.run(0.2)
+    assert [word for word, _ in told] == ["begin", "end"] and sim.body("box").touching == ()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_snapshot_continues_to_the_bit(solver):
+    rng = np.random.default_rng(0)
+    scene, m = ground(0.5, 0.3)
+    for i in range(6):
+        shape = sh.Box(0.2, 0.3, 0.1) if i % 2 else sh.Sphere(0.1)
+        scene.add_body(f"{i}", shape, mass=1.0, position=(*rng.uniform(-0.2, 0.2, 2), 0.3 + 0.3 * i), material=m)
+    sim = sh.Simulation(scene, 2e-3, solver=solver, on_divergence="ignore")
+    sim.run(0.7)
+    kept = sim.snapshot()
+    sim.run(0.3)
+    there = [sim.body(f"{i}").position.copy() for i in range(6)]
+    sim.restore(kept)
+    sim.run(0.3)
+    again = [sim.body(f"{i}").position.copy() for i in range(6)]
+    assert np.array_equal(there, again)
+    other = sh.Simulation(scene, 2e-3, solver=solver, on_divergence="ignore")
+    other.restore(kept)
+    other.step(150)
+    assert np.array_equal(there, [other.body(f"{i}").position for i in range(6)])
