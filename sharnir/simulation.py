@@ -302,6 +302,9 @@ class Simulation:
             for name in ("rope.pull", "rope.moment", "rope.end_force", "rope.tie_force"):
                 if self._ropes:
                     rope_arrays(self)[name].assign(rope_arrays(self)[name].numpy() * (value / old))
+            if self._touching is not None:
+                impulse = self._touching.arrays()["contact.impulse"]
+                impulse.assign(impulse.numpy() * (value / old))
 
     @property
     def gravity(self) -> np.ndarray:

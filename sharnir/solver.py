@@ -91,11 +91,8 @@ class Solver:
         g.least, g.extent = float(min(size, default=1.0)), extent
         motion = m.bodies.motion.numpy()
         g.weight = float(m.bodies.mass.numpy()[motion == DYNAMIC].sum())
-        g.acting, g.driven, g.looks = (
-            int(acting or len(m.spring_names) > 0),
-            int((motion == KINEMATIC).any() or conveys(m)),
-            looks,
-        )
+        g.acting, g.looks = int(acting or len(m.spring_names) > 0), looks
+        g.driven = int((motion == KINEMATIC).any() or conveys(m))
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
         g.cayley = int(getattr(self, "closing", None) == "energy")
         self.driven = len(m.spring_names) + g.driven > 0 or any(array.numpy().any() for array in given)

@@ -52,10 +52,13 @@ class Touching:
         self._sim, self._solver = sim, sim.solver
         self._names = np.array(sorted(sim.model.body_names, key=sim.model.body_names.__getitem__), dtype=object)
         self.watched: list[Watched] = []
+        self._look()
 
-    @property
-    def _data(self) -> Any:
-        return self._solver.collider.data.contacts
+    def _look(self) -> None:
+        """Take the arrays of now."""
+        self._data = self._solver.collider.data.contacts
+        self._count, self._lost = (getattr(self._data, n).numpy() if self._sim._on_cpu else None for n in ("count", "lost"))
+        self._sim._views = None
 
     def points(self, world: int = 0) -> ContactPoints:
         """All points of a world."""
@@ -93,12 +96,10 @@ class Touching:
 
     def after(self) -> None:
         """Tell of what began or ended; make room before there is too little of it."""
-        c = self._data
-        if self._sim._on_cpu:
-            most = int(c.count.numpy().max())
-            lost = int(c.lost.numpy().max())
-            if lost or most > FULL * c.capacity:
-                self._grow(lost)
+        if self._count is not None and self._lost is not None:
+            most, lost = (self._count[0], self._lost[0]) if len(self._count) == 1 else (self._count.max(), self._lost.max())
+            if lost or most > FULL * self._data.capacity:
+                self._grow(int(lost))
         for pair in self.watched:
             touches = any(pair.bodies <= {name, *self.partners(name)} for name in pair.bodies)
             if touches != pair.touched:
@@ -116,7 +117,7 @@ class Touching:
             )  # fmt: skip
         collider.make_room(2 * self._data.pair_capacity, 2 * self._data.capacity)
         self._solver.rebind()
-        self._sim._views = None
+        self._look()
 
     # ---- the state as a whole ----
 
@@ -131,4 +132,4 @@ class Touching:
         if points > self._data.capacity or pairs > self._data.pair_capacity:
             self._solver.collider.make_room(max(pairs, self._data.pair_capacity), max(points, self._data.capacity))
             self._solver.rebind()
-            self._sim._views = None
+            self._look()

@@ -50,6 +50,7 @@ class DirectTouch:
     mu: wp.array2d(dtype=vec2)
     p: wp.array2d(dtype=vec3)
     blow: wp.array2d(dtype=vec3)  # of impacts, alike
+    roll: wp.array2d(dtype=vec3)  # moments that resist spinning and rolling, by their coefficients
     K: wp.array2d(dtype=vec6)  # its response to itself, where points are swept
     G: wp.array2d(dtype=vec4)
     before: wp.array2d(dtype=real)  # m/s, normal speed at the start of the step

@@ -218,7 +218,7 @@ class SolverDirect(TreeSolver):
         at.bind(state)
         load_modules([collide_all.module], self.device)
         touch, cone = DirectTouch(), Cone()
-        fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p blow K G before aim slip acts")
+        fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p blow roll K G before aim slip acts")
         fill(touch, m, POINTS, "point")
         fill(touch, m, len(m.com), "push_l push_a")
         fill(touch, m, None, "residual")
@@ -227,7 +227,7 @@ class SolverDirect(TreeSolver):
         touch.tree_first, touch.tree_end = (wp.array(x.copy(), dtype=wp.int32, device=self.device) for x in spans.T)
         fill(cone, m, None, "count")
         fill(cone, m, 3 * POINTS, "b p best guess rhs row blow")
-        fill(cone, m, POINTS, "rubs aim")
+        fill(cone, m, POINTS, "rubs aim host spins")
         cone.most = POINTS
         cone.W, cone.M = (wp.zeros((3 * POINTS, 3 * POINTS, m.worlds), dtype=real, device=self.device) for _ in range(2))
         self.touch = touch

@@ -2,7 +2,8 @@
 
 Sweeps over the points first, forth and back; where they stall, a semismooth Newton method, which needs two or three solves
 whatever the masses. W has three rows a point: normal, and two along the surfaces that are scaled by its coefficients of friction,
-so that every cone is |p_t| ≤ p_n; a point without friction has no response along the surfaces.
+so that every cone is |p_t| ≤ p_n; a point without friction has no response along the surfaces. What resists rolling and spinning
+is an entry of its own beside the point's, with a moment about the normal and two across it, scaled and bounded alike.
 """
 
 import warp as wp
@@ -31,7 +32,9 @@ class Cone:
     M: wp.array3d(dtype=real)  # [row, row, world] of Newton's method
     rhs: wp.array2d(dtype=real)
     row: wp.array2d(dtype=wp.int32)  # rows of points that push
-    rubs: wp.array2d(dtype=wp.int32)  # [point, world] 1: it has friction
+    rubs: wp.array2d(dtype=wp.int32)  # [point, world] 1: it has friction, or resists rolling
+    host: wp.array2d(dtype=wp.int32)  # [point, world] of moments, the entry of their point; −1 of a point
+    spins: wp.array2d(dtype=wp.int32)  # [point, world] 1: moments that resist spinning about the normal
     blow: wp.array2d(dtype=real)  # impulses of impacts, and the speeds at which points are to leave in a round
     aim: wp.array2d(dtype=real)  # [point, world]
 
@@ -49,8 +52,11 @@ def rate(c: Cone, r: int, w: int) -> real:
 def own_size(c: Cone, i: int, w: int) -> real:
     """The mean response of a point to itself."""
     total = c.W[3 * i, 3 * i, w]
+    across = c.W[3 * i + 1, 3 * i + 1, w] + c.W[3 * i + 2, 3 * i + 2, w]
+    if c.host[i, w] >= 0 and c.spins[i, w] == 0:
+        return real(0.5) * across
     if c.rubs[i, w] == 1:
-        return (total + c.W[3 * i + 1, 3 * i + 1, w] + c.W[3 * i + 2, 3 * i + 2, w]) / real(3.0)
+        return (total + across) / real(3.0)
     return total
 
 
@@ -66,8 +72,34 @@ def projected(q: vec3) -> vec3:
 
 
 @wp.func
+def bounded(q: vec3, bound: real) -> vec3:
+    """The nearest moments that can be: one about the normal, two across it."""
+    a = wp.clamp(q[0], -bound, bound)
+    size = wp.sqrt(q[1] * q[1] + q[2] * q[2])
+    if size <= bound:
+        return vec3(a, q[1], q[2])
+    return vec3(a, q[1] * (bound / size), q[2] * (bound / size))
+
+
+@wp.func
+def missed_moment(c: Cone, i: int, w: int) -> real:
+    """The same of moments, whose bound is the normal impulse of their point."""
+    k = real(1.0) / own_size(c, i, w)
+    p = vec3(c.p[3 * i, w], c.p[3 * i + 1, w], c.p[3 * i + 2, w])
+    q = p
+    if c.spins[i, w] == 1:
+        q[0] = p[0] - k * rate(c, 3 * i, w)
+    if c.rubs[i, w] == 1:
+        q[1] = p[1] - k * rate(c, 3 * i + 1, w)
+        q[2] = p[2] - k * rate(c, 3 * i + 2, w)
+    return wp.length(p - bounded(q, c.p[3 * c.host[i, w], w]))
+
+
+@wp.func
 def missed_by(c: Cone, i: int, w: int) -> real:
     """|p − Π(p − u/w)| of a point, N·s."""
+    if c.host[i, w] >= 0:
+        return missed_moment(c, i, w)
     k = real(1.0) / own_size(c, i, w)
     p = vec3(c.p[3 * i, w], c.p[3 * i + 1, w], c.p[3 * i + 2, w])
     q = vec3(p[0] - k * rate(c, 3 * i, w), real(0.0), real(0.0))
@@ -88,22 +120,15 @@ def missed(c: Cone, w: int) -> real:
 
 
 @wp.func
-def visit(c: Cone, i: int, w: int):
-    """Meet one point, the others being as they are."""
-    r = 3 * i
-    Wn = c.W[r, r, w]
-    p0 = c.p[r, w]
-    p1 = c.p[r + 1, w]
-    p2 = c.p[r + 2, w]
-    pn = wp.max(real(0.0), p0 - rate(c, r, w) / Wn)
-    c.p[r, w] = pn
-    if c.rubs[i, w] == 0:
-        return
-    u1 = rate(c, r + 1, w)
-    u2 = rate(c, r + 2, w)
-    k11 = c.W[r + 1, r + 1, w]
-    k12 = real(0.5) * (c.W[r + 1, r + 2, w] + c.W[r + 2, r + 1, w])
-    k22 = c.W[r + 2, r + 2, w]
+def visit_disc(c: Cone, r: int, w: int, bound: real):
+    """Meet rows r and r + 1 inside a disc, the others being as they are."""
+    p1 = c.p[r, w]
+    p2 = c.p[r + 1, w]
+    u1 = rate(c, r, w)
+    u2 = rate(c, r + 1, w)
+    k11 = c.W[r, r, w]
+    k12 = real(0.5) * (c.W[r, r + 1, w] + c.W[r + 1, r, w])
+    k22 = c.W[r + 1, r + 1, w]
     det = k11 * k22 - k12 * k12
     top = real(0.5) * (k11 + k22) + wp.sqrt(real(0.25) * (k11 - k22) * (k11 - k22) + k12 * k12)
     q1 = p1 - u1 / top
@@ -111,69 +136,101 @@ def visit(c: Cone, i: int, w: int):
     if det > real(1.0e-12) * top * top:
         q1 = p1 - (k22 * u1 - k12 * u2) / det
         q2 = p2 - (k11 * u2 - k12 * u1) / det
-    if q1 * q1 + q2 * q2 > pn * pn:
+    if q1 * q1 + q2 * q2 > bound * bound:
         q1 = p1 - u1 / top
         q2 = p2 - u2 / top
         size = wp.sqrt(q1 * q1 + q2 * q2)
-        if size > pn:
-            q1 = q1 * (pn / size)
-            q2 = q2 * (pn / size)
-    c.p[r + 1, w] = q1
-    c.p[r + 2, w] = q2
+        if size > bound:
+            q1 = q1 * (bound / size)
+            q2 = q2 * (bound / size)
+    c.p[r, w] = q1
+    c.p[r + 1, w] = q2
+
+
+@wp.func
+def visit(c: Cone, i: int, w: int):
+    """Meet one point, or its moments, the others being as they are."""
+    r = 3 * i
+    bound = real(0.0)
+    if c.host[i, w] >= 0:
+        bound = c.p[3 * c.host[i, w], w]
+        if c.spins[i, w] == 1:
+            c.p[r, w] = wp.clamp(c.p[r, w] - rate(c, r, w) / c.W[r, r, w], -bound, bound)
+    else:
+        bound = wp.max(real(0.0), c.p[r, w] - rate(c, r, w) / c.W[r, r, w])
+        c.p[r, w] = bound
+    if c.rubs[i, w] == 1:
+        visit_disc(c, r + 1, w, bound)
+
+
+@wp.func
+def put_row(c: Cone, r: int, w: int, n: int, soft: real):
+    """A row that holds: u = 0, and what that leaves open near the impulses there were."""
+    c.row[n, w] = r
+    c.rhs[n, w] = soft * c.p[r, w] - c.b[r, w]
+    for x in range(3 * c.count[w]):
+        c.M[n, x, w] = c.W[r, x, w]
+    c.M[n, r, w] = c.M[n, r, w] + soft
+
+
+@wp.func
+def put_disc(c: Cone, r: int, w: int, n: int, bound: int, k: real, qn: real):
+    """Rows r and r + 1 of a disc whose radius is the impulse of row `bound`, linear about the impulses of now.
+
+    q = p − u/w: they hold where |q| ≤ q_n, with u = 0; else they slide, with
+    (E − T) p + T u/w − t p_n = 0,   t = q/|q|,   T = min(1, q_n/|q|)(E − t tᵀ):   the direction of slip turns, too.
+    """
+    q1 = c.p[r, w] - k * rate(c, r, w)
+    q2 = c.p[r + 1, w] - k * rate(c, r + 1, w)
+    slip = wp.sqrt(q1 * q1 + q2 * q2)
+    for a in range(2):
+        at = r + a
+        if slip <= qn:
+            put_row(c, at, w, n + a, NEAREST / k)
+        else:
+            t = vec2(q1 / slip, q2 / slip)
+            share = wp.min(real(1.0), qn / slip)
+            T = vec2(-share * t[a] * t[0], -share * t[a] * t[1])
+            T[a] = T[a] + share
+            c.row[n + a, w] = at
+            c.rhs[n + a, w] = -k * (T[0] * c.b[r, w] + T[1] * c.b[r + 1, w])
+            for x in range(3 * c.count[w]):
+                c.M[n + a, x, w] = k * (T[0] * c.W[r, x, w] + T[1] * c.W[r + 1, x, w])
+            c.M[n + a, at, w] = c.M[n + a, at, w] + real(1.0)
+            c.M[n + a, r, w] = c.M[n + a, r, w] - T[0]
+            c.M[n + a, r + 1, w] = c.M[n + a, r + 1, w] - T[1]
+            c.M[n + a, bound, w] = c.M[n + a, bound, w] - t[a]
 
 
 @wp.func
 def put_newton(c: Cone, i: int, w: int, n: int) -> int:
-    """The rows of a point, linear about its impulse of now; returns the number of rows with them.
-
-    q = p − u/w: it holds where |q_t| ≤ q_n, with u = 0; else it slides, with
-    (E − T) p_t + T u_t/w − t p_n = 0,   t = q_t/|q_t|,   T = min(1, q_n/|q_t|)(E − t tᵀ):   the direction of slip turns, too.
-    """
+    """The rows of a point or of its moments, linear about its impulse of now; returns the number of rows with them."""
     r = 3 * i
-    size = own_size(c, i, w)
-    k = real(1.0) / size
-    soft = NEAREST * size
-    rows = 3 * c.count[w]
-    qn = c.p[r, w] - k * rate(c, r, w)
-    q1 = real(0.0)
-    q2 = real(0.0)
-    if c.rubs[i, w] == 1:
-        q1 = c.p[r + 1, w] - k * rate(c, r + 1, w)
-        q2 = c.p[r + 2, w] - k * rate(c, r + 2, w)
+    bound = r
+    if c.host[i, w] >= 0:
+        bound = 3 * c.host[i, w]
+    k = real(1.0) / own_size(c, bound / 3, w)
+    qn = c.p[bound, w] - k * rate(c, bound, w)
     if qn <= real(0.0):
         return n
-    c.row[n, w] = r
-    c.rhs[n, w] = soft * c.p[r, w] - c.b[r, w]
-    for x in range(rows):
-        c.M[n, x, w] = c.W[r, x, w]
-    c.M[n, r, w] = c.M[n, r, w] + soft
-    n = n + 1
-    if c.rubs[i, w] == 0:
-        return n
-    slip = wp.sqrt(q1 * q1 + q2 * q2)
-    for a in range(2):
-        at = r + 1 + a
-        c.row[n + a, w] = at
-        if slip <= qn:
-            c.rhs[n + a, w] = soft * c.p[at, w] - c.b[at, w]
-            for x in range(rows):
-                c.M[n + a, x, w] = c.W[at, x, w]
-            c.M[n + a, at, w] = c.M[n + a, at, w] + soft
-        else:
-            t = vec2(q1 / slip, q2 / slip)
-            share = wp.min(real(1.0), qn / slip)
-            Ta = vec2(real(0.0))
-            for y in range(2):
-                Ta[y] = -share * t[a] * t[y]
-            Ta[a] = Ta[a] + share
-            c.rhs[n + a, w] = -k * (Ta[0] * c.b[r + 1, w] + Ta[1] * c.b[r + 2, w])
-            for x in range(rows):
-                c.M[n + a, x, w] = k * (Ta[0] * c.W[r + 1, x, w] + Ta[1] * c.W[r + 2, x, w])
-            c.M[n + a, at, w] = c.M[n + a, at, w] + real(1.0)
-            c.M[n + a, r + 1, w] = c.M[n + a, r + 1, w] - Ta[0]
-            c.M[n + a, r + 2, w] = c.M[n + a, r + 2, w] - Ta[1]
-            c.M[n + a, r, w] = c.M[n + a, r, w] - t[a]
-    return n + 2
+    k = real(1.0) / own_size(c, i, w)
+    if bound == r:
+        put_row(c, r, w, n, NEAREST / k)
+        n = n + 1
+    elif c.spins[i, w] == 1:
+        q = c.p[r, w] - k * rate(c, r, w)
+        put_row(c, r, w, n, NEAREST / k)
+        if wp.abs(q) > qn:
+            for x in range(3 * c.count[w]):
+                c.M[n, x, w] = real(0.0)
+            c.rhs[n, w] = real(0.0)
+            c.M[n, r, w] = real(1.0)
+            c.M[n, bound, w] = -wp.sign(q)
+        n = n + 1
+    if c.rubs[i, w] == 1:
+        put_disc(c, r + 1, w, n, bound, k, qn)
+        n = n + 2
+    return n
 
 
 @wp.func
@@ -230,7 +287,10 @@ def newton(c: Cone, w: int, off: real) -> real:
             for a in range(3):
                 r = 3 * i + a
                 q[a] = c.best[r, w] + share * (c.guess[r, w] - c.best[r, w])
-            q = projected(q)
+            if c.host[i, w] >= 0:  # it stands after its point
+                q = bounded(q, c.p[3 * c.host[i, w], w])
+            else:
+                q = projected(q)
             for a in range(3):
                 c.p[3 * i + a, w] = q[a]
         now = missed(c, w)
@@ -324,7 +384,7 @@ def strike_round(c: Cone, w: int, enough: real):
             i = k
             if it % 2 == 1:
                 i = c.count[w] - 1 - k
-            if c.aim[i, w] < OPEN:
+            if c.host[i, w] < 0 and c.aim[i, w] < OPEN:
                 most = wp.max(most, strike_visit(c, i, w))
         if most <= enough:
             break

@@ -51,6 +51,36 @@ def axis_of(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> vec3:
 
 
 @wp.func
+def moment_of(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> vec3:
+    """Row x of what resists turning at a point: about the normal, or across it, by its coefficient."""
+    n = s[0].contacts.normal[i, w]
+    if x == 0:
+        return n * s[0].contacts.torsion[i, w]
+    t1 = s[0].touch.t1[i, w]
+    if x == 1:
+        return t1 * s[0].contacts.rolling[i, w]
+    return wp.cross(n, t1) * s[0].contacts.rolling[i, w]
+
+
+@wp.func
+def row_of(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> vec3:
+    """Row x of an entry of the small problem."""
+    i = s[0].touch.point[k, w]
+    if s[0].cone.host[k, w] >= 0:
+        return moment_of(s, i, w, x)
+    return axis_of(s, i, w, x)
+
+
+@wp.func
+def rate_of(s: wp.array(dtype=Direct), k: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
+    """The velocity, or spin, that an entry of the small problem feels."""
+    i = s[0].touch.point[k, w]
+    if s[0].cone.host[k, w] >= 0:
+        return turn[s[0].contacts.body_b[i, w], w] - turn[s[0].contacts.body_a[i, w], w]
+    return relative(s, i, w, v, turn)
+
+
+@wp.func
 def open_points(s: wp.array(dtype=Direct), w: int):
     """Arms and laws of all points at the start of the step, impulses of the last one on the axes of today."""
     c = s[0].contacts
@@ -82,6 +112,7 @@ def open_points(s: wp.array(dtype=Direct), w: int):
             p = vec3(real(0.0))
         t.p[i, w] = p
         t.blow[i, w] = vec3(real(0.0))
+        t.roll[i, w] = vec3(real(0.0))
 
 
 @wp.func
@@ -102,6 +133,10 @@ def push_bodies(s: wp.array(dtype=Direct), w: int):
             t.push_a[a, w] = t.push_a[a, w] - wp.cross(t.r_a[i, w], P)
             t.push_l[b, w] = t.push_l[b, w] + P
             t.push_a[b, w] = t.push_a[b, w] + wp.cross(t.r_b[i, w], P)
+            l = t.roll[i, w]
+            m = moment_of(s, i, w, 0) * l[0] + moment_of(s, i, w, 1) * l[1] + moment_of(s, i, w, 2) * l[2]
+            t.push_a[a, w] = t.push_a[a, w] - m
+            t.push_a[b, w] = t.push_a[b, w] + m
 
 
 @wp.func
@@ -118,6 +153,17 @@ def find_acting(s: wp.array(dtype=Direct), w: int) -> int:
                 t.acts[i, w] = 1
                 more = more + 1
     return more
+
+
+@wp.func
+def turn_link(s: wp.array(dtype=Direct), i: int, w: int, l: vec3):
+    """A moment at a point, on the links of its two bodies."""
+    link = s[0].rows.link_of[s[0].contacts.body_b[i, w]]
+    if link >= 0:
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + l
+    link = s[0].rows.link_of[s[0].contacts.body_a[i, w]]
+    if link >= 0:
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - l
 
 
 @wp.func
@@ -163,9 +209,12 @@ def span_of(s: wp.array(dtype=Direct), i: int, w: int, side: int):
 
 
 @wp.func
-def respond_to(s: wp.array(dtype=Direct), i: int, w: int, P: vec3):
-    """Changes of all twists by an impulse at one point."""
-    push_link(s, i, w, P)
+def respond_to(s: wp.array(dtype=Direct), i: int, w: int, P: vec3, turns: bool):
+    """Changes of all twists by an impulse, or a moment, at one point."""
+    if turns:
+        turn_link(s, i, w, P)
+    else:
+        push_link(s, i, w, P)
     if s[0].closures.count > 0:
         respond(s, w, 0, s[0].tree.count)
         close_loops(s, w)
@@ -192,19 +241,36 @@ def forget_response(s: wp.array(dtype=Direct), i: int, w: int):
 
 @wp.func
 def choose(s: wp.array(dtype=Direct), w: int) -> int:
-    """The points of the small problem: those that act; returns how many had no room."""
+    """The entries of the small problem: points that act, and after each what resists turning; returns how many had no room."""
+    c = s[0].cone
     k = int(0)
     lost = int(0)
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.acts[i, w] == 1:
-            if k < s[0].cone.most:
+            turns = s[0].contacts.rolling[i, w] > real(0.0) or s[0].contacts.torsion[i, w] > real(0.0)
+            if k + int(turns) < c.most:
                 s[0].touch.point[k, w] = i
-                s[0].cone.rubs[k, w] = int(s[0].touch.mu[i, w][0] > real(0.0))
+                c.host[k, w] = -1
+                c.rubs[k, w] = int(s[0].touch.mu[i, w][0] > real(0.0))
                 k = k + 1
+                if turns:
+                    s[0].touch.point[k, w] = i
+                    c.host[k, w] = k - 1
+                    c.rubs[k, w] = int(s[0].contacts.rolling[i, w] > real(0.0))
+                    c.spins[k, w] = int(s[0].contacts.torsion[i, w] > real(0.0))
+                    k = k + 1
             else:
                 lost = lost + 1
-    s[0].cone.count[w] = k
+    c.count[w] = k
     return lost
+
+
+@wp.func
+def acts_along(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> bool:
+    """Whether row x of an entry can carry anything."""
+    if x > 0:
+        return s[0].cone.rubs[k, w] == 1
+    return s[0].cone.host[k, w] < 0 or s[0].cone.spins[k, w] == 1
 
 
 @wp.func
@@ -220,13 +286,12 @@ def find_response(s: wp.array(dtype=Direct), w: int):
     for k in range(count):
         i = t.point[k, w]
         for x in range(3):
-            if x == 0 or c.rubs[k, w] == 1:
-                respond_to(s, i, w, axis_of(s, i, w, x))
+            if acts_along(s, k, w, x):
+                respond_to(s, i, w, row_of(s, k, w, x), c.host[k, w] >= 0)
                 for m in range(count):
-                    j = t.point[m, w]
-                    u = relative(s, j, w, s[0].work.change_l, s[0].work.change_a)
+                    u = rate_of(s, m, w, s[0].work.change_l, s[0].work.change_a)
                     for y in range(3):
-                        c.W[3 * m + y, 3 * k + x, w] = wp.dot(axis_of(s, j, w, y), u)
+                        c.W[3 * m + y, 3 * k + x, w] = wp.dot(row_of(s, m, w, y), u)
                 forget_response(s, i, w)
             else:
                 for m in range(3 * count):
@@ -234,6 +299,8 @@ def find_response(s: wp.array(dtype=Direct), w: int):
     for k in range(count):
         i = t.point[k, w]
         p = t.p[i, w]
+        if c.host[k, w] >= 0:
+            p = t.roll[i, w]
         for x in range(3):
             c.p[3 * k + x, w] = p[x]
     find_speeds(s, w)
@@ -279,6 +346,8 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
             i = t.point[k, w]
             u = struck_speed(c, 3 * k, w)
             c.aim[k, w] = real(1.0e30)
+            if c.host[k, w] >= 0:
+                continue
             leaves = -s[0].contacts.restitution[i, w] * u
             if n == 0:
                 leaves = leaving(s, i, w, u)
@@ -290,6 +359,8 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
             break
         strike_round(c, w, real(1.0e-12))
     for k in range(c.count[w]):
+        if c.host[k, w] >= 0:
+            continue
         t.blow[t.point[k, w], w] = vec3(c.blow[3 * k, w], c.blow[3 * k + 1, w], c.blow[3 * k + 2, w])
     for r in range(3 * c.count[w]):
         for x in range(3 * c.count[w]):
@@ -302,11 +373,12 @@ def find_speeds(s: wp.array(dtype=Direct), w: int):
     """b of the small problem, from what the step with the impulses of now led to."""
     c = s[0].cone
     for k in range(c.count[w]):
-        i = s[0].touch.point[k, w]
-        u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
+        u = rate_of(s, k, w, s[0].work.acceleration, s[0].work.turning)
+        if c.host[k, w] < 0:
+            u = u + s[0].contacts.surface[s[0].touch.point[k, w], w]
         for x in range(3):
             r = 3 * k + x
-            left = wp.dot(axis_of(s, i, w, x), u)
+            left = wp.dot(row_of(s, k, w, x), u)
             for y in range(3 * c.count[w]):
                 left = left - c.W[r, y, w] * c.p[y, w]
             c.b[r, w] = left
@@ -317,7 +389,11 @@ def take_impulses(s: wp.array(dtype=Direct), w: int):
     """The impulses that the small problem led to."""
     for k in range(s[0].cone.count[w]):
         i = s[0].touch.point[k, w]
-        s[0].touch.p[i, w] = vec3(s[0].cone.p[3 * k, w], s[0].cone.p[3 * k + 1, w], s[0].cone.p[3 * k + 2, w])
+        p = vec3(s[0].cone.p[3 * k, w], s[0].cone.p[3 * k + 1, w], s[0].cone.p[3 * k + 2, w])
+        if s[0].cone.host[k, w] >= 0:
+            s[0].touch.roll[i, w] = p
+        else:
+            s[0].touch.p[i, w] = p
 
 
 # ---- more points than can be solved for at once -----------------------------------------------------------------------------
@@ -330,7 +406,7 @@ def own_response(s: wp.array(dtype=Direct), i: int, w: int) -> vec6:
     for x in range(3):
         axis = axis_of(s, i, w, x)
         if x == 0 or wp.length_sq(axis) > real(0.0):
-            respond_to(s, i, w, axis)
+            respond_to(s, i, w, axis, False)
             u = relative(s, i, w, s[0].work.change_l, s[0].work.change_a)
             for y in range(x, 3):
                 rate = wp.dot(axis_of(s, i, w, y), u)
@@ -354,7 +430,7 @@ def move_span(s: wp.array(dtype=Direct), w: int, start: int, end: int):
 @wp.func
 def give(s: wp.array(dtype=Direct), i: int, w: int, d: vec3):
     """An impulse at a point, and what it does to the velocities at the end of the step."""
-    respond_to(s, i, w, axis_of(s, i, w, 0) * d[0] + axis_of(s, i, w, 1) * d[1] + axis_of(s, i, w, 2) * d[2])
+    respond_to(s, i, w, axis_of(s, i, w, 0) * d[0] + axis_of(s, i, w, 1) * d[1] + axis_of(s, i, w, 2) * d[2], False)
     if s[0].closures.count > 0:
         move_span(s, w, 0, s[0].tree.count)
     else:
@@ -459,34 +535,37 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
 
 @wp.func
 def part_points(s: wp.array(dtype=Direct), w: int):
-    """Overlaps at the end of the step are taken back, by displacements of the trees; points that push stay in touch."""
+    """Overlaps at the end of the step are taken back by displacements of the trees; a point that landed in it stays in touch."""
     c = s[0].cone
     t = s[0].touch
     h = real(0.5) * s[0].drift[w]
-    deep = bool(False)
+    off = bool(False)
     for k in range(c.count[w]):
         i = t.point[k, w]
-        u = wp.dot(
-            s[0].contacts.normal[i, w], relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
-        )
-        gap = s[0].contacts.gap[i, w] + h * (u + t.before[i, w])
-        left = gap
-        if left > -SLOP and left < SLOP:
-            left = real(0.0)
-        elif left < real(0.0):
-            left = left + real(0.5) * SLOP
-        t.aim[i, w] = left
-        deep = deep or left < real(0.0)
         c.guess[3 * k, w] = real(0.0)
-    if not deep:
+        if c.host[k, w] < 0:
+            u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
+            left = s[0].contacts.gap[i, w] + h * (wp.dot(s[0].contacts.normal[i, w], u) + t.before[i, w])
+            landed = left > SLOP and t.p[i, w][0] > real(0.0)
+            if wp.abs(left) < SLOP:
+                left = real(0.0)
+            elif left < real(0.0):
+                left = left + real(0.5) * SLOP
+            t.aim[i, w] = left
+            c.spins[k, w] = int(landed)
+            off = off or landed or left < real(0.0)
+    if not off:
         return
     for _it in range(PARTED):
         for k in range(c.count[w]):
-            i = t.point[k, w]
-            gap = t.aim[i, w]
-            for m in range(c.count[w]):
-                gap = gap + h * c.W[3 * k, 3 * m, w] * c.guess[3 * m, w]
-            c.guess[3 * k, w] = wp.max(real(0.0), c.guess[3 * k, w] - gap / (h * c.W[3 * k, 3 * k, w]))
+            if c.host[k, w] < 0:
+                gap = t.aim[t.point[k, w], w]
+                for m in range(c.count[w]):
+                    gap = gap + h * c.W[3 * k, 3 * m, w] * c.guess[3 * m, w]
+                push = c.guess[3 * k, w] - gap / (h * c.W[3 * k, 3 * k, w])
+                if c.spins[k, w] == 0:
+                    push = wp.max(real(0.0), push)
+                c.guess[3 * k, w] = push
     clear_changes(s, w, 0, s[0].tree.count)
     for k in range(c.count[w]):
         i = t.point[k, w]
@@ -495,6 +574,11 @@ def part_points(s: wp.array(dtype=Direct), w: int):
     if s[0].closures.count > 0:
         close_loops(s, w)
     displace(s, w)
+    for k in range(c.count[w]):  # what that made of the gaps, for the next step and the caller
+        i = t.point[k, w]
+        if c.host[k, w] < 0:
+            moved = wp.dot(s[0].contacts.normal[i, w], relative(s, i, w, s[0].work.change_l, s[0].work.change_a))
+            s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + h * moved
 
 
 @wp.func
@@ -510,5 +594,5 @@ def commit_points(s: wp.array(dtype=Direct), w: int):
         t.blow[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
         u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
         un = wp.dot(c.normal[i, w], u)
-        c.gap[i, w] = wp.max(c.gap[i, w] + real(0.5) * s[0].drift[w] * (un + t.before[i, w]), -SLOP)
+        c.gap[i, w] = c.gap[i, w] + real(0.5) * s[0].drift[w] * (un + t.before[i, w])
         t.slip[i, w] = u - c.normal[i, w] * wp.dot(c.normal[i, w], u)
