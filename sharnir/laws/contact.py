@@ -1,6 +1,6 @@
 """The law of one point of contact: it pushes, and rubs inside a disc (theory: contact).
 
-    Signorini   0 ≤ u_n + bias + c p_n  ⟂  p_n ≥ 0       bias = max(χ, 0)/Δt: a gap closes at the end of the step at the earliest
+    Signorini   0 ≤ u_n + bias + c p_n  ⟂  p_n ≥ 0       bias = max(χ − slop, 0)/Δt: no gap closes before the end of a step
     Coulomb     |D⁻¹p_t| ≤ p_n,  p_t = −p_n D²u_t/|D u_t| where it slides        D = diag(μ₁, μ₂), a disc where both are the same
     soft        c = 1/(kΔt² + dΔt), bias = kχ/(kΔt + d): the implicit spring and damper, where a user asks for them
 
@@ -12,6 +12,8 @@ import warp as wp
 
 from sharnir.types import mat33, real, vec2, vec3, vec4, vec6
 
+SLOP = wp.constant(real(1.0e-5))  # m: surfaces that are as near touch, an overlap that is as small is left alone
+RELAXED = wp.constant(real(1.4))  # of what would meet a point alone: sweeps over stacks need a third less of them
 FRICTIONLESS = wp.constant(real(1.0e-9))  # coefficients of friction below it are none
 
 
@@ -71,7 +73,7 @@ def rub(p1: real, p2: real, u1: real, u2: real, G: vec4, bound: real):
 @wp.func
 def meet_point(p: vec3, u: vec3, K: vec6, G: vec4, mu: vec2, bias: real, soft: real) -> vec3:
     """The impulse of a point after one visit: normal first, then the tangential pair on the disc that the new normal allows."""
-    pn = wp.max(real(0.0), p[0] - (u[0] + bias + soft * p[0]) / (K[0] + soft))
+    pn = wp.max(real(0.0), p[0] - RELAXED * (u[0] + bias + soft * p[0]) / (K[0] + soft))
     if G[3] == real(0.0):
         return vec3(pn, real(0.0), real(0.0))
     d = pn - p[0]
@@ -91,5 +93,5 @@ def softness(k: real, d: real, h: real) -> real:
 def approach(gap: real, k: real, d: real, h: real) -> real:
     """The bias of a point, m/s: a hard one may come as near as its gap in the step, a soft one is pushed by its spring."""
     if k <= real(0.0):
-        return wp.max(gap, real(0.0)) / h
+        return wp.max(gap - SLOP, real(0.0)) / h
     return k * gap / (k * h + d)

@@ -7,13 +7,12 @@ it does in a cradle. Then points are swept with the joints, and what overlaps is
 import warp as wp
 
 from sharnir.collision.data import Contacts
-from sharnir.laws.contact import across, approach, meet_point, point_response, softness, tangent_inverse
+from sharnir.laws.contact import SLOP, across, approach, meet_point, point_response, softness, tangent_inverse
 from sharnir.model import BodyTable
 from sharnir.rows import Twists
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Step, Touch
 from sharnir.types import mat33, real, vec3
 
-SLOP = wp.constant(real(1.0e-5))  # m, an overlap that is left alone
 PUSH = wp.constant(real(0.2))  # share of an overlap that is taken back in a step
 BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
 SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient

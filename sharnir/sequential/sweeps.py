@@ -30,8 +30,9 @@ from sharnir.sequential.couplings import gear_gap, solve_gear, solve_spring
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
 from sharnir.spatial import advance_rotation, turned
-from sharnir.types import real, vec3, vec6
+from sharnir.types import inline_less, real, vec3, vec6
 
+inline_less("sharnir.contact")
 ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
 
 

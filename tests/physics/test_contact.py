@@ -195,15 +195,16 @@ def test_friction_along_and_across_differ(solver):
     assert far["along"] == pytest.approx(9 / (0.2 * G), rel=5e-3) and far["across"] == pytest.approx(9 / (1.2 * G), rel=5e-3)
 
 
-def test_a_soft_contact_sinks_by_its_weight():
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_soft_contact_sinks_by_its_weight(solver):
     m = sh.Material(friction=0.5, stiffness=2e4, damping=200.0)
     scene = sh.Scene()
     scene.add_ground(material=m)
     scene.add_body("ball", sh.Sphere(0.1), mass=5.0, position=(0, 0, 0.1), material=m)
-    sim = sh.Simulation(scene, 1e-3, solver="sequential")
+    sim = sh.Simulation(scene, 1e-3, solver=solver)
     sim.run(3.0)
     sunk = 0.1 - sim.body("ball").position[2]
-    print(f"sinks {1e3 * sunk:.5f} mm, m g/k = {1e3 * 5 * G / 2e4:.5f}")
+    print(f"{solver}: sinks {1e3 * sunk:.5f} mm, m g/k = {1e3 * 5 * G / 2e4:.5f}")
     assert sunk == pytest.approx(5 * G / 2e4, rel=1e-3)
 
 

@@ -14,12 +14,11 @@ from sharnir.direct.energy.passes import attempt
 from sharnir.direct.energy.repair import displace
 from sharnir.direct.energy.rows import clear_changes, close_rows, keep_changes
 from sharnir.laws.cone import missed, solve_cone, strike_round, struck_speed
-from sharnir.laws.contact import FRICTIONLESS, across, meet_point, tangent_inverse
+from sharnir.laws.contact import FRICTIONLESS, SLOP, across, approach, meet_point, softness, tangent_inverse
 from sharnir.types import real, vec2, vec3, vec4, vec6
 
 ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
-SLOP = wp.constant(real(1.0e-5))  # m, an overlap that is left alone
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
 SWEEPS = wp.constant(60)  # over points that are too many to be solved for at once
 MET = wp.constant(real(1.0e-9))  # m/s: what a sweep may change of a point that is met
@@ -303,7 +302,23 @@ def find_response(s: wp.array(dtype=Direct), w: int):
             p = t.roll[i, w]
         for x in range(3):
             c.p[3 * k + x, w] = p[x]
+        if c.host[k, w] < 0:
+            c.W[3 * k, 3 * k, w] = c.W[3 * k, 3 * k, w] + softness_of(s, i, w)
     find_speeds(s, w)
+
+
+@wp.func
+def softness_of(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """How far a soft point yields to its own impulse; 0 of a hard one."""
+    return softness(s[0].contacts.stiffness[i, w], s[0].contacts.damping[i, w], s[0].drift[w])
+
+
+@wp.func
+def spring_speed(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """The speed that stands for the spring of a soft point; 0 of a hard one."""
+    if s[0].contacts.stiffness[i, w] <= real(0.0):
+        return real(0.0)
+    return approach(s[0].contacts.gap[i, w], s[0].contacts.stiffness[i, w], s[0].contacts.damping[i, w], s[0].drift[w])
 
 
 @wp.func
@@ -381,6 +396,9 @@ def find_speeds(s: wp.array(dtype=Direct), w: int):
             left = wp.dot(row_of(s, k, w, x), u)
             for y in range(3 * c.count[w]):
                 left = left - c.W[r, y, w] * c.p[y, w]
+            if x == 0 and c.host[k, w] < 0:  # a soft point is pushed by its spring
+                i = s[0].touch.point[k, w]
+                left = left + spring_speed(s, i, w) + softness_of(s, i, w) * c.p[r, w]
             c.b[r, w] = left
 
 
@@ -450,10 +468,10 @@ def visit_point(s: wp.array(dtype=Direct), i: int, w: int) -> real:
     K = s[0].touch.K[i, w]
     p = s[0].touch.p[i, w]
     one = vec2(real(1.0), real(1.0))
-    bias = real(0.0)
+    bias = spring_speed(s, i, w)
     if s[0].touch.before[i, w] < -BOUNCES:
         bias = s[0].contacts.restitution[i, w] * s[0].touch.before[i, w]
-    new = meet_point(p, speeds, K, s[0].touch.G[i, w], one, bias, real(0.0))
+    new = meet_point(p, speeds, K, s[0].touch.G[i, w], one, bias, softness_of(s, i, w))
     d = new - p
     if wp.length_sq(d) == real(0.0):
         return real(0.0)
@@ -546,7 +564,9 @@ def part_points(s: wp.array(dtype=Direct), w: int):
         if c.host[k, w] < 0:
             u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
             left = s[0].contacts.gap[i, w] + h * (wp.dot(s[0].contacts.normal[i, w], u) + t.before[i, w])
-            landed = left > SLOP and t.p[i, w][0] > real(0.0)
+            if s[0].contacts.stiffness[i, w] > real(0.0):
+                left = real(1.0e30)
+            landed = left > SLOP and left < real(1.0) and t.p[i, w][0] > real(0.0)
             if wp.abs(left) < SLOP:
                 left = real(0.0)
             elif left < real(0.0):
