@@ -32,7 +32,7 @@ from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
 from sharnir.spatial import advance_rotation, turned
 from sharnir.types import inline_less, real, vec3, vec6
 
-inline_less("sharnir.contact")
+inline_less("sharnir.contact", 150)
 ROUNDS = wp.constant(16)  # of position sweeps, at most, where limits of ball joints are passed
 
 

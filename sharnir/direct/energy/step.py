@@ -29,8 +29,9 @@ from sharnir.tree.data import natural
 from sharnir.types import inline_less, real, vec3
 
 MODULES = ("sharnir.energy_chain", "sharnir.energy_tree", "sharnir.energy")
-for name in (*MODULES, "sharnir.energy_touch"):
+for name in MODULES:
     inline_less(name)
+inline_less("sharnir.energy_touch", 150)
 HALVINGS = wp.constant(8)  # of a step, at most
 SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
 

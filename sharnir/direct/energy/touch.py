@@ -214,15 +214,20 @@ def respond_to(s: wp.array(dtype=Direct), i: int, w: int, P: vec3, turns: bool):
         turn_link(s, i, w, P)
     else:
         push_link(s, i, w, P)
-    if s[0].closures.count > 0:
-        respond(s, w, 0, s[0].tree.count)
-        close_loops(s, w)
-        return
     start, end = span_of(s, i, w, 0)
-    respond(s, w, start, end)
     other, last = span_of(s, i, w, 1)
-    if other != start:
-        respond(s, w, other, last)
+    if s[0].closures.count > 0:
+        start = int(0)
+        end = s[0].tree.count
+        other = int(0)
+    for side in range(2):
+        if side == 0 or other != start:
+            if side == 1:
+                start = other
+                end = last
+            respond(s, w, start, end)
+    if s[0].closures.count > 0:
+        close_loops(s, w)
 
 
 @wp.func
@@ -512,41 +517,42 @@ def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
 
 
 @wp.func
+def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
+    """After a step with the impulses of now: find better ones; returns whether these are good enough."""
+    find_acting(s, w)
+    many = choose(s, w)
+    if s[0].cone.count[w] == 0:
+        return True
+    if many > 0:
+        off = sweep_all(s, w, turn)
+        s[0].touch.residual[w] = off
+        return off <= ENOUGH
+    find_response(s, w)
+    struck = bool(False)
+    if turn == 0:
+        struck = strike(s, w)
+    off = missed(s[0].cone, w)
+    s[0].touch.residual[w] = off
+    if off <= ENOUGH and not struck:
+        return True
+    solve_cone(s[0].cone, w, real(0.1) * ENOUGH)
+    take_impulses(s, w)
+    return False
+
+
+@wp.func
 def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     """A step of the length in `drift` with all contacts; returns whether its passes met."""
     open_points(s, w)
-    push_bodies(s, w)
-    met = attempt(s, w, scope)
-    if s[0].contacts.count[w] == 0:
-        return met
-    off = real(0.0)
-    for turn in range(ROUNDS):
-        if not met:
-            return False
-        find_acting(s, w)
-        many = choose(s, w)
-        if s[0].cone.count[w] == 0:
-            return True
-        if many > 0:
-            off = sweep_all(s, w, turn)
-            if off <= ENOUGH:
-                break
-            push_bodies(s, w)
-            met = attempt(s, w, scope)
-            continue
-        find_response(s, w)
-        struck = bool(False)
-        if turn == 0:
-            struck = strike(s, w)
-        off = missed(s[0].cone, w)
-        if off <= ENOUGH and not struck:
-            break
-        solve_cone(s[0].cone, w, real(0.1) * ENOUGH)
-        take_impulses(s, w)
+    met = bool(True)
+    for turn in range(ROUNDS + 1):
         push_bodies(s, w)
         met = attempt(s, w, scope)
-    s[0].touch.residual[w] = off
-    if met:
+        if not met or s[0].contacts.count[w] == 0 or turn == ROUNDS:
+            break
+        if change_impulses(s, w, turn):
+            break
+    if met and s[0].contacts.count[w] > 0:
         part_points(s, w)
     return met
 
