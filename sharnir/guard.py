@@ -29,14 +29,14 @@ GAP, RESIDUAL, EXCESS, GAINED, BEFORE, POWER, PROJECTED, FIGURE, SCALE, KINETIC,
 
 # what `alarm` says, as bits; the first three are told once, the others are a motion that has diverged
 OPEN_GAP, NOT_MET, TURNS, TORN, ENERGY, SPEED = (wp.constant(1 << i) for i in range(6))
-DIVERGED = wp.constant(1 << 20)  # of `State.failed`, to which the bit is added
+DIVERGED = wp.constant(1 << 20)  # value of `State.failed`, to which the bit is added
 
 WARNED = wp.constant(real(0.05))  # a gap, of a body's size
 EVERY = wp.constant(8)  # steps, after which energies are looked at in any case
-STILL = wp.constant(real(1.0e-6))  # of the scene's size in a second: what moves no faster is at rest
+STILL = wp.constant(real(1.0e-6))  # scene sizes per second: what moves no faster is at rest
 FAR = wp.constant(real(0.5))  # rad in one step, by which Cayley's map falls behind by 2 %
 FAST = wp.constant(real(1.0e4))  # a way in one step, of the scene's size
-ROUNDING = wp.constant(real(1.0e6 * EPSILON))  # of the energies that are compared
+ROUNDING = wp.constant(real(1.0e6 * EPSILON))  # relative to the energies that are compared
 
 
 @wp.struct

@@ -64,7 +64,7 @@ def mass_properties(
     return total, centre, tensor
 
 
-FAR = 5.0  # of a body's width: a rope that is tied to it farther off may be a mistake
+FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What both solvers share: the step, the threads that split the worlds, captured graphs, the report."""
+"""What all solvers share: the step, the threads that split the worlds, captured graphs, the report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sharnir.spatial import quat_rotate
 from sharnir.types import load_modules, np_real, real, vec3
 
 GRADES = ("relative", "divided", "damped", "velocity")
-SMALL = 0.02  # of the scene's extent: bodies are not held to be smaller, as point masses are
+SMALL = 0.02  # least size of a body, relative to the scene's extent; point masses have none of their own
 REPORTED = ("iterations", "parts", *GRADES)
 
 

@@ -72,7 +72,7 @@ class Meshes:
 
 
 def _missing_reader(file: Path) -> str:
-    """What is wanting to read a mesh file, in words; empty if nothing."""
+    """What is missing to read a mesh file, in words; empty if nothing is."""
     kind = file.suffix[1:].lower()
     if kind not in MESH_FORMATS:
         return f"a mesh is one of {', '.join(MESH_FORMATS)}"

@@ -178,7 +178,7 @@ def resolved_spring(dt: real, k: real, c: real, A: real) -> real:
 
 @wp.func
 def resolved(s: Any, at: int, w: int, A: real, spring: real) -> real:
-    """The same of all linear laws of an axis with the response A; `spring` 0: its spring does not count."""
+    """How much of the mean rule the linear laws of an axis with the response A may have; `spring` 0: without its spring."""
     dt = s[0].settings.part[w]
     c = s[0].axes.damping[at] + s[0].control.friction_viscous[at, w] + s[0].control.servo_kd[at, w]
     k = s[0].control.servo_kp[at, w] + s[0].axes.stiffness[at] * spring

@@ -31,7 +31,7 @@ from sharnir.rope.terms import air_resistance, tangent
 from sharnir.spatial import unit, worse
 from sharnir.types import mat33, real, vec3
 
-TWIST = wp.constant(real(0.01))  # of EI: where GJ is less, factors take that; thin elements alone would part the passes
+TWIST = wp.constant(real(0.01))  # least GJ in the factors, relative to EI: with thin elements alone passes would diverge
 
 
 @wp.func
@@ -180,7 +180,7 @@ def hold_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
 
 @wp.func
 def hold_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
-    """The same of a point between the ends; what holds one that is driven, beyond all measure of mass, is its impulse."""
+    """A point between the ends goes where its body takes it; one on a driven body has the impulse that holds it there."""
     b = s[0].ropes.tie_body[t]
     i = s[0].ropes.tie_slot[t]
     there = tie_point(s, t, w)

@@ -21,8 +21,8 @@ from sharnir.types import EPSILON, load_modules, real, vec3
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
 LONGEST = 0.045  # s, that a step of a small scene may take
-SMALL_SCENE = 50  # bodies, the world included, with at most so many elements of ropes each
-MOST_PASSES = 20_000  # of a step of a large one, however finely it is divided
+SMALL_SCENE = 50  # most bodies of a small scene, the world included; it has at most ten times as many elements of ropes
+MOST_PASSES = 20_000  # in a step of a large scene, however finely it is divided
 HEARD = 0.05  # s, after which no further step of a call is begun before Python was heard
 NEVER = 1 << 30  # passes
 RINGING = 0.8  # ρ of `weights`

@@ -118,7 +118,7 @@ def open_creep(s: wp.array(dtype=Step), solve: Solve, laws: Laws, k: int, w: int
 
 @wp.func
 def take_creep(s: wp.array(dtype=Step), pseudo: Twists, laws: Laws, k: int, w: int):
-    """What is left of it after a round of sweeps."""
+    """Keep the creep that a round of sweeps has not taken back."""
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         if s[0].solves[0].laws.stuck[at, w] == 1 and s[0].work.open[k] == 1:

@@ -18,7 +18,7 @@ class Settings:
 
     dt: wp.array(dtype=real)
     part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
-    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
+    kick: wp.array(dtype=real)  # [world] s, duration over which forces act in this step
     halves: wp.array(dtype=wp.int32)  # 1: steps begin with half a kick, and what is read is brought to the pose by another
     gravity: wp.array(dtype=vec3)
     erp: wp.array(dtype=real)
@@ -26,7 +26,7 @@ class Settings:
     per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length: so that moments count like forces
     nothing: wp.array(dtype=real)  # m/s and kg·m²/s below which a body rests
     iterations: wp.array(dtype=wp.int32)  # [solve] cap of the sweeps
-    sweeps: wp.array(dtype=wp.int32)  # [solve] at most so many in one launch
+    sweeps: wp.array(dtype=wp.int32)  # [solve] most sweeps in one launch
 
 
 @wp.struct

@@ -29,7 +29,8 @@ from sharnir.direct.leapfrog.closing import (
     row_gaps,
 )
 from sharnir.direct.leapfrog.finish import bad_body, collect, commit, repair
-from sharnir.direct.leapfrog.links import inward, outward, prepare, relinearise, soften_links, start_link, stiffen, take_others
+from sharnir.direct.leapfrog.links import inward, outward, relinearise, soften_links, start_link
+from sharnir.direct.leapfrog.place import prepare, stiffen, take_others
 from sharnir.direct.touched import any_switched, pushed, untouched, was_pushed
 from sharnir.guard import count_step
 from sharnir.joint_geometry import joint_gap
@@ -48,8 +49,8 @@ for name in MODULES:
 TORN = wp.constant(
     real(max(1.0e-7, 1000.0 * EPSILON))
 )  # m, rad: a larger gap at the start of a step was not made by the step before
-GAIN = wp.constant(real(1.1))  # of kinetic energy that closing at the end of a step may bring
-PARTS = wp.constant(8)  # of a step that is divided
+GAIN = wp.constant(real(1.1))  # largest ratio by which closing at the end of a step may raise the kinetic energy
+PARTS = wp.constant(8)  # substeps of a divided step
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
