@@ -26,7 +26,7 @@ class Settings:
     per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length: so that moments count like forces
     nothing: wp.array(dtype=real)  # m/s and kg·m²/s below which a body rests
     iterations: wp.array(dtype=wp.int32)  # [solve] cap of the sweeps
-    sweeps: wp.array(dtype=wp.int32)  # [solve] most sweeps in one launch
+    sweeps: wp.array(dtype=wp.int32)  # [solve] at most so many in one launch
 
 
 @wp.struct
