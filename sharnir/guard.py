@@ -41,7 +41,7 @@ ROUNDING = wp.constant(real(1.0e6 * EPSILON))  # relative to the energies that a
 
 @wp.struct
 class Tally:
-    """What is kept of all steps; kernels count in it, and the guard."""
+    """Counts and sums over all steps, kept by kernels and by the guard."""
 
     alarm: wp.array(dtype=wp.int32)  # [world] bits that were not told yet
     counts: wp.array2d(dtype=wp.int32)  # [COUNTS, world]
@@ -437,14 +437,14 @@ def close_call(g: wp.array(dtype=Watch), w: int):
 
 @wp.func
 def weight(g: wp.array(dtype=Watch)) -> real:
-    """What gravity can give within the scene's extent, J; and what is nothing, however little there is."""
+    """The energy that gravity can give within the scene's extent, and one too small to count, J."""
     slow = STILL * g[0].extent
     return g[0].weight * (wp.length(g[0].gravity[0]) * g[0].extent + slow * slow)
 
 
 @wp.func
 def kinetic_energy(g: wp.array(dtype=Watch), w: int) -> real:
-    """Of the bodies, J."""
+    """Kinetic energy of the bodies, J."""
     twice = real(0.0)
     for b in range(1, g[0].bodies.count):
         if g[0].bodies.motion[b] == DYNAMIC:

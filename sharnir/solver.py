@@ -120,7 +120,7 @@ class Solver:
         """To be called after the state was put back to an earlier one, all of it."""
 
     def forget(self) -> None:
-        """Nothing is counted yet, and no step was made."""
+        """Reset all counts, as before the first step."""
         self.whole.zero_()
         self.real.zero_()
         self.parts.fill_(1)
@@ -144,7 +144,7 @@ class Solver:
         """Bring velocities and reactions of the state to its pose; the motion does not depend on it."""
 
     def begin_anew(self, state: State) -> None:
-        """Where velocities stand at half steps: begin the next step from those of the pose."""
+        """Begin the next step from the velocities of the pose, where those in use stand at half steps."""
 
     def furnish(self, state: State) -> None:
         """Give a new state the arrays that this solver alone keeps in it."""
@@ -261,7 +261,7 @@ def pack(arrays: list[Any], device: Any) -> tuple[Any, list[Any]]:
 
 
 def sizes(model: Model) -> tuple[list[float], float]:
-    """Of each joint the size of the smaller of its bodies that move, and the extent of the scene, m."""
+    """Sizes of joints, each that of the smaller of its bodies that move, and the extent of the scene, m."""
     mass, inertia = model.bodies.mass.numpy().astype(float), model.bodies.inertia.numpy().astype(float)
     motion = model.bodies.motion.numpy()
     moves = (motion == DYNAMIC) & (mass > 0)
@@ -358,7 +358,7 @@ class Report:
 
     @property
     def grades(self) -> dict[str, Any]:
-        """Of the direct pass and of ropes: how many steps of the call were made otherwise than plainly.
+        """How many steps of the call were not plain ones, with the direct pass and with ropes.
 
         "relative": a link turned relative to its neighbours faster than the step resolves, and was held back in that; "divided":
         passes did not close the joints, and the step was made in parts; "damped": a part needed links held back altogether;

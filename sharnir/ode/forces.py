@@ -23,7 +23,7 @@ ALONG = wp.constant(real(1.0e-10))  # squared part of a direction below which no
 
 @wp.func
 def friction_force(m: wp.array(dtype=Motion), j: int, head: int, w: int, speed: real, static: bool) -> real:
-    """What friction of a group, named by its first axis, can hold, or its force at a speed."""
+    """The force that friction of a group, named by its first axis, can hold, or its force at a speed."""
     load = m[0].control.friction_load[head, w] * m[0].load[j, w]
     high = m[0].control.friction_static[head, w]
     low = m[0].control.friction_dynamic[head, w]

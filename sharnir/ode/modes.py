@@ -40,7 +40,7 @@ PUSHED = wp.constant(real(1.0e-11))  # m/s², rad/s²: no acceleration
 
 @wp.func
 def lock_force(m: wp.array(dtype=Motion), i: int, w: int) -> vec6:
-    """What the locks of a link's joint exert on its axes, after the right-hand side."""
+    """Forces of the locks of a link's joint on its axes, as the right-hand side found them."""
     j = m[0].tree.joint[i]
     n = m[0].joints.v_size[j]
     v0 = m[0].joints.v_start[j]
@@ -88,14 +88,14 @@ def limit_rows(m: wp.array(dtype=Motion), j: int, w: int) -> mat66:
 
 @wp.func
 def limit_forces(m: wp.array(dtype=Motion), j: int, w: int, F: vec6) -> vec6:
-    """Of what the locks of a joint exert, how much each limit in touch takes along its direction, inwards positive: F = Σ g λ."""
+    """The part of the locks' forces that each limit in touch takes along its direction, inwards positive: F = Σ g λ."""
     rows = limit_rows(m, j, w)
     return shares(rows, rows * F, m[0].joints.v_size[j])
 
 
 @wp.func
 def limit_share(m: wp.array(dtype=Motion), j: int, w: int, F: vec6) -> vec6:
-    """Of what the locks exert, what friction has to: all but the part that limits in touch can take."""
+    """The part of the locks' forces that is left to friction: all but what limits in touch can take."""
     rows = limit_rows(m, j, w)
     taken = shares(rows, rows * F, m[0].joints.v_size[j])
     for x in range(m[0].joints.v_size[j]):

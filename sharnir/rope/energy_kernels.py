@@ -29,7 +29,7 @@ def is_settled(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 @wp.func
 def clear_snaps(s: wp.array(dtype=RopeStep), w: int):
-    """No element has just become taut."""
+    """Forget which elements have just become taut."""
     for i in range(s[0].work.snaps.shape[0]):
         s[0].work.snaps[i, w] = 0
 
@@ -143,7 +143,7 @@ def bodies_untouched(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 @wp.func
 def note_velocities(s: wp.array(dtype=RopeStep), w: int):
-    """As the call leaves them; nothing moves in slots that are not in use."""
+    """Note velocities as the call leaves them; nothing moves in slots that are not in use."""
     for k in range(s[0].ropes.count):
         at = s[0].ropes.first[k]
         last = at + s[0].state.segments[k, w]

@@ -125,7 +125,7 @@ def take_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
 
 @wp.func
 def begin_beside(s: wp.array(dtype=RopeStep), w: int, attempt: int):
-    """Before the first pass of ropes whose bodies have been predicted by another solver."""
+    """Prepare the first pass of ropes whose bodies another solver has predicted."""
     s[0].done[w] = 0
     s[0].residual[w] = real(0.0)
     s[0].hard[w] = attempt
@@ -340,7 +340,7 @@ def take_velocities(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), 
 
 @wp.func
 def begin_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
-    """Before a kick that is not kept: tensions are those of the last step."""
+    """Prepare a kick that is not kept, with the tensions of the last step."""
     for i in range(now[0].state.pull.shape[0]):
         s[0].state.pull[i, w] = now[0].state.pull[i, w]
 
@@ -398,7 +398,7 @@ def rope_resume(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), firs
 
 @wp.kernel(module="sharnir.rope")
 def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first: int):
-    """What a user reads: velocities at the pose, by half a kick with rows that do not move; the motion goes on without it."""
+    """Bring velocities to the pose for a user to read, by half a kick with rows that do not move; it is not kept."""
     w = first + wp.tid()
     half = s[0].body_state.lag[w]
     if s[0].body_state.failed[w] != 0 or half == real(0.0):

@@ -54,7 +54,7 @@ def mix(x: wp.array2d(dtype=vec3), past: wp.array2d(dtype=vec3), columns: int, w
 
 @wp.func
 def product(s: wp.array(dtype=RopeStep), a: int, b: int, w: int) -> real:
-    """Of two columns of changes: Σ m Δv·Δv + m l² Δω·Δω, and of bodies likewise."""
+    """Inner product of two columns of changes: Σ m Δv·Δv + m l² Δω·Δω, bodies included."""
     out = real(0.0)
     n = s[0].work.v.shape[0]
     for i in range(n):

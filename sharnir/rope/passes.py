@@ -334,7 +334,7 @@ def kinetic(s: wp.array(dtype=RopeStep), w: int) -> real:
 
 @wp.func
 def supply(s: wp.array(dtype=RopeStep), w: int) -> real:
-    """What bend and twist, ends that are driven, reels and a start from rest may add to that in a step, J, amply."""
+    """Generous bound of the energy that bend and twist, driven ends, reels and a start from rest may add in a step, J."""
     out = real(0.0)
     mass = real(0.0)
     speed = real(0.0)

@@ -296,7 +296,7 @@ def moving_arm(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w:
 
 @wp.func
 def clear_push(r: wp.array(dtype=RopeStep), w: int):
-    """No impulses on bodies."""
+    """Clear the impulses on bodies."""
     for b in range(r[0].bodies.count):
         r[0].body.p_l[b, w] = vec3(real(0.0))
         r[0].body.p_a[b, w] = vec3(real(0.0))
@@ -424,7 +424,7 @@ def add_kept(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
 
 @wp.func
 def pull_rope(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int, mu: vec3):
-    """What μ of a port does along its path, into the biases from which the ropes follow."""
+    """Add what the impulse μ of a port does along its path to the biases from which the ropes follow."""
     k = p[0].rope[a]
     if p[0].turn[a] == 1:
         i = r[0].ropes.first[k] + r[0].state.segments[k, w]

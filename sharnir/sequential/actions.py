@@ -159,7 +159,7 @@ def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: i
 
 @wp.func
 def report_actions(s: wp.array(dtype=Step), solve: Solve, pseudo: Solve, k: int, w: int):
-    """What acted on a joint's axes, kept for the next step."""
+    """Keep what acted on a joint's axes, for the next step."""
     take_creep(s, pseudo.twist, pseudo.laws, k, w)
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i

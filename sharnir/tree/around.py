@@ -204,7 +204,7 @@ def push_row(table: ClosureTable, c: ClosureWork, r: int, w: int, force: real):
 
 @wp.func
 def clear_push(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start: int, end: int):
-    """No forces on links start … end − 1."""
+    """Clear the forces on links start … end − 1."""
     for i in range(start, end):
         c.f_l[i, w] = vec3(real(0.0))
         c.f_a[i, w] = vec3(real(0.0))

@@ -362,7 +362,7 @@ def close_inward(s: wp.array(dtype=Direct), w: int, scope: int, pushed: bool):
 
 @wp.func
 def close_outward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, omega: vec3):
-    """What that changes of a link's velocity and spin, from what it changes of its base's."""
+    """Change of a link's velocity and spin by the closing, from that of its base's."""
     kind = kind_of(s, i, w, scope)
     if kind == LOOSE:
         return s[0].work.change_l[s[0].tree.row[i].body, w], s[0].work.change_a[s[0].tree.row[i].body, w]

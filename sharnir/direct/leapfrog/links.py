@@ -100,7 +100,7 @@ def soften_links(s: wp.array(dtype=Direct), w: int) -> int:
 
 @wp.func
 def old_velocity(s: wp.array(dtype=Direct), b: int, w: int) -> vec3:
-    """Of a body before external forces."""
+    """Velocity of a body before external forces."""
     own = s[0].half_of[b]
     if s[0].whole.motion[own] == DYNAMIC:
         return s[0].state.velocity[own, w]
@@ -224,7 +224,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int):
 
 @wp.func
 def clear_link(s: wp.array(dtype=Direct), i: int, w: int):
-    """Nothing is gathered at a link."""
+    """Clear what is gathered at a link."""
     s[0].work.A[i, w] = mat33(real(0.0))
     s[0].work.B[i, w] = mat33(real(0.0))
     s[0].work.D[i, w] = mat33(real(0.0))

@@ -89,7 +89,7 @@ def factor_ropes(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
 
 @wp.func
 def first_impulse(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
-    """What ropes add to the momenta of bodies in the first pass, whose unknown is the velocity itself: Z V − p₀."""
+    """Add what ropes give to the momenta of bodies in the first pass, whose unknown is the velocity itself: Z V − p₀."""
     ropes_inward(r, w)
     for b in range(s[0].bodies.count):
         v = s[0].work.acceleration[b, w]
@@ -155,7 +155,7 @@ def port_matrix(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.ar
 
 @wp.func
 def take_changes(s: wp.array(dtype=Direct), w: int):
-    """What a solve changes of the twists."""
+    """Note by how much a solve changed the twists."""
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         s[0].work.change_l[b, w] = s[0].work.acceleration[b, w] - s[0].work.velocity[b, w]
@@ -381,7 +381,7 @@ def resume_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), now: wp
 def read_pose(
     s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int
 ):
-    """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
+    """Bring velocities and reactions to the pose for the caller to read, by half a kick with rows that do not move."""
     s[0].kick[w] = s[0].state.lag[w]
     s[0].drift[w] = s[0].settings.dt[0]
     passes = s[0].done[w]

@@ -180,7 +180,7 @@ def solve(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
 
 @wp.func
 def supply(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
-    """What laws, a user's forces on axes and bodies that are driven may bring in a step, twice, J, amply."""
+    """Generous bound of twice the energy that laws, a user's forces on axes and driven bodies may bring in a step, J."""
     for n in range(s[0].other_count):
         if some(s[0].work.velocity[s[0].others[n], w]) or some(s[0].work.omega[s[0].others[n], w]):
             return INFINITE  # it may carry the mechanism along
@@ -334,7 +334,7 @@ def begin_anew(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
-    """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
+    """Bring velocities and reactions to the pose for the caller to read, by half a kick with rows that do not move."""
     s[0].kick[w] = s[0].state.lag[w]
     s[0].drift[w] = s[0].settings.dt[0]
     passes = s[0].done[w]
@@ -348,7 +348,7 @@ def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
 
 @wp.func
 def show(s: wp.array(dtype=Direct), w: int, scope: int):
-    """Hand what half a kick led to to the caller."""
+    """Show the caller the velocities and reactions that half a kick led to."""
     half = s[0].kick[w]
     collect(s, w, scope, s[0].now.velocity, s[0].now.momentum, s[0].now.joint_force, s[0].now.joint_torque, False)
     for n in range(s[0].tree.count):
