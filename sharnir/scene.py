@@ -19,9 +19,9 @@ from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope.build import Ropes
 from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, too_tight
+from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape, check_inertia
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
-from sharnir.tables import body_table, gear_table, spring_table
 from sharnir.types import load_modules
 
 Frame = tuple[Sequence[float], Sequence[float]]
