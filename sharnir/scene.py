@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import warp as wp
 
 from sharnir import assembly
-from sharnir.axes import Axis, number
+from sharnir.axes import number
+from sharnir.descriptions import BodyDescription, JointDescription, SpringDescription, mass_properties, vector
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
 from sharnir.joints import AXES, Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
@@ -20,20 +20,12 @@ from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope.build import Ropes
 from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, too_tight
 from sharnir.scene_tables import body_table, gear_table, spring_table
-from sharnir.shapes import Shape, check_inertia
+from sharnir.shapes import Shape
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
 from sharnir.types import load_modules
 
 Frame = tuple[Sequence[float], Sequence[float]]
 log = logging.getLogger("sharnir")
-
-
-def vector(value: Any, who: str, what: str) -> np.ndarray:
-    """Three finite numbers, or a SceneError."""
-    v = as_numbers(value)
-    if v.shape != (3,) or not np.all(np.isfinite(v)):
-        raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
-    return v
 
 
 def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -44,76 +36,7 @@ def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.nda
     return vector(place, who, "position (m)"), unit_quat(np.asarray(turn, float), who)
 
 
-def mass_properties(
-    who: str, shape: Shape | None, mass: float | None, density: float | None, com: Any, inertia: Any
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, its centre and the inertia about it, in a body's frame: the shape's, unless they are given."""
-    total, centre, tensor = float(mass or 0.0), np.zeros(3), np.zeros((3, 3))
-    if shape is not None:
-        try:
-            parts = shape.mass_properties(mass=mass, density=density)
-        except SceneError as error:
-            raise SceneError(f"{who}: {error}") from None
-        total, centre, tensor = parts.mass, parts.com, parts.inertia
-    if com is not None:
-        centre = vector(com, who, "com (m)")
-    if inertia is not None:
-        tensor = check_inertia(inertia, who)
-    if np.any(tensor) and np.linalg.eigvalsh(tensor)[0] <= 1e-12 * np.linalg.eigvalsh(tensor)[2]:
-        raise SceneError(f"{who}: its mass lies on a line, about which it has no inertia; give inertia=, got {tensor.tolist()}")
-    return total, centre, tensor
-
-
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
-
-
-@dataclass
-class BodyDescription:
-    """A body as described: poses of its own frame, mass properties in it."""
-
-    name: str
-    shape: Shape | None
-    motion: int
-    mass: float
-    com: np.ndarray
-    inertia: np.ndarray  # (3, 3) about the centre of mass; zero for a point mass
-    position: np.ndarray
-    rotation: np.ndarray
-    velocity: np.ndarray
-    spin: np.ndarray
-    path: Callable[[float], Any] | None
-    collision: list[Shape] = field(default_factory=list)  # what it collides with, where that is not `shape`
-
-
-@dataclass
-class JointDescription:
-    """A joint as described: bodies by index, its frame on each, from that body's centre of mass."""
-
-    name: str
-    joint: Joint
-    parent: int
-    child: int
-    parent_point: np.ndarray
-    child_point: np.ndarray
-    parent_frame: np.ndarray
-    child_frame: np.ndarray
-    axes: tuple[Axis, ...]
-    rod: float = -1.0
-    break_force: float = np.inf
-    break_torque: float = np.inf
-
-
-@dataclass
-class SpringDescription:
-    """A point-to-point spring: bodies by index, its points from their centres of mass."""
-
-    parent: int
-    child: int
-    parent_point: np.ndarray
-    child_point: np.ndarray
-    stiffness: float
-    rest: float
-    damping: float
 
 
 class Scene:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.descriptions import BodyDescription, SpringDescription
 from sharnir.joints import Gear, GearTable
 from sharnir.model import DYNAMIC, BodyTable, SpringTable
 from sharnir.types import mat33, real, vec3
 
 
-def body_table(bodies: list[Any], device: Any) -> BodyTable:
-    """Bodies as described (`scene.BodyDescription`); one that does not yield has inverse mass and inertia 0."""
+def body_table(bodies: list[BodyDescription], device: Any) -> BodyTable:
+    """Bodies as described; one that does not yield has inverse mass and inertia 0."""
     table: Any = BodyTable()
     table.count = len(bodies)
     motion = np.array([b.motion for b in bodies])
@@ -42,8 +43,8 @@ def gear_table(gears: Iterable[Gear], ends: list[tuple[tuple[int, int], tuple[in
     return table  # type: ignore[no-any-return]
 
 
-def spring_table(springs: list[Any], device: Any) -> SpringTable:
-    """Point-to-point springs as described (`scene.SpringDescription`)."""
+def spring_table(springs: list[SpringDescription], device: Any) -> SpringTable:
+    """Point-to-point springs as described."""
     table: Any = SpringTable()
     table.count = len(springs)
     for name in ("parent", "child"):
