@@ -88,7 +88,7 @@ def side_of(model: Model, joint: int, body: int) -> tuple[set[int], bool]:
 
 
 def gear_ends(model: Model) -> list[tuple[tuple[int, int], tuple[int, int], float]]:
-    """Of every gear: (joint, axis) of both ends, and the ratio."""
+    """(joint, axis) of both ends of every gear, and its ratio."""
     t = model.gears
     if t.count == 0:
         return []

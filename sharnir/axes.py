@@ -106,7 +106,7 @@ class Limit:
             raise SceneError(f"{who}: {error}") from None
 
 
-FREE = Limit()
+NO_LIMIT = Limit()
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Cardan:
         ranges = []
         for name, most in (("x", math.pi), ("y", math.radians(85.0)), ("z", math.pi)):
             value = getattr(self, name)
-            limit = FREE if value is None else Limit.of(value, f"Cardan {name}")
+            limit = NO_LIMIT if value is None else Limit.of(value, f"Cardan {name}")
             for end in (limit.lower, limit.upper):
                 if math.isfinite(end) and abs(end) > most + 1e-12:
                     raise SceneError(f"Cardan: {name} is within ±{math.degrees(most):.0f}°, got {math.degrees(end):.4g}°")
@@ -163,7 +163,7 @@ class SwingTwist:
                 )
         elif self.twist is None:
             raise SceneError("SwingTwist: give swing=, twist= or both")
-        twist = FREE if self.twist is None else Limit.of(self.twist, "SwingTwist twist")
+        twist = NO_LIMIT if self.twist is None else Limit.of(self.twist, "SwingTwist twist")
         for end in (twist.lower, twist.upper):
             if math.isfinite(end) and abs(end) > math.pi + 1e-12:
                 raise SceneError(f"SwingTwist: twist is within ±180°, got {math.degrees(end):.4g}°")
@@ -239,7 +239,7 @@ class DCMotor:
 class Axis:
     """All that acts on one free axis; `group` is the number of the first axis of the joint that shares its friction bound."""
 
-    limit: Limit = FREE
+    limit: Limit = NO_LIMIT
     friction: Friction = field(default_factory=Friction)
     stiffness: float = 0.0
     rest: float = 0.0
@@ -302,7 +302,7 @@ def describe_axes(
             raise SceneError(f"{who}: a drive is a Servo or a DCMotor, got {act!r}")
         out.append(
             Axis(
-                limit=Limit.of(limits[name], who) if name in limits else FREE,
+                limit=Limit.of(limits[name], who) if name in limits else NO_LIMIT,
                 friction=Friction.of(frictions.get(name, 0.0), who),
                 stiffness=number(who, "spring stiffness", stiffness, least=0.0),
                 rest=number(who, "spring rest", rest),

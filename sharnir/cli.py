@@ -179,10 +179,9 @@ def _compile() -> float:
         sim.step()
         sim.gaps()
         sim.integrate(sim.time + 1e-3)
-    for scheme in ("direct", "paper"):
-        scene = sharnir.Scene()
-        scene.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)
-        Simulation(scene, 1e-3, scheme=scheme).step()
+    scene = sharnir.Scene()
+    scene.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)
+    Simulation(scene, 1e-3).step()
     return time.perf_counter() - started
 
 

@@ -27,9 +27,9 @@ class Row:
 
     dt: float  # s
     position: float  # m, of a centre of mass
-    energy: float  # of the energy's scale
+    energy: float  # relative to the energy's scale
     gap: float  # m or rad
-    reaction: float  # of the largest reaction, at the end
+    reaction: float  # relative to the largest reaction, at the end
     step_time: float  # s a step
 
 

@@ -29,19 +29,19 @@ GAP, RESIDUAL, EXCESS, GAINED, BEFORE, POWER, PROJECTED, FIGURE, SCALE, KINETIC,
 
 # what `alarm` says, as bits; the first three are told once, the others are a motion that has diverged
 OPEN_GAP, NOT_MET, TURNS, TORN, ENERGY, SPEED = (wp.constant(1 << i) for i in range(6))
-DIVERGED = wp.constant(1 << 20)  # of `State.failed`, to which the bit is added
+DIVERGED = wp.constant(1 << 20)  # value of `State.failed`, to which the bit is added
 
 WARNED = wp.constant(real(0.05))  # a gap, of a body's size
 EVERY = wp.constant(8)  # steps, after which energies are looked at in any case
-STILL = wp.constant(real(1.0e-6))  # of the scene's size in a second: what moves no faster is at rest
+STILL = wp.constant(real(1.0e-6))  # scene sizes per second: what moves no faster is at rest
 FAR = wp.constant(real(0.5))  # rad in one step, by which Cayley's map falls behind by 2 %
 FAST = wp.constant(real(1.0e4))  # a way in one step, of the scene's size
-ROUNDING = wp.constant(real(1.0e6 * EPSILON))  # of the energies that are compared
+ROUNDING = wp.constant(real(1.0e6 * EPSILON))  # relative to the energies that are compared
 
 
 @wp.struct
 class Tally:
-    """What is kept of all steps; kernels count in it, and the guard."""
+    """Counts and sums over all steps, kept by kernels and by the guard."""
 
     alarm: wp.array(dtype=wp.int32)  # [world] bits that were not told yet
     counts: wp.array2d(dtype=wp.int32)  # [COUNTS, world]
@@ -437,14 +437,14 @@ def close_call(g: wp.array(dtype=Watch), w: int):
 
 @wp.func
 def weight(g: wp.array(dtype=Watch)) -> real:
-    """What gravity can give within the scene's extent, J; and what is nothing, however little there is."""
+    """The energy that gravity can give within the scene's extent, and one too small to count, J."""
     slow = STILL * g[0].extent
     return g[0].weight * (wp.length(g[0].gravity[0]) * g[0].extent + slow * slow)
 
 
 @wp.func
 def kinetic_energy(g: wp.array(dtype=Watch), w: int) -> real:
-    """Of the bodies, J."""
+    """Kinetic energy of the bodies, J."""
     twice = real(0.0)
     for b in range(1, g[0].bodies.count):
         if g[0].bodies.motion[b] == DYNAMIC:

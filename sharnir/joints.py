@@ -281,7 +281,7 @@ class AxisTable:
     stiffness: wp.array(dtype=real)
     rest: wp.array(dtype=real)
     damping: wp.array(dtype=real)
-    lower: wp.array(dtype=real)  # of a cone: unused; the half-angles are in `upper` of the first two rotations
+    lower: wp.array(dtype=real)  # unused by a cone, whose half-angles are in `upper` of the first two rotations
     upper: wp.array(dtype=real)
     restitution: wp.array(dtype=real)
     resistance: wp.array(dtype=real)  # of a DC motor; 0 where there is none

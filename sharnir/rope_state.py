@@ -37,7 +37,7 @@ class RopeState:
     tie_force: wp.array2d(dtype=vec3)  # [tie, world] impulse on the rope by a body of a tree that is tied to it, N·s
     smooth: wp.array2d(dtype=vec3)  # [slot, world] m/s at the pose, as mean velocities lead there; these: of the energy closing
     gain: wp.array2d(dtype=vec3)  # [slot, world] m/s², by which they change
-    spin_smooth: wp.array2d(dtype=vec3)  # [slot, world] rad/s, rad/s²: the same of spins
+    spin_smooth: wp.array2d(dtype=vec3)  # [slot, world] rad/s, rad/s²: spins as mean spins lead there, and their change
     spin_gain: wp.array2d(dtype=vec3)
     reel_rate: wp.array2d(dtype=real)  # [rope, world] m/s, at which the reel paid out in the last step
     reel_now: wp.array2d(dtype=real)  # [rope, world] m/s, the same at the pose

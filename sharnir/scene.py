@@ -5,36 +5,29 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import warp as wp
 
 from sharnir import assembly
-from sharnir.axes import Axis, number
+from sharnir.axes import number
 from sharnir.collision.describe import ContactScene
 from sharnir.collision.material import Material, checked
+from sharnir.descriptions import BodyDescription, JointDescription, SpringDescription, mass_properties, vector
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
-from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, axis_table, joint_tables
+from sharnir.joints import AXES, Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
-from sharnir.model import FIXED, MOTIONS, BodyTable, Model, SpringTable
+from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope.build import Ropes
 from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, too_tight
-from sharnir.shapes import Shape, check_inertia
+from sharnir.scene_tables import body_table, gear_table, spring_table
+from sharnir.shapes import Shape
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
-from sharnir.types import load_modules, mat33, real, vec3
+from sharnir.types import load_modules
 
 Frame = tuple[Sequence[float], Sequence[float]]
 log = logging.getLogger("sharnir")
-
-
-def vector(value: Any, who: str, what: str) -> np.ndarray:
-    """Three finite numbers, or a SceneError."""
-    v = as_numbers(value)
-    if v.shape != (3,) or not np.all(np.isfinite(v)):
-        raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
-    return v
 
 
 def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -45,56 +38,7 @@ def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.nda
     return vector(place, who, "position (m)"), unit_quat(np.asarray(turn, float), who)
 
 
-FAR = 5.0  # of a body's width: a rope that is tied to it farther off may be a mistake
-
-
-@dataclass
-class BodyDescription:
-    """A body as described: poses of its own frame, mass properties in it."""
-
-    name: str
-    shape: Shape | None
-    motion: int
-    mass: float
-    com: np.ndarray
-    inertia: np.ndarray  # (3, 3) about the centre of mass; zero for a point mass
-    position: np.ndarray
-    rotation: np.ndarray
-    velocity: np.ndarray
-    spin: np.ndarray
-    path: Callable[[float], Any] | None
-    collision: list[Shape] = field(default_factory=list)  # what it collides with, where that is not `shape`
-
-
-@dataclass
-class JointDescription:
-    """A joint as described: bodies by index, its frame on each, from that body's centre of mass."""
-
-    name: str
-    joint: Joint
-    parent: int
-    child: int
-    parent_point: np.ndarray
-    child_point: np.ndarray
-    parent_frame: np.ndarray
-    child_frame: np.ndarray
-    axes: tuple[Axis, ...]
-    rod: float = -1.0
-    break_force: float = np.inf
-    break_torque: float = np.inf
-
-
-@dataclass
-class SpringDescription:
-    """A point-to-point spring: bodies by index, its points from their centres of mass."""
-
-    parent: int
-    child: int
-    parent_point: np.ndarray
-    child_point: np.ndarray
-    stiffness: float
-    rest: float
-    damping: float
+FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
 class Scene:
@@ -178,23 +122,8 @@ class Scene:
         if shape is None and mass is None and motion == "dynamic":
             raise SceneError(f"{who}: a dynamic body needs a shape or a mass")
 
-        total, centre, tensor = 0.0, np.zeros(3), np.zeros((3, 3))
-        if shape is not None and (motion == "dynamic" or shape.volume > 0):
-            try:
-                parts = shape.mass_properties(mass=mass, density=density)
-            except SceneError as error:
-                raise SceneError(f"{who}: {error}") from None
-            total, centre, tensor = parts.mass, parts.com, parts.inertia
-        elif mass is not None:
-            total = float(mass)
-        if com is not None:
-            centre = vector(com, who, "com (m)")
-        if inertia is not None:
-            tensor = check_inertia(inertia, who)
-        if np.any(tensor) and np.linalg.eigvalsh(tensor)[0] <= 1e-12 * np.linalg.eigvalsh(tensor)[2]:
-            raise SceneError(
-                f"{who}: its mass lies on a line, about which it has no inertia; give inertia=, got {tensor.tolist()}"
-            )
+        used = shape if shape is not None and (motion == "dynamic" or shape.volume > 0) else None
+        total, centre, tensor = mass_properties(who, used, mass, density, com, inertia)
         place, turn = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
         if path is not None:
             place, turn = path_pose(path, 0.0, name)
@@ -446,41 +375,47 @@ class Scene:
                 raise SceneError(f"{who}: {what} is a pair, one for each end, got {pair!r}")
         for side, (body, clamped) in enumerate(zip(attach, clamp, strict=True)):
             held = False if clamped is None else clamped
-            if body is None:
-                if held is not False:
-                    raise SceneError(f"{who}: a clamped end is attached to a body or to the world, got clamp={clamp!r}")
-                continue
             if body in self.ropes:
-                other = self.ropes[body]
-                if held is not False or other.reel >= 0:
-                    raise SceneError(f"{who}: an end on a rope is not clamped, and rope {body!r} has no reel")
-                at = int(np.argmin(np.linalg.norm(other.points - rope.points[-side], axis=1)))
-                if np.linalg.norm(other.points[at] - rope.points[-side]) > 1e-6 * rope.lengths.sum():
-                    near, mine = other.points[at].tolist(), rope.points[-side].tolist()
-                    raise SceneError(f"{who}: its end {mine} is at no point of rope {body!r}; the nearest is {near}")
-                rope.ends[side].rope = (body, at)
-                continue
-            b = self._body(who, "attach", body)
-            hold(rope, bool(side), list(self.bodies).index(b.name), b.position, b.rotation, b.com, held)
-            arm = float(np.linalg.norm(rope.ends[side].point))
-            reach = float(np.sqrt(6 * np.trace(b.inertia) / b.mass)) if b.motion == MOTIONS["dynamic"] and b.mass else np.inf
-            if arm > FAR * max(reach, 1e-9) and np.any(b.inertia):
-                self._note(
-                    f"{who}: its end is {arm:.3g} m from body {body!r}, which is {reach:.3g} m wide; is it meant to be there?"
-                )
-            off = arm > 1e-9 or held is not False
-            if off and b.motion == MOTIONS["dynamic"] and not np.any(b.inertia):
-                raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre, without a clamp")
+                self._tie_end(rope, side, self.ropes[body], held)
+            elif body is not None:
+                self._hold_end(rope, side, self._body(who, "attach", body), held)
+            elif held is not False:
+                raise SceneError(f"{who}: a clamped end is attached to a body or to the world, got clamp={clamp!r}")
         words = too_tight(rope, self.gravity) if all(end.body == 0 for end in rope.ends) else None
         if words:
             self._note(words)
         self.ropes[name] = rope
         return name
 
-    def _note(self, words: str) -> None:
+    def _tie_end(self, rope: RopeDescription, side: int, other: RopeDescription, clamp: Any) -> None:
+        """Tie an end to the point of another rope that is there."""
+        who, mine = f"rope {rope.name!r}", rope.points[-side]
+        if clamp is not False or other.reel >= 0:
+            raise SceneError(f"{who}: an end on a rope is not clamped, and rope {other.name!r} has no reel")
+        at = int(np.argmin(np.linalg.norm(other.points - mine, axis=1)))
+        if np.linalg.norm(other.points[at] - mine) > 1e-6 * rope.lengths.sum():
+            near = other.points[at].tolist()
+            raise SceneError(f"{who}: its end {mine.tolist()} is at no point of rope {other.name!r}; the nearest is {near}")
+        rope.ends[side].rope = (other.name, at)
+
+    def _hold_end(self, rope: RopeDescription, side: int, body: BodyDescription, clamp: Any) -> None:
+        """Tie an end to a body, where both are."""
+        who, dynamic = f"rope {rope.name!r}", body.motion == MOTIONS["dynamic"]
+        hold(rope, bool(side), list(self.bodies).index(body.name), body.position, body.rotation, body.com, clamp)
+        arm = float(np.linalg.norm(rope.ends[side].point))
+        reach = float(np.sqrt(6 * np.trace(body.inertia) / body.mass)) if dynamic and body.mass else np.inf
+        if arm > FAR * max(reach, 1e-9) and np.any(body.inertia):
+            self._note(
+                f"{who}: its end is {arm:.3g} m from body {body.name!r}, which is {reach:.3g} m wide; is it meant to be there?",
+                stacklevel=4,
+            )
+        if (arm > 1e-9 or clamp is not False) and dynamic and not np.any(body.inertia):
+            raise SceneError(f"{who}: body {body.name!r} is a point mass; a rope holds it at its centre, without a clamp")
+
+    def _note(self, words: str, stacklevel: int = 3) -> None:
         """Say what may be a mistake; it is kept in `notes`."""
         self.notes.append(words)
-        warnings.warn(words, SceneWarning, stacklevel=3)
+        warnings.warn(words, SceneWarning, stacklevel=stacklevel)
 
     def tie_rope(self, rope: str, point: int, body: str) -> None:
         """Tie a body to a point between the ends of a rope (counted from the first end), where that point is; it may turn."""
@@ -602,42 +537,8 @@ class Scene:
     def _tables(self, worlds: int, device: str) -> Model:
         """The device tables of bodies, joints and gears as described."""
         bodies = list(self.bodies.values())
-        table = BodyTable()
-        table.count = len(bodies)
-        dynamic = np.array([b.motion == MOTIONS["dynamic"] for b in bodies])
-        inertia = np.array([b.inertia for b in bodies])
-        solid = dynamic & np.array([bool(np.any(i)) for i in inertia])
-        inverse = np.zeros_like(inertia)
-        inverse[solid] = np.linalg.inv(inertia[solid])
-        mass = np.array([b.mass for b in bodies])
-
-        def put(value: Any, dtype: Any) -> Any:
-            return wp.array(value, dtype=dtype, device=device)
-
-        table.motion = put([b.motion for b in bodies], wp.int32)
-        table.mass = put(mass, real)
-        table.inv_mass = put(np.where(dynamic, 1.0 / np.where(mass > 0, mass, 1.0), 0.0), real)
-        table.inertia = put(inertia, mat33)
-        table.inv_inertia = put(inverse, mat33)
-
         joints = list(self.joints.values())
-        gears = GearTable()
-        ends = [(self._gear_axis(n, g.joint_a), self._gear_axis(n, g.joint_b)) for n, g in self.gears.items()]
-        gears.count = len(ends)
-        gears.joint_a, gears.axis_a = (put([e[0][i] for e in ends], wp.int32) for i in (0, 1))
-        gears.joint_b, gears.axis_b = (put([e[1][i] for e in ends], wp.int32) for i in (0, 1))
-        gears.ratio = put([g.ratio for g in self.gears.values()], real)
-
-        links = list(self.springs.values())
-        springs = SpringTable()
-        springs.count = len(links)
-        for field_name in ("parent", "child"):
-            setattr(springs, field_name, put([getattr(x, field_name) for x in links], wp.int32))
-        for field_name in ("parent_point", "child_point"):
-            setattr(springs, field_name, put(np.array([getattr(x, field_name) for x in links]).reshape(-1, 3), vec3))
-        for field_name in ("stiffness", "rest", "damping"):
-            setattr(springs, field_name, put([getattr(x, field_name) for x in links], real))
-
+        gear_ends = [(self._gear_axis(n, g.joint_a), self._gear_axis(n, g.joint_b)) for n, g in self.gears.items()]
         com = np.array([b.com for b in bodies])
         rotation = np.array([b.rotation for b in bodies])
         start = {
@@ -648,11 +549,11 @@ class Scene:
         }
         q_sizes, v_sizes = [j.joint.q_size for j in joints], [j.joint.v_size for j in joints]
         return Model(
-            bodies=table,
+            bodies=body_table(bodies, device),
             joints=joint_tables(joints, device),
-            gears=gears,
+            gears=gear_table(self.gears.values(), gear_ends, device),
             axes=axis_table(joints, device),
-            springs=springs,
+            springs=spring_table(list(self.springs.values()), device),
             body_names={b.name: i for i, b in enumerate(bodies)},
             joint_names={j.name: i for i, j in enumerate(joints)},
             gear_names={n: i for i, n in enumerate(self.gears)},

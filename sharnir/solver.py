@@ -1,4 +1,4 @@
-"""What both solvers share: the step, the threads that split the worlds, captured graphs, the report."""
+"""What all solvers share: the step, the threads that split the worlds, captured graphs, the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sharnir.spatial import quat_rotate
 from sharnir.types import load_modules, np_real, real, vec3
 
 GRADES = ("relative", "divided", "damped", "velocity")
-SMALL = 0.02  # of the scene's extent: bodies are not held to be smaller, as point masses are
+SMALL = 0.02  # least size of a body, relative to the scene's extent; point masses have none of their own
 REPORTED = ("iterations", "parts", *GRADES)
 
 
@@ -130,7 +130,7 @@ class Solver:
         self._bound = None
 
     def forget(self) -> None:
-        """Nothing is counted yet, and no step was made."""
+        """Reset all counts, as before the first step."""
         self.whole.zero_()
         self.real.zero_()
         self.parts.fill_(1)
@@ -154,7 +154,7 @@ class Solver:
         """Bring velocities and reactions of the state to its pose; the motion does not depend on it."""
 
     def begin_anew(self, state: State) -> None:
-        """Where velocities stand at half steps: begin the next step from those of the pose."""
+        """Begin the next step from the velocities of the pose, where those in use stand at half steps."""
 
     def furnish(self, state: State) -> None:
         """Give a new state the arrays that this solver alone keeps in it."""
@@ -276,7 +276,7 @@ def pack(arrays: list[Any], device: Any) -> tuple[Any, list[Any]]:
 
 
 def sizes(model: Model) -> tuple[list[float], float]:
-    """Of each joint the size of the smaller of its bodies that move, and the extent of the scene, m."""
+    """Sizes of joints, each that of the smaller of its bodies that move, and the extent of the scene, m."""
     mass, inertia = model.bodies.mass.numpy().astype(float), model.bodies.inertia.numpy().astype(float)
     motion = model.bodies.motion.numpy()
     moves = (motion == DYNAMIC) & (mass > 0)
@@ -373,7 +373,7 @@ class Report:
 
     @property
     def grades(self) -> dict[str, Any]:
-        """Of the direct pass and of ropes: how many steps of the call were made otherwise than plainly.
+        """How many steps of the call were not plain ones, with the direct pass and with ropes.
 
         "relative": a link turned relative to its neighbours faster than the step resolves, and was held back in that; "divided":
         passes did not close the joints, and the step was made in parts; "damped": a part needed links held back altogether;

@@ -39,8 +39,7 @@ _init_warp()
 MODULES = (
     "sharnir.direct", "sharnir.direct_chain", "sharnir.direct_rope", "sharnir.direct_tree", "sharnir.energy",
     "sharnir.energy_chain", "sharnir.energy_rope", "sharnir.energy_tree", "sharnir.guard", "sharnir.impulse",
-    "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.rope", "sharnir.rope_energy", "sharnir.rope_paper",
-    "sharnir.tree",
+    "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.rope", "sharnir.rope_energy", "sharnir.tree",
 )  # fmt: skip
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
 for _name in MODULES:

@@ -11,7 +11,7 @@ from sharnir.direct.energy import means as turns
 from sharnir.laws import prepare as laws
 from sharnir.laws import solve
 from sharnir.laws.solve import friction_3d
-from sharnir.rope import bend, terms
+from sharnir.rope import bend, chain, terms
 from sharnir.rope import means as rope_means
 from sharnir.rope.view import bend_and_twist
 from sharnir.spatial import quat_exp, quat_multiply, quat_rotate, quat_to_matrix, skew
@@ -248,6 +248,17 @@ def test_inertia_shifted_to_another_point():
         np.testing.assert_allclose(got, wanted, atol=1e-12)
     np.testing.assert_allclose(device(terms.shift_B, A, B, r), (C.T @ M @ C)[:3, 3:], atol=1e-12)
     np.testing.assert_allclose(device(terms.shift_D, A, B, D, r), N[3:, 3:], atol=1e-12)
+
+
+def test_inertia_of_a_rope_seen_from_the_point_before():
+    rng = np.random.default_rng(3)
+    M, arm = positive(rng, 6), rng.normal(size=3)
+    shift = np.eye(6)
+    shift[:3, 3:] = skew(arm)  # v at the next point = v + [arm]× ω
+    whole = shift.T @ M @ shift
+    B, D = device(chain.shift_along, M[:3, :3], M[:3, 3:], M[3:, 3:], arm)
+    np.testing.assert_allclose(B, whole[:3, 3:], atol=1e-13)
+    np.testing.assert_allclose(D, whole[3:, 3:], atol=1e-12)
 
 
 def test_inverse_of_symmetric_matrices():

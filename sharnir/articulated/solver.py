@@ -34,7 +34,7 @@ class SolverArticulated(SolverDirect):
         model: what `Scene.build` returned.
         dt: step, s.
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
-        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s; by default 1e-10 of what the
+        tolerance: a step is solved when no law of an axis is missed by more than this, N·s or N·m·s; by default 1e-10 of what the
             masses and lengths of the scene make of 1 rad/s.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).

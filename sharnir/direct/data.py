@@ -19,7 +19,7 @@ class DirectSettings:
 
     dt: wp.array(dtype=real)
     part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
-    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
+    kick: wp.array(dtype=real)  # [world] s, duration over which forces act in this part of a step
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
     iterations: wp.array(dtype=wp.int32)  # caps, see `SolverDirect._caps`
@@ -100,8 +100,8 @@ class Direct:
     scene_joints: wp.int32
     speeds: wp.int32
     acting: wp.int32
-    kick: wp.array(dtype=real)  # [world] s: for so long forces act in this step
-    drift: wp.array(dtype=real)  # [world] s: for so long bodies move
+    kick: wp.array(dtype=real)  # [world] s, duration over which forces act in this step
+    drift: wp.array(dtype=real)  # [world] s, duration over which bodies move
     momentum: wp.array2d(dtype=vec3)  # [body, world] L after external torques
     gyration: wp.array2d(dtype=vec3)  # [body, world] angular acceleration as if it were free
     position: wp.array2d(dtype=vec3)  # [body, world] the new pose
@@ -165,10 +165,10 @@ class Direct:
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     done: wp.array(dtype=wp.int32)
     residual: wp.array(dtype=real)
-    tally: wp.array(dtype=Tally)  # of all steps, for the guard
+    tally: wp.array(dtype=Tally)  # counts over all steps, for the guard
 
 
-OUT = wp.constant(-1)  # of mid_tense: the joint was taken out in that step
+OUT = wp.constant(-1)  # value of mid_tense: the joint was taken out in that step
 RELATIVE = wp.constant(0)  # grades, as they are counted
 DIVIDED = wp.constant(1)
 DAMPED = wp.constant(2)

@@ -39,8 +39,8 @@ class SolverDirect(TreeSolver):
             "velocity": velocities follow the chord of each joint's arc, and poses alone are moved to close what is left.
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
         closing_iterations: cap of the passes that close the joints.
-        tolerance: a step is solved when what acts on an axis is met to so much, N·s or N·m·s.
-        gap: a joint is closed to so much, m or rad; by default 1e-10 at position level, else 1e-7.
+        tolerance: a step is solved when no law of an axis is missed by more than this, N·s or N·m·s.
+        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10 at position level, else 1e-7.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
@@ -126,7 +126,7 @@ class SolverDirect(TreeSolver):
         return trees if self._ropes is None else 1.25 * trees + 0.5e-6 * int(self.model.ropes.slots)
 
     def _most_passes(self) -> int:
-        """Passes that a step may take, however finely it is divided: so many that one of a small scene ends within LONGEST."""
+        """Most passes of a step, however finely it is divided; of a small scene as many as end within LONGEST."""
         if len(self.model.com) > SMALL_SCENE:
             return MOST_PASSES
         return max(2 * self._least, int(LONGEST / self._takes()))

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from sharnir.errors import SceneError
-from sharnir.io.xml import Element, Path_, log, make_parser, parse, read_bytes
+from sharnir.io.xml import Element, FilePath, log, make_parser, parse, read_bytes
 from sharnir.shapes import Array, Box, Capsule, Compound, Cylinder, MassProperties, PointMass, Shape, Sphere, Triangles
 
 MESH_FORMATS = ("stl", "obj", "ply", "off", "dae")
@@ -24,7 +24,7 @@ MESH_FORMATS = ("stl", "obj", "ply", "off", "dae")
 class Meshes:
     """Where meshes may be: inside the roots and nowhere else, symbolic links followed."""
 
-    def __init__(self, file: Path, roots: Sequence[Path_]) -> None:
+    def __init__(self, file: Path, roots: Sequence[FilePath]) -> None:
         if isinstance(roots, str | PathLike):
             raise SceneError(f"load_urdf: roots is a list of folders, got {str(roots)!r}")
         self.folder = file.parent
@@ -72,7 +72,7 @@ class Meshes:
 
 
 def _missing_reader(file: Path) -> str:
-    """What is wanting to read a mesh file, in words; empty if nothing."""
+    """What is missing to read a mesh file, in words; empty if nothing is."""
     kind = file.suffix[1:].lower()
     if kind not in MESH_FORMATS:
         return f"a mesh is one of {', '.join(MESH_FORMATS)}"

@@ -21,11 +21,14 @@ import numpy as np
 from sharnir.axes import Servo
 from sharnir.errors import SceneError, is_positive
 from sharnir.io.meshes import Drawing, Maker, Meshes, read_geometry
-from sharnir.io.xml import HERE, Element, Path_, Pose, log, read_xml
+from sharnir.io.xml import Element, FilePath, log, read_xml
 from sharnir.joints import Fixed, Free, Gear, Joint, Planar, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
 from sharnir.shapes import TRIANGLE_SLACK, Array, MassProperties, Shape, combine
-from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate, quat_to_matrix
+from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
+
+Pose = tuple[Array, Array]  # position (m), unit quaternion (x, y, z, w)
+HERE: Pose = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
 
 ROUNDING = 1e-9
 """A negative moment of this size is taken for rounding, kg·m²."""
@@ -38,9 +41,9 @@ LIFT = 1e-3
 
 
 def load_urdf(
-    path: Path_,
+    path: FilePath,
     *,
-    roots: Sequence[Path_] = (),
+    roots: Sequence[FilePath] = (),
     merge_fixed: bool = True,
     floating: bool = False,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
@@ -177,13 +180,13 @@ def read_robot(root: Element, meshes: Meshes | None) -> Robot:
             child.refuse("a macro; expand the file with xacro first")
     robot = Robot(root, {}, {})
     for element in root.all("link"):
-        _new_name(robot.links, element)
+        refuse_taken(robot.links, element)
         link = read_link(element, meshes)
         robot.links[link.name] = link
     if not robot.links:
         root.refuse("needs at least one <link>", "name")
     for element in root.all("joint"):
-        _new_name(robot.joints, element)
+        refuse_taken(robot.joints, element)
         joint = read_joint(element, robot.links)
         robot.joints[joint.name] = joint
     return robot
@@ -201,10 +204,25 @@ def note_ignored(root: Element) -> None:
         log.debug("%s", root.notes[-1])
 
 
-def _new_name(taken: dict[str, Any], element: Element) -> None:
+def refuse_taken(taken: dict[str, Any], element: Element) -> None:
+    """Refuse a second element of the same name."""
     name = element.text("name")
     if name in taken:
         element.refuse(f"a name of its own, line {taken[name].element.line} has the same", "name")
+
+
+def origin(element: Element) -> Pose:
+    """The `<origin>` inside, which is optional: xyz in m, rpy the angles of R = R(z, yaw) R(y, pitch) R(x, roll)."""
+    given = element.one("origin")
+    if given is None:
+        return HERE
+    xyz = given.numbers("xyz", 3, (0.0, 0.0, 0.0))
+    if "quat_xyzw" in given.attributes:
+        if "rpy" in given.attributes:
+            given.refuse("rpy or quat_xyzw, not both", "rpy", "quat_xyzw")
+        return xyz, unit_quat(given.numbers("quat_xyzw", 4), given.where("quat_xyzw"))
+    turns = [quat_exp(angle * e) for angle, e in zip(given.numbers("rpy", 3, (0.0, 0.0, 0.0)), np.eye(3), strict=True)]
+    return xyz, quat_multiply(quat_multiply(turns[2], turns[1]), turns[0])
 
 
 def read_link(element: Element, meshes: Meshes | None) -> Link:
@@ -215,7 +233,7 @@ def read_link(element: Element, meshes: Meshes | None) -> Link:
 
 def read_shapes(element: Element, tag: str, meshes: Meshes | None) -> list[tuple[Pose, Maker]]:
     """Places in a link's frame, and what makes the shapes there, of its `<visual>` or `<collision>` elements."""
-    found = [(owner.pose(), read_geometry(owner, meshes)) for owner in element.all(tag)]
+    found = [(origin(owner), read_geometry(owner, meshes)) for owner in element.all(tag)]
     return [(pose, make) for pose, make in found if make is not None]
 
 
@@ -224,7 +242,7 @@ def read_inertial(inertial: Element | None) -> MassProperties:
     if inertial is None:
         return MassProperties(0.0, np.zeros(3), np.zeros((3, 3)))
     mass = inertial.need("mass").number("value", least=0.0)
-    place, turn = inertial.pose()
+    place, turn = origin(inertial)
     tensor = np.zeros((3, 3))
     given = inertial.one("inertia")
     if given is not None:
@@ -241,20 +259,21 @@ def read_joint(element: Element, links: dict[str, Link]) -> UrdfJoint:
     kind = element.text("type")
     if kind not in JOINT_TYPES:
         element.refuse(f"type is one of {', '.join(JOINT_TYPES)}", "type")
-    parent, child = (_end(element.need(tag), links) for tag in ("parent", "child"))
+    parent, child = (link_of(element.need(tag), links) for tag in ("parent", "child"))
     if parent is child:
         element.refuse(f"parent and child are two links, both are {parent.name!r}")
     if child.above is not None:
         other = f"joint {child.above.name!r}, line {child.above.element.line}, has it too"
         element.need("child").refuse(f"a link with one parent; {other}", "link")
     axis, acts = read_axis(element, kind), read_actions(element, kind)
-    joint = UrdfJoint(element.text("name"), element, kind, parent, child, element.pose(), axis, acts)
+    joint = UrdfJoint(element.text("name"), element, kind, parent, child, origin(element), axis, acts)
     child.above = joint
     parent.below.append(joint)
     return joint
 
 
-def _end(element: Element, links: dict[str, Link]) -> Link:
+def link_of(element: Element, links: dict[str, Link]) -> Link:
+    """The link that one end of a joint names."""
     if element.text("link") not in links:
         element.refuse("the name of a link of the file", "link")
     return links[element.text("link")]

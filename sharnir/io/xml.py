@@ -16,7 +16,6 @@ import numpy as np
 
 from sharnir.errors import SceneError
 from sharnir.shapes import Array
-from sharnir.spatial import quat_exp, quat_multiply, unit_quat
 
 MAX_BYTES = 64 * 2**20
 """Largest file that is read, a mesh likewise."""
@@ -25,9 +24,7 @@ MAX_DEPTH = 100
 
 log = logging.getLogger("sharnir")
 
-Path_ = str | PathLike[str]
-Pose = tuple[Array, Array]  # position (m), unit quaternion (x, y, z, w)
-HERE: Pose = (np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
+FilePath = str | PathLike[str]
 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -120,19 +117,6 @@ class Element:
         if value < least:
             self.refuse(f"a number of at least {least:g}", attribute)
         return value
-
-    def pose(self) -> Pose:
-        """The `<origin>` inside, which is optional: xyz in m, rpy the angles of R = R(z, yaw) R(y, pitch) R(x, roll)."""
-        origin = self.one("origin")
-        if origin is None:
-            return HERE
-        xyz = origin.numbers("xyz", 3, (0.0, 0.0, 0.0))
-        if "quat_xyzw" in origin.attributes:
-            if "rpy" in origin.attributes:
-                origin.refuse("rpy or quat_xyzw, not both", "rpy", "quat_xyzw")
-            return xyz, unit_quat(origin.numbers("quat_xyzw", 4), origin.where("quat_xyzw"))
-        turns = [quat_exp(angle * e) for angle, e in zip(origin.numbers("rpy", 3, (0.0, 0.0, 0.0)), np.eye(3), strict=True)]
-        return xyz, quat_multiply(quat_multiply(turns[2], turns[1]), turns[0])
 
 
 def read_xml(file: Path) -> Element:

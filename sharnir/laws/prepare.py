@@ -135,7 +135,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
 
 @wp.func
 def friction_bounds(s: Any, laws: Laws, k: int, i: int, w: int):
-    """What holds and what slides on the group of axis i: Δt (static or dynamic) + load · |last constraint impulse|."""
+    """Friction bounds of the group of axis i, held and sliding: Δt (static or dynamic) + load · |last constraint impulse|."""
     n = s[0].joints.v_size[k]
     v0 = s[0].joints.v_start[k]
     at = v0 + i
@@ -178,7 +178,7 @@ def resolved_spring(dt: real, k: real, c: real, A: real) -> real:
 
 @wp.func
 def resolved(s: Any, at: int, w: int, A: real, spring: real) -> real:
-    """The same of all linear laws of an axis with the response A; `spring` 0: its spring does not count."""
+    """How much of the mean rule the linear laws of an axis with the response A may have; `spring` 0: without its spring."""
     dt = s[0].settings.part[w]
     c = s[0].axes.damping[at] + s[0].control.friction_viscous[at, w] + s[0].control.servo_kd[at, w]
     k = s[0].control.servo_kp[at, w] + s[0].axes.stiffness[at] * spring
@@ -342,7 +342,7 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
 
 @wp.func
 def clear_laws(s: Any, k: int, w: int):
-    """Nothing acts on a joint that is switched off."""
+    """Clear the laws of a joint that is switched off."""
     for at in range(s[0].joints.v_start[k], s[0].joints.v_start[k] + s[0].joints.v_size[k]):
         s[0].state.drive_impulse[at, w] = real(0.0)
         s[0].state.axis_impulse[at, w] = real(0.0)

@@ -19,9 +19,9 @@ import warp as wp
 from sharnir.rows import TINY
 from sharnir.types import mat33, mat66, real, vec3, vec6
 
-PASSES = wp.constant(24)  # over friction groups and limits of one joint with several axes
-SECULAR_STEPS = wp.constant(30)
-SERVO_TRIES = wp.constant(8)  # of which servos of one joint are at their caps
+PASSES = wp.constant(24)  # most passes over friction groups and limits of one joint with several axes
+SECULAR_STEPS = wp.constant(30)  # most Newton steps to the size of the slip (`friction_3d`)
+SERVO_TRIES = wp.constant(8)  # most guesses as to which servos of one joint are at their caps
 
 
 # ---- laws of the free axes ---------------------------------------------------------------------------------------------
@@ -237,6 +237,71 @@ def limited(lower: real, upper: real) -> bool:
 
 
 @wp.func
+def limit_impulse(rows: mat33, l: vec6, n: int, turn: int, ball: int, f: vec6) -> vec6:
+    """The impulses f with those of the limits, l, in the joint's axes."""
+    for j in range(n):
+        if l[j] != real(0.0):
+            f = f + limit_row(rows, j, turn, ball) * l[j]
+    return f
+
+
+@wp.func
+def with_linear_laws(laws: Laws, v0: int, w: int, n: int, saturated: vec6, p0: vec6, A: mat66, u: vec6):
+    """Responses and speeds with all linear laws in force, and those laws (a, b), servos being at their caps where `saturated`."""
+    a = vec6()
+    b = vec6()
+    for j in range(n):
+        i = v0 + j
+        a[j] = laws.a[i, w]
+        b[j] = laws.b[i, w]
+        if saturated[j] == real(0.0):
+            a[j] = a[j] + laws.servo_a[i, w]
+            b[j] = b[j] + laws.servo_b[i, w]
+        else:
+            b[j] = b[j] - saturated[j] * laws.servo_cap[i, w]
+        if a[j] != real(0.0) or b[j] + p0[j] != real(0.0):  # impulses count anew: take those of the last visit off
+            A, u = add_soft(A, u, n, j, a[j], b[j] + p0[j])
+    return A, u, a, b
+
+
+@wp.func
+def sweep_limits(laws: Laws, v0: int, w: int, n: int, turn: int, ball: int, rows: mat33, A: mat66, u: vec6, l: vec6):
+    """One pass over the limits of a joint's axes: (speeds, impulses of the limits, largest change of a speed)."""
+    largest = real(0.0)
+    for j in range(n):
+        lower = laws.lower[v0 + j, w]
+        upper = laws.upper[v0 + j, w]
+        if limited(lower, upper) or l[j] != real(0.0):
+            g = limit_row(rows, j, turn, ball)
+            Ag = A * g
+            gAg = wp.dot(g, Ag)
+            v = wp.dot(g, u) - gAg * l[j]
+            new = (wp.clamp(v, lower, upper) - v) / gAg
+            u = u + Ag * (new - l[j])
+            largest = wp.max(largest, wp.abs(new - l[j]) * gAg)
+            l[j] = new
+    return u, l, largest
+
+
+@wp.func
+def saturate(laws: Laws, v0: int, w: int, n: int, u: vec6, saturated: vec6):
+    """Which servos are at their caps at speeds u (−1, 0, 1), and whether these are others than thought."""
+    changed = int(0)
+    for j in range(n):
+        i = v0 + j
+        servo = -laws.servo_a[i, w] * u[j] - laws.servo_b[i, w]
+        side = real(0.0)
+        if wp.abs(servo) > laws.servo_cap[i, w]:
+            side = wp.sign(servo)
+        if side != saturated[j]:
+            if side * saturated[j] < real(0.0):
+                side = real(0.0)  # between one cap and the other it is free, or tries could go to and fro
+            saturated[j] = side
+            changed = 1
+    return saturated, changed
+
+
+@wp.func
 def solve_axes(
     laws: Laws, group: wp.array(dtype=wp.int32), v0: int, w: int, n: int, turn: int, ball: int, u_now: vec6, response: mat66,
     share: real,
@@ -268,39 +333,11 @@ def solve_axes(
     a = vec6()
     b = vec6()
     for _try in range(SERVO_TRIES):
-        A = response
-        u = u_now
-        for j in range(n):
-            i = v0 + j
-            a[j] = laws.a[i, w]
-            b[j] = laws.b[i, w]
-            if saturated[j] == real(0.0):
-                a[j] = a[j] + laws.servo_a[i, w]
-                b[j] = b[j] + laws.servo_b[i, w]
-            else:
-                b[j] = b[j] - saturated[j] * laws.servo_cap[i, w]
-            if a[j] != real(0.0) or b[j] + p0[j] != real(0.0):  # impulses count anew: take those of the last visit off
-                A, u = add_soft(A, u, n, j, a[j], b[j] + p0[j])
+        A, u, a, b = with_linear_laws(laws, v0, w, n, saturated, p0, response, u_now)
         scale = wp.length(u)
-        p = f
-        for j in range(n):
-            if l[j] != real(0.0):
-                p = p + limit_row(rows, j, turn, ball) * l[j]
-        u = u + A * p
+        u = u + A * limit_impulse(rows, l, n, turn, ball, f)
         for _pass in range(PASSES):
-            largest = real(0.0)
-            for j in range(n):
-                lower = laws.lower[v0 + j, w]
-                upper = laws.upper[v0 + j, w]
-                if limited(lower, upper) or l[j] != real(0.0):
-                    g = limit_row(rows, j, turn, ball)
-                    Ag = A * g
-                    gAg = wp.dot(g, Ag)
-                    v = wp.dot(g, u) - gAg * l[j]
-                    new = (wp.clamp(v, lower, upper) - v) / gAg
-                    u = u + Ag * (new - l[j])
-                    largest = wp.max(largest, wp.abs(new - l[j]) * gAg)
-                    l[j] = new
+            u, l, largest = sweep_limits(laws, v0, w, n, turn, ball, rows, A, u, l)
             for j in range(n):
                 hold = laws.hold[v0 + j, w]
                 if int(groups[j]) == j and (hold > real(0.0) or laws.slide[v0 + j, w] > real(0.0) or f[j] != real(0.0)):
@@ -312,25 +349,11 @@ def solve_axes(
                             took[h] = -f[h] * u[h]
             if largest <= TINY * scale:
                 break
-        again = int(0)
-        for j in range(n):
-            i = v0 + j
-            servo = -laws.servo_a[i, w] * u[j] - laws.servo_b[i, w]
-            side = real(0.0)
-            if wp.abs(servo) > laws.servo_cap[i, w]:
-                side = wp.sign(servo)
-            if side != saturated[j]:
-                if side * saturated[j] < real(0.0):
-                    side = real(0.0)  # between one cap and the other it is free, or tries could go to and fro
-                saturated[j] = side
-                again = 1
-        if again == 0:
+        saturated, changed = saturate(laws, v0, w, n, u, saturated)
+        if changed == 0:
             break
     changes = vec6()
-    p = f
-    for j in range(n):
-        if l[j] != real(0.0):
-            p = p + limit_row(rows, j, turn, ball) * l[j]
+    p = limit_impulse(rows, l, n, turn, ball, f)
     for j in range(n):
         i = v0 + j
         p[j] = p[j] - a[j] * u[j] - b[j]

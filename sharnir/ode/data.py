@@ -24,7 +24,7 @@ class Motion:
     laws: AxisLaws
     closures: ClosureTable
     rows: ClosureWork
-    probe: ClosureWork  # the same again, to ask for the tree's response without losing what was found
+    probe: ClosureWork  # a second set, to ask for the tree's response without losing what was found
     gravity: wp.array(dtype=vec3)
     own: wp.int32  # joints that are the scene's; those of floating bases follow
     nq: wp.int32

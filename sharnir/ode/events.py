@@ -83,11 +83,11 @@ class Watch:
         return None
 
     def times(self) -> list[np.ndarray]:
-        """Of each event its times, s."""
+        """Times of each event, s."""
         return [np.array([t for t, _, _ in each]) for each in self.found]
 
     def states(self, nq: int, nv: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each event q (k, nq) and v (k, nv) at its times."""
+        """q (k, nq) and v (k, nv) of each event at its times."""
         parts = [([q for _, q, _ in each], [v for _, _, v in each]) for each in self.found]
         return [(np.array(q).reshape(-1, nq), np.array(v).reshape(-1, nv)) for q, v in parts]
 

@@ -14,8 +14,8 @@ from sharnir.types import EPSILON, mat66, quat, real, vec3, vec6
 
 LOADS = wp.constant(60)  # rounds in which friction and the load it depends on are brought together
 TIGHTENED = wp.constant(6)  # rounds that close loops
-CLOSED = wp.constant(real(max(3.0e-14, 30.0 * EPSILON)))  # of its size is a gap that is none
-ALONG = wp.constant(real(1.0e-10))  # of a direction, squared: so little of it left is none
+CLOSED = wp.constant(real(max(3.0e-14, 30.0 * EPSILON)))  # gap of a loop that counts as closed, relative to its size
+ALONG = wp.constant(real(1.0e-10))  # squared part of a direction below which nothing of it is left
 
 
 # ---- forces on the axes ---------------------------------------------------------------------------------------------------
@@ -23,7 +23,7 @@ ALONG = wp.constant(real(1.0e-10))  # of a direction, squared: so little of it l
 
 @wp.func
 def friction_force(m: wp.array(dtype=Motion), j: int, head: int, w: int, speed: real, static: bool) -> real:
-    """What friction of a group, named by its first axis, can hold, or its force at a speed."""
+    """The force that friction of a group, named by its first axis, can hold, or its force at a speed."""
     load = m[0].control.friction_load[head, w] * m[0].load[j, w]
     high = m[0].control.friction_static[head, w]
     low = m[0].control.friction_dynamic[head, w]
@@ -237,7 +237,7 @@ def without(left: mat66, g: vec6) -> mat66:
 
 @wp.func
 def set_laws(m: wp.array(dtype=Motion), i: int, w: int):
-    """Rotors, and what is locked, for the recursion."""
+    """Rotor inertias and locked axes, for the recursion."""
     j = m[0].tree.joint[i]
     if j >= m[0].own:
         return
@@ -463,23 +463,23 @@ def right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K
         backward(m[0].bodies, m[0].joints, m[0].tree, w, m[0].tau, m[0].laws, m[0].work)
         for i in range(count):
             forward(m[0].joints, m[0].tree, i, w, m[0].a, m[0].laws, m[0].work)
-        again = bool(False)
+        unmet = bool(False)
         if loops:
             constrain(
                 m[0].joints, m[0].tree, m[0].closures, m[0].rows, m[0].work, w, m[0].q, m[0].v, m[0].a, m[0].striking[w] == 0
             )
             if m[0].striking[w] == 0 and round < TIGHTENED:
-                again = tighten(m, w)
-        if m[0].loaded == 1 and not again:
-            again = find_loads(m, w) > real(1.0e-13)
-        if not again:
+                unmet = tighten(m, w)
+        if m[0].loaded == 1 and not unmet:
+            unmet = find_loads(m, w) > real(1.0e-13)
+        if not unmet:
             break
     rates(m, w, stage, K)
 
 
 @wp.func
 def plain_right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K: wp.array3d(dtype=real)):
-    """The same of a tree on a ground at rest, with springs, dampers and drives alone: soon compiled, and fast."""
+    """The right-hand side of a tree on a ground at rest, with springs, dampers and drives alone: soon compiled, and fast."""
     for i in range(m[0].tree.count):
         link_motion(m[0].joints, m[0].tree, i, w, m[0].q, m[0].v, m[0].work)
         link_inertia(m[0].bodies, m[0].tree, i, w, m[0].gravity[0], m[0].work)

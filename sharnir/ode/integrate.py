@@ -212,6 +212,7 @@ def begin(table: Any, how: Options, y: np.ndarray, start: float, ends: np.ndarra
     if how.step and how.method == "adams":
         first = how.step * 2.0**-how.order  # it starts at order 1, with steps small enough for that
     course = ode.Course()
+    course.walk = wp.zeros(n, dtype=ode.Walk, device=device)
     course.phase = wp.full(n, int(ode.SWITCH if rough else ode.START), dtype=wp.int32, device=device)
     course.now = wp.full(n, start, dtype=real, device=device)
     course.size = wp.full(n, first, dtype=real, device=device)

@@ -10,7 +10,7 @@ import warp as wp
 from sharnir.ode.adams import Adams, adams_accept, adams_begin, adams_dense, adams_judge, adams_predict, adams_reject
 from sharnir.ode.data import Motion
 from sharnir.ode.forces import plain_right_hand_side, right_hand_side
-from sharnir.ode.modes import STILL, margin, reclassify, settle, strike
+from sharnir.ode.modes import STILL, correct_modes, margin, reclassify, strike
 from sharnir.types import inline_less, real
 
 inline_less("sharnir.ode_rough")
@@ -19,7 +19,7 @@ START, TRY, FINISH, FAILED = wp.constant(0), wp.constant(1), wp.constant(2), wp.
 SWITCH, STRIKE, LOOK = wp.constant(4), wp.constant(5), wp.constant(6)
 ACCEPTED, REJECTED, TARGET, RECORDED = wp.constant(0), wp.constant(1), wp.constant(2), wp.constant(3)
 MOST_STALLED = wp.constant(100)  # changes of mode at one time
-QUARTER = wp.constant(real(0.25))  # a step is looked at so often for changes of mode
+QUARTER = wp.constant(real(0.25))  # part of a step after which it is looked at for changes of mode
 
 
 @wp.struct
@@ -58,9 +58,35 @@ class Request:
 
 
 @wp.struct
+class Walk:
+    """Where an integration stands between two rounds of right-hand sides."""
+
+    phase: wp.int32
+    going: wp.int32  # 0: the launch ends
+    target: wp.int32  # number of the next of the times asked for
+    recorded: wp.int32  # steps recorded in this launch
+    steps: wp.int32  # steps tried in this launch
+    retry: wp.int32  # 1 after a step that was rejected
+    stalled: wp.int32  # changes of mode at one time
+    shape: wp.int32  # 1 where the step's polynomial is wanted
+    looks: wp.int32  # how often the modes were looked at in this step
+    now: real  # s
+    h: real  # s, size of the next step
+    step: real  # s, of the one that is being made
+    after: real  # s, when it ends
+    error: real  # of the last trial, in units of the tolerance
+    theta: real  # where the modes are looked at, between lo, where they hold, and hi, where they do not
+    lo: real
+    hi: real
+    g_lo: real  # margins of the modes there
+    g_hi: real
+
+
+@wp.struct
 class Course:
     """How far an integration has come, [.., world]; kept between launches."""
 
+    walk: wp.array(dtype=Walk)
     phase: wp.array(dtype=wp.int32)
     now: wp.array(dtype=real)  # s
     size: wp.array(dtype=real)  # s, the next step
@@ -212,8 +238,8 @@ def narrow(lo: real, hi: real, g_lo: real, g_hi: real, count: int) -> real:
 
 
 @wp.func
-def take_back(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real)):
-    """The state that the right-hand side (closing loops) or a change of mode has moved, into y."""
+def read_back(m: wp.array(dtype=Motion), w: int, y: wp.array2d(dtype=real)):
+    """Read into y the state that the right-hand side (closing loops) or a change of mode has moved."""
     for r in range(m[0].nq):
         y[r, w] = m[0].q[r, w]
     for r in range(m[0].nv):
@@ -239,6 +265,224 @@ def next_size(order: int, h: real, error: real) -> real:
     return h * factor
 
 
+# ---- the phases of a step ----------------------------------------------------------------------------------------------
+
+
+@wp.func
+def aim(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int):
+    """How long the next step is to be; Adams predicts its end."""
+    x = c.walk
+    now = x[w].now
+    room = ask.end - now
+    step = wp.min(x[w].h, room)
+    if room - step < real(1.0e-6) * step:  # no sliver of a step before the end
+        step = room
+    x[w].step = step
+    x[w].after = now + step
+    if step == room:
+        x[w].after = ask.end
+    x[w].shape = wp.max(ask.keep, m[0].rough)
+    if ask.times[x[w].target] < x[w].after:
+        x[w].shape = 1
+    if t.adams == 1:
+        adams_predict(a, w, rows, step, c.y, c.ahead, c.K)
+
+
+@wp.func
+def stages(t: Tableau, phase: int, shape: int):
+    """The right-hand sides that a phase needs: from the first to before the last; those of LOOK and STRIKE are spare."""
+    if phase == TRY:
+        return t.first, t.trial
+    if phase == FINISH:
+        if shape == 1:
+            return t.trial, t.total
+        return t.trial, t.result + 1
+    if phase == LOOK or phase == STRIKE:
+        return t.total, t.total + 1
+    return 0, 1
+
+
+@wp.func
+def after_modes(m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int, unsettled: bool):
+    """From SWITCH, STRIKE and START on to the next, until the modes are those of the forces."""
+    x = c.walk
+    phase = x[w].phase
+    if phase == SWITCH:
+        x[w].phase = START
+        if m[0].striking[w] == 1:
+            x[w].phase = STRIKE
+    elif phase == STRIKE:
+        if m[0].striking[w] == 0:
+            x[w].phase = SWITCH
+            x[w].stalled = x[w].stalled + 1
+    else:
+        if m[0].closures.count > m[0].closures.springs.count or m[0].rough == 1:
+            read_back(m, w, c.y)
+        if not unsettled:
+            x[w].phase = TRY
+            if t.adams == 1:
+                x[w].h = wp.min(x[w].h, adams_begin(a, w, rows, ask.rtol, ask.atol, c.y, c.K))
+
+
+@wp.func
+def after_try(t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int):
+    """Whether the result is good enough; if not, a shorter step is tried."""
+    x = c.walk
+    step = x[w].step
+    x[w].steps = x[w].steps + 1
+    error = real(0.0)
+    if t.adams == 1:
+        error = adams_judge(a, w, rows, step, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.first])
+    else:
+        error = judge(t, c, w, rows, step, ask.rtol, ask.atol)
+    x[w].error = error
+    if wp.isfinite(error) and (error <= real(1.0) or ask.fixed > real(0.0)):
+        x[w].phase = FINISH
+    elif ask.fixed > real(0.0) or step < real(1.0e-14) * (real(1.0) + wp.abs(x[w].now)):
+        x[w].phase = FAILED
+        x[w].going = 0
+    else:
+        c.count[REJECTED, w] = c.count[REJECTED, w] + 1
+        x[w].retry = 1
+        if t.adams == 1:
+            x[w].h = adams_reject(a, w, step)
+        else:
+            x[w].h = next_size(t.order, step, error)
+
+
+@wp.func
+def after_finish(
+    m: wp.array(dtype=Motion), t: Tableau, c: Course, a: Adams, w: int, rows: int, C: wp.array3d(dtype=real)
+) -> bool:
+    """The step as a polynomial, where one is wanted; whether it is accepted as it is, or its modes are to be looked at."""
+    x = c.walk
+    if x[w].shape == 1:
+        dense(t, a, c, w, rows, x[w].step, C)
+    if m[0].rough == 0:
+        return True
+    x[w].phase = LOOK
+    x[w].theta = QUARTER
+    x[w].lo = real(0.0)
+    x[w].hi = real(2.0)
+    x[w].g_lo = real(0.0)
+    x[w].looks = 0
+    return False
+
+
+@wp.func
+def after_look(c: Course, w: int, g: real) -> bool:
+    """Where to look next, g being the margin of the modes at θ; whether enough is known to accept the step, or a part of it."""
+    x = c.walk
+    x[w].looks = x[w].looks + 1
+    if g < real(0.0):
+        x[w].hi = x[w].theta
+        x[w].g_hi = g
+    else:
+        x[w].lo = x[w].theta
+        x[w].g_lo = g
+    if x[w].hi > real(1.0):
+        x[w].theta = x[w].theta + QUARTER
+        return x[w].theta > real(1.0)
+    x[w].theta = narrow(x[w].lo, x[w].hi, x[w].g_lo, x[w].g_hi, x[w].looks)
+    return x[w].hi - x[w].lo <= real(4.0e-16) * (real(1.0) + wp.abs(x[w].now) / x[w].step) or x[w].looks > 100
+
+
+@wp.func
+def size_after(t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int) -> int:
+    """The size of the step after an accepted one; returns how many of its derivatives are kept."""
+    x = c.walk
+    step = x[w].step
+    if x[w].phase == SWITCH:
+        x[w].h = step
+        if ask.fixed > real(0.0):
+            x[w].h = c.size[w]
+    elif t.adams == 1:
+        x[w].h = adams_accept(a, w, rows, step, ask.fixed, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.result], c.K)
+        return a.order[w] + 1
+    elif ask.fixed == real(0.0):
+        h = next_size(t.order, step, x[w].error)
+        if x[w].retry == 1:
+            h = wp.min(h, step)
+        x[w].h = h
+    return 1
+
+
+@wp.func
+def accept(
+    m: wp.array(dtype=Motion), t: Tableau, ask: Request, c: Course, a: Adams, w: int, rows: int, C: wp.array3d(dtype=real)
+):
+    """Take a step, or the part of it in which its modes hold; hand over the times asked for that it passed."""
+    x = c.walk
+    now = x[w].now
+    step = x[w].step
+    hi = x[w].hi
+    x[w].phase = TRY
+    cut = real(1.0)
+    if hi <= real(1.0) and m[0].rough == 1:  # the step ends where a mode does
+        cut = hi
+        x[w].phase = SWITCH
+        x[w].after = wp.min(x[w].after, now + hi * step)
+        for r in range(rows):
+            c.ahead[r, w] = horner(t, C, r, w, hi)
+    after = x[w].after
+    while ask.times[x[w].target] <= after:
+        share = real(1.0)
+        if ask.times[x[w].target] < after:
+            share = (ask.times[x[w].target] - now) / step
+        write(t, c, w, rows, x[w].target, share, C)
+        x[w].target = x[w].target + 1
+    depth = size_after(t, ask, c, a, w, rows)
+    x[w].retry = 0
+    for r in range(rows):
+        c.y[r, w] = c.ahead[r, w]
+        c.K[0, r, w] = c.K[t.result, r, w]
+    unit(m, w, c.y, c.K, depth)
+    c.count[ACCEPTED, w] = c.count[ACCEPTED, w] + 1
+    recorded = x[w].recorded
+    if ask.keep == 1:
+        c.marks[recorded, 0, w] = now
+        c.marks[recorded, 1, w] = step
+        c.marks[recorded, 2, w] = real(c.count[REJECTED, w])
+        c.marks[recorded, 3, w] = cut
+        recorded = recorded + 1
+        x[w].recorded = recorded
+    x[w].stalled = x[w].stalled + 1
+    if after - now > real(1.0e-13) * (real(1.0) + wp.abs(now)):
+        x[w].stalled = 0
+    x[w].now = after
+    if after >= ask.pause or x[w].steps >= ask.most or recorded >= c.C.shape[0]:
+        x[w].going = 0
+
+
+@wp.func
+def take_up(ask: Request, c: Course, w: int):
+    """Go on from where the last launch ended."""
+    x = c.walk
+    x[w].now = c.now[w]
+    x[w].h = c.size[w]
+    x[w].phase = c.phase[w]
+    x[w].target = c.count[TARGET, w]
+    x[w].hi = real(2.0)
+    x[w].step = real(0.0)
+    x[w].shape = 0
+    x[w].steps = 0
+    x[w].recorded = 0
+    x[w].retry = 0
+    x[w].stalled = 0
+    x[w].theta = real(1.0)
+    x[w].going = int(c.now[w] < ask.end and c.phase[w] != FAILED)
+
+
+@wp.func
+def leave(c: Course, w: int):
+    """Leave what the next launch goes on from."""
+    c.now[w] = c.walk[w].now
+    c.size[w] = c.walk[w].h
+    c.phase[w] = c.walk[w].phase
+    c.count[TARGET, w] = c.walk[w].target
+    c.count[RECORDED, w] = c.walk[w].recorded
+
+
 def integrating(plain: bool) -> wp.Kernel:
     """The kernel that integrates: of plain trees, or of all there is; most scenes need not wait for the compile of the latter."""
     right_hand_side_of = plain_right_hand_side if plain else right_hand_side
@@ -253,189 +497,49 @@ def integrating(plain: bool) -> wp.Kernel:
         w = wp.tid()
         rows = m[0].nq + m[0].nv + m[0].currents
         loops = m[0].closures.count > m[0].closures.springs.count
-        spare = t.total
-        now = c.now[w]
-        h = c.size[w]
-        phase = c.phase[w]
-        target = c.count[TARGET, w]
-        step = real(0.0)
-        after = real(0.0)
-        shape = int(0)  # 1 where the step's polynomial is wanted
-        error = real(0.0)
-        steps = int(0)
-        recorded = int(0)
-        retry = int(0)
-        theta = real(1.0)  # where the modes are looked at, between lo, where they hold, and hi, where they do not
-        lo = real(0.0)
-        hi = real(2.0)
-        g_lo = real(0.0)
-        g_hi = real(0.0)
-        looks = int(0)
-        g = real(0.0)
-        stalled = int(0)
-        going = now < ask.end and phase != FAILED
-        while going:
-            first = int(0)
-            last = int(1)
-            unsettled = bool(False)
+        x = c.walk
+        take_up(ask, c, w)
+        while x[w].going == 1:
+            phase = x[w].phase
             if phase == TRY:
-                room = ask.end - now
-                step = wp.min(h, room)
-                if room - step < real(1.0e-6) * step:  # no sliver of a step before the end
-                    step = room
-                after = now + step
-                if step == room:
-                    after = ask.end
-                shape = wp.max(ask.keep, m[0].rough)
-                if ask.times[target] < after:
-                    shape = 1
-                if t.adams == 1:
-                    adams_predict(a, w, rows, step, c.y, c.ahead, c.K)
-                first = t.first
-                last = t.trial
-            elif phase == FINISH:
-                first = t.trial
-                last = t.result + 1
-                if shape == 1:
-                    last = t.total
-            elif phase == LOOK or phase == STRIKE:
-                first = spare
-                last = spare + 1
-            C = c.C[recorded]
+                aim(m, t, ask, c, a, w, rows)
+            first, last = stages(t, phase, x[w].shape)
+            C = c.C[x[w].recorded]
             for s in range(first, last):
-                share = place(m, t, c, w, s, phase, step, theta, C)
+                share = place(m, t, c, w, s, phase, x[w].step, x[w].theta, C)
                 if phase != SWITCH:
-                    right_hand_side_of(m, w, s, now + share * step, c.K)
+                    right_hand_side_of(m, w, s, x[w].now + share * x[w].step, c.K)
                     if loops and phase == FINISH and s == t.result:
-                        take_back(m, w, c.ahead)
-
-            accepted = int(0)
+                        read_back(m, w, c.ahead)
+            unsettled = bool(False)
+            g = real(0.0)
             if wp.static(not plain):
                 if phase == SWITCH:
                     reclassify(m, w, real(1.0e-7) * largest_speed(m, c, w) + STILL)
-                    take_back(m, w, c.y)
+                    read_back(m, w, c.y)
                 elif phase == STRIKE:
                     strike(m, w)
                     if m[0].striking[w] == 0:
-                        take_back(m, w, c.y)
+                        read_back(m, w, c.y)
                 elif phase == LOOK:
                     g = margin(m, w)
                 elif phase == START and m[0].rough == 1:
-                    unsettled = settle(m, w)
-            if phase == SWITCH:
-                phase = START
-                if m[0].striking[w] == 1:
-                    phase = STRIKE
-            elif phase == STRIKE:
-                if m[0].striking[w] == 0:
-                    phase = SWITCH
-                    stalled = stalled + 1
-            elif phase == START:
-                phase = TRY
-                if loops or m[0].rough == 1:
-                    take_back(m, w, c.y)
-                if unsettled:
-                    phase = START
-                if phase == TRY and t.adams == 1:
-                    h = wp.min(h, adams_begin(a, w, rows, ask.rtol, ask.atol, c.y, c.K))
-            elif phase == TRY:
-                steps = steps + 1
-                if t.adams == 1:
-                    error = adams_judge(a, w, rows, step, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.first])
-                else:
-                    error = judge(t, c, w, rows, step, ask.rtol, ask.atol)
-                if wp.isfinite(error) and (error <= real(1.0) or ask.fixed > real(0.0)):
-                    phase = FINISH
-                elif ask.fixed > real(0.0) or step < real(1.0e-14) * (real(1.0) + wp.abs(now)):
-                    phase = FAILED
-                    going = False
-                else:
-                    c.count[REJECTED, w] = c.count[REJECTED, w] + 1
-                    retry = 1
-                    if t.adams == 1:
-                        h = adams_reject(a, w, step)
-                    else:
-                        h = next_size(t.order, step, error)
+                    unsettled = correct_modes(m, w)
+            accepted = bool(False)
+            if phase == TRY:
+                after_try(t, ask, c, a, w, rows)
             elif phase == FINISH:
-                if shape == 1:
-                    dense(t, a, c, w, rows, step, C)
-                if m[0].rough == 1:
-                    phase = LOOK
-                    theta = QUARTER
-                    lo = real(0.0)
-                    hi = real(2.0)
-                    g_lo = real(0.0)
-                    looks = 0
-                else:
-                    accepted = 1
+                accepted = after_finish(m, t, c, a, w, rows, C)
+            elif phase == LOOK:
+                accepted = after_look(c, w, g)
             else:
-                looks = looks + 1
-                if g < real(0.0):
-                    hi = theta
-                    g_hi = g
-                else:
-                    lo = theta
-                    g_lo = g
-                if hi > real(1.0):
-                    theta = theta + QUARTER
-                    accepted = int(theta > real(1.0))
-                else:
-                    theta = narrow(lo, hi, g_lo, g_hi, looks)
-                    accepted = int(hi - lo <= real(4.0e-16) * (real(1.0) + wp.abs(now) / step) or looks > 100)
-
-            if accepted == 1:
-                phase = TRY
-                cut = real(1.0)
-                if hi <= real(1.0) and m[0].rough == 1:  # the step ends where a mode does
-                    cut = hi
-                    phase = SWITCH
-                    after = wp.min(after, now + hi * step)
-                    for r in range(rows):
-                        c.ahead[r, w] = horner(t, C, r, w, hi)
-                while ask.times[target] <= after:
-                    share = real(1.0)
-                    if ask.times[target] < after:
-                        share = (ask.times[target] - now) / step
-                    write(t, c, w, rows, target, share, C)
-                    target = target + 1
-                depth = int(1)
-                if phase == SWITCH:
-                    h = step
-                    if ask.fixed > real(0.0):
-                        h = c.size[w]
-                elif t.adams == 1:
-                    h = adams_accept(a, w, rows, step, ask.fixed, ask.rtol, ask.atol, c.y, c.ahead, c.K[t.result], c.K)
-                    depth = a.order[w] + 1
-                elif ask.fixed == real(0.0):
-                    h = next_size(t.order, step, error)
-                    if retry == 1:
-                        h = wp.min(h, step)
-                retry = 0
-                for r in range(rows):
-                    c.y[r, w] = c.ahead[r, w]
-                    c.K[0, r, w] = c.K[t.result, r, w]
-                unit(m, w, c.y, c.K, depth)
-                c.count[ACCEPTED, w] = c.count[ACCEPTED, w] + 1
-                if ask.keep == 1:
-                    c.marks[recorded, 0, w] = now
-                    c.marks[recorded, 1, w] = step
-                    c.marks[recorded, 2, w] = real(c.count[REJECTED, w])
-                    c.marks[recorded, 3, w] = cut
-                    recorded = recorded + 1
-                stalled = stalled + 1
-                if after - now > real(1.0e-13) * (real(1.0) + wp.abs(now)):
-                    stalled = 0
-                now = after
-                if now >= ask.pause or steps >= ask.most or recorded >= c.C.shape[0]:
-                    going = False
-            if stalled > MOST_STALLED:
-                phase = FAILED
-                going = False
-        c.now[w] = now
-        c.size[w] = h
-        c.phase[w] = phase
-        c.count[TARGET, w] = target
-        c.count[RECORDED, w] = recorded
+                after_modes(m, t, ask, c, a, w, rows, unsettled)
+            if accepted:
+                accept(m, t, ask, c, a, w, rows, C)
+            if x[w].stalled > MOST_STALLED:
+                x[w].phase = FAILED
+                x[w].going = 0
+        leave(c, w)
 
     return integrate
 

@@ -1,8 +1,8 @@
 """The right-hand side of a mechanism's motion, with all that acts on it, and its changes of mode: stick, slip, limit, impact.
 
 Between changes of mode the motion is smooth. A group of axes that friction holds is locked; one that slides is pushed against
-its speed. An axis at its limit is locked too. `margin` is positive as long as the modes hold, `reclassify` and `settle` find
-those that hold next, `strike` the speeds after an impact:
+its speed. An axis at its limit is locked too. `margin` is positive as long as the modes hold, `reclassify` and `correct_modes`
+find those that hold next, `strike` the speeds after an impact:
 
 Functions are given an array m of one `Motion` and read m[0] in place: a copy of so large a structure costs time, most of all the
 compiler's.
@@ -23,12 +23,12 @@ from sharnir.tree.passes import base_acceleration, left_over
 from sharnir.types import mat66, quat, real, vec3, vec6
 
 MOST_TRIES = wp.constant(400)  # to find the modes at one time
-TOGETHER = wp.constant(10)  # of them, those that change all wrong modes at once; then one by one, in order
+TOGETHER = wp.constant(10)  # tries in which all wrong modes change at once; after them one by one, in order
 AIMED = wp.constant(real(1.0e-9))  # a heading that is off by less is right
 STOPS = wp.constant(real(1.0e-8))  # m/s, rad/s: a vector that slows down to it stops
 STILL = wp.constant(real(1.0e-9))  # m/s, rad/s: no speed
 DRIFTS = wp.constant(real(1.0e-6))  # m, rad, m/s, rad/s: so far a limit in touch may have come off by rounding
-GRAZES = wp.constant(real(1.0e-12))  # m/s, rad/s: past zero by so much is no change of mode yet
+GRAZES = wp.constant(real(1.0e-12))  # m/s, rad/s past zero that do not yet count as a change of mode
 PASSED = wp.constant(real(1.0e-13))  # m, rad: nor is this, past a limit
 TOUCHING = wp.constant(real(1.0e-9))  # m, rad: at a limit
 BOUNCE = wp.constant(real(1.0e-11))  # m, rad: one that would rise less is none
@@ -40,7 +40,7 @@ PUSHED = wp.constant(real(1.0e-11))  # m/s², rad/s²: no acceleration
 
 @wp.func
 def lock_force(m: wp.array(dtype=Motion), i: int, w: int) -> vec6:
-    """What the locks of a link's joint exert on its axes, after the right-hand side."""
+    """Forces of the locks of a link's joint on its axes, as the right-hand side found them."""
     j = m[0].tree.joint[i]
     n = m[0].joints.v_size[j]
     v0 = m[0].joints.v_start[j]
@@ -88,14 +88,14 @@ def limit_rows(m: wp.array(dtype=Motion), j: int, w: int) -> mat66:
 
 @wp.func
 def limit_forces(m: wp.array(dtype=Motion), j: int, w: int, F: vec6) -> vec6:
-    """Of what the locks of a joint exert, how much each limit in touch takes along its direction, inwards positive: F = Σ g λ."""
+    """The part of the locks' forces that each limit in touch takes along its direction, inwards positive: F = Σ g λ."""
     rows = limit_rows(m, j, w)
     return shares(rows, rows * F, m[0].joints.v_size[j])
 
 
 @wp.func
 def limit_share(m: wp.array(dtype=Motion), j: int, w: int, F: vec6) -> vec6:
-    """Of what the locks exert, what friction has to: all but the part that limits in touch can take."""
+    """The part of the locks' forces that is left to friction: all but what limits in touch can take."""
     rows = limit_rows(m, j, w)
     taken = shares(rows, rows * F, m[0].joints.v_size[j])
     for x in range(m[0].joints.v_size[j]):
@@ -116,7 +116,7 @@ def group_size(m: wp.array(dtype=Motion), j: int, head: int, f: vec6) -> real:
 
 @wp.func
 def slack(hold: real, F: vec6) -> real:
-    """By so much, N or N·m, a force may pass its bound without a change of mode."""
+    """How far a force may pass its bound without a change of mode, N or N·m."""
     return real(1.0e-11) * (real(1.0) + hold + wp.length(F))
 
 
@@ -401,7 +401,7 @@ def depart(m: wp.array(dtype=Motion), j: int, head: int, w: int) -> bool:
 
 
 @wp.func
-def settle_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int, push: real, F: vec6) -> bool:
+def correct_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int, push: real, F: vec6) -> bool:
     """A limit that pulls lets go, one that an axis at rest on it is driven into holds; whether it changed."""
     n = m[0].joints.v_size[j]
     at = m[0].joints.v_start[j] + x
@@ -438,7 +438,7 @@ def settle_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int, push: real, 
 
 
 @wp.func
-def settle(m: wp.array(dtype=Motion), w: int) -> bool:
+def correct_modes(m: wp.array(dtype=Motion), w: int) -> bool:
     """Correct the modes that the forces of the last right-hand side do not allow; whether any was wrong."""
     m[0].tries[w] = m[0].tries[w] + 1
     changed = bool(False)
@@ -466,7 +466,7 @@ def settle(m: wp.array(dtype=Motion), w: int) -> bool:
             for x in range(n):
                 at = v0 + x
                 if limited(m, j, x) and not (changed and m[0].tries[w] > TOGETHER):
-                    if settle_limit(m, j, x, w, push[x], F):
+                    if correct_limit(m, j, x, w, push[x], F):
                         changed = True
                 rubs = m[0].axes.group[at] == x and has_friction(m, at, w) and (n > 1 or m[0].touch[at, w] == 0)
                 if rubs and not (changed and m[0].tries[w] > TOGETHER):
@@ -486,7 +486,7 @@ def strike(m: wp.array(dtype=Motion), w: int):
     No limit pulls, and none is left slower than it asks for: until that is so, they let go or hold, and the impact is redone.
     """
     m[0].tries[w] = m[0].tries[w] + 1
-    again = bool(False)
+    changed = bool(False)
     for i in range(m[0].tree.count):
         j = m[0].tree.joint[i]
         if j < m[0].own and m[0].tries[w] < MOST_TRIES:
@@ -495,12 +495,12 @@ def strike(m: wp.array(dtype=Motion), w: int):
                 push = limit_forces(m, j, w, lock_force(m, i, w))
             for x in range(m[0].joints.v_size[j]):
                 at = m[0].joints.v_start[j] + x
-                if limited(m, j, x) and not (again and m[0].tries[w] > TOGETHER):
+                if limited(m, j, x) and not (changed and m[0].tries[w] > TOGETHER):
                     low, high, g = limit_gaps(m, j, x, w)
                     if m[0].touch[at, w] != 0:
                         if push[x] < real(0.0):
                             m[0].touch[at, w] = 0
-                            again = True
+                            changed = True
                     elif wp.min(low, high) <= TOUCHING:
                         side = int(1)
                         if high < low:
@@ -510,8 +510,8 @@ def strike(m: wp.array(dtype=Motion), w: int):
                             change = change + g[y] * m[0].a[m[0].joints.v_start[j] + y, w]
                         if (change - m[0].wanted[at, w]) * real(side) < real(-0.5) * STILL:
                             m[0].touch[at, w] = side
-                            again = True
-    if not again:
+                            changed = True
+    if not changed:
         for i in range(m[0].tree.count):
             j = m[0].tree.joint[i]
             for at in range(m[0].joints.v_start[j], m[0].joints.v_start[j] + m[0].joints.v_size[j]):

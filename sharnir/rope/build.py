@@ -9,7 +9,7 @@ import warp as wp
 
 from sharnir.errors import SceneError
 from sharnir.model import DYNAMIC
-from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, PORT, ROPE, RopeTable
+from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, UNHELD, RopeTable
 from sharnir.rope.describe import RopeDescription, RopeEnd, RopeTie
 from sharnir.rope_state import RopeControl, RopeState
 from sharnir.spatial import quat_multiply
@@ -19,11 +19,11 @@ HALF_TURN = np.array([1.0, 0.0, 0.0, 0.0])  # about the first axis: an element l
 
 
 def end_kind(end: RopeEnd, motion: np.ndarray) -> int:
-    """FREE, DRIVEN, BODY or ROPE."""
+    """UNHELD, DRIVEN, BODY or ROPE."""
     if end.rope is not None:
         return int(ROPE)
     if end.body is None:
-        return int(FREE)
+        return int(UNHELD)
     return int(BODY) if motion[end.body] == DYNAMIC else int(DRIVEN)
 
 
@@ -147,7 +147,7 @@ class Layout:
         elif BODY in kinds:
             first = kinds.index(BODY)
         else:
-            first = int(kinds[1] == DRIVEN and kinds[0] == FREE)
+            first = int(kinds[1] == DRIVEN and kinds[0] == UNHELD)
         self.flip[k] = bool(first)
         last = ends[1 - first].body
         if kinds[1 - first] == BODY and last is not None:

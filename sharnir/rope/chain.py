@@ -22,14 +22,14 @@ With α = d·Âd that is σ = (ρ − d·f|σ=0)/α, and takes Âd dᵀÂ/α (an
 
 import warp as wp
 
-from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, LOOP, UNHELD, RopeStep
 from sharnir.rope.terms import element_inertia, inverse, shift_B, shift_D, times_skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
-# of the mobility of a held last point: a straight rope has none along itself
+# share of its mobility that a held last point is given in all directions: a straight rope has none along itself
 SLACK = wp.constant(real(max(1.0e-8, 1.0e3 * EPSILON)))
-ROUNDING = wp.constant(real(64.0 * EPSILON))
-LITTLE = wp.constant(real(max(1.0e-12, 1.0e3 * EPSILON)))
+SPIN_FLOOR = wp.constant(real(64.0 * EPSILON))  # least part of D's trace that an element has about its axis
+LITTLE = wp.constant(real(max(1.0e-12, 1.0e3 * EPSILON)))  # that share where both ends are held
 
 
 @wp.func
@@ -57,26 +57,53 @@ def slide_along(s: wp.array(dtype=RopeStep), i: int, w: int, X: mat33) -> vec3:
 
 
 @wp.func
-def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Backward over a rope: inertias of all that hangs on each point, then Z at the first end."""
-    first = s[0].ropes.first[k]
-    n = s[0].state.segments[k, w]
-    kind = s[0].ropes.kind[2 * k + 1]
-    tied = s[0].ropes.tied[k]
-    i1 = real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
-    O = mat33(real(0.0))
-    A = point_inertia(s, first + n, w)
-    B = O
-    D = O
-    U = O
-    K = s[0].work.K[first + n, w]
-    if kind == BODY:
+def last_inertia(s: wp.array(dtype=RopeStep), k: int, i: int, w: int, K: mat33):
+    """A, B, D and (D + K)⁻¹ of a rope's last point i: its own mass, and a dynamic body that holds it and moves with it."""
+    A = point_inertia(s, i, w)
+    B = mat33(real(0.0))
+    D = mat33(real(0.0))
+    U = mat33(real(0.0))
+    if s[0].ropes.kind[2 * k + 1] == BODY:
         b = s[0].ropes.body[2 * k + 1]
         r = -s[0].work.arm[2 * k + 1, w]
         B = shift_B(s[0].body.A[b, w], s[0].body.B[b, w], r)
         D = shift_D(s[0].body.A[b, w], s[0].body.B[b, w], s[0].body.D[b, w], r)
         A = A + s[0].body.A[b, w]
         U = inverse(D + K)
+    return A, B, D, U
+
+
+@wp.func
+def shift_along(A: mat33, B: mat33, D: mat33, arm: vec3):
+    """B and D seen from the point before, S = [arm]×: B + A S, and D + (Sᵀ(B + A S) + BᵀS)."""
+    C = times_skew(A, arm) + B
+    return C, D + wp.transpose(times_skew(wp.transpose(C), arm)) + times_skew(wp.transpose(B), arm)
+
+
+@wp.func
+def hold_last(s: wp.array(dtype=RopeStep), k: int, w: int, X: mat33, Y: mat33, G: mat33) -> mat33:
+    """The inverse mobility of a held last point, kept with X and Y at the first end."""
+    slack = real(SLACK)
+    if s[0].ropes.kind[2 * k] == DRIVEN:
+        slack = real(LITTLE)  # both ends are where they are: nothing of it is added to a body's inertia
+    G = G + wp.identity(n=3, dtype=real) * (slack * (G[0, 0] + G[1, 1] + G[2, 2]) + real(1.0e-30))
+    G = inverse(G)
+    s[0].work.G[k, w] = G
+    s[0].work.last_X[k, w] = X
+    s[0].work.last_Y[k, w] = Y
+    return G
+
+
+@wp.func
+def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """Backward over a rope: inertias of all that hangs on each point, then Z at the first end."""
+    first = s[0].ropes.first[k]
+    n = s[0].state.segments[k, w]
+    kind = s[0].ropes.kind[2 * k + 1]
+    i1 = real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
+    O = mat33(real(0.0))
+    K = s[0].work.K[first + n, w]
+    A, B, D, U = last_inertia(s, k, first + n, w, K)
     X = wp.identity(n=3, dtype=real)
     Y = O
     G = O
@@ -105,10 +132,8 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
             D = KU * D
         if j > 0:
             if s[0].state.cut[i - 1, w] == 1:
-                loose = inverse(A)
-                s[0].work.loose[i, w] = loose
-                if kind == DRIVEN or kind == LOOP:
-                    G = G + wp.transpose(X) * loose * X
+                s[0].work.loose[i, w] = inverse(A)
+                G = G + wp.transpose(X) * s[0].work.loose[i, w] * X
                 A = O
                 B = O
                 D = O
@@ -131,26 +156,17 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
                 A = A - wp.outer(Ad, Ad) * give
                 B = B - wp.outer(Ad, Bd) * give
                 D = D - wp.outer(Bd, Bd) * give
-            arm = d * (-s[0].work.reach[i - 1, w])  # S = [arm]×
-            C = B
-            B = times_skew(A, arm) + B
-            D = D + wp.transpose(times_skew(wp.transpose(B), arm)) + times_skew(wp.transpose(C), arm)
+            arm = d * (-s[0].work.reach[i - 1, w])
+            B, D = shift_along(A, B, D, arm)
             D = D + element_inertia(i1 * l, s[0].work.extra[i - 1, w], d)
-            D = D + wp.outer(d, d) * (ROUNDING * wp.trace(D))  # a thin element's spin is not to be lost beside a heavy load
+            D = D + wp.outer(d, d) * (SPIN_FLOOR * wp.trace(D))  # a thin element's spin is not to be lost beside a heavy load
             A = A + point_inertia(s, i - 1, w)
-            if tied == 1:
+            if s[0].ropes.tied[k] == 1:
                 A = A + s[0].work.tie_A[i - 1, w]
             if kind == DRIVEN or kind == LOOP:
                 Y = Y + wp.transpose(times_skew(wp.transpose(X), arm))
     if kind == DRIVEN or kind == LOOP:
-        slack = real(SLACK)
-        if s[0].ropes.kind[2 * k] == DRIVEN:
-            slack = real(LITTLE)  # both ends are where they are: nothing of it is added to a body's inertia
-        G = G + wp.identity(n=3, dtype=real) * (slack * (G[0, 0] + G[1, 1] + G[2, 2]) + real(1.0e-30))
-        G = inverse(G)
-        s[0].work.G[k, w] = G
-        s[0].work.last_X[k, w] = X
-        s[0].work.last_Y[k, w] = Y
+        G = hold_last(s, k, w, X, Y, G)
         if kind == DRIVEN:
             XG = X * G
             A = A + XG * wp.transpose(X)
@@ -235,7 +251,7 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
     v = end_v
     omega = end_w
     f = s[0].work.Z_A[k, w] * v + s[0].work.Z_B[k, w] * omega + s[0].work.p_l[k, w]
-    if s[0].ropes.kind[2 * k] == FREE:
+    if s[0].ropes.kind[2 * k] == UNHELD:
         f = vec3(real(0.0))
     mu = vec3(real(0.0))
     if kind == DRIVEN or kind == LOOP:

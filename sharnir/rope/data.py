@@ -11,13 +11,13 @@ from sharnir.model import BodyTable, Control, State
 from sharnir.rope_state import RopeControl, RopeState
 from sharnir.types import mat33, quat, real, vec3
 
-FREE = wp.constant(0)  # kinds of an end: nothing holds it;
+UNHELD = wp.constant(0)  # kinds of an end: nothing holds it;
 DRIVEN = wp.constant(1)  # a body that does not yield holds it;
 BODY = wp.constant(2)  # a dynamic body holds it;
 ROPE = wp.constant(3)  # a point of another rope holds it;
 LOOP = wp.constant(4)  # a dynamic body holds this last end, and something else moves it;
-MIXED = wp.constant(5)  # passes that are mixed (`rope.mixing`)
-PORT = wp.constant(5)  # the same of a body in a tree of joints (`rope.ports`)
+PORT = wp.constant(5)  # a body in a tree of joints holds this last end (`rope.ports`)
+MIXED = wp.constant(5)  # number of past passes from which the next is mixed (`rope.mixing`)
 
 
 @wp.struct
@@ -41,7 +41,7 @@ class RopeTable:
     segment: wp.array(dtype=real)  # [rope] m, length of a segment that is paid out
     longest: wp.array(dtype=real)  # [rope] m, to which it is paid out at most
     rest: wp.array(dtype=vec3)  # [slot] û at the interface, element axes, 1/m
-    kind: wp.array(dtype=wp.int32)  # [end] FREE, DRIVEN, BODY, ROPE, LOOP, PORT
+    kind: wp.array(dtype=wp.int32)  # [end] UNHELD, DRIVEN, BODY, ROPE, LOOP, PORT
     body: wp.array(dtype=wp.int32)  # [end] or, of a ROPE, the slot of the point
     clamp: wp.array(dtype=wp.int32)  # [end] 1 where orientation is held too
     point: wp.array(dtype=vec3)  # [end] from the body's centre of mass, body axes
@@ -190,7 +190,7 @@ class RopeStep:
     body_control: Control
     settings: RopeSettings
     h: wp.array(dtype=real)  # [world] s, the step or a part of it
-    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
+    kick: wp.array(dtype=real)  # [world] s, duration over which forces act in this part of a step
     done: wp.array(dtype=wp.int32)  # [world] passes
     made: wp.array(dtype=wp.int32)  # [world] steps of this launch
     parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
@@ -203,4 +203,4 @@ class RopeStep:
     energy: wp.array(dtype=real)  # [world] J, kinetic after external forces, where another solver sweeps
     swept: wp.array(dtype=wp.int32)  # [world] sweeps that it made
     residual: wp.array(dtype=real)
-    tally: wp.array(dtype=Tally)  # of all steps, for the guard
+    tally: wp.array(dtype=Tally)  # counts over all steps, for the guard

@@ -7,7 +7,7 @@ import warp as wp
 
 from sharnir.types import EPSILON, mat33, real, vec3
 
-LEAST = wp.constant(real(16.0 * EPSILON))  # of a diagonal entry, that stays of it
+PIVOT_FLOOR = wp.constant(real(16.0 * EPSILON))  # least part of a diagonal entry that elimination leaves of it
 
 
 @wp.func
@@ -41,7 +41,7 @@ def factorise(M: wp.array2d(dtype=real), n: int, w: int):
             for h in range(j):
                 x = x - M[i * n + h, w] * M[j * n + h, w]
             if i == j:
-                M[i * n + j, w] = wp.sqrt(wp.max(x, LEAST * M[i * n + j, w]))
+                M[i * n + j, w] = wp.sqrt(wp.max(x, PIVOT_FLOOR * M[i * n + j, w]))
             else:
                 M[i * n + j, w] = x / M[j * n + j, w]
 

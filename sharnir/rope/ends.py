@@ -3,7 +3,7 @@
 import warp as wp
 
 from sharnir.model import DYNAMIC, KINEMATIC
-from sharnir.rope.data import BODY, DRIVEN, FREE, LOOP, PORT, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, UNHELD, RopeStep
 from sharnir.rope.terms import inverse, shift_B, shift_D
 from sharnir.spatial import advance_rotation, matrix, rotated, turned
 from sharnir.types import mat33, real, vec3
@@ -156,7 +156,7 @@ def first_end(s: wp.array(dtype=RopeStep), k: int, w: int):
         v = s[0].body.dv[b, w] + wp.cross(omega, s[0].work.end_arm[2 * k, w])
     elif kind == ROPE:
         v = s[0].work.dv[s[0].ropes.body[2 * k], w]
-    elif kind == FREE:
+    elif kind == UNHELD:
         v = -(inverse(s[0].work.Z_A[k, w]) * s[0].work.p_l[k, w])
     return v, omega
 
@@ -248,7 +248,7 @@ def tie_move(s: wp.array(dtype=RopeStep), t: int, w: int):
 
 @wp.func
 def clear_ties(s: wp.array(dtype=RopeStep), k: int, w: int, inertia: bool):
-    """Before what is tied to a rope is added up."""
+    """Clear the sums of what is tied to a rope."""
     if s[0].ropes.tied[k] == 1:
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):

@@ -31,7 +31,7 @@ from sharnir.rope.terms import air_resistance, tangent
 from sharnir.spatial import unit, worse
 from sharnir.types import mat33, real, vec3
 
-TWIST = wp.constant(real(0.01))  # of EI: where GJ is less, factors take that; thin elements alone would part the passes
+TWIST = wp.constant(real(0.01))  # least GJ in the factors, relative to EI: with thin elements alone passes would diverge
 
 
 @wp.func
@@ -125,7 +125,7 @@ def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def start_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """What is expected of a step: mean velocities that change as in the last ones, and the impulses of the last one."""
+    """Predict a step: mean velocities that change as in the last ones, and the impulses of the last one."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
@@ -180,7 +180,7 @@ def hold_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
 
 @wp.func
 def hold_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
-    """The same of a point between the ends; what holds one that is driven, beyond all measure of mass, is its impulse."""
+    """A point between the ends goes where its body takes it; one on a driven body has the impulse that holds it there."""
     b = s[0].ropes.tie_body[t]
     i = s[0].ropes.tie_slot[t]
     there = tie_point(s, t, w)
@@ -272,7 +272,7 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def frame_turns(s: wp.array(dtype=RopeStep), k: int, side: int, w: int) -> vec3:
-    """By how much the frame that holds an end turns."""
+    """The turn of the frame that holds an end, in this step."""
     if s[0].ropes.clamp[2 * k + side] == 1:
         return s[0].body.turn[s[0].ropes.body[2 * k + side], w]
     return vec3(real(0.0))
@@ -368,7 +368,7 @@ def rope_misses(s: wp.array(dtype=RopeStep), w: int):
 
 @wp.func
 def hold_driven_ties(s: wp.array(dtype=RopeStep), w: int):
-    """After a pass: the impulse by which a point that does not yield was held."""
+    """Note the impulse by which a point that does not yield was held in a pass."""
     for t in range(s[0].ropes.ties):
         if s[0].ropes.tie_kind[t] == DRIVEN:
             k = s[0].ropes.tie_rope[t]
@@ -475,7 +475,7 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def keep_impulses(s: wp.array(dtype=RopeStep), w: int):
-    """Those of the last step, from which the next part begins."""
+    """Keep the impulses of the last step, from which the next part begins."""
     for i in range(s[0].state.pull.shape[0]):
         s[0].work.kept_pull[i, w] = s[0].state.pull[i, w]
         s[0].work.kept_moment[i, w] = s[0].state.moment[i, w]
@@ -487,7 +487,7 @@ def keep_impulses(s: wp.array(dtype=RopeStep), w: int):
 
 @wp.func
 def take_back_impulses(s: wp.array(dtype=RopeStep), w: int):
-    """Those, after a part that was not made."""
+    """Put back the kept impulses, after a part that was not made."""
     for i in range(s[0].state.pull.shape[0]):
         s[0].state.pull[i, w] = s[0].work.kept_pull[i, w]
         s[0].state.moment[i, w] = s[0].work.kept_moment[i, w]

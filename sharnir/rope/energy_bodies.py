@@ -38,20 +38,20 @@ from sharnir.rope.speeds import at_pose, driven_speed, miss_speeds, move_with, o
 from sharnir.spatial import matrix, rotated, unit, worse
 from sharnir.types import EPSILON, real, vec3
 
-SLOW = wp.constant(real(0.3))  # of a change that a pass leaves: factors are made anew, or the step is divided
+SLOW = wp.constant(real(0.3))  # part of a change that a pass may leave; above it factors are made anew, or the step is divided
 HARDLY = wp.constant(real(0.7))  # likewise: passes do not meet, or changes are rounding
-STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # of the speeds: below it, changes that hardly fall are rounding
-FAR = wp.constant(real(0.02))  # of the speeds: a first change by which factors are of another pose and tension
-ROUND = wp.constant(real(4.0))  # of what rounding of positions does to a speed: a change that is none
+STALLED = wp.constant(real(max(1.0e-9, 1.0e3 * EPSILON)))  # relative to the speeds: below it, changes that stay are rounding
+FAR = wp.constant(real(0.02))  # relative to the speeds: a first change above which factors belong to another pose and tension
+ROUND = wp.constant(real(4.0))  # multiple of what rounding of positions does to a speed, below which a change is rounding
 STALLS = wp.constant(real(1000.0))  # likewise, where changes hardly fall
 WILD = wp.constant(real(1.0e6))  # likewise: passes part, as taut elements may that contradict each other
 FACTORS = wp.constant(4)  # most of them in an attempt
 WHOLE = wp.constant(0)  # what of velocities is settled: all,
 ENDS = wp.constant(1)  # what driven ends and reels change,
 SNAPS = wp.constant(2)  # what elements stop that have become taut
-ROUGH = wp.constant(real(1.0e-3))  # of the speeds: a change at which it is seen which elements are slack,
+ROUGH = wp.constant(real(1.0e-3))  # relative to the speeds: a change at which it is seen which elements are slack,
 ROUGHLY = wp.constant(3)  # as often; then it waits until passes have met, and sees them all
-STUCK = wp.constant(3)  # of them such as passes that do not meet call for: taut elements may contradict each other
+STUCK = wp.constant(3)  # rounds among them that follow passes which do not meet: taut elements may contradict each other
 
 
 # ---- a body -----------------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def turns(s: wp.array(dtype=RopeStep), b: int, w: int) -> bool:
 
 @wp.func
 def start_body(s: wp.array(dtype=RopeStep), b: int, w: int):
-    """What is expected of a body: it gains velocity as in the last step, and turns under the couple of that step."""
+    """Predict a body: it gains velocity as in the last step, and turns under the couple of that step."""
     h = s[0].h[w]
     v = s[0].body_state.velocity[b, w]
     omega = s[0].body_state.spin[b, w]
@@ -301,7 +301,7 @@ def not_far(s: wp.array(dtype=RopeStep), w: int, change: real) -> bool:
 
 @wp.func
 def begin_part(s: wp.array(dtype=RopeStep), w: int):
-    """What is expected of it, and factors there."""
+    """Predict the step, and make factors there."""
     for b in range(s[0].bodies.count):
         start_body(s, b, w)
     for k in range(s[0].ropes.count):

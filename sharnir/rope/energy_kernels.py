@@ -9,12 +9,12 @@ from sharnir.rope.energy import keep_impulses, keep_rope, take_back_impulses
 from sharnir.rope.energy_bodies import ENDS, SNAPS, WHOLE, body_pose, goes_on, keep_body, meet, settle_speeds, turn_reels
 from sharnir.rope.kernels import differ, ropes_untouched
 from sharnir.rope.passes import count, scale_pulls
-from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.types import inline_less, real, vec3
 
 inline_less("sharnir.rope_energy")
-PARTS = wp.constant(1 << 16)  # a step is divided into at most so many
-SPENT = wp.constant(-(1 << 20))  # of `State.failed`: the step needs more passes than it may take
+MOST_PARTS = wp.constant(1 << 16)  # into which a step is divided
+SPENT = wp.constant(-(1 << 20))  # value of `State.failed`: the step needs more passes than it may take
 UNMET = wp.constant(real(10.0))  # tolerances: the residual of a step that was not made to its end
 
 
@@ -29,14 +29,14 @@ def is_settled(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 @wp.func
 def clear_snaps(s: wp.array(dtype=RopeStep), w: int):
-    """No element has just become taut."""
+    """Forget which elements have just become taut."""
     for i in range(s[0].work.snaps.shape[0]):
         s[0].work.snaps[i, w] = 0
 
 
 @wp.func
 def any_snaps(s: wp.array(dtype=RopeStep), w: int) -> bool:
-    """Whether one has."""
+    """Whether any element has just become taut."""
     for k in range(s[0].ropes.count):
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
             if s[0].work.snaps[i, w] == 1:
@@ -45,7 +45,7 @@ def any_snaps(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 
 @wp.func
-def settle(s: wp.array(dtype=RopeStep), w: int):
+def fit_speeds(s: wp.array(dtype=RopeStep), w: int):
     """Velocities that do not contradict the rows, before a part of a step; the reel has paid out for it."""
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] != DYNAMIC:
@@ -55,7 +55,7 @@ def settle(s: wp.array(dtype=RopeStep), w: int):
     clear_snaps(s, w)
     whole = not is_settled(s, w)
     if whole or not goes_on(s, w):
-        take_back(s, w)
+        undo_reeling(s, w)
         if whole:
             settle_speeds(s, w, WHOLE)
         else:
@@ -100,10 +100,10 @@ def make_energy_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     s[0].parts[w] = 0
     s[0].residual[w] = real(0.0)
     at = int(0)
-    size = int(PARTS)
+    size = int(MOST_PARTS)
     keep_impulses(s, w)
-    while at < PARTS:
-        s[0].h[w] = dt * (real(size) / real(PARTS))
+    while at < MOST_PARTS:
+        s[0].h[w] = dt * (real(size) / real(MOST_PARTS))
         if s[0].done[w] >= s[0].settings.iterations[1]:
             if s[0].settings.iterations[2] == 0:
                 return SPENT - s[0].bodies.count
@@ -112,15 +112,15 @@ def make_energy_step(s: wp.array(dtype=RopeStep), w: int) -> int:
             break
         for k in range(s[0].ropes.count):
             pay_out(s, k, w, s[0].h[w])
-        settle(s, w)
+        fit_speeds(s, w)
         if meet(s, w):
             keep_part(s, w)
             s[0].parts[w] = s[0].parts[w] + 1
             at = at + size
-            while size < PARTS and at % (2 * size) == 0:
+            while size < MOST_PARTS and at % (2 * size) == 0:
                 size = 2 * size
         else:
-            take_back(s, w)
+            undo_reeling(s, w)
             take_back_impulses(s, w)
             if size == 1:
                 return 1 + s[0].bodies.count
@@ -143,7 +143,7 @@ def bodies_untouched(s: wp.array(dtype=RopeStep), w: int) -> bool:
 
 @wp.func
 def note_velocities(s: wp.array(dtype=RopeStep), w: int):
-    """As the call leaves them; nothing moves in slots that are not in use."""
+    """Note velocities as the call leaves them; nothing moves in slots that are not in use."""
     for k in range(s[0].ropes.count):
         at = s[0].ropes.first[k]
         last = at + s[0].state.segments[k, w]

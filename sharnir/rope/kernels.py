@@ -8,9 +8,9 @@ from sharnir.rope.data import BODY, DRIVEN, LOOP, RopeStep
 from sharnir.rope.ends import advance_body, commit_body, end_point, end_velocity, own_inertia, predict_body, tie_point
 from sharnir.rope.passes import (
     ACCEPTED,
-    GAIN,
     JUDGED,
-    PARTS,
+    MOST_GAIN,
+    MOST_PARTS,
     attempt_part,
     bad_rope,
     commit_rope,
@@ -27,7 +27,7 @@ from sharnir.rope.passes import (
     supply,
 )
 from sharnir.rope.predict import begin_rope, stiffen_bodies
-from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import take_slack
 from sharnir.spatial import matrix, rotated
 from sharnir.types import real, vec3
@@ -49,7 +49,7 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     """
     dt = s[0].settings.dt[0]
     level = int(0)
-    left = int(PARTS)
+    left = int(MOST_PARTS)
     s[0].done[w] = 0
     s[0].parts[w] = 0
     s[0].sudden[w] = 0
@@ -58,22 +58,22 @@ def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
     damped = int(0)
     velocity = int(0)
     while left > 0:
-        size = wp.max(PARTS >> level, 1)
-        s[0].h[w] = dt * (real(size) / real(PARTS))
+        size = wp.max(MOST_PARTS >> level, 1)
+        s[0].h[w] = dt * (real(size) / real(MOST_PARTS))
         s[0].kick[w] = s[0].body_state.lag[w] + real(0.5) * s[0].h[w]
-        scale_pulls(s, w, real(size) / real(PARTS))
+        scale_pulls(s, w, real(size) / real(MOST_PARTS))
         for k in range(s[0].ropes.count):
             pay_out(s, k, w, s[0].h[w])
         off = attempt_part(s, w, attempt)
         scale_pulls(s, w, dt / s[0].kick[w])
         if off > ACCEPTED and size > 1:
-            take_back(s, w)
+            undo_reeling(s, w)
             if attempt > 0:
                 level = level + 1
             attempt = 1
             s[0].residual[w] = real(0.0)
         elif off > ACCEPTED:  # in the end at velocity level, which takes energy whatever happens
-            take_back(s, w)
+            undo_reeling(s, w)
             attempt = 2
         else:
             made = attempt
@@ -112,7 +112,7 @@ def take_end(s: wp.array(dtype=RopeStep), end: int, i: int, w: int):
 
 @wp.func
 def take_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
-    """The same of a tied point."""
+    """A tied point after something else moved its body: what its own mass lacks for that is added to its defect."""
     b = s[0].ropes.tie_body[t]
     i = s[0].ropes.tie_slot[t]
     if s[0].bodies.motion[b] == DYNAMIC:
@@ -125,7 +125,7 @@ def take_tie(s: wp.array(dtype=RopeStep), t: int, w: int):
 
 @wp.func
 def begin_beside(s: wp.array(dtype=RopeStep), w: int, attempt: int):
-    """Before the first pass of ropes whose bodies have been predicted by another solver."""
+    """Prepare the first pass of ropes whose bodies another solver has predicted."""
     s[0].done[w] = 0
     s[0].residual[w] = real(0.0)
     s[0].hard[w] = attempt
@@ -152,7 +152,7 @@ def take_bodies(s: wp.array(dtype=RopeStep), w: int):
 
 @wp.func
 def miss_all(s: wp.array(dtype=RopeStep), w: int) -> real:
-    """What ropes miss, as hard as the step is; returns the largest, as an angle."""
+    """What ropes miss, rows being closed as `hard` says; returns the largest, as an angle."""
     off = real(0.0)
     for k in range(s[0].ropes.count):
         if s[0].hard[w] == 2:
@@ -163,8 +163,8 @@ def miss_all(s: wp.array(dtype=RopeStep), w: int) -> real:
 
 
 @wp.func
-def put_away(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32)):
-    """Let sweeps and passes find nothing to do in a world; once."""
+def end_sweeps(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32)):
+    """Raise a world's counts of sweeps and passes beyond any cap, so that launches find nothing to do there; once."""
     if swept[w] < DONE:
         s[0].swept[w] = swept[w]
         swept[w] = DONE
@@ -201,7 +201,7 @@ def rope_pass(
     """One pass of the ropes, for the twists that their bodies have now; none where sweeps and passes have met.
 
     `swept` counts the sweeps of the other solver, `left` is the largest impulse of the last one. A world whose last sweep changed
-    nothing that counts, and whose rows and moments are met all the same, is put away: both counts are beyond any cap.
+    nothing that counts, and whose rows and moments are met all the same, is done (`end_sweeps`).
     """
     w = first + wp.tid()
     if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
@@ -218,7 +218,7 @@ def rope_pass(
         factor_anew(s, w)
         miss_all(s, w)
     elif s[0].done[w] > 0 and left[w] <= tolerance[0] and off <= s[0].settings.tolerance[0]:
-        put_away(s, w, swept)
+        end_sweeps(s, w, swept)
         return
     one_pass(s, w)
     s[0].done[w] = s[0].done[w] + 1
@@ -232,10 +232,10 @@ def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp
     −1 in a world that begins again, and beyond any cap in the others.
     """
     w = first + wp.tid()
-    put_away(s, w, swept)
+    end_sweeps(s, w, swept)
     if s[0].body_state.failed[w] != 0:
         return
-    gained = kinetic(s, w) - GAIN * s[0].energy[w] - supply(s, w)
+    gained = kinetic(s, w) - MOST_GAIN * s[0].energy[w] - supply(s, w)
     if s[0].residual[w] <= OPEN and gained <= real(0.0):  # neither is true of what is not a number
         count(s, w, s[0].sudden[w] * (1 - s[0].hard[w]), 0, s[0].hard[w], 0)
         return
@@ -340,7 +340,7 @@ def take_velocities(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), 
 
 @wp.func
 def begin_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
-    """Before a kick that is not kept: tensions are those of the last step."""
+    """Prepare a kick that is not kept, with the tensions of the last step."""
     for i in range(now[0].state.pull.shape[0]):
         s[0].state.pull[i, w] = now[0].state.pull[i, w]
 
@@ -398,7 +398,7 @@ def rope_resume(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), firs
 
 @wp.kernel(module="sharnir.rope")
 def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first: int):
-    """What a user reads: velocities at the pose, by half a kick with rows that do not move; the motion goes on without it."""
+    """Bring velocities to the pose for a user to read, by half a kick with rows that do not move; it is not kept."""
     w = first + wp.tid()
     half = s[0].body_state.lag[w]
     if s[0].body_state.failed[w] != 0 or half == real(0.0):

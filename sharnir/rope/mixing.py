@@ -13,7 +13,7 @@ import warp as wp
 from sharnir.rope.data import MIXED, RopeStep
 from sharnir.types import real, vec3
 
-LEAST = wp.constant(real(1.0e-10))  # of the square of a column: what is left of it, if less, tells nothing
+INDEPENDENT = wp.constant(real(1.0e-10))  # least part of a column's square that the columns before it leave, for it to be used
 gram = wp.types.matrix(shape=(MIXED, MIXED), dtype=real)
 sums = wp.types.vector(length=MIXED, dtype=real)
 
@@ -32,7 +32,7 @@ def note(x: wp.array2d(dtype=vec3), past: wp.array2d(dtype=vec3), column: int, w
 def note_change(
     x: wp.array2d(dtype=vec3), start: wp.array2d(dtype=vec3), past: wp.array2d(dtype=vec3), column: int, w: int
 ):  # fmt: skip
-    """The same of the changes that a pass made."""
+    """Keep the changes that a pass made, and in a column by how much they are off those of the one before."""
     n = x.shape[0]
     for i in range(n):
         f = x[i, w] - start[i, w]
@@ -54,7 +54,7 @@ def mix(x: wp.array2d(dtype=vec3), past: wp.array2d(dtype=vec3), columns: int, w
 
 @wp.func
 def product(s: wp.array(dtype=RopeStep), a: int, b: int, w: int) -> real:
-    """Of two columns of changes: Σ m Δv·Δv + m l² Δω·Δω, and of bodies likewise."""
+    """Inner product of two columns of changes: Σ m Δv·Δv + m l² Δω·Δω, bodies included."""
     out = real(0.0)
     n = s[0].work.v.shape[0]
     for i in range(n):
@@ -85,7 +85,7 @@ def least_squares(s: wp.array(dtype=RopeStep), columns: int, w: int) -> sums:
         for h in range(j):
             x = x - M[j, h] * M[j, h]
         d = real(0.0)
-        if x > LEAST * whole:
+        if x > INDEPENDENT * whole:
             d = wp.sqrt(x)
         M[j, j] = d
         z = y[j]
@@ -182,7 +182,7 @@ def recall(x: wp.array2d(dtype=vec3), past: wp.array2d(dtype=vec3), w: int):
 
 @wp.func
 def recall_pass(s: wp.array(dtype=RopeStep), w: int):
-    """The same of all velocities and impulses."""
+    """All velocities and impulses as they were noted last."""
     recall(s[0].work.v, s[0].work.mix_v, w)
     recall(s[0].work.w, s[0].work.mix_w, w)
     recall(s[0].body.v, s[0].body.mix_v, w)

@@ -31,12 +31,12 @@ from sharnir.rope.slack import buckling_load, judge, new_span, side_of, take_sla
 from sharnir.rope.terms import kept_momentum, tangent, turned_element
 from sharnir.types import EPSILON, real, vec3
 
-ANY = wp.constant(real(10.0))  # of its length: no element is shorter by so much
+ANY = wp.constant(real(10.0))  # relative shortening that no element reaches
 JUDGED = wp.constant(24)  # in which elements are judged slack or taut; in the second half one changes over in each
-PARTS = wp.constant(16)  # a step is split into at most so many
-FADING = wp.constant(real(0.8))  # what is left of a tension of late after a step
-GAIN = wp.constant(real(1.3))  # of kinetic energy that closing at the end of the step may bring
-ACCEPTED = wp.constant(real(max(1.0e-5, 1.0e3 * EPSILON)))  # a row left open by so much of its length is closed in the next step
+MOST_PARTS = wp.constant(16)  # into which a step is split
+FADING = wp.constant(real(0.8))  # factor by which the memory of the largest tension fades in a step
+MOST_GAIN = wp.constant(real(1.3))  # largest ratio by which closing at the end of the step may raise the kinetic energy
+ACCEPTED = wp.constant(real(max(1.0e-5, 1.0e3 * EPSILON)))  # relative gap of a row that may be left to the next step
 
 
 # ---- a pass -----------------------------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def point_energy(s: wp.array(dtype=RopeStep), w: int) -> real:
 
 @wp.func
 def kinetic(s: wp.array(dtype=RopeStep), w: int) -> real:
-    """The same, with the bodies that yield."""
+    """Kinetic energy of the ropes' points and of dynamic bodies at the new velocities, J."""
     out = real(0.0)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
@@ -334,7 +334,7 @@ def kinetic(s: wp.array(dtype=RopeStep), w: int) -> real:
 
 @wp.func
 def supply(s: wp.array(dtype=RopeStep), w: int) -> real:
-    """What bend and twist, ends that are driven, reels and a start from rest may add to that in a step, J, amply."""
+    """Generous bound of the energy that bend and twist, driven ends, reels and a start from rest may add in a step, J."""
     out = real(0.0)
     mass = real(0.0)
     speed = real(0.0)
@@ -370,7 +370,7 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     factor(s, w)
     before = kinetic(s, w)
     off = solve(s, w, attempt)
-    if attempt < 2 and not kinetic(s, w) <= GAIN * before + supply(s, w):
+    if attempt < 2 and not kinetic(s, w) <= MOST_GAIN * before + supply(s, w):
         off = real(1.0)  # the rows are closed, but on another branch (impulses of rows take energy), or it is not a number
     return off
 

@@ -28,13 +28,13 @@ import numpy as np
 import warp as wp
 
 from sharnir.rope.chain import SLACK, beyond, is_slack, slide_along
-from sharnir.rope.data import BODY, DRIVEN, FREE, PORT, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, PORT, ROPE, UNHELD, RopeStep
 from sharnir.rope.dense import add_block, factorise, substitute, take
 from sharnir.rope.terms import inverse, times_skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
-NOTHING = wp.constant(real(64.0 * EPSILON))  # of a stiffness
-ROUNDS = wp.constant(20)  # of laws and ports
+NO_STIFFNESS = wp.constant(real(64.0 * EPSILON))  # least part of a stiffness's trace that counts as stiffness
+PORT_ROUNDS = wp.constant(20)  # most rounds in which laws and ports are found in turn
 
 
 @wp.struct
@@ -109,7 +109,7 @@ def root_of(K: mat33) -> mat33:
     """L with K = L Lᵀ, K positive or singular: columns by the largest pivot left."""
     S = K
     L = mat33(real(0.0))
-    least = wp.trace(K) * NOTHING
+    least = wp.trace(K) * NO_STIFFNESS
     for column in range(3):
         p = int(0)
         for i in range(1, 3):
@@ -212,7 +212,7 @@ def find_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, 
             G = G - wp.transpose(driven) * H
             X = X - r[0].work.last_X[k, w] * H
             Y = Y - r[0].work.last_Y[k, w] * H
-        if r[0].ropes.kind[2 * k] == FREE:
+        if r[0].ropes.kind[2 * k] == UNHELD:
             G = G + wp.transpose(X) * inverse(r[0].work.Z_A[k, w]) * X
         p[0].driven[leg, w] = driven
         p[0].root_X[leg, w] = X
@@ -247,7 +247,7 @@ def mobility(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, b: i
                         G = G + wp.outer(r[0].work.d[i - 1, w] * left(r, p, i, x, w), slide_along(r, i, w, left(r, p, i, y, w)))
                 if r[0].ropes.kind[2 * k + 1] == DRIVEN:
                     G = G - wp.transpose(p[0].driven[la, w]) * r[0].work.G[k, w] * p[0].driven[lb, w]
-                if r[0].ropes.kind[2 * k] == FREE:
+                if r[0].ropes.kind[2 * k] == UNHELD:
                     G = G + wp.transpose(p[0].root_X[la, w]) * inverse(r[0].work.Z_A[k, w]) * p[0].root_X[lb, w]
     return G
 
@@ -288,7 +288,7 @@ def port_arm(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: i
 
 @wp.func
 def moving_arm(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int) -> vec3:
-    """The same, by which the point moves."""
+    """The arm by which a port's point moves with its body."""
     if p[0].tie[a] >= 0:
         return r[0].work.tie_end[p[0].tie[a], w]
     return r[0].work.end_arm[2 * p[0].rope[a] + 1, w]
@@ -296,7 +296,7 @@ def moving_arm(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w:
 
 @wp.func
 def clear_push(r: wp.array(dtype=RopeStep), w: int):
-    """No impulses on bodies."""
+    """Clear the impulses on bodies."""
     for b in range(r[0].bodies.count):
         r[0].body.p_l[b, w] = vec3(real(0.0))
         r[0].body.p_a[b, w] = vec3(real(0.0))
@@ -390,7 +390,7 @@ def port_gap(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: i
                         g = g + (r[0].work.d[i - 1, w] * left(r, p, i, at, w)) * r[0].work.slides[i, w]
         if r[0].ropes.kind[2 * k + 1] == DRIVEN:
             g = g - (r[0].work.G[k, w] * r[0].work.g[k, w]) * p[0].driven[leg, w]
-        if r[0].ropes.kind[2 * k] == FREE:
+        if r[0].ropes.kind[2 * k] == UNHELD:
             g = g - (inverse(r[0].work.Z_A[k, w]) * r[0].work.p_l[k, w]) * p[0].root_X[leg, w]
     return g
 
@@ -424,7 +424,7 @@ def add_kept(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
 
 @wp.func
 def pull_rope(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int, mu: vec3):
-    """What μ of a port does along its path, into the biases from which the ropes follow."""
+    """Add what the impulse μ of a port does along its path to the biases from which the ropes follow."""
     k = p[0].rope[a]
     if p[0].turn[a] == 1:
         i = r[0].ropes.first[k] + r[0].state.segments[k, w]

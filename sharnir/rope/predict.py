@@ -10,7 +10,7 @@ from sharnir.rope.terms import air_resistance, tangent, turned_element
 from sharnir.types import mat33, quat, real, vec3
 
 SUDDEN = wp.constant(real(0.3))  # a change of tension in a step, against its largest of late, that is a shock
-TWIST = wp.constant(real(0.1))  # of EI: where GJ is less, twist that a step changes lags as if it were that, or passes part
+TWIST = wp.constant(real(0.1))  # least GJ by which twist lags in a step, relative to EI: with less passes would diverge
 
 
 # ---- before the passes ------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def hold_ends(s: wp.array(dtype=RopeStep), w: int):
 
 @wp.func
 def stiffen_bodies(s: wp.array(dtype=RopeStep), w: int):
-    """The same, and where the bodies would go without ropes."""
+    """Hold the ends, stiffen the bodies there, and predict where the bodies would go without ropes."""
     hold_ends(s, w)
     for b in range(s[0].bodies.count):
         advance_body(s, b, w)

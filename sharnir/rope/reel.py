@@ -8,8 +8,8 @@ from sharnir.rope.terms import tangent
 from sharnir.types import real, vec3
 
 REPAID = wp.constant(real(0.1))  # part of an owed length that a step returns
-NOWHERE = wp.constant(real(1.0e-6))  # of its length: points so close have no direction from one to the other
-LEAST = wp.constant(real(0.1))  # of a segment: what stays of the element at the reel
+NOWHERE = wp.constant(real(1.0e-6))  # relative distance below which two points have no direction from one to the other
+LEFT_AT_REEL = wp.constant(real(0.1))  # least length of the element at the reel, in segments
 
 
 @wp.func
@@ -145,7 +145,7 @@ def pay_out(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
     if wanted > real(0.0):
         speed = wp.clamp((wanted - total) / h, -wp.abs(speed), wp.abs(speed))
     speed = wp.min(speed, wp.max(real(0.0), s[0].ropes.longest[k] - total) / h)
-    speed = wp.max(speed, wp.min(real(0.0), LEAST * size - l) / h)
+    speed = wp.max(speed, wp.min(real(0.0), LEFT_AT_REEL * size - l) / h)
     if n == s[0].ropes.capacity[k] and speed > real(0.0) and l > real(1.5) * size:
         speed = real(0.0)
     back = REPAID * s[0].state.owed[k, w] / s[0].settings.dt[0]
@@ -157,8 +157,8 @@ def pay_out(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
 
 
 @wp.func
-def take_back(s: wp.array(dtype=RopeStep), w: int):
-    """What was paid out for a step that is not made."""
+def undo_reeling(s: wp.array(dtype=RopeStep), w: int):
+    """Take back in what was paid out for a step that is not made."""
     for k in range(s[0].ropes.count):
         if s[0].ropes.reel[k] >= 0:
             i = s[0].ropes.first[k] + s[0].ropes.reel[k] * (s[0].state.segments[k, w] - 1)

@@ -14,11 +14,11 @@ from sharnir.rope.terms import tangent
 from sharnir.types import EPSILON, real
 
 BUCKLES = wp.constant(real(math.pi * math.pi))
-PUSH = wp.constant(real(max(1.0e-10, 1.0e2 * EPSILON)))  # of a rope's momentum: an impulse along an element that is none
-LITTLE = wp.constant(real(1.0e-6))  # of its weight: a push that is none
-LONGER = wp.constant(real(max(1.0e-8, 1.0e2 * EPSILON)))  # of its length: a slack element that is still not taut
+PUSH = wp.constant(real(max(1.0e-10, 1.0e2 * EPSILON)))  # relative to a rope's momentum: below it, an impulse is none
+LITTLE = wp.constant(real(1.0e-6))  # relative to its weight: push below which it is none
+LONGER = wp.constant(real(max(1.0e-8, 1.0e2 * EPSILON)))  # by which a slack element may be too long, relative
 TRIES = wp.constant(4)  # rounds in which as many elements are judged wrong as before
-OPEN = wp.constant(real(max(1.0e-7, 1.0e3 * EPSILON)))  # of its length: a gap with which a row is not closed
+OPEN = wp.constant(real(max(1.0e-7, 1.0e3 * EPSILON)))  # relative to its length: gap above which a row is not closed
 JUDGED = wp.constant(60)  # rounds in an attempt
 
 

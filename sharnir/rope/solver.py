@@ -11,7 +11,7 @@ import warp as wp
 from sharnir.errors import SimulationError
 from sharnir.model import Control, Model, State, fill
 from sharnir.rope.build import zeros
-from sharnir.rope.data import BODY, MIXED, BodyWork, RopeSettings, RopeStep, RopeWork
+from sharnir.rope.data import MIXED, BodyWork, RopeSettings, RopeStep, RopeWork
 from sharnir.rope.energy_kernels import energy_steps
 from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
 from sharnir.rope_state import RopeState
@@ -21,8 +21,8 @@ from sharnir.types import EPSILON, load_modules, real, vec3
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
 LONGEST = 0.045  # s, that a step of a small scene may take
-SMALL_SCENE = 50  # bodies, the world included, with at most so many elements of ropes each
-MOST_PASSES = 20_000  # of a step of a large one, however finely it is divided
+SMALL_SCENE = 50  # most bodies of a small scene, the world included; it has at most ten times as many elements of ropes
+MOST_PASSES = 20_000  # in a step of a large scene, however finely it is divided
 HEARD = 0.05  # s, after which no further step of a call is begun before Python was heard
 NEVER = 1 << 30  # passes
 RINGING = 0.8  # ρ of `weights`
@@ -103,31 +103,21 @@ class SolverRope(Solver):
         tolerance: of "energy", largest change of a velocity in the last pass, of the largest speed, 1e-12 if None; of
             "position", largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a
             step, 1e-8 if None.
-        scheme: "direct", or "paper": the rope paper's own scheme (`rope.paper`), for comparison.
     """
 
     def __init__(
         self, model: Model, dt: float, *, closing: str = "energy", iterations: int | None = None, tolerance: float | None = None,
-        scheme: str = "direct", threads: int | None = None,
+        threads: int | None = None,
     ) -> None:  # fmt: skip
         self._refuse(model)
         model = with_ropes(model, trees=False)
         super().__init__(model, dt, RopeSettings(), threads)
-        if scheme not in ("direct", "paper"):
-            raise SimulationError(f"scheme is 'direct' or 'paper', got {scheme!r}")
         if closing not in CLOSINGS:
             raise SimulationError(f"closing is 'energy' or 'position', got {closing!r}")
         passes, close = CLOSINGS[closing]
         iterations = passes if iterations is None else iterations
         tolerance = close if tolerance is None else tolerance
-        yields = model.ropes.table.kind.numpy()
-        if scheme == "paper" and (np.any(yields >= BODY) or model.ropes.table.ties):
-            raise SimulationError("scheme='paper' takes ropes whose ends are free or held by what does not yield")
         self._kernel = energy_steps if closing == "energy" else rope_steps
-        if scheme == "paper":
-            from sharnir.rope.paper import paper_steps
-
-            self._kernel = paper_steps
         load_modules([self._kernel.module], self.device)
         self.ropes = model.ropes
         self.iterations = check_iterations(iterations, 1)

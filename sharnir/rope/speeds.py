@@ -13,7 +13,7 @@ from sharnir.types import mat33, real, vec3
 
 @wp.func
 def at_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Before velocities are settled: tangents and masses of the pose, nothing stiff, no resistance, nothing missed."""
+    """Prepare the fit of velocities to rows: tangents and masses of the pose, nothing stiff, no resistance, nothing missed."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     before = real(0.0)

@@ -118,7 +118,7 @@ def open_creep(s: wp.array(dtype=Step), solve: Solve, laws: Laws, k: int, w: int
 
 @wp.func
 def take_creep(s: wp.array(dtype=Step), pseudo: Twists, laws: Laws, k: int, w: int):
-    """What is left of it after a round of sweeps."""
+    """Keep the creep that a round of sweeps has not taken back."""
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
         if s[0].solves[0].laws.stuck[at, w] == 1 and s[0].work.open[k] == 1:
@@ -159,7 +159,7 @@ def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: i
 
 @wp.func
 def report_actions(s: wp.array(dtype=Step), solve: Solve, pseudo: Solve, k: int, w: int):
-    """What acted on a joint's axes, kept for the next step."""
+    """Keep what acted on a joint's axes, for the next step."""
     take_creep(s, pseudo.twist, pseudo.laws, k, w)
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i

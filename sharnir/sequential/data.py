@@ -19,7 +19,7 @@ class Settings:
 
     dt: wp.array(dtype=real)
     part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
-    kick: wp.array(dtype=real)  # [world] s: for so long forces act in it
+    kick: wp.array(dtype=real)  # [world] s, duration over which forces act in this step
     halves: wp.array(dtype=wp.int32)  # 1: steps begin with half a kick, and what is read is brought to the pose by another
     gravity: wp.array(dtype=vec3)
     erp: wp.array(dtype=real)

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.joint_geometry import angular_axes, free_axis, joint_curvature, linear_axes, masked
+from sharnir.joint_geometry import JointPose, angular_axes, free_axis, joint_curvature, linear_axes, masked
 from sharnir.kinematics import pose_at
 from sharnir.laws.solve import only_ball_friction
 from sharnir.rows import apply_impulse, block_inverse, body_response
@@ -17,6 +17,23 @@ BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
 
 
 # ---- joints and links: frames, blocks, laws, warm start ---------------------------------------------------------------------
+
+
+@wp.func
+def axis_impulses(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, reading: int):
+    """What a user's forces on the free axes of a joint do in this step: impulse and moment on the child."""
+    kick = s[0].settings.kick[w]
+    past = s[0].state.lag[w]
+    pushed = vec3(real(0.0))
+    turned_by = vec3(real(0.0))
+    for j in range(s[0].joints.v_size[k]):
+        at = s[0].joints.v_start[k] + j
+        f = s[0].state.felt_joint[at, w] * past + s[0].control.joint_force[at, w] * (kick - past) * real(1 - reading)
+        if f != real(0.0):
+            d, n = free_axis(s[0].joints, k, j, pose)
+            pushed = pushed + d * f
+            turned_by = turned_by + n * f
+    return pushed, turned_by
 
 
 @wp.kernel(module="sharnir.impulse")
@@ -44,7 +61,6 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
             mode = mode | ACTS
     s[0].work.mode[k, w] = mode
     kick = s[0].settings.kick[w]
-    past = s[0].state.lag[w]
     force = s[0].state.joint_force[k, w] * (kick / dt)
     torque = s[0].state.joint_torque[k, w] * (kick / dt)
     pushed = vec3(real(0.0))
@@ -88,13 +104,7 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
         solve.bias_linear[k, w] = linear * chord
         solve.bias_angular[k, w] = angular * chord
 
-        for j in range(s[0].joints.v_size[k]):
-            at = s[0].joints.v_start[k] + j
-            f = s[0].state.felt_joint[at, w] * past + s[0].control.joint_force[at, w] * (kick - past) * real(1 - reading)
-            if f != real(0.0):
-                d, n = free_axis(s[0].joints, k, j, pose)
-                pushed = pushed + d * f
-                turned_by = turned_by + n * f
+        pushed, turned_by = axis_impulses(s, k, w, pose, reading)
         if mode & ACTS != 0:
             prepare_rows(s, k, w, pose, pll + cll, pla + cla, paa + caa)
             start_laws(s, solve.laws, k, w, pose, linear * (real(0.5) * dt), angular * (real(0.5) * dt))

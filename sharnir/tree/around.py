@@ -22,9 +22,9 @@ from sharnir.tree.motion import link_velocity
 from sharnir.tree.passes import loose_response
 from sharnir.types import EPSILON, real, vec3, vec6
 
-RAISED = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of the diagonal
-ROUNDS = wp.constant(4)
-NOTHING = wp.constant(real(EPSILON))
+RAISED = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # part of the diagonal that is added to it
+REFINEMENTS = wp.constant(4)  # rounds of iterative refinement of the rows' solve
+NO_RESPONSE = wp.constant(real(EPSILON))  # part of the largest pivot below which a row has no response of its own
 
 
 @wp.struct
@@ -204,7 +204,7 @@ def push_row(table: ClosureTable, c: ClosureWork, r: int, w: int, force: real):
 
 @wp.func
 def clear_push(t: JointTable, tree: TreeTable, c: ClosureWork, w: int, start: int, end: int):
-    """No forces on links start … end − 1."""
+    """Clear the forces on links start … end − 1."""
     for i in range(start, end):
         c.f_l[i, w] = vec3(real(0.0))
         c.f_a[i, w] = vec3(real(0.0))
@@ -310,7 +310,7 @@ def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
     for r in range(rows):
         largest = wp.max(largest, c.matrix[r, r, w])
     for r in range(rows):
-        if c.matrix[r, r, w] <= NOTHING * largest and c.soft[r, w] == real(0.0):
+        if c.matrix[r, r, w] <= NO_RESPONSE * largest and c.soft[r, w] == real(0.0):
             c.soft[r, w] = real(-1.0)  # the tree cannot move so
         if c.soft[r, w] < real(0.0):
             stand_alone(table, c, r, w, rows)
@@ -359,7 +359,7 @@ def solve_rows(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWo
         c.left[r, w] = c.rhs[r, w]
         if c.soft[r, w] < real(0.0):
             c.left[r, w] = real(0.0)
-    rounds = int(ROUNDS)  # no constant: the loop is not to be unrolled
+    rounds = int(REFINEMENTS)  # no constant: the loop is not to be unrolled
     for i in range(rounds):
         if i > 0:
             for r in range(rows):

@@ -112,5 +112,5 @@ LOOSE = wp.constant(4)  # a link that hangs on nothing: a floating base, or a jo
 
 @wp.func
 def natural(i: int) -> int:
-    """The same number, where it is not negative: an array's index is then not looked at for counting from its end."""
+    """An index that is known not to be negative, so that no code is made for counting from an array's end."""
     return i & 0x7FFFFFFF

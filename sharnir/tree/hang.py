@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import warp as wp
@@ -15,7 +15,6 @@ from sharnir.axes import Axis
 from sharnir.errors import SimulationError
 from sharnir.joints import Free, JointTable
 from sharnir.model import BodyTable, Model
-from sharnir.scene import Scene
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, LinkRow, TreeTable, TreeWork
@@ -389,11 +388,18 @@ class Scratch:
 _links: weakref.WeakValueDictionary[int, Links] = weakref.WeakValueDictionary()
 
 
-def links(model: Model | Scene | Links) -> Links:
+class Buildable(Protocol):
+    """What a model is built from: a Scene, which stands above trees and is not named here."""
+
+    def build(self) -> Model:
+        """The model."""
+
+
+def links(model: Model | Buildable | Links) -> Links:
     """The tree of a model (kept as long as the model); a Scene is built first."""
     if isinstance(model, Links):
         return model
-    if isinstance(model, Scene):
+    if not isinstance(model, Model):
         model = model.build()
     made = _links.get(id(model))
     if made is None or made.model is not model:

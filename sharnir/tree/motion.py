@@ -98,7 +98,7 @@ def any_motion(
 def hinge_motion(
     tree: TreeTable, i: int, w: int, angle: real, speed: real, k: TreeWork, x_b: vec3, R_b: quat, M_b: mat33, w_b: vec3
 ):  # fmt: skip
-    """The same of a link whose joint is one rotation, whichever way it points, from its base's.
+    """Pose, motion and bias of a link on one hinge, whichever way that points, from its base's.
 
     Takes and returns position, rotation, its matrix and spin.
     """

@@ -48,7 +48,7 @@ def own_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: 
 
 @wp.func
 def link_inertia(bodies: BodyTable, tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork):
-    """The same, as the link stands."""
+    """A link's own inertia and force, in the rotation and at the spin that it has now."""
     i = natural(i)
     w = natural(w)
     b = natural(tree.row[i].body)
@@ -126,7 +126,7 @@ def eliminate_one(
     tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
     A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
 ):  # fmt: skip
-    """A link's inertia and force without what its only axis yields: what is left is handed on."""
+    """What a link with one free axis hands on to its base: inertia and force, less what the axis yields."""
     v0 = natural(tree.row[i].v_start)
     sl = k.S_l[v0, w]
     sa = k.S_a[v0, w]
@@ -159,7 +159,7 @@ def eliminate_axes(
     t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork,
     A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3,
 ):  # fmt: skip
-    """The same of any number of axes."""
+    """What a link with any number of free axes hands on to its base: inertia and force, less what the axes yield."""
     n = tree.row[i].v_size
     v0 = natural(tree.row[i].v_start)
     if n == 1:
@@ -188,7 +188,7 @@ def eliminate_axes(
 
 @wp.func
 def hand_on(k: TreeWork, p: int, w: int, A: mat33, B: mat33, D: mat33, ql: vec3, qa: vec3):
-    """Add to what is gathered at a link."""
+    """Add inertia and force to those gathered at a link."""
     k.A[p, w] = k.A[p, w] + A
     k.B[p, w] = k.B[p, w] + B
     k.D[p, w] = k.D[p, w] + D
@@ -301,7 +301,7 @@ def forward_from(
 
 @wp.func
 def forward(t: JointTable, tree: TreeTable, i: int, w: int, qdd: wp.array2d(dtype=real), laws: AxisLaws, k: TreeWork):
-    """The same, its base's acceleration from memory."""
+    """Accelerations of a link and its axes, from its base's acceleration as stored."""
     i = natural(i)
     w = natural(w)
     al, aa = base_acceleration(tree, i, w, k)

@@ -30,7 +30,7 @@ class TreeSolver(Solver):
     _calls = 0
     _all = False
     _pace: float = 0.0
-    """Of a pass, as long as the slowest of late, s."""
+    """How long the slowest pass of late took, s."""
     _leaves = False
     """Whether a launch may leave some of its steps unmade, because they took long."""
     _passes: Any = None

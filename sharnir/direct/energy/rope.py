@@ -71,12 +71,12 @@ from sharnir.rope.energy_bodies import (
     turn_reels,
 )
 from sharnir.rope.energy_bodies import STALLED as STILL
-from sharnir.rope.energy_kernels import PARTS, any_snaps, clear_snaps, is_settled, note_velocities
+from sharnir.rope.energy_kernels import MOST_PARTS, any_snaps, clear_snaps, is_settled, note_velocities
 from sharnir.rope.kernels import ropes_untouched
 from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals, recall_pass
 from sharnir.rope.passes import ropes_inward, ropes_outward, scale_pulls
 from sharnir.rope.ports import Ports
-from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, new_span, take_slack, widest_gap
 from sharnir.rope.speeds import at_pose, move_with, open_pushed, shift_speeds, take_speeds
 from sharnir.rope.terms import tangent
@@ -308,7 +308,7 @@ def whole_step(
     """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing."""
     dt = s[0].settings.dt[0]
     at = int(0)
-    size = int(PARTS)
+    size = int(MOST_PARTS)
     parts = int(0)
     for j in range(s[0].scene_joints):
         s[0].state.dissipated[j, w] = real(0.0)
@@ -319,11 +319,11 @@ def whole_step(
     keep_impulses(r, w)
     s[0].passes[w] = 0
     pivots = int(0)
-    while at < PARTS:
-        s[0].drift[w] = dt * (real(size) / real(PARTS))
+    while at < MOST_PARTS:
+        s[0].drift[w] = dt * (real(size) / real(MOST_PARTS))
         if s[0].passes[w] >= s[0].settings.iterations[2]:
             if s[0].settings.iterations[3] == 1:
-                s[0].drift[w] = dt - dt * (real(at) / real(PARTS))
+                s[0].drift[w] = dt - dt * (real(at) / real(MOST_PARTS))
                 stay(s, w)
                 parts = parts + 1
             else:
@@ -344,10 +344,10 @@ def whole_step(
                 s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, JOINTS)
             parts = parts + 1
             at = at + size
-            while size < PARTS and at % (2 * size) == 0:
+            while size < MOST_PARTS and at % (2 * size) == 0:
                 size = 2 * size
         else:
-            take_back(r, w)
+            undo_reeling(r, w)
             take_back_impulses(r, w)
             s[0].state.lag[w] = real(0.0)  # again without a guess
             if size == 1:
@@ -441,7 +441,7 @@ def settle(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
     clear_snaps(r, w)
     whole = not is_settled(r, w)
     if whole or not goes_on(r, w):
-        take_back(r, w)
+        undo_reeling(r, w)
         if whole:
             project(s, r, p, w, WHOLE)
         else:

@@ -11,7 +11,7 @@ from sharnir.direct.data import Direct
 from sharnir.direct.energy.links import base_stiffness, follow_all, follow_some, hand_pushes
 from sharnir.direct.energy.means import mean_matrix
 from sharnir.direct.gaps import gear_gap
-from sharnir.tree.around import NOTHING, put_row, row_rate, stand_alone
+from sharnir.tree.around import NO_RESPONSE, put_row, row_rate, stand_alone
 from sharnir.types import EPSILON, real, vec3
 
 # of the diagonal: more than rows that depend on each other seem not to, while the pose of the end is not known well
@@ -294,9 +294,9 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
     for r in range(rows):
         largest = wp.max(largest, s[0].rows.matrix[r, r, w])
         if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] >= 0:
-            freest = wp.max(freest, s[0].rows.matrix[r, r, w] / wp.max(free_response(s, r, w), NOTHING * largest))
+            freest = wp.max(freest, s[0].rows.matrix[r, r, w] / wp.max(free_response(s, r, w), NO_RESPONSE * largest))
     for r in range(rows):
-        least = wp.max(NOTHING * largest, HELD * free_response(s, r, w))
+        least = wp.max(NO_RESPONSE * largest, HELD * free_response(s, r, w))
         if s[0].rows.matrix[r, r, w] <= least and s[0].rows.soft[r, w] == real(0.0):
             s[0].rows.soft[r, w] = real(-1.0)  # the tree cannot move so
         if s[0].rows.soft[r, w] < real(0.0):

@@ -5,7 +5,8 @@ import warp as wp
 from sharnir.direct.balls import FREE, NONE, ball_close_inward, ball_close_outward, kind_of
 from sharnir.direct.data import Direct
 from sharnir.direct.gaps import any_gap, axis_gap, gear_gap, half_gap
-from sharnir.direct.leapfrog.links import axis_curvature, old_velocity
+from sharnir.direct.leapfrog.links import old_velocity
+from sharnir.direct.leapfrog.place import axis_curvature
 from sharnir.joint_geometry import joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.laws.prepare import LEAP, law_shares, resolved_spring
@@ -19,8 +20,8 @@ from sharnir.types import EPSILON, mat33, quat, real, vec3, vec6
 STALLED = wp.constant(real(max(1.0e-7, 100.0 * EPSILON)))  # m, rad: passes that stop here are as good as closed
 
 
-IDLE = wp.constant(real(0.25))  # of the squares of rows' impulses
-NEARLY = wp.constant(real(1.0e-10))  # of a response: a row that yields so little is one of a given impulse
+IDLE = wp.constant(real(0.25))  # part of the squares of rows' impulses
+NEARLY = wp.constant(real(1.0e-10))  # relative response below which a row is taken to have a given impulse
 
 
 # ---- rows beside the tree ---------------------------------------------------------------------------------------------------
@@ -361,7 +362,7 @@ def close_inward(s: wp.array(dtype=Direct), w: int, scope: int, pushed: bool):
 
 @wp.func
 def close_outward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, omega: vec3):
-    """What that changes of a link's velocity and spin, from what it changes of its base's."""
+    """Change of a link's velocity and spin by the closing, from that of its base's."""
     kind = kind_of(s, i, w, scope)
     if kind == LOOSE:
         return s[0].work.change_l[s[0].tree.row[i].body, w], s[0].work.change_a[s[0].tree.row[i].body, w]
@@ -392,7 +393,7 @@ def close_outward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3
 
 @wp.func
 def respond_closing(s: wp.array(dtype=Direct), w: int, scope: int, pushed: bool):
-    """The same of all links, into work.change."""
+    """What all links and axes do in response to what closes them, into work.change."""
     close_inward(s, w, scope, pushed)
     for i in range(s[0].tree.count):
         base = s[0].tree.row[i].base

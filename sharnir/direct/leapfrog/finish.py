@@ -142,7 +142,7 @@ def bad_body(s: wp.array(dtype=Direct), w: int) -> int:
 
 @wp.func
 def take_rows(s: wp.array(dtype=Direct), w: int):
-    """What rows beside the tree gave their bodies is not the joints'."""
+    """Take what rows beside the tree gave their bodies off the joints' reactions."""
     for r in range(s[0].closures.count):
         if s[0].rows.child[r] >= 0:
             take_row(s, s[0].rows.link_of[s[0].rows.child[r]], w, s[0].rows.child_l[r, w], s[0].rows.child_a[r, w], r)

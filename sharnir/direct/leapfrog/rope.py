@@ -10,7 +10,7 @@ import warp as wp
 from sharnir.direct.data import ALL, DAMPED, DIVIDED, RELATIVE, VELOCITY, Direct
 from sharnir.direct.leapfrog.closing import STALLED, close_rows, move_all, place_outward, respond_closing
 from sharnir.direct.leapfrog.finish import bad_body, commit, repair
-from sharnir.direct.leapfrog.links import stiffen
+from sharnir.direct.leapfrog.place import stiffen
 from sharnir.direct.leapfrog.step import GAIN, begin, begin_anew, begin_call, count, count_once, show, solve, supply
 from sharnir.direct.touched import any_switched, untouched
 from sharnir.guard import count_step
@@ -20,7 +20,7 @@ from sharnir.rope.kernels import begin_read, drive_ends, ropes_untouched, show_r
 from sharnir.rope.passes import (
     ACCEPTED,
     JUDGED,
-    PARTS,
+    MOST_PARTS,
     advance_ropes,
     bad_rope,
     commit_rope,
@@ -36,7 +36,7 @@ from sharnir.rope.passes import (
 )
 from sharnir.rope.passes import supply as rope_supply
 from sharnir.rope.ports import (
-    ROUNDS,
+    PORT_ROUNDS,
     Ports,
     add_kept,
     clear_ports,
@@ -49,7 +49,7 @@ from sharnir.rope.ports import (
     take_clamps,
 )
 from sharnir.rope.predict import begin_rope, hold_ends
-from sharnir.rope.reel import REPAID, feed, pay_out, take_back, tear
+from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import take_slack
 from sharnir.spatial import matrix, rotated
 from sharnir.types import inline_less, mat33, real, vec3
@@ -89,7 +89,7 @@ def factor_ropes(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
 
 @wp.func
 def first_impulse(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
-    """What ropes add to the momenta of bodies in the first pass, whose unknown is the velocity itself: Z V − p₀."""
+    """Add what ropes give to the momenta of bodies in the first pass, whose unknown is the velocity itself: Z V − p₀."""
     ropes_inward(r, w)
     for b in range(s[0].bodies.count):
         v = s[0].work.acceleration[b, w]
@@ -155,7 +155,7 @@ def port_matrix(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.ar
 
 @wp.func
 def take_changes(s: wp.array(dtype=Direct), w: int):
-    """What a solve changes of the twists."""
+    """Note by how much a solve changed the twists."""
     for i in range(s[0].tree.count):
         b = s[0].tree.body[i]
         s[0].work.change_l[b, w] = s[0].work.acceleration[b, w] - s[0].work.velocity[b, w]
@@ -184,7 +184,7 @@ def couple(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
         take_changes(s, w)
         passes = wp.max(passes, s[0].done[w])
         rounds = rounds + 1
-        if s[0].done[w] == 1 or rounds == ROUNDS:  # laws agreed at once: all was linear
+        if s[0].done[w] == 1 or rounds == PORT_ROUNDS:  # laws agreed at once: all was linear
             break
     s[0].done[w] = passes
     for i in range(s[0].tree.count):
@@ -327,14 +327,14 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
     """
     dt = s[0].settings.dt[0]
     level = int(0)
-    left = int(PARTS)
+    left = int(MOST_PARTS)
     attempt = int(0)
     hardest = int(0)
     counted = count(s, w)
     s[0].passes[w] = 0
     while left > 0:
-        size = wp.max(PARTS >> level, 1)
-        s[0].drift[w] = dt * (real(size) / real(PARTS))
+        size = wp.max(MOST_PARTS >> level, 1)
+        s[0].drift[w] = dt * (real(size) / real(MOST_PARTS))
         take_slack(r, w)
         if one_step(s, r, p, w, attempt):
             if s[0].acting == 1:
@@ -345,7 +345,7 @@ def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
             attempt = wp.min(attempt, 1)
         else:
             scale_pulls(r, w, dt / s[0].kick[w])
-            take_back(r, w)
+            undo_reeling(r, w)
             if size == 1:
                 attempt = 2
             else:
@@ -381,7 +381,7 @@ def resume_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), now: wp
 def read_pose(
     s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int
 ):
-    """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
+    """Bring velocities and reactions to the pose for the caller to read, by half a kick with rows that do not move."""
     s[0].kick[w] = s[0].state.lag[w]
     s[0].drift[w] = s[0].settings.dt[0]
     passes = s[0].done[w]

@@ -29,7 +29,8 @@ from sharnir.direct.leapfrog.closing import (
     row_gaps,
 )
 from sharnir.direct.leapfrog.finish import bad_body, collect, commit, repair
-from sharnir.direct.leapfrog.links import inward, outward, prepare, relinearise, soften_links, start_link, stiffen, take_others
+from sharnir.direct.leapfrog.links import inward, outward, relinearise, soften_links, start_link
+from sharnir.direct.leapfrog.place import prepare, stiffen, take_others
 from sharnir.direct.touched import any_switched, pushed, untouched, was_pushed
 from sharnir.guard import count_step
 from sharnir.joint_geometry import joint_gap
@@ -48,8 +49,8 @@ for name in MODULES:
 TORN = wp.constant(
     real(max(1.0e-7, 1000.0 * EPSILON))
 )  # m, rad: a larger gap at the start of a step was not made by the step before
-GAIN = wp.constant(real(1.1))  # of kinetic energy that closing at the end of a step may bring
-PARTS = wp.constant(8)  # of a step that is divided
+GAIN = wp.constant(real(1.1))  # largest ratio by which closing at the end of a step may raise the kinetic energy
+PARTS = wp.constant(8)  # substeps of a divided step
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ def solve(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
 
 @wp.func
 def supply(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
-    """What laws, a user's forces on axes and bodies that are driven may bring in a step, twice, J, amply."""
+    """Generous bound of twice the energy that laws, a user's forces on axes and driven bodies may bring in a step, J."""
     for n in range(s[0].other_count):
         if some(s[0].work.velocity[s[0].others[n], w]) or some(s[0].work.omega[s[0].others[n], w]):
             return INFINITE  # it may carry the mechanism along
@@ -333,7 +334,7 @@ def begin_anew(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
-    """What the caller reads: velocities and reactions at the pose, by half a kick with rows that do not move."""
+    """Bring velocities and reactions to the pose for the caller to read, by half a kick with rows that do not move."""
     s[0].kick[w] = s[0].state.lag[w]
     s[0].drift[w] = s[0].settings.dt[0]
     passes = s[0].done[w]
@@ -347,7 +348,7 @@ def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
 
 @wp.func
 def show(s: wp.array(dtype=Direct), w: int, scope: int):
-    """Hand what half a kick led to to the caller."""
+    """Show the caller the velocities and reactions that half a kick led to."""
     half = s[0].kick[w]
     collect(s, w, scope, s[0].now.velocity, s[0].now.momentum, s[0].now.joint_force, s[0].now.joint_torque, False)
     for n in range(s[0].tree.count):

@@ -1,4 +1,4 @@
-"""The rope paper's own scheme, for comparison: a tridiagonal solve, explicit moments, sequential and split impulses.
+"""The rope paper's own scheme, to compare ours with: a tridiagonal solve, explicit moments, sequential and split impulses.
 
 In a step [rope (7)–(18)]: forces and the moments of bend and twist at the start; the impulses of inextensibility from one
 tridiagonal system (Thomas); the alignment of tangents n and third axes d₃ by sequential impulses, warm-started, inextensibility
@@ -6,9 +6,13 @@ being solved again after each sweep; both once more for pseudo-velocities, which
 Explicit moments limit the step: 2/√(4 GJ/(l̄ I₃₃)) and the like for bending. Ends are free or held by what does not yield.
 """
 
+from typing import Any
+
+import numpy as np
 import warp as wp
 
-from sharnir.rope.data import DRIVEN, RopeStep
+import sharnir as sh
+from sharnir.rope.data import BODY, DRIVEN, RopeStep
 from sharnir.rope.ends import advance_body, commit_body, end_point, is_held, own_inertia, place_end, predict_body
 from sharnir.rope.passes import bad_rope
 from sharnir.rope.predict import frame_after, frame_before, neighbour_length, predict_points
@@ -23,7 +27,8 @@ from sharnir.rope.terms import (
     tangent,
     turned_element,
 )
-from sharnir.types import mat33, real, vec3
+from sharnir.solver import write
+from sharnir.types import load_modules, mat33, real, vec3
 
 
 @wp.func
@@ -200,7 +205,7 @@ def rope_by_paper(s: wp.array(dtype=RopeStep), k: int, w: int):
 ERP = wp.constant(real(0.8))  # part of what is open that a step closes
 
 
-@wp.kernel(module="sharnir.rope_paper")
+@wp.kernel(module="benchmarks.rope_paper", enable_backward=False)
 def paper_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
     """n steps of a world; where one would not be finite, the world is marked and its state stays."""
     w = first + wp.tid()
@@ -232,3 +237,16 @@ def paper_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.in
                         s[0].state.rotation[i, w] = q
                         s[0].state.spin[i, w] = kept_momentum(s[0].work.d[i, w], tangent(q), s[0].work.w[i, w])
             s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
+
+
+def paper_simulation(scene: sh.Scene, dt: float) -> sh.Simulation:
+    """A scene of ropes stepped by the paper's scheme, with 30 sweeps at most, to 1e-12."""
+    sim = sh.Simulation(scene, dt)
+    table, solver = sim.model.ropes.table, sim.solver
+    if np.any(table.kind.numpy() >= BODY) or table.ties:
+        raise ValueError("the paper's scheme takes ropes whose ends are free or held by what does not yield")
+    step: Any = solver
+    load_modules([paper_steps.module], solver.device)
+    step._kernel, step._leaves = paper_steps, False  # before its first step, which captures the kernel
+    write(solver.settings.iterations, step._caps(None))
+    return sim

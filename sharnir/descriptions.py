@@ -1,0 +1,91 @@
+"""What a scene keeps of the bodies, joints and springs that a user described: checked numbers, bodies by index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sharnir.axes import Axis
+from sharnir.errors import SceneError, as_numbers
+from sharnir.joints import Joint
+from sharnir.shapes import Shape, check_inertia
+
+
+@dataclass
+class BodyDescription:
+    """A body as described: poses of its own frame, mass properties in it."""
+
+    name: str
+    shape: Shape | None
+    motion: int
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray  # (3, 3) about the centre of mass; zero for a point mass
+    position: np.ndarray
+    rotation: np.ndarray
+    velocity: np.ndarray
+    spin: np.ndarray
+    path: Callable[[float], Any] | None
+    collision: list[Shape] = field(default_factory=list)  # what it collides with, where that is not `shape`
+
+
+@dataclass
+class JointDescription:
+    """A joint as described: bodies by index, its frame on each, from that body's centre of mass."""
+
+    name: str
+    joint: Joint
+    parent: int
+    child: int
+    parent_point: np.ndarray
+    child_point: np.ndarray
+    parent_frame: np.ndarray
+    child_frame: np.ndarray
+    axes: tuple[Axis, ...]
+    rod: float = -1.0
+    break_force: float = np.inf
+    break_torque: float = np.inf
+
+
+@dataclass
+class SpringDescription:
+    """A point-to-point spring: bodies by index, its points from their centres of mass."""
+
+    parent: int
+    child: int
+    parent_point: np.ndarray
+    child_point: np.ndarray
+    stiffness: float
+    rest: float
+    damping: float
+
+
+def vector(value: Any, who: str, what: str) -> np.ndarray:
+    """Three finite numbers, or a SceneError."""
+    v = as_numbers(value)
+    if v.shape != (3,) or not np.all(np.isfinite(v)):
+        raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
+    return v
+
+
+def mass_properties(
+    who: str, shape: Shape | None, mass: float | None, density: float | None, com: Any, inertia: Any
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, its centre and the inertia about it, in a body's frame: the shape's, unless they are given."""
+    total, centre, tensor = float(mass or 0.0), np.zeros(3), np.zeros((3, 3))
+    if shape is not None:
+        try:
+            parts = shape.mass_properties(mass=mass, density=density)
+        except SceneError as error:
+            raise SceneError(f"{who}: {error}") from None
+        total, centre, tensor = parts.mass, parts.com, parts.inertia
+    if com is not None:
+        centre = vector(com, who, "com (m)")
+    if inertia is not None:
+        tensor = check_inertia(inertia, who)
+    if np.any(tensor) and np.linalg.eigvalsh(tensor)[0] <= 1e-12 * np.linalg.eigvalsh(tensor)[2]:
+        raise SceneError(f"{who}: its mass lies on a line, about which it has no inertia; give inertia=, got {tensor.tolist()}")
+    return total, centre, tensor
