@@ -197,11 +197,14 @@ def clip(P: mat83, n: int, axis: int, bound: real, sign: real):
 
 
 @wp.func
-def four_of(P: Any, n: int) -> wp.vec4i:
-    """Of points (x, y, gap) the deepest, the one farthest from it, and those farthest to either side of the line between."""
+def four_of(P: Any, n: int, tie: real) -> wp.vec4i:
+    """Of points (x, y, gap) the deepest, the one farthest from it, and those farthest to either side of the line between.
+
+    One is deeper by `tie` at least than those before it, or small turns at rest would choose others in every step.
+    """
     a = int(0)
     for i in range(1, n):
-        if P[i, 2] < P[a, 2] - real(1.0e-9):
+        if P[i, 2] < P[a, 2] - tie:
             a = i
     b = int(0)
     most = real(-1.0)
@@ -259,7 +262,7 @@ def face_points(m: Manifold, A: Solid, k: int, s: real, B: Solid, margin: real) 
             P, n = clip(P, n, side // 2, A.size[wp.where(side < 2, i, j)], wp.where(side % 2 == 0, real(1.0), real(-1.0)))
     four = wp.vec4i(0, 1, 2, 3)
     if n > 4:
-        four = four_of(P, n)
+        four = four_of(P, n, real(1.0e-6))
     for c in range(wp.min(n, 4)):
         r = four[c]
         gap = P[r, 2]
