@@ -7,13 +7,18 @@ impulse of the nearest old one.
 import warp as wp
 
 from sharnir.collision.broad import find_pairs
-from sharnir.collision.data import Collision, Manifold, Solid, vec2
-from sharnir.collision.pairs import meet
+from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, Solid, mat83, vec2
+from sharnir.collision.pairs import meet, speed_at
+from sharnir.collision.round import across
+from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.types import inline_less, real, vec3
 
 inline_less("sharnir.collision")
 
 SAME = wp.constant(real(0.1))  # of the shape's size: so far a point may have moved on it in a step
+ROOM = wp.constant(POINTS_A_PAIR)
+LIKE = wp.constant(real(0.999))  # cosine of the angle up to which points on triangles share their four
+MERGED = wp.constant(real(0.01))  # of the shape's size: points on triangles that are nearer are one
 TOUCH = wp.constant(real(1.0e-5))  # m: a pair touches at this gap
 
 
@@ -98,23 +103,131 @@ def touch(s: wp.array(dtype=Collision), k: int, cursor: int, w: int):
     first = s[0].contacts.count[w]
     a = s[0].shapes.body[i]
     b = s[0].shapes.body[j]
-    m = meet(s, a, b, solid(s, i, w), solid(s, j, w), s[0].shapes.bound[j], last, w)
-    add_points(s, i, j, m, w)
-    close_pair(s, k, first, old, m.feature, w)
+    bound = s[0].shapes.bound[j]
+    A = solid(s, i, w)
+    B = solid(s, j, w)
+    rough = A.kind >= MESH
+    walk = Walk()
+    u = vec3()
+    if rough:
+        u = speed_at(s, a, b, B.x, w) * s[0].dt[0]
+        more = MARGIN + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
+        walk = walk_begin(s, i, B, u, more, w)
+    going = int(1)
+    feature = int(0)
+    while going == 1:  # once, or for each triangle that is near: one place where all pair functions are called
+        if rough:
+            walk = walk_next(s, i, walk)
+            A = triangle_solid(s, i, walk, w)
+        if rough and walk.over == 1:
+            going = 0
+        else:
+            m = meet(s, a, b, A, B, bound, last, w)
+            feature = m.feature
+            if rough:
+                m = from_outside(s, A, B, u, m, walk.edges, MARGIN)
+                merge_points(s, first, m, bound, w)
+            else:
+                add_points(s, m, w)
+                going = 0
+    close_pair(s, k, first, old, feature, w)
 
 
 @wp.func
-def add_points(s: wp.array(dtype=Collision), i: int, j: int, m: Manifold, w: int):
-    """Points of a manifold, if there is room for them."""
+def add_points(s: wp.array(dtype=Collision), m: Manifold, w: int):
+    """Points of a manifold."""
     for c in range(m.count):
-        k = s[0].contacts.count[w]
-        if k < s[0].contacts.capacity:
-            s[0].contacts.normal[k, w] = m.n
-            s[0].contacts.point[k, w] = vec3(m.p[c, 0], m.p[c, 1], m.p[c, 2])
-            s[0].contacts.gap[k, w] = m.gap[c]
-            s[0].contacts.count[w] = k + 1
+        add_point(s, m.n, vec3(m.p[c, 0], m.p[c, 1], m.p[c, 2]), m.gap[c], w)
+
+
+@wp.func
+def add_point(s: wp.array(dtype=Collision), n: vec3, p: vec3, gap: real, w: int):
+    """A point, if there is room for it."""
+    k = s[0].contacts.count[w]
+    if k < s[0].contacts.capacity:
+        s[0].contacts.normal[k, w] = n
+        s[0].contacts.point[k, w] = p
+        s[0].contacts.gap[k, w] = gap
+        s[0].contacts.count[w] = k + 1
+    else:
+        s[0].contacts.lost[w] = s[0].contacts.lost[w] + 1
+
+
+@wp.func
+def merge_points(s: wp.array(dtype=Collision), first: int, m: Manifold, bound: real, w: int):
+    """Points on one of many triangles: with those of the pair that have about the same normal, four are kept that span most."""
+    t1 = across(m.n)
+    t2 = wp.cross(m.n, t1)
+    for c in range(m.count):
+        p = vec3(m.p[c, 0], m.p[c, 1], m.p[c, 2])
+        P = mat83()
+        slot = wp.vec4i(0, 0, 0, 0)
+        n = int(0)
+        same = int(-1)
+        for k in range(first, s[0].contacts.count[w]):
+            if n < 4 and wp.dot(s[0].contacts.normal[k, w], m.n) > LIKE:
+                d = s[0].contacts.point[k, w] - p
+                P[n, 0] = wp.dot(d, t1)
+                P[n, 1] = wp.dot(d, t2)
+                P[n, 2] = s[0].contacts.gap[k, w]
+                if wp.length_sq(d) < MERGED * MERGED * bound * bound:
+                    same = k
+                slot[n] = k
+                n = n + 1
+        if same >= 0:
+            if m.gap[c] < s[0].contacts.gap[same, w]:
+                put_point(s, same, m.n, p, m.gap[c], w)
+        elif n < 4:
+            if s[0].contacts.count[w] - first < ROOM:
+                add_point(s, m.n, p, m.gap[c], w)
+            else:
+                s[0].contacts.lost[w] = s[0].contacts.lost[w] + 1
         else:
-            s[0].contacts.lost[w] = s[0].contacts.lost[w] + 1
+            P[4, 2] = m.gap[c]
+            out = least_worth(P)
+            if out < 4:
+                put_point(s, slot[out], m.n, p, m.gap[c], w)
+
+
+@wp.func
+def quad_area(P: mat83, i: int, j: int, k: int, l: int) -> real:
+    """Twice the area that four points span, in whatever order: the largest of the three products of their diagonals."""
+    a = vec3(P[i, 0], P[i, 1], real(0.0))
+    b = vec3(P[j, 0], P[j, 1], real(0.0))
+    c = vec3(P[k, 0], P[k, 1], real(0.0))
+    d = vec3(P[l, 0], P[l, 1], real(0.0))
+    one = wp.abs(wp.cross(b - a, d - c)[2])
+    two = wp.abs(wp.cross(c - a, d - b)[2])
+    three = wp.abs(wp.cross(d - a, c - b)[2])
+    return wp.max(one, wp.max(two, three))
+
+
+@wp.func
+def least_worth(P: mat83) -> int:
+    """Which of five points (x, y, gap) goes so that the rest span most; not the deepest, and rather the last."""
+    low = int(0)
+    for k in range(1, 5):
+        if P[k, 2] < P[low, 2] - real(1.0e-6):
+            low = k
+    out = int(4)
+    most = real(-1.0)
+    rounds = int(5)
+    for r in range(rounds):
+        k = 4 - r
+        area = quad_area(P, (k + 1) % 5, (k + 2) % 5, (k + 3) % 5, (k + 4) % 5)
+        deepest = k == low and P[k, 2] < P[(k + 1) % 5, 2] - real(1.0e-6)
+        if area > most * real(1.001) and not deepest:
+            most = area
+            out = k
+    return out
+
+
+@wp.func
+def put_point(s: wp.array(dtype=Collision), k: int, n: vec3, p: vec3, gap: real, w: int):
+    """In another's place."""
+    s[0].contacts.normal[k, w] = n
+    s[0].contacts.point[k, w] = p
+    s[0].contacts.gap[k, w] = gap
 
 
 @wp.func
@@ -145,8 +258,10 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
         s[0].contacts.began[p, w] = began
         used = carry_over(s, p, local, size, old, used, s[0].shapes.bound[j], w)
     combine_materials(s, i, j, s[0].broad.rule[k, w], first, w)
-    for p in range(first + 1, first + size):
-        same_material(s, first, p, w)
+    for p in range(first, first + size):
+        if p > first:
+            same_material(s, first, p, w)
+        directions(s, i, j, s[0].broad.rule[k, w], p, w)
 
 
 @wp.func
@@ -201,16 +316,27 @@ def combine_materials(s: wp.array(dtype=Collision), i: int, j: int, rule: int, p
     s[0].contacts.torsion[p, w] = wp.max(s[0].materials.torsion[x, w], s[0].materials.torsion[y, w])
     s[0].contacts.stiffness[p, w] = wp.max(s[0].materials.stiffness[x, w], s[0].materials.stiffness[y, w])
     s[0].contacts.damping[p, w] = wp.max(s[0].materials.damping[x, w], s[0].materials.damping[y, w])
+
+
+@wp.func
+def directions(s: wp.array(dtype=Collision), i: int, j: int, rule: int, p: int, w: int):
+    """What of a material depends on the normal of a point: the axis of friction, the speed of conveyors."""
+    x = s[0].shapes.material[i]
+    y = s[0].shapes.material[j]
+    if rule >= 0:
+        x = rule
+        y = rule
     n = s[0].contacts.normal[p, w]
     along = friction_axis(s, j, y, w)
     if wp.length_sq(along) == real(0.0):
         along = friction_axis(s, i, x, w)
-    along = along - n * wp.dot(n, along)
-    far = wp.length(along)
-    if far > real(1.0e-6):
-        along = along / far
-    else:
-        along = vec3()
+    if wp.length_sq(along) > real(0.0):
+        along = along - n * wp.dot(n, along)
+        far = wp.length(along)
+        if far > real(1.0e-6):
+            along = along / far
+        else:
+            along = vec3()
     s[0].contacts.along[p, w] = along
     v = s[0].shapes.surface[j, w]
     u = s[0].shapes.surface[i, w]
@@ -230,5 +356,3 @@ def same_material(s: wp.array(dtype=Collision), first: int, p: int, w: int):
     s[0].contacts.torsion[p, w] = s[0].contacts.torsion[first, w]
     s[0].contacts.stiffness[p, w] = s[0].contacts.stiffness[first, w]
     s[0].contacts.damping[p, w] = s[0].contacts.damping[first, w]
-    s[0].contacts.along[p, w] = s[0].contacts.along[first, w]
-    s[0].contacts.surface[p, w] = s[0].contacts.surface[first, w]

@@ -177,7 +177,7 @@ def simplex_weights(W: mat43, n: int) -> vec4:
 
 @wp.struct
 class Simplex:
-    """Corners of A − B (and of A) in which GJK ended; `far` is the distance of the cores, −1 where they overlap, or too far: 1e9."""
+    """Corners of A − B (and of A) in which GJK ended; `far`: distance of the cores, −1 where they overlap, 1e9 where too far."""
 
     W: mat43
     P: mat43

@@ -121,8 +121,9 @@ def spread(P: mat12_3, n: int) -> real:
 
 @wp.func
 def chosen(m: Manifold, P: mat12_3, n: int, o: vec3, t1: vec3, t2: vec3, least: real, tell: real, margin: real) -> Manifold:
-    """Up to four of the points (x, y, gap), none nearer to another than `tell`. Gaps are at least `least`, the true one, and where
-    none is as deep, the point o has it.
+    """Up to four of the points (x, y, gap), none nearer to another than `tell`.
+
+    Gaps are at least `least`, the true one, and where none is as deep, the point o has it.
     """
     four = wp.vec4i(0, 1, 2, 3)
     if n > 4:
@@ -194,7 +195,7 @@ def ends_of(P: mat12_3, n: int):
     """The two corners that are farthest from each other, from the first one on."""
     b = int(0)
     a = int(0)
-    for turn in range(2):
+    for _turn in range(2):
         most = real(-1.0)
         at = int(0)
         for i in range(n):
@@ -289,7 +290,7 @@ def if_near(m: Manifold, x: vec3, h: real, margin: real) -> Manifold:
 
 @wp.func
 def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
-    """Cylinder or cone: on its cap or base four points of the rim, else the lowest of each rim (of a cone: of the rim, and the tip).
+    """Cylinder or cone: on its cap or base four points of the rim, else the lowest of each rim (of a cone: and the tip).
 
     The four stand along the tilt, so that the lowest is one; upright to 1e-4 they stand still in the world.
     """
@@ -335,7 +336,7 @@ def plane_ellipsoid(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: re
 
 @wp.func
 def plane_hull(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: real) -> Manifold:
-    """The lowest corner, of those near the plane the one farthest from it, and those farthest to either side of the line between."""
+    """The lowest corner, of those near the plane the farthest from it, and the farthest to either side of the line between."""
     m = Manifold()
     n = column(A.R, 2)
     m.n = n

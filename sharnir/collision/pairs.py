@@ -110,6 +110,7 @@ def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
     out = Manifold()
     out.n = m.n
     out.feature = m.feature
+    out.when = t
     way = wp.dot(u, m.n) * t
     for k in range(m.count):
         if m.gap[k] < MARGIN:

@@ -62,7 +62,7 @@ def test_cylinders_side_by_side_touch_along_their_common_stretch(depth):
 
 
 def test_a_face_that_reaches_over_the_edge_is_clipped():
-    n, p, gap = points(TABLE, box_hull(0.6, 0.6, 0.4), (1.1, 0, 0.7 - 1e-4))
+    _, p, gap = points(TABLE, box_hull(0.6, 0.6, 0.4), (1.1, 0, 0.7 - 1e-4))
     assert len(gap) == 4 and np.allclose(np.sort(p[:, 0]), [0.8, 0.8, 1.0, 1.0], atol=1e-3)
     assert np.allclose(np.abs(p[:, 1]), 0.3, atol=1e-3)
 
