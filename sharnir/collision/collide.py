@@ -6,8 +6,8 @@ impulse of the nearest old one.
 
 import warp as wp
 
-from sharnir.collision.broad import find_pairs
-from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, Solid, mat83, vec2
+from sharnir.collision.broad import find_pairs, solid
+from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83, vec2
 from sharnir.collision.pairs import meet, speed_at
 from sharnir.collision.round import across
 from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
@@ -73,20 +73,6 @@ def at_pair(s: wp.array(dtype=Collision), a: int, b: int, cursor: int, w: int) -
     while k < n and (s[0].kept.a[k, w] < a or (s[0].kept.a[k, w] == a and s[0].kept.b[k, w] < b)):
         k = k + 1
     return k
-
-
-@wp.func
-def solid(s: wp.array(dtype=Collision), i: int, w: int) -> Solid:
-    """A shape where it is now."""
-    out = Solid()
-    out.kind = s[0].shapes.kind[i]
-    out.size = s[0].shapes.size[i]
-    out.radius = s[0].shapes.radius[i]
-    out.x = s[0].broad.centre[i, w]
-    out.R = s[0].broad.frame[i, w]
-    out.first = s[0].shapes.first[i]
-    out.length = s[0].shapes.length[i]
-    return out
 
 
 @wp.func

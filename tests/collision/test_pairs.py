@@ -151,7 +151,8 @@ def test_primitive_pairs_find_the_way_out(one, other):
     "one, other",
     [
         ("box", "cylinder"), ("box", "wheel"), ("cylinder", "cylinder"), ("box", "cone"), ("box", "ellipsoid"),
-        ("capsule", "cylinder"), ("sphere", "cylinder"), ("sphere", "hull"), ("capsule", "hull"), ("box", "hull"), ("hull", "hull"), ("cylinder", "hull"),
+        ("capsule", "cylinder"), ("sphere", "cylinder"),
+        ("sphere", "hull"), ("capsule", "hull"), ("box", "hull"), ("hull", "hull"), ("cylinder", "hull"),
         ("ellipsoid", "ellipsoid"), ("cone", "cone"),
     ],
 )  # fmt: skip
