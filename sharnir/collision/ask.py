@@ -30,7 +30,7 @@ POINT = Part("sphere", np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3))
 
 @dataclass
 class Hits:
-    """What was met, a row a query: `distance` (m, infinite: nothing), `body` (name or None), `point` on it, `normal` out of it."""
+    """What was met, a row a query: `distance` (m, infinite: nothing), `body` (name or None), `point`, `normal` out of it."""
 
     distance: np.ndarray
     body: list[str | None]

@@ -7,9 +7,10 @@ impulse of the nearest old one.
 import warp as wp
 
 from sharnir.collision.broad import find_pairs, solid
-from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83, vec2
+from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
 from sharnir.collision.pairs import meet, speed_at
 from sharnir.collision.round import across
+from sharnir.collision.surface import mix, write_mixed
 from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.types import inline_less, real, vec3
 
@@ -233,6 +234,7 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
     began = int(1)
     if old >= 0:
         began = 1 - s[0].kept.touched[old, w]
+    mixed = mix(s, i, j, s[0].broad.rule[k, w], w)
     used = int(0)
     for p in range(first, first + size):
         local = wp.quat_rotate_inv(s[0].rotation[b, w], s[0].contacts.point[p, w] - s[0].position[b, w])
@@ -242,17 +244,13 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
         s[0].contacts.body_b[p, w] = b
         s[0].contacts.local[p, w] = local
         s[0].contacts.began[p, w] = began
-        used = carry_over(s, p, local, size, old, used, s[0].shapes.bound[j], w)
-    combine_materials(s, i, j, s[0].broad.rule[k, w], first, w)
-    for p in range(first, first + size):
-        if p > first:
-            same_material(s, first, p, w)
-        directions(s, i, j, s[0].broad.rule[k, w], p, w)
+        used = carry_over(s, p, p - first, local, size, old, used, s[0].shapes.bound[j], w)
+        write_mixed(s, mixed, p, w)
 
 
 @wp.func
 def carry_over(
-    s: wp.array(dtype=Collision), p: int, local: vec3, size: int, old: int, used: int, bound: real, w: int
+    s: wp.array(dtype=Collision), p: int, at: int, local: vec3, size: int, old: int, used: int, bound: real, w: int
 ) -> int:  # fmt: skip
     """Give a point the impulse of the nearest old one that is not taken; a pair's only point is the same one wherever it went."""
     out = vec3()
@@ -263,7 +261,10 @@ def carry_over(
         if olds == 1 and size == 1:
             best = real(1.0e30)
         which = int(-1)
-        for k in range(olds):
+        if at < olds and used & (1 << at) == 0:  # at rest it has the same place in the list, and the others need not be looked at
+            if wp.length_sq(s[0].kept.local[first + at, w] - local) < real(1.0e-4) * bound * bound:
+                which = at
+        for k in range(wp.where(which < 0, olds, 0)):
             if used & (1 << k) == 0:
                 d = wp.length_sq(s[0].kept.local[first + k, w] - local)
                 if d < best:
@@ -274,71 +275,3 @@ def carry_over(
             out = s[0].kept.impulse[first + which, w]
     s[0].contacts.impulse[p, w] = out
     return used
-
-
-@wp.func
-def friction_axis(s: wp.array(dtype=Collision), i: int, material: int, w: int) -> vec3:
-    """The first axis of friction of shape i with a material, world axes; 0 where it is the same all around."""
-    d = s[0].materials.direction[material, w]
-    if d[0] == real(0.0) and d[1] == real(0.0) and d[2] == real(0.0):
-        return d
-    return wp.quat_rotate(s[0].rotation[s[0].shapes.body[i], w], d)
-
-
-@wp.func
-def combine_materials(s: wp.array(dtype=Collision), i: int, j: int, rule: int, p: int, w: int):
-    """Of two shapes, or the pair's own, for its first point: √ for friction, the larger for all else (`Material` says so)."""
-    x = s[0].shapes.material[i]
-    y = s[0].shapes.material[j]
-    if rule >= 0:
-        x = rule
-        y = rule
-    a = s[0].materials.friction[x, w]
-    b = s[0].materials.friction[y, w]
-    s[0].contacts.friction[p, w] = vec2(wp.sqrt(a[0] * b[0]), wp.sqrt(a[1] * b[1]))
-    s[0].contacts.dynamic[p, w] = wp.sqrt(s[0].materials.dynamic[x, w] * s[0].materials.dynamic[y, w])
-    s[0].contacts.restitution[p, w] = wp.max(s[0].materials.restitution[x, w], s[0].materials.restitution[y, w])
-    s[0].contacts.rolling[p, w] = wp.max(s[0].materials.rolling[x, w], s[0].materials.rolling[y, w])
-    s[0].contacts.torsion[p, w] = wp.max(s[0].materials.torsion[x, w], s[0].materials.torsion[y, w])
-    s[0].contacts.stiffness[p, w] = wp.max(s[0].materials.stiffness[x, w], s[0].materials.stiffness[y, w])
-    s[0].contacts.damping[p, w] = wp.max(s[0].materials.damping[x, w], s[0].materials.damping[y, w])
-
-
-@wp.func
-def directions(s: wp.array(dtype=Collision), i: int, j: int, rule: int, p: int, w: int):
-    """What of a material depends on the normal of a point: the axis of friction, the speed of conveyors."""
-    x = s[0].shapes.material[i]
-    y = s[0].shapes.material[j]
-    if rule >= 0:
-        x = rule
-        y = rule
-    n = s[0].contacts.normal[p, w]
-    along = friction_axis(s, j, y, w)
-    if wp.length_sq(along) == real(0.0):
-        along = friction_axis(s, i, x, w)
-    if wp.length_sq(along) > real(0.0):
-        along = along - n * wp.dot(n, along)
-        far = wp.length(along)
-        if far > real(1.0e-6):
-            along = along / far
-        else:
-            along = vec3()
-    s[0].contacts.along[p, w] = along
-    v = s[0].shapes.surface[j, w]
-    u = s[0].shapes.surface[i, w]
-    if wp.length_sq(u) + wp.length_sq(v) > real(0.0):
-        v = wp.quat_rotate(s[0].rotation[s[0].shapes.body[j], w], v) - wp.quat_rotate(s[0].rotation[s[0].shapes.body[i], w], u)
-        v = v - n * wp.dot(n, v)
-    s[0].contacts.surface[p, w] = v
-
-
-@wp.func
-def same_material(s: wp.array(dtype=Collision), first: int, p: int, w: int):
-    """The same for another point of the pair."""
-    s[0].contacts.friction[p, w] = s[0].contacts.friction[first, w]
-    s[0].contacts.dynamic[p, w] = s[0].contacts.dynamic[first, w]
-    s[0].contacts.restitution[p, w] = s[0].contacts.restitution[first, w]
-    s[0].contacts.rolling[p, w] = s[0].contacts.rolling[first, w]
-    s[0].contacts.torsion[p, w] = s[0].contacts.torsion[first, w]
-    s[0].contacts.stiffness[p, w] = s[0].contacts.stiffness[first, w]
-    s[0].contacts.damping[p, w] = s[0].contacts.damping[first, w]
