@@ -23,7 +23,7 @@ from sharnir.io.meshes import NO_GYRATION, Drawing, Maker, Meshes, read_geometry
 from sharnir.io.xml import HERE, Element, Path_, Pose, log, read_xml
 from sharnir.joints import Fixed, Free, Gear, Joint, Planar, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
-from sharnir.shapes import TRIANGLE_SLACK, Array, MassProperties, combine
+from sharnir.shapes import TRIANGLE_SLACK, Array, MassProperties, Shape, combine
 from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate, quat_to_matrix
 
 """Largest file that is read, a mesh likewise."""
@@ -51,7 +51,7 @@ def load_urdf(
     Bodies. A body's frame is its link's. A link without `<inertial>`, or with zero mass, is massless and is part of the link
     it is fixed to. The root link stands on the ground: as a fixed body named after it, or, if it and all that is fixed to it
     have neither mass nor geometry, as the world itself. Geometry is for drawing (`<visual>`; `<collision>` where there is
-    none) and gives no mass.
+    none) and gives no mass. Where a scene has contact (`add_ground`, …), a link touches others by its `<collision>` alone.
 
     Repairs. A body that moves needs mass and inertia. What a file lacks is lifted from zero by the small number `lift`; every
     such change is a warning and a line of `scene.notes`, with file, line, link and values:
@@ -125,6 +125,7 @@ class Link:
     element: Element
     mass: MassProperties  # in the link's frame; 0 kg where there is none
     shapes: list[tuple[Pose, Maker]]
+    solids: list[tuple[Pose, Maker]]  # what touches others
     above: UrdfJoint | None = None
     below: list[UrdfJoint] = field(default_factory=list)
     pose: Pose = HERE
@@ -189,11 +190,11 @@ def _new_name(taken: dict[str, Any], element: Element) -> None:
 
 def read_link(element: Element, meshes: Meshes | None) -> Link:
     """A link with its mass properties in its own frame."""
-    shapes: list[tuple[Pose, Maker]] = []
+    shapes: list[list[tuple[Pose, Maker]]] = []
     for tag in ("visual", "collision"):
         found = [(owner.pose(), read_geometry(owner, meshes)) for owner in element.all(tag)]
-        shapes = shapes or [(pose, make) for pose, make in found if make is not None]
-    return Link(element.text("name"), element, read_inertial(element.one("inertial")), shapes)
+        shapes.append([(pose, make) for pose, make in found if make is not None])
+    return Link(element.text("name"), element, read_inertial(element.one("inertial")), shapes[0] or shapes[1], shapes[1])
 
 
 def read_inertial(inertial: Element | None) -> MassProperties:
@@ -397,13 +398,19 @@ class Group:
         return [link.mass.moved(*relative(self.main.pose, link.pose)) for link in links]
 
     def drawing(self) -> Drawing | None:
-        frame = self.main.pose
-        made = []
-        for link in self.links:
-            for pose, make in link.shapes:
-                position, rotation = relative(frame, compose(link.pose, pose))
-                made.append(make(position=tuple(position.tolist()), rotation=tuple(rotation.tolist())))
+        made = [shape for link in self.links for shape in self._placed(link, link.shapes)]
         return Drawing(*made) if made else None
+
+    def solids(self) -> list[Shape]:
+        """What touches others, where there is contact."""
+        return [shape for link in self.links for shape in self._placed(link, link.solids)]
+
+    def _placed(self, link: Link, shapes: list[tuple[Pose, Maker]]) -> list[Shape]:
+        made = []
+        for pose, make in shapes:
+            position, rotation = relative(self.main.pose, compose(link.pose, pose))
+            made.append(make(position=tuple(position.tolist()), rotation=tuple(rotation.tolist())))
+        return made
 
 
 def group_links(order: list[Link], merge_fixed: bool, floating: bool, notes: list[str]) -> list[Group]:
@@ -471,7 +478,7 @@ def add_body(scene: Scene, group: Group, motion: str, lift: float) -> str:
     link = group.main
     name = new_name(link.element, link.name, "_link", set(scene.bodies))
     position, rotation = _frame(link.pose)
-    place: dict[str, Any] = {"position": position, "rotation": rotation, "motion": motion}
+    place: dict[str, Any] = {"position": position, "rotation": rotation, "motion": motion, "collision": group.solids()}
     whole = None
     if group.mass:
         whole = group.properties()

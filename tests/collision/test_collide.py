@@ -321,3 +321,60 @@ def test_a_deep_start_is_told():
     made.launch()
     (line,) = made.deep_at_start()
     assert "'a'" in line and "'b'" in line and "0.4 m" in line
+
+
+def test_a_world_in_a_batch_is_the_same_as_alone():
+    """All kinds in a heap, several worlds with different poses: to the bit."""
+    rng = np.random.default_rng(8)
+
+    def heap(worlds):
+        scene = sh.Scene()
+        scene.add_ground()
+        scene.add_terrain("hill", 0.05 * np.sin(np.arange(30))[:, None] * np.ones(30), size=(2, 2))
+        for i, shape in enumerate([*FAST.values(), sh.Sphere(0.03), sh.Box(0.1, 0.05, 0.03)] * 2):
+            scene.add_body(f"b{i}", shape)
+        model = scene.build(worlds=worlds)
+        return Collider(model, 1e-3), model.state()
+
+    alone, one = heap(1)
+    batch, many = heap(3)
+    n = many.position.shape[0]
+    x = rng.uniform(-0.06, 0.06, (n, 3, 3)) + [0, 0, 0.08]
+    q = rng.normal(size=(n, 3, 4))
+    q /= np.linalg.norm(q, axis=2, keepdims=True)
+    v = rng.normal(size=(n, 3, 3))
+    for field, values in (("position", x), ("rotation", q), ("velocity", v), ("spin", 3 * v)):
+        values[:2] = many.__getattribute__(field).numpy()[:2]
+        getattr(many, field).assign(values)
+    batch.bind(many)
+    alone.bind(one)
+    for _ in range(2):
+        batch.launch()
+    assert batch.lost == 0
+    for w in range(3):
+        for field in ("position", "rotation", "velocity", "spin"):
+            getattr(one, field).assign(np.ascontiguousarray(getattr(many, field).numpy()[:, w : w + 1]))
+        alone.data.contacts.pairs.zero_()
+        alone.renew()
+        for _ in range(2):
+            alone.launch()
+        here, there = alone.contacts(), batch.contacts(w)
+        assert len(here["gap"]) > 20
+        for name, value in here.items():
+            assert np.array_equal(value, there[name]), name
+
+
+def test_urdf_collision_geometry_is_what_touches(tmp_path):
+    file = tmp_path / "robot.urdf"
+    file.write_text("""<robot name="r">
+    <link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>
+      <visual><geometry><sphere radius="3"/></geometry></visual>
+      <collision><origin xyz="0 0 -0.5"/><geometry><box size="0.2 0.2 0.2"/></geometry></collision>
+      <collision><origin xyz="0.5 0 -0.5"/><geometry><cylinder radius="0.1" length="0.2"/></geometry></collision></link>
+    </robot>""")
+    scene = sh.load_urdf(file, floating=True)
+    scene.add_ground(-0.6)
+    made, _ = collider(scene)
+    assert [s.part.kind for s in made.given.shapes] == ["plane", "box", "cylinder"]
+    made.launch()
+    assert len(made.contacts()["gap"]) == 8 and np.allclose(made.contacts()["gap"], 0, atol=1e-12)
