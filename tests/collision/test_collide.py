@@ -378,3 +378,45 @@ def test_urdf_collision_geometry_is_what_touches(tmp_path):
     assert [s.part.kind for s in made.given.shapes] == ["plane", "box", "cylinder"]
     made.launch()
     assert len(made.contacts()["gap"]) == 8 and np.allclose(made.contacts()["gap"], 0, atol=1e-12)
+
+
+def test_scenes_with_next_to_nothing_in_them():
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("point", mass=1.0)
+    made, _ = collider(scene)
+    made.launch()
+    assert len(made.contacts()["gap"]) == 0
+    scene = sh.Scene(contact=True)
+    scene.add_body("point", mass=1.0)
+    made, _ = collider(scene)
+    made.launch()
+    assert len(made.contacts()["gap"]) == 0
+
+
+def test_a_state_that_is_not_a_number_ends():
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_terrain("hill", np.zeros((5, 5)), size=(2, 2))
+    for i, shape in enumerate(FAST.values()):
+        scene.add_body(f"b{i}", shape, position=(0.01 * i, 0, 0.02))
+    made, state = collider(scene)
+    made.launch()
+    for field in ("position", "velocity", "rotation", "spin"):
+        values = getattr(state, field).numpy()
+        values[3] = np.nan
+        getattr(state, field).assign(values)
+        made.launch()
+
+
+def test_a_large_body_that_moves_meets_the_ground_and_small_ones():
+    """What is not swept: planes, and what is much larger than most."""
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("slab", sh.Box(20, 20, 1), position=(0, 0, 0.5))
+    for i in range(4):
+        scene.add_body(f"b{i}", sh.Sphere(0.1), position=(i, 0, 1.1))
+    made, _ = collider(scene)
+    assert int(made.data.shapes.wides) == 2
+    made.launch()
+    assert touching(made) == {("world", "slab")} | {(f"b{i}", "slab") for i in range(4)}

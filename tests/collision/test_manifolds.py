@@ -89,3 +89,24 @@ def test_a_resting_manifold_does_not_flicker():
         _, p, _ = points(TABLE, sh.Cylinder(0.3, 0.4), np.array([0.2, 0.1, 0.7 - 1e-5]) + rng.normal(size=3) * 1e-6, q)
         assert len(p) == len(first)
         assert all(np.linalg.norm(first - x, axis=1).min() < 1e-2 for x in p)
+
+
+EVERY = [
+    sh.Sphere(0.3), sh.Capsule(0.2, 0.4), sh.Box(0.4, 0.5, 0.6), sh.Cylinder(0.3, 0.4), sh.Cylinder(0.3, 0.2, rounding=0.05),
+    sh.Cone(0.3, 0.4), sh.Ellipsoid(0.2, 0.3, 0.4), box_hull(0.4, 0.5, 0.6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda s: type(s).__name__)
+def test_shapes_in_odd_places_have_finite_points(one):
+    """Middles that coincide, axes that do, poses that are not a number: a unit normal and finite gaps, or nothing; no hang."""
+    for other in EVERY:
+        for place in (np.zeros(3), np.array([0, 0, 1e-13]), np.array([0.1, 0, 0]), np.array([0, 0, 0.15])):
+            n, p, gap = points(one, other, place)
+            assert len(gap) > 0, (one, other, place)
+            assert abs(np.linalg.norm(n) - 1) < 1e-9 and np.isfinite(p).all() and np.isfinite(gap).all() and gap.min() < 0
+        n, p, gap = points(one, other, (0, 0, 0.1), LYING)
+        assert len(gap) > 0 and np.isfinite(p).all()
+        points(one, other, (np.nan, 0, 0))
+        points(one, other, (0, 0, 0), (np.nan, 0, 0, 1))
+        assert len(points(one, other, (0, 0, 5.0))[2]) == 0
