@@ -9,6 +9,7 @@ from sharnir.collision.round import nearest_on_segments
 from sharnir.types import mat33, real, vec3
 
 FLAT = wp.constant(real(1.0e-4))  # sin² of the angle below which two edges span no axis
+STRAIGHT = wp.constant(real(1.0 - 1.0e-12))  # cosine: along an axis, but for rounding
 TIE = wp.constant(real(1.0e-6))  # of the smallest half size: an edge is taken where it is better than the best face by so much;
 KEPT_TIE = wp.constant(real(1.0e-3))  # and this where the pair is known from the last step, so that its points do not flicker
 
@@ -135,7 +136,7 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
         k = 1
     if wp.abs(n[2]) > wp.abs(n[k]):
         k = 2
-    if wp.abs(n[k]) > real(0.9999999):
+    if wp.abs(n[k]) > STRAIGHT:  # exactly, or the nearest point is beyond the face
         low = real(-1.0)
         high = real(1.0)
         for c in range(2):
@@ -145,14 +146,16 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
                 other = (h[i] - p[i]) / d[i]
                 low = wp.max(low, wp.min(one, other))
                 high = wp.min(high, wp.max(one, other))
-        if (high - low) * wp.length(d) > real(1.0e-3) * r:
-            for c in range(2):
-                y = p + d * wp.where(c == 0, low, high)
-                gap = -n[k] * y[k] - h[k] - r
+        short = (high - low) * wp.length(d) < real(1.0e-3) * r  # then one of its ends is enough, the deeper one
+        for c in range(2):
+            y = p + d * wp.where(c == 0, low, high)
+            gap = -n[k] * y[k] - h[k] - r
+            deeper = (n[k] * d[k] > real(0.0)) == (c == 1)
+            if high >= low and (deeper or not short):
                 if gap < margin:
                     m = put(m, B.x + B.R * (y + n * (r + real(0.5) * gap)), gap)
-            if m.count > 0:
-                return m
+        if m.count > 0:
+            return m
     if deep:  # an edge: the nearest points of that edge and the axis
         q = vec3()
         run = int(0)

@@ -229,14 +229,16 @@ def edges_along(
     high = wp.min(real(1.0), wp.max(one, other))
     if high - low < SMALL:
         return put(m, o, least)
+    deepest = real(1.0e9)
     for k in range(2):
         t = wp.where(k == 0, low, high)
         x = a + (b - a) * t
         h = c[2] + (d[2] - c[2]) * wp.clamp((t - one) / (other - one), real(0.0), real(1.0))
         gap = wp.max(h - x[2], least)
+        deepest = wp.min(deepest, gap)
         if gap < margin:
             m = put(m, o + t1 * x[0] + t2 * x[1] + m.n * (real(0.5) * (gap - least)), gap)
-    if m.count == 0:
+    if deepest > least + real(2.0) * STEADY:
         m = put(m, o, least)
     return m
 
