@@ -130,10 +130,6 @@ def chosen(m: Manifold, P: mat12_3, n: int, o: vec3, t1: vec3, t2: vec3, least: 
         four = four_of(P, n, STEADY)
     deepest = real(1.0e9)
     for c in range(wp.min(n, 4)):
-        deepest = wp.min(deepest, P[four[c], 2])
-    if deepest > least + real(2.0) * STEADY:
-        m = put(m, o, least)
-    for c in range(wp.min(n, 4)):
         r = four[c]
         again = int(0)
         for e in range(c):
@@ -142,8 +138,12 @@ def chosen(m: Manifold, P: mat12_3, n: int, o: vec3, t1: vec3, t2: vec3, least: 
             if four[e] == r or dx * dx + dy * dy < tell * tell:
                 again = 1
         gap = wp.max(P[r, 2], least)
-        if gap < margin and again == 0 and m.count < 4:
+        if gap < margin and again == 0:
             m = put(m, o + t1 * P[r, 0] + t2 * P[r, 1] + m.n * (real(0.5) * (gap - least)), gap)
+            deepest = wp.min(deepest, gap)
+    if deepest > least + real(2.0) * STEADY:
+        m.count = wp.min(m.count, 3)
+        m = put(m, o, least)
     return m
 
 
