@@ -91,28 +91,34 @@ def touch(s: wp.array(dtype=Collision), k: int, cursor: int, w: int):
     a = s[0].shapes.body[i]
     b = s[0].shapes.body[j]
     bound = s[0].shapes.bound[j]
-    A = solid(s, i, w)
-    B = solid(s, j, w)
-    rough = A.kind >= MESH
+    rough = s[0].shapes.kind[i] >= MESH
+    flip = s[0].shapes.kind[i] > s[0].shapes.kind[j]  # pair functions take the lower kind first
+    A = solid(s, wp.where(flip, j, i), w)
+    B = solid(s, wp.where(flip, i, j), w)
+    bound_a = s[0].shapes.bound[wp.where(flip, j, i)]
+    bound_b = s[0].shapes.bound[wp.where(flip, i, j)]
     walk = Walk()
     u = vec3()
-    if rough:
-        u = speed_at(s, a, b, B.x, w) * s[0].dt[0]
+    if rough:  # A is the shape that moves, B will be one triangle after the other
+        u = speed_at(s, a, b, A.x, w) * s[0].dt[0]
         more = MARGIN + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
-        walk = walk_begin(s, i, B, u, more, w)
+        walk = walk_begin(s, i, A, u, more, w)
     going = int(1)
     feature = int(0)
     while going == 1:  # once, or for each triangle that is near: one place where all pair functions are called
         if rough:
             walk = walk_next(s, i, walk)
-            A = triangle_solid(s, i, walk, w)
+            B = triangle_solid(s, i, walk, w)
+            bound_b = B.size[0]
         if rough and walk.over == 1:
             going = 0
         else:
-            m = meet(s, a, b, A, B, bound, last, w)
+            m = meet(s, wp.where(flip, b, a), wp.where(flip, a, b), A, B, bound_a, bound_b, last, w)
             feature = m.feature
+            if flip:
+                m.n = -m.n
             if rough:
-                m = from_outside(s, A, B, u, m, walk.edges, MARGIN)
+                m = from_outside(s, B, A, u, m, walk.edges, MARGIN)
                 merge_points(s, first, m, bound, w)
             else:
                 add_points(s, m, w)
