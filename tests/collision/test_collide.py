@@ -6,6 +6,7 @@ import warp as wp
 
 import sharnir as sh
 from sharnir.collision.collider import Collider
+from sharnir.spatial import quat_rotate
 
 QUARTER = (0.0, 0.5**0.5, 0.0, 0.5**0.5)
 
@@ -420,3 +421,25 @@ def test_a_large_body_that_moves_meets_the_ground_and_small_ones():
     assert int(made.data.shapes.wides) == 2
     made.launch()
     assert touching(made) == {("world", "slab")} | {(f"b{i}", "slab") for i in range(4)}
+
+
+def test_shapes_stand_where_their_body_is_not_where_its_centre_is():
+    """Compounds and several collision shapes, turned bodies, centres of mass off the frame."""
+    q = np.array([0.1, -0.2, 0.3, 0.9])
+    q /= np.linalg.norm(q)
+    parts = [sh.Box(0.2, 0.2, 0.2, position=(0, 0, 0.1)), sh.Sphere(0.1, position=(0.5, 0, 0.1), mass=50.0)]
+    for given in (
+        {"shape": sh.Compound(*parts)},
+        {"shape": sh.Sphere(0.3, mass=2.0), "collision": parts, "com": (0.1, 0.2, 0.3)},
+    ):
+        scene = sh.Scene(contact=True)
+        up = np.array([0, 0, 1.0])
+        n = quat_rotate(q, up)
+        scene.add_ground(0.0, normal=tuple(n))
+        scene.add_body("body", position=(0, 0, 0), rotation=q, **given)
+        made, _ = collider(scene)
+        made.launch()
+        points = made.contacts()
+        assert len(points["gap"]) == 5 and np.allclose(points["gap"], 0, atol=1e-12), given
+        ball = quat_rotate(q, np.array([0.5, 0, 0]))
+        assert np.linalg.norm(points["point"] - ball, axis=1).min() < 1e-12

@@ -168,3 +168,19 @@ def test_an_inverted_mesh_is_refused():
         sh.Mesh((made.vertices, made.faces[:, ::-1]))
     with pytest.raises(sh.SceneError, match="holes"):
         sh.Mesh((made.vertices, made.faces[1:]))
+
+
+def test_a_cup_in_convex_parts_is_hollow():
+    """Of a moving cup the hull would fill the hollow; its parts leave it open."""
+    pytest.importorskip("coacd")
+    cup = trimesh.creation.annulus(r_min=0.4, r_max=0.5, height=1.0, sections=12)
+    shape = sh.Mesh((cup.vertices, cup.faces))
+    parts = shape.convex_parts(0.03)
+    whole = sum(part.volume for part in parts)
+    print(f"{len(parts)} parts, {whole:.3f} of {shape.volume:.3f} m³")
+    assert len(parts) > 5 and abs(whole / shape.volume - 1) < 0.15
+    for collision, touches in ((None, True), (parts, False)):
+        scene = sh.Scene(contact=True)
+        scene.add_body("cup", shape, collision=collision)
+        scene.add_body("ball", sh.Sphere(0.3))
+        assert (len(contacts(scene)["gap"]) > 0) == touches
