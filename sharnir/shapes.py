@@ -356,6 +356,23 @@ class Mesh(Shape):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "_surface", surface)
 
+    def convex_parts(self, threshold: float = 0.05, most: int = 32) -> list[Mesh]:
+        """Convex pieces that fill about the same space, for ``collision=`` of a body that moves (else its hull touches).
+
+        ``threshold`` is how far they may be off, as a part of its size; at most ``most`` of them. Needs
+        ``pip install sharnir[decompose]``.
+        """
+        try:
+            import coacd
+        except ImportError:
+            raise SceneError(f"{self.name}: convex_parts needs CoACD, not installed: pip install sharnir[decompose]") from None
+        threshold = _positive("Mesh.convex_parts", "threshold", threshold, "part of its size")
+        coacd.set_log_level("error")
+        vertices, faces = self._own_mesh()
+        found = coacd.run_coacd(coacd.Mesh(vertices, faces), threshold=threshold, max_convex_hull=int(most), seed=0)
+        hulls = [_trimesh().convex.convex_hull(np.asarray(v, dtype=np.float64)) for v, _ in found]
+        return [Mesh((h.vertices, h.faces), position=self.position, rotation=self.rotation) for h in hulls]
+
     @property
     def volume(self) -> float:
         return float(self._surface.volume)

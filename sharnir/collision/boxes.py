@@ -9,6 +9,7 @@ from sharnir.collision.round import nearest_on_segments
 from sharnir.types import mat33, real, vec3
 
 FLAT = wp.constant(real(1.0e-4))  # sin² of the angle below which two edges span no axis
+STRAIGHT = wp.constant(real(1.0 - 1.0e-12))  # cosine: along an axis, but for rounding
 TIE = wp.constant(real(1.0e-6))  # of the smallest half size: an edge is taken where it is better than the best face by so much;
 KEPT_TIE = wp.constant(real(1.0e-3))  # and this where the pair is known from the last step, so that its points do not flicker
 
@@ -135,7 +136,7 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
         k = 1
     if wp.abs(n[2]) > wp.abs(n[k]):
         k = 2
-    if wp.abs(n[k]) > real(0.9999999):
+    if wp.abs(n[k]) > STRAIGHT:  # exactly, or the nearest point is beyond the face
         low = real(-1.0)
         high = real(1.0)
         for c in range(2):
@@ -145,14 +146,16 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
                 other = (h[i] - p[i]) / d[i]
                 low = wp.max(low, wp.min(one, other))
                 high = wp.min(high, wp.max(one, other))
-        if (high - low) * wp.length(d) > real(1.0e-3) * r:
-            for c in range(2):
-                y = p + d * wp.where(c == 0, low, high)
-                gap = -n[k] * y[k] - h[k] - r
+        short = (high - low) * wp.length(d) < real(1.0e-3) * r  # then one of its ends is enough, the deeper one
+        for c in range(2):
+            y = p + d * wp.where(c == 0, low, high)
+            gap = -n[k] * y[k] - h[k] - r
+            deeper = (n[k] * d[k] > real(0.0)) == (c == 1)
+            if high >= low and (deeper or not short):
                 if gap < margin:
                     m = put(m, B.x + B.R * (y + n * (r + real(0.5) * gap)), gap)
-            if m.count > 0:
-                return m
+        if m.count > 0:
+            return m
     if deep:  # an edge: the nearest points of that edge and the axis
         q = vec3()
         run = int(0)
@@ -197,11 +200,14 @@ def clip(P: mat83, n: int, axis: int, bound: real, sign: real):
 
 
 @wp.func
-def four_of(P: Any, n: int) -> wp.vec4i:
-    """Of points (x, y, gap) the deepest, the one farthest from it, and those farthest to either side of the line between."""
+def four_of(P: Any, n: int, tie: real) -> wp.vec4i:
+    """Of points (x, y, gap) the deepest, the one farthest from it, and those farthest to either side of the line between.
+
+    One is deeper by `tie` at least than those before it, or small turns at rest would choose others in every step.
+    """
     a = int(0)
     for i in range(1, n):
-        if P[i, 2] < P[a, 2] - real(1.0e-9):
+        if P[i, 2] < P[a, 2] - tie:
             a = i
     b = int(0)
     most = real(-1.0)
@@ -259,7 +265,7 @@ def face_points(m: Manifold, A: Solid, k: int, s: real, B: Solid, margin: real) 
             P, n = clip(P, n, side // 2, A.size[wp.where(side < 2, i, j)], wp.where(side % 2 == 0, real(1.0), real(-1.0)))
     four = wp.vec4i(0, 1, 2, 3)
     if n > 4:
-        four = four_of(P, n)
+        four = four_of(P, n, real(1.0e-6))
     for c in range(wp.min(n, 4)):
         r = four[c]
         gap = P[r, 2]

@@ -7,7 +7,7 @@ tested against all; pairs are put in order by counting. A thread a world, the sa
 
 import warp as wp
 
-from sharnir.collision.data import CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, PLANE, SPHERE, Collision, column, vec4
+from sharnir.collision.data import CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, PLANE, SPHERE, Collision, Solid, column, vec4
 from sharnir.model import DYNAMIC, FIXED
 from sharnir.spatial import matrix
 from sharnir.types import mat33, real, vec3
@@ -72,6 +72,20 @@ def place(s: wp.array(dtype=Collision), w: int) -> bool:
                 ):
                     stale = True
     return stale
+
+
+@wp.func
+def solid(s: wp.array(dtype=Collision), i: int, w: int) -> Solid:
+    """A shape where it is now."""
+    out = Solid()
+    out.kind = s[0].shapes.kind[i]
+    out.size = s[0].shapes.size[i]
+    out.radius = s[0].shapes.radius[i]
+    out.x = s[0].broad.centre[i, w]
+    out.R = s[0].broad.frame[i, w]
+    out.first = s[0].shapes.first[i]
+    out.length = s[0].shapes.length[i]
+    return out
 
 
 @wp.func

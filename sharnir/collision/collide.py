@@ -6,14 +6,20 @@ impulse of the nearest old one.
 
 import warp as wp
 
-from sharnir.collision.broad import find_pairs
-from sharnir.collision.data import Collision, Manifold, Solid, vec2
-from sharnir.collision.pairs import meet
+from sharnir.collision.broad import find_pairs, solid
+from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
+from sharnir.collision.pairs import meet, speed_at
+from sharnir.collision.round import across
+from sharnir.collision.surface import mix, write_mixed
+from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.types import inline_less, real, vec3
 
 inline_less("sharnir.collision")
 
 SAME = wp.constant(real(0.1))  # of the shape's size: so far a point may have moved on it in a step
+ROOM = wp.constant(POINTS_A_PAIR)
+LIKE = wp.constant(real(0.999))  # cosine of the angle up to which points on triangles share their four
+MERGED = wp.constant(real(0.01))  # of the shape's size: points on triangles that are nearer are one
 TOUCH = wp.constant(real(1.0e-5))  # m: a pair touches at this gap
 
 
@@ -71,20 +77,6 @@ def at_pair(s: wp.array(dtype=Collision), a: int, b: int, cursor: int, w: int) -
 
 
 @wp.func
-def solid(s: wp.array(dtype=Collision), i: int, w: int) -> Solid:
-    """A shape where it is now."""
-    out = Solid()
-    out.kind = s[0].shapes.kind[i]
-    out.size = s[0].shapes.size[i]
-    out.radius = s[0].shapes.radius[i]
-    out.x = s[0].broad.centre[i, w]
-    out.R = s[0].broad.frame[i, w]
-    out.first = s[0].shapes.first[i]
-    out.length = s[0].shapes.length[i]
-    return out
-
-
-@wp.func
 def touch(s: wp.array(dtype=Collision), k: int, cursor: int, w: int):
     """The points of pair k of the list, if it has any."""
     i = s[0].broad.a[k, w]
@@ -98,23 +90,137 @@ def touch(s: wp.array(dtype=Collision), k: int, cursor: int, w: int):
     first = s[0].contacts.count[w]
     a = s[0].shapes.body[i]
     b = s[0].shapes.body[j]
-    m = meet(s, a, b, solid(s, i, w), solid(s, j, w), s[0].shapes.bound[j], last, w)
-    add_points(s, i, j, m, w)
-    close_pair(s, k, first, old, m.feature, w)
+    bound = s[0].shapes.bound[j]
+    rough = s[0].shapes.kind[i] >= MESH
+    flip = s[0].shapes.kind[i] > s[0].shapes.kind[j]  # pair functions take the lower kind first
+    A = solid(s, wp.where(flip, j, i), w)
+    B = solid(s, wp.where(flip, i, j), w)
+    bound_a = s[0].shapes.bound[wp.where(flip, j, i)]
+    bound_b = s[0].shapes.bound[wp.where(flip, i, j)]
+    walk = Walk()
+    u = vec3()
+    if rough:  # A is the shape that moves, B will be one triangle after the other
+        u = speed_at(s, a, b, A.x, w) * s[0].dt[0]
+        more = MARGIN + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
+        walk = walk_begin(s, i, A, u, more, w)
+    going = int(1)
+    feature = int(0)
+    while going == 1:  # once, or for each triangle that is near: one place where all pair functions are called
+        if rough:
+            walk = walk_next(s, i, walk)
+            B = triangle_solid(s, i, walk, w)
+            bound_b = B.size[0]
+        if rough and walk.over == 1:
+            going = 0
+        else:
+            m = meet(s, wp.where(flip, b, a), wp.where(flip, a, b), A, B, bound_a, bound_b, last, w)
+            feature = m.feature
+            if flip:
+                m.n = -m.n
+            if rough:
+                m = from_outside(s, B, A, u, m, walk.edges, MARGIN)
+                merge_points(s, first, m, bound, w)
+            else:
+                add_points(s, m, w)
+                going = 0
+    close_pair(s, k, first, old, feature, w)
 
 
 @wp.func
-def add_points(s: wp.array(dtype=Collision), i: int, j: int, m: Manifold, w: int):
-    """Points of a manifold, if there is room for them."""
+def add_points(s: wp.array(dtype=Collision), m: Manifold, w: int):
+    """Points of a manifold."""
     for c in range(m.count):
-        k = s[0].contacts.count[w]
-        if k < s[0].contacts.capacity:
-            s[0].contacts.normal[k, w] = m.n
-            s[0].contacts.point[k, w] = vec3(m.p[c, 0], m.p[c, 1], m.p[c, 2])
-            s[0].contacts.gap[k, w] = m.gap[c]
-            s[0].contacts.count[w] = k + 1
+        add_point(s, m.n, vec3(m.p[c, 0], m.p[c, 1], m.p[c, 2]), m.gap[c], w)
+
+
+@wp.func
+def add_point(s: wp.array(dtype=Collision), n: vec3, p: vec3, gap: real, w: int):
+    """A point, if there is room for it."""
+    k = s[0].contacts.count[w]
+    if k < s[0].contacts.capacity:
+        s[0].contacts.normal[k, w] = n
+        s[0].contacts.point[k, w] = p
+        s[0].contacts.gap[k, w] = gap
+        s[0].contacts.count[w] = k + 1
+    else:
+        s[0].contacts.lost[w] = s[0].contacts.lost[w] + 1
+
+
+@wp.func
+def merge_points(s: wp.array(dtype=Collision), first: int, m: Manifold, bound: real, w: int):
+    """Points on one of many triangles: with those of the pair that have about the same normal, four are kept that span most."""
+    t1 = across(m.n)
+    t2 = wp.cross(m.n, t1)
+    for c in range(m.count):
+        p = vec3(m.p[c, 0], m.p[c, 1], m.p[c, 2])
+        P = mat83()
+        slot = wp.vec4i(0, 0, 0, 0)
+        n = int(0)
+        same = int(-1)
+        for k in range(first, s[0].contacts.count[w]):
+            if n < 4 and wp.dot(s[0].contacts.normal[k, w], m.n) > LIKE:
+                d = s[0].contacts.point[k, w] - p
+                P[n, 0] = wp.dot(d, t1)
+                P[n, 1] = wp.dot(d, t2)
+                P[n, 2] = s[0].contacts.gap[k, w]
+                if wp.length_sq(d) < MERGED * MERGED * bound * bound:
+                    same = k
+                slot[n] = k
+                n = n + 1
+        if same >= 0:
+            if m.gap[c] < s[0].contacts.gap[same, w]:
+                put_point(s, same, m.n, p, m.gap[c], w)
+        elif n < 4:
+            if s[0].contacts.count[w] - first < ROOM:
+                add_point(s, m.n, p, m.gap[c], w)
+            else:
+                s[0].contacts.lost[w] = s[0].contacts.lost[w] + 1
         else:
-            s[0].contacts.lost[w] = s[0].contacts.lost[w] + 1
+            P[4, 2] = m.gap[c]
+            out = least_worth(P)
+            if out < 4:
+                put_point(s, slot[out], m.n, p, m.gap[c], w)
+
+
+@wp.func
+def quad_area(P: mat83, i: int, j: int, k: int, l: int) -> real:
+    """Twice the area that four points span, in whatever order: the largest of the three products of their diagonals."""
+    a = vec3(P[i, 0], P[i, 1], real(0.0))
+    b = vec3(P[j, 0], P[j, 1], real(0.0))
+    c = vec3(P[k, 0], P[k, 1], real(0.0))
+    d = vec3(P[l, 0], P[l, 1], real(0.0))
+    one = wp.abs(wp.cross(b - a, d - c)[2])
+    two = wp.abs(wp.cross(c - a, d - b)[2])
+    three = wp.abs(wp.cross(d - a, c - b)[2])
+    return wp.max(one, wp.max(two, three))
+
+
+@wp.func
+def least_worth(P: mat83) -> int:
+    """Which of five points (x, y, gap) goes so that the rest span most; not the deepest, and rather the last."""
+    low = int(0)
+    for k in range(1, 5):
+        if P[k, 2] < P[low, 2] - real(1.0e-6):
+            low = k
+    out = int(4)
+    most = real(-1.0)
+    rounds = int(5)
+    for r in range(rounds):
+        k = 4 - r
+        area = quad_area(P, (k + 1) % 5, (k + 2) % 5, (k + 3) % 5, (k + 4) % 5)
+        deepest = k == low and P[k, 2] < P[(k + 1) % 5, 2] - real(1.0e-6)
+        if area > most * real(1.001) and not deepest:
+            most = area
+            out = k
+    return out
+
+
+@wp.func
+def put_point(s: wp.array(dtype=Collision), k: int, n: vec3, p: vec3, gap: real, w: int):
+    """In another's place."""
+    s[0].contacts.normal[k, w] = n
+    s[0].contacts.point[k, w] = p
+    s[0].contacts.gap[k, w] = gap
 
 
 @wp.func
@@ -134,6 +240,7 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
     began = int(1)
     if old >= 0:
         began = 1 - s[0].kept.touched[old, w]
+    mixed = mix(s, i, j, s[0].broad.rule[k, w], w)
     used = int(0)
     for p in range(first, first + size):
         local = wp.quat_rotate_inv(s[0].rotation[b, w], s[0].contacts.point[p, w] - s[0].position[b, w])
@@ -143,15 +250,13 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
         s[0].contacts.body_b[p, w] = b
         s[0].contacts.local[p, w] = local
         s[0].contacts.began[p, w] = began
-        used = carry_over(s, p, local, size, old, used, s[0].shapes.bound[j], w)
-    combine_materials(s, i, j, s[0].broad.rule[k, w], first, w)
-    for p in range(first + 1, first + size):
-        same_material(s, first, p, w)
+        used = carry_over(s, p, p - first, local, size, old, used, s[0].shapes.bound[j], w)
+        write_mixed(s, mixed, p, w)
 
 
 @wp.func
 def carry_over(
-    s: wp.array(dtype=Collision), p: int, local: vec3, size: int, old: int, used: int, bound: real, w: int
+    s: wp.array(dtype=Collision), p: int, at: int, local: vec3, size: int, old: int, used: int, bound: real, w: int
 ) -> int:  # fmt: skip
     """Give a point the impulse of the nearest old one that is not taken; a pair's only point is the same one wherever it went."""
     out = vec3()
@@ -162,7 +267,10 @@ def carry_over(
         if olds == 1 and size == 1:
             best = real(1.0e30)
         which = int(-1)
-        for k in range(olds):
+        if at < olds and used & (1 << at) == 0:  # at rest it has the same place in the list, and the others need not be looked at
+            if wp.length_sq(s[0].kept.local[first + at, w] - local) < real(1.0e-4) * bound * bound:
+                which = at
+        for k in range(wp.where(which < 0, olds, 0)):
             if used & (1 << k) == 0:
                 d = wp.length_sq(s[0].kept.local[first + k, w] - local)
                 if d < best:
@@ -173,62 +281,3 @@ def carry_over(
             out = s[0].kept.impulse[first + which, w]
     s[0].contacts.impulse[p, w] = out
     return used
-
-
-@wp.func
-def friction_axis(s: wp.array(dtype=Collision), i: int, material: int, w: int) -> vec3:
-    """The first axis of friction of shape i with a material, world axes; 0 where it is the same all around."""
-    d = s[0].materials.direction[material, w]
-    if d[0] == real(0.0) and d[1] == real(0.0) and d[2] == real(0.0):
-        return d
-    return wp.quat_rotate(s[0].rotation[s[0].shapes.body[i], w], d)
-
-
-@wp.func
-def combine_materials(s: wp.array(dtype=Collision), i: int, j: int, rule: int, p: int, w: int):
-    """Of two shapes, or the pair's own, for its first point: √ for friction, the larger for all else (`Material` says so)."""
-    x = s[0].shapes.material[i]
-    y = s[0].shapes.material[j]
-    if rule >= 0:
-        x = rule
-        y = rule
-    a = s[0].materials.friction[x, w]
-    b = s[0].materials.friction[y, w]
-    s[0].contacts.friction[p, w] = vec2(wp.sqrt(a[0] * b[0]), wp.sqrt(a[1] * b[1]))
-    s[0].contacts.dynamic[p, w] = wp.sqrt(s[0].materials.dynamic[x, w] * s[0].materials.dynamic[y, w])
-    s[0].contacts.restitution[p, w] = wp.max(s[0].materials.restitution[x, w], s[0].materials.restitution[y, w])
-    s[0].contacts.rolling[p, w] = wp.max(s[0].materials.rolling[x, w], s[0].materials.rolling[y, w])
-    s[0].contacts.torsion[p, w] = wp.max(s[0].materials.torsion[x, w], s[0].materials.torsion[y, w])
-    s[0].contacts.stiffness[p, w] = wp.max(s[0].materials.stiffness[x, w], s[0].materials.stiffness[y, w])
-    s[0].contacts.damping[p, w] = wp.max(s[0].materials.damping[x, w], s[0].materials.damping[y, w])
-    n = s[0].contacts.normal[p, w]
-    along = friction_axis(s, j, y, w)
-    if wp.length_sq(along) == real(0.0):
-        along = friction_axis(s, i, x, w)
-    along = along - n * wp.dot(n, along)
-    far = wp.length(along)
-    if far > real(1.0e-6):
-        along = along / far
-    else:
-        along = vec3()
-    s[0].contacts.along[p, w] = along
-    v = s[0].shapes.surface[j, w]
-    u = s[0].shapes.surface[i, w]
-    if wp.length_sq(u) + wp.length_sq(v) > real(0.0):
-        v = wp.quat_rotate(s[0].rotation[s[0].shapes.body[j], w], v) - wp.quat_rotate(s[0].rotation[s[0].shapes.body[i], w], u)
-        v = v - n * wp.dot(n, v)
-    s[0].contacts.surface[p, w] = v
-
-
-@wp.func
-def same_material(s: wp.array(dtype=Collision), first: int, p: int, w: int):
-    """The same for another point of the pair."""
-    s[0].contacts.friction[p, w] = s[0].contacts.friction[first, w]
-    s[0].contacts.dynamic[p, w] = s[0].contacts.dynamic[first, w]
-    s[0].contacts.restitution[p, w] = s[0].contacts.restitution[first, w]
-    s[0].contacts.rolling[p, w] = s[0].contacts.rolling[first, w]
-    s[0].contacts.torsion[p, w] = s[0].contacts.torsion[first, w]
-    s[0].contacts.stiffness[p, w] = s[0].contacts.stiffness[first, w]
-    s[0].contacts.damping[p, w] = s[0].contacts.damping[first, w]
-    s[0].contacts.along[p, w] = s[0].contacts.along[first, w]
-    s[0].contacts.surface[p, w] = s[0].contacts.surface[first, w]

@@ -177,7 +177,7 @@ def simplex_weights(W: mat43, n: int) -> vec4:
 
 @wp.struct
 class Simplex:
-    """Corners of A − B (and of A) in which GJK ended; `far` is the distance of the cores, −1 where they overlap, or too far: 1e9."""
+    """Corners of A − B (and of A) in which GJK ended; `far`: distance of the cores, −1 where they overlap, 1e9 where too far."""
 
     W: mat43
     P: mat43
@@ -195,8 +195,6 @@ def gjk(s: wp.array(dtype=Collision), A: Solid, B: Solid, reach: real) -> Simple
     v = A.x - B.x
     if wp.length_sq(v) < real(1.0e-20):
         v = vec3(real(1.0), real(0.0), real(0.0))
-    wt = vec4()
-    last = real(1.0e300)
     n = int(0)
     out.far = real(1.0e9)
     going = int(ROUNDS)
@@ -208,13 +206,9 @@ def gjk(s: wp.array(dtype=Collision), A: Solid, B: Solid, reach: real) -> Simple
         vw = wp.dot(v, w)
         if vw > real(0.0) and vw * vw > reach * reach * vv:
             return out
-        done = int(0)
-        if n > 0:
-            if vv - vw <= EXACT * vv + real(1.0e-15) * size * wp.sqrt(vv) or vv >= last:
-                done = 1
-            last = vv
-        if done == 1:
+        if n > 0 and vv - vw <= EXACT * vv + real(1.0e-15) * size * size:
             break
+        begun = n > 0
         out.W = with_row(out.W, n, w)
         out.P = with_row(out.P, n, p)
         n = n + 1
@@ -224,20 +218,21 @@ def gjk(s: wp.array(dtype=Collision), A: Solid, B: Solid, reach: real) -> Simple
             out.far = real(-1.0)
             return out
         n = int(0)
-        wt = vec4()
-        v = vec3()
+        u = vec3()
         a = vec3()
         for i in range(4):  # keep the corners that carry
             if full[i] > real(0.0):
                 out.W = with_row(out.W, n, row(out.W, i))
                 out.P = with_row(out.P, n, row(out.P, i))
-                wt[n] = full[i]
-                v = v + row(out.W, n) * full[i]
+                u = u + row(out.W, n) * full[i]
                 a = a + row(out.P, n) * full[i]
                 n = n + 1
+        if begun and wp.dot(u, u) >= vv:
+            break  # no nearer than before: rounding
         out.n = n
-        out.v = v
+        out.v = u
         out.a = a
+        v = u
         if wp.dot(v, v) < real(1.0e-24) * size * size:
             out.far = real(-1.0)
             return out

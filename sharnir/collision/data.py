@@ -40,6 +40,7 @@ class ShapeTable:
     bound: wp.array(dtype=real)  # m, of a sphere around its middle that holds it; of a plane 0
     first: wp.array(dtype=wp.int32)  # into `corners` (hull), `nodes` (mesh), `heights`
     length: wp.array(dtype=wp.int32)  # how many of these; of a height field its samples along y
+    columns: wp.array(dtype=wp.int32)  # of a height field its samples along x
     material: wp.array(dtype=wp.int32)
     group: wp.array(dtype=wp.int32)  # bits: what it is
     mask: wp.array(dtype=wp.int32)  # bits: what it touches
@@ -200,6 +201,7 @@ class Manifold:
 
     n: vec3
     apart: real
+    when: real  # of points that will be: the part of the step after which they are
     count: wp.int32
     p: mat43
     gap: vec4

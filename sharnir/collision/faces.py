@@ -8,7 +8,7 @@ import warp as wp
 
 from sharnir.collision.boxes import four_of
 from sharnir.collision.convex import gjk, support
-from sharnir.collision.data import CONE, ELLIPSOID, SPHERE, Collision, Manifold, Solid, column, put
+from sharnir.collision.data import BOX, CONE, CYLINDER, ELLIPSOID, SPHERE, Collision, Manifold, Solid, column, put
 from sharnir.collision.epa import epa
 from sharnir.collision.round import across
 from sharnir.types import real, vec3
@@ -18,6 +18,8 @@ mat12_3 = wp.types.matrix(shape=(12, 3), dtype=real)
 TILT = wp.constant(real(3.0e-3))  # rad
 NARROW = wp.constant(real(0.02))  # of its length: a polygon that is not wider is an edge
 SMALL = wp.constant(real(0.02))  # of the shapes' size: one that is not longer is a corner
+STEADY = wp.constant(real(1.0e-5))  # m, by which a point has to be deeper than others to count as the deepest
+EDGE = wp.constant(real(5.0e-5))  # m, and 1 % of its half size at most: edges of a box or cylinder are rounded by this
 DIAGONAL = wp.constant(real(0.7071067811865476))
 
 
@@ -119,17 +121,14 @@ def spread(P: mat12_3, n: int) -> real:
 
 @wp.func
 def chosen(m: Manifold, P: mat12_3, n: int, o: vec3, t1: vec3, t2: vec3, least: real, tell: real, margin: real) -> Manifold:
-    """Up to four of the points (x, y, gap); gaps are at least `least`, the true one, and one that misses it by `tell` has its point
-    o added: there they are deepest. The point of a gap lies half of it back along n from the plane through o's other side.
+    """Up to four of the points (x, y, gap), none nearer to another than `tell`.
+
+    Gaps are at least `least`, the true one, and where none is as deep, the point o has it.
     """
     four = wp.vec4i(0, 1, 2, 3)
     if n > 4:
-        four = four_of(P, n)
+        four = four_of(P, n, STEADY)
     deepest = real(1.0e9)
-    for c in range(wp.min(n, 4)):
-        deepest = wp.min(deepest, P[four[c], 2])
-    if deepest > least + tell:
-        m = put(m, o, least)
     for c in range(wp.min(n, 4)):
         r = four[c]
         again = int(0)
@@ -139,8 +138,12 @@ def chosen(m: Manifold, P: mat12_3, n: int, o: vec3, t1: vec3, t2: vec3, least: 
             if four[e] == r or dx * dx + dy * dy < tell * tell:
                 again = 1
         gap = wp.max(P[r, 2], least)
-        if gap < margin and again == 0 and m.count < 4:
+        if gap < margin and again == 0:
             m = put(m, o + t1 * P[r, 0] + t2 * P[r, 1] + m.n * (real(0.5) * (gap - least)), gap)
+            deepest = wp.min(deepest, gap)
+    if deepest > least + real(2.0) * STEADY:
+        m.count = wp.min(m.count, 3)
+        m = put(m, o, least)
     return m
 
 
@@ -192,7 +195,7 @@ def ends_of(P: mat12_3, n: int):
     """The two corners that are farthest from each other, from the first one on."""
     b = int(0)
     a = int(0)
-    for turn in range(2):
+    for _turn in range(2):
         most = real(-1.0)
         at = int(0)
         for i in range(n):
@@ -226,21 +229,41 @@ def edges_along(
     high = wp.min(real(1.0), wp.max(one, other))
     if high - low < SMALL:
         return put(m, o, least)
+    deepest = real(1.0e9)
     for k in range(2):
         t = wp.where(k == 0, low, high)
         x = a + (b - a) * t
         h = c[2] + (d[2] - c[2]) * wp.clamp((t - one) / (other - one), real(0.0), real(1.0))
         gap = wp.max(h - x[2], least)
+        deepest = wp.min(deepest, gap)
         if gap < margin:
             m = put(m, o + t1 * x[0] + t2 * x[1] + m.n * (real(0.5) * (gap - least)), gap)
-    if m.count == 0:
+    if deepest > least + real(2.0) * STEADY:
         m = put(m, o, least)
     return m
 
 
 @wp.func
-def convex_convex(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, w: int) -> Manifold:
+def rounded(A: Solid) -> Solid:
+    """Box or cylinder with edges rounded by next to nothing, so that shapes at rest, which overlap less, do not need `epa`: it is
+    slower, and on round shapes its normal is less exact than its depth.
+    """
+    least = wp.min(A.size[0], A.size[1])
+    if A.kind == BOX:
+        least = wp.min(least, A.size[2])
+    elif A.kind != CYLINDER or A.radius > EDGE:
+        return A
+    r = wp.min(EDGE, real(0.01) * least)
+    A.size = A.size - vec3(r, r, r)
+    A.radius = A.radius + r
+    return A
+
+
+@wp.func
+def convex_convex(s: wp.array(dtype=Collision), first: Solid, second: Solid, margin: real, w: int) -> Manifold:
     """Any two: nearest points of the cores, or the way out where these overlap; then what else touches along that normal."""
+    A = rounded(first)
+    B = rounded(second)
     r = A.radius + B.radius
     near = gjk(s, A, B, margin + r)
     gap = near.far - r
@@ -269,7 +292,7 @@ def if_near(m: Manifold, x: vec3, h: real, margin: real) -> Manifold:
 
 @wp.func
 def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
-    """Cylinder or cone: on its cap or base four points of the rim, else the lowest of each rim (of a cone: of the rim, and the tip).
+    """Cylinder or cone: on its cap or base four points of the rim, else the lowest of each rim (of a cone: and the tip).
 
     The four stand along the tilt, so that the lowest is one; upright to 1e-4 they stand still in the world.
     """
@@ -315,7 +338,7 @@ def plane_ellipsoid(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: re
 
 @wp.func
 def plane_hull(A: Solid, B: Solid, s: wp.array(dtype=Collision), margin: real) -> Manifold:
-    """The lowest corner, of those near the plane the one farthest from it, and those farthest to either side of the line between."""
+    """The lowest corner, of those near the plane the farthest from it, and the farthest to either side of the line between."""
     m = Manifold()
     n = column(A.R, 2)
     m.n = n

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.collision.data import KINDS, Collision, Manifold, Polytope, ShapeTable, Solid, mat43, vec4
+from sharnir.collision.data import KINDS, Collision, Polytope, ShapeTable, Solid, mat43, vec4
 from sharnir.collision.pairs import manifold
 from sharnir.collision.parts import Part
 from sharnir.spatial import matrix
@@ -64,9 +64,14 @@ def manifolds_of(
     w = wp.tid()
     i = int(w)
     while i < count:
-        m = Manifold()
-        m = manifold(s, placed_solid(a, i), placed_solid(b, i), margin, -1, w)
-        n[i] = m.n
+        A = placed_solid(a, i)
+        B = placed_solid(b, i)
+        flip = A.kind > B.kind
+        if flip:
+            A = placed_solid(b, i)
+            B = placed_solid(a, i)
+        m = manifold(s, A, B, margin, -1, w)
+        n[i] = wp.where(flip, -m.n, m.n)
         points[i] = m.count
         p[i] = m.p
         gap[i] = m.gap

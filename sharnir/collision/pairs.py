@@ -27,8 +27,8 @@ NEAR = wp.constant(real(1.0e-5))  # m: it has arrived
 
 
 @wp.func
-def manifold_in_order(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, last: int, w: int) -> Manifold:
-    """The literal table: kind of A ≤ kind of B."""
+def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, last: int, w: int) -> Manifold:
+    """Points of two convex shapes whose gap is below the margin, by the literal table: kind of A ≤ kind of B."""
     if A.kind == PLANE:
         if B.kind == SPHERE:
             return plane_sphere(A, B, margin)
@@ -56,20 +56,6 @@ def manifold_in_order(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: 
     if A.kind == BOX and B.kind == BOX:
         return box_box(A, B, margin, last)
     return convex_convex(s, A, B, margin, w)
-
-
-@wp.func
-def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, last: int, w: int) -> Manifold:
-    """Points of two convex shapes whose gap is below the margin."""
-    first = A
-    second = B
-    if A.kind > B.kind:
-        first = B
-        second = A
-    m = manifold_in_order(s, first, second, margin, last, w)
-    if A.kind > B.kind:
-        m.n = -m.n
-    return m
 
 
 @wp.func
@@ -106,10 +92,14 @@ def closing(s: wp.array(dtype=Collision), a: int, b: int, m: Manifold, w: int) -
 
 @wp.func
 def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
-    """Points found after B has moved by u t, as they are before: the gap is the way along the normal that is left until then."""
+    """Points found after B has moved by u t, as they are before: the gap is the way along the normal that is left until then.
+
+    `share`: 1 puts them on B where it is now, 0 on A, ½ midway: on what is dynamic.
+    """
     out = Manifold()
     out.n = m.n
     out.feature = m.feature
+    out.when = t
     way = wp.dot(u, m.n) * t
     for k in range(m.count):
         if m.gap[k] < MARGIN:
@@ -118,24 +108,30 @@ def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
 
 
 @wp.func
-def meet(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, last: int, w: int) -> Manifold:
-    """Points at which two shapes touch or will touch in this step.
+def meet(
+    s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound_a: real, bound_b: real, last: int, w: int
+) -> Manifold:  # fmt: skip
+    """Points at which two shapes (kind of A ≤ kind of B) of bodies a and b touch or will touch in this step.
 
     Slow ones: points within the margin. Fast ones that are farther off: B is moved along its way relative to A, each time as far
     as the two cannot touch yet (conservative advancement), until they touch or it is over: so the normal is that of the place
     where they meet, and what passes is not caught. Where rotation moves them, points that close by their own speed count too.
     """
     dt = s[0].dt[0]
-    u = speed_at(s, a, b, B.x, w) * dt
-    turn = wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * dt
+    small = wp.where(bound_a > real(0.0) and bound_a < bound_b, A.x, B.x)  # where they can meet; of a plane the bound is 0
+    u = speed_at(s, a, b, small, w) * dt
+    turn = wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * wp.where(bound_a > real(0.0), wp.min(bound_a, bound_b), bound_b) * dt
     way = wp.length(u)
     margin = MARGIN
     fast = way + turn > MARGIN
     if fast:
         margin = way + turn + MARGIN
+    m = Manifold()
+    reach = bound_a + bound_b + margin
+    if A.kind != PLANE and wp.length_sq(B.x - A.x) > reach * reach:
+        return m
     moved = B
     begin = Manifold()
-    m = Manifold()
     t = real(0.0)
     for k in range(CASTS):
         m = manifold(s, A, moved, margin, last, w)
@@ -147,7 +143,10 @@ def meet(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound
             if m.count > 0 and gap < MARGIN:
                 return closing(s, a, b, m, w)
         if m.count > 0 and (gap < NEAR or k == CASTS - 1):
-            return landed(m, u, t, wp.where(s[0].shapes.motion[a] == DYNAMIC, real(0.5), real(1.0)))
+            share = wp.where(s[0].shapes.motion[a] == DYNAMIC, real(0.5), real(1.0))
+            if s[0].shapes.motion[b] != DYNAMIC:
+                share = real(0.0)
+            return landed(m, u, t, share)
         speed = -wp.dot(u, m.n)
         if speed * (real(1.0) - t) <= gap:
             m.count = 0

@@ -10,7 +10,7 @@ import numpy as np
 from sharnir.axes import number
 from sharnir.collision.material import Material
 from sharnir.errors import SceneError
-from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
+from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, PointMass, Shape, Sphere
 from sharnir.spatial import quat_multiply, quat_rotate
 
 STILL = np.array([0.0, 0.0, 0.0, 1.0])
@@ -44,14 +44,15 @@ def parts_of(shape: Shape, who: str, still: bool) -> list[Part]:
         return inner
     if isinstance(shape, PointMass):
         return []
-    if isinstance(shape, Mesh):
+    simple = _simple(shape)
+    if simple is None:
         return [mesh_part(shape, who, still)]
-    kind, size, radius, bound = _simple(shape, who)
+    kind, size, radius, bound = simple
     return [Part(kind, place, turn, np.asarray(size, float), radius, bound)]
 
 
-def _simple(shape: Shape, who: str) -> tuple[str, tuple[float, float, float], float, float]:
-    """Kind, size, radius and bound of a shape that has a formula."""
+def _simple(shape: Shape) -> tuple[str, tuple[float, float, float], float, float] | None:
+    """Kind, size, radius and bound of a shape that has a formula; None: it has triangles."""
     if isinstance(shape, Sphere):
         return "sphere", (0.0, 0.0, 0.0), shape.radius, shape.radius
     if isinstance(shape, Capsule):
@@ -69,14 +70,14 @@ def _simple(shape: Shape, who: str) -> tuple[str, tuple[float, float, float], fl
     if isinstance(shape, Ellipsoid):
         axes = (shape.x, shape.y, shape.z)
         return "ellipsoid", axes, 0.0, max(axes)
-    raise SceneError(f"{who}: a {type(shape).__name__} does not collide; give collision= a shape that does")
+    return None
 
 
-def mesh_part(shape: Mesh, who: str, still: bool) -> Part:
+def mesh_part(shape: Shape, who: str, still: bool) -> Part:
     """Triangles or convex hull of a mesh, about the middle of its box."""
     vertices, faces = shape.mesh()
     if not still:
-        vertices = hull_corners(vertices, f"{who}: {shape.name}")
+        vertices = hull_corners(vertices, f"{who}: {getattr(shape, 'name', type(shape).__name__)}")
     middle = 0.5 * (vertices.min(axis=0) + vertices.max(axis=0))
     size = 0.5 * (vertices.max(axis=0) - vertices.min(axis=0))
     corners = vertices - middle

@@ -146,6 +146,7 @@ def _geometry(table: ShapeTable, parts: list[Any], put: Any) -> None:
             counts["heights"] += part.heights.size
             heights.append(part.heights.ravel())
     table.first, table.length = put(first, WORDS), put(length, WORDS)
+    table.columns = put([0 if p.heights is None else p.heights.shape[0] for p in parts], WORDS)
     table.corners = put(np.concatenate([*corners, np.zeros((0, 3))]), vec3, 3)
     table.edges = put(np.concatenate([*edges, np.zeros(0)]), WORDS)
     table.node_low = put(np.concatenate([*(n[0] for n in nodes), np.zeros((0, 3))]), vec3, 3)

@@ -64,23 +64,23 @@ def outer_edges(triangles: np.ndarray) -> np.ndarray:
     faces = index.reshape(-1, 3)
     normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
-    owner: dict[tuple[int, int], int] = {}
-    for t, face in enumerate(faces.tolist()):
-        for k in range(3):
-            owner[face[k], face[(k + 1) % 3]] = t
-    bits = np.zeros(len(faces), int)
+    middle = triangles.mean(axis=1)
+    ends = faces, np.roll(faces, -1, axis=1)
+    keys = (ends[0] * len(points) + ends[1]).ravel()
+    order = np.argsort(keys, kind="stable")
+    back = (ends[1] * len(points) + ends[0]).ravel()
+    at = np.minimum(np.searchsorted(keys[order], back), len(keys) - 1)
+    there = keys[order][at] == back
+    other = order[at] // 3
+    own = np.repeat(np.arange(len(faces)), 3)
+    down = np.sum((middle[other] - middle[own]) * normal[own], axis=1) < 0
+    turn = np.linalg.norm(np.cross(normal[own], normal[other]), axis=1)
+    away = (turn > CONVEX) | (np.sum(normal[own] * normal[other], axis=1) < 0)
+    out = (~there | (down & away)).reshape(-1, 3)
     sharp = np.zeros(len(points), bool)
-    for t, face in enumerate(faces.tolist()):
-        for k in range(3):
-            other = owner.get((face[(k + 1) % 3], face[k]), -1)
-            out = True
-            if other >= 0:
-                tip = triangles[other].mean(axis=0) - triangles[t].mean(axis=0)
-                turn = np.linalg.norm(np.cross(normal[t], normal[other]))
-                out = bool(tip @ normal[t] < 0 and (turn > CONVEX or normal[t] @ normal[other] < 0))
-            if out:
-                bits[t] |= 1 << k
-                sharp[face[k]] = sharp[face[(k + 1) % 3]] = True
     for k in range(3):
-        bits[sharp[faces[:, k]]] |= 8 << k
+        sharp[ends[0][out[:, k], k]] = sharp[ends[1][out[:, k], k]] = True
+    bits = np.zeros(len(faces), int)
+    for k in range(3):
+        bits += (out[:, k] << k) + (sharp[faces[:, k]].astype(int) << (3 + k))
     return bits

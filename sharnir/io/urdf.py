@@ -517,7 +517,7 @@ def add_body(scene: Scene, group: Group, motion: str, lift: float) -> str:
     link = group.main
     name = new_name(link.element, link.name, "_link", set(scene.bodies))
     position, rotation = _frame(link.pose)
-    place: dict[str, Any] = {"position": position, "rotation": rotation, "motion": motion}
+    place: dict[str, Any] = {"position": position, "rotation": rotation, "motion": motion, "collision": group.collision()}
     whole = None
     if group.mass:
         whole = group.properties()

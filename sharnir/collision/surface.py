@@ -1,0 +1,83 @@
+"""What two surfaces have in common where they touch: materials combined as `Material` says, axes of friction, conveyors."""
+
+import warp as wp
+
+from sharnir.collision.data import Collision, vec2
+from sharnir.types import real, vec3
+
+
+@wp.struct
+class Mixed:
+    """The combined material of a pair; `along` and `surface` in world axes, not yet across a normal."""
+
+    friction: vec2
+    dynamic: real
+    restitution: real
+    rolling: real
+    torsion: real
+    stiffness: real
+    damping: real
+    along: vec3
+    surface: vec3
+
+
+@wp.func
+def nothing(v: vec3) -> bool:
+    """Whether a vector is 0."""
+    return v[0] == real(0.0) and v[1] == real(0.0) and v[2] == real(0.0)
+
+
+@wp.func
+def in_world(s: wp.array(dtype=Collision), i: int, v: vec3, w: int) -> vec3:
+    """A vector in the axes of shape i's body, in world axes."""
+    if nothing(v):
+        return v
+    return wp.quat_rotate(s[0].rotation[s[0].shapes.body[i], w], v)
+
+
+@wp.func
+def mix(s: wp.array(dtype=Collision), i: int, j: int, rule: int, w: int) -> Mixed:
+    """Of shapes i and j: √ for friction, the larger for all else; or the pair's own material, `rule`."""
+    out = Mixed()
+    x = s[0].shapes.material[i]
+    y = s[0].shapes.material[j]
+    if rule >= 0:
+        x = rule
+        y = rule
+    a = s[0].materials.friction[x, w]
+    b = s[0].materials.friction[y, w]
+    out.friction = vec2(wp.sqrt(a[0] * b[0]), wp.sqrt(a[1] * b[1]))
+    out.dynamic = wp.sqrt(s[0].materials.dynamic[x, w] * s[0].materials.dynamic[y, w])
+    out.restitution = wp.max(s[0].materials.restitution[x, w], s[0].materials.restitution[y, w])
+    out.rolling = wp.max(s[0].materials.rolling[x, w], s[0].materials.rolling[y, w])
+    out.torsion = wp.max(s[0].materials.torsion[x, w], s[0].materials.torsion[y, w])
+    out.stiffness = wp.max(s[0].materials.stiffness[x, w], s[0].materials.stiffness[y, w])
+    out.damping = wp.max(s[0].materials.damping[x, w], s[0].materials.damping[y, w])
+    out.along = in_world(s, j, s[0].materials.direction[y, w], w)
+    if nothing(out.along):
+        out.along = in_world(s, i, s[0].materials.direction[x, w], w)
+    out.surface = in_world(s, j, s[0].shapes.surface[j, w], w) - in_world(s, i, s[0].shapes.surface[i, w], w)
+    return out
+
+
+@wp.func
+def write_mixed(s: wp.array(dtype=Collision), m: Mixed, p: int, w: int):
+    """For point p, whose normal is known."""
+    s[0].contacts.friction[p, w] = m.friction
+    s[0].contacts.dynamic[p, w] = m.dynamic
+    s[0].contacts.restitution[p, w] = m.restitution
+    s[0].contacts.rolling[p, w] = m.rolling
+    s[0].contacts.torsion[p, w] = m.torsion
+    s[0].contacts.stiffness[p, w] = m.stiffness
+    s[0].contacts.damping[p, w] = m.damping
+    n = s[0].contacts.normal[p, w]
+    along = m.along
+    if not nothing(along):
+        along = along - n * wp.dot(n, along)
+        far = wp.length(along)
+        along = wp.where(far > real(1.0e-6), along / far, vec3())
+    s[0].contacts.along[p, w] = along
+    v = m.surface
+    if not nothing(v):
+        v = v - n * wp.dot(n, v)
+    s[0].contacts.surface[p, w] = v
