@@ -181,7 +181,7 @@ class Attempts:
         finally:
             self._strict[0] = kept
         self._gained[0], self._excess[0] = gained, excess
-        self._solver.look_again()
+        sim._touched = True  # the guard looks again before the next step, unless that is forced too
         return report
 
     def _attend(self, n: int, how: dict[str, Any]) -> None:
