@@ -11,7 +11,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sharnir import control as control
     from sharnir import dynamics as dynamics
+    from sharnir import sensors as sensors
     from sharnir.articulated.solver import SolverArticulated
     from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
     from sharnir.compare import Comparison, compare
@@ -91,8 +93,10 @@ __all__ = [
     "SwingTwist",
     "Universal",
     "compare",
+    "control",
     "dynamics",
     "load_urdf",
+    "sensors",
 ]
 
 _WHERE = {
@@ -112,19 +116,21 @@ _WHERE = {
     "sharnir.simulation": "Simulation",
     "sharnir.solver": "Report",
 }
-_MODULES = ("dynamics",)
+_MODULES = ("control", "dynamics", "sensors")
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
-    elif name in _MODULES:
-        value = importlib.import_module(f"sharnir.{name}")
-    else:
-        raise AttributeError(f"module 'sharnir' has no attribute {name!r}; known: {', '.join(__all__)}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or every word would be right
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULE_OF:
+            value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+        elif name in _MODULES:
+            value = importlib.import_module(f"sharnir.{name}")
+        else:
+            raise AttributeError(f"module 'sharnir' has no attribute {name!r}; known: {', '.join(__all__)}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

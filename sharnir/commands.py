@@ -68,7 +68,7 @@ def _compile() -> float:
         scene = sharnir.Scene()
         scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
         scene.add_joint("hinge", sharnir.Revolute("y", limit=limit), scene.world, "arm", position=(0, 0, 0))
-        sim = Simulation(scene, 1e-3, solver=solver)
+        sim = Simulation(scene, 1e-3, solver=solver)  # type: ignore[arg-type]
         sim.step()
         sim.gaps()
         sim.integrate(sim.time + 1e-3)

@@ -16,14 +16,14 @@ are taken at one common point, the child's anchor (theory: a joint). What a mask
 A rod (`Distance`) is one translation row along the line of its two anchors; a `Gear` couples free axes of other joints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import warp as wp
 
-from sharnir.axes import Axis, Cardan, DCMotor, Limit, SwingTwist, describe_axes
+from sharnir.axes import Axis, Cardan, DCMotor, Friction, Limit, Servo, SwingTwist, describe_axes
 from sharnir.errors import SceneError, is_positive
 from sharnir.spatial import frame_from_axes
 from sharnir.types import quat, real, vec3
@@ -34,6 +34,16 @@ IDENTITY = (0.0, 0.0, 0.0, 1.0)
 
 
 # ---- the description a user writes -----------------------------------------------------------------------------------
+
+
+class Actions(TypedDict, total=False):
+    """What acts on the free axes of a joint, by keyword; see `Joint`."""
+
+    limit: Limit | Cardan | SwingTwist | Sequence[float] | Mapping[str, Any] | None
+    friction: Friction | float | Mapping[str, Any] | None
+    spring: Sequence[float] | Mapping[str, Any] | None
+    damping: float | Mapping[str, float] | None
+    drive: Servo | DCMotor | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -129,14 +139,14 @@ def _along(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[
 class Fixed(Joint):
     """No relative motion."""
 
-    def __init__(self, **actions: Any) -> None:
+    def __init__(self, **actions: Unpack[Actions]) -> None:
         super().__init__((), **actions)
 
 
 class Revolute(Joint):
     """One rotation about `axis`, a letter or a vector in the joint frame."""
 
-    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("Revolute", axis)
         super().__init__((f"r{letter}",), frame=frame, **actions)  # type: ignore[arg-type]
 
@@ -144,7 +154,7 @@ class Revolute(Joint):
 class Prismatic(Joint):
     """One translation along `axis`."""
 
-    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("Prismatic", axis)
         super().__init__((letter,), frame=frame, **actions)  # type: ignore[arg-type]
 
@@ -152,7 +162,7 @@ class Prismatic(Joint):
 class Cylindrical(Joint):
     """A translation along `axis` and a rotation about it."""
 
-    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("Cylindrical", axis)
         super().__init__((letter, f"r{letter}"), frame=frame, **actions)  # type: ignore[arg-type]
 
@@ -160,7 +170,7 @@ class Cylindrical(Joint):
 class Universal(Joint):
     """Two rotations: about `axes[0]` of the parent, then about `axes[1]` of the child; the two are perpendicular."""
 
-    def __init__(self, axes: Sequence[str | Sequence[float]] = ("x", "y"), **actions: Any) -> None:
+    def __init__(self, axes: Sequence[str | Sequence[float]] = ("x", "y"), **actions: Unpack[Actions]) -> None:
         if len(axes) != 2:
             raise SceneError(f"Universal: axes are two, got {len(axes)}")
         (a, u), (b, v) = (_axis("Universal", axis, f"axes[{i}]") for i, axis in enumerate(axes))
@@ -175,14 +185,14 @@ class Universal(Joint):
 class Spherical(Joint):
     """Three rotations (a ball joint)."""
 
-    def __init__(self, **actions: Any) -> None:
+    def __init__(self, **actions: Unpack[Actions]) -> None:
         super().__init__(("rx", "ry", "rz"), **actions)
 
 
 class Planar(Joint):
     """Two translations perpendicular to `normal` and a rotation about it."""
 
-    def __init__(self, normal: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, normal: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("Planar", normal, "normal")
         super().__init__((*(a for a in LETTERS if a != letter), f"r{letter}"), frame=frame, **actions)  # type: ignore[arg-type]
 
@@ -190,14 +200,14 @@ class Planar(Joint):
 class Free(Joint):
     """All six axes free: no constraint, but coordinates of the child relative to the parent."""
 
-    def __init__(self, **actions: Any) -> None:
+    def __init__(self, **actions: Unpack[Actions]) -> None:
         super().__init__(AXES, **actions)
 
 
 class PointOnLine(Joint):
     """The child's anchor stays on the line through the parent's anchor along `axis`; rotations are free."""
 
-    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("PointOnLine", axis)
         super().__init__((letter, "rx", "ry", "rz"), frame=frame, **actions)  # type: ignore[arg-type]
 

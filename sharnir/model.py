@@ -156,6 +156,7 @@ class Model:
     v_start: np.ndarray
     shapes: list[Any]
     paths: dict[int, Any] = field(default_factory=dict)
+    frames: dict[str, Any] = field(default_factory=dict)  # `scene.FrameDescription`s
     redundant: list[str] = field(default_factory=list)
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
     ropes: Any = None  # `rope.build.Ropes`, where there are any

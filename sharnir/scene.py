@@ -6,7 +6,8 @@ import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Literal
 
 import numpy as np
 import warp as wp
@@ -97,6 +98,15 @@ class SpringDescription:
     damping: float
 
 
+@dataclass
+class FrameDescription:
+    """A frame with a name, fixed to a body: m and a quaternion in the body's frame."""
+
+    body: str
+    position: np.ndarray
+    rotation: np.ndarray
+
+
 class Scene:
     """A mechanism in the making. Bodies and joints have names; `scene.world` is the name of the ground.
 
@@ -115,8 +125,21 @@ class Scene:
         self.gears: dict[str, Gear] = {}
         self.springs: dict[str, SpringDescription] = {}
         self.ropes: dict[str, RopeDescription] = {}
+        self.frames: dict[str, FrameDescription] = {}
         self.notes: list[str] = []
         """What an importer had to change in its file, or found odd there: a line each."""
+        self._built = False
+        self._whole = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__dict__ and "_whole" in self.__dict__:
+            near = get_close_matches(name, [n for n in (*self.__dict__, *dir(type(self))) if not n.startswith("_")], 1)
+            raise SceneError(f"Scene: {name!r} = {value!r} means nothing" + (f"; is {near[0]!r} meant?" if near else ""))
+        if name == "gravity":
+            value = vector(value, "Scene", "gravity (m/s²)")
+            if self.__dict__.get("_built"):
+                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity for those")
+        super().__setattr__(name, value)
 
     # ---- bodies ----
 
@@ -133,7 +156,7 @@ class Scene:
         rotation: Sequence[float] | None = None,
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
         spin: Sequence[float] = (0.0, 0.0, 0.0),
-        motion: str = "dynamic",
+        motion: Literal["dynamic", "fixed", "kinematic"] = "dynamic",
         path: Callable[[float], Any] | None = None,
     ) -> str:
         """Add a body; returns its name, by which joints and a simulation refer to it.
@@ -202,6 +225,22 @@ class Scene:
             name, shape, MOTIONS[motion], total, centre, tensor, place, turn,
             vector(velocity, who, "velocity (m/s)"), vector(spin, who, "spin (rad/s)"), path,
         )  # fmt: skip
+        return name
+
+    def add_frame(
+        self, name: str, body: str, *, position: Sequence[float] = (0.0, 0.0, 0.0),
+        rotation: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
+    ) -> str:  # fmt: skip
+        """Fix a frame to a body, for sensors, tools and markers; returns its name (`sim.frame(name)`).
+
+        Args:
+            position, rotation: in the body's frame, m and a unit quaternion (x, y, z, w).
+        """
+        who = f"frame {name!r}"
+        self._new_name(name)
+        owner = self._body(who, "body", body)
+        turn = unit_quat(np.asarray(rotation, float), who)
+        self.frames[name] = FrameDescription(owner.name, vector(position, who, "position (m)"), turn)
         return name
 
     # ---- joints ----
@@ -355,7 +394,7 @@ class Scene:
         rod: bool = False,
         attach: tuple[str | None, str | None] = (None, None),
         clamp: tuple[Any, Any] = (False, False),
-        reel: str | None = None,
+        reel: Literal["start", "end"] | None = None,
         longest: float | None = None,
         velocity: Any = (0.0, 0.0, 0.0),
     ) -> str:
@@ -478,7 +517,7 @@ class Scene:
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.ropes)):
+        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.ropes, self.frames)):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
@@ -518,6 +557,7 @@ class Scene:
         if not isinstance(worlds, int) or worlds < 1:
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
+        self._built = True
         load_modules([read_joints.module], "cpu")
         one = self._tables(1, "cpu")
         state = one.state()
@@ -615,4 +655,5 @@ class Scene:
             v_start=np.cumsum([0, *v_sizes])[:-1],
             shapes=[b.shape for b in bodies],
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
+            frames=dict(self.frames),
         )

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import warp as wp
@@ -27,6 +27,7 @@ from sharnir.paths import Follower
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView
 from sharnir.scene import Scene
+from sharnir.sensors import Frame
 from sharnir.sequential.solver import SolverImpulse
 from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report, Solver, pack
@@ -38,6 +39,22 @@ NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last cha
 ON_DIVERGENCE = ("raise", "warn", "ignore")
 HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
+
+
+class Options(TypedDict, total=False):
+    """What single solvers take beside; see `Simulation`."""
+
+    iterations: int
+    position_iterations: int
+    closing_iterations: int
+    rope_iterations: int
+    erp: float
+    tolerance: float
+    rope_tolerance: float
+    gap: float
+    closing: Literal["energy", "position", "velocity"]
+    scheme: Literal["direct", "paper"]
+    threads: int | None
 
 
 class Simulation:
@@ -57,17 +74,58 @@ class Simulation:
             iterations, tolerance, threads.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_at_pose",
+        "_attempts",
+        "_bodies",
+        "_clock",
+        "_commands",
+        "_epoch",
+        "_followers",
+        "_forced",
+        "_gears",
+        "_gravity",
+        "_joints",
+        "_known",
+        "_lent",
+        "_measures",
+        "_moving",
+        "_on_cpu",
+        "_on_divergence",
+        "_pace",
+        "_projected",
+        "_read",
+        "_reader",
+        "_rope_commands",
+        "_rope_moving",
+        "_ropes",
+        "_shown",
+        "_springs",
+        "_start",
+        "_state",
+        "_target",
+        "_touched",
+        "_views",
+        "control",
+        "model",
+        "rope_control",
+        "rope_state",
+        "solver", "solver_name",
+        "worlds",
+    )  # fmt: skip
+
     def __init__(
         self,
         scene: Scene | Model,
         dt: float,
         *,
-        solver: str = "auto",
-        method: str | None = None,
+        solver: Literal["auto", "direct", "sequential", "articulated", "impulse"] = "auto",
+        method: Literal["sequential", "direct"] | None = None,
         worlds: int = 1,
         device: str = "cpu",
-        on_divergence: str = "raise",
-        **options: Any,
+        on_divergence: Literal["raise", "warn", "ignore"] = "raise",
+        **options: Unpack[Options],
     ) -> None:
         if on_divergence not in ON_DIVERGENCE:
             raise SimulationError(f"on_divergence is one of {', '.join(map(repr, ON_DIVERGENCE))}, got {on_divergence!r}")
@@ -80,7 +138,7 @@ class Simulation:
             raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
         with LOCK:
             self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
-            self._prepare(word, dt, options, on_divergence)
+            self._prepare(word, dt, dict(options), on_divergence)
         self._note_misfit()
 
     def _prepare(self, word: str, dt: float, options: dict[str, Any], on_divergence: str) -> None:
@@ -584,6 +642,10 @@ class Simulation:
         if name not in self._ropes:
             raise SimulationError(f"no rope is named {name!r}; known: {', '.join(map(repr, self._ropes)) or 'none'}")
         return self._ropes[name]
+
+    def frame(self, name: str) -> Frame:
+        """The frame of that name (`scene.add_frame`), or a body's own."""
+        return Frame(self, name)
 
     @property
     def redundant(self) -> list[str]:
