@@ -5,35 +5,41 @@ Values have the shapes given below; with several worlds they get a leading world
 
 from __future__ import annotations
 
-import inspect
 import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, TypedDict, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import warp as wp
 
-from sharnir import arrays, assembly, dynamics, exact, health, snapshots
-from sharnir.arrays import Host, Index, Lent, Targets, memory, shown
+from sharnir import assembly, dynamics, exact, health, snapshots
+from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
 from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
 from sharnir.health import Health
+from sharnir.joint_views import JointView
 from sharnir.launches import LOCK, Recorded
 from sharnir.measures import Energy, Measures, Momentum, gaps, misfit
 from sharnir.model import Model, State
+from sharnir.options import Options, VideoOptions, check_options
 from sharnir.paths import Follower
+from sharnir.recording import Log
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView
 from sharnir.scene import Scene
 from sharnir.sensors import Frame
 from sharnir.sequential.solver import SolverImpulse
 from sharnir.snapshots import Snapshot, rope_arrays
-from sharnir.solver import Report, Solver, pack
+from sharnir.solver import Report, pack
 from sharnir.solvers import asked_for, chosen
 from sharnir.tree.solver import TreeSolver
-from sharnir.views import BodyView, GearView, JointView, SpringView
+from sharnir.views import BodyView, GearView, SpringView
+
+if TYPE_CHECKING:
+    from sharnir.view.video import Video
 
 NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last change
 ON_DIVERGENCE = ("raise", "warn", "ignore")
@@ -41,23 +47,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Options(TypedDict, total=False):
-    """What single solvers take beside; see `Simulation`."""
-
-    iterations: int
-    position_iterations: int
-    closing_iterations: int
-    rope_iterations: int
-    erp: float
-    tolerance: float
-    rope_tolerance: float
-    gap: float
-    closing: Literal["energy", "position", "velocity"]
-    scheme: Literal["direct", "paper"]
-    threads: int | None
-
-
-class Simulation:
+class Simulation(ArrayAccess):
     """A scene in motion.
 
     Args:
@@ -88,7 +78,7 @@ class Simulation:
         "_gravity",
         "_joints",
         "_known",
-        "_lent",
+        "_lent", "_logs",
         "_measures",
         "_moving",
         "_on_cpu",
@@ -152,7 +142,7 @@ class Simulation:
             if self.solver_name in ("direct", "articulated"):
                 self.model = replace(self.model, ropes=self.model.ropes.on_trees())
             self.rope_state, self.rope_control = self.model.ropes.state(), self.model.ropes.control()
-        self._check_options(kind, self.solver_name, options)
+        check_options(kind, self.solver_name, options)
         if self.model.ropes is not None:
             options |= {"rope_state": self.rope_state, "rope_control": self.rope_control}
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
@@ -163,6 +153,7 @@ class Simulation:
         self._touched, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
         self._read = self._known = NOTHING  # which of the joints' coordinates and speeds in the state are those of now
         self._lent: list[Lent] = []  # arrays that a user may write
+        self._logs: list[Any] = []  # what is told of every step: recordings and videos
         self._pace = 0.0  # s, that a step took of late
         self._epoch = 0.0  # s, at which the device's clock began: steps do not depend on what a user calls the time
         self._projected = np.zeros(self.worlds)
@@ -199,19 +190,6 @@ class Simulation:
             words = f"joint {name!r}: velocities at the start contradict it by {much}; the first step takes that off"
             warnings.warn(words, SceneWarning, stacklevel=3)
 
-    @staticmethod
-    def _check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
-        """Refuse options that the solver does not have, by name."""
-        allowed: set[str] = set()
-        for base in kind.__mro__:
-            if "__init__" in vars(base) and base is not Solver and base is not TreeSolver and base is not object:
-                kinds = inspect.signature(base.__init__).parameters.values()
-                allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY and p.name not in ("rope_state", "rope_control")}
-        for option in options:
-            if option not in allowed:
-                what = f"solver {name!r}" if kind is not SolverRope else "a scene of ropes without joints"
-                raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {', '.join(sorted(allowed))}")
-
     # ---- time ----
 
     def step(self, n: int = 1, *, budget: float | None = None, iterations: int | None = None) -> Report:
@@ -224,7 +202,7 @@ class Simulation:
         A step that cannot be made, or whose result is not finite, is not made: with one world this raises `SimulationError`, with
         several the world is marked in `failed` and stays at its last good step while the others go on.
         """
-        if n == 1 and budget is None and iterations is None:  # the usual call, kept short
+        if n == 1 and budget is None and iterations is None and not self._logs:  # the usual call, kept short
             if self._followers:
                 self._follow()
             return self._attempts.once()
@@ -238,7 +216,10 @@ class Simulation:
             if self._followers:
                 self._follow()
             part = 1 if self._followers or budget is not None else min(n - done, self._chunk())
+            part = min([part, *(log.due() for log in self._logs)])
             report = self._attempts.advance(part, how)
+            for log in tuple(self._logs):
+                log.made(part)
             done, took, late = done + part, took + part * report.elapsed, late or report.deadline_missed
             self._pace = report.elapsed
             tally.add(done == n)
@@ -279,6 +260,27 @@ class Simulation:
                 sys.stderr.write(f"\r[{bar:<30}] {self.time:8.2f} s" + ("\n" if done == total else ""))
                 sys.stderr.flush()
         return report
+
+    def record(self, *words: str, every: float | int = 1) -> Log:
+        """Record values while steps are made: `with sim.record("joint/*.q", "rope/r.tension", "sim.energy", every=0.01) as log`.
+
+        Args:
+            words: kind/name.value, where the name may be a pattern (`sharnir.recording`).
+            every: so many steps, or (a float) so many seconds.
+
+        `log.time`, `log["joint/a.q"]`, `log.plot()`, `log.to_csv(path)`, `to_npz`, `to_parquet`.
+        """
+        return Log(self, words, every)
+
+    def video(self, path: str | Path, **options: Unpack[VideoOptions]) -> Video:
+        """Film the first world while steps are made: `with sim.video("out.gif", fps=25): sim.run(4)`; needs no screen.
+
+        Args:
+            fps: pictures a second. speed: simulated seconds per second of the film. size: pixels. eye, target: of the camera, m.
+        """
+        from sharnir.view.video import Video
+
+        return Video(self, path, **options)
 
     def integrate(
         self,
@@ -325,7 +327,8 @@ class Simulation:
             self._read = min(self._read, PLACES)
             if self._lent:
                 self._take()
-        return self._state
+        state: State = self._state
+        return state
 
     @property
     def time(self) -> float:
@@ -476,138 +479,6 @@ class Simulation:
             self._measures = Measures(self)
         return self._measures.momentum()
 
-    # ---- arrays ----
-
-    @property
-    def q(self) -> Any:
-        """(coordinates,) or (worlds, coordinates): of all joints, m and rad (of a ball a quaternion); ask again after a step.
-
-        A view that is not to be written; assign it as a whole, or use `set_state`.
-        """
-        self._coordinates(PLACES)
-        return self._view("q")
-
-    @q.setter
-    def q(self, value: Any) -> None:
-        self.set_state(q=value)
-
-    @property
-    def qd(self) -> Any:
-        """(speeds,) or (worlds, speeds): those of all joints, m/s and rad/s; ask again after a step. Assign it as a whole."""
-        self._coordinates()
-        return self._view("qd")
-
-    @qd.setter
-    def qd(self, value: Any) -> None:
-        self.set_state(qd=value)
-
-    @property
-    def effort(self) -> Any:
-        """(speeds,) or (worlds, speeds): force or torque applied along the free axes until changed, N and N·m; to be written."""
-        view = self._shown.get("effort")
-        if view is None:
-            view = self._shown["effort"] = shown(self, self.control, self._commands, "joint_force", True)
-            self._lend("joint_force", self._commands, self._efforts_changed)
-        return view
-
-    @effort.setter
-    def effort(self, value: Any) -> None:
-        self._fill("joint_force", arrays.checked(value, (self.worlds, self.model.speeds), "effort", self.worlds))
-        self._efforts_changed()
-
-    @property
-    def target(self) -> Targets:
-        """What the drives of all joints are told, in the order of `qd`: position, velocity, torque, voltage; to be written."""
-        return self._target
-
-    @property
-    def body_position(self) -> Any:
-        """(bodies, 3) or (worlds, bodies, 3): centres of mass, m, in the order of `model.body_names` (0 is the world); may be
-        written.
-        """
-        return self._lent_view("position")
-
-    @property
-    def body_rotation(self) -> Any:
-        """(bodies, 4) or (worlds, bodies, 4): unit quaternions (x, y, z, w) of the bodies' frames; may be written."""
-        return self._lent_view("rotation")
-
-    @property
-    def body_velocity(self) -> Any:
-        """(bodies, 3) or (worlds, bodies, 3): of the centres of mass, m/s; may be written; ask again after a step."""
-        self._settled()
-        return self._lent_view("velocity")
-
-    @property
-    def body_spin(self) -> Any:
-        """(bodies, 3) or (worlds, bodies, 3): rad/s; may be written; ask again after a step."""
-        self._settled()
-        return self._lent_view("spin")
-
-    def index(self, pattern: str) -> Index:
-        """Indices into `q` and into `qd` of the joints whose names match a pattern such as "arm/*" (a ball has 4 and 3)."""
-        return arrays.index(self, pattern)
-
-    def set_state(self, *, q: Any = None, qd: Any = None, worlds: Any = None) -> None:
-        """Put all joints to coordinates and speeds; what is not given stays.
-
-        Args:
-            q, qd: (coordinates,) and (speeds,), or one row for each of the worlds.
-            worlds: a mask (worlds,) or indices of those that are set, all if None; the others are not touched.
-        """
-        arrays.set_state(self, q, qd, self._chosen(np.arange(self.worlds) if worlds is None else worlds))
-
-    def _view(self, name: str) -> Any:
-        view = self._shown.get(name)
-        if view is None:
-            view = self._shown[name] = shown(self, self._state, self._moving, name, False)
-        return view
-
-    def _lent_view(self, name: str) -> Any:
-        """An array of the bodies that a user may write."""
-        view = self._shown.get(name)
-        if view is None:
-            view = self._shown[name] = shown(self, self._state, self._moving, name, True)
-            self._lend(name, self._moving, arrays.BodyWrites(self, name))
-            self._read = NOTHING
-        return view
-
-    def _lend(self, name: str, host: Host, tell: Callable[[bytes], None]) -> None:
-        """An array is given out to be written."""
-        self._lent.append(Lent(getattr(host, name), tell) if self._on_cpu else Lent(np.zeros(1), tell, always=True))
-
-    def _look(self) -> None:
-        """Whether arrays that were lent have been written."""
-        for lent in self._lent:
-            lent.look()
-
-    def _take(self) -> None:
-        """What stands in arrays that were lent is known."""
-        for lent in self._lent:
-            lent.take()
-
-    def _fill(self, name: str, values: np.ndarray) -> None:
-        """Write an array of the commands, (worlds, rows)."""
-        if self._on_cpu:
-            getattr(self._commands, name)[...] = values.T
-        else:
-            getattr(self.control, name).assign(np.ascontiguousarray(values.T))
-
-    def _efforts_changed(self, _before: bytes = b"") -> None:
-        self._forced = True
-
-    def _targets_changed(self, _before: bytes = b"") -> None:
-        """Targets were written as arrays: joints on which nothing acted so far begin to be driven."""
-        self.solver.driven = True
-        c = self._commands
-        told = (c.servo_torque != 0).any(1)
-        spans = [slice(v, v + kind.v_size) for v, kind in zip(self.model.v_start, self.model.joint_kinds, strict=True)]
-        quiet = [k for k in np.flatnonzero(~(c.acts != 0).all(1)) if told[spans[k]].any()]
-        for k in quiet:
-            c.put("acts", int(k), 1)
-        if quiet:
-            self._acts_changed()
-
     # ---- objects ----
 
     def body(self, name: str) -> BodyView:
@@ -695,6 +566,13 @@ class Simulation:
         """(rows, 1 or worlds, 3, 3) kg·m² of some bodies about their centres of mass, body axes."""
         values = self.model.bodies.inertia.numpy()[rows].astype(float)
         return np.asarray(values.reshape(len(rows), -1, 3, 3))
+
+    def _begin_looking(self) -> None:
+        """From now on arrays of the bodies may be written: what was read counts until somebody looked."""
+        self._read = NOTHING
+
+    def _efforts_changed(self, _before: bytes = b"") -> None:
+        self._forced = True
 
     def _settled(self) -> Host:
         """The arrays of the state, velocities being those of the pose."""

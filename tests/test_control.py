@@ -122,7 +122,9 @@ def test_an_imu_at_rest_in_fall_and_on_a_carousel():
         sim.step()
         noisy.update()
         readings.append(noisy.acceleration)
-    assert np.std(readings, 0) == pytest.approx(0.5, rel=0.05) and np.mean(readings, 0) == pytest.approx([0.1, 10.1, 0.1], abs=0.05)
+    assert np.std(readings, 0) == pytest.approx(0.5, rel=0.05) and np.mean(readings, 0) == pytest.approx(
+        [0.1, 10.1, 0.1], abs=0.05
+    )
 
 
 def test_a_force_sensor_carries_the_weight_in_its_own_axes():
