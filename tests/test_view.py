@@ -169,12 +169,12 @@ def test_numbers_are_shown(viewer):
 
 
 def test_a_failed_step_is_shown_and_pauses(viewer, monkeypatch):
-    def fail(n: int = 1) -> None:
+    def fail(_sim: sh.Simulation, n: int = 1) -> None:
         raise sh.SimulationError("body 'arm' would have a non-finite state")
 
     viewer.play()
     with monkeypatch.context() as patch:
-        patch.setattr(viewer.sim, "step", fail)
+        patch.setattr(sh.Simulation, "step", fail)
         viewer.tick(0.02)
     assert viewer.paused and "non-finite" in viewer.error
     assert "non-finite" in viewer._warning.content and viewer._warning.visible
