@@ -18,6 +18,7 @@ from sharnir.errors import StepWarning
 from sharnir.model import MOTIONS
 from sharnir.simulation import Simulation
 from sharnir.spatial import quat_conjugate, quat_rotate
+from sharnir.tables import of_first
 from sharnir.types import PRECISION, load_modules
 
 # ---- info ----
@@ -87,7 +88,7 @@ def _describe(name: str) -> int:
     names = list(model.body_names)
     _say((module.__doc__ or "").strip())
     _say("")
-    motion, mass = model.bodies.motion.numpy(), model.bodies.mass.numpy()
+    motion, mass = model.bodies.motion.numpy(), of_first(model.bodies.mass)
     words = {number: word for word, number in MOTIONS.items()}
     rows = [
         (body, words[int(motion[i])], f"{mass[i]:.6g}" if mass[i] > 0 else "–", _shape(model.shapes[i]))

@@ -29,6 +29,7 @@ from sharnir.ode.integrate import Trajectory as Trajectory
 from sharnir.ode.methods import ADAMS_ORDER, NAMES
 from sharnir.scene import Scene
 from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
+from sharnir.tables import of_first
 from sharnir.tree import functions
 from sharnir.tree.functions import forward_dynamics as forward_dynamics_kernel
 from sharnir.tree.hang import Links, Scratch
@@ -500,9 +501,9 @@ def _motion(
         array = getattr(control, name)
         setattr(commands, name, on_device(columns(array), array.dtype))
     m.control = commands
-    m.gravity = wp.array([_gravity(t, gravity)], dtype=vec3, device=t.device)
+    m.gravity = wp.array([_gravity(t, gravity)] * n, dtype=vec3, device=t.device)
     m.own, m.nq, m.nv = len(model.joint_kinds), t.nq, t.nv
-    inductance = model.axes.inductance.numpy()
+    inductance = of_first(model.axes.inductance)
     motors = np.flatnonzero(inductance > 0).astype(np.int32)
     current_of = np.full(t.nv, -1, np.int32)
     current_of[motors] = np.arange(len(motors))

@@ -26,6 +26,7 @@ import warp as wp
 from sharnir.axes import Axis, Cardan, DCMotor, Friction, Limit, Servo, SwingTwist, describe_axes
 from sharnir.errors import SceneError, is_positive
 from sharnir.spatial import frame_from_axes
+from sharnir.tables import table
 from sharnir.types import quat, real, vec3
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
@@ -285,21 +286,21 @@ class JointTable:
 
 @wp.struct
 class AxisTable:
-    """Constant data of what acts on free axes, indexed by speed; see `axes`."""
+    """What acts on free axes, [speed, world]; see `axes`. Shared by all worlds until it is varied (`tables`)."""
 
     group: wp.array(dtype=wp.int32)  # number, within the joint, of the first axis with which it shares a friction bound
-    stiffness: wp.array(dtype=real)
-    rest: wp.array(dtype=real)
-    damping: wp.array(dtype=real)
-    lower: wp.array(dtype=real)  # of a cone: unused; the half-angles are in `upper` of the first two rotations
-    upper: wp.array(dtype=real)
-    restitution: wp.array(dtype=real)
-    resistance: wp.array(dtype=real)  # of a DC motor; 0 where there is none
-    inductance: wp.array(dtype=real)
-    torque_constant: wp.array(dtype=real)
-    gear_ratio: wp.array(dtype=real)
-    efficiency: wp.array(dtype=real)
-    rotor_inertia: wp.array(dtype=real)
+    stiffness: wp.array2d(dtype=real)
+    rest: wp.array2d(dtype=real)
+    damping: wp.array2d(dtype=real)
+    lower: wp.array2d(dtype=real)  # of a cone: unused; the half-angles are in `upper` of the first two rotations
+    upper: wp.array2d(dtype=real)
+    restitution: wp.array2d(dtype=real)
+    resistance: wp.array2d(dtype=real)  # of a DC motor; 0 where there is none
+    inductance: wp.array2d(dtype=real)
+    torque_constant: wp.array2d(dtype=real)
+    gear_ratio: wp.array2d(dtype=real)
+    efficiency: wp.array2d(dtype=real)
+    rotor_inertia: wp.array2d(dtype=real)
 
 
 @wp.struct
@@ -351,7 +352,7 @@ def joint_tables(joints: Sequence[Any], device: Any) -> JointTable:
     return t
 
 
-def axis_table(joints: Sequence[Any], device: Any) -> AxisTable:
+def axis_table(joints: Sequence[Any], worlds: int, device: Any) -> AxisTable:
     """The device table of what acts on the free axes of joints, given their descriptions."""
     rows: list[dict[str, Any]] = []
     for j in joints:
@@ -369,6 +370,9 @@ def axis_table(joints: Sequence[Any], device: Any) -> AxisTable:
             rows.append(row)
     t = AxisTable()
     for name in AxisTable.vars:  # type: ignore[attr-defined]
-        dtype = wp.int32 if name == "group" else real
-        setattr(t, name, wp.array([row[name] for row in rows], dtype=dtype, device=device))
+        values = [row[name] for row in rows]
+        if name == "group":
+            t.group = wp.array(values, dtype=wp.int32, device=device)
+        else:
+            setattr(t, name, table(values, real, worlds, device))
     return t

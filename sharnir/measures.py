@@ -11,6 +11,7 @@ from sharnir import assembly
 from sharnir.model import DYNAMIC
 from sharnir.rope.view import rope_energy, rope_momentum
 from sharnir.spatial import cross, quat_rotate, turn_from
+from sharnir.tables import columns
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -40,8 +41,7 @@ class Momentum:
 
 def per_world(array: Any) -> np.ndarray:
     """(items, 1 or worlds) of a table, as it is shared by all worlds or varied."""
-    values = array.numpy().astype(float)
-    return np.asarray(values[:, None] if values.ndim == 1 else values)
+    return columns(array)
 
 
 class Measures:

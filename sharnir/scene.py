@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import warp as wp
 
-from sharnir import assembly
+from sharnir import assembly, tables
 from sharnir.axes import Axis, number
 from sharnir.errors import SceneError, SceneWarning, is_positive
 from sharnir.joints import AXES, Distance, Free, Gear, GearTable, Joint, axis_table, joint_tables
@@ -600,10 +600,14 @@ class Scene:
             return wp.array(value, dtype=dtype, device=device)
 
         table.motion = put([b.motion for b in bodies], wp.int32)
-        table.mass = put(mass, real)
-        table.inv_mass = put(np.where(dynamic, 1.0 / np.where(mass > 0, mass, 1.0), 0.0), real)
-        table.inertia = put(inertia, mat33)
-        table.inv_inertia = put(inverse, mat33)
+
+        def spread(value: Any, dtype: Any) -> Any:
+            return tables.table(value, dtype, worlds, device)
+
+        table.mass = spread(mass, real)
+        table.inv_mass = spread(np.where(dynamic, 1.0 / np.where(mass > 0, mass, 1.0), 0.0), real)
+        table.inertia = spread(inertia, mat33)
+        table.inv_inertia = spread(inverse, mat33)
 
         joints = list(self.joints.values())
         gears = GearTable()
@@ -621,7 +625,7 @@ class Scene:
         for field_name in ("parent_point", "child_point"):
             setattr(springs, field_name, put(np.array([getattr(x, field_name) for x in links]).reshape(-1, 3), vec3))
         for field_name in ("stiffness", "rest", "damping"):
-            setattr(springs, field_name, put([getattr(x, field_name) for x in links], real))
+            setattr(springs, field_name, spread([getattr(x, field_name) for x in links], real))
 
         com = np.array([b.com for b in bodies])
         rotation = np.array([b.rotation for b in bodies])
@@ -636,7 +640,7 @@ class Scene:
             bodies=table,
             joints=joint_tables(joints, device),
             gears=gears,
-            axes=axis_table(joints, device),
+            axes=axis_table(joints, worlds, device),
             springs=springs,
             body_names={b.name: i for i, b in enumerate(bodies)},
             joint_names={j.name: i for i, j in enumerate(joints)},

@@ -35,6 +35,7 @@ from sharnir.sequential.solver import SolverImpulse
 from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report, pack
 from sharnir.solvers import asked_for, chosen
+from sharnir.tables import columns
 from sharnir.tree.solver import TreeSolver
 from sharnir.views import BodyView, GearView, SpringView
 
@@ -564,8 +565,7 @@ class Simulation(ArrayAccess):
 
     def _inertia(self, rows: np.ndarray) -> np.ndarray:
         """(rows, 1 or worlds, 3, 3) kg·m² of some bodies about their centres of mass, body axes."""
-        values = self.model.bodies.inertia.numpy()[rows].astype(float)
-        return np.asarray(values.reshape(len(rows), -1, 3, 3))
+        return np.asarray(columns(self.model.bodies.inertia)[rows])
 
     def _begin_looking(self) -> None:
         """From now on arrays of the bodies may be written: what was read counts until somebody looked."""

@@ -30,7 +30,7 @@ class BodyView:
         self._sim, self._i, self.name = sim, index, name
         self._motion = int(sim.model.bodies.motion.numpy()[index])
         self._com = sim.model.com[index] if np.any(sim.model.com[index]) else None
-        self._turns = bool(np.any(sim.model.bodies.inertia.numpy()[index])) or self._motion != DYNAMIC
+        self._turns = bool(np.any(sim.model.bodies.inertia.numpy()[index, 0])) or self._motion != DYNAMIC
         self._rows: dict[str, np.ndarray] | None = None  # of one world: (3,) and (4,), and the same as memory
         if sim._on_cpu and sim.worlds == 1:
             fields = ("position", "rotation", "velocity", "spin", "acceleration")

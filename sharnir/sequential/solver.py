@@ -17,7 +17,7 @@ from sharnir.model import DYNAMIC, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Twists
 from sharnir.sequential import begin, prepare, sweeps
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Work
-from sharnir.solver import Report, Solver, check_iterations, scene_scale, write
+from sharnir.solver import Report, Solver, check_iterations, gravity_of, scene_scale, write
 from sharnir.types import load_modules, real, vec3
 
 NO_CAP = 1_000_000
@@ -234,7 +234,7 @@ class SolverImpulse(Solver):
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.halves = wp.array([int(self._halves)], dtype=wp.int32, device=self.device)
         self.solves[0].done, self.solves[0].residual = self.done, self.residual
-        self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
+        self.settings.gravity = gravity_of(model)
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
         self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
         self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)

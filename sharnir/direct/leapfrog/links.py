@@ -79,7 +79,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
     dt = s[0].settings.dt[0]
     past = s[0].state.lag[w]
     ahead = h - past
-    gravity = s[0].settings.gravity[0]
+    gravity = s[0].settings.gravity[w]
     last = int(-1)
     x_b = vec3(real(0.0))
     w_b = vec3(real(0.0))
@@ -100,7 +100,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
         M = matrix(R)
         L = s[0].state.momentum[own, w]
         v = s[0].state.velocity[own, w] + gravity * h
-        inverse = s[0].whole.inv_inertia[own]
+        inverse = s[0].whole.inv_inertia[own, w]
         omega = M * (inverse * (L * M))
         if scope > 1:
             s[0].work.spin[b, w] = omega
@@ -109,17 +109,17 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             L = L + torque + s[0].control.torque_once[own, w] * dt
             omega = M * (inverse * (L * M))
             force = s[0].state.felt_force[own, w] * past + s[0].control.force[own, w] * ahead
-            v = v + (force + s[0].control.force_once[own, w] * dt) * s[0].whole.inv_mass[own]
+            v = v + (force + s[0].control.force_once[own, w] * dt) * s[0].whole.inv_mass[own, w]
         gyration = M * (inverse * (wp.cross(L, omega) * M))
-        I = rotated(M, s[0].tree.row[i].inertia)
+        I = rotated(M, s[0].tree.inertia[i, w])
         turning = wp.dot(omega, L)
         if scope > 1:
             turning = turning / s[0].tree.row[i].parts
-        energy = energy + wp.dot(v, v) * s[0].tree.row[i].mass + turning
+        energy = energy + wp.dot(v, v) * s[0].tree.mass[i, w] + turning
         s[0].momentum[b, w] = L
         s[0].work.omega[b, w] = omega
         s[0].inertia[i, w] = packed(I)
-        s[0].impulse_l[i, w] = v * s[0].tree.row[i].mass
+        s[0].impulse_l[i, w] = v * s[0].tree.mass[i, w]
         if scope > 1:
             s[0].impulse_a[i, w] = times(I, omega)
         if scope > 0:
@@ -165,7 +165,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             r = -s[0].work.out[i, w]
         if j < s[0].scene_joints and kind != LOOSE:
             f = s[0].state.joint_force[j, w] * (real(s[0].tree.sign[i]) * s[0].drift[w] * s[0].drift[w] / dt)
-            near = wp.min(s[0].tree.row[i].least, s[0].tree.row[i].base_least) * RESOLVED * real(0.25)
+            near = wp.min(s[0].tree.least[i, w], s[0].tree.base_least[i, w]) * RESOLVED * real(0.25)
             tense = int(0)
             locked = bool(False)
             if scope > 1 and s[0].closures.count > 0:
@@ -313,7 +313,7 @@ def stiffen(s: wp.array(dtype=Direct), w: int, damped: bool):
         K = s[0].stiff[i, w] * (s[0].drift[w] * s[0].drift[w])
         # nothing where the step resolves it, all of it from twice as far on; a body that is one with another has more than its
         # own inertia, and what would hold it back would hold both
-        share = wp.clamp((wp.trace(K) / s[0].tree.row[i].least - RESOLVED) / RESOLVED, real(0.0), real(1.0))
+        share = wp.clamp((wp.trace(K) / s[0].tree.least[i, w] - RESOLVED) / RESOLVED, real(0.0), real(1.0))
         if s[0].near[i, w] < real(0.0):
             share = real(0.0)
         if damped:
@@ -321,7 +321,7 @@ def stiffen(s: wp.array(dtype=Direct), w: int, damped: bool):
         if share > real(0.0):
             used = 1
         b = s[0].tree.body[i]
-        I = rotated(matrix(s[0].work.rotation[b, w]), s[0].tree.row[i].inertia)
+        I = rotated(matrix(s[0].work.rotation[b, w]), s[0].tree.inertia[i, w])
         K = K * share
         s[0].inertia[i, w] = packed(I + K)
         s[0].impulse_a[i, w] = times(I, s[0].work.omega[b, w])
@@ -375,8 +375,8 @@ def open_link(s: wp.array(dtype=Direct), i: int, w: int):
     v0 = s[0].joints.v_start[j]
     open_laws(s, i, w, LEAP)
     for a in range(s[0].joints.v_size[j]):
-        N = s[0].axes.gear_ratio[v0 + a]
-        rotor = s[0].axes.rotor_inertia[v0 + a] * N * N
+        N = s[0].axes.gear_ratio[v0 + a, w]
+        rotor = s[0].axes.rotor_inertia[v0 + a, w] * N * N
         if rotor > real(0.0):  # its speed changes too as the axis turns
             s[0].laws.b[v0 + a, w] = s[0].laws.b[v0 + a, w] + rotor * axis_curvature(s, j, a, w) * s[0].kick[w]
     linearise(s, i, w, real(1.0))
@@ -454,7 +454,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int):
     handed = int(0)
     for h in range(s[0].tree.count):
         i = natural(s[0].tree.count - 1 - h)
-        m = s[0].tree.row[i].mass
+        m = s[0].tree.mass[i, w]
         if handed == 0:
             A = none
             B = none
