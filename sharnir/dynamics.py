@@ -501,7 +501,8 @@ def _motion(
         array = getattr(control, name)
         setattr(commands, name, on_device(columns(array), array.dtype))
     m.control = commands
-    m.gravity = wp.array([_gravity(t, gravity)] * n, dtype=vec3, device=t.device)
+    each = np.broadcast_to(np.asarray(model.gravity if gravity is None else gravity, float), (n, 3))
+    m.gravity = wp.array(np.ascontiguousarray(each), dtype=vec3, device=t.device)
     m.own, m.nq, m.nv = len(model.joint_kinds), t.nq, t.nv
     inductance = of_first(model.axes.inductance)
     motors = np.flatnonzero(inductance > 0).astype(np.int32)

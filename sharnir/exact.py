@@ -34,7 +34,7 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
     q, v = dynamics.from_state(tree, sim.state)
     push = np.zeros((sim.worlds, tree.nv))
     push[:, : sim.model.speeds] = sim._commands.joint_force.T
-    options |= {"gravity": tuple(sim._gravity), "start": now, "control": sim.control, "state": sim.state}
+    options |= {"gravity": sim._gravities, "start": now, "control": sim.control, "state": sim.state}
     path = dynamics.integrate(tree, q, v, ends, tau=push, **options)
     dynamics.to_state(tree, sim.state, path.q[:, -1], path.v[:, -1])
     motors = np.flatnonzero(of_first(sim.model.axes.inductance) > 0)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import assembly
+from sharnir import assembly, parameters
 from sharnir.arrays import memory
-from sharnir.axes import Axis, DCMotor, Friction, Servo, per_axis
+from sharnir.axes import Axis, DCMotor, Friction, Limit, Servo, per_axis
 from sharnir.errors import SceneError, SimulationError
 from sharnir.model import command_values
 from sharnir.spatial import unit_quat
@@ -17,6 +17,7 @@ from sharnir.spatial import unit_quat
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
 NUMBER = (float, int)  # a tuple is quicker than a union
+FAR = 1e29  # m, rad, where a limit stands that was taken away: kernels forget none
 PLACES, ALL = 1, 2  # what of the joints has to be read
 
 
@@ -171,6 +172,85 @@ class JointView:
         except SceneError as error:
             raise SimulationError(str(error)) from None
         self._begin_acting()
+
+    def _by_axis(self, what: str, value: Any) -> dict[int, Any]:
+        """One value for all axes, or a dict by axis name, as values by number."""
+        names = tuple(self.kind.free[: self.kind.v_size])
+        try:
+            return {names.index(n): v for n, v in per_axis(f"joint {self.name!r}", what, value, names).items()}
+        except SceneError as error:
+            raise SimulationError(str(error)) from None
+
+    def _per_axis(self, values: list[Any]) -> Any:
+        """One value of a joint with one free axis, else a dict by axis name."""
+        self._need_axis("this")
+        return values[0] if len(values) == 1 else dict(zip(self.kind.free, values, strict=False))
+
+    @property
+    def limit(self) -> Any:
+        """(lower, upper) of the free axis, m or rad, ±inf where there is none; of several axes a dict by name. Settable, one
+        pair or a dict by axis name; each end for all worlds or one a world. A ball has those of its scene.
+        """
+        ends = []
+        for name, side in (("lower", -inf), ("upper", inf)):
+            values = parameters.axis_values(self._sim, self._i, name)
+            ends.append([np.where(np.abs(v) < FAR, v, side)[()] for v in values])
+        return self._per_axis(list(zip(*ends, strict=True)))
+
+    @limit.setter
+    def limit(self, value: Any) -> None:
+        who = f"joint {self.name!r}"
+        for axis, given in self._by_axis("limit", value).items():
+            if len(self.kind.turns) == 3 and axis >= self.kind.v_size - 3:
+                raise SimulationError(
+                    f"{who}: limits of a ball's rotations are those of its scene (Cardan, SwingTwist), got {given!r}"
+                )
+            ends = (given.lower, given.upper) if isinstance(given, Limit) else given
+            try:
+                low, high = ends
+            except (TypeError, ValueError):
+                raise SimulationError(f"{who}: a limit is (lower, upper), got {given!r}") from None
+            low, high = (
+                parameters.checked(self._sim, v, who, f"{n} limit", endless=True) for n, v in (("lower", low), ("upper", high))
+            )
+            if np.any(low > high) or np.any(low == inf) or np.any(high == -inf):
+                raise SimulationError(f"{who}: the lower limit is at most the upper, got {given!r}")
+            values = {"lower": np.maximum(low, -FAR), "upper": np.minimum(high, FAR)}
+            if isinstance(given, Limit):
+                values["restitution"] = np.array([given.restitution])
+            parameters.set_axis(self._sim, self._i, axis, values)
+
+    @property
+    def spring(self) -> Any:
+        """(stiffness, rest) of the free axis, N/m and m or N·m/rad and rad; of several axes a dict by name. Settable, one
+        pair or a dict by axis name; each number for all worlds or one a world.
+        """
+        stiffness, rest = (parameters.axis_values(self._sim, self._i, name) for name in ("stiffness", "rest"))
+        return self._per_axis(list(zip(stiffness, rest, strict=True)))
+
+    @spring.setter
+    def spring(self, value: Any) -> None:
+        who = f"joint {self.name!r}"
+        for axis, given in self._by_axis("spring", value).items():
+            try:
+                stiffness, rest = given
+            except (TypeError, ValueError):
+                raise SimulationError(f"{who}: a spring is (stiffness, rest), got {given!r}") from None
+            k = parameters.checked(self._sim, stiffness, who, "spring stiffness", least=0.0)
+            parameters.set_axis(
+                self._sim, self._i, axis, {"stiffness": k, "rest": parameters.checked(self._sim, rest, who, "spring rest")}
+            )
+
+    @property
+    def damping(self) -> Any:
+        """N·s/m or N·m·s of the free axis; of several a dict by name. Settable, one or a dict, for all worlds or one each."""
+        return self._per_axis(parameters.axis_values(self._sim, self._i, "damping"))
+
+    @damping.setter
+    def damping(self, value: Any) -> None:
+        for axis, given in self._by_axis("damping", value).items():
+            number = parameters.checked(self._sim, given, f"joint {self.name!r}", "damping", least=0.0)
+            parameters.set_axis(self._sim, self._i, axis, {"damping": number})
 
     def _begin_acting(self) -> None:
         self._sim._commands.put("acts", self._i, 1)
@@ -352,6 +432,73 @@ class DriveView:
     def force(self) -> Any:
         """Force or torque of the drive on the joint in the last step, N or N·m."""
         return self._joint._axes(self._joint._sim._moving.drive_impulse, self._joint._v) / self._joint._sim.dt
+
+    def _motor(self, name: str, value: Any, **bounds: Any) -> None:
+        joint = self._joint
+        sim, who = joint._sim, f"joint {joint.name!r}"
+        given = parameters.checked(sim, value, who, name, **bounds)
+        driven = [i for i, axis in enumerate(sim.model.joint_axes[joint._i]) if isinstance(axis.drive, DCMotor)]
+        if not driven:
+            raise SimulationError(f"{who} has no DCMotor: {name} cannot be set")
+        for i in driven:
+            parameters.set_axis(sim, joint._i, i, {name: given})
+
+    def _motors(self, name: str) -> Any:
+        return self._joint._per_axis(parameters.axis_values(self._joint._sim, self._joint._i, name))
+
+    @property
+    def resistance(self) -> Any:
+        """Ω of the motor; 0 where there is none; settable, for all worlds or one a world."""
+        return self._motors("resistance")
+
+    @resistance.setter
+    def resistance(self, value: Any) -> None:
+        self._motor("resistance", value, above=0.0)
+
+    @property
+    def inductance(self) -> Any:
+        """H of the motor; settable, for all worlds or one a world."""
+        return self._motors("inductance")
+
+    @inductance.setter
+    def inductance(self, value: Any) -> None:
+        self._motor("inductance", value, least=0.0)
+
+    @property
+    def torque_constant(self) -> Any:
+        """N·m/A, and V·s, of the motor; settable, for all worlds or one a world."""
+        return self._motors("torque_constant")
+
+    @torque_constant.setter
+    def torque_constant(self, value: Any) -> None:
+        self._motor("torque_constant", value, above=0.0)
+
+    @property
+    def gear_ratio(self) -> Any:
+        """Motor turns per turn (or radians per metre) of the joint; settable, for all worlds or one a world."""
+        return self._motors("gear_ratio")
+
+    @gear_ratio.setter
+    def gear_ratio(self, value: Any) -> None:
+        self._motor("gear_ratio", value)
+
+    @property
+    def efficiency(self) -> Any:
+        """Of the motor's gear, 0 to 1; settable, for all worlds or one a world."""
+        return self._motors("efficiency")
+
+    @efficiency.setter
+    def efficiency(self, value: Any) -> None:
+        self._motor("efficiency", value, above=0.0, most=1.0)
+
+    @property
+    def rotor_inertia(self) -> Any:
+        """kg·m² of the motor's rotor; settable, for all worlds or one a world."""
+        return self._motors("rotor_inertia")
+
+    @rotor_inertia.setter
+    def rotor_inertia(self, value: Any) -> None:
+        self._motor("rotor_inertia", value, least=0.0)
 
     def _at_least_zero(self, what: str, value: Any) -> Any:
         try:

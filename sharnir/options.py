@@ -27,6 +27,21 @@ class Options(TypedDict, total=False):
     threads: int | None
 
 
+class Spreads(TypedDict, total=False):
+    """By how much parameters vary from world to world; see `Simulation.randomise`."""
+
+    mass: float
+    stiffness: float
+    damping: float
+    friction: float
+    limit: float
+    kp: float
+    kd: float
+    motor: float
+    gravity: float
+    rope: float
+
+
 class VideoOptions(TypedDict, total=False):
     """How a film is made; see `Simulation.video`."""
 

@@ -24,7 +24,8 @@ from sharnir.joint_views import JointView
 from sharnir.launches import LOCK, Recorded
 from sharnir.measures import Energy, Measures, Momentum, gaps, misfit
 from sharnir.model import Model, State
-from sharnir.options import Options, VideoOptions, check_options
+from sharnir.options import Options, Spreads, VideoOptions, check_options
+from sharnir.parameters import owned, randomise, write
 from sharnir.paths import Follower
 from sharnir.recording import Log
 from sharnir.rope.solver import SolverRope
@@ -76,12 +77,12 @@ class Simulation(ArrayAccess):
         "_followers",
         "_forced",
         "_gears",
-        "_gravity",
+        "_gravities",
         "_joints",
         "_known",
         "_lent", "_logs",
         "_measures",
-        "_moving",
+        "_moving", "_nominal",
         "_on_cpu",
         "_on_divergence",
         "_pace",
@@ -128,7 +129,7 @@ class Simulation(ArrayAccess):
         if isinstance(scene, Model) and worlds not in (1, scene.worlds):
             raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
         with LOCK:
-            self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
+            self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else owned(scene)
             self._prepare(word, dt, dict(options), on_divergence)
         self._note_misfit()
 
@@ -148,7 +149,8 @@ class Simulation(ArrayAccess):
             options |= {"rope_state": self.rope_state, "rope_control": self.rope_control}
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.solver.furnish(self._state)
-        self._gravity = np.array(self.model.gravity)
+        self._gravities = np.array(self.model.gravity)
+        self._nominal: dict[str, np.ndarray] | None = None  # parameters as described, where they were varied
         self._on_divergence = on_divergence
         self.solver.strict.fill_(int(on_divergence == "raise"))
         self._touched, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
@@ -366,8 +368,8 @@ class Simulation(ArrayAccess):
 
     @property
     def gravity(self) -> np.ndarray:
-        """(3,) m/s²; may be changed while running."""
-        return self._gravity.copy()
+        """(3,) m/s², or (worlds, 3) where it varies; may be changed while running."""
+        return self._gravities.copy()
 
     @gravity.setter
     def gravity(self, value: Any) -> None:
@@ -375,20 +377,42 @@ class Simulation(ArrayAccess):
             g = np.asarray(value, float)
         except (TypeError, ValueError):
             g = np.full(3, np.nan)
-        if g.shape != (3,) or not np.all(np.isfinite(g)):
-            raise SimulationError(f"gravity is three finite numbers in m/s², got {value!r}")
-        if np.any(g != self._gravity):
+        if g.shape not in ((3,), (self.worlds, 3)) or not np.all(np.isfinite(g)):
+            each = f", or three a world ({self.worlds})" if self.worlds > 1 else ""
+            raise SimulationError(f"gravity is three finite numbers in m/s²{each}, got {value!r}")
+        g = g[0] if g.ndim == 2 and (g == g[0]).all() else g
+        old, new = (np.broadcast_to(x, (self.worlds, 3)) for x in (self._gravities, g))
+        other = (old != new).any(1)
+        if other.any():
+            kept = self.state.kept_rotation.numpy().copy()
             self.solver.begin_anew(self.state)  # half a kick of the old one, half of the new
-        self._gravity = g.copy()
+            if kept.size and not other.all():
+                now = self.state.kept_rotation.numpy()
+                now[:, ~other] = kept[:, ~other]
+                self.state.kept_rotation.assign(now)
+        self._gravities = g.copy()
         self._measures = None
         with LOCK:
-            self.solver.settings.gravity.assign(g[None])
+            self.solver.settings.gravity.assign(np.ascontiguousarray(new))
         self._touched = True
 
-    @property
-    def _gravities(self) -> np.ndarray:
-        """(3,), or (worlds, 3) where it varies, m/s²."""
-        return self._gravity
+    def randomise(self, seed: int, **spreads: Unpack[Spreads]) -> None:
+        """Vary parameters from world to world, evenly within ± a spread of what the scene described; a call replaces the last.
+
+        Args:
+            seed: of the random numbers: the same one gives the same worlds.
+            mass, stiffness, damping, friction, kp, kd, motor, gravity, rope: relative spreads, 0 to below 1; an inertia goes
+                with its mass, `motor` is resistance and torque constant, `rope` EI, GJ, damping. limit: m and rad, of both ends.
+        """
+        randomise(self, seed, dict(spreads))  # type: ignore[arg-type]
+
+    def _set_table(self, struct: Any, name: str, row: int, values: np.ndarray) -> None:
+        """Give a row of a table of the model values (worlds,)."""
+        write(self, struct, name, row, values)
+
+    def _rebuild(self) -> None:
+        """After tables of the model were replaced."""
+        self.solver.rebuild()
 
     @property
     def wind(self) -> Any:

@@ -125,6 +125,10 @@ class Solver:
     def restart(self) -> None:
         """To be called after the state was put back to an earlier one, all of it."""
 
+    def rebuild(self) -> None:
+        """To be called after tables of the model were changed beyond single values that kernels read in any case."""
+        self._bound = None
+
     def forget(self) -> None:
         """Nothing is counted yet, and no step was made."""
         self.whole.zero_()

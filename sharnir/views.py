@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import assembly
+from sharnir import assembly, parameters
 from sharnir.arrays import memory
 from sharnir.errors import SimulationError
 from sharnir.model import DYNAMIC, FIXED, KINEMATIC
@@ -161,6 +161,24 @@ class BodyView:
             self._sim._settled()
         return self._value("acceleration")
 
+    @property
+    def mass(self) -> Any:
+        """kg; settable, for all worlds or one a world: the inertia goes with it, the speeds stay."""
+        return parameters.read(self._sim, self._sim.model.bodies.mass, self._i)
+
+    @mass.setter
+    def mass(self, value: Any) -> None:
+        parameters.set_mass(self._sim, self._i, f"body {self.name!r}", value)
+
+    @property
+    def inertia(self) -> Any:
+        """(3, 3) kg·m² about the centre of mass, body axes; settable (or its diagonal), for all worlds or one a world."""
+        return parameters.read(self._sim, self._sim.model.bodies.inertia, self._i)
+
+    @inertia.setter
+    def inertia(self, value: Any) -> None:
+        parameters.set_inertia(self._sim, self._i, f"body {self.name!r}", value)
+
     def apply_force(self, force: Any, at: Any = None, once: bool = True) -> None:
         """Act with a force (3,) N in the next step, or (`once=False`) until set anew; `at` a world point (m), else the com."""
         if once and self._rows is not None and self._motion == DYNAMIC and self._quick_push(force, at):
@@ -245,15 +263,36 @@ class SpringView:
     def __repr__(self) -> str:
         return f"<spring {self.name!r}>"
 
-    @property
-    def stiffness(self) -> float:
-        """N/m."""
-        return float(self._sim.model.springs.stiffness.numpy()[self._i])
+    def _set(self, name: str, value: Any) -> None:
+        given = parameters.checked(self._sim, value, f"spring {self.name!r}", name, least=0.0)
+        parameters.write(self._sim, self._sim.model.springs, name, self._i, given)
 
     @property
-    def rest(self) -> float:
-        """Length without force, m."""
-        return float(self._sim.model.springs.rest.numpy()[self._i])
+    def stiffness(self) -> Any:
+        """N/m; settable, for all worlds or one a world."""
+        return parameters.read(self._sim, self._sim.model.springs.stiffness, self._i)
+
+    @stiffness.setter
+    def stiffness(self, value: Any) -> None:
+        self._set("stiffness", value)
+
+    @property
+    def rest(self) -> Any:
+        """Length without force, m; settable, for all worlds or one a world."""
+        return parameters.read(self._sim, self._sim.model.springs.rest, self._i)
+
+    @rest.setter
+    def rest(self, value: Any) -> None:
+        self._set("rest", value)
+
+    @property
+    def damping(self) -> Any:
+        """N·s/m along the line; settable, for all worlds or one a world."""
+        return parameters.read(self._sim, self._sim.model.springs.damping, self._i)
+
+    @damping.setter
+    def damping(self, value: Any) -> None:
+        self._set("damping", value)
 
     @property
     def ends(self) -> tuple[Any, Any]:

@@ -130,6 +130,10 @@ class TreeSolver(Solver):
         if self._bound is not None:
             self._was, self._bound = self._bound, None
 
+    def rebuild(self) -> None:
+        """To be called after tables of the model were changed: the tree is bound anew."""
+        self._bound = self._was = None
+
     def _without(self, control: Control) -> list[int]:
         """Joints that are taken out: in all worlds, since these share the tree."""
         on = control.enabled.numpy() != 0
