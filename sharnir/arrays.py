@@ -384,7 +384,12 @@ class ArrayAccess:
         return view
 
     def _lend(self, name: str, host: Host, tell: Callable[[bytes], None]) -> None:
-        """An array is given out to be written."""
+        """An array is given out to be written; on a GPU nobody looks at commands: a servo's torque acts from now on."""
+        if not self._on_cpu and host is self._commands:
+            if name == "servo_torque":
+                self.control.acts.fill_(1)
+                self._acts_changed()
+            return
         self._lent.append(Lent(getattr(host, name), tell) if self._on_cpu else Lent(np.zeros(1), tell, always=True))
 
     def _look(self) -> None:

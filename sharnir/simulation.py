@@ -6,7 +6,6 @@ Values have the shapes given below; with several worlds they get a leading world
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +17,14 @@ import warp as wp
 from sharnir import assembly, dynamics, exact, health, snapshots
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
-from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
+from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.health import Health
 from sharnir.joint_views import JointView
 from sharnir.launches import LOCK, Recorded
-from sharnir.measures import Energy, Measures, Momentum, gaps, misfit
+from sharnir.measures import Energy, Measures, Momentum, gaps, misfit, note_misfit
 from sharnir.model import Model, State
 from sharnir.options import Options, Spreads, VideoOptions, check_options
-from sharnir.parameters import owned, randomise, write
+from sharnir.parameters import owned, randomise
 from sharnir.paths import Follower
 from sharnir.recording import Log
 from sharnir.rope.solver import SolverRope
@@ -34,11 +33,12 @@ from sharnir.scene import Scene
 from sharnir.sensors import Frame
 from sharnir.sequential.solver import SolverImpulse
 from sharnir.snapshots import Snapshot, rope_arrays
-from sharnir.solver import Report, pack
+from sharnir.solver import Report
 from sharnir.solvers import asked_for, chosen
 from sharnir.tables import columns
 from sharnir.tree.solver import TreeSolver
 from sharnir.views import BodyView, GearView, SpringView
+from sharnir.worlds import Image
 
 if TYPE_CHECKING:
     from sharnir.view.video import Video
@@ -78,11 +78,14 @@ class Simulation(ArrayAccess):
         "_forced",
         "_gears",
         "_gravities",
+        "_images",
         "_joints",
         "_known",
-        "_lent", "_logs",
+        "_lent",
+        "_logs",
         "_measures",
-        "_moving", "_nominal",
+        "_moving",
+        "_nominal",
         "_on_cpu",
         "_on_divergence",
         "_pace",
@@ -103,7 +106,8 @@ class Simulation(ArrayAccess):
         "model",
         "rope_control",
         "rope_state",
-        "solver", "solver_name",
+        "solver",
+        "solver_name",
         "worlds",
     )  # fmt: skip
 
@@ -131,7 +135,7 @@ class Simulation(ArrayAccess):
         with LOCK:
             self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else owned(scene)
             self._prepare(word, dt, dict(options), on_divergence)
-        self._note_misfit()
+        note_misfit(self)
 
     def _prepare(self, word: str, dt: float, options: dict[str, Any], on_divergence: str) -> None:
         """Arrays, solver and views of the model."""
@@ -161,7 +165,7 @@ class Simulation(ArrayAccess):
         self._epoch = 0.0  # s, at which the device's clock began: steps do not depend on what a user calls the time
         self._projected = np.zeros(self.worlds)
         ropes = self.model.ropes.names if self.model.ropes is not None else {}
-        packed = self._pack(bool(ropes))
+        packed = snapshots.pack_all(self, bool(ropes))
         self._moving, self._commands = Host(self._state, self._on_cpu), Host(self.control, self._on_cpu)
         if ropes:
             self._rope_moving, self._rope_commands = Host(self.rope_state, self._on_cpu), Host(self.rope_control, self._on_cpu)
@@ -180,18 +184,9 @@ class Simulation(ArrayAccess):
         self._followers = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
         self._target = Targets(self)
         self._start = self.snapshot()
-
-    def _note_misfit(self) -> None:
-        """Say where velocities at the start contradict joints; the first step takes off what does not fit."""
-        if not self.model.joint_kinds or not (self.model.start["velocity"].any() or self.model.start["spin"].any()):
-            return
-        off = self.misfit()[0].max(1)
-        worst = int(off.argmax())
-        if off[worst] > 1e-6:
-            name = next(n for n, k in self.model.joint_names.items() if k == worst)
-            much = f"{off[worst]:.3g} m/s or rad/s"
-            words = f"joint {name!r}: velocities at the start contradict it by {much}; the first step takes that off"
-            warnings.warn(words, SceneWarning, stacklevel=3)
+        self._images = (
+            None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
+        )
 
     # ---- time ----
 
@@ -406,10 +401,6 @@ class Simulation(ArrayAccess):
         """
         randomise(self, seed, dict(spreads))  # type: ignore[arg-type]
 
-    def _set_table(self, struct: Any, name: str, row: int, values: np.ndarray) -> None:
-        """Give a row of a table of the model values (worlds,)."""
-        write(self, struct, name, row, values)
-
     def _rebuild(self) -> None:
         """After tables of the model were replaced."""
         self.solver.rebuild()
@@ -446,17 +437,6 @@ class Simulation(ArrayAccess):
         return health.health(self)
 
     # ---- state as a whole ----
-
-    def _pack(self, ropes: bool) -> tuple[Any, list[Any]]:
-        """All arrays that a step changes, moved into one memory; that, and the arrays."""
-        structs: list[Any] = [self._state, self.control]
-        if ropes:
-            structs += [self.rope_state, self.rope_control]
-        fields = [(s, n) for s in structs for n in s._cls.vars]
-        whole, packed = pack([getattr(s, n) for s, n in fields], self.model.device)
-        for (struct, name), array in zip(fields, packed, strict=True):
-            setattr(struct, name, array)
-        return whole, packed
 
     def reset(self, worlds: Any = None) -> None:
         """Back to the start, commands included; the step and gravity stay.

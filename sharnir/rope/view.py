@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir import parameters
 from sharnir.errors import SimulationError
 from sharnir.rope.build import HALF_TURN
 from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate
@@ -288,7 +289,7 @@ class RopeView:
         given = self._sim._in(value, 1, f"rope {self.name!r}", what)[:, 0]
         if np.any(given < 0):
             raise SimulationError(f"rope {self.name!r}: {what} is at least 0, got {value!r}")
-        self._sim._set_table(self._sim.model.ropes.table, name, self._k, given)
+        parameters.write(self._sim, self._sim.model.ropes.table, name, self._k, given)
 
     @property
     def EI(self) -> Any:
