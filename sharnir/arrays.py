@@ -208,7 +208,8 @@ class Targets:
         view = self._views.get(name)
         if view is None:
             view = self._views[name] = shown(self._sim, self._sim.control, self._sim._commands, name, True)
-            self._sim._lend(name, self._sim._commands, self._sim._targets_changed)
+            if name == "servo_torque":  # which acts without a gain
+                self._sim._lend(name, self._sim._commands, self._sim._targets_changed)
         return view
 
     def _set(self, name: str, value: Any) -> None:

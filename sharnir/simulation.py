@@ -70,7 +70,7 @@ class Simulation(ArrayAccess):
         "__weakref__",
         "_at_pose",
         "_attempts",
-        "_bodies",
+        "_bodies", "_bodies_lent",
         "_clock",
         "_commands",
         "_epoch",
@@ -158,7 +158,7 @@ class Simulation(ArrayAccess):
         self._on_divergence = on_divergence
         self.solver.strict.fill_(int(on_divergence == "raise"))
         self._touched, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
-        self._read = self._known = NOTHING  # which of the joints' coordinates and speeds in the state are those of now
+        self._bodies_lent, self._read, self._known = False, NOTHING, NOTHING  # which of the joints' coordinates and speeds in the state are those of now
         self._lent: list[Lent] = []  # arrays that a user may write
         self._logs: list[Any] = []  # what is told of every step: recordings and videos
         self._pace = 0.0  # s, that a step took of late
@@ -573,7 +573,7 @@ class Simulation(ArrayAccess):
 
     def _begin_looking(self) -> None:
         """From now on arrays of the bodies may be written: what was read counts until somebody looked."""
-        self._read = NOTHING
+        self._read, self._bodies_lent = NOTHING, True
 
     def _efforts_changed(self, _before: bytes = b"") -> None:
         self._forced = True
@@ -596,5 +596,5 @@ class Simulation(ArrayAccess):
             if self.model.joint_kinds:
                 self._reader()
             self._known = ALL if self._at_pose else PLACES
-        if not self._lent:
+        if not self._bodies_lent:
             self._read = self._known

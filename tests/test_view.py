@@ -191,7 +191,7 @@ def test_control_is_asked_before_steps(viewer):
 
 
 def test_forces_of_a_control_act_in_each_of_several_steps(viewer):
-    weight = float(viewer.sim.model.bodies.mass.numpy()[viewer.sim.model.body_names["loose"]]) * 9.81
+    weight = viewer.sim.body("loose").mass * 9.81
     viewer.control = lambda sim: sim.body("loose").apply_force((0, 0, weight))
     viewer.step(20)
     fell = viewer.sim.body("loose").velocity[2]
