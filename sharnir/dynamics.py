@@ -13,6 +13,7 @@ must fit together. `forward_dynamics` and `integrate` keep the loop closed; M, b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,12 @@ def of(model: Any) -> Dynamics:
     """These functions bound to a scene, a model or a simulation: `arm = sh.dynamics.of(scene)`, then `arm.mass_matrix(q)`."""
     from sharnir.bound import Dynamics
 
-    return Dynamics(links(model))
+    t = links(model)
+    made: dict[int, Dynamics] = t.model.__dict__.setdefault("_bound", {})  # lives with the model, one a thread
+    thread = get_ident()
+    if thread not in made or made[thread].tree is not t:
+        made[thread] = Dynamics(t)
+    return made[thread]
 
 
 def links(model: Any) -> Links:

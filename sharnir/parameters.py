@@ -92,7 +92,8 @@ def told(sim: Owner) -> None:
     sim.solver.begin_anew(sim.state)
     sim._measures = None
     sim._touched = sim._forced = True
-    sim.model.__dict__.pop("_links", None)  # `dynamics` hangs it anew
+    for made in ("_links", "_bound"):  # `dynamics` hangs it anew
+        sim.model.__dict__.pop(made, None)
 
 
 # ---- bodies ----
