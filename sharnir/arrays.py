@@ -15,6 +15,7 @@ from sharnir import dynamics
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
 from sharnir.model import FIXED, KINEMATIC
+from sharnir.snapshots import chosen
 from sharnir.spatial import quat_to_matrix, unit_quat
 
 OPEN = 1e-6  # m, rad, by which loops may stand open where joints are set one and all
@@ -287,7 +288,6 @@ class ArrayAccess:
     _settled: Callable[[], Host]
     _begin_looking: Callable[[], None]
     _efforts_changed: Callable[..., None]
-    _chosen: Callable[[Any], np.ndarray]
     _acts_changed: Callable[[], None]
 
     @property
@@ -367,7 +367,7 @@ class ArrayAccess:
             q, qd: (coordinates,) and (speeds,), or one row for each of the worlds.
             worlds: a mask (worlds,) or indices of those that are set, all if None; the others are not touched.
         """
-        set_state(self, q, qd, self._chosen(np.arange(self.worlds) if worlds is None else worlds))
+        set_state(self, q, qd, chosen(self, np.arange(self.worlds) if worlds is None else worlds))
 
     def _view(self, name: str) -> Any:
         view = self._shown.get(name)

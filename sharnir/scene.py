@@ -537,7 +537,12 @@ class Scene:
             axis = joint.free[0]
         if axis not in joint.free[: joint.v_size] or (axis in AXES[3:] and len(joint.turns) == 3):
             allowed = [a for a in joint.free[: joint.v_size] if a in AXES[:3] or len(joint.turns) < 3]
-            raise SceneError(f"{who}: a gear takes one angle or slide of joint {name!r}, got {axis!r}; allowed: {allowed}")
+            if not allowed:
+                raise SceneError(f"{who}: joint {name!r} ({joint.kind}) has no single angle or slide that a gear could couple")
+            words = f"{joint.kind} has {len(allowed)}, say which" if axis is None else f"got {axis!r}"
+            raise SceneError(
+                f"{who}: a gear takes one angle or slide of joint {name!r}: {words}; allowed: {', '.join(map(repr, allowed))}"
+            )
         return list(self.joints).index(name), joint.free.index(axis)
 
     # ---- model ----

@@ -132,9 +132,14 @@ class Simulation(ArrayAccess):
             raise SceneError(f"Simulation: dt is a positive finite number of seconds, got {dt!r}")
         if isinstance(scene, Model) and worlds not in (1, scene.worlds):
             raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
-        with LOCK:
-            self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else owned(scene)
-            self._prepare(word, dt, dict(options), on_divergence)
+        try:
+            with LOCK:
+                self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else owned(scene)
+                self._prepare(word, dt, dict(options), on_divergence)
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, SimulationError) or "alloc" not in str(error).lower():
+                raise
+            raise SimulationError(f"Simulation: worlds={worlds} of this scene do not fit the memory of {device!r}") from None
         note_misfit(self)
 
     def _prepare(self, word: str, dt: float, options: dict[str, Any], on_divergence: str) -> None:
@@ -158,7 +163,8 @@ class Simulation(ArrayAccess):
         self._on_divergence = on_divergence
         self.solver.strict.fill_(int(on_divergence == "raise"))
         self._touched, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
-        self._bodies_lent, self._read, self._known = False, NOTHING, NOTHING  # which of the joints' coordinates and speeds in the state are those of now
+        # whether arrays of bodies are lent, and which of the joints' coordinates and speeds in the state are those of now
+        self._bodies_lent, self._read, self._known = False, NOTHING, NOTHING
         self._lent: list[Lent] = []  # arrays that a user may write
         self._logs: list[Any] = []  # what is told of every step: recordings and videos
         self._pace = 0.0  # s, that a step took of late
@@ -446,7 +452,7 @@ class Simulation(ArrayAccess):
                 if None.
         """
         if worlds is not None:
-            snapshots.put_back_some(self, self._start, self._chosen(worlds))
+            snapshots.put_back_some(self, self._start, snapshots.chosen(self, worlds))
             return
         dt, gravity = self.dt, self.gravity
         self.restore(self._start | {"gravity": gravity})
@@ -459,17 +465,6 @@ class Simulation(ArrayAccess):
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of this scene."""
         snapshots.put_back(self, snapshot)
-
-    def _chosen(self, worlds: Any) -> np.ndarray:
-        """Indices of worlds from a mask or indices."""
-        given = np.atleast_1d(np.asarray(worlds))
-        if given.dtype == bool and given.shape == (self.worlds,):
-            return np.flatnonzero(given)
-        if given.dtype.kind not in "iu" or given.ndim != 1 or np.any(given < 0) or np.any(given >= self.worlds):
-            raise SimulationError(
-                f"Simulation: worlds are a mask of {self.worlds} booleans, or indices from 0 to {self.worlds - 1}, got {worlds!r}"
-            )
-        return given.astype(int)
 
     def energy(self) -> Energy:
         """Kinetic, potential and elastic energy of the dynamic bodies, J."""
@@ -553,13 +548,12 @@ class Simulation(ArrayAccess):
         try:
             v = np.asarray(value, float)
         except (TypeError, ValueError):
-            raise SimulationError(f"{who}: {what} is {size} finite number(s), got {value!r}") from None
+            raise SimulationError(f"{who}: {what} is {size} finite number{'s' * (size > 1)}, got {value!r}") from None
         if size == 1 and v.shape[-1:] != (1,):
             v = v[..., None]
         if v.shape not in ((size,), (self.worlds, size)) or not np.all(np.isfinite(v)):
-            raise SimulationError(
-                f"{who}: {what} is {size} finite number(s){' a world' * (self.worlds > 1)}, got {np.asarray(value).tolist()}"
-            )
+            each, got = " a world" * (self.worlds > 1), np.asarray(value).tolist()
+            raise SimulationError(f"{who}: {what} is {size} finite number{'s' * (size > 1)}{each}, got {got}")
         return np.broadcast_to(v, (self.worlds, size)).copy()
 
     def _acts_changed(self) -> None:

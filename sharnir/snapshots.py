@@ -169,3 +169,15 @@ def check_finite(sim: Owner, name: str, values: np.ndarray) -> None:
             break
     value = values[row][~np.isfinite(values[row])].ravel()[0]
     raise SimulationError(f"restore: {name!r} of {owner} is {value}; the values of a snapshot are finite")
+
+
+def chosen(sim: Owner, worlds: Any) -> np.ndarray:
+    """Indices of worlds from a mask or indices."""
+    given = np.atleast_1d(np.asarray(worlds))
+    if given.dtype == bool and given.shape == (sim.worlds,):
+        return np.flatnonzero(given)
+    if given.dtype.kind not in "iu" or given.ndim != 1 or np.any(given < 0) or np.any(given >= sim.worlds):
+        raise SimulationError(
+            f"Simulation: worlds are a mask of {sim.worlds} booleans, or indices from 0 to {sim.worlds - 1}, got {worlds!r}"
+        )
+    return given.astype(int)

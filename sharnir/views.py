@@ -119,10 +119,10 @@ class BodyView:
 
     def _quick(self, field: str, value: Any) -> bool:
         """Write three finite numbers to the memory of one world; False where they are not that."""
-        if self._rows is None or len(value) != 3:
+        if self._rows is None:
             return False
-        x, y, z = value
         try:
+            x, y, z = value
             if not (-inf < x < inf and -inf < y < inf and -inf < z < inf):
                 return False
             row = self._memory[field]
