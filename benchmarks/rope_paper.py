@@ -67,7 +67,7 @@ def bend(s: wp.array(dtype=RopeStep), k: int, w: int):
         if l > real(0.0):
             p = relative(a, b)
             x = darboux(p, real(1.0) / l) - s[0].ropes.rest[i]
-            m = moment_on(a, p, vec3(s[0].ropes.EI[k] * x[0], s[0].ropes.EI[k] * x[1], s[0].ropes.GJ[k] * x[2])) * h
+            m = moment_on(a, p, vec3(s[0].ropes.EI[k, w] * x[0], s[0].ropes.EI[k, w] * x[1], s[0].ropes.GJ[k, w] * x[2])) * h
         s[0].state.moment[i, w] = m
         if j < n:
             s[0].work.w[i, w] = s[0].work.w[i, w] + element_response(s, k, i, w) * m

@@ -21,13 +21,14 @@ def circle(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return CENTRE + out, RATE * along, -(RATE**2) * out
 
 
-def plan(model: sh.Model, t: float, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def plan(sim: sh.Simulation, t: float, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Angles (next to `near`), speeds and accelerations that lead the tool along without turning it."""
     place, velocity, acceleration = circle(t)
-    q = sh.dynamics.inverse_kinematics(model, TOOL, place, rotation=UPRIGHT, point=POINT, start=near)
-    J = sh.dynamics.jacobian(model, q, TOOL, POINT)
+    arm = sh.dynamics.of(sim)
+    q = arm.inverse_kinematics(TOOL, place, rotation=UPRIGHT, point=POINT, start=near)
+    J = arm.jacobian(q, TOOL, POINT)
     v = np.linalg.solve(J, [*velocity, 0, 0, 0])
-    J_rate = (sh.dynamics.jacobian(model, q + 1e-6 * v, TOOL, POINT) - J) / 1e-6
+    J_rate = (arm.jacobian(q + 1e-6 * v, TOOL, POINT) - J) / 1e-6
     return q, v, np.linalg.solve(J, [*acceleration, 0, 0, 0] - J_rate @ v)
 
 
@@ -36,20 +37,14 @@ def make(dt: float = 2e-3) -> sh.Simulation:
     if file is None:
         raise SystemExit("ur5_path needs the robot's files: pip install example-robot-data")
     sim = sh.Simulation(sh.load_urdf(file, roots=[file.parents[4]]), dt, solver="articulated")
-    q, v, _ = plan(sim.model, 0.0, NEAR)
-    for name, angle, speed in zip(sim.model.joint_names, q, v, strict=True):
-        sim.joint(name).position, sim.joint(name).velocity = angle, speed
+    q, v, _ = plan(sim, 0.0, NEAR)
+    sim.set_state(q=q, qd=v)
     return sim
 
 
 def control(sim: sh.Simulation) -> None:
     """Computed torque: what gives the planned acceleration, and pulls back to the plan."""
-    joints = [sim.joint(name) for name in sim.model.joint_names]
-    q, v = np.array([(joint.position, joint.velocity) for joint in joints]).T
-    wanted, speed, acceleration = plan(sim.model, sim.time, q)
-    tau = sh.dynamics.inverse_dynamics(sim.model, q, v, acceleration + 400.0 * (wanted - q) + 40.0 * (speed - v))
-    for joint, torque in zip(joints, tau, strict=True):
-        joint.force = torque
+    sim.effort = sh.control.computed_torque(sim, sim.q, sim.qd, plan(sim, sim.time, sim.q), kp=400.0)
 
 
 def check(sim: sh.Simulation) -> None:

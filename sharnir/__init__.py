@@ -1,34 +1,49 @@
-"""sharnir: real-time dynamics of jointed bodies and ropes."""
+"""sharnir: real-time dynamics of jointed bodies and ropes.
 
-from sharnir.articulated.solver import SolverArticulated
-from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
-from sharnir.collision.material import Material
-from sharnir.compare import Comparison, compare
-from sharnir.direct.solver import SolverDirect
-from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
-from sharnir.health import Health
-from sharnir.io import load_urdf
-from sharnir.joints import (
-    Cylindrical,
-    Distance,
-    Fixed,
-    Free,
-    Gear,
-    Joint,
-    Planar,
-    PointOnLine,
-    Prismatic,
-    Revolute,
-    Spherical,
-    Universal,
-)
-from sharnir.measures import Energy, Momentum
-from sharnir.model import Control, Model, State
-from sharnir.scene import Scene
-from sharnir.sequential.solver import SolverImpulse
-from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
-from sharnir.simulation import Simulation
-from sharnir.solver import Report
+Names are imported when they are first used: `import sharnir` alone takes no time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sharnir import control as control
+    from sharnir import dynamics as dynamics
+    from sharnir import sensors as sensors
+    from sharnir.articulated.solver import SolverArticulated
+    from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
+    from sharnir.collision.material import Material
+    from sharnir.compare import Comparison, compare
+    from sharnir.direct.solver import SolverDirect
+    from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
+    from sharnir.health import Health
+    from sharnir.io import load_urdf
+    from sharnir.joints import (
+        Cylindrical,
+        Distance,
+        Fixed,
+        Free,
+        Gear,
+        Joint,
+        Planar,
+        PointOnLine,
+        Prismatic,
+        Revolute,
+        Spherical,
+        Universal,
+    )
+    from sharnir.measures import Energy, Momentum
+    from sharnir.model import Control, Model, State
+    from sharnir.scene import Scene
+    from sharnir.sequential.solver import SolverImpulse
+    from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
+    from sharnir.simulation import Simulation
+    from sharnir.solver import Report
+    from sharnir.touching import ContactPoints
 
 __version__ = "0.1.0"
 
@@ -39,6 +54,7 @@ __all__ = [
     "Comparison",
     "Compound",
     "Cone",
+    "ContactPoints",
     "Control",
     "Cylinder",
     "Cylindrical",
@@ -81,6 +97,57 @@ __all__ = [
     "SwingTwist",
     "Universal",
     "compare",
+    "control",
     "dynamics",
     "load_urdf",
+    "sensors",
 ]
+
+_WHERE = {
+    "sharnir.articulated.solver": "SolverArticulated",
+    "sharnir.axes": "Cardan DCMotor Friction Limit Servo SwingTwist",
+    "sharnir.collision.material": "Material",
+    "sharnir.compare": "Comparison compare",
+    "sharnir.direct.solver": "SolverDirect",
+    "sharnir.errors": "DivergenceError SceneError SceneWarning SimulationError StepWarning",
+    "sharnir.health": "Health",
+    "sharnir.io": "load_urdf",
+    "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
+    "sharnir.measures": "Energy Momentum",
+    "sharnir.model": "Control Model State",
+    "sharnir.scene": "Scene",
+    "sharnir.sequential.solver": "SolverImpulse",
+    "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
+    "sharnir.simulation": "Simulation",
+    "sharnir.solver": "Report",
+    "sharnir.touching": "ContactPoints",
+}
+_MODULES = ("control", "dynamics", "sensors")
+_MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # or every word would be right
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULE_OF:
+            value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+        elif name in _MODULES:
+            value = importlib.import_module(f"sharnir.{name}")
+        else:
+            raise AttributeError(f"module 'sharnir' has no attribute {name!r}; known: {', '.join(__all__)}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
+
+class _Package(ModuleType):
+    """`sh.compare` is the function, also after somebody imported the module of that name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value.compare if name == "compare" and isinstance(value, ModuleType) else value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -15,6 +15,7 @@ from sharnir import dynamics
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
 from sharnir.model import FIXED, KINEMATIC
+from sharnir.snapshots import chosen
 from sharnir.spatial import quat_to_matrix, unit_quat
 
 OPEN = 1e-6  # m, rad, by which loops may stand open where joints are set one and all
@@ -208,7 +209,8 @@ class Targets:
         view = self._views.get(name)
         if view is None:
             view = self._views[name] = shown(self._sim, self._sim.control, self._sim._commands, name, True)
-            self._sim._lend(name, self._sim._commands, self._sim._targets_changed)
+            if name == "servo_torque":  # which acts without a gain
+                self._sim._lend(name, self._sim._commands, self._sim._targets_changed)
         return view
 
     def _set(self, name: str, value: Any) -> None:
@@ -265,3 +267,157 @@ def checked(value: Any, shape: tuple[int, ...], what: str, worlds: int) -> np.nd
         got = repr(value) if given.size < 10 else f"shape {given.shape}, not all finite" * bool(given.shape in (shape[1:], shape))
         raise SimulationError(f"Simulation: {what} is finite numbers {alone}, got {got or f'shape {given.shape}'}")
     return np.broadcast_to(given, shape)
+
+
+class ArrayAccess:
+    """The arrays of a Simulation, which is one."""
+
+    __slots__ = ()
+    worlds: int
+    model: Any
+    solver: Any
+    control: Any
+    _state: Any
+    _on_cpu: bool
+    _moving: Host
+    _commands: Host
+    _shown: dict[str, Any]
+    _lent: list[Lent]
+    _target: Targets
+    _coordinates: Callable[..., None]
+    _settled: Callable[[], Host]
+    _begin_looking: Callable[[], None]
+    _efforts_changed: Callable[..., None]
+    _acts_changed: Callable[[], None]
+
+    @property
+    def q(self) -> Any:
+        """(coordinates,) or (worlds, coordinates): of all joints, m and rad (of a ball a quaternion); ask again after a step.
+
+        A view that is not to be written; assign it as a whole, or use `set_state`.
+        """
+        self._coordinates(1)
+        return self._view("q")
+
+    @q.setter
+    def q(self, value: Any) -> None:
+        self.set_state(q=value)
+
+    @property
+    def qd(self) -> Any:
+        """(speeds,) or (worlds, speeds): those of all joints, m/s and rad/s; ask again after a step. Assign it as a whole."""
+        self._coordinates()
+        return self._view("qd")
+
+    @qd.setter
+    def qd(self, value: Any) -> None:
+        self.set_state(qd=value)
+
+    @property
+    def effort(self) -> Any:
+        """(speeds,) or (worlds, speeds): force or torque applied along the free axes until changed, N and N·m; to be written."""
+        view = self._shown.get("effort")
+        if view is None:
+            view = self._shown["effort"] = shown(self, self.control, self._commands, "joint_force", True)
+            self._lend("joint_force", self._commands, self._efforts_changed)
+        return view
+
+    @effort.setter
+    def effort(self, value: Any) -> None:
+        self._fill("joint_force", checked(value, (self.worlds, self.model.speeds), "effort", self.worlds))
+        self._efforts_changed()
+
+    @property
+    def target(self) -> Targets:
+        """What the drives of all joints are told, in the order of `qd`: position, velocity, torque, voltage; to be written."""
+        return self._target
+
+    @property
+    def body_position(self) -> Any:
+        """(bodies, 3) or (worlds, bodies, 3): centres of mass, m, in the order of `model.body_names` (0 is the world); may be
+        written.
+        """
+        return self._lent_view("position")
+
+    @property
+    def body_rotation(self) -> Any:
+        """(bodies, 4) or (worlds, bodies, 4): unit quaternions (x, y, z, w) of the bodies' frames; may be written."""
+        return self._lent_view("rotation")
+
+    @property
+    def body_velocity(self) -> Any:
+        """(bodies, 3) or (worlds, bodies, 3): of the centres of mass, m/s; may be written; ask again after a step."""
+        self._settled()
+        return self._lent_view("velocity")
+
+    @property
+    def body_spin(self) -> Any:
+        """(bodies, 3) or (worlds, bodies, 3): rad/s; may be written; ask again after a step."""
+        self._settled()
+        return self._lent_view("spin")
+
+    def index(self, pattern: str) -> Index:
+        """Indices into `q` and into `qd` of the joints whose names match a pattern such as "arm/*" (a ball has 4 and 3)."""
+        return index(self, pattern)
+
+    def set_state(self, *, q: Any = None, qd: Any = None, worlds: Any = None) -> None:
+        """Put all joints to coordinates and speeds; what is not given stays.
+
+        Args:
+            q, qd: (coordinates,) and (speeds,), or one row for each of the worlds.
+            worlds: a mask (worlds,) or indices of those that are set, all if None; the others are not touched.
+        """
+        set_state(self, q, qd, chosen(self, np.arange(self.worlds) if worlds is None else worlds))
+
+    def _view(self, name: str) -> Any:
+        view = self._shown.get(name)
+        if view is None:
+            view = self._shown[name] = shown(self, self._state, self._moving, name, False)
+        return view
+
+    def _lent_view(self, name: str) -> Any:
+        """An array of the bodies that a user may write."""
+        view = self._shown.get(name)
+        if view is None:
+            view = self._shown[name] = shown(self, self._state, self._moving, name, True)
+            self._lend(name, self._moving, BodyWrites(self, name))
+            self._begin_looking()
+        return view
+
+    def _lend(self, name: str, host: Host, tell: Callable[[bytes], None]) -> None:
+        """An array is given out to be written; on a GPU nobody looks at commands: a servo's torque acts from now on."""
+        if not self._on_cpu and host is self._commands:
+            if name == "servo_torque":
+                self.control.acts.fill_(1)
+                self._acts_changed()
+            return
+        self._lent.append(Lent(getattr(host, name), tell) if self._on_cpu else Lent(np.zeros(1), tell, always=True))
+
+    def _look(self) -> None:
+        """Whether arrays that were lent have been written."""
+        for lent in self._lent:
+            lent.look()
+
+    def _take(self) -> None:
+        """What stands in arrays that were lent is known."""
+        for lent in self._lent:
+            lent.take()
+
+    def _fill(self, name: str, values: np.ndarray) -> None:
+        """Write an array of the commands, (worlds, rows)."""
+        if self._on_cpu:
+            getattr(self._commands, name)[...] = values.T
+        else:
+            getattr(self.control, name).assign(np.ascontiguousarray(values.T))
+
+    def _targets_changed(self, _before: bytes = b"") -> None:
+        """Targets were written as arrays: joints on which nothing acted so far begin to be driven."""
+        self.solver.driven = True
+        c = self._commands
+        told = (c.servo_torque != 0).any(1)
+        spans = [slice(v, v + kind.v_size) for v, kind in zip(self.model.v_start, self.model.joint_kinds, strict=True)]
+        quiet = [k for k in np.flatnonzero(~(c.acts != 0).all(1)) if told[spans[k]].any()]
+        for k in quiet:
+            c.put("acts", int(k), 1)
+        if quiet:
+            self._acts_changed()

@@ -18,6 +18,7 @@ from sharnir.joints import AXES
 from sharnir.kinematics import evaluate_joints, place_child, read_joints
 from sharnir.model import DYNAMIC, Model, State
 from sharnir.spatial import cross, quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate, quat_to_matrix
+from sharnir.tables import of_first
 from sharnir.types import EPSILON, mat33, quat, vec3
 
 ASSEMBLED = max(1e-10, 100 * EPSILON)  # gap in m and rad below which a mechanism counts as assembled
@@ -231,7 +232,7 @@ class Mechanism:
         """M⁻¹ of the bodies, block-diagonal, dense."""
         W = np.zeros((6 * len(self.bodies),) * 2)
         t = self.model.bodies
-        inv_mass, inv_inertia = t.inv_mass.numpy(), t.inv_inertia.numpy()
+        inv_mass, inv_inertia = of_first(t.inv_mass), of_first(t.inv_inertia)
         turns = quat_to_matrix(rotation[self.bodies])
         for (b, at), R in zip(self.column.items(), turns, strict=True):
             W[at : at + 3, at : at + 3] = np.eye(3) * inv_mass[b]
@@ -575,6 +576,6 @@ def set_spin(model: Model, state: State, spin: np.ndarray) -> None:
     """Write spins (bodies, worlds, 3) and the angular momenta that belong to them."""
     state.spin.assign(spin)
     R = quat_to_matrix(state.rotation.numpy().astype(float))
-    inertia = model.bodies.inertia.numpy().astype(float)[:, None]
+    inertia = model.bodies.inertia.numpy().astype(float)
     local = np.einsum("bwji,bwj->bwi", R, spin)
-    state.momentum.assign(np.einsum("bwij,bwj->bwi", R, np.einsum("bxij,bwj->bwi", inertia, local)))
+    state.momentum.assign(np.einsum("bwij,bwj->bwi", R, np.einsum("bwij,bwj->bwi", inertia, local)))

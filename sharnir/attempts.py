@@ -122,7 +122,7 @@ class Attempts:
         """Some steps of one world."""
         sim = self._sim
         sim._known, sim._at_pose = self._leaves
-        sim._read = 0 if sim._lent else sim._known
+        sim._read = 0 if sim._bodies_lent else sim._known
         self._safe[:] = self._live
         self._safe_report[:] = self._live_report
         report = self._make(self._state, self._control, n, **how) if how else self._make(self._state, self._control)
@@ -136,7 +136,7 @@ class Attempts:
         """What of the joints is read, and where velocities stand."""
         sim = self._sim
         sim._known, sim._at_pose = read, at_pose
-        sim._read = 0 if sim._lent else read
+        sim._read = 0 if sim._bodies_lent else read
 
     def _advance_worlds(self, n: int, how: dict[str, Any]) -> Report:
         """Some steps of several worlds; one that fails goes back to its last good step and stops, the others go on."""
@@ -181,7 +181,7 @@ class Attempts:
         finally:
             self._strict[0] = kept
         self._gained[0], self._excess[0] = gained, excess
-        self._solver.look_again()
+        sim._touched = True  # the guard looks again before the next step, unless that is forced too
         return report
 
     def _attend(self, n: int, how: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ class Dynamics:
     """`sh.dynamics.of(scene)`: the functions of `sharnir.dynamics` for one mechanism, without its first argument.
 
     One state (nq,), (nv,) takes the quick way, on the CPU; several at once, (n, nq), are given to the functions themselves.
-    Gravity is the scene's. An object serves one thread at a time.
+    Gravity is the scene's; where a simulation's masses change, ask for it anew. An object serves one thread at a time.
     """
 
     __slots__ = (
@@ -82,6 +82,11 @@ class Dynamics:
         self._q, self._v, self._a, self._tau = (array.numpy()[:, 0] for array in (x.q, x.v, x.a, x.tau))
         self._M, self._S_l, self._S_a = M.numpy()[:, :, 0], k.S_l.numpy()[:, 0], k.S_a.numpy()[:, 0]
         self._place, self._rotation = k.position.numpy()[:, 0], k.rotation.numpy()[:, 0]
+
+    @property
+    def tree(self) -> Links:
+        """The tree in whose coordinates these functions work."""
+        return self._t
 
     def __repr__(self) -> str:
         return f"<dynamics of {self.nq} coordinates, {self.nv} speeds>"

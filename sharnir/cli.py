@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import importlib.util
 import math
 import sys
-import time
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-import numpy as np
 
 import sharnir
-from sharnir.errors import SceneError, SimulationError, StepWarning
-from sharnir.model import MOTIONS
-from sharnir.simulation import Simulation
-from sharnir.spatial import quat_conjugate, quat_rotate
-from sharnir.types import PRECISION, load_modules
+from sharnir.errors import SceneError, SimulationError
 from sharnir.view import MissingExtra
+
+HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
 
 
 class UsageError(Exception):
@@ -39,29 +32,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     info = commands.add_parser("info", help="what is installed, which examples there are, or what one is made of")
     info.add_argument("name", nargs="?", help="an example")
     info.add_argument("--compile", action="store_true", help="compile the kernels for the CPU now")
-    info.set_defaults(run=lambda a: _info(a.name, a.compile))
+    info.set_defaults(run=lambda a: _commands().info(a.name, a.compile))
 
     run = commands.add_parser("run", help="run an example and its check")
     run.add_argument("name", help="an example")
-    run.set_defaults(run=lambda a: _run(a.name))
+    run.set_defaults(run=lambda a: _commands().run(a.name))
 
     demo = commands.add_parser("demo", help="simulate a door and a chain, print a table, draw plots")
     demo.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder of the plots (default: ./out)")
-    demo.set_defaults(run=lambda a: _demo(a.out))
+    demo.set_defaults(run=lambda a: _commands().demo(a.out))
 
     view = commands.add_parser("view", help="show an example in the browser")
     view.add_argument("name", help="an example")
     view.add_argument("--port", type=_port, default=8080, help="of http://127.0.0.1 (default: 8080)")
     view.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own)")
     view.add_argument("--speed", type=_positive, default=1.0, help="simulated seconds per second (default: 1)")
-    view.set_defaults(run=lambda a: _view(a.name, a.port, a.dt, a.speed))
+    view.set_defaults(run=lambda a: _commands().view(a.name, a.port, a.dt, a.speed))
 
     words = "what a step size costs: an example by the sequential and the direct method beside an integration to many digits"
     compare = commands.add_parser("compare", help=words)
     compare.add_argument("name", help="an example without a kinematic path")
     compare.add_argument("--duration", type=_positive, default=1.0, metavar="S", help="s (default: 1)")
     compare.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder of the plot (default: ./out)")
-    compare.set_defaults(run=lambda a: _compare(a.name, a.duration, a.out))
+    compare.set_defaults(run=lambda a: _commands().compare(a.name, a.duration, a.out))
 
     try:
         chosen = parser.parse_args(arguments)
@@ -79,6 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\n")
         return 130
+
+
+def _commands() -> ModuleType:
+    """What the commands do; imported when one is given, since it takes seconds."""
+    return importlib.import_module("sharnir.commands")
 
 
 def _positive(text: str) -> float:
@@ -126,286 +124,6 @@ def summary(path: Path) -> str:
     """The first line of an example's docstring, read without running it."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return text.partition("\n")[0]
-
-
-# ---- info ----
-
-
-def _info(name: str | None, compile_now: bool) -> int:
-    if compile_now:
-        _say(f"kernels for the CPU ready in {_compile():.1f} s")
-    if name is not None:
-        return _describe(name)
-    if compile_now:
-        return 0
-    import warp as wp
-
-    devices = ", ".join(f"{d.alias} ({d.name})" if d.name != d.alias else str(d.alias) for d in wp.get_devices())
-    facts = [
-        ("sharnir", sharnir.__version__),
-        ("Warp", wp.config.version),
-        ("precision", PRECISION),
-        ("devices", devices),
-        ("examples", str(example_folder() or "none found")),
-    ]
-    for what, value in facts:
-        _say(f"{what:<10} {value}")
-    _say("")
-    known = examples()
-    width = max(map(len, known), default=0)
-    for example, path in known.items():
-        _say(f"  {example:<{width}}  {summary(path)}")
-    return 0
-
-
-def _compile() -> float:
-    """Seconds to compile or load every kernel that a scene with a joint uses, in both formulations, on the CPU."""
-    from sharnir.direct.energy.rope import energy_rope_steps
-    from sharnir.direct.energy.step import KERNELS as ENERGY
-    from sharnir.direct.leapfrog.rope import direct_rope_steps
-    from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG
-    from sharnir.rope.kernels import rope_begin
-    from sharnir.sequential.begin import predict
-
-    started = time.perf_counter()
-    longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], LEAPFROG[2])
-    load_modules([kernel.module for kernel in (*longest, *ENERGY[:2], *LEAPFROG[:2], rope_begin, predict)], "cpu")
-    ways = {"sequential": None, "direct": None, "articulated": (-1.0, 1.0)}  # an integration with a limit has kernels of its own
-    for solver, limit in ways.items():
-        scene = sharnir.Scene()
-        scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
-        scene.add_joint("hinge", sharnir.Revolute("y", limit=limit), scene.world, "arm", position=(0, 0, 0))
-        sim = Simulation(scene, 1e-3, solver=solver)
-        sim.step()
-        sim.gaps()
-        sim.integrate(sim.time + 1e-3)
-    scene = sharnir.Scene()
-    scene.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)
-    Simulation(scene, 1e-3).step()
-    return time.perf_counter() - started
-
-
-def _describe(name: str) -> int:
-    """What an example is made of."""
-    module = load(name)
-    sim: Simulation = module.make()
-    model = sim.model
-    names = list(model.body_names)
-    _say((module.__doc__ or "").strip())
-    _say("")
-    motion, mass = model.bodies.motion.numpy(), model.bodies.mass.numpy()
-    words = {number: word for word, number in MOTIONS.items()}
-    rows = [
-        (body, words[int(motion[i])], f"{mass[i]:.6g}" if mass[i] > 0 else "–", _shape(model.shapes[i]))
-        for body, i in model.body_names.items()
-        if i > 0
-    ]
-    _table(("body", "motion", "mass, kg", "shape"), rows)
-    _say("")
-    ends = zip(model.joint_names, model.joint_kinds, model.parents, model.children, strict=True)
-    rows = [(joint, kind.kind, " ".join(kind.free) or "none", f"{names[a]} → {names[b]}") for joint, kind, a, b in ends]
-    joints, gears = list(model.joint_names), model.gears
-    for gear, i in model.gear_names.items():
-        a, b = joints[gears.joint_a.numpy()[i]], joints[gears.joint_b.numpy()[i]]
-        rows.append((gear, "Gear", f"ratio {gears.ratio.numpy()[i]:g}", f"{a} ~ {b}"))
-    if rows:
-        _table(("joint", "type", "free axes", "parent → child"), rows)
-    else:
-        _say("no joints")
-    _say("")
-    for note in model.notes:
-        _say(f"note: {note}")
-    _say(f"redundant rows: {', '.join(sim.redundant) or 'none'}")
-    return 0
-
-
-def _shape(shape: Any) -> str:
-    return type(shape).__name__ if shape is not None else "–"
-
-
-# ---- run, view ----
-
-
-def _run(name: str) -> int:
-    module = load(name)
-    started = time.perf_counter()
-    try:
-        module.check(module.make())
-    except AssertionError as error:
-        sys.stderr.write(f"sharnir: {name}: the check failed{f': {error}' if str(error) else ''}\n")
-        return 1
-    _say(f"{name}: ok ({time.perf_counter() - started:.1f} s)")
-    return 0
-
-
-def _view(name: str, port: int, dt: float | None, speed: float) -> int:
-    module = load(name)
-    from sharnir.view import need, viewer
-
-    need("viser", "view")
-    sim = module.make() if dt is None else module.make(dt)
-    viewer.serve(sim, name.replace("_", " "), port=port, speed=speed, control=getattr(module, "control", None))
-    return 0
-
-
-def _compare(name: str, duration: float, out: Path) -> int:
-    from sharnir.compare import compare
-
-    found = compare(load(name).make, duration=duration)
-    _say(found.table())
-    _say(f"wrote {found.plot(out / f'compare_{name}.png')}")
-    return 0
-
-
-# ---- demo ----
-
-
-@dataclass
-class Recording:
-    """What the demo keeps of a run, one entry a picture."""
-
-    steps: int = 0
-    wall: float = 0.0  # s, stepping alone
-    time: list[float] = field(default_factory=list)
-    kinetic: list[float] = field(default_factory=list)
-    potential: list[float] = field(default_factory=list)
-    values: list[Any] = field(default_factory=list)
-    taken: list[float] = field(default_factory=list)  # J, by friction since the start
-    gap: float = 0.0  # m, the largest seen
-    missed: int = 0  # steps that did not meet the tolerance
-    pushed: float = 0.0  # s, until when something pushes from outside; energy is kept from there on, or taken by friction
-
-    def row(self, name: str) -> tuple[str, ...]:
-        """A line of the demo's table."""
-        duration = self.time[-1] - self.time[0]
-        total = np.add(self.kinetic, self.potential) + self.taken
-        scale = max(max(self.kinetic), float(np.ptp(self.potential)), 1e-300)
-        alone = total[np.array(self.time) > self.pushed - 1e-9]
-        change = 100 * float(np.abs(alone - alone[0]).max()) / scale
-        return (
-            name, f"{duration:.1f}", str(self.steps), f"{1e6 * self.wall / self.steps:.1f}", f"{duration / self.wall:.0f}",
-            f"{self.gap:.1e}", f"{change:.2g}", str(self.missed),
-        )  # fmt: skip
-
-
-HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
-
-
-def _record(
-    name: str, sim: Simulation, duration: float, observe: Callable[[], Any], push: tuple[float, Callable[[], None]] | None = None
-) -> Recording:
-    """Run a simulation, looking at it 100 times a second; `push` is when a push ends and what ends it."""
-    recording = Recording(pushed=push[0] if push else 0.0)
-    stride = max(1, round(0.01 / sim.dt))
-    pictures = max(1, round(duration / stride / sim.dt))
-    before = sim.snapshot()
-    sim.step()  # the first step captures the graph; what is timed is a running simulation
-    sim.restore(before)
-    rubbing = [sim.joint(joint) for joint in sim.model.joint_names] if sim.control.acts.numpy().any() else []
-    live, taken = sys.stderr.isatty(), 0.0
-    for picture in range(pictures + 1):
-        if picture:
-            if push and sim.time > push[0] - 0.5 * sim.dt:
-                push[1]()
-            for n in [1] * stride if rubbing else [stride]:  # friction tells what it took in the last step alone
-                started = time.perf_counter()
-                sim.step(n)
-                recording.wall += time.perf_counter() - started
-                recording.steps += n
-                taken += sum(joint.dissipated for joint in rubbing)
-        energy = sim.energy()
-        recording.time.append(sim.time)
-        recording.kinetic.append(energy.kinetic)
-        recording.potential.append(energy.potential)
-        recording.taken.append(taken)
-        recording.gap = max(recording.gap, float(sim.gaps()[0, :, 0].max(initial=0.0)))
-        recording.values.append(observe())
-        if live and (picture % 10 == 0 or picture == pictures):
-            bar = "█" * (24 * picture // pictures)
-            sys.stderr.write(f"\r{name:<14} {bar:░<24} {sim.time:5.1f} s")
-            sys.stderr.flush()
-    sys.stderr.write("\n" if live else f"{name}: {sim.time:.1f} s simulated\n")
-    recording.missed = sim.health().not_converged
-    return recording
-
-
-def _demo(out: Path) -> int:
-    from sharnir.view import plots
-
-    plots.require()
-    example = load("swinging_door")
-    door, chain = example.make(), load("chain").make()
-    hinge = door.joint("hinge")
-
-    def let_go() -> None:
-        hinge.force = 0.0
-
-    nodes = _chain_nodes(chain)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StepWarning)  # the table counts them
-        door_run = _record("swinging door", door, 2.0, lambda: (hinge.position, hinge.velocity), (example.PUSH, let_go))
-        chain_run = _record("chain", chain, 5.0, nodes)
-
-    _say("")
-    _table(HEADINGS, [door_run.row("swinging door"), chain_run.row("chain")], words=1)
-    _say("")
-    angle, speed = np.array(door_run.values).T
-    subtitles = [
-        f"step {1e3 * sim.dt:g} ms, {len(sim.model.com) - 1} {'body' if len(sim.model.com) == 2 else 'bodies'}, "
-        f"largest joint gap {run.gap:.1e} m"
-        for sim, run in ((door, door_run), (chain, chain_run))
-    ]
-    written = [
-        plots.door(out / "door.png", np.array(door_run.time), angle, speed, example.PUSH, subtitles[0]),
-        plots.chain(
-            out / "chain.png", np.array(chain_run.time), np.array(chain_run.values), np.array(chain_run.kinetic),
-            np.array(chain_run.potential), subtitles[1],
-        ),
-    ]  # fmt: skip
-    for path in written:
-        _say(f"wrote {path}")
-    return 0
-
-
-def _chain_nodes(sim: Simulation) -> Callable[[], np.ndarray]:
-    """A function that gives x and z of every hinge of the chain and of its tip, (hinges + 1, 2) m."""
-    rods = [sim.body(f"rod{i}") for i in range(sum(name.startswith("rod") for name in sim.model.body_names))]
-    hinges = np.array([sim.joint(f"hinge{i}").anchor for i in range(len(rods))])
-
-    def poses() -> tuple[np.ndarray, np.ndarray]:
-        return np.array([rod.com for rod in rods]), np.array([rod.rotation for rod in rods])
-
-    centre, turn = poses()
-    arm = quat_rotate(quat_conjugate(turn), hinges - centre)  # from a rod's middle to its upper hinge, in its own axes
-
-    def nodes() -> np.ndarray:
-        centre, turn = poses()
-        reach = quat_rotate(turn, arm)
-        return np.concatenate([centre + reach, (centre - reach)[-1:]])[:, [0, 2]]
-
-    return nodes
-
-
-# ---- words ----
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], words: int | None = None) -> None:
-    """An aligned table; the first `words` columns hold words (all if None), the others numbers."""
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    words = len(widths) if words is None else words
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (c.ljust(w) if i < words else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
-        return "  ".join(padded).rstrip()
-
-    _say(line(headings))
-    _say("  ".join("─" * w for w in widths))
-    for row in rows:
-        _say(line(row))
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ def _method(sim: Simulation) -> str:
     return sim.solver_name
 
 
-def _twin(sim: Simulation, method: str) -> Simulation:
+def _twin(sim: Simulation, method: Any) -> Simulation:
     """The simulation itself, or one in the same state that another solver steps."""
     if method == _method(sim):
         return sim

@@ -51,6 +51,15 @@ class JointDescription:
 
 
 @dataclass
+class FrameDescription:
+    """A frame with a name, fixed to a body: m and a quaternion in the body's frame."""
+
+    body: str
+    position: np.ndarray
+    rotation: np.ndarray
+
+
+@dataclass
 class SpringDescription:
     """A point-to-point spring: bodies by index, its points from their centres of mass."""
 

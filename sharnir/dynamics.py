@@ -13,6 +13,7 @@ must fit together. `forward_dynamics` and `integrate` keep the loop closed; M, b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from sharnir.ode.integrate import Trajectory as Trajectory
 from sharnir.ode.methods import ADAMS_ORDER, NAMES
 from sharnir.scene import Scene
 from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
+from sharnir.tables import of_first
 from sharnir.tree import functions
 from sharnir.tree.functions import forward_dynamics as forward_dynamics_kernel
 from sharnir.tree.hang import Links, Scratch
@@ -43,7 +45,12 @@ def of(model: Any) -> Dynamics:
     """These functions bound to a scene, a model or a simulation: `arm = sh.dynamics.of(scene)`, then `arm.mass_matrix(q)`."""
     from sharnir.bound import Dynamics
 
-    return Dynamics(links(model))
+    t = links(model)
+    made: dict[int, Dynamics] = t.model.__dict__.setdefault("_bound", {})  # lives with the model, one a thread
+    thread = get_ident()
+    if thread not in made or made[thread].tree is not t:
+        made[thread] = Dynamics(t)
+    return made[thread]
 
 
 def links(model: Any) -> Links:
@@ -500,9 +507,10 @@ def _motion(
         array = getattr(control, name)
         setattr(commands, name, on_device(columns(array), array.dtype))
     m.control = commands
-    m.gravity = wp.array([_gravity(t, gravity)], dtype=vec3, device=t.device)
+    each = np.broadcast_to(np.asarray(model.gravity if gravity is None else gravity, float), (n, 3))
+    m.gravity = wp.array(np.ascontiguousarray(each), dtype=vec3, device=t.device)
     m.own, m.nq, m.nv = len(model.joint_kinds), t.nq, t.nv
-    inductance = model.axes.inductance.numpy()
+    inductance = of_first(model.axes.inductance)
     motors = np.flatnonzero(inductance > 0).astype(np.int32)
     current_of = np.full(t.nv, -1, np.int32)
     current_of[motors] = np.arange(len(motors))

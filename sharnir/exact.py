@@ -12,6 +12,7 @@ from sharnir.errors import SimulationError, is_positive
 from sharnir.model import KINEMATIC
 from sharnir.ode.integrate import first_of
 from sharnir.spatial import quat_exp, quat_multiply, quat_rotate
+from sharnir.tables import of_first
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -33,10 +34,10 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
     q, v = dynamics.from_state(tree, sim.state)
     push = np.zeros((sim.worlds, tree.nv))
     push[:, : sim.model.speeds] = sim._commands.joint_force.T
-    options |= {"gravity": tuple(sim._gravity), "start": now, "control": sim.control, "state": sim.state}
+    options |= {"gravity": sim._gravities, "start": now, "control": sim.control, "state": sim.state}
     path = dynamics.integrate(tree, q, v, ends, tau=push, **options)
     dynamics.to_state(tree, sim.state, path.q[:, -1], path.v[:, -1])
-    motors = np.flatnonzero(sim.model.axes.inductance.numpy() > 0)
+    motors = np.flatnonzero(of_first(sim.model.axes.inductance) > 0)
     current = sim.state.current.numpy()
     current[motors] = path.currents[:, -1].T
     sim.state.current.assign(current)

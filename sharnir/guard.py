@@ -119,19 +119,19 @@ def count_step(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real
 def turning_energy(g: wp.array(dtype=Watch), b: int, w: int, L: vec3) -> real:
     """Twice the energy of a body's rotation, J, from its angular momentum."""
     l = wp.quat_rotate_inv(g[0].state.rotation[b, w], L)
-    return wp.dot(l, g[0].bodies.inv_inertia[b] * l)
+    return wp.dot(l, g[0].bodies.inv_inertia[b, w] * l)
 
 
 @wp.func
 def body_energy(g: wp.array(dtype=Watch), w: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3)):
     """Twice the kinetic energy and the potential energy of the bodies, J, and the largest speed, squared."""
-    gravity = g[0].gravity[0]
+    gravity = g[0].gravity[w]
     kinetic = real(0.0)
     potential = real(0.0)
     fastest = real(0.0)
     for b in range(1, g[0].bodies.count):
         if g[0].bodies.motion[b] == DYNAMIC:
-            m = g[0].bodies.mass[b]
+            m = g[0].bodies.mass[b, w]
             v = velocity[b, w]
             v2 = wp.dot(v, v)
             kinetic = kinetic + m * v2 + turning_energy(g, b, w, momentum[b, w])
@@ -143,7 +143,7 @@ def body_energy(g: wp.array(dtype=Watch), w: int, velocity: wp.array2d(dtype=vec
 @wp.func
 def rope_energies(g: wp.array(dtype=Watch), k: int, w: int):
     """Twice the kinetic energy of a rope's points, and their potential energy, J."""
-    gravity = g[0].gravity[0]
+    gravity = g[0].gravity[w]
     kinetic = real(0.0)
     potential = real(0.0)
     first = g[0].rope_first[k]
@@ -170,11 +170,11 @@ def pushed_power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
         f = g[0].control.force[b, w] + g[0].control.force_once[b, w]
         f2 = wp.dot(f, f)
         if f2 > real(0.0):
-            out = out + wp.sqrt(f2) * wp.length(g[0].state.velocity[b, w]) + f2 * g[0].bodies.inv_mass[b] * span
+            out = out + wp.sqrt(f2) * wp.length(g[0].state.velocity[b, w]) + f2 * g[0].bodies.inv_mass[b, w] * span
         t = g[0].control.torque[b, w] + g[0].control.torque_once[b, w]
         t2 = wp.dot(t, t)
         if t2 > real(0.0):
-            J = g[0].bodies.inv_inertia[b]
+            J = g[0].bodies.inv_inertia[b, w]
             yields = wp.max(J[0, 0], wp.max(J[1, 1], J[2, 2])) * real(3.0)
             out = out + wp.sqrt(t2) * wp.length(g[0].state.spin[b, w]) + t2 * yields * span
     return out
@@ -238,8 +238,8 @@ def spring_energy(g: wp.array(dtype=Watch), k: int, w: int) -> real:
     c = g[0].springs.child[k]
     end = g[0].state.position[c, w] + wp.quat_rotate(g[0].state.rotation[c, w], g[0].springs.child_point[k])
     start = g[0].state.position[p, w] + wp.quat_rotate(g[0].state.rotation[p, w], g[0].springs.parent_point[k])
-    longer = wp.length(end - start) - g[0].springs.rest[k]
-    return real(0.5) * g[0].springs.stiffness[k] * longer * longer
+    longer = wp.length(end - start) - g[0].springs.rest[k, w]
+    return real(0.5) * g[0].springs.stiffness[k, w] * longer * longer
 
 
 @wp.func
@@ -274,7 +274,7 @@ def rope_power(g: wp.array(dtype=Watch), k: int, w: int, span: real) -> real:
             out = out + pull * wp.length(g[0].rope_velocity[i, w])
         if g[0].rope_reel[k] == side:
             rate = wp.abs(g[0].reel_rate[k, w]) + wp.abs(g[0].reel_speed[k, w])
-            held = density * (wp.abs(wp.dot(g[0].gravity[0], g[0].rope_position[i, w])) + wp.length_sq(g[0].rope_velocity[i, w]))
+            held = density * (wp.abs(wp.dot(g[0].gravity[w], g[0].rope_position[i, w])) + wp.length_sq(g[0].rope_velocity[i, w]))
             out = out + rate * (pull + held + density * rate * rate)
     return out
 
@@ -430,16 +430,16 @@ def close_call(g: wp.array(dtype=Watch), w: int):
     since = g[0].counts[STEPS, w] - g[0].counts[LOOKED, w]
     look = since >= EVERY or g[0].ropes + g[0].acting + g[0].driven > 0 or g[0].sums[POWER, w] > real(0.0)
     if not look:
-        look = not kinetic_energy(g, w) <= real(4.0) * g[0].sums[KINETIC, w] + real(0.25) * weight(g)
+        look = not kinetic_energy(g, w) <= real(4.0) * g[0].sums[KINETIC, w] + real(0.25) * weight(g, w)
     if look:
         look_at_energy(g, w, since)
 
 
 @wp.func
-def weight(g: wp.array(dtype=Watch)) -> real:
+def weight(g: wp.array(dtype=Watch), w: int) -> real:
     """The energy that gravity can give within the scene's extent, and one too small to count, J."""
     slow = STILL * g[0].extent
-    return g[0].weight * (wp.length(g[0].gravity[0]) * g[0].extent + slow * slow)
+    return g[0].weight * (wp.length(g[0].gravity[w]) * g[0].extent + slow * slow)
 
 
 @wp.func
@@ -449,7 +449,7 @@ def kinetic_energy(g: wp.array(dtype=Watch), w: int) -> real:
     for b in range(1, g[0].bodies.count):
         if g[0].bodies.motion[b] == DYNAMIC:
             v = g[0].state.velocity[b, w]
-            twice = twice + g[0].bodies.mass[b] * wp.dot(v, v) + turning_energy(g, b, w, g[0].state.momentum[b, w])
+            twice = twice + g[0].bodies.mass[b, w] * wp.dot(v, v) + turning_energy(g, b, w, g[0].state.momentum[b, w])
     return real(0.5) * twice
 
 
@@ -470,7 +470,7 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int):
         gained = kinetic
     gained = wp.max(real(0.0), g[0].sums[GAINED, w] + gained)
     g[0].sums[GAINED, w] = gained
-    rest = wp.max(real(0.0), kinetic - gained) + weight(g)
+    rest = wp.max(real(0.0), kinetic - gained) + weight(g, w)
     if gained > real(0.0):
         g[0].sums[EXCESS, w] = wp.max(g[0].sums[EXCESS, w], gained / rest)
     if not gained <= rest:

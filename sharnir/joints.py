@@ -16,16 +16,17 @@ are taken at one common point, the child's anchor (theory: a joint). What a mask
 A rod (`Distance`) is one translation row along the line of its two anchors; a `Gear` couples free axes of other joints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import warp as wp
 
-from sharnir.axes import Axis, Cardan, DCMotor, Limit, SwingTwist, describe_axes
+from sharnir.axes import Axis, Cardan, DCMotor, Friction, Limit, Servo, SwingTwist, describe_axes
 from sharnir.errors import SceneError, is_positive
 from sharnir.spatial import frame_from_axes
+from sharnir.tables import table
 from sharnir.types import quat, real, vec3
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
@@ -34,6 +35,16 @@ IDENTITY = (0.0, 0.0, 0.0, 1.0)
 
 
 # ---- the description a user writes -----------------------------------------------------------------------------------
+
+
+class Actions(TypedDict, total=False):
+    """What acts on the free axes of a joint, by keyword; see `Joint`."""
+
+    limit: Limit | Cardan | SwingTwist | Sequence[float] | Mapping[str, Any] | None
+    friction: Friction | float | Mapping[str, Any] | None
+    spring: Sequence[float] | Mapping[str, Any] | None
+    damping: float | Mapping[str, float] | None
+    drive: Servo | DCMotor | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -129,14 +140,14 @@ def _along(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[
 class Fixed(Joint):
     """No relative motion."""
 
-    def __init__(self, **actions: Any) -> None:
+    def __init__(self, **actions: Unpack[Actions]) -> None:
         super().__init__((), **actions)
 
 
 class Revolute(Joint):
     """One rotation about `axis`, a letter or a vector in the joint frame."""
 
-    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("Revolute", axis)
         super().__init__((f"r{letter}",), frame=frame, **actions)  # type: ignore[arg-type]
 
@@ -144,7 +155,7 @@ class Revolute(Joint):
 class Prismatic(Joint):
     """One translation along `axis`."""
 
-    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("Prismatic", axis)
         super().__init__((letter,), frame=frame, **actions)  # type: ignore[arg-type]
 
@@ -152,7 +163,7 @@ class Prismatic(Joint):
 class Cylindrical(Joint):
     """A translation along `axis` and a rotation about it."""
 
-    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("Cylindrical", axis)
         super().__init__((letter, f"r{letter}"), frame=frame, **actions)  # type: ignore[arg-type]
 
@@ -160,7 +171,7 @@ class Cylindrical(Joint):
 class Universal(Joint):
     """Two rotations: about `axes[0]` of the parent, then about `axes[1]` of the child; the two are perpendicular."""
 
-    def __init__(self, axes: Sequence[str | Sequence[float]] = ("x", "y"), **actions: Any) -> None:
+    def __init__(self, axes: Sequence[str | Sequence[float]] = ("x", "y"), **actions: Unpack[Actions]) -> None:
         if len(axes) != 2:
             raise SceneError(f"Universal: axes are two, got {len(axes)}")
         (a, u), (b, v) = (_axis("Universal", axis, f"axes[{i}]") for i, axis in enumerate(axes))
@@ -175,14 +186,14 @@ class Universal(Joint):
 class Spherical(Joint):
     """Three rotations (a ball joint)."""
 
-    def __init__(self, **actions: Any) -> None:
+    def __init__(self, **actions: Unpack[Actions]) -> None:
         super().__init__(("rx", "ry", "rz"), **actions)
 
 
 class Planar(Joint):
     """Two translations perpendicular to `normal` and a rotation about it."""
 
-    def __init__(self, normal: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, normal: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("Planar", normal, "normal")
         super().__init__((*(a for a in LETTERS if a != letter), f"r{letter}"), frame=frame, **actions)  # type: ignore[arg-type]
 
@@ -190,14 +201,14 @@ class Planar(Joint):
 class Free(Joint):
     """All six axes free: no constraint, but coordinates of the child relative to the parent."""
 
-    def __init__(self, **actions: Any) -> None:
+    def __init__(self, **actions: Unpack[Actions]) -> None:
         super().__init__(AXES, **actions)
 
 
 class PointOnLine(Joint):
     """The child's anchor stays on the line through the parent's anchor along `axis`; rotations are free."""
 
-    def __init__(self, axis: str | Sequence[float] = "z", **actions: Any) -> None:
+    def __init__(self, axis: str | Sequence[float] = "z", **actions: Unpack[Actions]) -> None:
         letter, frame = _along("PointOnLine", axis)
         super().__init__((letter, "rx", "ry", "rz"), frame=frame, **actions)  # type: ignore[arg-type]
 
@@ -275,21 +286,21 @@ class JointTable:
 
 @wp.struct
 class AxisTable:
-    """Constant data of what acts on free axes, indexed by speed; see `axes`."""
+    """What acts on free axes, [speed, world]; see `axes`. Shared by all worlds until it is varied (`tables`)."""
 
     group: wp.array(dtype=wp.int32)  # number, within the joint, of the first axis with which it shares a friction bound
-    stiffness: wp.array(dtype=real)
-    rest: wp.array(dtype=real)
-    damping: wp.array(dtype=real)
-    lower: wp.array(dtype=real)  # unused by a cone, whose half-angles are in `upper` of the first two rotations
-    upper: wp.array(dtype=real)
-    restitution: wp.array(dtype=real)
-    resistance: wp.array(dtype=real)  # of a DC motor; 0 where there is none
-    inductance: wp.array(dtype=real)
-    torque_constant: wp.array(dtype=real)
-    gear_ratio: wp.array(dtype=real)
-    efficiency: wp.array(dtype=real)
-    rotor_inertia: wp.array(dtype=real)
+    stiffness: wp.array2d(dtype=real)
+    rest: wp.array2d(dtype=real)
+    damping: wp.array2d(dtype=real)
+    lower: wp.array2d(dtype=real)  # unused by a cone, whose half-angles are in `upper` of the first two rotations
+    upper: wp.array2d(dtype=real)
+    restitution: wp.array2d(dtype=real)
+    resistance: wp.array2d(dtype=real)  # of a DC motor; 0 where there is none
+    inductance: wp.array2d(dtype=real)
+    torque_constant: wp.array2d(dtype=real)
+    gear_ratio: wp.array2d(dtype=real)
+    efficiency: wp.array2d(dtype=real)
+    rotor_inertia: wp.array2d(dtype=real)
 
 
 @wp.struct
@@ -341,7 +352,7 @@ def joint_tables(joints: Sequence[Any], device: Any) -> JointTable:
     return t
 
 
-def axis_table(joints: Sequence[Any], device: Any) -> AxisTable:
+def axis_table(joints: Sequence[Any], worlds: int, device: Any) -> AxisTable:
     """The device table of what acts on the free axes of joints, given their descriptions."""
     rows: list[dict[str, Any]] = []
     for j in joints:
@@ -359,6 +370,9 @@ def axis_table(joints: Sequence[Any], device: Any) -> AxisTable:
             rows.append(row)
     t = AxisTable()
     for name in AxisTable.vars:  # type: ignore[attr-defined]
-        dtype = wp.int32 if name == "group" else real
-        setattr(t, name, wp.array([row[name] for row in rows], dtype=dtype, device=device))
+        values = [row[name] for row in rows]
+        if name == "group":
+            t.group = wp.array(values, dtype=wp.int32, device=device)
+        else:
+            setattr(t, name, table(values, real, worlds, device))
     return t

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sharnir import assembly
+from sharnir.errors import SceneWarning
 from sharnir.model import DYNAMIC
 from sharnir.rope.view import rope_energy, rope_momentum
 from sharnir.spatial import cross, quat_rotate, turn_from
+from sharnir.tables import columns
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -40,8 +43,7 @@ class Momentum:
 
 def per_world(array: Any) -> np.ndarray:
     """(items, 1 or worlds) of a table, as it is shared by all worlds or varied."""
-    values = array.numpy().astype(float)
-    return np.asarray(values[:, None] if values.ndim == 1 else values)
+    return columns(array)
 
 
 class Measures:
@@ -172,3 +174,16 @@ def misfit(sim: Owner) -> np.ndarray:
                 np.linalg.norm(rows.angular[k].T[held[1]] @ (w[c, i] - w[p, i])),
             )
     return out
+
+
+def note_misfit(sim: Owner) -> None:
+    """Say where velocities at the start contradict joints; the first step takes off what does not fit."""
+    if not sim.model.joint_kinds or not (sim.model.start["velocity"].any() or sim.model.start["spin"].any()):
+        return
+    off = sim.misfit()[0].max(1)
+    worst = int(off.argmax())
+    if off[worst] > 1e-6:
+        name = next(n for n, k in sim.model.joint_names.items() if k == worst)
+        much = f"{off[worst]:.3g} m/s or rad/s"
+        words = f"joint {name!r}: velocities at the start contradict it by {much}; the first step takes that off"
+        warnings.warn(words, SceneWarning, stacklevel=4)

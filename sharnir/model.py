@@ -26,10 +26,10 @@ class BodyTable:
 
     count: wp.int32
     motion: wp.array(dtype=wp.int32)
-    mass: wp.array(dtype=real)
-    inv_mass: wp.array(dtype=real)
-    inertia: wp.array(dtype=mat33)
-    inv_inertia: wp.array(dtype=mat33)
+    mass: wp.array2d(dtype=real)  # [body, world], these and below; shared by all worlds until they are varied (`tables`)
+    inv_mass: wp.array2d(dtype=real)
+    inertia: wp.array2d(dtype=mat33)
+    inv_inertia: wp.array2d(dtype=mat33)
 
 
 @wp.struct
@@ -125,9 +125,9 @@ class SpringTable:
     child: wp.array(dtype=wp.int32)
     parent_point: wp.array(dtype=vec3)
     child_point: wp.array(dtype=vec3)
-    stiffness: wp.array(dtype=real)
-    rest: wp.array(dtype=real)
-    damping: wp.array(dtype=real)
+    stiffness: wp.array2d(dtype=real)  # [spring, world]
+    rest: wp.array2d(dtype=real)
+    damping: wp.array2d(dtype=real)
 
 
 @dataclass
@@ -159,6 +159,7 @@ class Model:
     v_start: np.ndarray
     shapes: list[Any]
     paths: dict[int, Any] = field(default_factory=dict)
+    frames: dict[str, Any] = field(default_factory=dict)  # `scene.FrameDescription`s
     redundant: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # `Scene.notes`
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still

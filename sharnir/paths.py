@@ -54,7 +54,8 @@ class Follower:
         if i != 0.0 or j != 0.0 or k != 0.0:  # v + w t + r × t, t = 2 r × v
             u, v, s = 2.0 * (b * k - c * j), 2.0 * (c * i - a * k), 2.0 * (a * j - b * i)
             x, y, z = x + i + w * u + b * s - c * v, y + j + w * v + c * u - a * s, z + k + w * s + a * v - b * u
-        velocity[0], velocity[1], velocity[2] = (x - old[0]) / dt, (y - old[1]) / dt, (z - old[2]) / dt
+        d, e, f = old
+        velocity[0], velocity[1], velocity[2] = (x - d) / dt, (y - e) / dt, (z - f) / dt
         d, e, f, g = turned
         if a == d and b == e and c == f and w == g:
             spin[0] = spin[1] = spin[2] = 0.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Literal
 
 import numpy as np
 import warp as wp
@@ -14,7 +15,7 @@ from sharnir import assembly
 from sharnir.axes import number
 from sharnir.collision.describe import ContactScene
 from sharnir.collision.material import Material, checked
-from sharnir.descriptions import BodyDescription, JointDescription, SpringDescription, mass_properties, vector
+from sharnir.descriptions import BodyDescription, FrameDescription, JointDescription, SpringDescription, mass_properties, vector
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
 from sharnir.joints import AXES, Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
@@ -62,8 +63,21 @@ class Scene:
         self.springs: dict[str, SpringDescription] = {}
         self.ropes: dict[str, RopeDescription] = {}
         self.touch = ContactScene(contact)
+        self.frames: dict[str, FrameDescription] = {}
         self.notes: list[str] = []
         """What may be a mistake, and what an importer changed in its file, left out or found odd there: a line each."""
+        self._built = False
+        self._whole = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__dict__ and "_whole" in self.__dict__:
+            near = get_close_matches(name, [n for n in (*self.__dict__, *dir(type(self))) if not n.startswith("_")], 1)
+            raise SceneError(f"Scene: {name!r} = {value!r} means nothing" + (f"; is {near[0]!r} meant?" if near else ""))
+        if name == "gravity":
+            value = vector(value, "Scene", "gravity (m/s²)")
+            if self.__dict__.get("_built"):
+                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity for those")
+        super().__setattr__(name, value)
 
     # ---- bodies ----
 
@@ -80,7 +94,7 @@ class Scene:
         rotation: Sequence[float] | None = None,
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
         spin: Sequence[float] = (0.0, 0.0, 0.0),
-        motion: str = "dynamic",
+        motion: Literal["dynamic", "fixed", "kinematic"] = "dynamic",
         path: Callable[[float], Any] | None = None,
         material: Material | None = None,
         collision: Shape | Sequence[Shape] | None = None,
@@ -180,6 +194,22 @@ class Scene:
         """Give the contact of two bodies a material of its own; neighbours at a joint touch each other then too."""
         names = [self._body("set_pair", what, body).name for what, body in (("a", a), ("b", b))]
         self.touch.pairs[self.touch.pair("set_pair", *names)] = checked(material, f"pair {a!r}, {b!r}")
+
+    def add_frame(
+        self, name: str, body: str, *, position: Sequence[float] = (0.0, 0.0, 0.0),
+        rotation: Sequence[float] = (0.0, 0.0, 0.0, 1.0),
+    ) -> str:  # fmt: skip
+        """Fix a frame to a body, for sensors, tools and markers; returns its name (`sim.frame(name)`).
+
+        Args:
+            position, rotation: in the body's frame, m and a unit quaternion (x, y, z, w).
+        """
+        who = f"frame {name!r}"
+        self._new_name(name)
+        owner = self._body(who, "body", body)
+        turn = unit_quat(np.asarray(rotation, float), who)
+        self.frames[name] = FrameDescription(owner.name, vector(position, who, "position (m)"), turn)
+        return name
 
     # ---- joints ----
 
@@ -336,7 +366,7 @@ class Scene:
         rod: bool = False,
         attach: tuple[str | None, str | None] = (None, None),
         clamp: tuple[Any, Any] = (False, False),
-        reel: str | None = None,
+        reel: Literal["start", "end"] | None = None,
         longest: float | None = None,
         velocity: Any = (0.0, 0.0, 0.0),
     ) -> str:
@@ -465,7 +495,7 @@ class Scene:
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.ropes)):
+        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.ropes, self.frames)):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
@@ -485,7 +515,12 @@ class Scene:
             axis = joint.free[0]
         if axis not in joint.free[: joint.v_size] or (axis in AXES[3:] and len(joint.turns) == 3):
             allowed = [a for a in joint.free[: joint.v_size] if a in AXES[:3] or len(joint.turns) < 3]
-            raise SceneError(f"{who}: a gear takes one angle or slide of joint {name!r}, got {axis!r}; allowed: {allowed}")
+            if not allowed:
+                raise SceneError(f"{who}: joint {name!r} ({joint.kind}) has no single angle or slide that a gear could couple")
+            words = f"{joint.kind} has {len(allowed)}, say which" if axis is None else f"got {axis!r}"
+            raise SceneError(
+                f"{who}: a gear takes one angle or slide of joint {name!r}: {words}; allowed: {', '.join(map(repr, allowed))}"
+            )
         return list(self.joints).index(name), joint.free.index(axis)
 
     # ---- model ----
@@ -505,6 +540,7 @@ class Scene:
         if not isinstance(worlds, int) or worlds < 1:
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
+        self._built = True
         load_modules([read_joints.module], "cpu")
         one = self._tables(1, "cpu")
         state = one.state()
@@ -549,11 +585,11 @@ class Scene:
         }
         q_sizes, v_sizes = [j.joint.q_size for j in joints], [j.joint.v_size for j in joints]
         return Model(
-            bodies=body_table(bodies, device),
+            bodies=body_table(bodies, worlds, device),
             joints=joint_tables(joints, device),
             gears=gear_table(self.gears.values(), gear_ends, device),
-            axes=axis_table(joints, device),
-            springs=spring_table(list(self.springs.values()), device),
+            axes=axis_table(joints, worlds, device),
+            springs=spring_table(list(self.springs.values()), worlds, device),
             body_names={b.name: i for i, b in enumerate(bodies)},
             joint_names={j.name: i for i, j in enumerate(joints)},
             gear_names={n: i for i, n in enumerate(self.gears)},
@@ -571,4 +607,5 @@ class Scene:
             v_start=np.cumsum([0, *v_sizes])[:-1],
             shapes=[b.shape for b in bodies],
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
+            frames=dict(self.frames),
         )

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir import tables
 from sharnir.descriptions import BodyDescription, SpringDescription
 from sharnir.joints import Gear, GearTable
 from sharnir.model import DYNAMIC, BodyTable, SpringTable
 from sharnir.types import mat33, real, vec3
 
 
-def body_table(bodies: list[BodyDescription], device: Any) -> BodyTable:
+def body_table(bodies: list[BodyDescription], worlds: int, device: Any) -> BodyTable:
     """Bodies as described; one that does not yield has inverse mass and inertia 0."""
     table: Any = BodyTable()
     table.count = len(bodies)
@@ -25,10 +26,9 @@ def body_table(bodies: list[BodyDescription], device: Any) -> BodyTable:
     inverse = np.zeros_like(inertia)
     inverse[solid] = np.linalg.inv(inertia[solid])
     table.motion = wp.array(motion, dtype=wp.int32, device=device)
-    table.mass = wp.array(mass, dtype=real, device=device)
-    table.inv_mass = wp.array(np.where(dynamic, 1.0 / np.where(mass > 0, mass, 1.0), 0.0), dtype=real, device=device)
-    table.inertia = wp.array(inertia, dtype=mat33, device=device)
-    table.inv_inertia = wp.array(inverse, dtype=mat33, device=device)
+    yields = np.where(dynamic, 1.0 / np.where(mass > 0, mass, 1.0), 0.0)
+    table.mass, table.inv_mass = (tables.table(x, real, worlds, device) for x in (mass, yields))
+    table.inertia, table.inv_inertia = (tables.table(x, mat33, worlds, device) for x in (inertia, inverse))
     return table  # type: ignore[no-any-return]
 
 
@@ -43,7 +43,7 @@ def gear_table(gears: Iterable[Gear], ends: list[tuple[tuple[int, int], tuple[in
     return table  # type: ignore[no-any-return]
 
 
-def spring_table(springs: list[SpringDescription], device: Any) -> SpringTable:
+def spring_table(springs: list[SpringDescription], worlds: int, device: Any) -> SpringTable:
     """Point-to-point springs as described."""
     table: Any = SpringTable()
     table.count = len(springs)
@@ -53,5 +53,5 @@ def spring_table(springs: list[SpringDescription], device: Any) -> SpringTable:
         points = np.array([getattr(s, name) for s in springs]).reshape(-1, 3)
         setattr(table, name, wp.array(points, dtype=vec3, device=device))
     for name in ("stiffness", "rest", "damping"):
-        setattr(table, name, wp.array([getattr(s, name) for s in springs], dtype=real, device=device))
+        setattr(table, name, tables.table([getattr(s, name) for s in springs], real, worlds, device))
     return table  # type: ignore[no-any-return]

@@ -5,35 +5,43 @@ Values have the shapes given below; with several worlds they get a leading world
 
 from __future__ import annotations
 
-import inspect
 import sys
-import warnings
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import warp as wp
 
-from sharnir import arrays, assembly, dynamics, exact, health, snapshots
-from sharnir.arrays import Host, Index, Lent, Targets, memory, shown
+from sharnir import assembly, dynamics, exact, health, snapshots
+from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
-from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
+from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.health import Health
+from sharnir.joint_views import JointView
 from sharnir.launches import LOCK, Recorded
-from sharnir.measures import Energy, Measures, Momentum, gaps, misfit
-from sharnir.model import CONTROL_FIELDS, STATE_FIELDS, Model, State
+from sharnir.measures import Energy, Measures, Momentum, gaps, misfit, note_misfit
+from sharnir.model import Model, State
+from sharnir.options import Options, Spreads, VideoOptions, check_options
+from sharnir.parameters import owned, randomise
 from sharnir.paths import Follower
+from sharnir.recording import Log
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView
-from sharnir.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.scene import Scene
+from sharnir.sensors import Frame
 from sharnir.sequential.solver import SolverImpulse
 from sharnir.snapshots import Snapshot, rope_arrays
-from sharnir.solver import Report, pack
+from sharnir.solver import Report
 from sharnir.solvers import asked_for, chosen
+from sharnir.tables import columns
 from sharnir.touching import ContactPoints, Touching, Watched
 from sharnir.tree.solver import TreeSolver
-from sharnir.views import BodyView, GearView, JointView, SpringView
+from sharnir.views import BodyView, GearView, SpringView
+from sharnir.worlds import Image
+
+if TYPE_CHECKING:
+    from sharnir.view.video import Video
 
 NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last change
 ON_DIVERGENCE = ("raise", "warn", "ignore")
@@ -41,7 +49,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation:
+class Simulation(ArrayAccess):
     """A scene in motion.
 
     Args:
@@ -58,17 +66,60 @@ class Simulation:
             iterations, tolerance, threads.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_at_pose",
+        "_attempts",
+        "_bodies", "_bodies_lent",
+        "_clock",
+        "_commands",
+        "_epoch",
+        "_followers",
+        "_forced",
+        "_gears",
+        "_gravities",
+        "_images",
+        "_joints",
+        "_known",
+        "_lent",
+        "_logs",
+        "_measures",
+        "_moving",
+        "_nominal",
+        "_on_cpu",
+        "_on_divergence",
+        "_pace",
+        "_projected",
+        "_read",
+        "_reader",
+        "_rope_commands",
+        "_rope_moving",
+        "_ropes",
+        "_shown",
+        "_springs",
+        "_start",
+        "_state",
+        "_target",
+        "_touched", "_touching",
+        "_views",
+        "control",
+        "model",
+        "solver",
+        "solver_name",
+        "worlds",
+    )  # fmt: skip
+
     def __init__(
         self,
         scene: Scene | Model,
         dt: float,
         *,
-        solver: str = "auto",
-        method: str | None = None,
+        solver: Literal["auto", "direct", "sequential", "articulated", "impulse"] = "auto",
+        method: Literal["sequential", "direct"] | None = None,
         worlds: int = 1,
         device: str = "cpu",
-        on_divergence: str = "raise",
-        **options: Any,
+        on_divergence: Literal["raise", "warn", "ignore"] = "raise",
+        **options: Unpack[Options],
     ) -> None:
         if on_divergence not in ON_DIVERGENCE:
             raise SimulationError(f"on_divergence is one of {', '.join(map(repr, ON_DIVERGENCE))}, got {on_divergence!r}")
@@ -79,10 +130,15 @@ class Simulation:
             raise SceneError(f"Simulation: dt is a positive finite number of seconds, got {dt!r}")
         if isinstance(scene, Model) and worlds not in (1, scene.worlds):
             raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
-        with LOCK:
-            self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else scene
-            self._prepare(word, dt, options, on_divergence)
-        self._note_misfit()
+        try:
+            with LOCK:
+                self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else owned(scene)
+                self._prepare(word, dt, dict(options), on_divergence)
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, SimulationError) or "alloc" not in str(error).lower():
+                raise
+            raise SimulationError(f"Simulation: worlds={worlds} of this scene do not fit the memory of {device!r}") from None
+        note_misfit(self)
 
     def _prepare(self, word: str, dt: float, options: dict[str, Any], on_divergence: str) -> None:
         """Arrays, solver and views of the model."""
@@ -90,22 +146,25 @@ class Simulation:
         self._on_cpu: bool = wp.get_device(self.model.device).is_cpu
         self._at_pose = True  # whether velocities in the state are those of its pose
         self.solver_name, kind = chosen(self.model, word)
-        self._check_options(kind, self.solver_name, options)
+        check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.model = self.solver.model  # with ropes laid out as the solver takes them
         self._state, self.control = self.model.state(), self.model.control()
         self.solver.furnish(self._state)
-        self._gravity = np.array(self.model.gravity)
+        self._gravities = np.array(self.model.gravity)
+        self._nominal: dict[str, np.ndarray] | None = None  # parameters as described, where they were varied
         self._on_divergence = on_divergence
         self.solver.strict.fill_(int(on_divergence == "raise"))
         self._touched, self._forced = True, False  # whether the state was changed, or forces were set, since the last step
-        self._read = self._known = NOTHING  # which of the joints' coordinates and speeds in the state are those of now
+        # whether arrays of bodies are lent, and which of the joints' coordinates and speeds in the state are those of now
+        self._bodies_lent, self._read, self._known = False, NOTHING, NOTHING
         self._lent: list[Lent] = []  # arrays that a user may write
+        self._logs: list[Any] = []  # what is told of every step: recordings and videos
         self._pace = 0.0  # s, that a step took of late
         self._epoch = 0.0  # s, at which the device's clock began: steps do not depend on what a user calls the time
         self._projected = np.zeros(self.worlds)
         ropes = self.model.ropes.names if self.model.ropes is not None else {}
-        packed = self._pack(bool(ropes))
+        packed = snapshots.pack_all(self, bool(ropes))
         self._moving, self._commands = Host(self._state, self._on_cpu), Host(self.control, self._on_cpu)
         if ropes:
             self._rope_moving, self._rope_commands = Host(self._state.rope, self._on_cpu), Host(self.control.rope, self._on_cpu)
@@ -125,27 +184,9 @@ class Simulation:
         self._followers = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
         self._target = Targets(self)
         self._start = self.snapshot()
-
-    def _note_misfit(self) -> None:
-        """Say where velocities at the start contradict joints; the first step takes off what does not fit."""
-        if not self.model.joint_kinds or not (self.model.start["velocity"].any() or self.model.start["spin"].any()):
-            return
-        off = self.misfit()[0].max(1)
-        worst = int(off.argmax())
-        if off[worst] > 1e-6:
-            name = next(n for n, k in self.model.joint_names.items() if k == worst)
-            much = f"{off[worst]:.3g} m/s or rad/s"
-            words = f"joint {name!r}: velocities at the start contradict it by {much}; the first step takes that off"
-            warnings.warn(words, SceneWarning, stacklevel=3)
-
-    @staticmethod
-    def _check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
-        """Refuse options that the solver does not have, by name."""
-        allowed = {p.name for p in inspect.signature(kind.__init__).parameters.values() if p.kind is p.KEYWORD_ONLY}
-        for option in options:
-            if option not in allowed:
-                what = f"solver {name!r}" if kind is not SolverRope else "a scene of ropes without joints"
-                raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {', '.join(sorted(allowed))}")
+        self._images = (
+            None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
+        )
 
     # ---- time ----
 
@@ -159,7 +200,7 @@ class Simulation:
         A step that cannot be made, or whose result is not finite, is not made: with one world this raises `SimulationError`, with
         several the world is marked in `failed` and stays at its last good step while the others go on.
         """
-        if n == 1 and budget is None and iterations is None:  # the usual call, kept short
+        if n == 1 and budget is None and iterations is None and not self._logs:  # the usual call, kept short
             if self._followers:
                 self._follow()
             report = self._attempts.once()
@@ -176,9 +217,12 @@ class Simulation:
             if self._followers:
                 self._follow()
             part = 1 if self._followers or budget is not None else min(n - done, self._chunk())
+            part = min([part, *(log.due() for log in self._logs)])
             report = self._attempts.advance(part, how)
             if self._touching is not None:
                 self._touching.after()
+            for log in tuple(self._logs):
+                log.made(part)
             done, took, late = done + part, took + part * report.elapsed, late or report.deadline_missed
             self._pace = report.elapsed
             tally.add(done == n)
@@ -222,6 +266,27 @@ class Simulation:
                 sys.stderr.write(f"\r[{bar:<30}] {self.time:8.2f} s" + ("\n" if done == total else ""))
                 sys.stderr.flush()
         return report
+
+    def record(self, *words: str, every: float | int = 1) -> Log:
+        """Record values while steps are made: `with sim.record("joint/*.q", "rope/r.tension", "sim.energy", every=0.01) as log`.
+
+        Args:
+            words: kind/name.value, where the name may be a pattern (`sharnir.recording`).
+            every: so many steps, or (a float) so many seconds.
+
+        `log.time`, `log["joint/a.q"]`, `log.plot()`, `log.to_csv(path)`, `to_npz`, `to_parquet`.
+        """
+        return Log(self, words, every)
+
+    def video(self, path: str | Path, **options: Unpack[VideoOptions]) -> Video:
+        """Film the first world while steps are made: `with sim.video("out.gif", fps=25): sim.run(4)`; needs no screen.
+
+        Args:
+            fps: pictures a second. speed: simulated seconds per second of the film. size: pixels. eye, target: of the camera, m.
+        """
+        from sharnir.view.video import Video
+
+        return Video(self, path, **options)
 
     def integrate(
         self,
@@ -268,7 +333,8 @@ class Simulation:
             self._read = min(self._read, PLACES)
             if self._lent:
                 self._take()
-        return self._state
+        state: State = self._state
+        return state
 
     @property
     def time(self) -> float:
@@ -308,8 +374,8 @@ class Simulation:
 
     @property
     def gravity(self) -> np.ndarray:
-        """(3,) m/s²; may be changed while running."""
-        return self._gravity.copy()
+        """(3,) m/s², or (worlds, 3) where it varies; may be changed while running."""
+        return self._gravities.copy()
 
     @gravity.setter
     def gravity(self, value: Any) -> None:
@@ -317,20 +383,38 @@ class Simulation:
             g = np.asarray(value, float)
         except (TypeError, ValueError):
             g = np.full(3, np.nan)
-        if g.shape != (3,) or not np.all(np.isfinite(g)):
-            raise SimulationError(f"gravity is three finite numbers in m/s², got {value!r}")
-        if np.any(g != self._gravity):
+        if g.shape not in ((3,), (self.worlds, 3)) or not np.all(np.isfinite(g)):
+            each = f", or three a world ({self.worlds})" if self.worlds > 1 else ""
+            raise SimulationError(f"gravity is three finite numbers in m/s²{each}, got {value!r}")
+        g = g[0] if g.ndim == 2 and (g == g[0]).all() else g
+        old, new = (np.broadcast_to(x, (self.worlds, 3)) for x in (self._gravities, g))
+        other = (old != new).any(1)
+        if other.any():
+            kept = self.state.kept_rotation.numpy().copy()
             self.solver.begin_anew(self.state)  # half a kick of the old one, half of the new
-        self._gravity = g.copy()
+            if kept.size and not other.all():
+                now = self.state.kept_rotation.numpy()
+                now[:, ~other] = kept[:, ~other]
+                self.state.kept_rotation.assign(now)
+        self._gravities = g.copy()
         self._measures = None
         with LOCK:
-            self.solver.settings.gravity.assign(g[None])
+            self.solver.settings.gravity.assign(np.ascontiguousarray(new))
         self._touched = True
 
-    @property
-    def _gravities(self) -> np.ndarray:
-        """(3,), or (worlds, 3) where it varies, m/s²."""
-        return self._gravity
+    def randomise(self, seed: int, **spreads: Unpack[Spreads]) -> None:
+        """Vary parameters from world to world, evenly within ± a spread of what the scene described; a call replaces the last.
+
+        Args:
+            seed: of the random numbers: the same one gives the same worlds.
+            mass, stiffness, damping, friction, kp, kd, motor, gravity, rope: relative spreads, 0 to below 1; an inertia goes
+                with its mass, `motor` is resistance and torque constant, `rope` EI, GJ, damping. limit: m and rad, of both ends.
+        """
+        randomise(self, seed, dict(spreads))  # type: ignore[arg-type]
+
+    def _rebuild(self) -> None:
+        """After tables of the model were replaced."""
+        self.solver.rebuild()
 
     @property
     def wind(self) -> Any:
@@ -365,16 +449,6 @@ class Simulation:
 
     # ---- state as a whole ----
 
-    def _pack(self, ropes: bool) -> tuple[Any, list[Any]]:
-        """All arrays that a step changes, moved into one memory; that, and the arrays."""
-        fields: list[tuple[Any, str]] = [(self._state, n) for n in STATE_FIELDS] + [(self.control, n) for n in CONTROL_FIELDS]
-        if ropes:
-            fields += [(self._state.rope, n) for n in ROPE_STATE_FIELDS] + [(self.control.rope, n) for n in ROPE_CONTROL_FIELDS]
-        whole, packed = pack([getattr(s, n) for s, n in fields], self.model.device)
-        for (struct, name), array in zip(fields, packed, strict=True):
-            setattr(struct, name, array)
-        return whole, packed
-
     def reset(self, worlds: Any = None) -> None:
         """Back to the start, commands included; the step and gravity stay.
 
@@ -383,7 +457,7 @@ class Simulation:
                 if None.
         """
         if worlds is not None:
-            snapshots.put_back_some(self, self._start, self._chosen(worlds))
+            snapshots.put_back_some(self, self._start, snapshots.chosen(self, worlds))
             return
         dt, gravity = self.dt, self.gravity
         self.restore(self._start | {"gravity": gravity})
@@ -397,17 +471,6 @@ class Simulation:
         """Continue from a snapshot of this scene."""
         snapshots.put_back(self, snapshot)
 
-    def _chosen(self, worlds: Any) -> np.ndarray:
-        """Indices of worlds from a mask or indices."""
-        given = np.atleast_1d(np.asarray(worlds))
-        if given.dtype == bool and given.shape == (self.worlds,):
-            return np.flatnonzero(given)
-        if given.dtype.kind not in "iu" or given.ndim != 1 or np.any(given < 0) or np.any(given >= self.worlds):
-            raise SimulationError(
-                f"Simulation: worlds are a mask of {self.worlds} booleans, or indices from 0 to {self.worlds - 1}, got {worlds!r}"
-            )
-        return given.astype(int)
-
     def energy(self) -> Energy:
         """Kinetic, potential and elastic energy of the dynamic bodies, J."""
         measures = self._measures
@@ -420,138 +483,6 @@ class Simulation:
         if self._measures is None:
             self._measures = Measures(self)
         return self._measures.momentum()
-
-    # ---- arrays ----
-
-    @property
-    def q(self) -> Any:
-        """(coordinates,) or (worlds, coordinates): of all joints, m and rad (of a ball a quaternion); ask again after a step.
-
-        A view that is not to be written; assign it as a whole, or use `set_state`.
-        """
-        self._coordinates(PLACES)
-        return self._view("q")
-
-    @q.setter
-    def q(self, value: Any) -> None:
-        self.set_state(q=value)
-
-    @property
-    def qd(self) -> Any:
-        """(speeds,) or (worlds, speeds): those of all joints, m/s and rad/s; ask again after a step. Assign it as a whole."""
-        self._coordinates()
-        return self._view("qd")
-
-    @qd.setter
-    def qd(self, value: Any) -> None:
-        self.set_state(qd=value)
-
-    @property
-    def effort(self) -> Any:
-        """(speeds,) or (worlds, speeds): force or torque applied along the free axes until changed, N and N·m; to be written."""
-        view = self._shown.get("effort")
-        if view is None:
-            view = self._shown["effort"] = shown(self, self.control, self._commands, "joint_force", True)
-            self._lend("joint_force", self._commands, self._efforts_changed)
-        return view
-
-    @effort.setter
-    def effort(self, value: Any) -> None:
-        self._fill("joint_force", arrays.checked(value, (self.worlds, self.model.speeds), "effort", self.worlds))
-        self._efforts_changed()
-
-    @property
-    def target(self) -> Targets:
-        """What the drives of all joints are told, in the order of `qd`: position, velocity, torque, voltage; to be written."""
-        return self._target
-
-    @property
-    def body_position(self) -> Any:
-        """(bodies, 3) or (worlds, bodies, 3): centres of mass, m, in the order of `model.body_names` (0 is the world); may be
-        written.
-        """
-        return self._lent_view("position")
-
-    @property
-    def body_rotation(self) -> Any:
-        """(bodies, 4) or (worlds, bodies, 4): unit quaternions (x, y, z, w) of the bodies' frames; may be written."""
-        return self._lent_view("rotation")
-
-    @property
-    def body_velocity(self) -> Any:
-        """(bodies, 3) or (worlds, bodies, 3): of the centres of mass, m/s; may be written; ask again after a step."""
-        self._settled()
-        return self._lent_view("velocity")
-
-    @property
-    def body_spin(self) -> Any:
-        """(bodies, 3) or (worlds, bodies, 3): rad/s; may be written; ask again after a step."""
-        self._settled()
-        return self._lent_view("spin")
-
-    def index(self, pattern: str) -> Index:
-        """Indices into `q` and into `qd` of the joints whose names match a pattern such as "arm/*" (a ball has 4 and 3)."""
-        return arrays.index(self, pattern)
-
-    def set_state(self, *, q: Any = None, qd: Any = None, worlds: Any = None) -> None:
-        """Put all joints to coordinates and speeds; what is not given stays.
-
-        Args:
-            q, qd: (coordinates,) and (speeds,), or one row for each of the worlds.
-            worlds: a mask (worlds,) or indices of those that are set, all if None; the others are not touched.
-        """
-        arrays.set_state(self, q, qd, self._chosen(np.arange(self.worlds) if worlds is None else worlds))
-
-    def _view(self, name: str) -> Any:
-        view = self._shown.get(name)
-        if view is None:
-            view = self._shown[name] = shown(self, self._state, self._moving, name, False)
-        return view
-
-    def _lent_view(self, name: str) -> Any:
-        """An array of the bodies that a user may write."""
-        view = self._shown.get(name)
-        if view is None:
-            view = self._shown[name] = shown(self, self._state, self._moving, name, True)
-            self._lend(name, self._moving, arrays.BodyWrites(self, name))
-            self._read = NOTHING
-        return view
-
-    def _lend(self, name: str, host: Host, tell: Callable[[bytes], None]) -> None:
-        """An array is given out to be written."""
-        self._lent.append(Lent(getattr(host, name), tell) if self._on_cpu else Lent(np.zeros(1), tell, always=True))
-
-    def _look(self) -> None:
-        """Whether arrays that were lent have been written."""
-        for lent in self._lent:
-            lent.look()
-
-    def _take(self) -> None:
-        """What stands in arrays that were lent is known."""
-        for lent in self._lent:
-            lent.take()
-
-    def _fill(self, name: str, values: np.ndarray) -> None:
-        """Write an array of the commands, (worlds, rows)."""
-        if self._on_cpu:
-            getattr(self._commands, name)[...] = values.T
-        else:
-            getattr(self.control, name).assign(np.ascontiguousarray(values.T))
-
-    def _efforts_changed(self, _before: bytes = b"") -> None:
-        self._forced = True
-
-    def _targets_changed(self, _before: bytes = b"") -> None:
-        """Targets were written as arrays: joints on which nothing acted so far begin to be driven."""
-        self.solver.driven = True
-        c = self._commands
-        told = (c.servo_torque != 0).any(1)
-        spans = [slice(v, v + kind.v_size) for v, kind in zip(self.model.v_start, self.model.joint_kinds, strict=True)]
-        quiet = [k for k in np.flatnonzero(~(c.acts != 0).all(1)) if told[spans[k]].any()]
-        for k in quiet:
-            c.put("acts", int(k), 1)
-        if quiet:
-            self._acts_changed()
 
     # ---- objects ----
 
@@ -612,6 +543,10 @@ class Simulation:
             raise SimulationError(f"{what}: bodies of this scene do not touch; add a ground, or Scene(contact=True)")
         return self._touching
 
+    def frame(self, name: str) -> Frame:
+        """The frame of that name (`scene.add_frame`), or a body's own."""
+        return Frame(self, name)
+
     @property
     def redundant(self) -> list[str]:
         """Rows of closed loops ('joint.axis') that follow from others; reactions there are shared in some way."""
@@ -642,13 +577,12 @@ class Simulation:
         try:
             v = np.asarray(value, float)
         except (TypeError, ValueError):
-            raise SimulationError(f"{who}: {what} is {size} finite number(s), got {value!r}") from None
+            raise SimulationError(f"{who}: {what} is {size} finite number{'s' * (size > 1)}, got {value!r}") from None
         if size == 1 and v.shape[-1:] != (1,):
             v = v[..., None]
         if v.shape not in ((size,), (self.worlds, size)) or not np.all(np.isfinite(v)):
-            raise SimulationError(
-                f"{who}: {what} is {size} finite number(s){' a world' * (self.worlds > 1)}, got {np.asarray(value).tolist()}"
-            )
+            each, got = " a world" * (self.worlds > 1), np.asarray(value).tolist()
+            raise SimulationError(f"{who}: {what} is {size} finite number{'s' * (size > 1)}{each}, got {got}")
         return np.broadcast_to(v, (self.worlds, size)).copy()
 
     def _acts_changed(self) -> None:
@@ -658,8 +592,14 @@ class Simulation:
 
     def _inertia(self, rows: np.ndarray) -> np.ndarray:
         """(rows, 1 or worlds, 3, 3) kg·m² of some bodies about their centres of mass, body axes."""
-        values = self.model.bodies.inertia.numpy()[rows].astype(float)
-        return np.asarray(values.reshape(len(rows), -1, 3, 3))
+        return np.asarray(columns(self.model.bodies.inertia)[rows])
+
+    def _begin_looking(self) -> None:
+        """From now on arrays of the bodies may be written: what was read counts until somebody looked."""
+        self._read, self._bodies_lent = NOTHING, True
+
+    def _efforts_changed(self, _before: bytes = b"") -> None:
+        self._forced = True
 
     def _settled(self) -> Host:
         """The arrays of the state, velocities being those of the pose."""
@@ -679,5 +619,5 @@ class Simulation:
             if self.model.joint_kinds:
                 self._reader()
             self._known = ALL if self._at_pose else PLACES
-        if not self._lent:
+        if not self._bodies_lent:
             self._read = self._known

@@ -10,6 +10,7 @@ from sharnir.errors import SimulationError, is_positive
 from sharnir.launches import LOCK
 from sharnir.model import CONTROL_FIELDS, OWNED, STATE_FIELDS
 from sharnir.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
+from sharnir.solver import pack
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -55,6 +56,17 @@ class Columns:
         for live, safe, axis in self._arrays:
             where = (slice(None),) * axis + (worlds,)
             live[where] = safe[where]
+
+
+def pack_all(sim: Owner, ropes: bool) -> tuple[Any, list[Any]]:
+    """All arrays that a step changes, moved into one memory; that, and the arrays."""
+    fields: list[tuple[Any, str]] = [(sim._state, n) for n in STATE_FIELDS] + [(sim.control, n) for n in CONTROL_FIELDS]
+    if ropes:
+        fields += [(sim._state.rope, n) for n in ROPE_STATE_FIELDS] + [(sim.control.rope, n) for n in ROPE_CONTROL_FIELDS]
+    whole, packed = pack([getattr(s, n) for s, n in fields], sim.model.device)
+    for (struct, name), array in zip(fields, packed, strict=True):
+        setattr(struct, name, array)
+    return whole, packed
 
 
 def rope_arrays(sim: Owner) -> dict[str, Any]:
@@ -133,29 +145,24 @@ def put_back(sim: Owner, snapshot: Snapshot) -> None:
 
 
 def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
-    """Continue from a snapshot in some worlds alone; the others go on as if nothing had been done."""
+    """Continue from the start in some worlds alone; the others go on as if nothing had been done."""
     with LOCK:
         sim.state  # noqa: B018  which is read with the step that led to it: the others keep it
-        arrays = {} if sim._on_cpu else arrays_of(sim)
+        if not len(worlds):
+            return
+        if sim._images is not None:  # on a GPU, without leaving it
+            for image in sim._images:
+                image.put_back(worlds)
+            sim.changed()
+            return
         shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
         for name, values in values_of(sim).items():
-            saved = snapshot[name]
             where = (slice(None),) * int(name not in PER_WORLD) + (worlds,)
-            values[where] = saved[where]
-            if arrays:
-                arrays[name].assign(values)
+            values[where] = snapshot[name][where]
         for array in (sim.solver.whole, sim.solver.real):
-            values = array.numpy()
-            values[:, worlds] = 0
-            if not sim._on_cpu:
-                array.assign(values)
-        parts = sim.solver.parts.numpy()
-        parts[worlds] = 1
-        alarm = sim.solver.alarm.numpy()
-        alarm[worlds] = 0
-        if not sim._on_cpu:
-            sim.solver.parts.assign(parts)
-            sim.solver.alarm.assign(alarm)
+            array.numpy()[:, worlds] = 0
+        sim.solver.parts.numpy()[worlds] = 1
+        sim.solver.alarm.numpy()[worlds] = 0
         sim._projected[worlds] = 0.0
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
         if any((a != b).any() for a, b in zip(shared, acts, strict=True)):
@@ -177,3 +184,15 @@ def check_finite(sim: Owner, name: str, values: np.ndarray) -> None:
             break
     value = values[row][~np.isfinite(values[row])].ravel()[0]
     raise SimulationError(f"restore: {name!r} of {owner} is {value}; the values of a snapshot are finite")
+
+
+def chosen(sim: Owner, worlds: Any) -> np.ndarray:
+    """Indices of worlds from a mask or indices."""
+    given = np.atleast_1d(np.asarray(worlds))
+    if given.dtype == bool and given.shape == (sim.worlds,):
+        return np.flatnonzero(given)
+    if given.dtype.kind not in "iu" or given.ndim != 1 or np.any(given < 0) or np.any(given >= sim.worlds):
+        raise SimulationError(
+            f"Simulation: worlds are a mask of {sim.worlds} booleans, or indices from 0 to {sim.worlds - 1}, got {worlds!r}"
+        )
+    return given.astype(int)

@@ -17,6 +17,7 @@ from sharnir.guard import COUNTS, SUMS, Tally, Watch, watch_begin, watch_end
 from sharnir.launches import LOCK, record, replayer
 from sharnir.model import DYNAMIC, FIXED, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
+from sharnir.tables import of_first
 from sharnir.types import load_modules, np_real, real, vec3
 
 GRADES = ("relative", "divided", "damped", "velocity")
@@ -90,7 +91,7 @@ class Solver:
         g.size = wp.array(size, dtype=real, device=self.device)
         g.least, g.extent = float(min(size, default=1.0)), extent
         motion = m.bodies.motion.numpy()
-        g.weight = float(m.bodies.mass.numpy()[motion == DYNAMIC].sum())
+        g.weight = float(of_first(m.bodies.mass)[motion == DYNAMIC].sum())
         g.acting, g.looks = int(acting or len(m.spring_names) > 0), looks
         g.driven = int((motion == KINEMATIC).any() or conveys(m))
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
@@ -127,6 +128,10 @@ class Solver:
 
     def rebind(self) -> None:
         """To be called when arrays were made anew: the next step records its launches again."""
+        self._bound = None
+
+    def rebuild(self) -> None:
+        """To be called after tables of the model were changed beyond single values that kernels read in any case."""
         self._bound = None
 
     def forget(self) -> None:
@@ -277,7 +282,7 @@ def pack(arrays: list[Any], device: Any) -> tuple[Any, list[Any]]:
 
 def sizes(model: Model) -> tuple[list[float], float]:
     """Sizes of joints, each that of the smaller of its bodies that move, and the extent of the scene, m."""
-    mass, inertia = model.bodies.mass.numpy().astype(float), model.bodies.inertia.numpy().astype(float)
+    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
     motion = model.bodies.motion.numpy()
     moves = (motion == DYNAMIC) & (mass > 0)
     size = np.sqrt(6 * np.trace(inertia, axis1=1, axis2=2) / np.where(moves, mass, 1.0)) * moves  # the diagonal of a box
@@ -295,6 +300,11 @@ def sizes(model: Model) -> tuple[list[float], float]:
     return [max(min(pair, default=extent), SMALL * extent) for pair in both], extent
 
 
+def gravity_of(model: Model) -> Any:
+    """[world] m/s² on the device."""
+    return wp.array([model.gravity] * model.worlds, dtype=vec3, device=model.device)
+
+
 def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
     """A whole number of at least `least`, or an error that names it."""
     if not isinstance(value, int | np.integer) or value < least:
@@ -307,7 +317,7 @@ def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
 
     The length is that of levers and radii of gyration.
     """
-    mass, inertia = (a.numpy().astype(float) for a in (model.bodies.mass, model.bodies.inertia))
+    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
     on = model.bodies.motion.numpy() == DYNAMIC
     if not on.any():
         return 1.0, 1.0, 1.0

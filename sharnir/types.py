@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
 
 wp.config.log_level = wp.LOG_WARNING
@@ -108,6 +109,12 @@ def load_modules(modules: Iterable[Any], device: Any) -> float:
         with LOCK:
             wp.force_load(device, list(wanted.values()), max_workers=min(len(wanted), os.cpu_count() or 1))
         _loaded.update(wanted)
+    except OSError as error:
+        where = wp.config.kernel_cache_dir
+        raise SimulationError(
+            f"kernels could not be compiled or loaded: {error}; they are kept in {where}: free some space there, delete it, or "
+            "set WARP_CACHE_PATH to a folder that can be written"
+        ) from error
     finally:
         done.set()
         teller.join()

@@ -1,4 +1,4 @@
-"""Views of one body, joint, drive, spring or gear of a running simulation: names and NumPy values over the arrays beneath.
+"""Views of one body, spring or gear of a running simulation: names and NumPy values over the arrays beneath.
 
 A view reads and writes the arrays of the simulation it belongs to; values may be set between steps. Of one world on the CPU it
 keeps the memory of its own values: a number is read or written in less than a microsecond.
@@ -11,17 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import assembly
+from sharnir import assembly, parameters
 from sharnir.arrays import memory
-from sharnir.axes import Axis, DCMotor, Friction, Servo, per_axis
-from sharnir.errors import SceneError, SimulationError
-from sharnir.model import DYNAMIC, FIXED, KINEMATIC, command_values
+from sharnir.errors import SimulationError
+from sharnir.model import DYNAMIC, FIXED, KINEMATIC
 from sharnir.spatial import cross, quat_conjugate, quat_rotate, unit_quat
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
-NUMBER = (float, int)  # a tuple is quicker than a union
-PLACES, ALL = 1, 2  # what of the joints has to be read
 
 
 class BodyView:
@@ -33,7 +30,7 @@ class BodyView:
         self._sim, self._i, self.name = sim, index, name
         self._motion = int(sim.model.bodies.motion.numpy()[index])
         self._com = sim.model.com[index] if np.any(sim.model.com[index]) else None
-        self._turns = bool(np.any(sim.model.bodies.inertia.numpy()[index])) or self._motion != DYNAMIC
+        self._turns = bool(np.any(sim.model.bodies.inertia.numpy()[index, 0])) or self._motion != DYNAMIC
         self._rows: dict[str, np.ndarray] | None = None  # of one world: (3,) and (4,), and the same as memory
         if sim._on_cpu and sim.worlds == 1:
             fields = ("position", "rotation", "velocity", "spin", "acceleration")
@@ -136,10 +133,10 @@ class BodyView:
 
     def _quick(self, field: str, value: Any) -> bool:
         """Write three finite numbers to the memory of one world; False where they are not that."""
-        if self._rows is None or len(value) != 3:
+        if self._rows is None:
             return False
-        x, y, z = value
         try:
+            x, y, z = value
             if not (-inf < x < inf and -inf < y < inf and -inf < z < inf):
                 return False
             row = self._memory[field]
@@ -177,6 +174,24 @@ class BodyView:
         if not self._sim._at_pose:
             self._sim._settled()
         return self._value("acceleration")
+
+    @property
+    def mass(self) -> Any:
+        """kg; settable, for all worlds or one a world: the inertia goes with it, the speeds stay."""
+        return parameters.read(self._sim, self._sim.model.bodies.mass, self._i)
+
+    @mass.setter
+    def mass(self, value: Any) -> None:
+        parameters.set_mass(self._sim, self._i, f"body {self.name!r}", value)
+
+    @property
+    def inertia(self) -> Any:
+        """(3, 3) kg·m² about the centre of mass, body axes; settable (or its diagonal), for all worlds or one a world."""
+        return parameters.read(self._sim, self._sim.model.bodies.inertia, self._i)
+
+    @inertia.setter
+    def inertia(self, value: Any) -> None:
+        parameters.set_inertia(self._sim, self._i, f"body {self.name!r}", value)
 
     def apply_force(self, force: Any, at: Any = None, once: bool = True) -> None:
         """Act with a force (3,) N in the next step, or (`once=False`) until set anew; `at` a world point (m), else the com."""
@@ -251,349 +266,6 @@ class BodyView:
         self._put("momentum", quat_rotate(q, local))
 
 
-class JointView:
-    """One joint of a running simulation; coordinates are the child's motion relative to the parent.
-
-    Coordinates come in the order translations, rotations. A joint with one free axis gives floats; three free rotations give a
-    quaternion (x, y, z, w) as coordinates and the relative spin in the parent's joint frame as speeds.
-    """
-
-    __slots__ = ("_drive", "_i", "_one", "_place", "_push", "_q", "_sim", "_speed", "_v", "kind", "name")
-
-    def __init__(self, sim: Owner, index: int, name: str) -> None:
-        self._sim, self._i, self.name = sim, index, name
-        self.kind = sim.model.joint_kinds[index]
-        q, v = int(sim.model.q_start[index]), int(sim.model.v_start[index])
-        self._q, self._v = slice(q, q + self.kind.q_size), slice(v, v + self.kind.v_size)
-        self._one = sim._on_cpu and sim.worlds == 1 and self.kind.v_size == 1  # one number, read straight from the memory
-        if self._one:
-            self._place, self._speed = memory(sim._moving.q[q]), memory(sim._moving.qd[v])
-            self._push = memory(sim._commands.joint_force[v])
-        self._drive = DriveView(self)
-
-    def __repr__(self) -> str:
-        return f"<joint {self.name!r}: {self.kind.kind}>"
-
-    def _need_axis(self, what: str) -> None:
-        if self.kind.v_size == 0:
-            raise SimulationError(f"joint {self.name!r}: {what} needs a free axis, and a {self.kind.kind} joint has none")
-
-    def _axes(self, values: np.ndarray, part: slice) -> Any:
-        mine = np.array(values[part], float).T
-        return self._sim._out(mine[:, 0] if mine.shape[1] == 1 else mine)
-
-    def _put(self, name: str, value: Any, what: str) -> None:
-        """Write a value per free axis (one value serves all) to an array of the commands."""
-        size = self.kind.v_size
-        if np.ndim(value) == 0:
-            value = np.full(size, value)
-        for i, row in enumerate(self._sim._in(value, size, f"joint {self.name!r}", what).T):
-            self._sim._commands.put(name, self._v.start + i, row)
-
-    @property
-    def position(self) -> Any:
-        """Coordinates, m and rad: a float, or (q_size,); angles count turns."""
-        if self._sim._read < PLACES:
-            self._sim._coordinates(PLACES)
-        if self._one:
-            return self._place[0]
-        return self._axes(self._sim._moving.q, self._q)
-
-    @position.setter
-    def position(self, value: Any) -> None:
-        self._need_axis("position")
-        q = self._sim._in(value, self.kind.q_size, f"joint {self.name!r}", "position")
-        if len(self.kind.turns) == 3:
-            q[:, -4:] = unit_quat(q[:, -4:], f"joint {self.name!r}", SimulationError)
-        self._sim._settled()
-        assembly.set_position(self._sim.model, self._sim.state, self._i, q)
-        self._sim.changed()
-
-    @property
-    def velocity(self) -> Any:
-        """Speeds, m/s and rad/s: a float, or (v_size,)."""
-        if self._sim._read < ALL:
-            self._sim._coordinates()
-        if self._one:
-            return self._speed[0]
-        return self._axes(self._sim._moving.qd, self._v)
-
-    @velocity.setter
-    def velocity(self, value: Any) -> None:
-        self._need_axis("velocity")
-        v = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "velocity")
-        self._sim._settled()
-        assembly.set_velocity(self._sim.model, self._sim.state, self._i, v)
-        self._sim.changed()
-
-    @property
-    def force(self) -> Any:
-        """Force or torque applied on the free axes until changed, N and N·m: a float, or (v_size,)."""
-        if self._one:
-            return self._push[0]
-        return self._axes(self._sim._commands.joint_force, self._v)
-
-    @force.setter
-    def force(self, value: Any) -> None:
-        if self._one and isinstance(value, NUMBER) and -inf < value < inf:
-            self._push[0] = value
-        else:
-            self._need_axis("force")
-            f = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "force")
-            for i, row in enumerate(f.T):
-                self._sim._commands.put("joint_force", self._v.start + i, row)
-        self._sim._forced = True
-
-    @property
-    def reaction(self) -> tuple[Any, Any]:
-        """(force (3,) N, torque (3,) N·m) of the constraint on the child at its anchor in the last step, world axes."""
-        sim = self._sim
-        s = sim._settled()
-        force, torque = (np.array(a[self._i], float) / sim.dt for a in (s.joint_force, s.joint_torque))
-        return sim._out(force), sim._out(torque)
-
-    @property
-    def enabled(self) -> Any:
-        """Whether the joint holds; False takes it out, with all that acts on it, until it is set again."""
-        values = self._sim._commands.enabled[self._i] != 0
-        return bool(values[0]) if self._sim.worlds == 1 else values
-
-    @enabled.setter
-    def enabled(self, value: Any) -> None:
-        on = self._sim._in(value, 1, f"joint {self.name!r}", "enabled")[:, 0] != 0
-        self._sim._commands.put("enabled", self._i, on.astype(np.int32))
-        self._sim._touched = True
-        self._sim._acts_changed()
-
-    @property
-    def friction(self) -> Friction:
-        """Friction of the first free axis (first world); set a Friction or a bound, as a brake does.
-
-        One value for all axes, a dict by axis name (bounds that were shared stay shared), or a list of one a world. An axis that
-        a loop holds still has none.
-        """
-        self._need_axis("friction")
-        at, c = self._v.start, self._sim._commands
-        static, dynamic, load, viscous, stribeck = (
-            float(a[at, 0])
-            for a in (c.friction_static, c.friction_dynamic, c.friction_load, c.friction_viscous, c.friction_stribeck)
-        )
-        return Friction(static, dynamic, load, viscous, stribeck or None)
-
-    @friction.setter
-    def friction(self, value: Any) -> None:
-        who = f"joint {self.name!r}"
-        self._need_axis("friction")
-        sim, names = self._sim, self.kind.free[: self.kind.v_size]
-        try:
-            by_axis = per_axis(who, "friction", value, tuple(names))
-            for i, axis in enumerate(sim.model.joint_axes[self._i]):
-                if names[i] not in by_axis:
-                    continue
-                given = by_axis[names[i]]
-                laws = [Friction.of(v, who) for v in (given if np.ndim(given) == 1 else [given] * sim.worlds)]
-                if len(laws) != sim.worlds:
-                    raise SceneError(f"{who}: friction is one value, or one a world ({sim.worlds}), got {len(laws)}")
-                drive = axis.drive if isinstance(axis.drive, DCMotor) else None
-                for name, row in command_values([Axis(friction=law, drive=drive) for law in laws]).items():
-                    if name.startswith("friction"):
-                        at = self._v.start + i
-                        sim._commands.put(name, at, np.array(row) * (not sim.model.frictionless()[at]))
-        except SceneError as error:
-            raise SimulationError(str(error)) from None
-        self._begin_acting()
-
-    def _begin_acting(self) -> None:
-        self._sim._commands.put("acts", self._i, 1)
-        self._sim._acts_changed()
-
-    @property
-    def stuck(self) -> Any:
-        """Whether friction holds the joint: a bool, or (v_size,)."""
-        values = self._sim._moving.stuck[self._v].T != 0
-        if values.shape[1] == 1:
-            values = values[:, 0]
-        return bool(values[0]) if self._sim.worlds == 1 and values.ndim == 1 else self._sim._out(values)
-
-    @property
-    def friction_force(self) -> Any:
-        """Dry friction of the last step on the child's side, N and N·m: a float, or (v_size,)."""
-        return self._axes(self._sim._moving.friction_impulse, self._v) / self._sim.dt
-
-    @property
-    def limit_force(self) -> Any:
-        """Force or torque of the limits in the last step: a float, or (v_size,); of a ball joint, along the limits' rows."""
-        return self._axes(self._sim._moving.limit_impulse, self._v) / self._sim.dt
-
-    @property
-    def dissipated(self) -> Any:
-        """Energy that friction and dampers, and with `closing="energy"` limits, took in the last step, J."""
-        return self._sim._out(np.array(self._sim._moving.dissipated[self._i], float))
-
-    @property
-    def drive(self) -> DriveView:
-        """The servo or motor: its targets, gains and voltage may be set; assign a Servo to give the joint one."""
-        return self._drive
-
-    @drive.setter
-    def drive(self, value: Servo) -> None:
-        self._need_axis("drive")
-        if not isinstance(value, Servo):
-            raise SimulationError(f"joint {self.name!r}: drive takes a Servo, got {value!r}")
-        for name, (number,) in command_values([Axis(drive=value)]).items():
-            if name.startswith("servo"):
-                self._put(name, number, name)
-        self._begin_acting()
-
-    @property
-    def gap(self) -> Any:
-        """(2,) how far the joint stands open: m, rad."""
-        return self._sim._out(self._sim.gaps()[:, self._i])
-
-    @property
-    def anchor(self) -> Any:
-        """(3,) the child's anchor, m."""
-        rows = assembly.evaluate(self._sim.model, self._sim._state)
-        return self._sim._out(np.array([r.point[self._i] for r in rows]))
-
-    @property
-    def axes(self) -> dict[str, np.ndarray]:
-        """World direction (3,) of every free axis of the first world, by name; for drawing."""
-        rows = assembly.evaluate(self._sim.model, self._sim._state)[0]
-        names = self.kind.free[: self.kind.v_size]
-        both = rows.free_linear[self._i] + rows.free_angular[self._i]
-        return {name: both[i] for i, name in enumerate(names)}
-
-
-class DriveView:
-    """The servo or DC motor of a joint: a float, or (v_size,) where the joint has several free axes."""
-
-    __slots__ = ("_acts", "_joint", "_kd", "_kp", "_position", "_torque", "_velocity")
-
-    def __init__(self, joint: JointView) -> None:
-        self._joint = joint
-        self._acts: Any = None  # the memory of one number each, where there is no more
-        if joint._one:
-            c, at = joint._sim._commands, joint._v.start
-            self._acts, self._kp, self._kd = memory(c.acts[joint._i]), memory(c.servo_kp[at]), memory(c.servo_kd[at])
-            self._position, self._velocity = memory(c.servo_position[at]), memory(c.servo_velocity[at])
-            self._torque = memory(c.servo_torque[at])
-
-    def __repr__(self) -> str:
-        return f"<drive of joint {self._joint.name!r}>"
-
-    def _get(self, name: str) -> Any:
-        return self._joint._axes(getattr(self._joint._sim._commands, name), self._joint._v)
-
-    def _set(self, name: str, value: Any, kind: type, gain: str = "") -> None:
-        joint, what = self._joint, name.removeprefix("servo_")
-        joint._need_axis(f"drive.{what}")
-        axes = joint._sim.model.joint_axes[joint._i]
-        if kind is DCMotor and not any(isinstance(a.drive, DCMotor) for a in axes):
-            raise SimulationError(f"joint {joint.name!r} has no DCMotor: {name} cannot be set")
-        if gain and np.any(value) and not np.any(getattr(joint._sim._commands, f"servo_{gain}")[joint._v]):
-            raise SimulationError(
-                f"joint {joint.name!r}: drive.{what} = {value!r} needs a servo with {gain} above 0, and its {gain} is 0; "
-                f"assign drive = Servo({gain}=…), or set drive.{gain} first"
-            )
-        joint._put(name, value, what)
-        joint._sim.solver.driven = True
-        joint._begin_acting()
-
-    @property
-    def position(self) -> Any:
-        """Target of the servo, m or rad."""
-        return self._get("servo_position") if self._acts is None else self._position[0]
-
-    @position.setter
-    def position(self, value: Any) -> None:
-        if self._acts is not None and self._acts[0] and self._kp[0] > 0.0 and isinstance(value, NUMBER) and -inf < value < inf:
-            self._position[0] = value
-        else:
-            self._set("servo_position", value, Servo, "kp")
-
-    @property
-    def velocity(self) -> Any:
-        """Target speed of the servo, m/s or rad/s."""
-        return self._get("servo_velocity") if self._acts is None else self._velocity[0]
-
-    @velocity.setter
-    def velocity(self, value: Any) -> None:
-        if self._acts is not None and self._acts[0] and self._kd[0] > 0.0 and isinstance(value, NUMBER) and -inf < value < inf:
-            self._velocity[0] = value
-        else:
-            self._set("servo_velocity", value, Servo, "kd")
-
-    @property
-    def torque(self) -> Any:
-        """Force or torque the servo adds, N or N·m."""
-        return self._get("servo_torque") if self._acts is None else self._torque[0]
-
-    @torque.setter
-    def torque(self, value: Any) -> None:
-        if self._acts and self._acts[0] and isinstance(value, NUMBER) and -inf < value < inf:
-            self._torque[0] = value
-            self._joint._sim.solver.driven = True
-        else:
-            self._set("servo_torque", value, Servo)
-
-    @property
-    def kp(self) -> Any:
-        """Stiffness of the servo, N/m or N·m/rad."""
-        return self._get("servo_kp")
-
-    @kp.setter
-    def kp(self, value: Any) -> None:
-        self._set("servo_kp", self._at_least_zero("kp", value), Servo)
-
-    @property
-    def kd(self) -> Any:
-        """Damping of the servo, N·s/m or N·m·s."""
-        return self._get("servo_kd")
-
-    @kd.setter
-    def kd(self, value: Any) -> None:
-        self._set("servo_kd", self._at_least_zero("kd", value), Servo)
-
-    @property
-    def max_force(self) -> Any:
-        """Bound on the servo's force or torque, N or N·m."""
-        return self._get("servo_max_force")
-
-    @max_force.setter
-    def max_force(self, value: Any) -> None:
-        bound = self._at_least_zero("max_force", value)
-        self._set("servo_max_force", np.minimum(np.asarray(bound, float), 1e30), Servo)
-
-    @property
-    def voltage(self) -> Any:
-        """Voltage at the motor, V."""
-        return self._get("voltage")
-
-    @voltage.setter
-    def voltage(self, value: Any) -> None:
-        self._set("voltage", value, DCMotor)
-
-    @property
-    def current(self) -> Any:
-        """Current in the motor, A."""
-        return self._joint._axes(self._joint._sim._settled().current, self._joint._v)
-
-    @property
-    def force(self) -> Any:
-        """Force or torque of the drive on the joint in the last step, N or N·m."""
-        return self._joint._axes(self._joint._sim._moving.drive_impulse, self._joint._v) / self._joint._sim.dt
-
-    def _at_least_zero(self, what: str, value: Any) -> Any:
-        try:
-            numbers = np.asarray(value, float)
-        except (TypeError, ValueError):
-            numbers = np.array(np.nan)
-        if not np.all(numbers >= 0):
-            raise SimulationError(f"joint {self._joint.name!r}: {what} is at least 0, got {value!r}")
-        return value
-
-
 class SpringView:
     """One point-to-point spring of a running simulation."""
 
@@ -605,15 +277,36 @@ class SpringView:
     def __repr__(self) -> str:
         return f"<spring {self.name!r}>"
 
-    @property
-    def stiffness(self) -> float:
-        """N/m."""
-        return float(self._sim.model.springs.stiffness.numpy()[self._i])
+    def _set(self, name: str, value: Any) -> None:
+        given = parameters.checked(self._sim, value, f"spring {self.name!r}", name, least=0.0)
+        parameters.write(self._sim, self._sim.model.springs, name, self._i, given)
 
     @property
-    def rest(self) -> float:
-        """Length without force, m."""
-        return float(self._sim.model.springs.rest.numpy()[self._i])
+    def stiffness(self) -> Any:
+        """N/m; settable, for all worlds or one a world."""
+        return parameters.read(self._sim, self._sim.model.springs.stiffness, self._i)
+
+    @stiffness.setter
+    def stiffness(self, value: Any) -> None:
+        self._set("stiffness", value)
+
+    @property
+    def rest(self) -> Any:
+        """Length without force, m; settable, for all worlds or one a world."""
+        return parameters.read(self._sim, self._sim.model.springs.rest, self._i)
+
+    @rest.setter
+    def rest(self, value: Any) -> None:
+        self._set("rest", value)
+
+    @property
+    def damping(self) -> Any:
+        """N·s/m along the line; settable, for all worlds or one a world."""
+        return parameters.read(self._sim, self._sim.model.springs.damping, self._i)
+
+    @damping.setter
+    def damping(self, value: Any) -> None:
+        self._set("damping", value)
 
     @property
     def ends(self) -> tuple[Any, Any]:

@@ -81,7 +81,7 @@ def test_the_mass_matrix_gives_the_energy_and_jacobians_the_velocities(seed):
             continue
         body = moving[name]
         local = quat_rotate(body["rotation"] * [-1, -1, -1, 1], body["spin"])
-        mass, inertia = model.bodies.mass.numpy()[b], model.bodies.inertia.numpy()[b]
+        mass, inertia = model.bodies.mass.numpy()[b, 0], model.bodies.inertia.numpy()[b, 0]
         kinetic += 0.5 * mass * body["velocity"] @ body["velocity"] + 0.5 * local @ inertia @ local
         J = dyn.jacobian(model, q, name, model.com[b])
         assert np.allclose(J @ v, [*body["velocity"], *body["spin"]], atol=1e-11)

@@ -169,12 +169,12 @@ def test_numbers_are_shown(viewer):
 
 
 def test_a_failed_step_is_shown_and_pauses(viewer, monkeypatch):
-    def fail(n: int = 1) -> None:
+    def fail(_sim: sh.Simulation, n: int = 1) -> None:
         raise sh.SimulationError("body 'arm' would have a non-finite state")
 
     viewer.play()
     with monkeypatch.context() as patch:
-        patch.setattr(viewer.sim, "step", fail)
+        patch.setattr(sh.Simulation, "step", fail)
         viewer.tick(0.02)
     assert viewer.paused and "non-finite" in viewer.error
     assert "non-finite" in viewer._warning.content and viewer._warning.visible
@@ -191,7 +191,7 @@ def test_control_is_asked_before_steps(viewer):
 
 
 def test_forces_of_a_control_act_in_each_of_several_steps(viewer):
-    weight = float(viewer.sim.model.bodies.mass.numpy()[viewer.sim.model.body_names["loose"]]) * 9.81
+    weight = viewer.sim.body("loose").mass * 9.81
     viewer.control = lambda sim: sim.body("loose").apply_force((0, 0, weight))
     viewer.step(20)
     fell = viewer.sim.body("loose").velocity[2]

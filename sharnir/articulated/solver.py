@@ -9,6 +9,7 @@ import numpy as np
 from sharnir.assembly import read_all
 from sharnir.direct.solver import SolverDirect
 from sharnir.model import Model
+from sharnir.tables import of_first
 from sharnir.tree.solver import FINE
 
 
@@ -17,7 +18,7 @@ def scales(model: Model) -> tuple[float, float]:
 
     Moments grow with the square of lengths, forces with lengths; where a scene has both, the smaller of the two is taken.
     """
-    mass = float(model.bodies.mass.numpy().sum()) or 1.0
+    mass = float(of_first(model.bodies.mass).sum()) or 1.0
     arms = [np.linalg.norm(getattr(model.joints, f"{side}_point").numpy(), axis=1) for side in ("parent", "child")]
     length = float(np.max(arms, initial=0.0)) or 1.0
     turns = all(axis.startswith("r") for kind in model.joint_kinds for axis in kind.free)

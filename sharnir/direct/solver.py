@@ -81,7 +81,7 @@ class SolverDirect(TreeSolver):
             self.collider = Collider(model, dt)
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
         load_modules([kinematics.read_joints.module], self.device)
-        self._tree = Links(model, without=[], at_com=True, keeps=True, balls=closing == "energy")
+        self._tree = self._hang()
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
@@ -90,6 +90,14 @@ class SolverDirect(TreeSolver):
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self._blind = self._blind if closing == "energy" else 0
         self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
+
+    def _hang(self) -> Links:
+        return Links(self.model, without=[], at_com=True, keeps=True, balls=self.closing == "energy")
+
+    def rebuild(self) -> None:
+        """To be called after tables of the model were changed: masses of links, and what acts on them, are taken anew."""
+        super().rebuild()
+        self._tree = self._hang()
 
     def begin_anew(self, state: State) -> None:
         """Where velocities stand at half steps: begin the next step from those of the pose."""

@@ -20,8 +20,8 @@ LEAP = wp.constant(real(-1.0))  # for `mean`: speeds stand half a step before an
 @wp.func
 def decay(s: Any, at: int, w: int):
     """exp(−t R/L) of a motor's current after a kick of t, and the mean of that exponential over it; (0, 0) without inductance."""
-    x = s[0].settings.kick[w] * s[0].axes.resistance[at]
-    L = s[0].axes.inductance[at]
+    x = s[0].settings.kick[w] * s[0].axes.resistance[at, w]
+    L = s[0].axes.inductance[at, w]
     if real(1.0e-3) * x >= L:
         return real(0.0), L / x
     x = x / L
@@ -38,14 +38,14 @@ def motor_law(s: Any, at: int, w: int, u_start: real, end: real, start: real):
     i(t) = i∞ + (i − i∞) exp(−t R/L),  i∞ = (V − k N u)/R.
     """
     kick = s[0].settings.kick[w]
-    N = s[0].axes.gear_ratio[at]
-    k = s[0].axes.torque_constant[at]
-    R = s[0].axes.resistance[at]
-    eta = s[0].axes.efficiency[at]
+    N = s[0].axes.gear_ratio[at, w]
+    k = s[0].axes.torque_constant[at, w]
+    R = s[0].axes.resistance[at, w]
+    eta = s[0].axes.efficiency[at, w]
     if s[0].state.current[at, w] * N * u_start < real(0.0):  # the joint drives the motor
         eta = real(1.0) / eta
     _e, fade = decay(s, at, w)
-    rotor = s[0].axes.rotor_inertia[at] * N * N
+    rotor = s[0].axes.rotor_inertia[at, w] * N * N
     gain = kick * N * eta * k
     back = gain * (real(1.0) - fade) * k * N / R
     b = -gain * ((real(1.0) - fade) * s[0].control.voltage[at, w] / R + fade * s[0].state.current[at, w]) - rotor * u_start
@@ -60,9 +60,9 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
     both speeds (`mean` 1), one that would pass a limit comes to rest there: it is not thrown back.
     """
     dt = s[0].settings.part[w]
-    e = s[0].axes.restitution[at]
-    low = q - s[0].axes.lower[at]
-    high = s[0].axes.upper[at] - q
+    e = s[0].axes.restitution[at, w]
+    low = q - s[0].axes.lower[at, w]
+    high = s[0].axes.upper[at, w] - q
     lower = -INFINITE
     upper = INFINITE
     if low < INFINITE:
@@ -102,7 +102,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
         if s[0].joints.ball[k] == 1:
             values, rows = cardan_limits(wp.quat_to_matrix(turn))
         else:
-            values, rows = swing_twist_limits(turn, s[0].axes.upper[at], s[0].axes.upper[at + 1])
+            values, rows = swing_twist_limits(turn, s[0].axes.upper[at, w], s[0].axes.upper[at + 1, w])
         omega = vec3(real(0.0))
         if start:
             for j in range(3):
@@ -114,7 +114,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
             laws.upper[at + j, w] = INFINITE
             if s[0].joints.ball[k] == 1 or j == 2:
                 limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp, mean)
-            elif j == 0 and s[0].axes.upper[at] < INFINITE:
+            elif j == 0 and s[0].axes.upper[at, w] < INFINITE:
                 room = values[0]
                 if room < real(0.0):
                     room = wp.max(room, -MOST_REPAIR) * erp
@@ -126,7 +126,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
         u_start = real(0.0)
         if start:
             u_start = laws.start[at, w]
-        if s[0].axes.lower[at] > -INFINITE or s[0].axes.upper[at] < INFINITE:
+        if s[0].axes.lower[at, w] > -INFINITE or s[0].axes.upper[at, w] < INFINITE:
             near = s[0].state.q[s[0].joints.q_start[k] + i, w]
             if not start:
                 near = near + s[0].settings.part[w] * laws.start[at, w]
@@ -180,14 +180,14 @@ def resolved_spring(dt: real, k: real, c: real, A: real) -> real:
 def resolved(s: Any, at: int, w: int, A: real, spring: real) -> real:
     """How much of the mean rule the linear laws of an axis with the response A may have; `spring` 0: without its spring."""
     dt = s[0].settings.part[w]
-    c = s[0].axes.damping[at] + s[0].control.friction_viscous[at, w] + s[0].control.servo_kd[at, w]
-    k = s[0].control.servo_kp[at, w] + s[0].axes.stiffness[at] * spring
-    if s[0].axes.resistance[at] > real(0.0):
-        N = s[0].axes.gear_ratio[at]
-        back = s[0].axes.torque_constant[at] * N
+    c = s[0].axes.damping[at, w] + s[0].control.friction_viscous[at, w] + s[0].control.servo_kd[at, w]
+    k = s[0].control.servo_kp[at, w] + s[0].axes.stiffness[at, w] * spring
+    if s[0].axes.resistance[at, w] > real(0.0):
+        N = s[0].axes.gear_ratio[at, w]
+        back = s[0].axes.torque_constant[at, w] * N
         _e, fade = decay(s, at, w)
-        c = c + (real(1.0) - fade) * back * back / s[0].axes.resistance[at]
-        A = A / (real(1.0) + s[0].axes.rotor_inertia[at] * N * N * A)
+        c = c + (real(1.0) - fade) * back * back / s[0].axes.resistance[at, w]
+        A = A / (real(1.0) + s[0].axes.rotor_inertia[at, w] * N * N * A)
     return resolved_spring(dt, k, c, A)
 
 
@@ -240,8 +240,8 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real
     if s[0].joints.turns[k] == 3:
         turn = wp.quat_inverse(parent_frame(s[0].joints, k, pose)) * child_frame(s[0].joints, k, pose)
         at = v0 + moves
-        rest = vec3(s[0].axes.rest[at], s[0].axes.rest[at + 1], s[0].axes.rest[at + 2])
-        stiff = vec3(s[0].axes.stiffness[at], s[0].axes.stiffness[at + 1], s[0].axes.stiffness[at + 2])
+        rest = vec3(s[0].axes.rest[at, w], s[0].axes.rest[at + 1, w], s[0].axes.rest[at + 2, w])
+        stiff = vec3(s[0].axes.stiffness[at, w], s[0].axes.stiffness[at + 1, w], s[0].axes.stiffness[at + 2, w])
         spring_turn = ball_pull(turn, rest, stiff)
         wanted = vec3(real(0.0))
         for i in range(3):
@@ -252,10 +252,10 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real
         ball = s[0].joints.turns[k] == 3 and i >= moves
         u = laws.start[at, w]
         end, start, far, near = law_shares(s, w, mean, laws.mean[at, w])
-        damping = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
+        damping = kick * (s[0].axes.damping[at, w] + s[0].control.friction_viscous[at, w])
         a = damping * end
         b = damping * start * u
-        stiffness = s[0].axes.stiffness[at]
+        stiffness = s[0].axes.stiffness[at, w]
         kp = s[0].control.servo_kp[at, w]
         kd = s[0].control.servo_kd[at, w]
         stretch = real(0.0)  # how far the spring, and the servo, is off
@@ -265,7 +265,7 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real
             error = servo_turn[i - moves]
         elif stiffness > real(0.0) or kp > real(0.0):
             q = coordinate(s[0].joints, k, i, pose, s[0].state.q[s[0].joints.q_start[k] + i, w])
-            stretch = stiffness * (q - s[0].axes.rest[at])
+            stretch = stiffness * (q - s[0].axes.rest[at, w])
             error = q - s[0].control.servo_position[at, w]
         if stiffness > real(0.0):
             whole = far
@@ -275,7 +275,7 @@ def prepare_laws(s: Any, laws: Laws, k: int, w: int, pose: JointPose, mean: real
                 half = real(0.25)
             a = a + kick * ahead * stiffness * whole
             b = b + kick * (stretch + ahead * stiffness * half * u)
-        if s[0].axes.resistance[at] > real(0.0):
+        if s[0].axes.resistance[at, w] > real(0.0):
             motor_a, motor_b, eta = motor_law(s, at, w, u, end, start)
             a = a + motor_a
             b = b + motor_b
@@ -303,8 +303,8 @@ def law_speed(s: Any, laws: Laws, at: int, w: int) -> real:
 @wp.func
 def motor_current(s: Any, laws: Laws, at: int, w: int):
     """A motor's mean current over the kick, and that at its end; the speed at the end in laws.end."""
-    back = s[0].axes.torque_constant[at] * s[0].axes.gear_ratio[at] * law_speed(s, laws, at, w)
-    last = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at]
+    back = s[0].axes.torque_constant[at, w] * s[0].axes.gear_ratio[at, w] * law_speed(s, laws, at, w)
+    last = (s[0].control.voltage[at, w] - back) / s[0].axes.resistance[at, w]
     e, fade = decay(s, at, w)
     off = s[0].state.current[at, w] - last
     return last + off * fade, last + off * e
@@ -323,14 +323,14 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
         at = v0 + i
         u = laws.end[at, w]
         before = before - real(0.5) * laws.friction[at, w] * laws.start[at, w]
-        damping = kick * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w])
+        damping = kick * (s[0].axes.damping[at, w] + s[0].control.friction_viscous[at, w])
         seen = law_speed(s, laws, at, w)
         taken = taken + real(0.5) * laws.taken[at, w] + damping * seen * seen
         servo = -laws.servo_a[at, w] * u - laws.servo_b[at, w]
         drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
-        if s[0].axes.resistance[at] > real(0.0):
+        if s[0].axes.resistance[at, w] > real(0.0):
             mean, end = motor_current(s, laws, at, w)
-            drive = kick * s[0].axes.gear_ratio[at] * laws.efficiency[at, w] * s[0].axes.torque_constant[at] * mean
+            drive = kick * s[0].axes.gear_ratio[at, w] * laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * mean
             s[0].state.current[at, w] = end
         s[0].state.drive_impulse[at, w] = drive * whole
         s[0].state.axis_impulse[at, w] = laws.impulse[at, w] * whole

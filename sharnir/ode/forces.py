@@ -46,8 +46,8 @@ def motor_current(m: wp.array(dtype=Motion), at: int, w: int) -> real:
     row = m[0].current_of[at]
     if row >= 0:
         return m[0].current[row, w]
-    emf = m[0].axes.torque_constant[at] * m[0].axes.gear_ratio[at] * m[0].v[at, w]
-    return (m[0].control.voltage[at, w] - emf) / m[0].axes.resistance[at]
+    emf = m[0].axes.torque_constant[at, w] * m[0].axes.gear_ratio[at, w] * m[0].v[at, w]
+    return (m[0].control.voltage[at, w] - emf) / m[0].axes.resistance[at, w]
 
 
 @wp.func
@@ -58,13 +58,13 @@ def drive_force(m: wp.array(dtype=Motion), at: int, w: int, error: real) -> real
     push = m[0].control.servo_torque[at, w] - m[0].control.servo_kp[at, w] * error
     push = push - m[0].control.servo_kd[at, w] * (u - m[0].control.servo_velocity[at, w])
     push = wp.clamp(push, -cap, cap)
-    if m[0].axes.resistance[at] > real(0.0):
+    if m[0].axes.resistance[at, w] > real(0.0):
         i = motor_current(m, at, w)
-        N = m[0].axes.gear_ratio[at]
-        eta = m[0].axes.efficiency[at]
+        N = m[0].axes.gear_ratio[at, w]
+        eta = m[0].axes.efficiency[at, w]
         if i * N * u < real(0.0):
             eta = real(1.0) / eta
-        push = push + N * eta * m[0].axes.torque_constant[at] * i
+        push = push + N * eta * m[0].axes.torque_constant[at, w] * i
     return push
 
 
@@ -80,8 +80,10 @@ def axis_forces(m: wp.array(dtype=Motion), j: int, w: int):
     if j < m[0].own and m[0].joints.turns[j] == 3:
         at = v0 + moves
         _offset, turn = joint_transform(m[0].joints, j, w, m[0].q)
-        rest = vec3(m[0].axes.rest[at], m[0].axes.rest[at + 1], m[0].axes.rest[at + 2])
-        pull = ball_pull(turn, rest, vec3(m[0].axes.stiffness[at], m[0].axes.stiffness[at + 1], m[0].axes.stiffness[at + 2]))
+        rest = vec3(m[0].axes.rest[at, w], m[0].axes.rest[at + 1, w], m[0].axes.rest[at + 2, w])
+        pull = ball_pull(
+            turn, rest, vec3(m[0].axes.stiffness[at, w], m[0].axes.stiffness[at + 1, w], m[0].axes.stiffness[at + 2, w])
+        )
         goal = vec3(
             m[0].control.servo_position[at, w], m[0].control.servo_position[at + 1, w], m[0].control.servo_position[at + 2, w]
         )
@@ -90,13 +92,13 @@ def axis_forces(m: wp.array(dtype=Motion), j: int, w: int):
         at = v0 + i
         force = m[0].applied[at, w]
         if j < m[0].own:
-            force = force - (m[0].axes.damping[at] + m[0].control.friction_viscous[at, w]) * m[0].v[at, w]
+            force = force - (m[0].axes.damping[at, w] + m[0].control.friction_viscous[at, w]) * m[0].v[at, w]
             error = real(0.0)
             if m[0].joints.turns[j] == 3 and i >= moves:
                 force = force - pull[i - moves]
                 error = off[i - moves]
             else:
-                force = force - m[0].axes.stiffness[at] * (m[0].q[q0 + i, w] - m[0].axes.rest[at])
+                force = force - m[0].axes.stiffness[at, w] * (m[0].q[q0 + i, w] - m[0].axes.rest[at, w])
                 error = m[0].q[q0 + i, w] - m[0].control.servo_position[at, w]
             force = force + drive_force(m, at, w, error)
         m[0].tau[at, w] = force
@@ -161,16 +163,16 @@ def ball_limits(m: wp.array(dtype=Motion), j: int, w: int, ahead: real):
     if m[0].joints.ball[j] == 1:
         values, rows = cardan_limits(wp.quat_to_matrix(turn))
         return values, rows
-    values, rows = swing_twist_limits(turn, m[0].axes.upper[v0], m[0].axes.upper[v0 + 1])
+    values, rows = swing_twist_limits(turn, m[0].axes.upper[v0, w], m[0].axes.upper[v0 + 1, w])
     return values, rows
 
 
 @wp.func
-def limited(m: wp.array(dtype=Motion), j: int, i: int) -> bool:
+def limited(m: wp.array(dtype=Motion), j: int, i: int, w: int) -> bool:
     at = m[0].joints.v_start[j] + i
     if m[0].joints.ball[j] == 2 and i == m[0].joints.v_size[j] - 2:
         return False  # the second half-angle of a cone
-    return m[0].axes.lower[at] > -INFINITE or m[0].axes.upper[at] < INFINITE
+    return m[0].axes.lower[at, w] > -INFINITE or m[0].axes.upper[at, w] < INFINITE
 
 
 @wp.func
@@ -189,12 +191,12 @@ def limit_gaps(m: wp.array(dtype=Motion), j: int, i: int, w: int):
             g[n - 3 + h] = rows[h, c]
         if m[0].joints.ball[j] == 2 and c == 0:
             return values[0], INFINITE, g
-        low = values[c] - m[0].axes.lower[at]
-        high = m[0].axes.upper[at] - values[c]
+        low = values[c] - m[0].axes.lower[at, w]
+        high = m[0].axes.upper[at, w] - values[c]
     else:
         x = m[0].q[m[0].joints.q_start[j] + i, w]
-        low = x - m[0].axes.lower[at]
-        high = m[0].axes.upper[at] - x
+        low = x - m[0].axes.lower[at, w]
+        high = m[0].axes.upper[at, w] - x
     return low, high, g
 
 
@@ -251,13 +253,13 @@ def set_laws(m: wp.array(dtype=Motion), i: int, w: int):
         left[x, x] = real(1.0)
     for x in range(n):
         at = v0 + x
-        rotor = m[0].axes.rotor_inertia[at] * m[0].axes.gear_ratio[at] * m[0].axes.gear_ratio[at]
+        rotor = m[0].axes.rotor_inertia[at, w] * m[0].axes.gear_ratio[at, w] * m[0].axes.gear_ratio[at, w]
         C[x, x] = rotor
         if rotor > real(0.0):
             acts = 1
         m[0].laws.resist[at, w] = rotor
         m[0].laws.push[at, w] = real(0.0)
-        if m[0].touch[at, w] != 0 and limited(m, j, x):
+        if m[0].touch[at, w] != 0 and limited(m, j, x, w):
             _low, _high, g = limit_gaps(m, j, x, w)
             m[0].laws.row[v0 + locks, w] = g
             m[0].laws.wanted[v0 + locks, w] = m[0].wanted[at, w]
@@ -295,8 +297,8 @@ def spring_forces(m: wp.array(dtype=Motion), w: int):
             n = line / length
             v_c = m[0].work.velocity[c, w] + wp.cross(m[0].work.omega[c, w], r_c)
             v_p = m[0].work.velocity[p, w] + wp.cross(m[0].work.omega[p, w], r_p)
-            pull = m[0].closures.springs.stiffness[k] * (length - m[0].closures.springs.rest[k])
-            f = n * (-pull - m[0].closures.springs.damping[k] * wp.dot(n, v_c - v_p))
+            pull = m[0].closures.springs.stiffness[k, w] * (length - m[0].closures.springs.rest[k, w])
+            f = n * (-pull - m[0].closures.springs.damping[k, w] * wp.dot(n, v_c - v_p))
             m[0].work.force[c, w] = m[0].work.force[c, w] + f
             m[0].work.torque[c, w] = m[0].work.torque[c, w] + wp.cross(r_c, f)
             m[0].work.force[p, w] = m[0].work.force[p, w] - f
@@ -308,9 +310,9 @@ def find_loads(m: wp.array(dtype=Motion), w: int) -> real:
     """|constraint force| of the joints with the accelerations found; returns the largest change of a friction force."""
     for i in range(m[0].tree.count):
         b = m[0].tree.body[i]
-        I = rotated(wp.quat_to_matrix(m[0].work.rotation[b, w]), m[0].bodies.inertia[b])
+        I = rotated(wp.quat_to_matrix(m[0].work.rotation[b, w]), m[0].bodies.inertia[b, w])
         omega = m[0].work.spin[b, w]
-        m[0].work.Q_l[i, w] = (m[0].work.acceleration[b, w] - m[0].gravity[0]) * m[0].bodies.mass[b] - m[0].work.force[b, w]
+        m[0].work.Q_l[i, w] = (m[0].work.acceleration[b, w] - m[0].gravity[w]) * m[0].bodies.mass[b, w] - m[0].work.force[b, w]
         m[0].work.Q_a[i, w] = I * m[0].work.turning[b, w] + wp.cross(omega, I * omega) - m[0].work.torque[b, w]
     for r in range(m[0].closures.count - m[0].closures.springs.count):
         b = m[0].rows.child[r]
@@ -423,9 +425,9 @@ def rates(m: wp.array(dtype=Motion), w: int, stage: int, K: wp.array3d(dtype=rea
             K[stage, m[0].nq + v0 + c, w] = m[0].a[v0 + c, w]
     for c in range(m[0].currents):
         at = m[0].motor[c]
-        emf = m[0].axes.torque_constant[at] * m[0].axes.gear_ratio[at] * m[0].v[at, w]
-        drop = m[0].axes.resistance[at] * m[0].current[c, w]
-        K[stage, m[0].nq + m[0].nv + c, w] = (m[0].control.voltage[at, w] - emf - drop) / m[0].axes.inductance[at]
+        emf = m[0].axes.torque_constant[at, w] * m[0].axes.gear_ratio[at, w] * m[0].v[at, w]
+        drop = m[0].axes.resistance[at, w] * m[0].current[c, w]
+        K[stage, m[0].nq + m[0].nv + c, w] = (m[0].control.voltage[at, w] - emf - drop) / m[0].axes.inductance[at, w]
 
 
 @wp.func
@@ -435,7 +437,7 @@ def right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: real, K
     Where loops are open in that state, it is moved to where they are closed.
     """
     count = m[0].tree.count
-    gravity = m[0].gravity[0]
+    gravity = m[0].gravity[w]
     if m[0].striking[w] == 1:
         gravity = vec3(real(0.0))
     for b in range(m[0].bodies.count):
@@ -482,7 +484,7 @@ def plain_right_hand_side(m: wp.array(dtype=Motion), w: int, stage: int, time: r
     """The right-hand side of a tree on a ground at rest, with springs, dampers and drives alone: soon compiled, and fast."""
     for i in range(m[0].tree.count):
         link_motion(m[0].joints, m[0].tree, i, w, m[0].q, m[0].v, m[0].work)
-        link_inertia(m[0].bodies, m[0].tree, i, w, m[0].gravity[0], m[0].work)
+        link_inertia(m[0].bodies, m[0].tree, i, w, m[0].gravity[w], m[0].work)
         axis_forces(m, m[0].tree.joint[i], w)
     backward(m[0].bodies, m[0].joints, m[0].tree, w, m[0].tau, m[0].laws, m[0].work)
     for i in range(m[0].tree.count):

@@ -80,7 +80,7 @@ def limit_rows(m: wp.array(dtype=Motion), j: int, w: int) -> mat66:
     rows = mat66()
     for x in range(m[0].joints.v_size[j]):
         side = m[0].touch[m[0].joints.v_start[j] + x, w]
-        if side != 0 and limited(m, j, x):
+        if side != 0 and limited(m, j, x, w):
             _low, _high, g = limit_gaps(m, j, x, w)
             rows[x] = g * real(side)
     return rows
@@ -185,7 +185,7 @@ def margin(m: wp.array(dtype=Motion), w: int) -> real:
                         count, _index = members(m, j, x)
                         if count > 1 and m[0].departs[at, w] == 0:
                             least = wp.min(least, group_speed(m, j, x, w) - STOPS)
-                if limited(m, j, x):
+                if limited(m, j, x, w):
                     low, high, _g = limit_gaps(m, j, x, w)
                     if m[0].touch[at, w] != 0:
                         room = real(0.0)
@@ -223,7 +223,7 @@ def meet_limit(m: wp.array(dtype=Motion), j: int, x: int, w: int):
         return
     m[0].touch[at, w] = int(side)
     if u * side < -slow:
-        back = -m[0].axes.restitution[at] * u
+        back = -m[0].axes.restitution[at, w] * u
         fall = -limit_accelerates(m, j, x, g, w) * side
         if back * back < real(2.0) * fall * BOUNCE or wp.abs(back) < STILL:
             back = real(0.0)
@@ -241,7 +241,7 @@ def move_onto_limits(m: wp.array(dtype=Motion), j: int, w: int):
     gaps = vec6()
     any = bool(False)
     for x in range(n):
-        if limited(m, j, x):
+        if limited(m, j, x, w):
             low, high, g = limit_gaps(m, j, x, w)
             if m[0].touch[v0 + x, w] == 1 or (m[0].touch[v0 + x, w] == 0 and low < real(0.0)):
                 rows[x] = g
@@ -315,7 +315,7 @@ def reclassify(m: wp.array(dtype=Motion), w: int, slow: real):
         j = m[0].tree.joint[i]
         if j < m[0].own:
             for x in range(m[0].joints.v_size[j]):
-                if limited(m, j, x):
+                if limited(m, j, x, w):
                     meet_limit(m, j, x, w)
     for j in range(m[0].own):
         move_onto_limits(m, j, w)
@@ -465,7 +465,7 @@ def correct_modes(m: wp.array(dtype=Motion), w: int) -> bool:
                 push = limit_forces(m, j, w, F)
             for x in range(n):
                 at = v0 + x
-                if limited(m, j, x) and not (changed and m[0].tries[w] > TOGETHER):
+                if limited(m, j, x, w) and not (changed and m[0].tries[w] > TOGETHER):
                     if correct_limit(m, j, x, w, push[x], F):
                         changed = True
                 rubs = m[0].axes.group[at] == x and has_friction(m, at, w) and (n > 1 or m[0].touch[at, w] == 0)
@@ -495,7 +495,7 @@ def strike(m: wp.array(dtype=Motion), w: int):
                 push = limit_forces(m, j, w, lock_force(m, i, w))
             for x in range(m[0].joints.v_size[j]):
                 at = m[0].joints.v_start[j] + x
-                if limited(m, j, x) and not (changed and m[0].tries[w] > TOGETHER):
+                if limited(m, j, x, w) and not (changed and m[0].tries[w] > TOGETHER):
                     low, high, g = limit_gaps(m, j, x, w)
                     if m[0].touch[at, w] != 0:
                         if push[x] < real(0.0):

@@ -13,6 +13,7 @@ from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, UNHELD, RopeTable
 from sharnir.rope.describe import RopeDescription, RopeEnd, RopeTie
 from sharnir.rope_state import RopeControl, RopeState
 from sharnir.spatial import quat_multiply
+from sharnir.tables import table
 from sharnir.types import np_real, quat, real, vec3
 
 HALF_TURN = np.array([1.0, 0.0, 0.0, 0.0])  # about the first axis: an element looked at from its other end
@@ -235,9 +236,11 @@ class Ropes:
         d, t = self.described, RopeTable()
         t.count = len(d)
         t.order, t.first, t.capacity = (put(v, wp.int32) for v in (self.order, self.first, self.capacity))
-        for name in ("density", "radius", "EI", "GJ", "damping", "drag", "air"):
+        for name in ("density", "radius"):
             setattr(t, name, put([getattr(r, name) for r in d], real))
-        t.strength = put([min(r.strength, 1e30) for r in d], real)
+        for name in ("EI", "GJ", "damping", "drag", "air"):
+            setattr(t, name, table([getattr(r, name) for r in d], real, self.worlds, self.device))
+        t.strength = table([min(r.strength, 1e30) for r in d], real, self.worlds, self.device)
         t.rod = put([int(r.rod) for r in d], wp.int32)
         t.reel = put([r.reel for r in d], wp.int32)
         t.longest = put([r.longest for r in d], real)

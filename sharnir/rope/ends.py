@@ -22,10 +22,10 @@ def predict_body(s: wp.array(dtype=RopeStep), b: int, w: int):
         f = s[0].body_control.force[b, w] * dt + s[0].body_control.force_once[b, w] * s[0].h[w]
         t = s[0].body_control.torque[b, w] * dt + s[0].body_control.torque_once[b, w] * s[0].h[w]
         L = s[0].body_state.momentum[b, w] + t
-        v = v + s[0].settings.gravity[0] * dt + f * s[0].bodies.inv_mass[b]
-        omega = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
+        v = v + s[0].settings.gravity[w] * dt + f * s[0].bodies.inv_mass[b, w]
+        omega = wp.quat_rotate(R, s[0].bodies.inv_inertia[b, w] * wp.quat_rotate_inv(R, L))
         s[0].body.momentum[b, w] = L
-        s[0].body.inertia[b, w] = rotated(matrix(R), s[0].bodies.inertia[b])
+        s[0].body.inertia[b, w] = rotated(matrix(R), s[0].bodies.inertia[b, w])
     s[0].body.start_w[b, w] = omega
     s[0].body.v[b, w] = v
     s[0].body.w[b, w] = omega
@@ -43,7 +43,7 @@ def advance_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     R = s[0].body_state.rotation[b, w]
     if s[0].bodies.motion[b] == DYNAMIC:
         L = s[0].body.momentum[b, w] + s[0].body.inertia[b, w] * (s[0].body.w[b, w] - s[0].body.start_w[b, w])
-        R = advance_rotation(R, L, s[0].bodies.inertia[b], s[0].bodies.inv_inertia[b], dt)
+        R = advance_rotation(R, L, s[0].bodies.inertia[b, w], s[0].bodies.inv_inertia[b, w], dt)
     elif s[0].bodies.motion[b] == KINEMATIC:
         R = turned(R, s[0].body.w[b, w] * dt)
     s[0].body.q[b, w] = R
@@ -60,7 +60,7 @@ def commit_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     if s[0].bodies.motion[b] == DYNAMIC:
         L = s[0].body.momentum[b, w] + s[0].body.inertia[b, w] * (s[0].body.w[b, w] - s[0].body.start_w[b, w])
         s[0].body_state.momentum[b, w] = L
-        s[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
+        s[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b, w] * wp.quat_rotate_inv(R, L))
     s[0].body_state.position[b, w] = s[0].body.x[b, w]
     s[0].body_state.rest[b, w] = s[0].body.rest[b, w]
     s[0].body_state.rotation[b, w] = R
@@ -70,10 +70,10 @@ def commit_body(s: wp.array(dtype=RopeStep), b: int, w: int):
 def own_inertia(s: wp.array(dtype=RopeStep), b: int, w: int):
     """A body by itself, before ropes hang on it."""
     E = wp.identity(n=3, dtype=real)
-    s[0].body.A[b, w] = E * s[0].bodies.mass[b]
+    s[0].body.A[b, w] = E * s[0].bodies.mass[b, w]
     s[0].body.B[b, w] = mat33(real(0.0))
     s[0].body.D[b, w] = s[0].body.inertia[b, w]
-    if wp.trace(s[0].bodies.inertia[b]) == real(0.0):
+    if wp.trace(s[0].bodies.inertia[b, w]) == real(0.0):
         s[0].body.D[b, w] = E  # a point mass is held at its centre alone and never turns
 
 

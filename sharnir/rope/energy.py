@@ -65,8 +65,8 @@ def end_weight(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
     fiftieth of what damping takes.
     """
     h = s[0].h[w]
-    drag = real(0.25) * h * s[0].ropes.drag[k] / s[0].ropes.density[k]
-    damping = real(0.02) * s[0].ropes.damping[k] / h
+    drag = real(0.25) * h * s[0].ropes.drag[k, w] / s[0].ropes.density[k]
+    damping = real(0.02) * s[0].ropes.damping[k, w] / h
     return real(0.5) + wp.min(drag, real(0.15)) + wp.min(damping, real(0.02))
 
 
@@ -93,11 +93,11 @@ def weigh_points(s: wp.array(dtype=RopeStep), k: int, w: int):
         v0 = s[0].state.velocity[i, w]
         d = tangent(s[0].state.rotation[wp.min(i, first + n - 1), w])
         mean = s[0].state.smooth[i, w] + s[0].state.gain[i, w] * (real(0.5) * h)
-        c = h * (before + after) * air_resistance(s[0].ropes.drag[k], s[0].ropes.air[k], mean - wind, d)
+        c = h * (before + after) * air_resistance(s[0].ropes.drag[k, w], s[0].ropes.air[k, w], mean - wind, d)
         part = implicit_part(c / m)
         s[0].work.mass[i, w] = m
         s[0].work.damp[i, w] = c * part
-        force = s[0].settings.gravity[0] * m + s[0].control.force[i, w] + s[0].control.force_once[i, w]
+        force = s[0].settings.gravity[w] * m + s[0].control.force[i, w] + s[0].control.force_once[i, w]
         s[0].work.push[i, w] = force * h + (wind - v0 * (real(1.0) - part)) * c
         before = after
 
@@ -115,11 +115,11 @@ def start_interfaces(s: wp.array(dtype=RopeStep), k: int, w: int):
             b = frame_after(s, k, w, s[0].body_state.rotation)
         l = neighbour_length(s, k, j, w)
         s[0].work.bar[i, w] = real(0.0)
-        if l > real(0.0) and real(0.0) < s[0].ropes.EI[k] + s[0].ropes.GJ[k]:
+        if l > real(0.0) and real(0.0) < s[0].ropes.EI[k, w] + s[0].ropes.GJ[k, w]:
             s[0].work.bar[i, w] = real(1.0) / l
             p = from_rest(a, b, s[0].ropes.rest[i] * l)
             s[0].work.strain[i, w] = bend_vector(p, vec3(real(0.0)))
-            s[0].work.elastic[i, w] = bend_gradient(p, s[0].ropes.EI[k], s[0].ropes.GJ[k])
+            s[0].work.elastic[i, w] = bend_gradient(p, s[0].ropes.EI[k, w], s[0].ropes.GJ[k, w])
         a = b
 
 
@@ -260,10 +260,10 @@ def rope_slopes(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].work.K[i, w] = mat33(real(0.0))
         if bar > real(0.0):
             p = from_rest(a, b, s[0].ropes.rest[i] / bar)
-            GJ = wp.max(s[0].ropes.GJ[k], TWIST * s[0].ropes.EI[k])
+            GJ = wp.max(s[0].ropes.GJ[k, w], TWIST * s[0].ropes.EI[k, w])
             straight = wp.length_sq(s[0].ropes.rest[i]) == real(0.0)
-            K = turning_stiffness(a, p, s[0].ropes.EI[k], GJ, bar, straight)
-            s[0].work.K[i, w] = K * (end * (end + s[0].ropes.damping[k]))
+            K = turning_stiffness(a, p, s[0].ropes.EI[k, w], GJ, bar, straight)
+            s[0].work.K[i, w] = K * (end * (end + s[0].ropes.damping[k, w]))
         a = b
 
 
@@ -284,7 +284,7 @@ def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     h = s[0].h[w]
-    late = s[0].ropes.damping[k] / h + s[0].work.weight[k, w] - real(0.5)
+    late = s[0].ropes.damping[k, w] / h + s[0].work.weight[k, w] - real(0.5)
     a0 = frame_before(s, k, w, s[0].body_state.rotation)
     a1 = frame_before(s, k, w, s[0].body.q)
     turn_a = frame_turns(s, k, 0, w)
@@ -305,7 +305,7 @@ def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
             e0 = s[0].work.strain[i, w]
             e1 = bend_vector(p1, e0)
             M = bend_moment(
-                a0, turn_a, turn_b, s[0].work.elastic[i, w], p1, e0, e1, s[0].ropes.EI[k], s[0].ropes.GJ[k], bar, late
+                a0, turn_a, turn_b, s[0].work.elastic[i, w], p1, e0, e1, s[0].ropes.EI[k, w], s[0].ropes.GJ[k, w], bar, late
             )
             s[0].work.e[i, w] = M * h - s[0].state.moment[i, w]
         a0 = b0

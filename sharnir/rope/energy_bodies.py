@@ -60,7 +60,7 @@ STUCK = wp.constant(3)  # rounds among them that follow passes which do not meet
 @wp.func
 def turns(s: wp.array(dtype=RopeStep), b: int, w: int) -> bool:
     """Whether a body yields and has an inertia."""
-    return s[0].bodies.motion[b] == DYNAMIC and wp.trace(s[0].bodies.inertia[b]) > real(0.0)
+    return s[0].bodies.motion[b] == DYNAMIC and wp.trace(s[0].bodies.inertia[b, w]) > real(0.0)
 
 
 @wp.func
@@ -71,7 +71,7 @@ def start_body(s: wp.array(dtype=RopeStep), b: int, w: int):
     omega = s[0].body_state.spin[b, w]
     s[0].body.start_w[b, w] = omega
     if s[0].bodies.motion[b] == DYNAMIC:
-        I = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
+        I = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b, w])
         s[0].body.inertia[b, w] = I
         L = s[0].body_state.momentum[b, w]
         L = L + (s[0].body_control.torque[b, w] + s[0].body_control.torque_once[b, w]) * h
@@ -139,8 +139,8 @@ def body_misses(s: wp.array(dtype=RopeStep), w: int):
         l = vec3(real(0.0))
         a = vec3(real(0.0))
         if s[0].bodies.motion[b] == DYNAMIC:
-            m = s[0].bodies.mass[b]
-            F = s[0].settings.gravity[0] * m + s[0].body_control.force[b, w] + s[0].body_control.force_once[b, w]
+            m = s[0].bodies.mass[b, w]
+            F = s[0].settings.gravity[w] * m + s[0].body_control.force[b, w] + s[0].body_control.force_once[b, w]
             l = (s[0].body.v[b, w] - s[0].body_state.velocity[b, w]) * m - F * h
             if turns(s, b, w):
                 a = carried(s[0].body.turn[b, w], s[0].body.inertia[b, w] * s[0].body.w[b, w]) - s[0].body.momentum[b, w]
@@ -174,7 +174,7 @@ def keep_body(s: wp.array(dtype=RopeStep), b: int, w: int):
         L = carried(s[0].body.turn[b, w], s[0].body.inertia[b, w] * s[0].body.w[b, w])
         s[0].state.body_couple[b, w] = (L - s[0].body.momentum[b, w]) / h
         s[0].body_state.momentum[b, w] = L
-        s[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
+        s[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b, w] * wp.quat_rotate_inv(R, L))
     s[0].body_state.position[b, w] = s[0].body.x[b, w]
     s[0].body_state.rest[b, w] = s[0].body.rest[b, w]
     s[0].body_state.rotation[b, w] = R
@@ -267,7 +267,7 @@ def one_change(s: wp.array(dtype=RopeStep), w: int):
     body_misses(s, w)
     vector_pass(s, w)
     change = real(0.0)
-    scale = wp.length(s[0].settings.gravity[0]) * s[0].h[w]
+    scale = wp.length(s[0].settings.gravity[w]) * s[0].h[w]
     for k in range(s[0].ropes.count):
         dv, v = rope_change(s, k, w)
         change = worse(change, dv)
@@ -440,7 +440,7 @@ def begin_settling(s: wp.array(dtype=RopeStep), w: int):
     for b in range(s[0].bodies.count):
         s[0].body.v[b, w] = s[0].body_state.velocity[b, w]
         s[0].body.w[b, w] = s[0].body_state.spin[b, w]
-        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
+        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b, w])
         s[0].body.p_l[b, w] = vec3(real(0.0))
         s[0].body.p_a[b, w] = vec3(real(0.0))
         own_inertia(s, b, w)

@@ -181,7 +181,7 @@ def rope_begin(s: wp.array(dtype=RopeStep), first: int):
     s[0].parts[w] = 1
     s[0].sudden[w] = 0
     for b in range(s[0].bodies.count):
-        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b])
+        s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b, w])
         s[0].body.start_v[b, w] = s[0].body.v[b, w]
     for k in range(s[0].ropes.count):
         pay_out(s, k, w, s[0].h[w])
@@ -427,7 +427,7 @@ def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first:
             now[0].body_state.acceleration[b, w] = (v - s[0].body_state.velocity[b, w]) / half
             now[0].body_state.velocity[b, w] = v
             now[0].body_state.momentum[b, w] = L
-            now[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(R, L))
+            now[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b, w] * wp.quat_rotate_inv(R, L))
             now[0].body_state.kept_velocity[b, w] = v
             now[0].body_state.kept_momentum[b, w] = L
     show_ropes(s, now, w)

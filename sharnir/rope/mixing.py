@@ -64,9 +64,9 @@ def product(s: wp.array(dtype=RopeStep), a: int, b: int, w: int) -> real:
         out = out + m * (one + l * l * wp.dot(s[0].work.mix_fw[a * n + i, w], s[0].work.mix_fw[b * n + i, w]))
     n = s[0].body.v.shape[0]
     for i in range(s[0].bodies.count):
-        one = wp.dot(s[0].body.mix_fv[a * n + i, w], s[0].body.mix_fv[b * n + i, w]) * s[0].bodies.mass[i]
+        one = wp.dot(s[0].body.mix_fv[a * n + i, w], s[0].body.mix_fv[b * n + i, w]) * s[0].bodies.mass[i, w]
         two = wp.dot(s[0].body.mix_fw[a * n + i, w], s[0].body.mix_fw[b * n + i, w])
-        out = out + one + two * wp.trace(s[0].bodies.inertia[i])
+        out = out + one + two * wp.trace(s[0].bodies.inertia[i, w])
     return out
 
 

@@ -48,9 +48,9 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     dt = s[0].h[w]
-    EI = s[0].ropes.EI[k]
-    GJ = s[0].ropes.GJ[k]
-    late = s[0].ropes.damping[k] / dt
+    EI = s[0].ropes.EI[k, w]
+    GJ = s[0].ropes.GJ[k, w]
+    late = s[0].ropes.damping[k, w] / dt
     rho = s[0].settings.beta[2]
     if attempt > 0:
         rho = real(0.0)
@@ -253,7 +253,7 @@ def factor_anew(s: wp.array(dtype=RopeStep), w: int):
 @wp.func
 def judge_step(s: wp.array(dtype=RopeStep), w: int, all: bool) -> int:
     """How many elements were not taken to be slack or taut as they are; all or the last change over."""
-    speed = wp.length(s[0].settings.gravity[0]) * s[0].h[w]
+    speed = wp.length(s[0].settings.gravity[w]) * s[0].h[w]
     length = real(0.0)
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
@@ -328,7 +328,7 @@ def kinetic(s: wp.array(dtype=RopeStep), w: int) -> real:
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             omega = s[0].body.w[b, w]
-            out = out + s[0].bodies.mass[b] * wp.length_sq(s[0].body.v[b, w]) + wp.dot(omega, s[0].body.inertia[b, w] * omega)
+            out = out + s[0].bodies.mass[b, w] * wp.length_sq(s[0].body.v[b, w]) + wp.dot(omega, s[0].body.inertia[b, w] * omega)
     return real(0.5) * out + point_energy(s, w)
 
 
@@ -340,11 +340,11 @@ def supply(s: wp.array(dtype=RopeStep), w: int) -> real:
     speed = real(0.0)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
-            mass = mass + s[0].bodies.mass[b]
+            mass = mass + s[0].bodies.mass[b, w]
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         n = s[0].state.segments[k, w]
-        K = wp.max(s[0].ropes.EI[k], s[0].ropes.GJ[k])
+        K = wp.max(s[0].ropes.EI[k, w], s[0].ropes.GJ[k, w])
         for i in range(first, first + n + 1):
             mass = mass + s[0].work.mass[i, w]
             if s[0].work.bar[i, w] > real(0.0):
@@ -353,7 +353,7 @@ def supply(s: wp.array(dtype=RopeStep), w: int) -> real:
             if s[0].ropes.kind[2 * k + side] == DRIVEN:
                 speed = wp.max(speed, wp.length(s[0].work.v[first + side * n, w]))
         speed = speed + wp.abs(s[0].control.reel_speed[k, w])
-    speed = speed + wp.length(s[0].settings.gravity[0]) * s[0].kick[w]
+    speed = speed + wp.length(s[0].settings.gravity[w]) * s[0].kick[w]
     return out + mass * speed * speed
 
 

@@ -47,7 +47,7 @@ def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     kick = s[0].kick[w]
-    g = s[0].settings.gravity[0]
+    g = s[0].settings.gravity[w]
     wind = s[0].control.wind[w]
     before = real(0.0)
     for j in range(n + 1):
@@ -60,7 +60,7 @@ def predict_points(s: wp.array(dtype=RopeStep), k: int, w: int):
         d = s[0].work.d[wp.min(i, first + n - 1), w]
         m = s[0].ropes.density[k] * (before + after)
         v = s[0].state.velocity[i, w]
-        c = kick * (before + after) * air_resistance(s[0].ropes.drag[k], s[0].ropes.air[k], v - wind, d)
+        c = kick * (before + after) * air_resistance(s[0].ropes.drag[k, w], s[0].ropes.air[k, w], v - wind, d)
         s[0].work.mass[i, w] = m
         s[0].work.damp[i, w] = c
         push = (g * m + s[0].control.force[i, w]) * kick + s[0].control.force_once[i, w] * s[0].h[w]
@@ -162,8 +162,8 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     dt = s[0].h[w]
-    EI = s[0].ropes.EI[k]
-    GJ = s[0].ropes.GJ[k]
+    EI = s[0].ropes.EI[k, w]
+    GJ = s[0].ropes.GJ[k, w]
     rho = s[0].settings.beta[2]
     if attempt > 0:
         rho = real(0.0)
@@ -190,7 +190,7 @@ def stiffnesses(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int):
             s[0].work.past[i, w] = (m * now + past * last) * s[0].kick[w]
             straight = wp.length_sq(s[0].ropes.rest[i]) == real(0.0)
             K = turning_stiffness(a, p, EI, wp.max(GJ, TWIST * EI), real(1.0) / l, straight)
-            s[0].work.K[i, w] = K * (s[0].kick[w] * (dt * new + s[0].ropes.damping[k]))
+            s[0].work.K[i, w] = K * (s[0].kick[w] * (dt * new + s[0].ropes.damping[k, w]))
         a = b
 
 

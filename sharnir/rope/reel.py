@@ -169,7 +169,7 @@ def undo_reeling(s: wp.array(dtype=RopeStep), w: int):
 def tear(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
     """Cut the element that pulls hardest, where that is above the breaking load."""
     first = s[0].ropes.first[k]
-    most = s[0].ropes.strength[k] * h
+    most = s[0].ropes.strength[k, w] * h
     found = int(-1)
     for i in range(first, first + s[0].state.segments[k, w]):
         tension = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) * side_of(s, i, w)

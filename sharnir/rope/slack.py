@@ -26,7 +26,7 @@ JUDGED = wp.constant(60)  # rounds in an attempt
 def buckling_load(s: wp.array(dtype=RopeStep), k: int, i: int, w: int) -> real:
     """P = π² EI/l² of an element, N."""
     l = s[0].state.length[i, w]
-    return BUCKLES * s[0].ropes.EI[k] / (l * l)
+    return BUCKLES * s[0].ropes.EI[k, w] / (l * l)
 
 
 @wp.func
@@ -126,7 +126,7 @@ def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change
         length = length + s[0].state.length[i, w]
         pull = wp.max(pull, wp.length_sq(s[0].state.pull[i, w]))
     mass = s[0].ropes.density[k] * length
-    weight = mass * wp.length(s[0].settings.gravity[0]) * h
+    weight = mass * wp.length(s[0].settings.gravity[w]) * h
     none = mass * (PUSH * speed + change) + LITTLE * weight + LONGER * wp.sqrt(pull)
     found = int(0)
     for back in range(n):

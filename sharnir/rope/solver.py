@@ -15,7 +15,7 @@ from sharnir.rope.data import MIXED, BodyWork, RopeSettings, RopeStep, RopeWork
 from sharnir.rope.energy_kernels import energy_steps
 from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
 from sharnir.rope_state import RopeState
-from sharnir.solver import GRADES, Report, Solver, check_iterations, with_ropes, write
+from sharnir.solver import GRADES, Report, Solver, check_iterations, gravity_of, with_ropes, write
 from sharnir.types import EPSILON, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
@@ -121,7 +121,7 @@ class SolverRope(Solver):
         load_modules([self._kernel.module], self.device)
         self.ropes = model.ropes
         self.iterations = check_iterations(iterations, 1)
-        self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
+        self.settings.gravity = gravity_of(model)
         tolerance = max(tolerance, 100 * EPSILON)
         self._pace, self._leaves = self._takes(), self._kernel is energy_steps and wp.get_device(self.device).is_cpu
         rope_settings(self.settings, tolerance, self._caps(None), self.device)

@@ -79,7 +79,7 @@ def open_pushed(s: wp.array(dtype=RopeStep), k: int, w: int, after: int) -> int:
     n = s[0].state.segments[k, w]
     part = real(after) * s[0].h[w] / s[0].settings.dt[0]
     none = real(0.0)
-    speed = wp.length(s[0].settings.gravity[0]) * s[0].h[w]
+    speed = wp.length(s[0].settings.gravity[w]) * s[0].h[w]
     mass = real(0.0)
     for i in range(first, first + n):
         pull = wp.length(s[0].state.pull[i, w]) + wp.length(s[0].work.kept_pull[i, w]) * part

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from sharnir import parameters
 from sharnir.errors import SimulationError
 from sharnir.rope.build import HALF_TURN
 from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate
+from sharnir.tables import columns
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -81,6 +83,7 @@ def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np
     """Kinetic, potential and elastic energy (worlds,) of a rope, J."""
     out = np.zeros((3, sim.worlds))
     rope, s = sim.model.ropes.described[k], sim.state.rope
+    table = [columns(getattr(sim.model.ropes.table, name)) for name in ("EI", "GJ")]
     for w in range(sim.worlds):
         m, each, at = masses(sim, k, w)
         inner = slice(at.start, at.stop - 1)
@@ -92,10 +95,11 @@ def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np
         off = off**2
         out[0, w] = 0.5 * (m * (v**2).sum(-1)).sum() + 0.5 * (i1 * twice).sum()
         out[1, w] = -(m[:, None] * x).sum(0) @ (gravity if gravity.ndim == 1 else gravity[w])
-        out[2, w] = 0.5 * (bar * (rope.EI * (off[:, 0] + off[:, 1]) + rope.GJ * off[:, 2])).sum()
+        EI, GJ = (stiffness[k, w % stiffness.shape[1]] for stiffness in table)
+        out[2, w] = 0.5 * (bar * (EI * (off[:, 0] + off[:, 1]) + GJ * off[:, 2])).sum()
         l, span = (a.numpy()[inner, w].astype(float) for a in (s.length, s.span))
         held = s.cut.numpy()[inner, w] == 0
-        out[2, w] += (np.pi**2 * rope.EI / l**2 * (l - span))[held].sum()
+        out[2, w] += (np.pi**2 * EI / l**2 * (l - span))[held].sum()
     return out[0], out[1], out[2]
 
 
@@ -274,6 +278,54 @@ class RopeView:
         if described.reel < 0:
             raise SimulationError(f"rope {self.name!r} has no reel; give reel='start' or 'end' to add_rope")
         return described
+
+    def _parameter(self, name: str) -> Any:
+        values = columns(getattr(self._sim.model.ropes.table, name))[self._k]
+        if self._sim.worlds == 1:
+            return float(values[0])
+        return np.repeat(values, self._sim.worlds) if len(values) == 1 else values
+
+    def _set_parameter(self, name: str, what: str, value: Any) -> None:
+        given = self._sim._in(value, 1, f"rope {self.name!r}", what)[:, 0]
+        if np.any(given < 0):
+            raise SimulationError(f"rope {self.name!r}: {what} is at least 0, got {value!r}")
+        parameters.write(self._sim, self._sim.model.ropes.table, name, self._k, given)
+
+    @property
+    def EI(self) -> Any:
+        """N·m², bending stiffness; settable, for all worlds or one a world."""
+        return self._parameter("EI")
+
+    @EI.setter
+    def EI(self, value: Any) -> None:
+        self._set_parameter("EI", "EI", value)
+
+    @property
+    def GJ(self) -> Any:
+        """N·m², torsional stiffness; settable, for all worlds or one a world."""
+        return self._parameter("GJ")
+
+    @GJ.setter
+    def GJ(self, value: Any) -> None:
+        self._set_parameter("GJ", "GJ", value)
+
+    @property
+    def damping(self) -> Any:
+        """s, how long bend and twist lag behind their moments; settable, for all worlds or one a world."""
+        return self._parameter("damping")
+
+    @damping.setter
+    def damping(self, value: Any) -> None:
+        self._set_parameter("damping", "damping", value)
+
+    @property
+    def breaking_load(self) -> Any:
+        """N, at which an element tears; 1e30 where it does not; settable, for all worlds or one a world."""
+        return self._parameter("strength")
+
+    @breaking_load.setter
+    def breaking_load(self, value: Any) -> None:
+        self._set_parameter("strength", "breaking_load", value)
 
     @property
     def broken(self) -> Any:

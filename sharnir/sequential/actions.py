@@ -173,7 +173,7 @@ def show_currents(s: wp.array(dtype=Step), solve: Solve, k: int, w: int):
     """Currents of a joint's motors at the pose, for the caller."""
     for i in range(s[0].joints.v_size[k]):
         at = s[0].joints.v_start[k] + i
-        if s[0].axes.resistance[at] > real(0.0):
+        if s[0].axes.resistance[at, w] > real(0.0):
             solve.laws.end[at, w] = axis_speed(s, k, i, w, solve.twist.linear, solve.twist.angular)
             _mean, end = motor_current(s, solve.laws, at, w)
             s[0].now.current[at, w] = end

@@ -72,7 +72,7 @@ def show(s: wp.array(dtype=Step), first: int):
                 s[0].now.kept_velocity[b, w] = v
                 s[0].now.momentum[b, w] = L
                 s[0].now.kept_momentum[b, w] = L
-                s[0].now.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
+                s[0].now.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b, w] * wp.quat_rotate_inv(q, L))
         for k in range(s[0].joints.count):
             s[0].now.joint_force[k, w] = solve.force[k, w] * (s[0].settings.dt[0] / kick)
             s[0].now.joint_torque[k, w] = solve.torque[k, w] * (s[0].settings.dt[0] / kick)
@@ -132,7 +132,7 @@ def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
     if s[0].bodies.motion[b] == DYNAMIC:
         v = s[0].state.velocity[b, w]
         L = s[0].state.momentum[b, w]
-        J = rotated(wp.quat_to_matrix(s[0].state.rotation[b, w]), s[0].bodies.inv_inertia[b])
+        J = rotated(wp.quat_to_matrix(s[0].state.rotation[b, w]), s[0].bodies.inv_inertia[b, w])
         before = J * L
         past = s[0].state.lag[w]
         f = s[0].state.felt_force[b, w] * past
@@ -141,7 +141,7 @@ def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
             f = f + s[0].control.force[b, w] * (kick - past) + s[0].control.force_once[b, w] * dt
             l = l + s[0].control.torque[b, w] * (kick - past) + s[0].control.torque_once[b, w] * dt
         L = L + l
-        v = v + s[0].settings.gravity[0] * kick + f * s[0].bodies.inv_mass[b]
+        v = v + s[0].settings.gravity[w] * kick + f * s[0].bodies.inv_mass[b, w]
         omega = J * L
         s[0].work.momentum[b, w] = L
         s[0].work.gyro[b, w] = J * wp.cross(L, omega)
@@ -163,7 +163,7 @@ def taken_momentum(s: wp.array(dtype=Step), b: int, w: int) -> vec3:
     """L after the impulses that ω took."""
     q = s[0].state.rotation[b, w]
     taken = wp.quat_rotate_inv(q, s[0].solves[VELOCITIES].twist.angular[b, w] - s[0].work.spin_start[b, w])
-    return s[0].work.momentum[b, w] + wp.quat_rotate(q, s[0].bodies.inertia[b] * taken)
+    return s[0].work.momentum[b, w] + wp.quat_rotate(q, s[0].bodies.inertia[b, w] * taken)
 
 
 @wp.func

@@ -36,9 +36,9 @@ def push_point(
     """An impulse at a point, on b, and against it on a."""
     a = c.body_a[i, w]
     b = c.body_b[i, w]
-    twist.linear[a, w] = twist.linear[a, w] - P * bodies.inv_mass[a]
+    twist.linear[a, w] = twist.linear[a, w] - P * bodies.inv_mass[a, w]
     twist.angular[a, w] = twist.angular[a, w] - inv_inertia[a, w] * wp.cross(t.r_a[i, w], P)
-    twist.linear[b, w] = twist.linear[b, w] + P * bodies.inv_mass[b]
+    twist.linear[b, w] = twist.linear[b, w] + P * bodies.inv_mass[b, w]
     twist.angular[b, w] = twist.angular[b, w] + inv_inertia[b, w] * wp.cross(t.r_b[i, w], P)
 
 
@@ -71,8 +71,8 @@ def prepare_point(s: wp.array(dtype=Step), i: int, w: int, reading: int):
         point = s[0].state.position[b, w] + wp.quat_rotate(s[0].state.rotation[b, w], c.local[i, w])
     r_a = point - s[0].state.position[a, w]
     r_b = point - s[0].state.position[b, w]
-    K = point_response(n, t1, t2, r_a, s[0].bodies.inv_mass[a], s[0].work.inv_inertia[a, w])
-    K = K + point_response(n, t1, t2, r_b, s[0].bodies.inv_mass[b], s[0].work.inv_inertia[b, w])
+    K = point_response(n, t1, t2, r_a, s[0].bodies.inv_mass[a, w], s[0].work.inv_inertia[a, w])
+    K = K + point_response(n, t1, t2, r_b, s[0].bodies.inv_mass[b, w], s[0].work.inv_inertia[b, w])
     t.r_a[i, w] = r_a
     t.r_b[i, w] = r_b
     t.t1[i, w] = t1
@@ -191,8 +191,8 @@ def sweep_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
             wb = twist.angular[b, w]
             Ja = s[0].work.inv_inertia[a, w]
             Jb = s[0].work.inv_inertia[b, w]
-            ma = s[0].bodies.inv_mass[a]
-            mb = s[0].bodies.inv_mass[b]
+            ma = s[0].bodies.inv_mass[a, w]
+            mb = s[0].bodies.inv_mass[b, w]
         n = c.normal[i, w]
         t1 = t.t1[i, w]
         t2 = wp.cross(n, t1)

@@ -48,7 +48,7 @@ def prepare_gear(s: wp.array(dtype=Step), g: int, w: int):
         a = gear_body(s[0].joints, s[0].gears, g, i)
         for h in range(4):
             if gear_body(s[0].joints, s[0].gears, g, h) == a:
-                m = m + wp.dot(s[0].work.gear_row[g, 2 * i, w], s[0].work.gear_row[g, 2 * h, w]) * s[0].bodies.inv_mass[a]
+                m = m + wp.dot(s[0].work.gear_row[g, 2 * i, w], s[0].work.gear_row[g, 2 * h, w]) * s[0].bodies.inv_mass[a, w]
                 turn = s[0].work.inv_inertia[a, w] * s[0].work.gear_row[g, 2 * h + 1, w]
                 m = m + wp.dot(s[0].work.gear_row[g, 2 * i + 1, w], turn)
     s[0].work.gear_W[g, w] = real(1.0) / m
@@ -61,7 +61,7 @@ def apply_gear(s: wp.array(dtype=Step), solve: Solve, g: int, w: int, impulse: r
         p = s[0].work.gear_row[g, 2 * i, w] * impulse
         l = s[0].work.gear_row[g, 2 * i + 1, w] * impulse
         J = s[0].work.inv_inertia[b, w]
-        apply_impulse(solve.twist, b, w, p, l, vec3(real(0.0)), s[0].bodies.inv_mass[b], J, real(1.0))
+        apply_impulse(solve.twist, b, w, p, l, vec3(real(0.0)), s[0].bodies.inv_mass[b, w], J, real(1.0))
 
 
 @wp.func
@@ -110,8 +110,8 @@ def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
     n = vec3(real(0.0))  # ends on one point: no direction, no force
     if length > real(1.0e-12):
         n = line / length
-    pll, _pla, _paa = body_response(r_p, s[0].bodies.inv_mass[p], s[0].work.inv_inertia[p, w])
-    cll, _cla, _caa = body_response(r_c, s[0].bodies.inv_mass[c], s[0].work.inv_inertia[c, w])
+    pll, _pla, _paa = body_response(r_p, s[0].bodies.inv_mass[p, w], s[0].work.inv_inertia[p, w])
+    cll, _cla, _caa = body_response(r_c, s[0].bodies.inv_mass[c, w], s[0].work.inv_inertia[c, w])
     s[0].work.spring_n[k, w] = n
     s[0].work.spring_r_parent[k, w] = r_p
     s[0].work.spring_r_child[k, w] = r_c
@@ -131,12 +131,12 @@ def prepare_spring(s: wp.array(dtype=Step), k: int, w: int):
     before = before - s[0].state.velocity[p, w] - wp.cross(s[0].state.spin[p, w], r_p)
     # the way before was a chord, too
     u = wp.dot(n, before) - real(0.5) * dt * bend
-    stiffness = s[0].springs.stiffness[k]
-    damping = s[0].springs.damping[k]
+    stiffness = s[0].springs.stiffness[k, w]
+    damping = s[0].springs.damping[k, w]
     end, start, far, near = law_shares(s, w, LEAP, resolved_spring(dt, stiffness, damping, s[0].work.spring_K[k, w]))
     kick = s[0].settings.kick[w]
     s[0].work.spring_a[k, w] = kick * (dt * stiffness * far + damping * end)
-    s[0].work.spring_b[k, w] = kick * (stiffness * (length - s[0].springs.rest[k] + dt * near * u) + damping * start * u)
+    s[0].work.spring_b[k, w] = kick * (stiffness * (length - s[0].springs.rest[k, w] + dt * near * u) + damping * start * u)
 
 
 @wp.func
@@ -147,8 +147,8 @@ def apply_spring(s: wp.array(dtype=Step), solve: Solve, k: int, w: int, impulse:
     zero = vec3(real(0.0))
     r_p = s[0].work.spring_r_parent[k, w]
     r_c = s[0].work.spring_r_child[k, w]
-    apply_impulse(solve.twist, c, w, f, zero, r_c, s[0].bodies.inv_mass[c], s[0].work.inv_inertia[c, w], real(1.0))
-    apply_impulse(solve.twist, p, w, f, zero, r_p, s[0].bodies.inv_mass[p], s[0].work.inv_inertia[p, w], real(-1.0))
+    apply_impulse(solve.twist, c, w, f, zero, r_c, s[0].bodies.inv_mass[c, w], s[0].work.inv_inertia[c, w], real(1.0))
+    apply_impulse(solve.twist, p, w, f, zero, r_p, s[0].bodies.inv_mass[p, w], s[0].work.inv_inertia[p, w], real(-1.0))
 
 
 @wp.func

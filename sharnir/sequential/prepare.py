@@ -75,8 +75,8 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
         s[0].work.r_parent[k, w] = r_p
         s[0].work.r_child[k, w] = r_c
 
-        pll, pla, paa = body_response(r_p, s[0].bodies.inv_mass[p], s[0].work.inv_inertia[p, w])
-        cll, cla, caa = body_response(r_c, s[0].bodies.inv_mass[c], s[0].work.inv_inertia[c, w])
+        pll, pla, paa = body_response(r_p, s[0].bodies.inv_mass[p, w], s[0].work.inv_inertia[p, w])
+        cll, cla, caa = body_response(r_c, s[0].bodies.inv_mass[c, w], s[0].work.inv_inertia[c, w])
         Fl = mat33(real(0.0))
         Fa = mat33(real(0.0))
         if free & 7 != 0 and free & 7 != 7:
@@ -150,10 +150,10 @@ def warm_start(s: wp.array(dtype=Step), w: int):
                 f = f + s[0].work.axis.d[j, w] * solve.laws.impulse[j, w]
                 l = l + s[0].work.axis.n[j, w] * solve.laws.impulse[j, w]
         apply_impulse(
-            solve.twist, c, w, f, l, s[0].work.r_child[k, w], s[0].bodies.inv_mass[c], s[0].work.inv_inertia[c, w], real(1.0)
+            solve.twist, c, w, f, l, s[0].work.r_child[k, w], s[0].bodies.inv_mass[c, w], s[0].work.inv_inertia[c, w], real(1.0)
         )
         apply_impulse(
-            solve.twist, p, w, f, l, s[0].work.r_parent[k, w], s[0].bodies.inv_mass[p], s[0].work.inv_inertia[p, w], real(-1.0)
+            solve.twist, p, w, f, l, s[0].work.r_parent[k, w], s[0].bodies.inv_mass[p, w], s[0].work.inv_inertia[p, w], real(-1.0)
         )
     for g in range(s[0].gears.count):
         apply_gear(s, solve, g, w, solve.gear_impulse[g, w])

@@ -21,7 +21,7 @@ from sharnir.sequential import begin, contacts, prepare, sweeps
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Work
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
-from sharnir.solver import Report, Solver, check_iterations, need_ropes, scene_scale, with_ropes, write
+from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
 from sharnir.types import load_modules, real, vec3
 
 SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
@@ -272,7 +272,7 @@ class SolverImpulse(Solver):
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.halves = wp.array([int(self._halves)], dtype=wp.int32, device=self.device)
         self.solves[0].done, self.solves[0].residual = self.done, self.residual
-        self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
+        self.settings.gravity = gravity_of(model)
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
         self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
         self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)

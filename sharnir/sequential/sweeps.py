@@ -64,8 +64,8 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
         turn_c = turn_c + work.turn_child_a[k, w] * v
         solve.torque[k, w] = solve.torque[k, w] - torque
         size = wp.dot(torque, torque) * per_metre * per_metre
-    solve.twist.linear[p, w] = v_p + force * bodies.inv_mass[p]
-    solve.twist.linear[c, w] = v_c - force * bodies.inv_mass[c]
+    solve.twist.linear[p, w] = v_p + force * bodies.inv_mass[p, w]
+    solve.twist.linear[c, w] = v_c - force * bodies.inv_mass[c, w]
     solve.twist.angular[p, w] = w_p + turn_p
     solve.twist.angular[c, w] = w_c - turn_c
     solve.force[k, w] = solve.force[k, w] - force
@@ -112,7 +112,7 @@ def solve_actions(
         if changes[i] != real(0.0):
             apply_axis(
                 solve.twist, work.axis, solve.force, solve.torque, k, v0 + i, w, p, c,
-                bodies.inv_mass[p], bodies.inv_mass[c], changes[i],
+                bodies.inv_mass[p, w], bodies.inv_mass[c, w], changes[i],
             )  # fmt: skip
             size = changes[i]
             if i >= n - joints.turns[k]:
@@ -138,7 +138,7 @@ def advance(s: wp.array(dtype=Step), b: int, w: int):
     if s[0].bodies.motion[b] == DYNAMIC:
         L = taken_momentum(s, b, w)
         s[0].work.momentum[b, w] = L
-        q = advance_rotation(q, L, s[0].bodies.inertia[b], s[0].bodies.inv_inertia[b], dt)
+        q = advance_rotation(q, L, s[0].bodies.inertia[b, w], s[0].bodies.inv_inertia[b, w], dt)
     elif s[0].bodies.motion[b] == KINEMATIC:
         q = turned(q, omega * dt)
     s[0].work.rotation[b, w] = q
@@ -269,7 +269,7 @@ def commit(s: wp.array(dtype=Step), w: int):
         if s[0].bodies.motion[b] == DYNAMIC:
             L = at_rest(s[0].work.momentum[b, w], s[0].settings.nothing[1])
             s[0].state.momentum[b, w] = L
-            s[0].state.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b] * wp.quat_rotate_inv(q, L))
+            s[0].state.spin[b, w] = wp.quat_rotate(q, s[0].bodies.inv_inertia[b, w] * wp.quat_rotate_inv(q, L))
         elif halves == 1 and s[0].bodies.motion[b] == KINEMATIC:
             s[0].state.momentum[b, w] = solve.twist.angular[b, w]
     for k in range(s[0].joints.count):

@@ -147,7 +147,7 @@ def spring_row(table: ClosureTable, c: ClosureWork, k: TreeWork, i: int, w: int)
         turning = wp.cross(w_c, wp.cross(w_c, r_c)) - wp.cross(w_p, wp.cross(w_p, r_p))
         gamma = wp.dot(n, turning) + wp.dot(across, across) / length
     r = 6 * table.welds + table.rods + table.gears + i
-    line_row(c, r, w, n, r_c, r_p, length - table.springs.rest[i], gamma)
+    line_row(c, r, w, n, r_c, r_p, length - table.springs.rest[i, w], gamma)
 
 
 @wp.func

@@ -24,11 +24,7 @@ class LinkRow:
     gathers: wp.int32
     hinge: wp.int32
     kind: wp.int32  # of the direct pass: 1 a ball joint, 4 a body on no joint at all, 0 any other
-    mass: real
     parts: real  # how many halves the body has
-    least: real  # twice its smallest moment of inertia, about; and its base's
-    base_least: real
-    inertia: mat33
     turn: quat
     turn_axis: quat
     axis: vec3
@@ -48,6 +44,10 @@ class TreeTable:
     base_link: wp.array(dtype=wp.int32)
     sign: wp.array(dtype=wp.int32)
     row: wp.array(dtype=LinkRow)
+    mass: wp.array2d(dtype=real)  # [link, world] these and below; shared by all worlds until they are varied (`tables`)
+    inertia: wp.array2d(dtype=mat33)
+    least: wp.array2d(dtype=real)  # twice its smallest moment of inertia, about; and its base's
+    base_least: wp.array2d(dtype=real)
 
 
 @wp.struct

@@ -46,7 +46,7 @@ def inverse_dynamics(
             aa = aa + k.S_a[a, w] * qdd[a, w]
         k.acceleration[b, w] = al
         k.turning[b, w] = aa
-        k.Q_l[i, w] = al * bodies.mass[b] - k.Q_l[i, w]
+        k.Q_l[i, w] = al * bodies.mass[b, w] - k.Q_l[i, w]
         k.Q_a[i, w] = k.D[i, w] * aa - k.Q_a[i, w]
     collect_wrenches(tree, w, k)
     for i in range(tree.count):
@@ -63,7 +63,7 @@ def mass_matrix(
     """The mass matrix [speed, speed, world] by composite inertias, each axis handed down to the ground."""
     w = wp.tid()
     for i in range(tree.count):
-        mass = bodies.mass[tree.body[i]]
+        mass = bodies.mass[tree.body[i], w]
         link_motion(t, tree, i, w, q, qd, k)
         link_inertia(bodies, tree, i, w, vec3(real(0.0)), k)
         k.A[i, w] = wp.diag(vec3(mass, mass, mass))

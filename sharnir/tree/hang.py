@@ -16,6 +16,7 @@ from sharnir.errors import SimulationError
 from sharnir.joints import Free, JointTable
 from sharnir.model import BodyTable, Model
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
+from sharnir.tables import columns, table
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, LinkRow, TreeTable, TreeWork
 from sharnir.types import mat33, np_real, real
@@ -124,14 +125,16 @@ class Links:
         """The model's bodies, and halves: a body cut n times has n + 1 equal parts. A point mass gets an inertia nobody sees."""
         old, t = self.model.bodies, BodyTable()
         parts = np.bincount(self.half_of, minlength=len(self.model.com))[self.half_of]
-        mass = old.mass.numpy().astype(float)[self.half_of] / parts
-        inertia = old.inertia.numpy().astype(float)[self.half_of] / parts[:, None, None]
-        points = ~inertia.any((1, 2)) & (mass > 0)
-        inertia[points] = np.eye(3) * mass[points, None, None]  # rows pass through its centre: its rotation is nobody's
+        mass = columns(old.mass)[self.half_of] / parts[:, None]
+        inertia = columns(old.inertia)[self.half_of] / parts[:, None, None, None]
+        if inertia.shape[1] != mass.shape[1]:
+            mass, inertia = (np.repeat(x, self.model.worlds, 1) if x.shape[1] == 1 else x for x in (mass, inertia))
+        points = ~inertia.any((2, 3)) & (mass > 0)
+        inertia[points] = np.eye(3) * mass[points][:, None, None]  # rows pass through its centre: its rotation is nobody's
         t.count = len(self.half_of)
         t.motion = wp.array(old.motion.numpy()[self.half_of], dtype=wp.int32, device=self.device)
-        t.mass = wp.array(mass, dtype=real, device=self.device)
-        t.inertia = wp.array(inertia, dtype=mat33, device=self.device)
+        t.mass = table(mass, real, self.model.worlds, self.device)
+        t.inertia = table(inertia, mat33, self.model.worlds, self.device)
         t.inv_mass, t.inv_inertia = old.inv_mass, old.inv_inertia
         return t
 
@@ -182,11 +185,16 @@ class Links:
             rows[name] = sizes[joints]
         rows["gathers"] = gathers
         rows["hinge"] = [int(self.kinds[k].v_size == 1 and len(self.kinds[k].turns) == 1) for k in joints]
-        rows["mass"], rows["inertia"] = self.bodies.mass.numpy()[bodies], self.bodies.inertia.numpy()[bodies]
+        mass, inertia = columns(self.bodies.mass)[bodies], columns(self.bodies.inertia)[bodies]
         rows["kind"] = [self._kind(k) if self.keeps else 0 for k in joints]
-        rows["parts"] = (self.model.bodies.mass.numpy()[np.array(self.half_of)[bodies]] / rows["mass"]) if len(rows) else 1.0
-        rows["least"] = [min(I[a, a] + I[b, b] for a, b in ((0, 1), (1, 2), (0, 2))) for I in rows["inertia"]]
-        rows["base_least"] = [rows["least"][p] if p >= 0 else 1e30 for p in base_link]
+        rows["parts"] = np.bincount(self.half_of, minlength=len(self.model.com))[self.half_of][bodies]
+        moments = np.diagonal(inertia, axis1=2, axis2=3)
+        least = (moments + np.roll(moments, 1, 2)).min(2, initial=1e30)
+        base_least = np.array([least[p] if p >= 0 else np.full(least.shape[1], 1e30) for p in base_link]).reshape(least.shape)
+        for name, numbers_of, dtype in (
+            ("mass", mass, real), ("inertia", inertia, mat33), ("least", least, real), ("base_least", base_least, real),
+        ):  # fmt: skip
+            setattr(t, name, table(numbers_of, dtype, self.model.worlds, self.device))
         frame = {side: getattr(self.joints, f"{side}_frame").numpy().astype(float) for side in ("parent", "child")}
         point = {side: getattr(self.joints, f"{side}_point").numpy().astype(float) for side in ("parent", "child")}
         first = self.joints.first.numpy()

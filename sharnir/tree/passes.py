@@ -36,8 +36,8 @@ from sharnir.types import mat33, mat66, real, vec3, vec6
 def own_inertia(tree: TreeTable, i: int, w: int, gravity: vec3, k: TreeWork, R: mat33, omega: vec3):
     """Own inertia, weight, applied force and gyroscopic moment of a link at its rotation and spin."""
     b = natural(tree.row[i].body)
-    m = tree.row[i].mass
-    I = rotated(R, tree.row[i].inertia)
+    m = tree.mass[i, w]
+    I = rotated(R, tree.inertia[i, w])
     k.D[i, w] = I
     k.Q_l[i, w] = gravity * m + k.force[b, w]
     k.Q_a[i, w] = k.torque[b, w] - wp.cross(omega, I * omega)
@@ -212,7 +212,7 @@ def backward(bodies: BodyTable, t: JointTable, tree: TreeTable, w: int, tau: wp.
     handed = int(0)
     for h in range(tree.count):
         i = natural(tree.count - 1 - h)
-        m = tree.row[i].mass
+        m = tree.mass[i, w]
         if handed == 0:
             A = mat33(real(0.0))
             B = mat33(real(0.0))

@@ -12,9 +12,9 @@ from sharnir.errors import SimulationError
 from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
 from sharnir.model import Control, Model, State, fill
-from sharnir.solver import Report, Solver, check_iterations, write
+from sharnir.solver import Report, Solver, check_iterations, gravity_of, write
 from sharnir.tree.hang import Links, Scratch
-from sharnir.types import EPSILON, real, vec3
+from sharnir.types import EPSILON, real
 
 USUAL = 4  # passes of a step in which nothing changes
 FINE = max(1e-10, 10 * EPSILON)  # N·s, N·m·s, what double, or single, precision can meet
@@ -94,7 +94,7 @@ class TreeSolver(Solver):
             raise SimulationError(f"tolerance is a finite impulse above 0 N·s, got {tolerance!r}")
         super().__init__(model, dt, settings, threads)
         self.iterations, self.tolerance = check_iterations(iterations, 1), float(tolerance)
-        self.settings.gravity = wp.array([model.gravity], dtype=vec3, device=self.device)
+        self.settings.gravity = gravity_of(model)
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
         self._capped: int | None = None
@@ -132,6 +132,10 @@ class TreeSolver(Solver):
         """To be called when something begins to act on free axes where nothing did, or a joint is taken out or put back."""
         if self._bound is not None:
             self._was, self._bound = self._bound, None
+
+    def rebuild(self) -> None:
+        """To be called after tables of the model were changed: the tree is bound anew."""
+        self._bound = self._was = None
 
     def _without(self, control: Control) -> list[int]:
         """Joints that are taken out: in all worlds, since these share the tree."""

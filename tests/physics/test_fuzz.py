@@ -43,7 +43,7 @@ def command(sim, rng):
     joints = [n for n in sim.model.joint_names if sim.joint(n).kind.v_size]
     body = sim.body(bodies[rng.integers(len(bodies))])
     what = rng.integers(8)
-    mass = float(sim.model.bodies.mass.numpy()[sim.model.body_names[body.name]])
+    mass = float(sim.model.bodies.mass.numpy()[sim.model.body_names[body.name], 0])
     if what == 0:
         body.apply_force(10 * mass * rng.normal(size=3), once=bool(rng.integers(2)))
     elif what == 1:
@@ -182,7 +182,7 @@ def excesses(sim, steps):
     size = np.array(sizes(sim.model)[0])
     most = {"energy": 0.0, "gap": 0.0}
     start, scale, lowest = None, 0.0, np.inf
-    rest = 1e-6 * sim.model.bodies.mass.numpy().sum() * 9.81 + 1e-9  # J, of what a loop holds still
+    rest = 1e-6 * sim.model.bodies.mass.numpy()[:, 0].sum() * 9.81 + 1e-9  # J, of what a loop holds still
     for _ in range(steps // 5):
         sim.step(5)
         energy = sim.energy()
@@ -262,7 +262,7 @@ def drift_of_momenta(case, steps):
     sim = case.simulation()
     sim.step()  # velocities fit the joints
     on = sim.model.bodies.motion.numpy() == 2
-    mass, s, start = sim.model.bodies.mass.numpy()[on], sim.state, sim.momentum()
+    mass, s, start = sim.model.bodies.mass.numpy()[on, 0], sim.state, sim.momentum()
     x, v, spun = (np.linalg.norm(a.numpy()[on][:, 0], axis=1) for a in (s.position, s.velocity, s.momentum))
     sim.step(steps)
     end = sim.momentum()

@@ -40,7 +40,7 @@ def tips(model, q):
 def energy(model, q, v):
     M = dyn.mass_matrix(model, q)
     moving = dyn.forward_kinematics(model, q)
-    mass = model.bodies.mass.numpy()
+    mass = model.bodies.mass.numpy()[:, 0]
     high = sum(-mass[b] * moving[n]["com"] @ np.array(model.gravity) for n, b in model.body_names.items())
     return 0.5 * np.einsum("ni,nij,nj->n", v, M, v) + high
 

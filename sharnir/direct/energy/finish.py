@@ -24,8 +24,8 @@ def foresee(s: wp.array(dtype=Direct), i: int, own: int, w: int, dv: vec3, dw: v
     step hardly resolves, and in one that it does not, which goes to and fro (c = −1). Where that would not have told this
     change well, the next one is thought to be the same, or to go back, or none.
     """
-    m = s[0].tree.row[i].mass
-    I = s[0].tree.row[i].least
+    m = s[0].tree.mass[i, w]
+    I = s[0].tree.least[i, w]
     lv = s[0].state.last_v[own, w]
     lw = s[0].state.last_w[own, w]
     s[0].state.last_v[own, w] = dv
@@ -89,7 +89,7 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             M = matrix(s[0].work.rotation[b, w])
             M1 = matrix(s[0].rotation[b, w])
             W = s[0].work.turning[b, w] * M
-            I = s[0].whole.inertia[own]
+            I = s[0].whole.inertia[own, w]
             L = M1 * (I * W)
             move = (s[0].work.velocity[b, w] + v) * (real(0.5) * h) + s[0].state.rest[own, w]
             s[0].state.rest[own, w] = move - ((x + move) - x)

@@ -58,7 +58,7 @@ def open_link(s: wp.array(dtype=Direct), i: int, w: int):
     for a in range(s[0].joints.v_size[j]):
         d, n = free_axis(s[0].joints, j, a, pose)
         s[0].laws.start[v0 + a, w] = wp.dot(d, u) + wp.dot(n, w_c - w_p)
-        if s[0].axes.rotor_inertia[v0 + a] > real(0.0):
+        if s[0].axes.rotor_inertia[v0 + a, w] > real(0.0):
             s[0].laws.start[v0 + a, w] = s[0].state.rotor[v0 + a, w]  # a rotor has a speed of its own, with the same mean
         s[0].laws.mean[v0 + a, w] = real(1.0)
         if s[0].state.stuck[v0 + a, w] == 1:
@@ -75,7 +75,7 @@ def drop_limits(s: wp.array(dtype=Direct), i: int, w: int):
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
     turn = n - s[0].joints.turns[j]
-    by = s[0].drift[w] * wp.length(s[0].settings.gravity[0])
+    by = s[0].drift[w] * wp.length(s[0].settings.gravity[w])
     for x in range(n):
         at = v0 + x
         if s[0].laws.limit[at, w] != real(0.0):
@@ -302,11 +302,11 @@ def ball_springs(s: wp.array(dtype=Direct), i: int, w: int):
     """
     j = s[0].tree.joint[i]
     at = s[0].joints.v_start[j] + s[0].joints.v_size[j] - 3
-    stiff = vec3(s[0].axes.stiffness[at], s[0].axes.stiffness[at + 1], s[0].axes.stiffness[at + 2])
+    stiff = vec3(s[0].axes.stiffness[at, w], s[0].axes.stiffness[at + 1, w], s[0].axes.stiffness[at + 2, w])
     if wp.length_sq(stiff) == real(0.0):
         return
     h = s[0].drift[w]
-    rest = vec3(s[0].axes.rest[at], s[0].axes.rest[at + 1], s[0].axes.rest[at + 2])
+    rest = vec3(s[0].axes.rest[at, w], s[0].axes.rest[at + 1, w], s[0].axes.rest[at + 2, w])
     a = turn_of(s, j, w, s[0].work.position, s[0].work.rotation)
     b = turn_of(s, j, w, s[0].position, s[0].rotation)
     back = wp.quat_inverse(exp_quat(rest))
@@ -323,7 +323,7 @@ def ball_springs(s: wp.array(dtype=Direct), i: int, w: int):
         slope = real(0.25) * h * h * stiff[k]
         u = s[0].speed[at + k, w]
         start = s[0].laws.start[at + k, w]
-        damping = h * (s[0].axes.damping[at + k] + s[0].control.friction_viscous[at + k, w])
+        damping = h * (s[0].axes.damping[at + k, w] + s[0].control.friction_viscous[at + k, w])
         new = h * grad[k] - slope * u + damping * real(0.5) * s[0].laws.mean[at + k, w] * start
         s[0].linear.push[at + k, w] = s[0].linear.push[at + k, w] + new - s[0].laws.b[at + k, w]
         s[0].laws.b[at + k, w] = new
@@ -386,16 +386,16 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
     servo = wp.clamp(
         -s[0].laws.servo_a[at, w] * u - s[0].laws.servo_b[at, w], -s[0].laws.servo_cap[at, w], s[0].laws.servo_cap[at, w]
     )
-    damper = -h * (s[0].axes.damping[at] + s[0].control.friction_viscous[at, w]) * seen
+    damper = -h * (s[0].axes.damping[at, w] + s[0].control.friction_viscous[at, w]) * seen
     drive = servo
-    if s[0].axes.resistance[at] > real(0.0):
-        N = s[0].axes.gear_ratio[at]
-        end = (s[0].control.voltage[at, w] - s[0].axes.torque_constant[at] * N * seen) / s[0].axes.resistance[at]
+    if s[0].axes.resistance[at, w] > real(0.0):
+        N = s[0].axes.gear_ratio[at, w]
+        end = (s[0].control.voltage[at, w] - s[0].axes.torque_constant[at, w] * N * seen) / s[0].axes.resistance[at, w]
         e, fade = decay(s, at, w)
         now = s[0].state.current[at, w]
-        motor = h * N * s[0].laws.efficiency[at, w] * s[0].axes.torque_constant[at] * (end + (now - end) * fade)
+        motor = h * N * s[0].laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * (end + (now - end) * fade)
         s[0].state.current[at, w] = end + (now - end) * e
-        drive = drive + motor - s[0].axes.rotor_inertia[at] * N * N * (u - before)
+        drive = drive + motor - s[0].axes.rotor_inertia[at, w] * N * N * (u - before)
         s[0].state.drive_impulse[at, w] = motor * whole
     else:
         s[0].state.drive_impulse[at, w] = servo * whole

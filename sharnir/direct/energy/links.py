@@ -60,7 +60,7 @@ def own_stiffness(s: wp.array(dtype=Direct), i: int, w: int, M1: mat33, L: vec3,
     b = natural(s[0].tree.row[i].body)
     h = real(0.5) * s[0].drift[w]
     g = (s[0].work.spin[b, w] + s[0].work.turning[b, w]) * (real(0.5) * h)
-    I = M1 * (s[0].tree.row[i].inertia * wp.transpose(M1))
+    I = M1 * (s[0].tree.inertia[i, w] * wp.transpose(M1))
     D = I + times_skew(I, g) + wp.outer(I * g, g) - skew(L * h) - wp.outer(r, f) * (real(0.5) * h)
     d = real(0.5) * h * wp.dot(r, f)
     D[0, 0] = D[0, 0] + d
@@ -258,7 +258,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     for back in range(s[0].tree.count):
         i = natural(s[0].tree.count - 1 - back)
         b = natural(s[0].tree.row[i].body)
-        m = s[0].tree.row[i].mass
+        m = s[0].tree.mass[i, w]
         if handed == 0:
             fl = zero
             fa = zero
@@ -540,7 +540,7 @@ def balance(s: wp.array(dtype=Direct), w: int, scope: int):
     for back in range(s[0].tree.count):
         i = natural(s[0].tree.count - 1 - back)
         b = natural(s[0].tree.row[i].body)
-        fl = s[0].sum_l[i, w] + s[0].work.acceleration[b, w] * s[0].tree.row[i].mass - s[0].impulse_l[i, w]
+        fl = s[0].sum_l[i, w] + s[0].work.acceleration[b, w] * s[0].tree.mass[i, w] - s[0].impulse_l[i, w]
         fa = s[0].sum_a[i, w] + s[0].gain[i, w]
         s[0].sum_l[i, w] = vec3(real(0.0))
         s[0].sum_a[i, w] = vec3(real(0.0))

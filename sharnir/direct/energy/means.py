@@ -293,9 +293,9 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
             spin = spin + turn - wp.cross(g, turn) + g * wp.dot(g, turn)
             s[0].work.acceleration[b, w] = v
             s[0].work.turning[b, w] = spin
-            size = size + s[0].tree.row[i].mass * wp.dot(dv, dv) + s[0].tree.row[i].least * wp.dot(turn, turn)
+            size = size + s[0].tree.mass[i, w] * wp.dot(dv, dv) + s[0].tree.least[i, w] * wp.dot(turn, turn)
         x, M, M1 = advance(s, i, w, v, spin)
-        L = M1 * (s[0].tree.row[i].inertia * (spin * M))
+        L = M1 * (s[0].tree.inertia[i, w] * (spin * M))
         start = s[0].momentum[b, w]
         if scope > 1:
             start = start / s[0].tree.row[i].parts

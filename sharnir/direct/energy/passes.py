@@ -53,7 +53,7 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     w = natural(w)
     h = s[0].drift[w]
     s[0].kick[w] = h
-    gravity = s[0].settings.gravity[0]
+    gravity = s[0].settings.gravity[w]
     take_driven(s, w)
     scale = real(0.0)
     blur = real(0.0)
@@ -61,12 +61,12 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
         own = natural(s[0].half_of[b])
-        m = s[0].tree.row[i].mass
+        m = s[0].tree.mass[i, w]
         R = s[0].state.rotation[own, w]
         M = matrix(R)
         L = s[0].state.momentum[own, w]
         v = s[0].state.velocity[own, w]
-        omega = M * (s[0].whole.inv_inertia[own] * (L * M))
+        omega = M * (s[0].whole.inv_inertia[own, w] * (L * M))
         s[0].work.velocity[b, w] = v
         s[0].work.spin[b, w] = omega
         turning = wp.dot(omega, L)
@@ -76,10 +76,10 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         if s[0].pushed[w] == 1:
             L = L + (s[0].control.torque[own, w] + s[0].control.torque_once[own, w]) * h
             force = (s[0].control.force[own, w] + s[0].control.force_once[own, w]) * h
-            new = new + force * s[0].whole.inv_mass[own]
+            new = new + force * s[0].whole.inv_mass[own, w]
         if scope > 1 and s[0].touching == 1:
             L = L + s[0].touch.push_a[own, w]
-            new = new + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own]
+            new = new + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own, w]
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
         ahead = h * wp.min(s[0].state.lag[w], real(1.0))

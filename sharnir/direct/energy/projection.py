@@ -35,7 +35,7 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
     M = matrix(R)
     L = s[0].state.momentum[own, w]
     v = s[0].state.velocity[own, w]
-    omega = M * (s[0].whole.inv_inertia[own] * (L * M))
+    omega = M * (s[0].whole.inv_inertia[own, w] * (L * M))
     s[0].work.velocity[b, w] = v
     s[0].work.spin[b, w] = omega
     s[0].work.acceleration[b, w] = v
@@ -46,7 +46,7 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
     s[0].position[b, w] = x
     s[0].rotation[b, w] = R
     s[0].momentum[b, w] = L
-    s[0].impulse_l[i, w] = v * s[0].tree.row[i].mass
+    s[0].impulse_l[i, w] = v * s[0].tree.mass[i, w]
     s[0].gain[i, w] = vec3(real(0.0))
     kind = s[0].tree.row[i].kind
     if scope > 1:
@@ -90,9 +90,9 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
                     held = s[0].state.stuck[at, w]
                 if held == 1:
                     s[0].linear.acts[i, w] = s[0].acting
-                    holds = HOLDS * s[0].tree.row[i].mass * wp.length_sq(d)
-                    lever = s[0].tree.row[i].mass * wp.length_sq(out)
-                    holds = holds + HOLDS * (s[0].tree.row[i].least + lever) * wp.length_sq(n)
+                    holds = HOLDS * s[0].tree.mass[i, w] * wp.length_sq(d)
+                    lever = s[0].tree.mass[i, w] * wp.length_sq(out)
+                    holds = holds + HOLDS * (s[0].tree.least[i, w] + lever) * wp.length_sq(n)
                     s[0].linear.resist[at, w] = holds
                     C[k, k] = holds
                 else:
@@ -152,7 +152,7 @@ def settle(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.position[b, w] = s[0].state.position[b, w] + s[0].state.velocity[b, w] * h
             s[0].state.rotation[b, w] = R
             W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
-            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b] * W)
+            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b, w] * W)
     project(s, w, scope)
     for n in range(s[0].tree.count):
         b = natural(s[0].tree.row[n].body)
@@ -161,7 +161,7 @@ def settle(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.position[b, w] = s[0].safe.position[b, w]
             s[0].state.rotation[b, w] = R
             W = wp.quat_rotate_inv(R, s[0].state.spin[b, w])
-            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b] * W)
+            s[0].state.momentum[b, w] = wp.quat_rotate(R, s[0].whole.inertia[b, w] * W)
     project(s, w, scope)
 
 
@@ -264,14 +264,14 @@ def take_projected(s: wp.array(dtype=Direct), w: int) -> real:
         b = natural(s[0].tree.row[n].body)
         if b < s[0].own:
             M = matrix(s[0].state.rotation[b, w])
-            I = s[0].whole.inertia[b]
+            I = s[0].whole.inertia[b, w]
             v = s[0].state.velocity[b, w]
             L = s[0].state.momentum[b, w]
             W = s[0].work.turning[b, w] * M
-            lost = lost + wp.dot(v, v) * s[0].whole.mass[b] + wp.dot(W, L * M)
+            lost = lost + wp.dot(v, v) * s[0].whole.mass[b, w] + wp.dot(W, L * M)
             v = v + s[0].work.change_l[b, w]
             W = W + s[0].work.change_a[b, w] * M
-            lost = lost - wp.dot(v, v) * s[0].whole.mass[b] - wp.dot(W, I * W)
+            lost = lost - wp.dot(v, v) * s[0].whole.mass[b, w] - wp.dot(W, I * W)
             s[0].state.velocity[b, w] = v
             s[0].state.momentum[b, w] = M * (I * W)
             s[0].state.spin[b, w] = M * W

@@ -109,7 +109,7 @@ def displace(s: wp.array(dtype=Direct), w: int) -> real:
     for n in range(s[0].tree.count):
         b = s[0].tree.body[n]
         by = s[0].work.change_l[b, w] * h
-        raised = raised + wp.dot(s[0].settings.gravity[0], by) * s[0].tree.row[n].mass
+        raised = raised + wp.dot(s[0].settings.gravity[w], by) * s[0].tree.mass[n, w]
         s[0].position[b, w] = s[0].position[b, w] + by
         s[0].rotation[b, w] = turned(s[0].rotation[b, w], s[0].work.change_a[b, w] * h)
     return raised

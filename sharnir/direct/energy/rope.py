@@ -288,7 +288,7 @@ def displace_rope(r: wp.array(dtype=RopeStep), k: int, w: int, h: real) -> real:
     for j in range(n + 1):
         i = first + j
         by = (r[0].work.v[i, w] - r[0].work.mix_v[MIXED * slots + i, w]) * h
-        raised = raised + wp.dot(r[0].settings.gravity[0], by) * r[0].work.mass[i, w]
+        raised = raised + wp.dot(r[0].settings.gravity[w], by) * r[0].work.mass[i, w]
         r[0].work.r[i, w] = r[0].work.r[i, w] + by
         if j < n:
             r[0].work.q[i, w] = turned(r[0].work.q[i, w], (r[0].work.w[i, w] - r[0].work.mix_w[MIXED * slots + i, w]) * h)

@@ -207,7 +207,7 @@ def all_inward(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, m
 def find_change(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
     """Largest change of a speed in the pass, and largest speed, m/s; of what turns, at its radius of inertia."""
     change = real(0.0)
-    scale = wp.length(s[0].settings.gravity[0]) * s[0].drift[w]
+    scale = wp.length(s[0].settings.gravity[w]) * s[0].drift[w]
     for k in range(r[0].ropes.count):
         dv, v = rope_change(r, k, w)
         change = worse(change, dv)
@@ -215,7 +215,7 @@ def find_change(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
-        radius = wp.sqrt(s[0].tree.row[i].least / s[0].tree.row[i].mass)
+        radius = wp.sqrt(s[0].tree.least[i, w] / s[0].tree.mass[i, w])
         change = worse(change, wp.length(s[0].work.change_l[b, w]))
         change = worse(change, wp.length(s[0].work.change_a[b, w]) * radius)
         v = wp.max(wp.length(s[0].work.acceleration[b, w]), wp.length(s[0].work.turning[b, w]) * radius)

@@ -99,8 +99,8 @@ def spring_row(s: wp.array(dtype=Direct), i: int, w: int):
     a = wp.length(start)
     b = wp.length(end)
     mean = real(0.5) * (a + b)
-    k = s[0].closures.springs.stiffness[i]
-    damping = s[0].closures.springs.damping[i]
+    k = s[0].closures.springs.stiffness[i, w]
+    damping = s[0].closures.springs.damping[i, w]
     slope = real(0.5) * h * (real(0.5) * h * k + damping)
     r = 6 * s[0].closures.welds + s[0].closures.rods + s[0].closures.gears + i
     n = vec3(real(0.0))  # ends on one point: no direction, no force
@@ -111,7 +111,7 @@ def spring_row(s: wp.array(dtype=Direct), i: int, w: int):
     by = real(0.0)
     if a + b > real(0.0):
         by = wp.dot(start + end, end - start) / (a + b)  # b − a, without rounding
-    force = -h * k * (a + real(0.5) * by - s[0].closures.springs.rest[i]) - damping * by
+    force = -h * k * (a + real(0.5) * by - s[0].closures.springs.rest[i, w]) - damping * by
     line_row(s, r, w, n, e_c, e_p, m, r_c, r_p, real(0.0))
     s[0].rows.soft[r, w] = real(-1.0)
     if slope > real(0.0) and wp.length_sq(n) > real(0.0):
@@ -269,12 +269,12 @@ def free_response(s: wp.array(dtype=Direct), r: int, w: int) -> real:
     K = real(0.0)
     link = s[0].rows.link_of[s[0].rows.child[r]]
     if link >= 0:
-        K = wp.length_sq(s[0].rows.child_l[r, w]) / s[0].tree.row[link].mass
-        K = K + wp.length_sq(s[0].rows.child_a[r, w]) / s[0].tree.row[link].least
+        K = wp.length_sq(s[0].rows.child_l[r, w]) / s[0].tree.mass[link, w]
+        K = K + wp.length_sq(s[0].rows.child_a[r, w]) / s[0].tree.least[link, w]
     link = s[0].rows.link_of[s[0].rows.parent[r]]
     if link >= 0:
-        K = K + wp.length_sq(s[0].rows.parent_l[r, w]) / s[0].tree.row[link].mass
-        K = K + wp.length_sq(s[0].rows.parent_a[r, w]) / s[0].tree.row[link].least
+        K = K + wp.length_sq(s[0].rows.parent_l[r, w]) / s[0].tree.mass[link, w]
+        K = K + wp.length_sq(s[0].rows.parent_a[r, w]) / s[0].tree.least[link, w]
     return K
 
 

@@ -75,10 +75,10 @@ def kick_bodies(s: wp.array(dtype=Direct), w: int):
     for n in range(s[0].tree.count):
         b = natural(s[0].tree.row[n].body)
         if b < s[0].own:
-            v = s[0].state.velocity[b, w] + s[0].settings.gravity[0] * h
+            v = s[0].state.velocity[b, w] + s[0].settings.gravity[w] * h
             L = s[0].state.momentum[b, w]
             if s[0].pushed[w] == 1:
-                v = v + (s[0].control.force[b, w] + s[0].control.force_once[b, w]) * (h * s[0].whole.inv_mass[b])
+                v = v + (s[0].control.force[b, w] + s[0].control.force_once[b, w]) * (h * s[0].whole.inv_mass[b, w])
                 L = L + (s[0].control.torque[b, w] + s[0].control.torque_once[b, w]) * h
             s[0].state.velocity[b, w] = v
             s[0].state.momentum[b, w] = L

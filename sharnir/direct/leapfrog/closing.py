@@ -32,8 +32,8 @@ def soften(s: wp.array(dtype=Direct), r: int, i: int, w: int):
     """Softness and rest of a spring's row: p = −a u − b, by the rule of the springs of joints (`law_shares`)."""
     h = s[0].kick[w]
     dt = s[0].drift[w]
-    k = s[0].closures.springs.stiffness[i]
-    c = s[0].closures.springs.damping[i]
+    k = s[0].closures.springs.stiffness[i, w]
+    c = s[0].closures.springs.damping[i, w]
     response = s[0].rows.matrix[r, r, w]
     s[0].rows.soft[r, w] = real(-1.0)
     if response <= real(0.0):
@@ -196,12 +196,12 @@ def advance(s: wp.array(dtype=Direct), i: int, w: int, first: bool, v: vec3, spi
     dt = s[0].drift[w]
     x = s[0].work.position[b, w] + (v * dt + s[0].state.rest[own, w])
     R = s[0].work.rotation[b, w]
-    I = s[0].whole.inertia[own]
+    I = s[0].whole.inertia[own, w]
     spin = wp.quat_rotate_inv(R, spin)
     l = I * spin
     guess = spin
     if first:
-        guess = spin - s[0].whole.inv_inertia[own] * wp.cross(spin, l) * (real(0.5) * dt)
+        guess = spin - s[0].whole.inv_inertia[own, w] * wp.cross(spin, l) * (real(0.5) * dt)
     else:
         guess = s[0].mean_spin[b, w] + wp.quat_rotate_inv(R, change)
     omega = mean_spin(l, guess, I, dt)
@@ -264,7 +264,7 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
             x, R, turning = advance(s, i, w, how == 0, v, spin, dw)
             if scope > 1:
                 turning = turning / s[0].tree.row[i].parts
-            energy = energy + wp.dot(v, v) * s[0].tree.row[i].mass + turning
+            energy = energy + wp.dot(v, v) * s[0].tree.mass[i, w] + turning
         s[0].position[b, w] = x
         s[0].rotation[b, w] = R
         M = matrix(R)

@@ -191,8 +191,8 @@ def collect(
             fa = zero
         v = s[0].work.acceleration[b, w]
         M = matrix(s[0].work.rotation[b, w])
-        taken = M * (s[0].tree.row[i].inertia * ((s[0].work.turning[b, w] - s[0].work.omega[b, w]) * M))
-        fl = fl + v * s[0].tree.row[i].mass - s[0].impulse_l[i, w]
+        taken = M * (s[0].tree.inertia[i, w] * ((s[0].work.turning[b, w] - s[0].work.omega[b, w]) * M))
+        fl = fl + v * s[0].tree.mass[i, w] - s[0].impulse_l[i, w]
         fa = fa + taken
         if scope > 1 and s[0].roped == 1:
             fl = fl - s[0].rope_l[b, w]

@@ -78,8 +78,8 @@ def open_link(s: wp.array(dtype=Direct), i: int, w: int):
     v0 = s[0].joints.v_start[j]
     open_laws(s, i, w, LEAP)
     for a in range(s[0].joints.v_size[j]):
-        N = s[0].axes.gear_ratio[v0 + a]
-        rotor = s[0].axes.rotor_inertia[v0 + a] * N * N
+        N = s[0].axes.gear_ratio[v0 + a, w]
+        rotor = s[0].axes.rotor_inertia[v0 + a, w] * N * N
         if rotor > real(0.0):  # its speed changes too as the axis turns
             s[0].laws.b[v0 + a, w] = s[0].laws.b[v0 + a, w] + rotor * axis_curvature(s, j, a, w) * s[0].kick[w]
     linearise(s, i, w, real(1.0))
@@ -157,7 +157,7 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int):
     handed = int(0)
     for h in range(s[0].tree.count):
         i = natural(s[0].tree.count - 1 - h)
-        m = s[0].tree.row[i].mass
+        m = s[0].tree.mass[i, w]
         if handed == 0:
             A = none
             B = none

@@ -73,7 +73,7 @@ def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, 
         s[0].rope_B[b, w] = mat33(real(0.0))
         s[0].rope_D[b, w] = mat33(real(0.0))
     for b in range(s[0].own):
-        r[0].body.inertia[b, w] = rotated(matrix(s[0].work.rotation[b, w]), s[0].whole.inertia[b])
+        r[0].body.inertia[b, w] = rotated(matrix(s[0].work.rotation[b, w]), s[0].whole.inertia[b, w])
     hold_ends(r, w)
     for o in range(r[0].ropes.count):  # a rope on which another hangs first
         begin_rope(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, attempt)

@@ -357,7 +357,7 @@ def show(s: wp.array(dtype=Direct), w: int, scope: int):
             M = matrix(s[0].work.rotation[b, w])
             v = s[0].now.velocity[b, w]
             L = s[0].now.momentum[b, w]
-            s[0].now.spin[b, w] = M * (s[0].whole.inv_inertia[b] * (L * M))
+            s[0].now.spin[b, w] = M * (s[0].whole.inv_inertia[b, w] * (L * M))
             s[0].now.acceleration[b, w] = (v - s[0].state.velocity[b, w]) / half
             s[0].now.kept_velocity[b, w] = v
             s[0].now.kept_momentum[b, w] = L
@@ -367,7 +367,7 @@ def show(s: wp.array(dtype=Direct), w: int, scope: int):
         for n in range(s[0].tree.count):
             if s[0].linear.acts[n, w] == 1 and s[0].work.kind[n, w] == NONE:
                 for at in range(s[0].tree.row[n].v_start, s[0].tree.row[n].v_start + s[0].tree.row[n].v_size):
-                    if s[0].axes.resistance[at] > real(0.0):
+                    if s[0].axes.resistance[at, w] > real(0.0):
                         _mean, end = motor_current(s, s[0].laws, at, w)
                         s[0].now.current[at, w] = end
     scale = s[0].settings.dt[0] / half

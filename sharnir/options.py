@@ -1,0 +1,65 @@
+"""Keywords of a Simulation: their types, and what each solver takes."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Literal, TypedDict
+
+from sharnir.errors import SimulationError
+from sharnir.rope.solver import SolverRope
+from sharnir.solver import Solver
+from sharnir.tree.solver import TreeSolver
+
+
+class Options(TypedDict, total=False):
+    """What single solvers take beside; see `Simulation`."""
+
+    iterations: int
+    position_iterations: int
+    closing_iterations: int
+    rope_iterations: int
+    erp: float
+    tolerance: float
+    rope_tolerance: float
+    gap: float
+    closing: Literal["energy", "position", "velocity"]
+    scheme: Literal["direct", "paper"]
+    threads: int | None
+
+
+class Spreads(TypedDict, total=False):
+    """By how much parameters vary from world to world; see `Simulation.randomise`."""
+
+    mass: float
+    stiffness: float
+    damping: float
+    friction: float
+    limit: float
+    kp: float
+    kd: float
+    motor: float
+    gravity: float
+    rope: float
+
+
+class VideoOptions(TypedDict, total=False):
+    """How a film is made; see `Simulation.video`."""
+
+    fps: float
+    size: tuple[int, int]
+    speed: float
+    eye: Any
+    target: Any
+
+
+def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
+    """Refuse options that the solver does not have, by name."""
+    allowed: set[str] = set()
+    for base in kind.__mro__:
+        if "__init__" in vars(base) and base is not Solver and base is not TreeSolver and base is not object:
+            kinds = inspect.signature(base.__init__).parameters.values()
+            allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY and p.name not in ("rope_state", "rope_control")}
+    for option in options:
+        if option not in allowed:
+            what = f"solver {name!r}" if kind is not SolverRope else "a scene of ropes without joints"
+            raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {', '.join(sorted(allowed))}")

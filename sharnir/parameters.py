@@ -1,0 +1,248 @@
+"""Masses, springs, limits, motors and the like of a running simulation: one value for all worlds, or one a world."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from sharnir import tables
+from sharnir.assembly import set_spin
+from sharnir.errors import SimulationError
+from sharnir.launches import LOCK
+from sharnir.model import DYNAMIC, Model
+from sharnir.rope.build import Ropes
+
+# The Simulation; it stands a floor above, so that it is not named here.
+Owner = Any
+MOTOR = ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "rotor_inertia")
+
+
+def owned(model: Model) -> Model:
+    """A model with tables of its own: what one simulation changes is not seen by others."""
+    copies = {name: _copy(getattr(model, name), model) for name in ("bodies", "axes", "springs")}
+    ropes = model.ropes
+    if ropes is not None:
+        values = {name: getattr(ropes.table, name) for name in _varying(ropes.table)}
+        described, motion, worlds, device = ropes.given
+        ropes = Ropes(described, motion, worlds, device, trees=ropes.trees)
+        for name, array in values.items():
+            setattr(ropes.table, name, tables.table(tables.columns(array), array.dtype, model.worlds, model.device))
+    return replace(model, **copies, joint_axes=list(model.joint_axes), ropes=ropes)
+
+
+def _varying(struct: Any) -> list[str]:
+    return [name for name in struct._cls.vars if getattr(getattr(struct, name), "ndim", 0) == 2]
+
+
+def _copy(struct: Any, model: Model) -> Any:
+    out = struct._cls()
+    for name in struct._cls.vars:
+        value = getattr(struct, name)
+        if name in _varying(struct):
+            value = tables.table(tables.columns(value), value.dtype, model.worlds, model.device)
+        setattr(out, name, value)
+    return out
+
+
+def read(sim: Owner, array: Any, row: int) -> Any:
+    """A value of one item: a float or an array, with a leading world axis where worlds are several."""
+    values = tables.columns(array)[row]
+    if sim.worlds == 1:
+        return float(values[0]) if values[0].ndim == 0 else values[0]
+    return np.repeat(values, sim.worlds, 0) if len(values) == 1 else values
+
+
+def checked(
+    sim: Owner, value: Any, who: str, what: str, *, least: float = -inf, above: float = -inf, most: float = inf,
+    endless: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """A user's number as (1,), or one a world as (worlds,)."""
+    try:
+        given = np.asarray(value, float)
+    except (TypeError, ValueError):
+        given = np.full(2, np.nan)
+    fine = ~np.isnan(given) if endless else np.isfinite(given)
+    fine &= (given >= least) & (given <= most) & ((given > above) | (above == -inf))
+    if given.shape not in ((), (1,), (sim.worlds,)) or not fine.all():
+        bounds = [f"of at least {least:g}"] * (least > -inf) + [f"above {above:g}"] * (above > -inf)
+        bounds += [f"of at most {most:g}"] * (most < inf)
+        each = f", or one a world ({sim.worlds})" if sim.worlds > 1 else ""
+        number = "a number" if endless else "a finite number"
+        raise SimulationError(f"{who}: {what} is {' '.join([number, *bounds])}{each}, got {value!r}")
+    return given.reshape(-1)
+
+
+def write(sim: Owner, struct: Any, name: str, row: int, values: np.ndarray) -> None:
+    """Give a row of a table values (1 or worlds, …); solvers are told."""
+    array = getattr(struct, name)
+    with LOCK:
+        sim._settled()  # with what acted in the step that led here
+        new = tables.write(array, row, values, array.dtype, sim.worlds, sim.model.device)
+        if new is not array:
+            setattr(struct, name, new)
+            sim._rebuild()
+    told(sim)
+
+
+def told(sim: Owner) -> None:
+    """What was changed may give energy; the next step has half a kick of the old values, half of the new."""
+    sim.solver.begin_anew(sim.state)
+    sim._measures = None
+    sim._touched = sim._forced = True
+    for made in ("_links", "_bound"):  # `dynamics` hangs it anew
+        sim.model.__dict__.pop(made, None)
+
+
+# ---- bodies ----
+
+
+def set_mass(sim: Owner, body: int, who: str, value: Any, scale: bool = True) -> None:
+    """kg; the inertia grows with it, as where the density is another (`scale`)."""
+    t, mass = sim.model.bodies, checked(sim, value, who, "mass (kg)", above=0.0)
+    old = tables.columns(t.mass)[body]
+    inertia = tables.columns(t.inertia)[body]
+    _keep_spin(sim, body, lambda: _put_body(sim, body, mass, inertia * (mass / old)[:, None, None] if scale else inertia))
+
+
+def set_inertia(sim: Owner, body: int, who: str, value: Any) -> None:
+    """kg·m² about the centre of mass, (3, 3) or its diagonal, one or one a world."""
+    given = np.asarray(value, float)
+    if given.shape in ((3,), (sim.worlds, 3)) and given.shape != (3, 3):
+        given = given[..., None] * np.eye(3)
+    each = given.reshape(-1, 3, 3) if given.shape in ((3, 3), (sim.worlds, 3, 3)) else np.full((1, 3, 3), np.nan)
+    good = np.isfinite(each).all() and np.allclose(each, np.swapaxes(each, 1, 2)) and (np.linalg.eigvalsh(each) > 0).all()
+    if not good or not tables.columns(sim.model.bodies.inertia)[body].any():
+        what = "a point mass, which has none" if good else f"got {np.asarray(value).tolist()}"
+        raise SimulationError(f"{who}: inertia is (3, 3) or its diagonal, symmetric and positive, in kg·m²; {what}")
+    mass = tables.columns(sim.model.bodies.mass)[body]
+    _keep_spin(sim, body, lambda: _put_body(sim, body, mass, each))
+
+
+def _put_body(sim: Owner, body: int, mass: np.ndarray, inertia: np.ndarray) -> None:
+    t, solid = sim.model.bodies, bool(inertia.any())
+    inverse = np.linalg.inv(inertia) if solid else np.zeros_like(inertia)
+    for name, values in (("mass", mass), ("inv_mass", 1.0 / mass), ("inertia", inertia), ("inv_inertia", inverse)):
+        array = getattr(t, name)
+        setattr(t, name, tables.write(array, body, values, array.dtype, sim.worlds, sim.model.device))
+
+
+def _keep_spin(sim: Owner, body: int, change: Any) -> None:
+    """Change a body's inertia, its spin being kept."""
+    name = next(n for n, b in sim.model.body_names.items() if b == body)
+    if int(sim.model.bodies.motion.numpy()[body]) != DYNAMIC:
+        raise SimulationError(f"body {name!r} is not dynamic: its mass and inertia act on nothing")
+    with LOCK:
+        sim._settled()
+        view = sim.body(name)
+        spin = view._get("spin")
+        change()
+        view._put_spin(spin)
+        sim._rebuild()
+    told(sim)
+
+
+# ---- joints ----
+
+
+def axis_values(sim: Owner, joint: int, name: str) -> list[Any]:
+    """Of each free axis of a joint, a value of its table."""
+    at, size = int(sim.model.v_start[joint]), sim.model.joint_kinds[joint].v_size
+    return [read(sim, getattr(sim.model.axes, name), at + i) for i in range(size)]
+
+
+def set_axis(sim: Owner, joint: int, axis: int, values: dict[str, np.ndarray]) -> None:
+    """Give one free axis of a joint values of its tables, by name; laws begin to act there."""
+    at = int(sim.model.v_start[joint]) + axis
+    for name, value in values.items():
+        write(sim, sim.model.axes, name, at, value)
+    described = list(sim.model.joint_axes[joint])
+    new = {name: float(value[0]) for name, value in values.items() if name in {f.name for f in fields(described[axis])}}
+    described[axis] = replace(described[axis], **new)
+    sim.model.joint_axes[joint] = tuple(described)
+    if not (sim._commands.acts[joint] != 0).all():
+        sim._commands.put("acts", joint, 1)
+        with LOCK:
+            sim._rebuild()
+        sim._acts_changed()
+    sim.solver.driven = True
+
+
+# ---- many worlds at once ----
+
+# what `randomise` varies: of which table, which fields, and with which power of the factor
+VARIED: dict[str, list[tuple[str, str, int]]] = {
+    "mass": [("bodies", "mass", 1), ("bodies", "inertia", 1), ("bodies", "inv_mass", -1), ("bodies", "inv_inertia", -1)],
+    "stiffness": [("axes", "stiffness", 1), ("springs", "stiffness", 1)],
+    "damping": [("axes", "damping", 1), ("springs", "damping", 1)],
+    "limit": [("axes", "lower", 0), ("axes", "upper", 0)],
+    "motor": [("axes", "resistance", 1), ("axes", "torque_constant", 1)],
+    "rope": [("ropes", "EI", 1), ("ropes", "GJ", 1), ("ropes", "damping", 1)],
+    "friction": [("control", "friction_static", 1), ("control", "friction_dynamic", 1)],
+    "kp": [("control", "servo_kp", 1)],
+    "kd": [("control", "servo_kd", 1)],
+    "gravity": [],
+}
+TOGETHER = ("mass", "friction")  # one factor for all fields
+
+
+def randomise(sim: Owner, seed: int, spreads: dict[str, float]) -> None:
+    """Vary parameters around those that the scene described; see `Simulation.randomise`."""
+    for what, spread in spreads.items():
+        if what not in VARIED:
+            raise SimulationError(f"randomise: {what!r} is not among {', '.join(VARIED)}")
+        if not isinstance(spread, float | int) or not 0 <= spread < (inf if what == "limit" else 1):
+            raise SimulationError(f"randomise: {what} = {spread!r}; a spread is a number from 0 to below 1")
+    rng = np.random.default_rng(seed)
+    if sim._nominal is None:
+        sim._nominal = _nominal(sim)
+    with LOCK:
+        spin = sim._settled().spin.astype(float).copy()
+        for what in (name for name in VARIED if name in spreads):
+            _vary(sim, what, spreads[what], rng)
+        sim._rebuild()
+        set_spin(sim.model, sim._state, spin)
+    told(sim)
+    sim.changed()
+
+
+def _vary(sim: Owner, what: str, spread: float, rng: np.random.Generator) -> None:
+    """Draw one kind of parameter anew for all worlds."""
+    model, worlds = sim.model, sim.worlds
+    if what == "gravity":
+        factors = 1.0 + spread * rng.uniform(-1.0, 1.0, (worlds, 1))
+        sim.gravity = sim._nominal["gravity"] * (factors if worlds > 1 else factors[0, 0])
+        return
+    drawn: np.ndarray | None = None
+    for where, name, power in VARIED[what]:
+        nominal = sim._nominal.get(f"{where}.{name}")
+        if nominal is None or not len(nominal):
+            continue
+        if drawn is None or what not in TOGETHER:
+            drawn = rng.uniform(-1.0, 1.0, (len(nominal), worlds))
+            if where == "bodies":
+                drawn[model.bodies.motion.numpy() != DYNAMIC] = 0.0
+        by = drawn.reshape(*drawn.shape, *(1,) * (nominal.ndim - 2))
+        values = nominal + spread * by if power == 0 else nominal * (1.0 + spread * by) ** power
+        if where == "control":
+            sim._fill(name, values.T)
+            continue
+        struct = model.ropes.table if where == "ropes" else getattr(model, where)
+        array = getattr(struct, name)
+        setattr(struct, name, tables.table(values, array.dtype, worlds, model.device))
+
+
+def _nominal(sim: Owner) -> dict[str, np.ndarray]:
+    """Values that the scene described, (items, 1 or worlds, …)."""
+    model = sim.model
+    structs = {"bodies": model.bodies, "axes": model.axes, "springs": model.springs}
+    if model.ropes is not None:
+        structs["ropes"] = model.ropes.table
+    out = {f"{where}.{name}": tables.columns(getattr(s, name)) for where, s in structs.items() for name in _varying(s)}
+    for where, name, _ in (row for rows in VARIED.values() for row in rows):
+        if where == "control":
+            out[f"control.{name}"] = np.array(getattr(sim._commands, name), float)
+    out["gravity"] = np.array(model.gravity, float)
+    return out
