@@ -123,7 +123,7 @@ class Direct:
     touching: wp.int32  # 1: bodies may touch
     contacts: Contacts
     touch: DirectTouch
-    cone: Cone
+    cone: wp.array(dtype=Cone)
     row_impulse: wp.array2d(dtype=real)  # [row, world]
     blurred: wp.array(dtype=real)  # [world] how well the end of the step is known, of velocities; 0: not at all
     arm1: wp.array2d(dtype=vec3)  # [link, world] work.arm, work.out, S at the end of the step, those being means

@@ -239,7 +239,9 @@ class SolverDirect(TreeSolver):
         cone.most = POINTS
         cone.W, cone.M = (wp.zeros((3 * POINTS, 3 * POINTS, m.worlds), dtype=real, device=self.device) for _ in range(2))
         self.touch = touch
-        s.touching, s.contacts, s.touch, s.cone = 1, at.data.contacts, touch, cone
+        self._cone = cone  # keeps its arrays alive
+        s.touching, s.contacts, s.touch = 1, at.data.contacts, touch
+        s.cone = wp.array([cone], dtype=Cone, device=self.device)
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         if self.collider is not None:

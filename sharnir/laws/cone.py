@@ -40,22 +40,22 @@ class Cone:
 
 
 @wp.func
-def rate(c: Cone, r: int, w: int) -> real:
+def rate(c: wp.array(dtype=Cone), r: int, w: int) -> real:
     """A row of u."""
-    u = c.b[r, w]
-    for x in range(3 * c.count[w]):
-        u = u + c.W[r, x, w] * c.p[x, w]
+    u = c[0].b[r, w]
+    for x in range(3 * c[0].count[w]):
+        u = u + c[0].W[r, x, w] * c[0].p[x, w]
     return u
 
 
 @wp.func
-def own_size(c: Cone, i: int, w: int) -> real:
+def own_size(c: wp.array(dtype=Cone), i: int, w: int) -> real:
     """The mean response of a point to itself."""
-    total = c.W[3 * i, 3 * i, w]
-    across = c.W[3 * i + 1, 3 * i + 1, w] + c.W[3 * i + 2, 3 * i + 2, w]
-    if c.host[i, w] >= 0 and c.spins[i, w] == 0:
+    total = c[0].W[3 * i, 3 * i, w]
+    across = c[0].W[3 * i + 1, 3 * i + 1, w] + c[0].W[3 * i + 2, 3 * i + 2, w]
+    if c[0].host[i, w] >= 0 and c[0].spins[i, w] == 0:
         return real(0.5) * across
-    if c.rubs[i, w] == 1:
+    if c[0].rubs[i, w] == 1:
         return (total + across) / real(3.0)
     return total
 
@@ -82,53 +82,53 @@ def bounded(q: vec3, bound: real) -> vec3:
 
 
 @wp.func
-def missed_moment(c: Cone, i: int, w: int) -> real:
+def missed_moment(c: wp.array(dtype=Cone), i: int, w: int) -> real:
     """The same of moments, whose bound is the normal impulse of their point."""
     k = real(1.0) / own_size(c, i, w)
-    p = vec3(c.p[3 * i, w], c.p[3 * i + 1, w], c.p[3 * i + 2, w])
+    p = vec3(c[0].p[3 * i, w], c[0].p[3 * i + 1, w], c[0].p[3 * i + 2, w])
     q = p
-    if c.spins[i, w] == 1:
+    if c[0].spins[i, w] == 1:
         q[0] = p[0] - k * rate(c, 3 * i, w)
-    if c.rubs[i, w] == 1:
+    if c[0].rubs[i, w] == 1:
         q[1] = p[1] - k * rate(c, 3 * i + 1, w)
         q[2] = p[2] - k * rate(c, 3 * i + 2, w)
-    return wp.length(p - bounded(q, c.p[3 * c.host[i, w], w]))
+    return wp.length(p - bounded(q, c[0].p[3 * c[0].host[i, w], w]))
 
 
 @wp.func
-def missed_by(c: Cone, i: int, w: int) -> real:
+def missed_by(c: wp.array(dtype=Cone), i: int, w: int) -> real:
     """|p − Π(p − u/w)| of a point, N·s."""
-    if c.host[i, w] >= 0:
+    if c[0].host[i, w] >= 0:
         return missed_moment(c, i, w)
     k = real(1.0) / own_size(c, i, w)
-    p = vec3(c.p[3 * i, w], c.p[3 * i + 1, w], c.p[3 * i + 2, w])
+    p = vec3(c[0].p[3 * i, w], c[0].p[3 * i + 1, w], c[0].p[3 * i + 2, w])
     q = vec3(p[0] - k * rate(c, 3 * i, w), real(0.0), real(0.0))
-    if c.rubs[i, w] == 1:
+    if c[0].rubs[i, w] == 1:
         q = vec3(q[0], p[1] - k * rate(c, 3 * i + 1, w), p[2] - k * rate(c, 3 * i + 2, w))
     return wp.length(p - projected(q))
 
 
 @wp.func
-def missed(c: Cone, w: int) -> real:
+def missed(c: wp.array(dtype=Cone), w: int) -> real:
     """The residual by which every solve is judged: the largest miss of a point, of the largest impulse."""
     most = real(0.0)
     largest = real(1.0e-300)
-    for i in range(c.count[w]):
+    for i in range(c[0].count[w]):
         most = wp.max(most, missed_by(c, i, w))
-        largest = wp.max(largest, wp.abs(c.p[3 * i, w]))
+        largest = wp.max(largest, wp.abs(c[0].p[3 * i, w]))
     return most / largest
 
 
 @wp.func
-def visit_disc(c: Cone, r: int, w: int, bound: real):
+def visit_disc(c: wp.array(dtype=Cone), r: int, w: int, bound: real):
     """Meet rows r and r + 1 inside a disc, the others being as they are."""
-    p1 = c.p[r, w]
-    p2 = c.p[r + 1, w]
+    p1 = c[0].p[r, w]
+    p2 = c[0].p[r + 1, w]
     u1 = rate(c, r, w)
     u2 = rate(c, r + 1, w)
-    k11 = c.W[r, r, w]
-    k12 = real(0.5) * (c.W[r, r + 1, w] + c.W[r + 1, r, w])
-    k22 = c.W[r + 1, r + 1, w]
+    k11 = c[0].W[r, r, w]
+    k12 = real(0.5) * (c[0].W[r, r + 1, w] + c[0].W[r + 1, r, w])
+    k22 = c[0].W[r + 1, r + 1, w]
     det = k11 * k22 - k12 * k12
     top = real(0.5) * (k11 + k22) + wp.sqrt(real(0.25) * (k11 - k22) * (k11 - k22) + k12 * k12)
     q1 = p1 - u1 / top
@@ -143,45 +143,45 @@ def visit_disc(c: Cone, r: int, w: int, bound: real):
         if size > bound:
             q1 = q1 * (bound / size)
             q2 = q2 * (bound / size)
-    c.p[r, w] = q1
-    c.p[r + 1, w] = q2
+    c[0].p[r, w] = q1
+    c[0].p[r + 1, w] = q2
 
 
 @wp.func
-def visit(c: Cone, i: int, w: int):
+def visit(c: wp.array(dtype=Cone), i: int, w: int):
     """Meet one point, or its moments, the others being as they are."""
     r = 3 * i
     bound = real(0.0)
-    if c.host[i, w] >= 0:
-        bound = c.p[3 * c.host[i, w], w]
-        if c.spins[i, w] == 1:
-            c.p[r, w] = wp.clamp(c.p[r, w] - rate(c, r, w) / c.W[r, r, w], -bound, bound)
+    if c[0].host[i, w] >= 0:
+        bound = c[0].p[3 * c[0].host[i, w], w]
+        if c[0].spins[i, w] == 1:
+            c[0].p[r, w] = wp.clamp(c[0].p[r, w] - rate(c, r, w) / c[0].W[r, r, w], -bound, bound)
     else:
-        bound = wp.max(real(0.0), c.p[r, w] - rate(c, r, w) / c.W[r, r, w])
-        c.p[r, w] = bound
-    if c.rubs[i, w] == 1:
+        bound = wp.max(real(0.0), c[0].p[r, w] - rate(c, r, w) / c[0].W[r, r, w])
+        c[0].p[r, w] = bound
+    if c[0].rubs[i, w] == 1:
         visit_disc(c, r + 1, w, bound)
 
 
 @wp.func
-def put_row(c: Cone, r: int, w: int, n: int, soft: real):
+def put_row(c: wp.array(dtype=Cone), r: int, w: int, n: int, soft: real):
     """A row that holds: u = 0, and what that leaves open near the impulses there were."""
-    c.row[n, w] = r
-    c.rhs[n, w] = soft * c.p[r, w] - c.b[r, w]
-    for x in range(3 * c.count[w]):
-        c.M[n, x, w] = c.W[r, x, w]
-    c.M[n, r, w] = c.M[n, r, w] + soft
+    c[0].row[n, w] = r
+    c[0].rhs[n, w] = soft * c[0].p[r, w] - c[0].b[r, w]
+    for x in range(3 * c[0].count[w]):
+        c[0].M[n, x, w] = c[0].W[r, x, w]
+    c[0].M[n, r, w] = c[0].M[n, r, w] + soft
 
 
 @wp.func
-def put_disc(c: Cone, r: int, w: int, n: int, bound: int, k: real, qn: real):
+def put_disc(c: wp.array(dtype=Cone), r: int, w: int, n: int, bound: int, k: real, qn: real):
     """Rows r and r + 1 of a disc whose radius is the impulse of row `bound`, linear about the impulses of now.
 
     q = p − u/w: they hold where |q| ≤ q_n, with u = 0; else they slide, with
     (E − T) p + T u/w − t p_n = 0,   t = q/|q|,   T = min(1, q_n/|q|)(E − t tᵀ):   the direction of slip turns, too.
     """
-    q1 = c.p[r, w] - k * rate(c, r, w)
-    q2 = c.p[r + 1, w] - k * rate(c, r + 1, w)
+    q1 = c[0].p[r, w] - k * rate(c, r, w)
+    q2 = c[0].p[r + 1, w] - k * rate(c, r + 1, w)
     slip = wp.sqrt(q1 * q1 + q2 * q2)
     for a in range(2):
         at = r + a
@@ -192,134 +192,134 @@ def put_disc(c: Cone, r: int, w: int, n: int, bound: int, k: real, qn: real):
             share = wp.min(real(1.0), qn / slip)
             T = vec2(-share * t[a] * t[0], -share * t[a] * t[1])
             T[a] = T[a] + share
-            c.row[n + a, w] = at
-            c.rhs[n + a, w] = -k * (T[0] * c.b[r, w] + T[1] * c.b[r + 1, w])
-            for x in range(3 * c.count[w]):
-                c.M[n + a, x, w] = k * (T[0] * c.W[r, x, w] + T[1] * c.W[r + 1, x, w])
-            c.M[n + a, at, w] = c.M[n + a, at, w] + real(1.0)
-            c.M[n + a, r, w] = c.M[n + a, r, w] - T[0]
-            c.M[n + a, r + 1, w] = c.M[n + a, r + 1, w] - T[1]
-            c.M[n + a, bound, w] = c.M[n + a, bound, w] - t[a]
+            c[0].row[n + a, w] = at
+            c[0].rhs[n + a, w] = -k * (T[0] * c[0].b[r, w] + T[1] * c[0].b[r + 1, w])
+            for x in range(3 * c[0].count[w]):
+                c[0].M[n + a, x, w] = k * (T[0] * c[0].W[r, x, w] + T[1] * c[0].W[r + 1, x, w])
+            c[0].M[n + a, at, w] = c[0].M[n + a, at, w] + real(1.0)
+            c[0].M[n + a, r, w] = c[0].M[n + a, r, w] - T[0]
+            c[0].M[n + a, r + 1, w] = c[0].M[n + a, r + 1, w] - T[1]
+            c[0].M[n + a, bound, w] = c[0].M[n + a, bound, w] - t[a]
 
 
 @wp.func
-def put_newton(c: Cone, i: int, w: int, n: int) -> int:
+def put_newton(c: wp.array(dtype=Cone), i: int, w: int, n: int) -> int:
     """The rows of a point or of its moments, linear about its impulse of now; returns the number of rows with them."""
     r = 3 * i
     bound = r
-    if c.host[i, w] >= 0:
-        bound = 3 * c.host[i, w]
+    if c[0].host[i, w] >= 0:
+        bound = 3 * c[0].host[i, w]
     k = real(1.0) / own_size(c, bound / 3, w)
-    qn = c.p[bound, w] - k * rate(c, bound, w)
+    qn = c[0].p[bound, w] - k * rate(c, bound, w)
     if qn <= real(0.0):
         return n
     k = real(1.0) / own_size(c, i, w)
     if bound == r:
         put_row(c, r, w, n, NEAREST / k)
         n = n + 1
-    elif c.spins[i, w] == 1:
-        q = c.p[r, w] - k * rate(c, r, w)
+    elif c[0].spins[i, w] == 1:
+        q = c[0].p[r, w] - k * rate(c, r, w)
         put_row(c, r, w, n, NEAREST / k)
         if wp.abs(q) > qn:
-            for x in range(3 * c.count[w]):
-                c.M[n, x, w] = real(0.0)
-            c.rhs[n, w] = real(0.0)
-            c.M[n, r, w] = real(1.0)
-            c.M[n, bound, w] = -wp.sign(q)
+            for x in range(3 * c[0].count[w]):
+                c[0].M[n, x, w] = real(0.0)
+            c[0].rhs[n, w] = real(0.0)
+            c[0].M[n, r, w] = real(1.0)
+            c[0].M[n, bound, w] = -wp.sign(q)
         n = n + 1
-    if c.rubs[i, w] == 1:
+    if c[0].rubs[i, w] == 1:
         put_disc(c, r + 1, w, n, bound, k, qn)
         n = n + 2
     return n
 
 
 @wp.func
-def eliminate_newton(c: Cone, w: int, n: int) -> bool:
+def eliminate_newton(c: wp.array(dtype=Cone), w: int, n: int) -> bool:
     """M p = rhs for the rows in `row`, into `guess`, by elimination with row pivots; false where M is singular."""
     for k in range(n):
         best = k
         for x in range(k + 1, n):
-            if wp.abs(c.M[x, c.row[k, w], w]) > wp.abs(c.M[best, c.row[k, w], w]):
+            if wp.abs(c[0].M[x, c[0].row[k, w], w]) > wp.abs(c[0].M[best, c[0].row[k, w], w]):
                 best = x
-        pivot = c.M[best, c.row[k, w], w]
+        pivot = c[0].M[best, c[0].row[k, w], w]
         if wp.abs(pivot) < real(1.0e-300):
             return False
         if best != k:
             for y in range(k, n):
-                col = c.row[y, w]
-                kept = c.M[k, col, w]
-                c.M[k, col, w] = c.M[best, col, w]
-                c.M[best, col, w] = kept
-            held = c.rhs[k, w]
-            c.rhs[k, w] = c.rhs[best, w]
-            c.rhs[best, w] = held
+                col = c[0].row[y, w]
+                kept = c[0].M[k, col, w]
+                c[0].M[k, col, w] = c[0].M[best, col, w]
+                c[0].M[best, col, w] = kept
+            held = c[0].rhs[k, w]
+            c[0].rhs[k, w] = c[0].rhs[best, w]
+            c[0].rhs[best, w] = held
         for x in range(k + 1, n):
-            f = c.M[x, c.row[k, w], w] / pivot
+            f = c[0].M[x, c[0].row[k, w], w] / pivot
             if f != real(0.0):
                 for y in range(k + 1, n):
-                    c.M[x, c.row[y, w], w] = c.M[x, c.row[y, w], w] - f * c.M[k, c.row[y, w], w]
-                c.rhs[x, w] = c.rhs[x, w] - f * c.rhs[k, w]
+                    c[0].M[x, c[0].row[y, w], w] = c[0].M[x, c[0].row[y, w], w] - f * c[0].M[k, c[0].row[y, w], w]
+                c[0].rhs[x, w] = c[0].rhs[x, w] - f * c[0].rhs[k, w]
     for back in range(n):
         k = n - 1 - back
-        value = c.rhs[k, w]
+        value = c[0].rhs[k, w]
         for y in range(k + 1, n):
-            value = value - c.M[k, c.row[y, w], w] * c.guess[c.row[y, w], w]
-        c.guess[c.row[k, w], w] = value / c.M[k, c.row[k, w], w]
+            value = value - c[0].M[k, c[0].row[y, w], w] * c[0].guess[c[0].row[y, w], w]
+        c[0].guess[c[0].row[k, w], w] = value / c[0].M[k, c[0].row[k, w], w]
     return True
 
 
 @wp.func
-def newton(c: Cone, w: int, off: real) -> real:
+def newton(c: wp.array(dtype=Cone), w: int, off: real) -> real:
     """One step of Newton's method from `best`, halved until the residual falls; returns the residual, no larger than `off`."""
-    rows = 3 * c.count[w]
+    rows = 3 * c[0].count[w]
     n = int(0)
-    for i in range(c.count[w]):
+    for i in range(c[0].count[w]):
         n = put_newton(c, i, w, n)
     for r in range(rows):
-        c.best[r, w] = c.p[r, w]
-        c.guess[r, w] = real(0.0)
+        c[0].best[r, w] = c[0].p[r, w]
+        c[0].guess[r, w] = real(0.0)
     if not eliminate_newton(c, w, n):
         return off
     share = real(1.0)
     for _half in range(HALVES):
-        for i in range(c.count[w]):
+        for i in range(c[0].count[w]):
             q = vec3(real(0.0))
             for a in range(3):
                 r = 3 * i + a
-                q[a] = c.best[r, w] + share * (c.guess[r, w] - c.best[r, w])
-            if c.host[i, w] >= 0:  # it stands after its point
-                q = bounded(q, c.p[3 * c.host[i, w], w])
+                q[a] = c[0].best[r, w] + share * (c[0].guess[r, w] - c[0].best[r, w])
+            if c[0].host[i, w] >= 0:  # it stands after its point
+                q = bounded(q, c[0].p[3 * c[0].host[i, w], w])
             else:
                 q = projected(q)
             for a in range(3):
-                c.p[3 * i + a, w] = q[a]
+                c[0].p[3 * i + a, w] = q[a]
         now = missed(c, w)
         if now < off:
             return now
         share = share * real(0.5)
     for r in range(rows):
-        c.p[r, w] = c.best[r, w]
+        c[0].p[r, w] = c[0].best[r, w]
     return off
 
 
 @wp.func
-def sweep(c: Cone, w: int, times: int, enough: real) -> real:
+def sweep(c: wp.array(dtype=Cone), w: int, times: int, enough: real) -> real:
     """Visits to all points, forth and back in turn, until the residual is small enough; returns it."""
     off = missed(c, w)
     for it in range(times):
         if off <= enough:
             return off
-        for k in range(c.count[w]):
+        for k in range(c[0].count[w]):
             i = k
             if it % 2 == 1:
-                i = c.count[w] - 1 - k
+                i = c[0].count[w] - 1 - k
             visit(c, i, w)
         off = missed(c, w)
     return off
 
 
 @wp.func
-def solve_cone(c: Cone, w: int, enough: real) -> real:
+def solve_cone(c: wp.array(dtype=Cone), w: int, enough: real) -> real:
     """Impulses of all points, from those there are; returns the residual.
 
     Newton's method comes first: of all impulses that do the same it finds those nearest to the ones there were, where sweeps
@@ -342,52 +342,52 @@ def solve_cone(c: Cone, w: int, enough: real) -> real:
 
 
 @wp.func
-def struck_speed(c: Cone, r: int, w: int) -> real:
+def struck_speed(c: wp.array(dtype=Cone), r: int, w: int) -> real:
     """A row of u with the impulses of the impact so far."""
     u = rate(c, r, w)
-    for x in range(3 * c.count[w]):
-        u = u + c.W[r, x, w] * (c.blow[x, w] + c.guess[x, w])
+    for x in range(3 * c[0].count[w]):
+        u = u + c[0].W[r, x, w] * (c[0].blow[x, w] + c[0].guess[x, w])
     return u
 
 
 @wp.func
-def strike_visit(c: Cone, i: int, w: int) -> real:
+def strike_visit(c: wp.array(dtype=Cone), i: int, w: int) -> real:
     """Bring one point of a round to the speed at which it is to leave, rubbing on the way; returns the change, m/s."""
     r = 3 * i
-    k = c.W[r, r, w]
-    old = c.guess[r, w]
-    new = wp.max(real(0.0), old - (struck_speed(c, r, w) - c.aim[i, w]) / k)
-    c.guess[r, w] = new
+    k = c[0].W[r, r, w]
+    old = c[0].guess[r, w]
+    new = wp.max(real(0.0), old - (struck_speed(c, r, w) - c[0].aim[i, w]) / k)
+    c[0].guess[r, w] = new
     most = wp.abs(new - old) * k
-    if c.rubs[i, w] == 1:
-        top = c.W[r + 1, r + 1, w] + c.W[r + 2, r + 2, w]
-        q1 = c.guess[r + 1, w] - struck_speed(c, r + 1, w) / top
-        q2 = c.guess[r + 2, w] - struck_speed(c, r + 2, w) / top
+    if c[0].rubs[i, w] == 1:
+        top = c[0].W[r + 1, r + 1, w] + c[0].W[r + 2, r + 2, w]
+        q1 = c[0].guess[r + 1, w] - struck_speed(c, r + 1, w) / top
+        q2 = c[0].guess[r + 2, w] - struck_speed(c, r + 2, w) / top
         size = wp.sqrt(q1 * q1 + q2 * q2)
         if size > new:
             q1 = q1 * (new / size)
             q2 = q2 * (new / size)
-        most = wp.max(most, (wp.abs(q1 - c.guess[r + 1, w]) + wp.abs(q2 - c.guess[r + 2, w])) * top)
-        c.guess[r + 1, w] = q1
-        c.guess[r + 2, w] = q2
+        most = wp.max(most, (wp.abs(q1 - c[0].guess[r + 1, w]) + wp.abs(q2 - c[0].guess[r + 2, w])) * top)
+        c[0].guess[r + 1, w] = q1
+        c[0].guess[r + 2, w] = q2
     return most
 
 
 @wp.func
-def strike_round(c: Cone, w: int, enough: real):
+def strike_round(c: wp.array(dtype=Cone), w: int, enough: real):
     """One round: the points that have an aim, together; what it gives is added to the blow."""
-    for r in range(3 * c.count[w]):
-        c.guess[r, w] = real(0.0)
+    for r in range(3 * c[0].count[w]):
+        c[0].guess[r, w] = real(0.0)
     for it in range(STRUCK):
         most = real(0.0)
-        for k in range(c.count[w]):
+        for k in range(c[0].count[w]):
             i = k
             if it % 2 == 1:
-                i = c.count[w] - 1 - k
-            if c.host[i, w] < 0 and c.aim[i, w] < OPEN:
+                i = c[0].count[w] - 1 - k
+            if c[0].host[i, w] < 0 and c[0].aim[i, w] < OPEN:
                 most = wp.max(most, strike_visit(c, i, w))
         if most <= enough:
             break
-    for r in range(3 * c.count[w]):
-        c.blow[r, w] = c.blow[r, w] + c.guess[r, w]
-        c.guess[r, w] = real(0.0)
+    for r in range(3 * c[0].count[w]):
+        c[0].blow[r, w] = c[0].blow[r, w] + c[0].guess[r, w]
+        c[0].guess[r, w] = real(0.0)

@@ -65,7 +65,7 @@ def moment_of(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> vec3:
 def row_of(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> vec3:
     """Row x of an entry of the small problem."""
     i = s[0].touch.point[k, w]
-    if s[0].cone.host[k, w] >= 0:
+    if s[0].cone[0].host[k, w] >= 0:
         return moment_of(s, i, w, x)
     return axis_of(s, i, w, x)
 
@@ -74,7 +74,7 @@ def row_of(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> vec3:
 def rate_of(s: wp.array(dtype=Direct), k: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
     """The velocity, or spin, that an entry of the small problem feels."""
     i = s[0].touch.point[k, w]
-    if s[0].cone.host[k, w] >= 0:
+    if s[0].cone[0].host[k, w] >= 0:
         return turn[s[0].contacts.body_b[i, w], w] - turn[s[0].contacts.body_a[i, w], w]
     return relative(s, i, w, v, turn)
 
@@ -82,74 +82,68 @@ def rate_of(s: wp.array(dtype=Direct), k: int, w: int, v: wp.array2d(dtype=vec3)
 @wp.func
 def open_points(s: wp.array(dtype=Direct), w: int):
     """Arms and laws of all points at the start of the step, impulses of the last one on the axes of today."""
-    c = s[0].contacts
-    t = s[0].touch
     h = s[0].drift[w]
-    for i in range(c.count[w]):
-        n = c.normal[i, w]
+    for i in range(s[0].contacts.count[w]):
+        n = s[0].contacts.normal[i, w]
         t1 = across(n)
-        if wp.length_sq(c.along[i, w]) > real(0.0):
-            t1 = c.along[i, w]
-        t.t1[i, w] = t1
-        t.r_a[i, w] = c.point[i, w] - s[0].state.position[c.body_a[i, w], w]
-        t.r_b[i, w] = c.point[i, w] - s[0].state.position[c.body_b[i, w], w]
-        u = relative(s, i, w, s[0].state.velocity, s[0].state.spin) + c.surface[i, w]
+        if wp.length_sq(s[0].contacts.along[i, w]) > real(0.0):
+            t1 = s[0].contacts.along[i, w]
+        s[0].touch.t1[i, w] = t1
+        s[0].touch.r_a[i, w] = s[0].contacts.point[i, w] - s[0].state.position[s[0].contacts.body_a[i, w], w]
+        s[0].touch.r_b[i, w] = s[0].contacts.point[i, w] - s[0].state.position[s[0].contacts.body_b[i, w], w]
+        u = relative(s, i, w, s[0].state.velocity, s[0].state.spin) + s[0].contacts.surface[i, w]
         un = wp.dot(n, u)
-        t.before[i, w] = un
-        mu = c.friction[i, w]
+        s[0].touch.before[i, w] = un
+        mu = s[0].contacts.friction[i, w]
         if mu[0] > real(0.0) and wp.length_sq(u - n * un) > SLIDES * SLIDES:
-            mu = mu * (c.dynamic[i, w] / mu[0])
+            mu = mu * (s[0].contacts.dynamic[i, w] / mu[0])
         if mu[0] < FRICTIONLESS or mu[1] < FRICTIONLESS:
             mu = vec2(real(0.0))
-        t.mu[i, w] = mu
-        P = c.impulse[i, w] * (h / s[0].settings.dt[0])
+        s[0].touch.mu[i, w] = mu
+        P = s[0].contacts.impulse[i, w] * (h / s[0].settings.dt[0])
         p = vec3(wp.max(real(0.0), wp.dot(n, P)), real(0.0), real(0.0))
         if mu[0] > real(0.0) and p[0] > real(0.0):
             p = vec3(p[0], wp.dot(t1, P) / mu[0], wp.dot(wp.cross(n, t1), P) / mu[1])
-        t.acts[i, w] = int(c.gap[i, w] <= SLOP)
-        if t.acts[i, w] == 0:
+        s[0].touch.acts[i, w] = int(s[0].contacts.gap[i, w] <= SLOP)
+        if s[0].touch.acts[i, w] == 0:
             p = vec3(real(0.0))
-        t.p[i, w] = p
-        t.blow[i, w] = vec3(real(0.0))
-        t.roll[i, w] = vec3(real(0.0))
+        s[0].touch.p[i, w] = p
+        s[0].touch.blow[i, w] = vec3(real(0.0))
+        s[0].touch.roll[i, w] = vec3(real(0.0))
 
 
 @wp.func
 def push_bodies(s: wp.array(dtype=Direct), w: int):
     """The impulses of all points, as forces on bodies from outside."""
-    c = s[0].contacts
-    t = s[0].touch
     for b in range(s[0].own):
-        t.push_l[b, w] = vec3(real(0.0))
-        t.push_a[b, w] = vec3(real(0.0))
-    for i in range(c.count[w]):
-        p = t.p[i, w] + t.blow[i, w]
+        s[0].touch.push_l[b, w] = vec3(real(0.0))
+        s[0].touch.push_a[b, w] = vec3(real(0.0))
+    for i in range(s[0].contacts.count[w]):
+        p = s[0].touch.p[i, w] + s[0].touch.blow[i, w]
         if p[0] > real(0.0):
             P = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
-            a = c.body_a[i, w]
-            b = c.body_b[i, w]
-            t.push_l[a, w] = t.push_l[a, w] - P
-            t.push_a[a, w] = t.push_a[a, w] - wp.cross(t.r_a[i, w], P)
-            t.push_l[b, w] = t.push_l[b, w] + P
-            t.push_a[b, w] = t.push_a[b, w] + wp.cross(t.r_b[i, w], P)
-            l = t.roll[i, w]
+            a = s[0].contacts.body_a[i, w]
+            b = s[0].contacts.body_b[i, w]
+            s[0].touch.push_l[a, w] = s[0].touch.push_l[a, w] - P
+            s[0].touch.push_a[a, w] = s[0].touch.push_a[a, w] - wp.cross(s[0].touch.r_a[i, w], P)
+            s[0].touch.push_l[b, w] = s[0].touch.push_l[b, w] + P
+            s[0].touch.push_a[b, w] = s[0].touch.push_a[b, w] + wp.cross(s[0].touch.r_b[i, w], P)
+            l = s[0].touch.roll[i, w]
             m = moment_of(s, i, w, 0) * l[0] + moment_of(s, i, w, 1) * l[1] + moment_of(s, i, w, 2) * l[2]
-            t.push_a[a, w] = t.push_a[a, w] - m
-            t.push_a[b, w] = t.push_a[b, w] + m
+            s[0].touch.push_a[a, w] = s[0].touch.push_a[a, w] - m
+            s[0].touch.push_a[b, w] = s[0].touch.push_a[b, w] + m
 
 
 @wp.func
 def find_acting(s: wp.array(dtype=Direct), w: int) -> int:
     """Points that meet in the step act in it; returns how many were not known to."""
-    c = s[0].contacts
-    t = s[0].touch
     more = int(0)
-    for i in range(c.count[w]):
-        if t.acts[i, w] == 0:
-            n = c.normal[i, w]
-            u = wp.dot(n, relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + c.surface[i, w])
-            if c.gap[i, w] + real(0.5) * s[0].drift[w] * (u + t.before[i, w]) < real(0.0):
-                t.acts[i, w] = 1
+    for i in range(s[0].contacts.count[w]):
+        if s[0].touch.acts[i, w] == 0:
+            n = s[0].contacts.normal[i, w]
+            u = wp.dot(n, relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w])
+            if s[0].contacts.gap[i, w] + real(0.5) * s[0].drift[w] * (u + s[0].touch.before[i, w]) < real(0.0):
+                s[0].touch.acts[i, w] = 1
                 more = more + 1
     return more
 
@@ -168,12 +162,11 @@ def turn_link(s: wp.array(dtype=Direct), i: int, w: int, l: vec3):
 @wp.func
 def push_link(s: wp.array(dtype=Direct), i: int, w: int, P: vec3):
     """An impulse at a point, on the links of its two bodies."""
-    c = s[0].contacts
-    link = s[0].rows.link_of[c.body_b[i, w]]
+    link = s[0].rows.link_of[s[0].contacts.body_b[i, w]]
     if link >= 0:
         s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + P
         s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + wp.cross(s[0].touch.r_b[i, w], P)
-    link = s[0].rows.link_of[c.body_a[i, w]]
+    link = s[0].rows.link_of[s[0].contacts.body_a[i, w]]
     if link >= 0:
         s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] - P
         s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - wp.cross(s[0].touch.r_a[i, w], P)
@@ -252,20 +245,20 @@ def choose(s: wp.array(dtype=Direct), w: int) -> int:
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.acts[i, w] == 1:
             turns = s[0].contacts.rolling[i, w] > real(0.0) or s[0].contacts.torsion[i, w] > real(0.0)
-            if k + int(turns) < c.most:
+            if k + int(turns) < c[0].most:
                 s[0].touch.point[k, w] = i
-                c.host[k, w] = -1
-                c.rubs[k, w] = int(s[0].touch.mu[i, w][0] > real(0.0))
+                c[0].host[k, w] = -1
+                c[0].rubs[k, w] = int(s[0].touch.mu[i, w][0] > real(0.0))
                 k = k + 1
                 if turns:
                     s[0].touch.point[k, w] = i
-                    c.host[k, w] = k - 1
-                    c.rubs[k, w] = int(s[0].contacts.rolling[i, w] > real(0.0))
-                    c.spins[k, w] = int(s[0].contacts.torsion[i, w] > real(0.0))
+                    c[0].host[k, w] = k - 1
+                    c[0].rubs[k, w] = int(s[0].contacts.rolling[i, w] > real(0.0))
+                    c[0].spins[k, w] = int(s[0].contacts.torsion[i, w] > real(0.0))
                     k = k + 1
             else:
                 lost = lost + 1
-    c.count[w] = k
+    c[0].count[w] = k
     return lost
 
 
@@ -273,42 +266,41 @@ def choose(s: wp.array(dtype=Direct), w: int) -> int:
 def acts_along(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> bool:
     """Whether row x of an entry can carry anything."""
     if x > 0:
-        return s[0].cone.rubs[k, w] == 1
-    return s[0].cone.host[k, w] < 0 or s[0].cone.spins[k, w] == 1
+        return s[0].cone[0].rubs[k, w] == 1
+    return s[0].cone[0].host[k, w] < 0 or s[0].cone[0].spins[k, w] == 1
 
 
 @wp.func
 def find_response(s: wp.array(dtype=Direct), w: int):
     """W, and b = u − W p at the speeds that the step led to."""
     c = s[0].cone
-    t = s[0].touch
-    count = c.count[w]
+    count = c[0].count[w]
     clear_changes(s, w, 0, s[0].tree.count)
     for n in range(s[0].other_count):
         s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
         s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
     for k in range(count):
-        i = t.point[k, w]
+        i = s[0].touch.point[k, w]
         for x in range(3):
             if acts_along(s, k, w, x):
-                respond_to(s, i, w, row_of(s, k, w, x), c.host[k, w] >= 0)
+                respond_to(s, i, w, row_of(s, k, w, x), c[0].host[k, w] >= 0)
                 for m in range(count):
                     u = rate_of(s, m, w, s[0].work.change_l, s[0].work.change_a)
                     for y in range(3):
-                        c.W[3 * m + y, 3 * k + x, w] = wp.dot(row_of(s, m, w, y), u)
+                        c[0].W[3 * m + y, 3 * k + x, w] = wp.dot(row_of(s, m, w, y), u)
                 forget_response(s, i, w)
             else:
                 for m in range(3 * count):
-                    c.W[m, 3 * k + x, w] = real(0.0)
+                    c[0].W[m, 3 * k + x, w] = real(0.0)
     for k in range(count):
-        i = t.point[k, w]
-        p = t.p[i, w]
-        if c.host[k, w] >= 0:
-            p = t.roll[i, w]
+        i = s[0].touch.point[k, w]
+        p = s[0].touch.p[i, w]
+        if c[0].host[k, w] >= 0:
+            p = s[0].touch.roll[i, w]
         for x in range(3):
-            c.p[3 * k + x, w] = p[x]
-        if c.host[k, w] < 0:
-            c.W[3 * k, 3 * k, w] = c.W[3 * k, 3 * k, w] + softness_of(s, i, w)
+            c[0].p[3 * k + x, w] = p[x]
+        if c[0].host[k, w] < 0:
+            c[0].W[3 * k, 3 * k, w] = c[0].W[3 * k, 3 * k, w] + softness_of(s, i, w)
     find_speeds(s, w)
 
 
@@ -350,41 +342,40 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
     Returns whether there were any.
     """
     c = s[0].cone
-    t = s[0].touch
     struck = bool(False)
-    for k in range(c.count[w]):
-        i = t.point[k, w]
-        struck = struck or (t.before[i, w] < -BOUNCES and s[0].contacts.restitution[i, w] > real(0.0))
+    for k in range(c[0].count[w]):
+        i = s[0].touch.point[k, w]
+        struck = struck or (s[0].touch.before[i, w] < -BOUNCES and s[0].contacts.restitution[i, w] > real(0.0))
     if not struck:
         return False
-    for r in range(3 * c.count[w]):
-        c.blow[r, w] = real(0.0)
-        c.guess[r, w] = real(0.0)
+    for r in range(3 * c[0].count[w]):
+        c[0].blow[r, w] = real(0.0)
+        c[0].guess[r, w] = real(0.0)
     for n in range(IMPACTS):
         meets = int(0)
-        for k in range(c.count[w]):
-            i = t.point[k, w]
+        for k in range(c[0].count[w]):
+            i = s[0].touch.point[k, w]
             u = struck_speed(c, 3 * k, w)
-            c.aim[k, w] = real(1.0e30)
-            if c.host[k, w] >= 0:
+            c[0].aim[k, w] = real(1.0e30)
+            if c[0].host[k, w] >= 0:
                 continue
             leaves = -s[0].contacts.restitution[i, w] * u
             if n == 0:
                 leaves = leaving(s, i, w, u)
-                u = t.before[i, w]
+                u = s[0].touch.before[i, w]
             if u < -BOUNCES:
-                c.aim[k, w] = leaves
+                c[0].aim[k, w] = leaves
                 meets = meets + 1
         if meets == 0:
             break
         strike_round(c, w, real(1.0e-12))
-    for k in range(c.count[w]):
-        if c.host[k, w] >= 0:
+    for k in range(c[0].count[w]):
+        if c[0].host[k, w] >= 0:
             continue
-        t.blow[t.point[k, w], w] = vec3(c.blow[3 * k, w], c.blow[3 * k + 1, w], c.blow[3 * k + 2, w])
-    for r in range(3 * c.count[w]):
-        for x in range(3 * c.count[w]):
-            c.b[r, w] = c.b[r, w] + c.W[r, x, w] * c.blow[x, w]
+        s[0].touch.blow[s[0].touch.point[k, w], w] = vec3(c[0].blow[3 * k, w], c[0].blow[3 * k + 1, w], c[0].blow[3 * k + 2, w])
+    for r in range(3 * c[0].count[w]):
+        for x in range(3 * c[0].count[w]):
+            c[0].b[r, w] = c[0].b[r, w] + c[0].W[r, x, w] * c[0].blow[x, w]
     return True
 
 
@@ -392,28 +383,28 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
 def find_speeds(s: wp.array(dtype=Direct), w: int):
     """b of the small problem, from what the step with the impulses of now led to."""
     c = s[0].cone
-    for k in range(c.count[w]):
+    for k in range(c[0].count[w]):
         u = rate_of(s, k, w, s[0].work.acceleration, s[0].work.turning)
-        if c.host[k, w] < 0:
+        if c[0].host[k, w] < 0:
             u = u + s[0].contacts.surface[s[0].touch.point[k, w], w]
         for x in range(3):
             r = 3 * k + x
             left = wp.dot(row_of(s, k, w, x), u)
-            for y in range(3 * c.count[w]):
-                left = left - c.W[r, y, w] * c.p[y, w]
-            if x == 0 and c.host[k, w] < 0:  # a soft point is pushed by its spring
+            for y in range(3 * c[0].count[w]):
+                left = left - c[0].W[r, y, w] * c[0].p[y, w]
+            if x == 0 and c[0].host[k, w] < 0:  # a soft point is pushed by its spring
                 i = s[0].touch.point[k, w]
-                left = left + spring_speed(s, i, w) + softness_of(s, i, w) * c.p[r, w]
-            c.b[r, w] = left
+                left = left + spring_speed(s, i, w) + softness_of(s, i, w) * c[0].p[r, w]
+            c[0].b[r, w] = left
 
 
 @wp.func
 def take_impulses(s: wp.array(dtype=Direct), w: int):
     """The impulses that the small problem led to."""
-    for k in range(s[0].cone.count[w]):
+    for k in range(s[0].cone[0].count[w]):
         i = s[0].touch.point[k, w]
-        p = vec3(s[0].cone.p[3 * k, w], s[0].cone.p[3 * k + 1, w], s[0].cone.p[3 * k + 2, w])
-        if s[0].cone.host[k, w] >= 0:
+        p = vec3(s[0].cone[0].p[3 * k, w], s[0].cone[0].p[3 * k + 1, w], s[0].cone[0].p[3 * k + 2, w])
+        if s[0].cone[0].host[k, w] >= 0:
             s[0].touch.roll[i, w] = p
         else:
             s[0].touch.p[i, w] = p
@@ -521,7 +512,7 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     """After a step with the impulses of now: find better ones; returns whether these are good enough."""
     find_acting(s, w)
     many = choose(s, w)
-    if s[0].cone.count[w] == 0:
+    if s[0].cone[0].count[w] == 0:
         return True
     if many > 0:
         off = sweep_all(s, w, turn)
@@ -561,48 +552,47 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
 def part_points(s: wp.array(dtype=Direct), w: int):
     """Overlaps at the end of the step are taken back by displacements of the trees; a point that landed in it stays in touch."""
     c = s[0].cone
-    t = s[0].touch
     h = real(0.5) * s[0].drift[w]
     off = bool(False)
-    for k in range(c.count[w]):
-        i = t.point[k, w]
-        c.guess[3 * k, w] = real(0.0)
-        if c.host[k, w] < 0:
+    for k in range(c[0].count[w]):
+        i = s[0].touch.point[k, w]
+        c[0].guess[3 * k, w] = real(0.0)
+        if c[0].host[k, w] < 0:
             u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
-            left = s[0].contacts.gap[i, w] + h * (wp.dot(s[0].contacts.normal[i, w], u) + t.before[i, w])
+            left = s[0].contacts.gap[i, w] + h * (wp.dot(s[0].contacts.normal[i, w], u) + s[0].touch.before[i, w])
             if s[0].contacts.stiffness[i, w] > real(0.0):
                 left = real(1.0e30)
-            landed = left > SLOP and left < real(1.0) and t.p[i, w][0] > real(0.0)
+            landed = left > SLOP and left < real(1.0) and s[0].touch.p[i, w][0] > real(0.0)
             if wp.abs(left) < SLOP:
                 left = real(0.0)
             elif left < real(0.0):
                 left = left + real(0.5) * SLOP
-            t.aim[i, w] = left
-            c.spins[k, w] = int(landed)
+            s[0].touch.aim[i, w] = left
+            c[0].spins[k, w] = int(landed)
             off = off or landed or left < real(0.0)
     if not off:
         return
     for _it in range(PARTED):
-        for k in range(c.count[w]):
-            if c.host[k, w] < 0:
-                gap = t.aim[t.point[k, w], w]
-                for m in range(c.count[w]):
-                    gap = gap + h * c.W[3 * k, 3 * m, w] * c.guess[3 * m, w]
-                push = c.guess[3 * k, w] - gap / (h * c.W[3 * k, 3 * k, w])
-                if c.spins[k, w] == 0:
+        for k in range(c[0].count[w]):
+            if c[0].host[k, w] < 0:
+                gap = s[0].touch.aim[s[0].touch.point[k, w], w]
+                for m in range(c[0].count[w]):
+                    gap = gap + h * c[0].W[3 * k, 3 * m, w] * c[0].guess[3 * m, w]
+                push = c[0].guess[3 * k, w] - gap / (h * c[0].W[3 * k, 3 * k, w])
+                if c[0].spins[k, w] == 0:
                     push = wp.max(real(0.0), push)
-                c.guess[3 * k, w] = push
+                c[0].guess[3 * k, w] = push
     clear_changes(s, w, 0, s[0].tree.count)
-    for k in range(c.count[w]):
-        i = t.point[k, w]
-        push_link(s, i, w, s[0].contacts.normal[i, w] * c.guess[3 * k, w])
+    for k in range(c[0].count[w]):
+        i = s[0].touch.point[k, w]
+        push_link(s, i, w, s[0].contacts.normal[i, w] * c[0].guess[3 * k, w])
     respond(s, w, 0, s[0].tree.count)
     if s[0].closures.count > 0:
         close_loops(s, w)
     displace(s, w)
-    for k in range(c.count[w]):  # what that made of the gaps, for the next step and the caller
-        i = t.point[k, w]
-        if c.host[k, w] < 0:
+    for k in range(c[0].count[w]):  # what that made of the gaps, for the next step and the caller
+        i = s[0].touch.point[k, w]
+        if c[0].host[k, w] < 0:
             moved = wp.dot(s[0].contacts.normal[i, w], relative(s, i, w, s[0].work.change_l, s[0].work.change_a))
             s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + h * moved
 
@@ -610,15 +600,13 @@ def part_points(s: wp.array(dtype=Direct), w: int):
 @wp.func
 def commit_points(s: wp.array(dtype=Direct), w: int):
     """Impulses of the step, for the next one to start from and for the caller to read."""
-    c = s[0].contacts
-    t = s[0].touch
     whole = s[0].settings.dt[0] / s[0].drift[w]
-    for i in range(c.count[w]):
-        p = t.p[i, w] * whole
-        c.impulse[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
-        p = t.blow[i, w]
-        t.blow[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
+    for i in range(s[0].contacts.count[w]):
+        p = s[0].touch.p[i, w] * whole
+        s[0].contacts.impulse[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
+        p = s[0].touch.blow[i, w]
+        s[0].touch.blow[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
         u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
-        un = wp.dot(c.normal[i, w], u)
-        c.gap[i, w] = c.gap[i, w] + real(0.5) * s[0].drift[w] * (un + t.before[i, w])
-        t.slip[i, w] = u - c.normal[i, w] * wp.dot(c.normal[i, w], u)
+        un = wp.dot(s[0].contacts.normal[i, w], u)
+        s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + real(0.5) * s[0].drift[w] * (un + s[0].touch.before[i, w])
+        s[0].touch.slip[i, w] = u - s[0].contacts.normal[i, w] * wp.dot(s[0].contacts.normal[i, w], u)
