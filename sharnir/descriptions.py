@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,6 @@ class BodyDescription:
     velocity: np.ndarray
     spin: np.ndarray
     path: Callable[[float], Any] | None
-    collision: list[Shape] = field(default_factory=list)  # what it collides with, where that is not `shape`
 
 
 @dataclass

@@ -11,7 +11,10 @@ SOURCES = sorted((ROOT / "sharnir").rglob("*.py"))
 LONGEST_FILE, LONGEST_FUNCTION = 600, 80
 LONG_FILES = {
     "direct/energy/links.py": 640,  # the passes of the energy closing, tuned as a whole
-    "simulation.py": 940,
+    "direct/energy/touch.py": 640,  # the passes of contacts, likewise
+    "dynamics.py": 610,
+    "scene.py": 615,
+    "simulation.py": 640,
 }
 """Files that are longer, and how long they may be."""
 LONG_FUNCTIONS = {
@@ -19,8 +22,7 @@ LONG_FUNCTIONS = {
     "direct/energy/means.py: place": 120,
     "direct/energy/projection.py: stand": 90,
     "direct/energy/rope.py: attempt": 100,
-    "sequential/sweeps.py: sweeping": 100,  # holds the kernel below
-    "sequential/sweeps.py: sweeps": 95,  # the sweep itself: parts of it as functions took a GPU's compiler ten minutes
+    "scene.py: add_joint": 85,  # a third of it are arguments and what they mean
 }
 """Functions that are longer, and how long they may be."""
 
@@ -35,9 +37,9 @@ MODULES = {name_of(path): path for path in SOURCES}
 
 
 def imports(path):
-    """Modules of the library that a file imports, wherever in the file."""
+    """Modules of the library that a file needs to be imported; what a function imports when it is called is another matter."""
     out = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "sharnir":
             full = [f"{node.module}.{alias.name}" for alias in node.names]
             out |= {name if name in MODULES else node.module for name in full}
@@ -53,8 +55,10 @@ def floors():
     return {room: i for i, line in enumerate(reversed(block.strip().splitlines())) for room in line.split()}
 
 
-def room_of(module):
-    return (module.split(".") + ["sharnir"])[1] if module != "sharnir" else "sharnir"
+def room_of(module, rooms=()):
+    """The module or package right under sharnir/, or a file further down that has a floor of its own."""
+    inside = module.partition(".")[2]
+    return "sharnir" if module == "sharnir" else inside if inside in rooms else inside.split(".")[0]
 
 
 def test_no_circle_of_imports():
@@ -73,14 +77,13 @@ def test_no_circle_of_imports():
 
 def test_imports_point_downwards():
     floor = floors()
-    missing = {room_of(m) for m in MODULES} - set(floor)
-    assert not missing, f"CONTRIBUTING says on no floor: {missing}"
-    assert not set(floor) - {room_of(m) for m in MODULES}, "CONTRIBUTING lists a room that is not there"
+    rooms = {module: room_of(module, floor) for module in MODULES}
+    assert set(rooms.values()) == set(floor), f"not in CONTRIBUTING, or not there: {set(rooms.values()) ^ set(floor)}"
     wrong = [
-        f"{module} (floor {floor[room_of(module)]}) imports {lower} (floor {floor[room_of(lower)]})"
+        f"{module} (floor {floor[rooms[module]]}) imports {lower} (floor {floor[rooms[lower]]})"
         for module, path in MODULES.items()
         for lower in sorted(imports(path))
-        if room_of(lower) != room_of(module) and floor[room_of(lower)] >= floor[room_of(module)]
+        if rooms[lower] != rooms[module] and floor[rooms[lower]] >= floor[rooms[module]]
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -380,7 +380,7 @@ def test_what_a_link_collides_with_is_kept_beside_what_is_drawn(tmp_path):
     scene = load(tmp_path, link("base"), link("arm", INERTIAL + both(1)), joint("j", "base", "arm"), tip)
     arm = scene.bodies["arm"]
     assert [type(part).__name__ for part in arm.shape.shapes] == ["Sphere", "Sphere"]
-    assert [(type(part).__name__, part.x, part.position) for part in arm.collision] == [
+    assert [(type(part).__name__, part.x, part.position) for part in scene.touch.bodies["arm"].shapes] == [
         ("Box", 1.0, (0, 0, 1)), ("Box", 2.0, (1, 0, 1)),
     ]  # fmt: skip
 

@@ -530,7 +530,6 @@ def add_body(scene: Scene, group: Group, motion: str, lift: float) -> str:
     if whole is not None:
         place |= {"mass": whole.mass, "com": whole.com.tolist()}
     scene.add_body(name, group.drawing(), **place)
-    scene.bodies[name].collision = group.collision()
     if whole is not None and motion == "dynamic":
         scene.bodies[name].inertia = lifted_inertia(group, whole, lift)
     return name
