@@ -197,8 +197,8 @@ class Collider:
             values = array.numpy()
             values[row, slice(None) if world is None else world] = np.asarray(value, np_real)
             array.assign(values)
-        if self.array is not None:
-            self._upload()
+        if self.array is not None:  # in its place: captured steps go on with it
+            wp.copy(self.array, wp.array([self.data], dtype=Collision, device=self.model.device))
 
     # ---- what was found ----
 

@@ -22,6 +22,7 @@ from sharnir.types import real, vec3
 
 ROUNDS = wp.constant(60)
 EXACT = wp.constant(real(1.0e-12))  # of |v|²: as near as rounding lets it come
+STUCK = wp.constant(real(1.0e-4))  # of |v|²: what is farther from the end has got stuck
 TINY = wp.constant(real(1.0e-30))
 
 
@@ -196,6 +197,8 @@ def gjk(s: wp.array(dtype=Collision), A: Solid, B: Solid, reach: real) -> Simple
     if wp.length_sq(v) < real(1.0e-20):
         v = vec3(real(1.0), real(0.0), real(0.0))
     n = int(0)
+    again = int(0)
+    best = real(1.0e300)
     out.far = real(1.0e9)
     going = int(ROUNDS)
     while going > 0:
@@ -227,14 +230,22 @@ def gjk(s: wp.array(dtype=Collision), A: Solid, B: Solid, reach: real) -> Simple
                 u = u + row(out.W, n) * full[i]
                 a = a + row(out.P, n) * full[i]
                 n = n + 1
-        if begun and wp.dot(u, u) >= vv:
-            break  # no nearer than before: rounding
         out.n = n
-        out.v = u
-        out.a = a
-        v = u
-        if wp.dot(v, v) < real(1.0e-24) * size * size:
+        if wp.dot(u, u) < best:
+            best = wp.dot(u, u)
+            out.v = u
+            out.a = a
+        if best < real(1.0e-24) * size * size:
             out.far = real(-1.0)
             return out
-    out.far = wp.length(v)
+        if begun and wp.dot(u, u) >= vv:  # no nearer than before: rounding at the end,
+            if vv - vw <= STUCK * vv or again == 4:
+                break
+            again = again + 1  # or a simplex that is all but flat: once more, from another side
+            going = int(ROUNDS)
+            u = w
+            u[again % 3] = u[again % 3] + real(0.1) * size
+            n = int(0)
+        v = u
+    out.far = wp.sqrt(best)
     return out

@@ -96,9 +96,9 @@ def random_pairs(one, other, n, rng):
 def quickest(pairs, margin, n):
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         pairs.launch(margin)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times) / n * 1e6
 
 
