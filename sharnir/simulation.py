@@ -35,7 +35,7 @@ from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report
 from sharnir.solvers import asked_for, chosen
 from sharnir.tables import columns
-from sharnir.touching import ContactPoints, Touching, Watched
+from sharnir.touching import Contacting, Touching
 from sharnir.tree.solver import TreeSolver
 from sharnir.views import BodyView, GearView, SpringView
 from sharnir.worlds import Image
@@ -49,7 +49,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess):
+class Simulation(ArrayAccess, Contacting):
     """A scene in motion.
 
     Args:
@@ -518,30 +518,6 @@ class Simulation(ArrayAccess):
         if name not in self._ropes:
             raise SimulationError(f"no rope is named {name!r}; known: {', '.join(map(repr, self._ropes)) or 'none'}")
         return self._ropes[name]
-
-    def contacts(self, world: int = 0) -> ContactPoints:
-        """Points of contact of a world after the last step: bodies, point, normal, gap, force, slip."""
-        return self._touch("contacts").points(world)
-
-    def contact_force(self, a: str, b: str) -> Any:
-        """Force (N, world axes) on body `a` by body `b`, mean over the last step."""
-        for name in (a, b):
-            self.body(name)
-        return self._touch("contact_force").force(a, b)
-
-    def on_contact(
-        self, a: str, b: str, *, begin: Callable[[], None] | None = None, end: Callable[[], None] | None = None
-    ) -> None:
-        """Call `begin` after the step in which two bodies come to touch, `end` after the one in which they part."""
-        for name in (a, b):
-            self.body(name)
-        touching = self._touch("on_contact")
-        touching.watched.append(Watched(frozenset((a, b)), begin, end, b in touching.partners(a)))
-
-    def _touch(self, what: str) -> Touching:
-        if self._touching is None:
-            raise SimulationError(f"{what}: bodies of this scene do not touch; add a ground, or Scene(contact=True)")
-        return self._touching
 
     def frame(self, name: str) -> Frame:
         """The frame of that name (`scene.add_frame`), or a body's own."""

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.collision.ask import FAR, Hits, Queries
 from sharnir.collision.collider import PAIR_FIELDS, POINT_FIELDS
-from sharnir.errors import SimulationError, StepWarning
+from sharnir.collision.describe import EVERYTHING
+from sharnir.errors import SceneWarning, SimulationError, StepWarning
+from sharnir.shapes import Shape
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -52,7 +55,18 @@ class Touching:
         self._sim, self._solver = sim, sim.solver
         self._names = np.array(sorted(sim.model.body_names, key=sim.model.body_names.__getitem__), dtype=object)
         self.watched: list[Watched] = []
+        self._queries: Queries | None = None
+        self._warn_of_overlaps()
         self._look()
+
+    def _warn_of_overlaps(self) -> None:
+        """Say which bodies start deep inside each other: they are taken apart, not shot, but that is seldom meant."""
+        collider = self._solver.collider
+        collider.bind(self._sim._state)
+        collider.launch()
+        for words in collider.deep_at_start():
+            warnings.warn(words, SceneWarning, stacklevel=5)
+        collider.forget()
 
     def _look(self) -> None:
         """Take the arrays of now."""
@@ -91,6 +105,16 @@ class Touching:
         near = (found.gap <= TOUCHES) | (np.abs(found.force).sum(1) > 0)
         others = [*found.body_a[near & (found.body_b == name)], *found.body_b[near & (found.body_a == name)]]
         return tuple(dict.fromkeys(others))
+
+    @property
+    def queries(self) -> Queries:
+        """Rays, casts, overlaps and distances, of bodies where they stand now."""
+        if self._queries is None:
+            collider = self._solver.collider
+            if collider.array is None:
+                collider.bind(self._sim._state)
+            self._queries = Queries(collider)
+        return self._queries
 
     # ---- after a step ----
 
@@ -133,3 +157,59 @@ class Touching:
             self._solver.collider.make_room(max(pairs, self._data.pair_capacity), max(points, self._data.capacity))
             self._solver.rebind()
             self._look()
+
+
+class Contacting:
+    """The part of a Simulation that is about contact."""
+
+    __slots__ = ()
+    _touching: Touching | None
+
+    def body(self, name: str) -> Any:
+        """The body of that name."""
+        raise NotImplementedError
+
+    def contacts(self, world: int = 0) -> ContactPoints:
+        """Points of contact of a world after the last step: bodies, point, normal, gap, force, slip."""
+        return self._touch("contacts").points(world)
+
+    def contact_force(self, a: str, b: str) -> Any:
+        """Force (N, world axes) on body `a` by body `b`, mean over the last step."""
+        for name in (a, b):
+            self.body(name)
+        return self._touch("contact_force").force(a, b)
+
+    def ray(self, origin: Any, direction: Any, length: Any = FAR, *, world: Any = 0, groups: int = EVERYTHING) -> Hits:
+        """What rays meet first (m, world axes), one or many at once: distance, body, point, normal."""
+        return self._touch("ray").queries.ray(origin, direction, length, world=world, groups=groups)
+
+    def cast(
+        self, shape: Shape, position: Any, rotation: Any, direction: Any, length: Any = FAR, *, world: Any = 0,
+        groups: int = EVERYTHING,
+    ) -> Hits:  # fmt: skip
+        """What a shape meets first on its way, from one place or from many at once."""
+        return self._touch("cast").queries.cast(shape, position, rotation, direction, length, world=world, groups=groups)
+
+    def overlaps(
+        self, shape: Shape, position: Any, rotation: Any = (0.0, 0.0, 0.0, 1.0), *, world: Any = 0, groups: int = EVERYTHING
+    ) -> list[list[str]]:
+        """Names of the bodies that a shape overlaps at each of some places."""
+        return self._touch("overlaps").queries.overlaps(shape, position, rotation, world=world, groups=groups)
+
+    def distance(self, a: str | list[str], b: str | list[str], *, world: Any = 0) -> Hits:
+        """Distances (m) of bodies, negative where they overlap, with points on a and normals from a to b."""
+        return self._touch("distance").queries.distance(a, b, world=world)
+
+    def on_contact(
+        self, a: str, b: str, *, begin: Callable[[], None] | None = None, end: Callable[[], None] | None = None
+    ) -> None:
+        """Call `begin` after the step in which two bodies come to touch, `end` after the one in which they part."""
+        for name in (a, b):
+            self.body(name)
+        touching = self._touch("on_contact")
+        touching.watched.append(Watched(frozenset((a, b)), begin, end, b in touching.partners(a)))
+
+    def _touch(self, what: str) -> Touching:
+        if self._touching is None:
+            raise SimulationError(f"{what}: bodies of this scene do not touch; add a ground, or Scene(contact=True)")
+        return self._touching

@@ -161,6 +161,11 @@ class Collider:
         for (now, _), n in zip(shapes, "ab", strict=True):
             getattr(contacts, f"shape_{n}").assign(now)
 
+    def forget(self) -> None:
+        """No points, nor anything of the step before."""
+        for array in (self.data.contacts.count, self.data.contacts.pairs, self.data.kept.pairs, self.data.broad.made):
+            array.zero_()
+
     def renew(self) -> None:
         """Forget the list of near pairs: after bodies were put elsewhere by hand that does not matter, after filters it does."""
         self.data.broad.made.zero_()

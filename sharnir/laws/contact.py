@@ -71,9 +71,12 @@ def rub(p1: real, p2: real, u1: real, u2: real, G: vec4, bound: real):
 
 
 @wp.func
-def meet_point(p: vec3, u: vec3, K: vec6, G: vec4, mu: vec2, bias: real, soft: real) -> vec3:
-    """The impulse of a point after one visit: normal first, then the tangential pair on the disc that the new normal allows."""
-    pn = wp.max(real(0.0), p[0] - RELAXED * (u[0] + bias + soft * p[0]) / (K[0] + soft))
+def meet_point(p: vec3, u: vec3, K: vec6, G: vec4, mu: vec2, bias: real, soft: real, share: real) -> vec3:
+    """The impulse of a point after one visit: normal first, then the tangential pair on the disc that the new normal allows.
+
+    `share` of what the normal impulse lacks is added; a little more than 1 helps sweeps along (`RELAXED`).
+    """
+    pn = wp.max(real(0.0), p[0] - share * (u[0] + bias + soft * p[0]) / (K[0] + soft))
     if G[3] == real(0.0):
         return vec3(pn, real(0.0), real(0.0))
     d = pn - p[0]

@@ -6,7 +6,7 @@ it does in a cradle. Then points are swept with the joints, and what overlaps is
 
 import warp as wp
 
-from sharnir.laws.contact import SLOP, across, approach, meet_point, point_response, softness, tangent_inverse
+from sharnir.laws.contact import RELAXED, SLOP, across, approach, meet_point, point_response, softness, tangent_inverse
 from sharnir.rows import Twists
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Step
 from sharnir.types import mat33, real, vec3
@@ -195,7 +195,7 @@ def sweep_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
         K = s[0].touch.K[i, w]
         speeds = vec3(wp.dot(n, u), wp.dot(t1, u), wp.dot(t2, u))
         G = s[0].touch.G[i, w]
-        new = meet_point(p, speeds, K, G, s[0].touch.mu[i, w], s[0].touch.bias[i, w], s[0].touch.soft[i, w])
+        new = meet_point(p, speeds, K, G, s[0].touch.mu[i, w], s[0].touch.bias[i, w], s[0].touch.soft[i, w], RELAXED)
         d = new - p
         if d[0] != real(0.0) or d[1] != real(0.0) or d[2] != real(0.0):
             s[0].touch.p[i, w] = new
@@ -312,7 +312,9 @@ def strike_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
             t1 = s[0].touch.t1[i, w]
             u = in_axes(n, t1, point_speed(s, s[0].solves[VELOCITIES].twist, i, w))
             p = s[0].touch.struck[i, w]
-            new = meet_point(p, u, s[0].touch.K[i, w], s[0].touch.G[i, w], s[0].touch.mu[i, w], s[0].touch.aim[i, w], real(0.0))
+            new = meet_point(
+                p, u, s[0].touch.K[i, w], s[0].touch.G[i, w], s[0].touch.mu[i, w], s[0].touch.aim[i, w], real(0.0), real(1.0)
+            )
             d = new - p
             s[0].touch.struck[i, w] = new
             K = s[0].touch.K[i, w]
