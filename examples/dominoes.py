@@ -5,6 +5,7 @@ import numpy as np
 import sharnir as sh
 
 COUNT, GAP, SIZE = 20, 0.025, (0.0075, 0.024, 0.048)  # m
+PUSH = 5.0  # rad/s, with which the first one is tipped
 
 
 def make(dt: float = 1e-3) -> sh.Simulation:
@@ -12,9 +13,11 @@ def make(dt: float = 1e-3) -> sh.Simulation:
     scene = sh.Scene(gravity=(0, 0, -9.81))
     scene.add_ground(material=sh.Material(friction=0.9))
     for i in range(COUNT):
-        spin = (0, 8.0, 0) if i == 0 else (0, 0, 0)
-        place = (GAP * i, 0, SIZE[2] / 2)
-        scene.add_body(f"domino {i:02d}", sh.Box(*SIZE), mass=0.01, position=place, spin=spin, material=plastic)
+        tips = PUSH if i == 0 else 0.0  # rad/s, about its lower edge
+        scene.add_body(
+            f"domino {i:02d}", sh.Box(*SIZE), mass=0.01, position=(GAP * i, 0, SIZE[2] / 2), material=plastic,
+            spin=(0, tips, 0), velocity=(tips * SIZE[2] / 2, 0, tips * SIZE[0] / 2),
+        )  # fmt: skip
     return sh.Simulation(scene, dt)
 
 
