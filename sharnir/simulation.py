@@ -82,7 +82,7 @@ class Simulation(ArrayAccess):
         "_joints",
         "_known",
         "_lent",
-        "_logs",
+        "_logs", "_looks",
         "_measures",
         "_moving",
         "_nominal",
@@ -178,6 +178,7 @@ class Simulation(ArrayAccess):
         self._clock = memory(self._moving.time) if self._on_cpu and self.worlds == 1 else None
         self._reader = Recorded(lambda: assembly.read_all(self.model, self._state), self.model.device)
         self._measures: Measures | None = None
+        self._looks: Any = None
         self._views: dict[str, np.ndarray] | None = None  # of all that changes, on the CPU
         self._shown: dict[str, Any] = {}
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
