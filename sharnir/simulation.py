@@ -456,7 +456,7 @@ class Simulation(ArrayAccess):
             snapshots.put_back_some(self, self._start, snapshots.chosen(self, worlds))
             return
         dt, gravity = self.dt, self.gravity
-        self.restore(self._start | {"gravity": gravity})
+        snapshots.put_back(self, self._start | {"gravity": gravity}, known=True)
         self.dt = dt
 
     def snapshot(self) -> Snapshot:
