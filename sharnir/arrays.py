@@ -127,6 +127,8 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
     given = []
     for what, value, size in (("q", q, int(sum(k.q_size for k in model.joint_kinds))), ("qd", qd, model.speeds)):
         given.append(None if value is None else checked(value, (len(worlds), size), f"set_state({what}=…)", len(worlds)))
+    if sim._on_cpu and sim.worlds == 1 and _set_quickly(sim, *given):
+        return
     with LOCK:
         state = sim.state
         tree = dynamics.links(model)
@@ -148,6 +150,27 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
         raise SimulationError(f"set_state: closed loops would stand open by {off:.3g} m or rad; nothing was changed")
     sim._at_pose = True
     sim.changed()
+
+
+def _set_quickly(sim: Owner, q: np.ndarray | None, qd: np.ndarray | None) -> bool:
+    """One world whose joints are a tree on the ground: its bodies go where the coordinates say."""
+    bound = dynamics.of(sim)
+    tree, s = bound.tree, sim._moving
+    if tree.loops or tree.nq != len(s.q) or not tree.links:
+        return False
+    sim._coordinates()
+    places = np.array(s.q[:, 0] if q is None else q[0], float)
+    unit_coordinates(sim, places[None])
+    position, rotation, velocity, spin = bound.moving(places, s.qd[:, 0] if qd is None else qd[0])
+    rows = np.array([link.body for link in tree.links])
+    s.position[rows, 0], s.rotation[rows, 0] = position[rows], rotation[rows]
+    s.velocity[rows, 0], s.spin[rows, 0] = velocity[rows], spin[rows]
+    R = quat_to_matrix(rotation[rows])
+    local = np.einsum("bji,bj->bi", R, spin[rows])
+    s.momentum[rows, 0] = np.einsum("bij,bj->bi", R, (sim._inertia(rows)[:, 0] @ local[..., None])[..., 0])
+    s.q[:, 0] = places
+    sim.changed()
+    return True
 
 
 def unit_coordinates(sim: Owner, q: np.ndarray) -> None:

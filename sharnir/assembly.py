@@ -38,13 +38,19 @@ class Rows:
     gear_gap: np.ndarray  # (gears,)
 
 
-def evaluate(model: Model, state: State) -> list[Rows]:
-    """The rows of every joint, one `Rows` a world."""
-    n, w, device = len(model.joint_kinds), model.worlds, model.device
+def row_arrays(model: Model) -> list[Any]:
+    """Arrays for what `kinematics.evaluate_joints` finds, in its order."""
+    n, w = len(model.joint_kinds), model.worlds
     shapes: list[tuple[tuple[int, ...], Any]] = [
         ((n, w), vec3), ((n, w), mat33), ((n, w), mat33), ((n, w), vec3), ((n, w), vec3), ((n, 6, w), vec3), ((n, 6, w), vec3),
     ]  # fmt: skip
-    arrays = [wp.zeros(shape, dtype=dtype, device=device) for shape, dtype in shapes]
+    return [wp.zeros(shape, dtype=dtype, device=model.device) for shape, dtype in shapes]
+
+
+def evaluate(model: Model, state: State) -> list[Rows]:
+    """The rows of every joint, one `Rows` a world."""
+    n, w, device = len(model.joint_kinds), model.worlds, model.device
+    arrays = row_arrays(model)
     wp.launch(evaluate_joints, dim=(n, w), inputs=[model.joints, state, *arrays], device=device)
     host = [np.asarray(a.numpy(), float) for a in arrays]
     gears = np.zeros((len(model.gear_names), w))

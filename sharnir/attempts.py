@@ -74,9 +74,11 @@ class Attempts:
 
     def once(self) -> Report:
         """One step; of one world in which nothing was changed it is made here, in the fewest words."""
-        sim, solver = self._sim, self._solver
-        if sim._touched or sim._forced or sim._lent or not self._one or self._once is None or solver._bound is None:
+        sim = self._sim
+        if sim._lent or not self._one or self._once is None or self._solver._bound is None:
             return self.advance(1, AS_USUAL)
+        if sim._touched or sim._forced:
+            return self._attempt(1, AS_USUAL)
         self._was = sim._known, sim._at_pose
         sim._read, sim._at_pose = self._leaves
         sim._known = sim._read
@@ -125,7 +127,10 @@ class Attempts:
         sim._read = 0 if sim._bodies_lent else sim._known
         self._safe[:] = self._live
         self._safe_report[:] = self._live_report
-        report = self._make(self._state, self._control, n, **how) if how else self._make(self._state, self._control)
+        if how or self._once is None or self._solver._bound is None:
+            report = self._make(self._state, self._control, n, **how)
+        else:
+            report = self._once()
         if self._failed[0] or self._alarm[0]:
             self._attend(n, how)
         if self._taken[0]:

@@ -164,6 +164,13 @@ class Dynamics:
         self._kinematics()
         return True
 
+    def moving(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Centres of mass, rotations, velocities and spins of all bodies (bodies, …) at a state, on the CPU; views."""
+        self._q[:], self._v[:] = q, v
+        self._kinematics()
+        k = self._kept[0].tree
+        return tuple(getattr(k, name).numpy()[:, 0] for name in ("position", "rotation", "velocity", "spin"))
+
     def pose(self, q: Any, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:
         """(3,) place of a point of a body (in its frame, m), and (4,) the body's rotation; one state."""
         if not self._look(q):

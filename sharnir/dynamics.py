@@ -67,6 +67,8 @@ def links(model: Any) -> Links:
 
 def _load(t: Links, n: int, **values: np.ndarray) -> Scratch:
     load_modules([functions.kinematics.module], t.device)
+    if n > 1 and t.varied and n != t.model.worlds:
+        raise SimulationError(f"dynamics: masses vary from world to world: give one state, or one a world ({t.model.worlds})")
     x = t.work(n)
     for name, value in values.items():
         getattr(x, name).assign(np.ascontiguousarray(value.T, np_real))

@@ -136,19 +136,22 @@ class JointView:
         self._sim._acts_changed()
 
     @property
-    def friction(self) -> Friction:
-        """Friction of the first free axis (first world); set a Friction or a bound, as a brake does.
+    def friction(self) -> Any:
+        """A Friction, where worlds differ a list of one a world, where axes differ a dict by name; set a Friction or a bound, as
+        a brake does.
 
         One value for all axes, a dict by axis name (bounds that were shared stay shared), or a list of one a world. An axis that
         a loop holds still has none.
         """
         self._need_axis("friction")
-        at, c = self._v.start, self._sim._commands
-        static, dynamic, load, viscous, stribeck = (
-            float(a[at, 0])
-            for a in (c.friction_static, c.friction_dynamic, c.friction_load, c.friction_viscous, c.friction_stribeck)
-        )
-        return Friction(static, dynamic, load, viscous, stribeck or None)
+        c = self._sim._commands
+        fields = (c.friction_static, c.friction_dynamic, c.friction_load, c.friction_viscous, c.friction_stribeck)
+        by_axis = []
+        for at in range(self._v.start, self._v.stop):
+            numbers = np.array([field[at] for field in fields], float).T.tolist()
+            laws = [Friction(s, d, load, viscous, stribeck or None) for s, d, load, viscous, stribeck in numbers]
+            by_axis.append(laws[0] if all(law == laws[0] for law in laws) else laws)
+        return by_axis[0] if all(laws == by_axis[0] for laws in by_axis) else dict(zip(self.kind.free, by_axis, strict=False))
 
     @friction.setter
     def friction(self, value: Any) -> None:

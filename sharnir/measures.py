@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import warp as wp
 
 from sharnir import assembly
 from sharnir.errors import SceneWarning
+from sharnir.kinematics import evaluate_joints
+from sharnir.launches import Recorded
 from sharnir.model import DYNAMIC
 from sharnir.rope.view import rope_energy, rope_momentum
 from sharnir.spatial import cross, quat_rotate, turn_from
@@ -152,11 +155,35 @@ class Measures:
         return Momentum(sim._out(linear), sim._out(angular))
 
 
+class Looks:
+    """Where the joints of a simulation stand (`kinematics.evaluate_joints`): arrays and the launch, made once."""
+
+    def __init__(self, sim: Owner) -> None:
+        self.arrays = assembly.row_arrays(sim.model)
+        inputs = [sim.model.joints, sim._state, *self.arrays]
+        shape = (len(sim.model.joint_kinds), sim.worlds)
+
+        def launch() -> None:
+            wp.launch(evaluate_joints, dim=shape, inputs=inputs, device=sim.model.device)
+
+        self.launch = Recorded(launch, sim.model.device)
+        self._host = [array.numpy() for array in self.arrays] if sim._on_cpu else None
+
+    def gaps(self) -> np.ndarray:
+        """(worlds, joints, 2) m, rad."""
+        self.launch()
+        host = self._host if self._host is not None else [array.numpy() for array in self.arrays]
+        both = np.stack([host[3], host[4]], -2).astype(float)
+        return np.ascontiguousarray(np.sqrt((both * both).sum(-1)).swapaxes(0, 1))
+
+
 def gaps(sim: Owner) -> np.ndarray:
     """(worlds, joints, 2) how far every joint stands open: m, rad."""
-    rows = assembly.evaluate(sim.model, sim._state) if sim.model.joint_kinds else []
-    out = [np.stack([np.linalg.norm(r.gap_linear, axis=-1), np.linalg.norm(r.gap_angular, axis=-1)], -1) for r in rows]
-    return np.array(out).reshape(sim.worlds, -1, 2)
+    if not sim.model.joint_kinds:
+        return np.zeros((sim.worlds, 0, 2))
+    if sim._looks is None:
+        sim._looks = Looks(sim)
+    return np.asarray(sim._looks.gaps())
 
 
 def misfit(sim: Owner) -> np.ndarray:

@@ -174,7 +174,7 @@ def set_axis(sim: Owner, joint: int, axis: int, values: dict[str, np.ndarray]) -
 
 # what `randomise` varies: of which table, which fields, and with which power of the factor
 VARIED: dict[str, list[tuple[str, str, int]]] = {
-    "mass": [("bodies", "mass", 1), ("bodies", "inertia", 1), ("bodies", "inv_mass", -1), ("bodies", "inv_inertia", -1)],
+    "mass": [("bodies", "mass", 1), ("bodies", "inertia", 1)],
     "stiffness": [("axes", "stiffness", 1), ("springs", "stiffness", 1)],
     "damping": [("axes", "damping", 1), ("springs", "damping", 1)],
     "limit": [("axes", "lower", 0), ("axes", "upper", 0)],
@@ -232,6 +232,11 @@ def _vary(sim: Owner, what: str, spread: float, rng: np.random.Generator) -> Non
         struct = model.ropes.table if where == "ropes" else getattr(model, where)
         array = getattr(struct, name)
         setattr(struct, name, tables.table(values, array.dtype, worlds, model.device))
+        if where == "bodies":
+            inverse = np.zeros_like(values)
+            some = values.reshape(*values.shape[:2], -1).any(-1) & (model.bodies.motion.numpy() == DYNAMIC)[:, None]
+            inverse[some] = 1.0 / values[some] if name == "mass" else np.linalg.inv(values[some])
+            setattr(struct, f"inv_{name}", tables.table(inverse, array.dtype, worlds, model.device))
 
 
 def _nominal(sim: Owner) -> dict[str, np.ndarray]:

@@ -67,46 +67,11 @@ class Simulation(ArrayAccess, Contacting):
     """
 
     __slots__ = (
-        "__weakref__",
-        "_at_pose",
-        "_attempts",
-        "_bodies", "_bodies_lent",
-        "_clock",
-        "_commands",
-        "_epoch",
-        "_followers",
-        "_forced",
-        "_gears",
-        "_gravities",
-        "_images",
-        "_joints",
-        "_known",
-        "_lent",
-        "_logs",
-        "_measures",
-        "_moving",
-        "_nominal",
-        "_on_cpu",
-        "_on_divergence",
-        "_pace",
-        "_projected",
-        "_read",
-        "_reader",
-        "_rope_commands",
-        "_rope_moving",
-        "_ropes",
-        "_shown",
-        "_springs",
-        "_start",
-        "_state",
-        "_target",
-        "_touched", "_touching",
-        "_views",
-        "control",
-        "model",
-        "solver",
-        "solver_name",
-        "worlds",
+        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_clock", "_commands", "_epoch",
+        "_followers", "_forced", "_gears", "_gravities", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
+        "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader",
+        "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
+        "_touching", "_views", "control", "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
     def __init__(
@@ -171,6 +136,7 @@ class Simulation(ArrayAccess, Contacting):
         self._clock = memory(self._moving.time) if self._on_cpu and self.worlds == 1 else None
         self._reader = Recorded(lambda: assembly.read_all(self.model, self._state), self.model.device)
         self._measures: Measures | None = None
+        self._looks: Any = None
         self._views: dict[str, np.ndarray] | None = None  # of all that changes, on the CPU
         self._shown: dict[str, Any] = {}
         self._bodies = {name: BodyView(self, i, name) for name, i in self.model.body_names.items()}
@@ -460,7 +426,7 @@ class Simulation(ArrayAccess, Contacting):
             snapshots.put_back_some(self, self._start, snapshots.chosen(self, worlds))
             return
         dt, gravity = self.dt, self.gravity
-        self.restore(self._start | {"gravity": gravity})
+        snapshots.put_back(self, self._start | {"gravity": gravity}, known=True)
         self.dt = dt
 
     def snapshot(self) -> Snapshot:

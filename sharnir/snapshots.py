@@ -104,7 +104,7 @@ def take(sim: Owner) -> Snapshot:
     return out
 
 
-def put_back(sim: Owner, snapshot: Snapshot) -> None:
+def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
     """Continue from a snapshot of this scene."""
     if not isinstance(snapshot, dict):
         raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
@@ -120,7 +120,7 @@ def put_back(sim: Owner, snapshot: Snapshot) -> None:
                 snapshot = snapshot | {name: np.pad(snapshot[name], [(0, missing)] + [(0, 0)] * (values[name].ndim - 1))}
         if name not in snapshot or snapshot[name].shape != values[name].shape:
             raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
-        if snapshot is not sim._start:
+        if not known:
             check_finite(sim, name, np.asarray(snapshot[name]))
     if not is_positive(float(snapshot.get("dt", np.nan))):
         raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")

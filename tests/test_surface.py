@@ -170,6 +170,31 @@ def test_a_state_is_set_as_a_whole_and_in_some_worlds():
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
+def test_a_state_set_as_a_whole_is_that_of_joints_set_one_by_one(solver):
+    def branched():
+        scene = arm(3)
+        scene.add_body("ball", sh.Sphere(0.1, position=(0.1, 0, 0)), mass=1.0, position=(0.5, 0, 0.9))
+        scene.add_joint("socket", sh.Spherical(), "link 2", "ball", position=(0.4, 0, 0.9))
+        return sh.Simulation(scene, 1e-3, solver=solver, on_divergence="ignore")
+
+    one, whole = branched(), branched()
+    q = np.array([0.3, -0.4, 0.5, *quat_exp(np.array([0.2, 0.1, -0.3]))])
+    qd = np.array([1.0, -2.0, 0.5, 0.3, 0.2, 0.1])
+    for name, at, v in (("arm/0", [0], [0]), ("arm/1", [1], [1]), ("arm/2", [2], [2]), ("socket", [3, 4, 5, 6], [3, 4, 5])):
+        one.joint(name).position = q[at]
+        one.joint(name).velocity = qd[v]
+    whole.set_state(q=q, qd=qd)
+    off = max(np.abs(one.body_position - whole.body_position).max(), np.abs(one.body_velocity - whole.body_velocity).max())
+    assert np.allclose(whole.q, q, atol=1e-12) and np.allclose(whole.qd, qd, atol=1e-12)
+    for sim in (one, whole):
+        sim.step(50)
+    after = np.abs(one.q - whole.q).max()
+    took = cost(lambda: whole.set_state(q=q, qd=qd), 70)
+    print(f"{solver}: {off:.1e} m or m/s apart, {after:.1e} rad after 50 steps; set in {took:.0f} µs")
+    assert off < 1e-12 and after < 1e-11
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_some_worlds_begin_anew(solver):
     sim = sh.Simulation(arm(), 1e-3, worlds=4, solver=solver, on_divergence="ignore")
     sim.target.position = 0.3

@@ -9,18 +9,18 @@ import numpy as np
 from sharnir import parameters
 from sharnir.errors import SimulationError
 from sharnir.rope.build import HALF_TURN
-from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply, quat_rotate
+from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply
 from sharnir.tables import columns
 
 # The Simulation a view belongs to; it stands a floor above, so that it is not named here.
 Owner = Any
-TANGENT = np.array([0.0, 0.0, 1.0])
 LINEAR = 2.0 * np.pi / 3.0
 
 
 def tangents(q: np.ndarray) -> np.ndarray:
     """Third axes of elements (…, 4)."""
-    return quat_rotate(q, np.broadcast_to(TANGENT, (*q.shape[:-1], 3)))
+    x, y, z, w = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
+    return np.stack([2.0 * (x * z + w * y), 2.0 * (y * z - w * x), 1.0 - 2.0 * (x * x + y * y)], -1)
 
 
 def bend_size(x: np.ndarray) -> np.ndarray:
@@ -45,17 +45,17 @@ def bend_and_twist(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Darboux vectors (n + 1, 3), element axes, 1/m, by how much they are off those at rest, and lengths (n + 1,) over which they
     are taken; 0 where nothing is held."""
-    ropes, s = sim.model.ropes, sim.state.rope
-    at, n = int(ropes.first[k]), int(s.segments.numpy()[k, w])
-    q = s.rotation.numpy()[at : at + n, w].astype(float)
-    l = s.length.numpy()[at : at + n, w].astype(float)
+    ropes, s = sim.model.ropes, sim._rope_moving
+    at, n = int(ropes.first[k]), int(s.segments[k, w])
+    q = s.rotation[at : at + n, w].astype(float)
+    l = s.length[at : at + n, w].astype(float)
     bar = 0.5 * (np.append(l, 0.0) + np.append(0.0, l))
-    bar[1:][s.cut.numpy()[at : at + n, w] != 0] = 0.0
+    bar[1:][s.cut[at : at + n, w] != 0] = 0.0
     ends = ropes.described[k].ends
     frames = []
     for side, end in enumerate(ends):
         if end.clamp:
-            frames.append(quat_multiply(sim.state.rotation.numpy()[end.body, w].astype(float), end.frame))
+            frames.append(quat_multiply(sim._moving.rotation[end.body, w].astype(float), end.frame))
         else:
             frames.append(q[-side])
             bar[-side] = 0.0
@@ -73,22 +73,22 @@ def strains(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 def masses(sim: Owner, k: int, w: int) -> tuple[np.ndarray, np.ndarray, slice]:
     """Masses of points (n + 1,) and of elements (n,), and the slots of the points."""
-    ropes, s = sim.model.ropes, sim.state.rope
-    at, n = int(ropes.first[k]), int(s.segments.numpy()[k, w])
-    l = s.length.numpy()[at : at + n, w].astype(float) * ropes.described[k].density
+    ropes, s = sim.model.ropes, sim._rope_moving
+    at, n = int(ropes.first[k]), int(s.segments[k, w])
+    l = s.length[at : at + n, w].astype(float) * ropes.described[k].density
     return 0.5 * (np.append(l, 0.0) + np.append(0.0, l)), l, slice(at, at + n + 1)
 
 
 def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Kinetic, potential and elastic energy (worlds,) of a rope, J."""
     out = np.zeros((3, sim.worlds))
-    rope, s = sim.model.ropes.described[k], sim.state.rope
+    rope, s = sim.model.ropes.described[k], sim._rope_moving
     table = [columns(getattr(sim.model.ropes.table, name)) for name in ("EI", "GJ")]
     for w in range(sim.worlds):
         m, each, at = masses(sim, k, w)
         inner = slice(at.start, at.stop - 1)
-        v, x = (a.numpy()[at, w].astype(float) for a in (s.velocity, s.position))
-        spin, q = (a.numpy()[inner, w].astype(float) for a in (s.spin, s.rotation))
+        v, x = (a[at, w].astype(float) for a in (s.velocity, s.position))
+        spin, q = (a[inner, w].astype(float) for a in (s.spin, s.rotation))
         i1 = 0.25 * each * rope.radius**2
         twice = (spin**2).sum(-1) + (spin * tangents(q)).sum(-1) ** 2
         _, off, bar = strains(sim, k, w)
@@ -97,8 +97,8 @@ def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np
         out[1, w] = -(m[:, None] * x).sum(0) @ (gravity if gravity.ndim == 1 else gravity[w])
         EI, GJ = (stiffness[k, w % stiffness.shape[1]] for stiffness in table)
         out[2, w] = 0.5 * (bar * (EI * (off[:, 0] + off[:, 1]) + GJ * off[:, 2])).sum()
-        l, span = (a.numpy()[inner, w].astype(float) for a in (s.length, s.span))
-        held = s.cut.numpy()[inner, w] == 0
+        l, span = (a[inner, w].astype(float) for a in (s.length, s.span))
+        held = s.cut[inner, w] == 0
         out[2, w] += (np.pi**2 * EI / l**2 * (l - span))[held].sum()
     return out[0], out[1], out[2]
 
@@ -106,16 +106,16 @@ def rope_energy(sim: Owner, k: int, gravity: np.ndarray) -> tuple[np.ndarray, np
 def rope_momentum(sim: Owner, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Linear momentum and angular momentum about the origin (worlds, 3) of a rope."""
     linear, angular = np.zeros((sim.worlds, 3)), np.zeros((sim.worlds, 3))
-    rope, s = sim.model.ropes.described[k], sim.state.rope
+    rope, s = sim.model.ropes.described[k], sim._rope_moving
     for w in range(sim.worlds):
         m, each, at = masses(sim, k, w)
         inner = slice(at.start, at.stop - 1)
-        p = m[:, None] * s.velocity.numpy()[at, w].astype(float)
-        spin, q = (a.numpy()[inner, w].astype(float) for a in (s.spin, s.rotation))
+        p = m[:, None] * s.velocity[at, w].astype(float)
+        spin, q = (a[inner, w].astype(float) for a in (s.spin, s.rotation))
         d = tangents(q)
         own = (0.25 * each * rope.radius**2)[:, None] * (spin + d * (spin * d).sum(-1)[:, None])
         linear[w] = p.sum(0)
-        angular[w] = np.cross(s.position.numpy()[at, w].astype(float), p).sum(0) + own.sum(0)
+        angular[w] = np.cross(s.position[at, w].astype(float), p).sum(0) + own.sum(0)
     return linear, angular
 
 
@@ -125,13 +125,22 @@ class RopeView:
     Where worlds have different numbers of segments (reels), values of several worlds are lists.
     """
 
-    __slots__ = ("_k", "_sim", "name")
+    __slots__ = ("_k", "_reel", "_sim", "name")
 
     def __init__(self, sim: Owner, index: int, name: str) -> None:
         self._sim, self._k, self.name = sim, index, name
+        self._reel: Any = None  # of one world on the CPU: the memory of its speed, and of the length it goes to
+        if sim._on_cpu and sim.worlds == 1:
+            self._reel = tuple(memoryview(getattr(sim._rope_commands, f)[index]) for f in ("reel_speed", "reel_to"))
 
     def __repr__(self) -> str:
         return f"<rope {self.name!r}>"
+
+    @property
+    def _now(self) -> Any:
+        """The arrays of all ropes, velocities being those of the pose."""
+        self._sim._settled()
+        return self._sim._rope_moving
 
     @property
     def _flipped(self) -> bool:
@@ -140,7 +149,7 @@ class RopeView:
     def _rows(self, array: Any, more: int) -> list[np.ndarray]:
         """Rows of an [item, world] array that are the rope's, a world each, from its first end on."""
         at = int(self._sim.model.ropes.first[self._k])
-        values, counts = array.numpy(), self._sim.state.rope.segments.numpy()[self._k]
+        values, counts = array, self._now.segments[self._k]
         rows = [values[at : at + n + more, w].astype(float) for w, n in enumerate(counts)]
         return [r[::-1].copy() for r in rows] if self._flipped else rows
 
@@ -152,18 +161,18 @@ class RopeView:
     @property
     def segments(self) -> Any:
         """Number of segments in use, n."""
-        counts = self._sim.state.rope.segments.numpy()[self._k]
+        counts = self._now.segments[self._k]
         return int(counts[0]) if self._sim.worlds == 1 else counts.copy()
 
     @property
     def position(self) -> Any:
         """(n + 1, 3) points, m."""
-        return self._shown(self._rows(self._sim.state.rope.position, 1))
+        return self._shown(self._rows(self._now.position, 1))
 
     @property
     def velocity(self) -> Any:
         """(n + 1, 3) of the points, m/s; settable."""
-        return self._shown(self._rows(self._sim.state.rope.velocity, 1))
+        return self._shown(self._rows(self._now.velocity, 1))
 
     @velocity.setter
     def velocity(self, value: Any) -> None:
@@ -172,13 +181,13 @@ class RopeView:
     @property
     def rotation(self) -> Any:
         """(n, 4) orientations of the elements; the third axis is the tangent."""
-        rows = self._rows(self._sim.state.rope.rotation, 0)
+        rows = self._rows(self._now.rotation, 0)
         return self._shown([quat_multiply(r, HALF_TURN) for r in rows] if self._flipped else rows)
 
     @property
     def spin(self) -> Any:
         """(n, 3) of the elements, rad/s; settable."""
-        return self._shown(self._rows(self._sim.state.rope.spin, 0))
+        return self._shown(self._rows(self._now.spin, 0))
 
     @spin.setter
     def spin(self, value: Any) -> None:
@@ -187,15 +196,15 @@ class RopeView:
     @property
     def tension(self) -> Any:
         """(n,) force along the elements in the last step, N; negative where they are pressed."""
-        pulls = self._rows(self._sim.state.rope.pull, 0)
-        ways = [tangents(q) for q in self._rows(self._sim.state.rope.rotation, 0)]
-        over = [np.where(s < 0, 1.0, -1.0) for s in self._rows(self._sim.state.rope.span, 0)]
+        pulls = self._rows(self._now.pull, 0)
+        ways = [tangents(q) for q in self._rows(self._now.rotation, 0)]
+        over = [np.where(s < 0, 1.0, -1.0) for s in self._rows(self._now.span, 0)]
         return self._shown([(p * d).sum(-1) * o / self._sim.dt for p, d, o in zip(pulls, ways, over, strict=True)])
 
     @property
     def end_force(self) -> Any:
         """(2, 3) force on the rope by what holds its first and its last end, N; weight and inertia of half a segment included."""
-        both = self._sim.state.rope.end_force.numpy()[2 * self._k : 2 * self._k + 2].astype(float) / self._sim.dt
+        both = self._now.end_force[2 * self._k : 2 * self._k + 2].astype(float) / self._sim.dt
         rows = [both[::-1, w] if self._flipped else both[:, w] for w in range(self._sim.worlds)]
         return self._shown(rows)
 
@@ -203,7 +212,7 @@ class RopeView:
     def moment(self) -> Any:
         """(n + 1, 3) at the points: bending and twisting moment by the part after on the part before, N·m."""
         sign = 1.0 if self._flipped else -1.0
-        return self._shown([r * (sign / self._sim.dt) for r in self._rows(self._sim.state.rope.moment, 1)])
+        return self._shown([r * (sign / self._sim.dt) for r in self._rows(self._now.moment, 1)])
 
     def _strain(self) -> list[np.ndarray]:
         rows = [strains(self._sim, self._k, w)[0] for w in range(self._sim.worlds)]
@@ -222,8 +231,8 @@ class RopeView:
     @property
     def length(self) -> Any:
         """Length as reeled out, m; settable: the reel goes there at `reel_speed` (its size), then stands."""
-        rows = self._rows(self._sim.state.rope.length, 0)
-        owed = self._sim.state.rope.owed.numpy()[self._k]
+        rows = self._rows(self._now.length, 0)
+        owed = self._now.owed[self._k]
         return self._sim._out(np.array([r.sum() + o for r, o in zip(rows, owed, strict=True)]))
 
     @length.setter
@@ -234,13 +243,13 @@ class RopeView:
             raise SimulationError(
                 f"rope {self.name!r}: length is above 0 and at most longest, {described.longest:g} m, got {value!r}"
             )
-        if not np.all(self._sim.control.rope.reel_speed.numpy()[self._k].astype(float)):
+        if not np.all(self._sim._rope_commands.reel_speed[self._k].astype(float)):
             raise SimulationError(f"rope {self.name!r}: set reel_speed first, at which its length is to be reached; it is 0")
         self._sim._rope_commands.put("reel_to", self._k, wanted)
 
     def _lengths(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Distances between the points of elements that are not torn, and their lengths, a world each."""
-        arrays = (self._sim.state.rope.position, self._sim.state.rope.length, self._sim.state.rope.cut)
+        arrays = (self._now.position, self._now.length, self._now.cut)
         rows = zip(*(self._rows(a, int(n == 0)) for n, a in enumerate(arrays)), strict=True)
         return [(np.linalg.norm(np.diff(x, axis=0), axis=1)[cut == 0], l[cut == 0]) for x, l, cut in rows]
 
@@ -260,14 +269,17 @@ class RopeView:
     def reel_speed(self) -> Any:
         """m/s at which the reel pays out (negative: takes in), 0 where all of the rope is out; settable, which forgets a length
         that was asked for."""
-        speed = self._sim.control.rope.reel_speed.numpy()[self._k].astype(float)
+        speed = self._sim._rope_commands.reel_speed[self._k].astype(float)
         longest = self._sim.model.ropes.described[self._k].longest
-        out = np.array([r.sum() for r in self._rows(self._sim.state.rope.length, 0)])
+        out = np.array([r.sum() for r in self._rows(self._now.length, 0)])
         return self._sim._out(np.where((speed > 0) & (out >= longest * (1 - 1e-9)), 0.0, speed))
 
     @reel_speed.setter
     def reel_speed(self, value: Any) -> None:
         self._reeled()
+        if self._reel is not None and isinstance(value, float | int) and -np.inf < value < np.inf:
+            self._reel[0][0], self._reel[1][0] = value, 0.0
+            return
         speed = self._sim._in(value, 1, f"rope {self.name!r}", "reel_speed (m/s)")[:, 0]
         self._sim._rope_commands.put("reel_speed", self._k, speed)
         self._sim._rope_commands.put("reel_to", self._k, np.zeros_like(speed))
@@ -330,7 +342,7 @@ class RopeView:
     @property
     def broken(self) -> Any:
         """(n,) True where an element is torn."""
-        return self._shown([r != 0 for r in self._rows(self._sim.state.rope.cut, 0)])
+        return self._shown([r != 0 for r in self._rows(self._now.cut, 0)])
 
     def cut(self, element: int) -> None:
         """Tear an element."""
@@ -346,7 +358,7 @@ class RopeView:
         self._put_one(self._sim.control.rope.torque, element, self._sim._in(torque, 3, f"rope {self.name!r}", "torque (N·m)"), 0)
 
     def _put_one(self, array: Any, index: int, value: Any, more: int) -> None:
-        counts = self._sim.state.rope.segments.numpy()[self._k] + more
+        counts = self._now.segments[self._k] + more
         at = int(self._sim.model.ropes.first[self._k])
         values = array.numpy()
         if not isinstance(index, int | np.integer) or isinstance(index, bool):
@@ -359,11 +371,12 @@ class RopeView:
                 )
             i = index % n
             values[at + (n - 1 - i if self._flipped else i), w] = value if np.ndim(value) == 0 else value[w]
-        array.assign(values)
+        if not self._sim._on_cpu:
+            array.assign(values)
         self._sim._forced = True
 
     def _set(self, array: Any, value: Any, more: int, what: str) -> None:
-        counts = self._sim.state.rope.segments.numpy()[self._k] + more
+        counts = self._now.segments[self._k] + more
         at = int(self._sim.model.ropes.first[self._k])
         values, worlds = array.numpy(), self._sim.worlds
         try:
@@ -380,5 +393,6 @@ class RopeView:
                 raise SimulationError(f"rope {self.name!r}: {what} is {allowed}, got {got}")
             rows = np.broadcast_to(mine, (n, 3))
             values[at : at + n, w] = rows[::-1] if self._flipped else rows
-        array.assign(values)
+        if not self._sim._on_cpu:
+            array.assign(values)
         self._sim.changed()

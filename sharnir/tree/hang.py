@@ -16,7 +16,7 @@ from sharnir.errors import SimulationError
 from sharnir.joints import Free, JointTable
 from sharnir.model import BodyTable, Model
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
-from sharnir.tables import columns, table
+from sharnir.tables import columns, is_shared, table
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, LinkRow, TreeTable, TreeWork
 from sharnir.types import mat33, np_real, real
@@ -71,6 +71,11 @@ class Links:
     def loops(self) -> bool:
         """Whether coordinates depend on each other."""
         return bool(self.welds or self.rods or self.model.gear_names)
+
+    @property
+    def varied(self) -> bool:
+        """Whether masses differ from world to world."""
+        return not is_shared(self.bodies.mass) or not is_shared(self.bodies.inertia)
 
     def _hang(self, without: Collection[int]) -> list[Link]:
         """Hang every body: breadth first from the ground, so that loops are cut far from it; then list branch by branch."""

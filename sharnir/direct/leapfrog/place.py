@@ -91,11 +91,11 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             force = s[0].state.felt_force[own, w] * past + s[0].control.force[own, w] * ahead
             v = v + (force + s[0].control.force_once[own, w] * dt) * s[0].whole.inv_mass[own, w]
         gyration = M * (inverse * (wp.cross(L, omega) * M))
-        I = rotated(M, s[0].tree.row[i].inertia)
+        I = rotated(M, s[0].tree.inertia[i, w])
         turning = wp.dot(omega, L)
         if scope > 1:
             turning = turning / s[0].tree.row[i].parts
-        energy = energy + wp.dot(v, v) * s[0].tree.row[i].mass + turning
+        energy = energy + wp.dot(v, v) * s[0].tree.mass[i, w] + turning
         s[0].momentum[b, w] = L
         keep_link(s, i, b, w, scope, I, x, R, v, omega, gyration)
         s[0].work.arm[i, w] = x - x_b
@@ -136,7 +136,7 @@ def keep_link(
     """What later stages read of link i, whose body is b."""
     s[0].work.omega[b, w] = omega
     s[0].inertia[i, w] = packed(I)
-    s[0].impulse_l[i, w] = v * s[0].tree.row[i].mass
+    s[0].impulse_l[i, w] = v * s[0].tree.mass[i, w]
     if scope > 1:
         s[0].impulse_a[i, w] = times(I, omega)
     if scope > 0:
@@ -185,7 +185,7 @@ def judge_tension(s: wp.array(dtype=Direct), i: int, j: int, w: int, r: vec3, le
     r and `lever` are the joint's point from the link's centre and from its base's.
     """
     f = s[0].state.joint_force[j, w] * (real(s[0].tree.sign[i]) * s[0].drift[w] * s[0].drift[w] / s[0].settings.dt[0])
-    near = wp.min(s[0].tree.row[i].least, s[0].tree.row[i].base_least) * RESOLVED * real(0.25)
+    near = wp.min(s[0].tree.least[i, w], s[0].tree.base_least[i, w]) * RESOLVED * real(0.25)
     tense = int(0)
     tight = int(0)
     if wp.max(wp.dot(r, f), -wp.dot(lever, f)) > near and not locked:
@@ -324,7 +324,7 @@ def stiffen(s: wp.array(dtype=Direct), w: int, damped: bool):
         K = s[0].stiff[i, w] * (s[0].drift[w] * s[0].drift[w])
         # nothing where the step resolves it, all of it from twice as far on; a body that is one with another has more than its
         # own inertia, and what would hold it back would hold both
-        share = wp.clamp((wp.trace(K) / s[0].tree.row[i].least - RESOLVED) / RESOLVED, real(0.0), real(1.0))
+        share = wp.clamp((wp.trace(K) / s[0].tree.least[i, w] - RESOLVED) / RESOLVED, real(0.0), real(1.0))
         if s[0].near[i, w] < real(0.0):
             share = real(0.0)
         if damped:
@@ -332,7 +332,7 @@ def stiffen(s: wp.array(dtype=Direct), w: int, damped: bool):
         if share > real(0.0):
             used = 1
         b = s[0].tree.body[i]
-        I = rotated(matrix(s[0].work.rotation[b, w]), s[0].tree.row[i].inertia)
+        I = rotated(matrix(s[0].work.rotation[b, w]), s[0].tree.inertia[i, w])
         K = K * share
         s[0].inertia[i, w] = packed(I + K)
         s[0].impulse_a[i, w] = times(I, s[0].work.omega[b, w])
