@@ -10,8 +10,6 @@ ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "sharnir").rglob("*.py"))
 LONGEST_FILE, LONGEST_FUNCTION = 600, 80
 LONG_FILES = {
-    "direct/energy/links.py": 640,  # the passes of the energy closing, tuned as a whole
-    "direct/energy/touch.py": 640,  # the passes of contacts, likewise
     "dynamics.py": 610,
     "scene.py": 615,
     "simulation.py": 640,

@@ -9,7 +9,8 @@ import warp as wp
 
 from sharnir.direct.balls import FREE, HELD, NONE, SLIDES, friction_alone, joint_axes, put_triple, triple
 from sharnir.direct.data import Direct
-from sharnir.direct.energy.links import follow, held_axes, held_axis, inverse
+from sharnir.direct.energy.axes import held_axes, held_axis
+from sharnir.direct.energy.links import follow, inverse
 from sharnir.joint_geometry import ball_pull, child_frame, free_axis, parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.laws.linear import limit_speed, linearise, open_laws, soften_axes, solve_one, solve_several

@@ -9,74 +9,34 @@ holding u₁ = 0, or −e u₀ after an impact. What overlap is left is taken ba
 import warp as wp
 
 from sharnir.direct.data import Direct
-from sharnir.direct.energy.links import follow_some, hand_pushes
 from sharnir.direct.energy.passes import attempt
 from sharnir.direct.energy.repair import displace
-from sharnir.direct.energy.rows import clear_changes, close_rows, keep_changes
+from sharnir.direct.energy.rows import clear_changes
+from sharnir.direct.energy.touch_points import (
+    BOUNCES,
+    axis_of,
+    close_loops,
+    forget_response,
+    moment_of,
+    push_link,
+    rate_of,
+    relative,
+    respond,
+    respond_to,
+    row_of,
+    softness_of,
+    spring_speed,
+)
+from sharnir.direct.energy.touch_sweeps import sweep_all
 from sharnir.laws.cone import missed, solve_cone, strike_round, struck_speed
-from sharnir.laws.contact import FRICTIONLESS, SLOP, across, approach, meet_point, softness, tangent_inverse
-from sharnir.types import real, vec2, vec3, vec4, vec6
+from sharnir.laws.contact import FRICTIONLESS, SLOP, across
+from sharnir.types import real, vec2, vec3
 
 ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
-SWEEPS = wp.constant(60)  # over points that are too many to be solved for at once
-MET = wp.constant(real(1.0e-9))  # m/s: what a sweep may change of a point that is met
-BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
 SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
 PARTED = wp.constant(40)  # sweeps over the overlaps
-
-
-@wp.func
-def relative(s: wp.array(dtype=Direct), i: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
-    """Velocity of b's point relative to a's; world axes."""
-    a = s[0].contacts.body_a[i, w]
-    b = s[0].contacts.body_b[i, w]
-    u = v[b, w] + wp.cross(turn[b, w], s[0].touch.r_b[i, w])
-    return u - v[a, w] - wp.cross(turn[a, w], s[0].touch.r_a[i, w])
-
-
-@wp.func
-def axis_of(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> vec3:
-    """Row x of a point: along the normal, or along the surfaces, by its coefficient of friction."""
-    n = s[0].contacts.normal[i, w]
-    if x == 0:
-        return n
-    t1 = s[0].touch.t1[i, w]
-    mu = s[0].touch.mu[i, w]
-    if x == 1:
-        return t1 * mu[0]
-    return wp.cross(n, t1) * mu[1]
-
-
-@wp.func
-def moment_of(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> vec3:
-    """Row x of what resists turning at a point: about the normal, or across it, by its coefficient."""
-    n = s[0].contacts.normal[i, w]
-    if x == 0:
-        return n * s[0].contacts.torsion[i, w]
-    t1 = s[0].touch.t1[i, w]
-    if x == 1:
-        return t1 * s[0].contacts.rolling[i, w]
-    return wp.cross(n, t1) * s[0].contacts.rolling[i, w]
-
-
-@wp.func
-def row_of(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> vec3:
-    """Row x of an entry of the small problem."""
-    i = s[0].touch.point[k, w]
-    if s[0].cone[0].host[k, w] >= 0:
-        return moment_of(s, i, w, x)
-    return axis_of(s, i, w, x)
-
-
-@wp.func
-def rate_of(s: wp.array(dtype=Direct), k: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
-    """The velocity, or spin, that an entry of the small problem feels."""
-    i = s[0].touch.point[k, w]
-    if s[0].cone[0].host[k, w] >= 0:
-        return turn[s[0].contacts.body_b[i, w], w] - turn[s[0].contacts.body_a[i, w], w]
-    return relative(s, i, w, v, turn)
 
 
 @wp.func
@@ -149,94 +109,6 @@ def find_acting(s: wp.array(dtype=Direct), w: int) -> int:
 
 
 @wp.func
-def turn_link(s: wp.array(dtype=Direct), i: int, w: int, l: vec3):
-    """A moment at a point, on the links of its two bodies."""
-    link = s[0].rows.link_of[s[0].contacts.body_b[i, w]]
-    if link >= 0:
-        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + l
-    link = s[0].rows.link_of[s[0].contacts.body_a[i, w]]
-    if link >= 0:
-        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - l
-
-
-@wp.func
-def push_link(s: wp.array(dtype=Direct), i: int, w: int, P: vec3):
-    """An impulse at a point, on the links of its two bodies."""
-    link = s[0].rows.link_of[s[0].contacts.body_b[i, w]]
-    if link >= 0:
-        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + P
-        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + wp.cross(s[0].touch.r_b[i, w], P)
-    link = s[0].rows.link_of[s[0].contacts.body_a[i, w]]
-    if link >= 0:
-        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] - P
-        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - wp.cross(s[0].touch.r_a[i, w], P)
-
-
-@wp.func
-def respond(s: wp.array(dtype=Direct), w: int, start: int, end: int):
-    """Changes of the twists of links start … end − 1 by the impulses on them, loops kept closed."""
-    hand_pushes(s, w, start, end)
-    follow_some(s, w, 2, real(0.0), start, end)
-
-
-@wp.func
-def close_loops(s: wp.array(dtype=Direct), w: int):
-    """Rows beside the tree answer to these changes, too."""
-    keep_changes(s, w)
-    for r in range(s[0].closures.count):
-        s[0].rows.gap[r, w] = real(0.0)
-    close_rows(s, w, False, 1)
-
-
-@wp.func
-def span_of(s: wp.array(dtype=Direct), i: int, w: int, side: int):
-    """The links of the tree that one of a point's bodies belongs to: first, and one past the last."""
-    body = s[0].contacts.body_b[i, w]
-    if side == 1:
-        body = s[0].contacts.body_a[i, w]
-    link = s[0].rows.link_of[body]
-    if link < 0:
-        return 0, 0
-    return s[0].touch.tree_first[link], s[0].touch.tree_end[link]
-
-
-@wp.func
-def respond_to(s: wp.array(dtype=Direct), i: int, w: int, P: vec3, turns: bool):
-    """Changes of all twists by an impulse, or a moment, at one point."""
-    if turns:
-        turn_link(s, i, w, P)
-    else:
-        push_link(s, i, w, P)
-    start, end = span_of(s, i, w, 0)
-    other, last = span_of(s, i, w, 1)
-    if s[0].closures.count > 0:
-        start = int(0)
-        end = s[0].tree.count
-        other = int(0)
-    for side in range(2):
-        if side == 0 or other != start:
-            if side == 1:
-                start = other
-                end = last
-            respond(s, w, start, end)
-    if s[0].closures.count > 0:
-        close_loops(s, w)
-
-
-@wp.func
-def forget_response(s: wp.array(dtype=Direct), i: int, w: int):
-    """No changes any more of the links that `respond_to` may have moved."""
-    if s[0].closures.count > 0:
-        clear_changes(s, w, 0, s[0].tree.count)
-        return
-    start, end = span_of(s, i, w, 0)
-    clear_changes(s, w, start, end)
-    other, last = span_of(s, i, w, 1)
-    if other != start:
-        clear_changes(s, w, other, last)
-
-
-@wp.func
 def choose(s: wp.array(dtype=Direct), w: int) -> int:
     """The entries of the small problem: points that act, and after each what resists turning; returns how many had no room."""
     c = s[0].cone
@@ -302,20 +174,6 @@ def find_response(s: wp.array(dtype=Direct), w: int):
         if c[0].host[k, w] < 0:
             c[0].W[3 * k, 3 * k, w] = c[0].W[3 * k, 3 * k, w] + softness_of(s, i, w)
     find_speeds(s, w)
-
-
-@wp.func
-def softness_of(s: wp.array(dtype=Direct), i: int, w: int) -> real:
-    """How far a soft point yields to its own impulse; 0 of a hard one."""
-    return softness(s[0].contacts.stiffness[i, w], s[0].contacts.damping[i, w], s[0].drift[w])
-
-
-@wp.func
-def spring_speed(s: wp.array(dtype=Direct), i: int, w: int) -> real:
-    """The speed that stands for the spring of a soft point; 0 of a hard one."""
-    if s[0].contacts.stiffness[i, w] <= real(0.0):
-        return real(0.0)
-    return approach(s[0].contacts.gap[i, w], s[0].contacts.stiffness[i, w], s[0].contacts.damping[i, w], s[0].drift[w])
 
 
 @wp.func
@@ -408,103 +266,6 @@ def take_impulses(s: wp.array(dtype=Direct), w: int):
             s[0].touch.roll[i, w] = p
         else:
             s[0].touch.p[i, w] = p
-
-
-# ---- more points than can be solved for at once -----------------------------------------------------------------------------
-
-
-@wp.func
-def own_response(s: wp.array(dtype=Direct), i: int, w: int) -> vec6:
-    """A point's response to itself: nn, n1, n2, 11, 12, 22."""
-    K = vec6()
-    for x in range(3):
-        axis = axis_of(s, i, w, x)
-        if x == 0 or wp.length_sq(axis) > real(0.0):
-            respond_to(s, i, w, axis, False)
-            u = relative(s, i, w, s[0].work.change_l, s[0].work.change_a)
-            for y in range(x, 3):
-                rate = wp.dot(axis_of(s, i, w, y), u)
-                if x == 0:
-                    K[y] = rate
-                else:
-                    K[x + y + 1] = rate
-            forget_response(s, i, w)
-    return K
-
-
-@wp.func
-def move_span(s: wp.array(dtype=Direct), w: int, start: int, end: int):
-    """Add the changes of some links to their velocities at the end of the step."""
-    for n in range(start, end):
-        b = s[0].tree.body[n]
-        s[0].work.acceleration[b, w] = s[0].work.acceleration[b, w] + s[0].work.change_l[b, w]
-        s[0].work.turning[b, w] = s[0].work.turning[b, w] + s[0].work.change_a[b, w]
-
-
-@wp.func
-def give(s: wp.array(dtype=Direct), i: int, w: int, d: vec3):
-    """An impulse at a point, and what it does to the velocities at the end of the step."""
-    respond_to(s, i, w, axis_of(s, i, w, 0) * d[0] + axis_of(s, i, w, 1) * d[1] + axis_of(s, i, w, 2) * d[2], False)
-    if s[0].closures.count > 0:
-        move_span(s, w, 0, s[0].tree.count)
-    else:
-        start, end = span_of(s, i, w, 0)
-        move_span(s, w, start, end)
-        other, last = span_of(s, i, w, 1)
-        if other != start:
-            move_span(s, w, other, last)
-    forget_response(s, i, w)
-
-
-@wp.func
-def visit_point(s: wp.array(dtype=Direct), i: int, w: int) -> real:
-    """Meet one point at the velocities of now; returns by how much that changes its speed, m/s."""
-    u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
-    speeds = vec3(wp.dot(axis_of(s, i, w, 0), u), wp.dot(axis_of(s, i, w, 1), u), wp.dot(axis_of(s, i, w, 2), u))
-    K = s[0].touch.K[i, w]
-    p = s[0].touch.p[i, w]
-    one = vec2(real(1.0), real(1.0))
-    bias = spring_speed(s, i, w)
-    if s[0].touch.before[i, w] < -BOUNCES:
-        bias = s[0].contacts.restitution[i, w] * s[0].touch.before[i, w]
-    new = meet_point(p, speeds, K, s[0].touch.G[i, w], one, bias, softness_of(s, i, w), real(1.0))
-    d = new - p
-    if wp.length_sq(d) == real(0.0):
-        return real(0.0)
-    s[0].touch.p[i, w] = new
-    give(s, i, w, d)
-    return wp.max(wp.abs(d[0]) * K[0], wp.max(wp.abs(d[1]) * K[3], wp.abs(d[2]) * K[5]))
-
-
-@wp.func
-def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
-    """Sweeps over all points that act, trees answering to each visit; returns the first change, m/s, and leaves impulses in p."""
-    count = s[0].contacts.count[w]
-    clear_changes(s, w, 0, s[0].tree.count)
-    for n in range(s[0].other_count):
-        s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
-        s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
-    for i in range(count):
-        if s[0].touch.acts[i, w] == 1:
-            K = own_response(s, i, w)
-            s[0].touch.K[i, w] = K
-            s[0].touch.G[i, w] = vec4(real(0.0))
-            if s[0].touch.mu[i, w][0] > real(0.0):
-                s[0].touch.G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
-    first = real(0.0)
-    for it in range(SWEEPS):
-        most = real(0.0)
-        for k in range(count):
-            i = k
-            if it % 2 == 1:
-                i = count - 1 - k
-            if s[0].touch.acts[i, w] == 1:
-                most = wp.max(most, visit_point(s, i, w))
-        if it == 0:
-            first = most
-        if most <= MET:
-            break
-    return first
 
 
 @wp.func

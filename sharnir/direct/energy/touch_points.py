@@ -1,0 +1,165 @@
+"""Points of contact on trees: their rows, and what an impulse at one of them does to all bodies."""
+
+import warp as wp
+
+from sharnir.direct.data import Direct
+from sharnir.direct.energy.links import follow_some, hand_pushes
+from sharnir.direct.energy.rows import clear_changes, close_rows, keep_changes
+from sharnir.laws.contact import approach, softness
+from sharnir.types import real, vec3
+
+BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
+
+
+@wp.func
+def relative(s: wp.array(dtype=Direct), i: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
+    """Velocity of b's point relative to a's; world axes."""
+    a = s[0].contacts.body_a[i, w]
+    b = s[0].contacts.body_b[i, w]
+    u = v[b, w] + wp.cross(turn[b, w], s[0].touch.r_b[i, w])
+    return u - v[a, w] - wp.cross(turn[a, w], s[0].touch.r_a[i, w])
+
+
+@wp.func
+def axis_of(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> vec3:
+    """Row x of a point: along the normal, or along the surfaces, by its coefficient of friction."""
+    n = s[0].contacts.normal[i, w]
+    if x == 0:
+        return n
+    t1 = s[0].touch.t1[i, w]
+    mu = s[0].touch.mu[i, w]
+    if x == 1:
+        return t1 * mu[0]
+    return wp.cross(n, t1) * mu[1]
+
+
+@wp.func
+def moment_of(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> vec3:
+    """Row x of what resists turning at a point: about the normal, or across it, by its coefficient."""
+    n = s[0].contacts.normal[i, w]
+    if x == 0:
+        return n * s[0].contacts.torsion[i, w]
+    t1 = s[0].touch.t1[i, w]
+    if x == 1:
+        return t1 * s[0].contacts.rolling[i, w]
+    return wp.cross(n, t1) * s[0].contacts.rolling[i, w]
+
+
+@wp.func
+def row_of(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> vec3:
+    """Row x of an entry of the small problem."""
+    i = s[0].touch.point[k, w]
+    if s[0].cone[0].host[k, w] >= 0:
+        return moment_of(s, i, w, x)
+    return axis_of(s, i, w, x)
+
+
+@wp.func
+def rate_of(s: wp.array(dtype=Direct), k: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
+    """The velocity, or spin, that an entry of the small problem feels."""
+    i = s[0].touch.point[k, w]
+    if s[0].cone[0].host[k, w] >= 0:
+        return turn[s[0].contacts.body_b[i, w], w] - turn[s[0].contacts.body_a[i, w], w]
+    return relative(s, i, w, v, turn)
+
+
+@wp.func
+def turn_link(s: wp.array(dtype=Direct), i: int, w: int, l: vec3):
+    """A moment at a point, on the links of its two bodies."""
+    link = s[0].rows.link_of[s[0].contacts.body_b[i, w]]
+    if link >= 0:
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + l
+    link = s[0].rows.link_of[s[0].contacts.body_a[i, w]]
+    if link >= 0:
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - l
+
+
+@wp.func
+def push_link(s: wp.array(dtype=Direct), i: int, w: int, P: vec3):
+    """An impulse at a point, on the links of its two bodies."""
+    link = s[0].rows.link_of[s[0].contacts.body_b[i, w]]
+    if link >= 0:
+        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + P
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + wp.cross(s[0].touch.r_b[i, w], P)
+    link = s[0].rows.link_of[s[0].contacts.body_a[i, w]]
+    if link >= 0:
+        s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] - P
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - wp.cross(s[0].touch.r_a[i, w], P)
+
+
+@wp.func
+def respond(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """Changes of the twists of links start … end − 1 by the impulses on them, loops kept closed."""
+    hand_pushes(s, w, start, end)
+    follow_some(s, w, 2, real(0.0), start, end)
+
+
+@wp.func
+def close_loops(s: wp.array(dtype=Direct), w: int):
+    """Rows beside the tree answer to these changes, too."""
+    keep_changes(s, w)
+    for r in range(s[0].closures.count):
+        s[0].rows.gap[r, w] = real(0.0)
+    close_rows(s, w, False, 1)
+
+
+@wp.func
+def span_of(s: wp.array(dtype=Direct), i: int, w: int, side: int):
+    """The links of the tree that one of a point's bodies belongs to: first, and one past the last."""
+    body = s[0].contacts.body_b[i, w]
+    if side == 1:
+        body = s[0].contacts.body_a[i, w]
+    link = s[0].rows.link_of[body]
+    if link < 0:
+        return 0, 0
+    return s[0].touch.tree_first[link], s[0].touch.tree_end[link]
+
+
+@wp.func
+def respond_to(s: wp.array(dtype=Direct), i: int, w: int, P: vec3, turns: bool):
+    """Changes of all twists by an impulse, or a moment, at one point."""
+    if turns:
+        turn_link(s, i, w, P)
+    else:
+        push_link(s, i, w, P)
+    start, end = span_of(s, i, w, 0)
+    other, last = span_of(s, i, w, 1)
+    if s[0].closures.count > 0:
+        start = int(0)
+        end = s[0].tree.count
+        other = int(0)
+    for side in range(2):
+        if side == 0 or other != start:
+            if side == 1:
+                start = other
+                end = last
+            respond(s, w, start, end)
+    if s[0].closures.count > 0:
+        close_loops(s, w)
+
+
+@wp.func
+def forget_response(s: wp.array(dtype=Direct), i: int, w: int):
+    """No changes any more of the links that `respond_to` may have moved."""
+    if s[0].closures.count > 0:
+        clear_changes(s, w, 0, s[0].tree.count)
+        return
+    start, end = span_of(s, i, w, 0)
+    clear_changes(s, w, start, end)
+    other, last = span_of(s, i, w, 1)
+    if other != start:
+        clear_changes(s, w, other, last)
+
+
+@wp.func
+def softness_of(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """How far a soft point yields to its own impulse; 0 of a hard one."""
+    return softness(s[0].contacts.stiffness[i, w], s[0].contacts.damping[i, w], s[0].drift[w])
+
+
+@wp.func
+def spring_speed(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """The speed that stands for the spring of a soft point; 0 of a hard one."""
+    if s[0].contacts.stiffness[i, w] <= real(0.0):
+        return real(0.0)
+    return approach(s[0].contacts.gap[i, w], s[0].contacts.stiffness[i, w], s[0].contacts.damping[i, w], s[0].drift[w])

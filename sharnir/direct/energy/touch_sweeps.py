@@ -1,0 +1,118 @@
+"""More points of contact than can be solved for at once: swept, the trees answering to each visit."""
+
+import warp as wp
+
+from sharnir.direct.data import Direct
+from sharnir.direct.energy.rows import clear_changes
+from sharnir.direct.energy.touch_points import (
+    BOUNCES,
+    axis_of,
+    forget_response,
+    relative,
+    respond_to,
+    softness_of,
+    span_of,
+    spring_speed,
+)
+from sharnir.laws.contact import meet_point, tangent_inverse
+from sharnir.types import real, vec2, vec3, vec4, vec6
+
+SWEEPS = wp.constant(60)  # over points that are too many to be solved for at once
+MET = wp.constant(real(1.0e-9))  # m/s: what a sweep may change of a point that is met
+
+
+# ---- more points than can be solved for at once -----------------------------------------------------------------------------
+
+
+@wp.func
+def own_response(s: wp.array(dtype=Direct), i: int, w: int) -> vec6:
+    """A point's response to itself: nn, n1, n2, 11, 12, 22."""
+    K = vec6()
+    for x in range(3):
+        axis = axis_of(s, i, w, x)
+        if x == 0 or wp.length_sq(axis) > real(0.0):
+            respond_to(s, i, w, axis, False)
+            u = relative(s, i, w, s[0].work.change_l, s[0].work.change_a)
+            for y in range(x, 3):
+                rate = wp.dot(axis_of(s, i, w, y), u)
+                if x == 0:
+                    K[y] = rate
+                else:
+                    K[x + y + 1] = rate
+            forget_response(s, i, w)
+    return K
+
+
+@wp.func
+def move_span(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """Add the changes of some links to their velocities at the end of the step."""
+    for n in range(start, end):
+        b = s[0].tree.body[n]
+        s[0].work.acceleration[b, w] = s[0].work.acceleration[b, w] + s[0].work.change_l[b, w]
+        s[0].work.turning[b, w] = s[0].work.turning[b, w] + s[0].work.change_a[b, w]
+
+
+@wp.func
+def give(s: wp.array(dtype=Direct), i: int, w: int, d: vec3):
+    """An impulse at a point, and what it does to the velocities at the end of the step."""
+    respond_to(s, i, w, axis_of(s, i, w, 0) * d[0] + axis_of(s, i, w, 1) * d[1] + axis_of(s, i, w, 2) * d[2], False)
+    if s[0].closures.count > 0:
+        move_span(s, w, 0, s[0].tree.count)
+    else:
+        start, end = span_of(s, i, w, 0)
+        move_span(s, w, start, end)
+        other, last = span_of(s, i, w, 1)
+        if other != start:
+            move_span(s, w, other, last)
+    forget_response(s, i, w)
+
+
+@wp.func
+def visit_point(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """Meet one point at the velocities of now; returns by how much that changes its speed, m/s."""
+    u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
+    speeds = vec3(wp.dot(axis_of(s, i, w, 0), u), wp.dot(axis_of(s, i, w, 1), u), wp.dot(axis_of(s, i, w, 2), u))
+    K = s[0].touch.K[i, w]
+    p = s[0].touch.p[i, w]
+    one = vec2(real(1.0), real(1.0))
+    bias = spring_speed(s, i, w)
+    if s[0].touch.before[i, w] < -BOUNCES:
+        bias = s[0].contacts.restitution[i, w] * s[0].touch.before[i, w]
+    new = meet_point(p, speeds, K, s[0].touch.G[i, w], one, bias, softness_of(s, i, w), real(1.0))
+    d = new - p
+    if wp.length_sq(d) == real(0.0):
+        return real(0.0)
+    s[0].touch.p[i, w] = new
+    give(s, i, w, d)
+    return wp.max(wp.abs(d[0]) * K[0], wp.max(wp.abs(d[1]) * K[3], wp.abs(d[2]) * K[5]))
+
+
+@wp.func
+def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
+    """Sweeps over all points that act, trees answering to each visit; returns the first change, m/s, and leaves impulses in p."""
+    count = s[0].contacts.count[w]
+    clear_changes(s, w, 0, s[0].tree.count)
+    for n in range(s[0].other_count):
+        s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
+        s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
+    for i in range(count):
+        if s[0].touch.acts[i, w] == 1:
+            K = own_response(s, i, w)
+            s[0].touch.K[i, w] = K
+            s[0].touch.G[i, w] = vec4(real(0.0))
+            if s[0].touch.mu[i, w][0] > real(0.0):
+                s[0].touch.G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
+    first = real(0.0)
+    for it in range(SWEEPS):
+        most = real(0.0)
+        for k in range(count):
+            i = k
+            if it % 2 == 1:
+                i = count - 1 - k
+            if s[0].touch.acts[i, w] == 1:
+                most = wp.max(most, visit_point(s, i, w))
+        if it == 0:
+            first = most
+        if most <= MET:
+            break
+    return first
