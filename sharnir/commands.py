@@ -54,15 +54,18 @@ def info(name: str | None, compile_now: bool) -> int:
 
 def _compile() -> float:
     """Seconds to compile or load every kernel that a scene with a joint uses, in both formulations, on the CPU."""
+    from sharnir.collision.collide import collide_all
     from sharnir.direct.energy.rope import energy_rope_steps
     from sharnir.direct.energy.step import KERNELS as ENERGY
+    from sharnir.direct.energy.step import TOUCHING
     from sharnir.direct.leapfrog.rope import direct_rope_steps
     from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG
     from sharnir.rope.kernels import rope_begin
     from sharnir.sequential.begin import predict
+    from sharnir.sequential.contacts import prepare_points
 
     started = time.perf_counter()
-    longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], LEAPFROG[2])
+    longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], TOUCHING, LEAPFROG[2], prepare_points, collide_all)
     load_modules([kernel.module for kernel in (*longest, *ENERGY[:2], *LEAPFROG[:2], rope_begin, predict)], "cpu")
     ways = {"sequential": None, "direct": None, "articulated": (-1.0, 1.0)}  # an integration with a limit has kernels of its own
     for solver, limit in ways.items():

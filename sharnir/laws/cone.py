@@ -343,8 +343,8 @@ def solve_cone(c: wp.array(dtype=Cone), w: int, enough: real) -> real:
 
 @wp.func
 def struck_speed(c: wp.array(dtype=Cone), r: int, w: int) -> real:
-    """A row of u with the impulses of the impact so far."""
-    u = rate(c, r, w)
+    """A row of u at the start of the step, in `best`, with the impulses of the impact so far."""
+    u = c[0].best[r, w]
     for x in range(3 * c[0].count[w]):
         u = u + c[0].W[r, x, w] * (c[0].blow[x, w] + c[0].guess[x, w])
     return u
@@ -374,6 +374,27 @@ def strike_visit(c: wp.array(dtype=Cone), i: int, w: int) -> real:
 
 
 @wp.func
+def kept_share(c: wp.array(dtype=Cone), w: int) -> real:
+    """How much of a round's impulses is taken: all, or as much as brings no kinetic energy, gᵀu + ½ gᵀW g ≤ 0.
+
+    Points that are to leave at different speeds, and rub, may together ask for more than there was.
+    """
+    work = real(0.0)
+    square = real(0.0)
+    for r in range(3 * c[0].count[w]):
+        g = c[0].guess[r, w]
+        if g != real(0.0):
+            by = real(0.0)
+            for x in range(3 * c[0].count[w]):
+                by = by + c[0].W[r, x, w] * c[0].guess[x, w]
+            square = square + g * by
+            work = work + g * (struck_speed(c, r, w) - by)
+    if work + real(0.5) * square <= real(0.0) or square <= real(0.0):
+        return real(1.0)
+    return wp.clamp(real(-2.0) * work / square, real(0.0), real(1.0))
+
+
+@wp.func
 def strike_round(c: wp.array(dtype=Cone), w: int, enough: real):
     """One round: the points that have an aim, together; what it gives is added to the blow."""
     for r in range(3 * c[0].count[w]):
@@ -388,6 +409,7 @@ def strike_round(c: wp.array(dtype=Cone), w: int, enough: real):
                 most = wp.max(most, strike_visit(c, i, w))
         if most <= enough:
             break
+    share = kept_share(c, w)
     for r in range(3 * c[0].count[w]):
-        c[0].blow[r, w] = c[0].blow[r, w] + c[0].guess[r, w]
+        c[0].blow[r, w] = c[0].blow[r, w] + c[0].guess[r, w] * share
         c[0].guess[r, w] = real(0.0)

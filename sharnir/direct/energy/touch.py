@@ -28,12 +28,13 @@ from sharnir.direct.energy.touch_points import (
     spring_speed,
 )
 from sharnir.direct.energy.touch_sweeps import sweep_all
-from sharnir.laws.cone import missed, solve_cone, strike_round, struck_speed
+from sharnir.laws.cone import missed, rate, solve_cone, strike_round, struck_speed
 from sharnir.laws.contact import FRICTIONLESS, SLOP, across
 from sharnir.types import real, vec2, vec3
 
 ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
+LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
 SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
 PARTED = wp.constant(40)  # sweeps over the overlaps
@@ -206,9 +207,14 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
         struck = struck or (s[0].touch.before[i, w] < -BOUNCES and s[0].contacts.restitution[i, w] > real(0.0))
     if not struck:
         return False
-    for r in range(3 * c[0].count[w]):
-        c[0].blow[r, w] = real(0.0)
-        c[0].guess[r, w] = real(0.0)
+    for k in range(c[0].count[w]):
+        start = rate_of(s, k, w, s[0].state.velocity, s[0].state.spin)
+        if c[0].host[k, w] < 0:
+            start = start + s[0].contacts.surface[s[0].touch.point[k, w], w]
+        for x in range(3):
+            c[0].best[3 * k + x, w] = wp.dot(row_of(s, k, w, x), start)
+            c[0].blow[3 * k + x, w] = real(0.0)
+            c[0].guess[3 * k + x, w] = real(0.0)
     for n in range(IMPACTS):
         meets = int(0)
         for k in range(c[0].count[w]):
@@ -218,9 +224,9 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
             if c[0].host[k, w] >= 0:
                 continue
             leaves = -s[0].contacts.restitution[i, w] * u
-            if n == 0:
-                leaves = leaving(s, i, w, u)
-                u = s[0].touch.before[i, w]
+            if n == 0:  # forces act on it for the rest of the step
+                free = rate(c, 3 * k, w)
+                leaves = leaving(s, i, w, free) - wp.min(free - u, real(0.0))
             if u < -BOUNCES:
                 c[0].aim[k, w] = leaves
                 meets = meets + 1
@@ -364,6 +370,9 @@ def commit_points(s: wp.array(dtype=Direct), w: int):
     whole = s[0].settings.dt[0] / s[0].drift[w]
     for i in range(s[0].contacts.count[w]):
         p = s[0].touch.p[i, w] * whole
+        if s[0].touch.before[i, w] < -LANDS:  # what stopped it is no guess of what carries it
+            s[0].touch.blow[i, w] = s[0].touch.blow[i, w] + s[0].touch.p[i, w]
+            p = vec3(real(0.0))
         s[0].contacts.impulse[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
         p = s[0].touch.blow[i, w]
         s[0].touch.blow[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
