@@ -158,7 +158,10 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
         for name, values in values_of(sim).items():
             where = (slice(None),) * int(name not in PER_WORLD) + (worlds,)
-            values[where] = snapshot[name][where]
+            saved = snapshot[name]
+            if len(saved) < len(values) and name.startswith("contact."):  # room may have been made since
+                saved = np.pad(saved, [(0, len(values) - len(saved))] + [(0, 0)] * (values.ndim - 1))
+            values[where] = saved[where]
         for array in (sim.solver.whole, sim.solver.real):
             array.numpy()[:, worlds] = 0
         sim.solver.parts.numpy()[worlds] = 1
