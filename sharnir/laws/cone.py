@@ -377,7 +377,8 @@ def strike_visit(c: wp.array(dtype=Cone), i: int, w: int) -> real:
 def kept_share(c: wp.array(dtype=Cone), w: int) -> real:
     """How much of a round's impulses is taken: all, or as much as brings no kinetic energy, gᵀu + ½ gᵀW g ≤ 0.
 
-    Points that are to leave at different speeds, and rub, may together ask for more than there was.
+    Points that are to leave at different speeds, and rub, may together ask for more than there was. Forces that act on a point
+    while it is struck do work on it, too: `rhs` has the speeds that they give it in the step.
     """
     work = real(0.0)
     square = real(0.0)
@@ -388,7 +389,7 @@ def kept_share(c: wp.array(dtype=Cone), w: int) -> real:
             for x in range(3 * c[0].count[w]):
                 by = by + c[0].W[r, x, w] * c[0].guess[x, w]
             square = square + g * by
-            work = work + g * (struck_speed(c, r, w) - by)
+            work = work + g * (struck_speed(c, r, w) - by - c[0].rhs[r, w])
     if work + real(0.5) * square <= real(0.0) or square <= real(0.0):
         return real(1.0)
     return wp.clamp(real(-2.0) * work / square, real(0.0), real(1.0))

@@ -110,14 +110,14 @@ def test_the_last_ball_of_a_cradle_leaves(solver):
 
 
 @pytest.mark.parametrize(
-    "solver, dt, options",
-    [("sequential", 0.001, {}), ("sequential", 0.005, {"iterations": 400}), ("direct", 0.001, {}), ("direct", 0.005, {})],
+    "solver, dt",
+    [("sequential", 0.001), ("direct", 0.001), ("direct", 0.005)],
 )
-def test_a_stack_stands(solver, dt, options):
+def test_a_stack_stands(solver, dt):
     scene, m = ground(0.6)
     for i in range(10):
         scene.add_body(f"{i}", sh.Box(0.2, 0.2, 0.2), mass=8.0, position=(0, 0, 0.1 + 0.2 * i), material=m)
-    sim = sh.Simulation(scene, dt, solver=solver, **options)
+    sim = sh.Simulation(scene, dt, solver=solver)
     sim.run(5.0)
     top = sim.body("9").position - [0, 0, 1.9]
     print(f"{solver}, {dt * 1e3:.0f} ms: the top moved by {1e3 * np.linalg.norm(top):.4f} mm in 5 s")

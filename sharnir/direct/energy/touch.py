@@ -221,11 +221,14 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
             i = s[0].touch.point[k, w]
             u = struck_speed(c, 3 * k, w)
             c[0].aim[k, w] = real(1.0e30)
+            for x in range(3):
+                c[0].rhs[3 * k + x, w] = real(0.0)
             if c[0].host[k, w] >= 0:
                 continue
             leaves = -s[0].contacts.restitution[i, w] * u
             if n == 0:  # forces act on it for the rest of the step
                 free = rate(c, 3 * k, w)
+                c[0].rhs[3 * k, w] = wp.max(u - free, real(0.0))
                 leaves = leaving(s, i, w, free) - wp.min(free - u, real(0.0))
             if u < -BOUNCES:
                 c[0].aim[k, w] = leaves
