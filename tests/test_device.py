@@ -135,7 +135,7 @@ def test_friction_never_works_for_the_motion():
         assert f * mean <= 1e-14 and abs(f) <= slide * (1 + 1e-12)
 
 
-@wp.kernel(module="sharnir.test_device")
+@wp.kernel(module="test_device")
 def ball_frictions(v: wp.array(dtype=vec3), M: wp.array(dtype=mat33), slide: real, f: wp.array(dtype=vec3)):
     i = wp.tid()
     out, _held = friction_3d(v[i], M[i], wp.inverse(M[i]), slide, slide, real(1.0), vec3(real(0.0)), real(1.0))
