@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import importlib
-import importlib.util
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -13,14 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 import sharnir
+from sharnir.catalogue import UsageError
 from sharnir.errors import SceneError, SimulationError
 from sharnir.view import MissingExtra
-
-HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
-
-
-class UsageError(Exception):
-    """A wrong word on the command line, told in one line."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,39 +84,6 @@ def _port(text: str) -> int:
     if not 0 < value < 65536:
         raise argparse.ArgumentTypeError(f"a port from 1 to 65535, got {text}")
     return value
-
-
-# ---- examples ----
-
-
-def example_folder() -> Path | None:
-    """Where the examples are: beside the package in a checkout, inside it when installed."""
-    package = Path(__file__).resolve().parent
-    return next((f for f in (package.parent / "examples", package / "examples") if (f / "pendulum.py").is_file()), None)
-
-
-def examples() -> dict[str, Path]:
-    """The examples by name."""
-    folder = example_folder()
-    return {p.stem: p for p in sorted(folder.glob("[!_]*.py"))} if folder else {}
-
-
-def load(name: str) -> ModuleType:
-    """The module of an example: `make(dt)` builds its simulation, `check(sim)` runs and judges it."""
-    known = examples()
-    if name not in known:
-        raise UsageError(f"no example is named {name!r}; there are: {', '.join(known) or 'none'}")
-    spec = importlib.util.spec_from_file_location(f"sharnir_example_{name}", known[name])
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def summary(path: Path) -> str:
-    """The first line of an example's docstring, read without running it."""
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return text.partition("\n")[0]
 
 
 if __name__ == "__main__":

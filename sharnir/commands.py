@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 import sharnir
-from sharnir import cli
+from sharnir import catalogue
 from sharnir.errors import StepWarning
 from sharnir.model import MOTIONS
 from sharnir.simulation import Simulation
 from sharnir.spatial import quat_conjugate, quat_rotate
 from sharnir.tables import of_first
 from sharnir.types import PRECISION, load_modules
+
+HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
 
 # ---- info ----
 
@@ -40,15 +42,15 @@ def info(name: str | None, compile_now: bool) -> int:
         ("Warp", wp.config.version),
         ("precision", PRECISION),
         ("devices", devices),
-        ("examples", str(cli.example_folder() or "none found")),
+        ("examples", str(catalogue.example_folder() or "none found")),
     ]
     for what, value in facts:
         _say(f"{what:<10} {value}")
     _say("")
-    known = cli.examples()
+    known = catalogue.examples()
     width = max(map(len, known), default=0)
     for example, path in known.items():
-        _say(f"  {example:<{width}}  {cli.summary(path)}")
+        _say(f"  {example:<{width}}  {catalogue.summary(path)}")
     return 0
 
 
@@ -84,7 +86,7 @@ def _compile() -> float:
 
 def _describe(name: str) -> int:
     """What an example is made of."""
-    module = cli.load(name)
+    module = catalogue.load(name)
     sim: Simulation = module.make()
     model = sim.model
     names = list(model.body_names)
@@ -125,7 +127,7 @@ def _shape(shape: Any) -> str:
 
 def run(name: str) -> int:
     """An example and its check."""
-    module = cli.load(name)
+    module = catalogue.load(name)
     started = time.perf_counter()
     try:
         module.check(module.make())
@@ -138,7 +140,7 @@ def run(name: str) -> int:
 
 def view(name: str, port: int, dt: float | None, speed: float) -> int:
     """An example in the browser."""
-    module = cli.load(name)
+    module = catalogue.load(name)
     from sharnir.view import need, viewer
 
     need("viser", "view")
@@ -151,7 +153,7 @@ def compare(name: str, duration: float, out: Path) -> int:
     """What a step size costs an example."""
     from sharnir.compare import compare as compared
 
-    found = compared(cli.load(name).make, duration=duration)
+    found = compared(catalogue.load(name).make, duration=duration)
     _say(found.table())
     _say(f"wrote {found.plot(out / f'compare_{name}.png')}")
     return 0
@@ -231,8 +233,8 @@ def demo(out: Path) -> int:
     from sharnir.view import plots
 
     plots.require()
-    example = cli.load("swinging_door")
-    door, chain = example.make(), cli.load("chain").make()
+    example = catalogue.load("swinging_door")
+    door, chain = example.make(), catalogue.load("chain").make()
     hinge = door.joint("hinge")
 
     def let_go() -> None:
@@ -245,7 +247,7 @@ def demo(out: Path) -> int:
         chain_run = _record("chain", chain, 5.0, nodes)
 
     _say("")
-    _table(cli.HEADINGS, [door_run.row("swinging door"), chain_run.row("chain")], words=1)
+    _table(HEADINGS, [door_run.row("swinging door"), chain_run.row("chain")], words=1)
     _say("")
     angle, speed = np.array(door_run.values).T
     subtitles = [

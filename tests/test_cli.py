@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sharnir import cli
+from sharnir import catalogue, cli, commands
 from sharnir.view import plots
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -15,9 +15,9 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def test_info_names_versions_devices_and_every_example(capsys):
     assert cli.main(["info"]) == 0
     out = capsys.readouterr().out
-    for word in ("sharnir", "Warp", "precision", "cpu", *cli.examples()):
+    for word in ("sharnir", "Warp", "precision", "cpu", *catalogue.examples()):
         assert word in out
-    assert "pendulum" in cli.examples()
+    assert "pendulum" in catalogue.examples()
 
 
 def test_info_compile_says_how_long_it_took(capsys):
@@ -52,7 +52,7 @@ def test_run_of_a_failing_check_ends_with_1(capsys, monkeypatch):
         def check(sim: Any) -> None:
             raise AssertionError("too far")
 
-    monkeypatch.setattr(cli, "load", lambda name: Failing)
+    monkeypatch.setattr(catalogue, "load", lambda name: Failing)
     assert cli.main(["run", "pendulum"]) == 1
     assert capsys.readouterr().err == "sharnir: pendulum: the check failed: too far\n"
 
@@ -80,7 +80,7 @@ def test_demo_prints_finite_numbers_and_writes_pictures(capsys, tmp_path):
     for name, dt, lost in (("swinging door", 1e-2, 2.5), ("chain", 1e-3, 1.0)):
         line = next(line for line in out.splitlines() if line.startswith(name))
         numbers = [float(word) for word in line[len(name) :].split()]
-        assert len(numbers) == len(cli.HEADINGS) - 1 and np.isfinite(numbers).all()
+        assert len(numbers) == len(commands.HEADINGS) - 1 and np.isfinite(numbers).all()
         duration, steps, cost, factor, gap, drift, missed = numbers
         assert steps == round(duration / dt) and cost > 0 and factor > 0
         assert gap < 1e-4 and drift < lost and missed <= steps
@@ -118,10 +118,10 @@ def test_ctrl_c_ends_without_a_traceback(capsys, monkeypatch):
     def interrupted(name: str) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "load", interrupted)
+    monkeypatch.setattr(catalogue, "load", interrupted)
     assert cli.main(["run", "pendulum"]) == 130
     assert "Traceback" not in capsys.readouterr().err
 
 
 def test_every_example_says_what_one_sees():
-    assert all(cli.summary(path) for path in cli.examples().values())
+    assert all(catalogue.summary(path) for path in catalogue.examples().values())

@@ -1,0 +1,42 @@
+"""The examples: where they are, and how one is taken."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+
+class UsageError(Exception):
+    """A wrong word on the command line, told in one line."""
+
+
+def example_folder() -> Path | None:
+    """Where the examples are: beside the package in a checkout, inside it when installed."""
+    package = Path(__file__).resolve().parent
+    return next((f for f in (package.parent / "examples", package / "examples") if (f / "pendulum.py").is_file()), None)
+
+
+def examples() -> dict[str, Path]:
+    """The examples by name."""
+    folder = example_folder()
+    return {p.stem: p for p in sorted(folder.glob("[!_]*.py"))} if folder else {}
+
+
+def load(name: str) -> ModuleType:
+    """The module of an example: `make(dt)` builds its simulation, `check(sim)` runs and judges it."""
+    known = examples()
+    if name not in known:
+        raise UsageError(f"no example is named {name!r}; there are: {', '.join(known) or 'none'}")
+    spec = importlib.util.spec_from_file_location(f"sharnir_example_{name}", known[name])
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def summary(path: Path) -> str:
+    """The first line of an example's docstring, read without running it."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
