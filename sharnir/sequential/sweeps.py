@@ -73,57 +73,6 @@ def solve_block(bodies: BodyTable, joints: JointTable, work: Work, solve: Solve,
 
 
 @wp.func
-def solve_actions(s: wp.array(dtype=Step), k: int, w: int, which: int, per_metre: real) -> real:
-    """What acts on the free axes of one joint, met at the speeds of now; returns the largest |Δp|²."""
-    twist = s[0].solves[which].twist
-    n = s[0].joints.v_size[k]
-    v0 = s[0].joints.v_start[k]
-    p = s[0].joints.parent[k]
-    c = s[0].joints.child[k]
-    w_p = twist.angular[p, w]
-    v = twist.angular[c, w] - w_p
-    u = twist.linear[c, w] + wp.cross(twist.angular[c, w], s[0].work.r_child[k, w])
-    u = u - twist.linear[p, w] - wp.cross(w_p, s[0].work.r_parent[k, w])
-    if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
-        u = u + s[0].solves[which].bias_linear[k, w]
-        v = v + s[0].solves[which].bias_angular[k, w]
-    back = real(which)  # at position level, what friction holds goes back to where it was
-    changes = vec6()
-    if n == 1:
-        speed = (
-            wp.dot(s[0].work.axis.d[v0, w], u) + wp.dot(s[0].work.axis.n[v0, w], v) + s[0].solves[which].laws.end[v0, w] * back
-        )
-        changes[0] = solve_one(s[0].solves[which].laws, v0, w, speed, s[0].work.axis.response[k, w][0, 0])
-    else:
-        A = s[0].work.axis.response[k, w]
-        speeds = vec6()
-        for i in range(n):
-            speeds[i] = wp.dot(s[0].work.axis.d[v0 + i, w], u) + wp.dot(s[0].work.axis.n[v0 + i, w], v)
-            speeds[i] = speeds[i] + s[0].solves[which].laws.end[v0 + i, w] * back
-        if s[0].work.mode[k, w] & BALL != 0:
-            by = solve_ball(s[0].solves[which].laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
-            for i in range(3):
-                changes[i] = by[i]
-        else:
-            turn = n - s[0].joints.turns[k]
-            changes = solve_axes(
-                s[0].solves[which].laws, s[0].axes.group, v0, w, n, turn, s[0].joints.ball[k], speeds, A, real(1.0)
-            )
-    largest = real(0.0)
-    for i in range(n):
-        if changes[i] != real(0.0):
-            apply_axis(
-                twist, s[0].work.axis, s[0].solves[which].force, s[0].solves[which].torque, k, v0 + i, w, p, c,
-                s[0].bodies.inv_mass[p, w], s[0].bodies.inv_mass[c, w], changes[i],
-            )  # fmt: skip
-            size = changes[i]
-            if i >= n - s[0].joints.turns[k]:
-                size = size * per_metre
-            largest = wp.max(largest, size * size)
-    return largest
-
-
-@wp.func
 def advance(s: wp.array(dtype=Step), b: int, w: int):
     """X ← X ⊕ Δt V. L takes the impulses that ω took; the rotation keeps L and its energy (`advance_rotation`)."""
     twist = s[0].solves[VELOCITIES].twist
@@ -408,7 +357,50 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                         largest = wp.max(largest, solve_block(bodies, joints, work, solve, k, w, per_metre))
                     if wp.static(acting):
                         if mode & ACTS != 0:
-                            largest = wp.max(largest, solve_actions(s, k, w, which, per_metre))
+                            n = joints.v_size[k]
+                            v0 = joints.v_start[k]
+                            p = joints.parent[k]
+                            c = joints.child[k]
+                            w_p = solve.twist.angular[p, w]
+                            v = solve.twist.angular[c, w] - w_p
+                            u = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], work.r_child[k, w])
+                            u = u - solve.twist.linear[p, w] - wp.cross(w_p, work.r_parent[k, w])
+                            if which == VELOCITIES:  # along the chord, too: then q⁺ = q + Δt · speed to third order
+                                u = u + solve.bias_linear[k, w]
+                                v = v + solve.bias_angular[k, w]
+                            back = real(which)  # at position level, what friction holds goes back to where it was
+                            changes = vec6()
+                            if n == 1:
+                                speed = wp.dot(work.axis.d[v0, w], u) + wp.dot(work.axis.n[v0, w], v)
+                                speed = speed + solve.laws.end[v0, w] * back
+                                changes[0] = solve_one(solve.laws, v0, w, speed, work.axis.response[k, w][0, 0])
+                            else:
+                                A = work.axis.response[k, w]
+                                speeds = vec6()
+                                for i in range(n):
+                                    speeds[i] = wp.dot(work.axis.d[v0 + i, w], u) + wp.dot(work.axis.n[v0 + i, w], v)
+                                    speeds[i] = speeds[i] + solve.laws.end[v0 + i, w] * back
+                                if mode & BALL != 0:
+                                    by = solve_ball(solve.laws, v0, w, vec3(speeds[0], speeds[1], speeds[2]), A)
+                                    for i in range(3):
+                                        changes[i] = by[i]
+                                else:
+                                    turn = n - joints.turns[k]
+                                    changes = solve_axes(
+                                        solve.laws, s[0].axes.group, v0, w, n, turn, joints.ball[k], speeds, A, real(1.0)
+                                    )
+                            for i in range(n):
+                                if changes[i] != real(0.0):
+                                    at = v0 + i
+                                    apply_axis(
+                                        solve.twist, work.axis, solve.force, solve.torque, k, at, w, p, c,
+                                        bodies.inv_mass[p, w], bodies.inv_mass[c, w], changes[i],
+                                    )  # fmt: skip
+                            for i in range(n):
+                                size = changes[i]
+                                if i >= n - joints.turns[k]:
+                                    size = size * per_metre
+                                largest = wp.max(largest, size * size)
                     k = k + 1 - 2 * (done % 2)
                 largest = wp.max(largest, sweep_links(s, solve, w, which))
                 if wp.static(touching):
