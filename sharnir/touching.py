@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -165,9 +165,10 @@ class Contacting:
     __slots__ = ()
     _touching: Touching | None
 
-    def body(self, name: str) -> Any:
-        """The body of that name."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def body(self, name: str) -> Any:
+            """The body of that name."""
 
     def contacts(self, world: int = 0) -> ContactPoints:
         """Points of contact of a world after the last step: bodies, point, normal, gap, force, slip."""

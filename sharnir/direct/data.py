@@ -57,6 +57,10 @@ class DirectTouch:
     aim: wp.array2d(dtype=real)  # m, what displacements are to make of a gap
     slip: wp.array2d(dtype=vec3)  # m/s, along the surfaces, at the end of the step
     acts: wp.array2d(dtype=wp.int32)  # 1: it touches in this step
+    pseudo: wp.array2d(dtype=real)  # what displaces it, where points are swept
+    many: wp.array(dtype=wp.int32)  # [world] 1: more points act than the small problem has room for; they are swept
+    move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
+    move_a: wp.array2d(dtype=vec3)
     point: wp.array2d(dtype=wp.int32)  # [point of the small problem, world] which it is
     push_l: wp.array2d(dtype=vec3)  # [body, world] impulse and moment of all its points
     push_a: wp.array2d(dtype=vec3)

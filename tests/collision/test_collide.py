@@ -411,6 +411,7 @@ def test_a_state_that_is_not_a_number_ends():
         values[3] = np.nan
         getattr(state, field).assign(values)
         made.launch()
+        assert 0 <= int(made.data.contacts.count.numpy()[0]) <= made.data.contacts.capacity
 
 
 def test_a_large_body_that_moves_meets_the_ground_and_small_ones():

@@ -116,3 +116,35 @@ def test_a_legged_body_stands_on_its_feet():
     off = sim.solver.touch.residual.numpy()[0]
     print(f"moves by {fell:.1e} m in 1 s, feet carry {weight:.6f} N of {9.0 * G:.6f}, residual {off:.1e}")
     assert fell < 1e-6 and weight == pytest.approx(9.0 * G, rel=1e-6) and off < 1e-6
+
+
+def test_more_points_than_are_solved_for_at_once_are_parted_too():
+    """A wall of boxes is dropped: 60 points land in one step, and none is left inside another."""
+    m = sh.Material(friction=0.5)
+    scene = sh.Scene()
+    scene.add_ground(material=m)
+    for k in range(3):
+        for i in range(5):
+            place = (0.22 * i, 0, 0.15 + 0.2 * k)
+            scene.add_body(f"{k}{i}", sh.Box(0.2, 0.2, 0.2), mass=1.0 + i, position=place, material=m)
+    sim = sh.Simulation(scene, 2e-3, solver="direct")
+    deepest, missed = 0.0, 0
+    for _ in range(500):
+        report = sim.step()
+        points = sim.contacts()
+        deepest, missed = max(deepest, -points.gap.min(initial=0.0)), missed + (not report.converged)
+    low = max(abs(sim.body(f"{k}{i}").position[2] - 0.1 - 0.2 * k) for k in range(3) for i in range(5))
+    print(
+        f"{len(points)} points, overlap {1e3 * deepest:.4f} mm at any step, {1e3 * low:.4f} mm off; {missed} steps not converged"
+    )
+    assert len(points) == 60 and deepest < 1e-4 and low < 1e-4
+
+
+def test_a_step_whose_contacts_are_not_met_says_so():
+    m = sh.Material(friction=0.6)
+    scene = sh.Scene()
+    scene.add_ground(material=m)
+    for i in range(10):
+        scene.add_body(f"{i}", sh.Box(0.2, 0.2, 0.2), mass=8.0, position=(0, 0, 0.1 + 0.2 * i), material=m)
+    sim = sh.Simulation(scene, 5e-3, solver="sequential", iterations=2, on_divergence="ignore")
+    assert not sim.step().converged and sim.health().not_converged == 1

@@ -9,7 +9,7 @@ holding u₁ = 0, or −e u₀ after an impact. What overlap is left is taken ba
 import warp as wp
 
 from sharnir.direct.data import Direct
-from sharnir.direct.energy.passes import attempt
+from sharnir.direct.energy.passes import UNMET, attempt
 from sharnir.direct.energy.repair import displace
 from sharnir.direct.energy.rows import clear_changes
 from sharnir.direct.energy.touch_points import (
@@ -27,17 +27,17 @@ from sharnir.direct.energy.touch_points import (
     softness_of,
     spring_speed,
 )
-from sharnir.direct.energy.touch_sweeps import sweep_all
+from sharnir.direct.energy.touch_sweeps import PARTED, gap_left, part_all, sweep_all
 from sharnir.laws.cone import missed, rate, solve_cone, strike_round, struck_speed
 from sharnir.laws.contact import FRICTIONLESS, SLOP, across
 from sharnir.types import real, vec2, vec3
 
 ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
+MISSED = wp.constant(real(1.0e-6))  # of the largest impulse, or m/s where points are swept: a step with more is not met
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
 SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
-PARTED = wp.constant(40)  # sweeps over the overlaps
 
 
 @wp.func
@@ -281,10 +281,11 @@ def take_impulses(s: wp.array(dtype=Direct), w: int):
 def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     """After a step with the impulses of now: find better ones; returns whether these are good enough."""
     find_acting(s, w)
-    many = choose(s, w)
+    s[0].touch.many[w] = wp.min(choose(s, w), 1)
+    s[0].touch.residual[w] = real(0.0)
     if s[0].cone[0].count[w] == 0:
         return True
-    if many > 0:
+    if s[0].touch.many[w] == 1:
         off = sweep_all(s, w, turn)
         s[0].touch.residual[w] = off
         return off <= ENOUGH
@@ -305,6 +306,8 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
 def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     """A step of the length in `drift` with all contacts; returns whether its passes met."""
     open_points(s, w)
+    s[0].touch.many[w] = 0
+    s[0].touch.residual[w] = real(0.0)
     met = bool(True)
     for turn in range(ROUNDS + 1):
         push_bodies(s, w)
@@ -313,8 +316,13 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             break
         if change_impulses(s, w, turn):
             break
+    if s[0].touch.residual[w] > MISSED:  # the report tells that the step is not met
+        s[0].residual[w] = wp.max(s[0].residual[w], UNMET * s[0].settings.tolerance[0])
     if met and s[0].contacts.count[w] > 0:
-        part_points(s, w)
+        if s[0].touch.many[w] == 1:
+            part_all(s, w)
+        else:
+            part_points(s, w)
     return met
 
 
@@ -328,15 +336,7 @@ def part_points(s: wp.array(dtype=Direct), w: int):
         i = s[0].touch.point[k, w]
         c[0].guess[3 * k, w] = real(0.0)
         if c[0].host[k, w] < 0:
-            u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
-            left = s[0].contacts.gap[i, w] + h * (wp.dot(s[0].contacts.normal[i, w], u) + s[0].touch.before[i, w])
-            if s[0].contacts.stiffness[i, w] > real(0.0):
-                left = real(1.0e30)
-            landed = left > SLOP and left < real(1.0) and s[0].touch.p[i, w][0] > real(0.0)
-            if wp.abs(left) < SLOP:
-                left = real(0.0)
-            elif left < real(0.0):
-                left = left + real(0.5) * SLOP
+            left, landed = gap_left(s, i, w)
             s[0].touch.aim[i, w] = left
             c[0].spins[k, w] = int(landed)
             off = off or landed or left < real(0.0)

@@ -3,6 +3,7 @@
 import warp as wp
 
 from sharnir.direct.data import Direct
+from sharnir.direct.energy.repair import displace
 from sharnir.direct.energy.rows import clear_changes
 from sharnir.direct.energy.touch_points import (
     BOUNCES,
@@ -14,9 +15,10 @@ from sharnir.direct.energy.touch_points import (
     span_of,
     spring_speed,
 )
-from sharnir.laws.contact import meet_point, tangent_inverse
+from sharnir.laws.contact import SLOP, meet_point, tangent_inverse
 from sharnir.types import real, vec2, vec3, vec4, vec6
 
+PARTED = wp.constant(40)  # sweeps over the overlaps
 SWEEPS = wp.constant(60)  # over points that are too many to be solved for at once
 MET = wp.constant(real(1.0e-9))  # m/s: what a sweep may change of a point that is met
 
@@ -116,3 +118,93 @@ def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
         if most <= MET:
             break
     return first
+
+
+# ---- overlaps ---------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def gap_left(s: wp.array(dtype=Direct), i: int, w: int):
+    """What is to be displaced of a point's gap at the end of the step, m; and whether it landed in the step, to stay in touch."""
+    u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
+    un = wp.dot(s[0].contacts.normal[i, w], u)
+    left = s[0].contacts.gap[i, w] + real(0.5) * s[0].drift[w] * (un + s[0].touch.before[i, w])
+    if s[0].contacts.stiffness[i, w] > real(0.0):
+        left = real(1.0e30)
+    landed = left > SLOP and left < real(1.0) and s[0].touch.p[i, w][0] > real(0.0)
+    if wp.abs(left) < SLOP:
+        left = real(0.0)
+    elif left < real(0.0):
+        left = left + real(0.5) * SLOP
+    return left, landed
+
+
+@wp.func
+def keep_moves(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """Add the changes of some links to what they are displaced by."""
+    for n in range(start, end):
+        b = s[0].tree.body[n]
+        s[0].touch.move_l[b, w] = s[0].touch.move_l[b, w] + s[0].work.change_l[b, w]
+        s[0].touch.move_a[b, w] = s[0].touch.move_a[b, w] + s[0].work.change_a[b, w]
+
+
+@wp.func
+def part_one(s: wp.array(dtype=Direct), i: int, w: int, landed: bool):
+    """Displace the two trees of one point until its gap is as it should be."""
+    h = real(0.5) * s[0].drift[w]
+    n = s[0].contacts.normal[i, w]
+    gap = s[0].touch.aim[i, w] + h * wp.dot(n, relative(s, i, w, s[0].touch.move_l, s[0].touch.move_a))
+    new = s[0].touch.pseudo[i, w] - gap / (h * s[0].touch.K[i, w][0])
+    if not landed:
+        new = wp.max(real(0.0), new)
+    d = new - s[0].touch.pseudo[i, w]
+    if d == real(0.0):
+        return
+    s[0].touch.pseudo[i, w] = new
+    respond_to(s, i, w, n * d, False)
+    start, end = span_of(s, i, w, 0)
+    other, last = span_of(s, i, w, 1)
+    if s[0].closures.count > 0:
+        start = int(0)
+        end = s[0].tree.count
+        other = int(0)
+    keep_moves(s, w, start, end)
+    if other != start:
+        keep_moves(s, w, other, last)
+    forget_response(s, i, w)
+
+
+@wp.func
+def part_all(s: wp.array(dtype=Direct), w: int):
+    """Overlaps at the end of the step are taken back by displacements, the trees answering to each visit."""
+    count = s[0].contacts.count[w]
+    off = bool(False)
+    for i in range(count):
+        s[0].touch.pseudo[i, w] = real(0.0)
+        if s[0].touch.acts[i, w] == 1:
+            left, landed = gap_left(s, i, w)
+            s[0].touch.aim[i, w] = left
+            off = off or landed or left < real(0.0)
+    if not off:
+        return
+    clear_changes(s, w, 0, s[0].tree.count)
+    for b in range(s[0].touch.move_l.shape[0]):
+        s[0].touch.move_l[b, w] = vec3(real(0.0))
+        s[0].touch.move_a[b, w] = vec3(real(0.0))
+    for it in range(PARTED):
+        for k in range(count):
+            i = k
+            if it % 2 == 1:
+                i = count - 1 - k
+            if s[0].touch.acts[i, w] == 1:
+                _left, landed = gap_left(s, i, w)
+                part_one(s, i, w, landed)
+    for n in range(s[0].tree.count):
+        b = s[0].tree.body[n]
+        s[0].work.change_l[b, w] = s[0].touch.move_l[b, w]
+        s[0].work.change_a[b, w] = s[0].touch.move_a[b, w]
+    displace(s, w)
+    for i in range(count):
+        if s[0].touch.acts[i, w] == 1:
+            moved = wp.dot(s[0].contacts.normal[i, w], relative(s, i, w, s[0].touch.move_l, s[0].touch.move_a))
+            s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + real(0.5) * s[0].drift[w] * moved
