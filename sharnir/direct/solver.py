@@ -40,7 +40,7 @@ class SolverDirect(TreeSolver):
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
         closing_iterations: cap of the passes that close the joints.
         tolerance: a step is solved when no law of an axis is missed by more than this, N·s or N·m·s.
-        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10.
+        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10, at velocity level 1e-9.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
@@ -65,7 +65,7 @@ class SolverDirect(TreeSolver):
         closing = self._closings[0] if closing is None else closing
         if closing not in self._closings:
             raise SimulationError(f"closing is one of {', '.join(map(repr, self._closings))}, got {closing!r}")
-        gap = FINE if gap is None else gap
+        gap = (FINE if closing != "velocity" else max(1e-9, FINE)) if gap is None else gap
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         model = with_ropes(model, trees=True)

@@ -454,14 +454,14 @@ def test_a_rod_between_bodies_that_are_one_already(closing):
     b = scene.add_body("b", sh.Box(0.1, 0.2, 0.1), mass=0.3, position=(0.6, 0.1, 0.2))
     scene.add_joint("hinge", sh.Revolute("y"), scene.world, a, position=(0, 0, 0))
     scene.add_joint("fixed", sh.Fixed(), a, b, position=(0.4, 0, 0.1))
-    scene.add_joint("rod", sh.Distance(), a, b, position=(0.45, 0.05, 0.1))
+    scene.add_joint("rod", sh.Distance(), a, b, position=((0.35, 0, 0), (0.6, 0.15, 0.2)))
     sim = sh.Simulation(scene, 2e-3, solver="direct", closing=closing)
     start, worst = sim.energy().total, 0.0
     for _ in range(200):
         sim.step()
         worst = max(worst, abs(sim.energy().total - start))
     print(f"{closing}: energy off by {worst:.1e} J, gap {sim.gaps().max():.1e}")
-    assert worst < 1e-3 and sim.gaps().max() < 1e-6
+    assert worst < 3e-3 and sim.gaps().max() < 1e-9
 
 
 @one_thread_is_slow
