@@ -185,7 +185,7 @@ class SolverDirect(TreeSolver):
         )
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
-        fill(s, m, None, "before after pushed tight passes stopped loose blurred")
+        fill(s, m, None, "before after pushed tight passes pivots counted stopped loose blurred")
         self._passes, s.made = s.passes, self._made
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades, s.projected, s.parts = self.grades, self.projected, self.parts
@@ -217,7 +217,10 @@ class SolverDirect(TreeSolver):
             load_modules([self._kernel.module], self.device)
         else:
             self._ropes.bind(s, state, control)
-        return wp.array([s], dtype=Direct, device=self.device), s
+        array = wp.array([s], dtype=Direct, device=self.device)
+        if self._ropes is not None:
+            self._ropes.join(array)
+        return array, s
 
     def _touch(self, s: Any, state: State, tree: Links) -> None:
         """Contacts, and the small problem that they are solved in."""
@@ -250,4 +253,4 @@ class SolverDirect(TreeSolver):
         if self._ropes is None:
             super()._make(step, first, worlds, steps)
         else:
-            self._ropes.make(step, first, worlds, steps)
+            self._ropes.make(first, worlds, steps)
