@@ -41,7 +41,7 @@ class RopesOnTrees:
         """Number of ends at which ropes meet trees beside the one that each hangs on."""
         return int((self.model.ropes.table.kind.numpy() == PORT).sum())
 
-    def bind(self, s: Any, state: State, control: Control) -> None:
+    def bind(self, s: Any, state: State, control: Control, moves_with: list[int]) -> None:
         """Give the structure of the trees what ropes need of it, and make those of the ropes."""
         m = self.model
         rope = rope_step(m, state, control, self.settings)
@@ -52,7 +52,7 @@ class RopesOnTrees:
         rope.body.v, rope.body.w, rope.body.x, rope.body.q = s.work.acceleration, s.work.turning, s.position, s.rotation
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
         rope.h, rope.kick = s.drift, s.kick
-        ports = make_ports(m.ropes, bodies)
+        ports = make_ports(m.ropes, moves_with)
         mid, other = (rope, self._apart(s, rope, bodies)) if self.energy else halves(rope)
         self._kept = rope, mid, other, ports
         self._roped: Any = Roped()

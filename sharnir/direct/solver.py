@@ -204,6 +204,8 @@ class SolverDirect(TreeSolver):
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
         if m.ropes is not None or self.collider is not None:
             scope = 2
+        if wp.get_device(self.device).is_cpu:
+            scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
         if self.collider is not None:
             self._kernel = TOUCHING
@@ -216,7 +218,7 @@ class SolverDirect(TreeSolver):
         if self._ropes is None:
             load_modules([self._kernel.module], self.device)
         else:
-            self._ropes.bind(s, state, control)
+            self._ropes.bind(s, state, control, tree.moves_with())
         array = wp.array([s], dtype=Direct, device=self.device)
         if self._ropes is not None:
             self._ropes.join(array)

@@ -164,7 +164,7 @@ def begin_beside(s: wp.array(dtype=RopeStep), w: int, attempt: int):
     stiffen_bodies(s, w)
     for o in range(s[0].ropes.count):
         begin_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, attempt)
-    factor(s, w)
+    factor(s, w, True)
 
 
 @wp.func
@@ -436,7 +436,7 @@ def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first:
         k = s[0].ropes.order[s[0].ropes.count - 1 - o]
         begin_rope(s, k, w, 0)
         drive_ends(s, k, w)
-    factor(s, w)
+    factor(s, w, True)
     for k in range(s[0].ropes.count):
         missed_speeds(s, k, w, real(0.0))
     one_pass(s, w)

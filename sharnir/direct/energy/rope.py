@@ -26,12 +26,12 @@ from sharnir.direct.energy.rope_passes import (
     find_change,
     full_pass,
     pull_links,
-    push_links,
     rope_poses,
 )
 from sharnir.direct.energy.rope_projection import JOINTS, project, settle
 from sharnir.direct.energy.step import copy_reals, copy_state, copy_vectors, end_call, forget_guess, resume
 from sharnir.direct.energy.step import end_step as finish_step
+from sharnir.direct.hung import push_links
 from sharnir.guard import count_step
 from sharnir.rope.data import MIXED, RopeStep
 from sharnir.rope.ends import end_point, is_held, tie_point

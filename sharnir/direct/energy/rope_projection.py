@@ -12,9 +12,9 @@ from sharnir.direct.energy.rope_passes import (
     eliminate_ropes,
     end_arms,
     hang_ropes,
-    push_links,
 )
 from sharnir.direct.energy.rows import ROUNDS, close_rows, factor_rows, keep_changes
+from sharnir.direct.hung import push_links
 from sharnir.rope.data import RopeStep
 from sharnir.rope.energy import take_back_impulses, thin
 from sharnir.rope.energy_bodies import (

@@ -8,6 +8,7 @@ vectors. Where a rope meets a body besides its first end there are ports (`rope.
 import warp as wp
 
 from sharnir.direct.data import ALL, DAMPED, DIVIDED, RELATIVE, VELOCITY, Direct, Roped
+from sharnir.direct.hung import push_links
 from sharnir.direct.leapfrog.closing import STALLED, close_rows, move_all, place_outward, respond_closing
 from sharnir.direct.leapfrog.finish import bad_body, commit, repair
 from sharnir.direct.leapfrog.place import stiffen
@@ -83,7 +84,7 @@ def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, 
 def factor_ropes(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """Z of all ropes, added to the bodies, and what ports do to them."""
     take_clamps(r, p, w)
-    factor(r, w)
+    factor(r, w, True)
     port_columns(r, p, w)
 
 
@@ -115,18 +116,6 @@ def take_pulls(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
 
 
 # ---- ports ------------------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def push_links(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
-    """Impulses −p on bodies, as pushes of their links."""
-    for i in range(s[0].tree.count):
-        b = s[0].tree.body[i]
-        s[0].work.Q_l[i, w] = vec3(real(0.0))
-        s[0].work.Q_a[i, w] = vec3(real(0.0))
-        if b < s[0].own:
-            s[0].work.Q_l[i, w] = -r[0].body.p_l[b, w]
-            s[0].work.Q_a[i, w] = -r[0].body.p_a[b, w]
 
 
 @wp.func
