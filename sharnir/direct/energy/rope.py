@@ -28,7 +28,7 @@ from sharnir.direct.energy.rope_passes import (
     pull_links,
     rope_poses,
 )
-from sharnir.direct.energy.rope_projection import JOINTS, project, settle
+from sharnir.direct.energy.rope_projection import JOINTS, fit_speeds, project
 from sharnir.direct.energy.step import copy_reals, copy_state, copy_vectors, end_call, forget_guess, resume
 from sharnir.direct.energy.step import end_step as finish_step
 from sharnir.direct.hung import push_links
@@ -337,7 +337,7 @@ def make_part(x: wp.array(dtype=Roped), w: int, scope: int, share: real, way: in
     s[0].drift[w] = s[0].settings.dt[0] * share
     for k in range(r[0].ropes.count):
         pay_out(r, k, w, s[0].drift[w])
-    settle(s, r, p, w)
+    fit_speeds(s, r, p, w)
     met = attempt(s, r, p, w)
     s[0].pivots[w] = wp.max(s[0].pivots[w], s[0].done[w])
     return met

@@ -40,7 +40,7 @@ JOINTS = wp.constant(3)  # what of velocities is settled, beside those of `rope.
 
 
 @wp.func
-def settle(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+def fit_speeds(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """Velocities that fit, before a part of a step for which reels have paid out: all after a change from outside, else what
     driven ends and reels move otherwise than before.
     """

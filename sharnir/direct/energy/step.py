@@ -17,7 +17,7 @@ from sharnir.direct.data import DIVIDED, Direct
 from sharnir.direct.energy.finish import commit, finish, worst_body
 from sharnir.direct.energy.means import take_driven
 from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt
-from sharnir.direct.energy.projection import close_pose, project, settle
+from sharnir.direct.energy.projection import close_pose, project, project_ahead
 from sharnir.direct.energy.touch import commit_points, touch_attempt
 from sharnir.direct.touched import any_switched, follow_turns, pushed, untouched
 from sharnir.guard import count_step
@@ -337,7 +337,7 @@ def ease_step(s: wp.array(dtype=Direct), w: int, scope: int, size: int, way: int
         return halve(size, 1)
     copy_state(s[0].safe, s[0].state, w)
     if s[0].loose[w] == 0 and s[0].closures.count > 0:
-        settle(s, w, scope)
+        project_ahead(s, w, scope)
         s[0].loose[w] = 1
         return FINEST, 1
     s[0].state.failed[w] = -1 - worst_body(s, w)
