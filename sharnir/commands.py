@@ -68,7 +68,7 @@ def _compile() -> float:
 
     started = time.perf_counter()
     longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], TOUCHING, LEAPFROG[2], prepare_points, collide_all)
-    load_modules([kernel.module for kernel in (*longest, *ENERGY[:2], *LEAPFROG[:2], rope_begin, predict)], "cpu")
+    load_modules([kernel.module for kernel in (*longest, ENERGY[1], LEAPFROG[1], rope_begin, predict)], "cpu")
     ways = {"sequential": None, "direct": None, "articulated": (-1.0, 1.0)}  # an integration with a limit has kernels of its own
     for solver, limit in ways.items():
         scene = sharnir.Scene()
