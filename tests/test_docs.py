@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import sharnir as sh
+from sharnir import catalogue
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "```python" in p.read_text(encoding="utf-8") and p.name != "gallery.md")
@@ -25,3 +28,28 @@ def test_the_snippets_of_a_page_run(page, tmp_path, monkeypatch):
         for number, snippet in enumerate(found):
             exec(compile(snippet, f"{page.name}, snippet {number + 1}", "exec"), names)
     assert found
+
+
+def test_every_page_has_something_to_run():
+    pages = [p for p in DOCS.rglob("*.md") if p.name not in ("gallery.md", "changelog.md") and "api" not in p.parts]
+    assert not [str(p.relative_to(ROOT)) for p in pages if not snippets(p)]
+
+
+def test_links_of_the_readme_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")]
+    assert len(links) > 10 and not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_the_version_is_told_once():
+    assert f"version: {sh.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"## [{sh.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert 'dynamic = ["version"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_every_example_has_its_picture():
+    names = {p.stem for p in (DOCS / "images" / "gallery").glob("*.png")}
+    assert set(catalogue.examples()) <= names, "python docs/tools/pictures.py makes them"
+    size = sum(p.stat().st_size for p in (DOCS / "images").rglob("*.*"))
+    print(f"pictures: {size / 1e6:.2f} MB")
+    assert size < 3e6
