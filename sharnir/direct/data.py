@@ -164,6 +164,7 @@ class Direct:
     made: wp.array(dtype=wp.int32)  # [world] steps of this launch
     before: wp.array(dtype=real)  # [world] J, twice the kinetic energy after external forces, and at the new velocities
     after: wp.array(dtype=real)
+    shifted: wp.array(dtype=real)  # [world] J, twice the kinetic energy of the displacements that closed the joints
     pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act
     tight: wp.array(dtype=wp.int32)  # [world] 1: a step does not resolve some link's geometric stiffness
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so

@@ -40,7 +40,7 @@ class SolverDirect(TreeSolver):
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
         closing_iterations: cap of the passes that close the joints.
         tolerance: a step is solved when no law of an axis is missed by more than this, N·s or N·m·s.
-        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10 at position level, else 1e-7.
+        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10, at velocity level 1e-9.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
     """
@@ -65,7 +65,7 @@ class SolverDirect(TreeSolver):
         closing = self._closings[0] if closing is None else closing
         if closing not in self._closings:
             raise SimulationError(f"closing is one of {', '.join(map(repr, self._closings))}, got {closing!r}")
-        gap = (FINE if closing != "velocity" else max(1e-7, FINE)) if gap is None else gap
+        gap = (FINE if closing != "velocity" else max(1e-9, FINE)) if gap is None else gap
         if not (np.isfinite(gap) and gap > 0):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         model = with_ropes(model, trees=True)
@@ -185,7 +185,7 @@ class SolverDirect(TreeSolver):
         )
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
-        fill(s, m, None, "before after pushed tight passes stopped loose blurred")
+        fill(s, m, None, "before after shifted pushed tight passes stopped loose blurred")
         self._passes, s.made = s.passes, self._made
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades, s.projected, s.parts = self.grades, self.projected, self.parts

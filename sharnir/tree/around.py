@@ -24,6 +24,7 @@ from sharnir.types import EPSILON, real, vec3, vec6
 
 RAISED = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # part of the diagonal that is added to it
 REFINEMENTS = wp.constant(4)  # rounds of iterative refinement of the rows' solve
+ROUNDED = wp.constant(real(100.0 * EPSILON))  # part of the response of free bodies that is rounding
 NO_RESPONSE = wp.constant(real(EPSILON))  # part of the largest pivot below which a row has no response of its own
 
 
@@ -290,8 +291,25 @@ def response_matrix(t: JointTable, tree: TreeTable, table: ClosureTable, c: Clos
             respond(t, tree, c, k, w, table.span[r, 2 * half], table.span[r, 2 * half + 1])
         for s in range(table.first[r], wp.min(table.last[r] + 1, rows)):
             c.matrix[s, r, w] = row_rate(table, c, s, w, c.a_l, c.a_a, c.y)
+        if c.matrix[r, r, w] <= ROUNDED * free_response(tree, c, r, w):
+            c.matrix[r, r, w] = real(0.0)  # its bodies are joined rigidly already
         for half in range(2):
             clear_response(t, tree, c, w, table.span[r, 2 * half], table.span[r, 2 * half + 1])
+
+
+@wp.func
+def free_response(tree: TreeTable, c: ClosureWork, r: int, w: int) -> real:
+    """About what a row's bodies would do if they were free, 1/kg; 0 for a row that does not push."""
+    out = real(0.0)
+    b = c.child[r]
+    if b >= 0:
+        link = c.link_of[b]
+        if link >= 0:
+            out = out + wp.length_sq(c.child_l[r, w]) / tree.mass[link, w]
+        link = c.link_of[c.parent[r]]
+        if link >= 0:
+            out = out + wp.length_sq(c.parent_l[r, w]) / tree.mass[link, w]
+    return out
 
 
 @wp.func

@@ -255,6 +255,8 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
         R = quat()
         if how == 2:
             x, R = displace(s, i, w, dv, dw)
+            l = wp.quat_rotate_inv(R, dw)
+            energy = energy + wp.dot(dv, dv) * s[0].tree.mass[i, w] + wp.dot(l, s[0].whole.inertia[s[0].half_of[b], w] * l)
         else:
             v = s[0].work.acceleration[b, w] + dv
             spin = s[0].work.turning[b, w] + dw
@@ -290,6 +292,9 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
     most = wp.sqrt(most)
     if how < 2:
         s[0].after[w] = energy
+        s[0].shifted[w] = real(0.0)
+    else:
+        s[0].shifted[w] = wp.max(s[0].shifted[w], energy)
     if scope > 1 and s[0].closures.count > 0:
         most = wp.max(most, row_gaps(s, w))
     return most

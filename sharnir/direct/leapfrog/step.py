@@ -50,6 +50,8 @@ TORN = wp.constant(
     real(max(1.0e-7, 1000.0 * EPSILON))
 )  # m, rad: a larger gap at the start of a step was not made by the step before
 GAIN = wp.constant(real(1.1))  # largest ratio by which closing at the end of a step may raise the kinetic energy
+REOPENED = wp.constant(real(max(1.0e-5, 1.0e5 * EPSILON)))  # what displacements that converge slowly may leave
+BENT = wp.constant(real(1.0e-4))  # of the kinetic energy: displacements that would take more are left to velocities
 PARTS = wp.constant(8)  # substeps of a divided step
 
 
@@ -221,6 +223,9 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
         s[0].passes[w] = wp.max(s[0].passes[w], s[0].done[w])
         if grade < 2:
             off = close(s, w, scope, level)
+            if level == 0 and s[0].state.open[w] <= REOPENED and s[0].shifted[w] > BENT * s[0].after[w]:
+                level = 1  # near a pose where a loop is singular speeds alone lead astray
+                off = close(s, w, scope, level)
             if s[0].after[w] > GAIN * s[0].before[w] and s[0].after[w] > GAIN * s[0].before[w] + supply(s, w, scope):
                 off = real(-1.0)  # closed, but on another branch: impulses of joints bring no energy
             if off < real(0.0):
