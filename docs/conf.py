@@ -19,13 +19,13 @@ project, author, copyright = "sharnir", "the sharnir contributors", "the sharnir
 release = version = sharnir.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["tools"]
-html_theme, html_title, html_static_path = "furo", f"sharnir {release}", []
+html_theme, html_title, html_static_path, html_css_files = "furo", f"sharnir {release}", ["static"], ["site.css"]
 html_theme_options = {"navigation_with_keys": True}
-default_role = "code"
+default_role, smartquotes = "code", False
 myst_enable_extensions, myst_heading_anchors = ["colon_fence"], 3
-autodoc_member_order, autodoc_typehints, autodoc_class_signature = "bysource", "signature", "separated"
+autodoc_member_order, autodoc_typehints = "bysource", "signature"
 autodoc_default_options = {"members": True, "undoc-members": False}
-SECTIONS = Config(napoleon_google_docstring=True, napoleon_numpy_docstring=False)
+SECTIONS = Config(napoleon_google_docstring=True, napoleon_numpy_docstring=False, napoleon_use_param=False)
 
 GROUPS = {
     "Mechanisms": "pendulum double_pendulum chain swinging_door slider_crank four_bar linkages cart_flywheel branching_tree",
@@ -37,22 +37,25 @@ GROUPS = {
 }
 
 
+COLUMNS = 4
+
+
 def write_gallery() -> None:
-    """The page of examples: what each shows, its picture and how it is run."""
+    """The page of examples: their pictures, what each shows, and how it is made."""
     paths, lines = catalogue.examples(), ["# Gallery", ""]
     lines += ["Each example is one screen long, and checks itself: `sharnir run NAME`. To look at one: `sharnir view NAME`.", ""]
     groups = {title: [n for n in names.split() if n in paths] for title, names in GROUPS.items()}
     rest = [n for n in paths if not any(n in names for names in groups.values())]
     for title, names in (groups | ({"More": rest} if rest else {})).items():
-        lines += [f"## {title}", ""]
+        lines += [f"## {title}", "", "| " * COLUMNS + "|", "|---" * COLUMNS + "|"]
+        cells = [f"[![{name}](images/gallery/{name}.png)](#{name.replace('_', '-')})" for name in names]
+        cells += [""] * (-len(cells) % COLUMNS)
+        lines += ["| " + " | ".join(cells[i : i + COLUMNS]) + " |" for i in range(0, len(cells), COLUMNS)] + [""]
         for name in names:
-            picture = HERE / "images" / "gallery" / f"{name}.png"
-            lines += [f"### {name.replace('_', ' ')}", ""]
-            if picture.is_file():
-                lines += [f"![{name}](images/gallery/{name}.png)", ""]
-            lines += [catalogue.summary(paths[name]), "", ""]
-            lines += [f"```{{literalinclude}} ../examples/{name}.py", ":language: python", "```", ""]
-    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+            lines += [f"### {name.replace('_', ' ')}", "", catalogue.summary(paths[name]), ""]
+            lines += [f"<details><summary>examples/{name}.py</summary>", ""]
+            lines += [f"```{{literalinclude}} ../examples/{name}.py", ":language: python", "```", "", "</details>", ""]
+    text = "\n".join(lines)
     path = HERE / "gallery.md"
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
