@@ -10,7 +10,7 @@ from sharnir.collision.broad import find_pairs, solid
 from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
 from sharnir.collision.pairs import meet, speed_at
 from sharnir.collision.round import across
-from sharnir.collision.still import keep_points, look_at_bodies, opened, stand_still
+from sharnir.collision.still import far_apart, keep_points, look_at_bodies, opened, stand_still
 from sharnir.collision.surface import mix, write_mixed
 from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.types import inline_less, real, vec3
@@ -41,7 +41,8 @@ def collide(s: wp.array(dtype=Collision), w: int):
             if s[0].kept.a[cursor, w] == i and s[0].kept.b[cursor, w] == j:
                 old = cursor
         if not stand_still(s, i, j, w):
-            touch(s, k, old, w)
+            if not far_apart(s, i, j, w):
+                touch(s, k, old, w)
         elif old >= 0:  # two that stood still without a point have none now
             if s[0].kept.first[old, w] == s[0].contacts.count[w]:
                 keep_points(s, old, w)

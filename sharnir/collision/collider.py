@@ -23,7 +23,9 @@ CORNERS, FACES, RIM = 96, 192, 64
 PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
 BODY_FIELDS = ("anchor_position", "anchor_rotation")
 POINT_FIELDS = tuple(
-    n for n, f in Contacts.vars.items() if getattr(f.type, "ndim", 0) == 2 and n not in (*PAIR_FIELDS, *BODY_FIELDS)  # type: ignore[attr-defined]
+    n
+    for n, f in Contacts.vars.items()
+    if getattr(f.type, "ndim", 0) == 2 and n not in (*PAIR_FIELDS, *BODY_FIELDS)  # type: ignore[attr-defined]
 )
 
 
@@ -94,7 +96,7 @@ class Collider:
         fill(broad, model, pairs, "raw_a raw_b a b rule")
         fill(broad, model, n + 1, "first")
         fill(broad, model, None, "count lost made")
-        fill(broad, model, len(model.com), "still moved turned")
+        fill(broad, model, len(model.com), "still moved turned way")
         fill(kept, model, None, "pairs")
         fill(kept, model, pairs, "a b first size feature touched")
         fill(kept, model, points, "local impulse")

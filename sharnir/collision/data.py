@@ -140,6 +140,7 @@ class Broad:
     still: wp.array2d(dtype=wp.int32)  # [body, world] 1: it stands near its anchor, off it by so much
     moved: wp.array2d(dtype=vec3)  # m
     turned: wp.array2d(dtype=vec3)  # rad
+    way: wp.array2d(dtype=real)  # [body, world] m, that no point of it moves farther in a step
 
 
 @wp.struct

@@ -7,7 +7,7 @@ points does not flicker. A body that moves farther, or fast, is anchored anew.
 
 import warp as wp
 
-from sharnir.collision.data import MARGIN, Collision
+from sharnir.collision.data import MARGIN, MESH, PLANE, Collision, column
 from sharnir.types import real, vec3
 
 NEAR = wp.constant(real(1.0e-6))  # m, that no point of the body has moved from where it was at its anchor
@@ -36,6 +36,7 @@ def look_at_bodies(s: wp.array(dtype=Collision), w: int):
             s[0].contacts.anchor_rotation[b, w] = q
             d = vec3()
             turn = vec3()
+        s[0].broad.way[b, w] = speed
         s[0].broad.still[b, w] = int(still)
         s[0].broad.moved[b, w] = d
         s[0].broad.turned[b, w] = turn
@@ -45,6 +46,20 @@ def look_at_bodies(s: wp.array(dtype=Collision), w: int):
 def stand_still(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
     """Whether the bodies of two shapes stand still."""
     return s[0].broad.still[s[0].shapes.body[i], w] == 1 and s[0].broad.still[s[0].shapes.body[j], w] == 1
+
+
+@wp.func
+def far_apart(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
+    """Whether two shapes cannot come within the margin in this step, by the spheres around them."""
+    if s[0].shapes.kind[j] == PLANE:
+        return False
+    near = s[0].broad.way[s[0].shapes.body[i], w] + s[0].broad.way[s[0].shapes.body[j], w] + MARGIN + s[0].shapes.bound[j]
+    d = s[0].broad.centre[j, w] - s[0].broad.centre[i, w]
+    kind = s[0].shapes.kind[i]
+    if kind == PLANE:
+        return wp.dot(column(s[0].broad.frame[i, w], 2), d) > near
+    near = near + s[0].shapes.bound[i]
+    return kind < MESH and wp.length_sq(d) > near * near
 
 
 @wp.func

@@ -108,17 +108,24 @@ def sweep_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
 def measure_points(s: wp.array(dtype=Step), w: int) -> int:
     """What the step leaves of each gap, and the speed at which it is to be taken back; returns whether any overlap is to be."""
     h = s[0].settings.dt[0]
+    twist = s[0].solves[VELOCITIES].twist
     deep = int(0)
-    for i in range(s[0].contacts.count[w]):
-        u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w)
-        s[0].touch.speed[i, w] = u + slide_of(s, i, w)
-        left = s[0].contacts.gap[i, w] + u[0] * h + SLOP
-        if s[0].contacts.stiffness[i, w] > real(0.0):
-            left = real(1.0e30)
-        elif left < real(0.0):
-            left = left * PUSH
-            deep = 1
-        s[0].touch.aim[i, w] = left / h
+    for k in range(s[0].touch.patches[w]):
+        g = s[0].touch.patch[k, w]
+        u_c = twist.linear[g.b, w] + wp.cross(twist.angular[g.b, w], g.c_b)
+        u_c = u_c - twist.linear[g.a, w] - wp.cross(twist.angular[g.a, w], g.c_a)
+        U = in_axes(g.n, g.t1, g.t2, u_c) + g.slide
+        O = in_axes(g.n, g.t1, g.t2, twist.angular[g.b, w] - twist.angular[g.a, w])
+        for i in range(g.first, g.first + g.size):
+            u = U + wp.cross(O, s[0].touch.row[i, w].d)
+            s[0].touch.speed[i, w] = u
+            left = s[0].contacts.gap[i, w] + u[0] * h + SLOP
+            if s[0].contacts.stiffness[i, w] > real(0.0):
+                left = real(1.0e30)
+            elif left < real(0.0):
+                left = left * PUSH
+                deep = 1
+            s[0].touch.aim[i, w] = left / h
     return deep
 
 
@@ -161,6 +168,7 @@ def open_round(s: wp.array(dtype=Step), w: int, first: int) -> int:
         u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w)[0]
         s[0].touch.aim[i, w] = real(1.0e30)
         s[0].touch.pseudo[i, w] = real(0.0)
+        s[0].touch.struck[i, w] = vec3(real(0.0))
         meets = touches(s, i, w, u)
         if meets and first == 1:
             meets = s[0].touch.before[i, w] < -BOUNCES
@@ -207,7 +215,6 @@ def close_round(s: wp.array(dtype=Step), w: int):
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.aim[i, w] < real(1.0e29):
             s[0].touch.blow[i, w] = s[0].touch.blow[i, w] + in_world(s, i, w, s[0].touch.struck[i, w])
-            s[0].touch.struck[i, w] = vec3(real(0.0))
 
 
 # ---- the end of a step ------------------------------------------------------------------------------------------------------
@@ -225,9 +232,11 @@ def commit_points(s: wp.array(dtype=Step), w: int):
     """Impulses of the step, for the next one to start from and for the caller to read."""
     h = s[0].settings.dt[0]
     whole = h / s[0].settings.kick[w]
-    for i in range(s[0].contacts.count[w]):
-        g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
-        u = s[0].touch.speed[i, w]
-        s[0].contacts.impulse[i, w] = in_world(s, i, w, s[0].touch.p[i, w]) * whole
-        s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + u[0] * h
-        s[0].touch.slip[i, w] = g.t1 * u[1] + g.t2 * u[2]
+    for k in range(s[0].touch.patches[w]):
+        g = s[0].touch.patch[k, w]
+        for i in range(g.first, g.first + g.size):
+            u = s[0].touch.speed[i, w]
+            p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
+            s[0].contacts.impulse[i, w] = from_axes(g.n, g.t1, g.t2, p) * whole
+            s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + u[0] * h
+            s[0].touch.slip[i, w] = g.t1 * u[1] + g.t2 * u[2]

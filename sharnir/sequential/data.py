@@ -89,6 +89,12 @@ class Patch:
     c_a: vec3  # m, the middle from each centre of mass, world axes
     c_b: vec3
     slide: vec3  # m/s, of moving surfaces
+    middle: vec3  # m
+    point: vec3  # m, the first point, and where the two bodies were anchored: while these are the same, the rows are
+    x_a: vec3
+    x_b: vec3
+    q_a: quat
+    q_b: quat
 
 
 @wp.struct
@@ -111,6 +117,7 @@ class Touch:
     """Scratch of the points of contact; [point, world], along n, t₁, t₂ where three numbers stand for an impulse."""
 
     patches: wp.array(dtype=wp.int32)  # [world]
+    known: wp.array(dtype=wp.int32)  # [world] 1: rows are of a step, not of reading its end
     turns: wp.array(dtype=wp.int32)  # [world] 1: some point resists rolling or turning
     patch: wp.array2d(dtype=Patch)  # [patch, world]
     row: wp.array2d(dtype=Row)

@@ -24,7 +24,7 @@ from sharnir.sequential.rope import RopePasses
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
 from sharnir.types import load_modules, real, vec3
 
-SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
+SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; of joints between bodies that may touch
 NO_CAP = 1_000_000
 TOUCH = 1e-4  # of g Δt: the speed by which a sweep may change a point of contact that is met
 FEW, LONG = 100, 96  # bodies of which all points are solved for at once where sweeps are slow, mean length of the matrix's rows
@@ -37,8 +37,8 @@ class SolverImpulse(Solver):
     Args:
         model: what `Scene.build` returned.
         dt: step, s.
-        iterations: cap of the sweeps over joints and contacts at velocity level; if None 20, with ropes 40, where bodies may
-            touch 50.
+        iterations: cap of the sweeps over joints and contacts at velocity level; if None 20, with ropes 40, where jointed
+            bodies may touch 50.
         position_iterations: sweeps of the split impulses that close the gaps.
         erp: fraction of a gap closed in a step, 0 < erp ≤ 1.
         tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s, moments over the scene's length; by default
@@ -255,7 +255,8 @@ class SolverImpulse(Solver):
         model = with_ropes(model, trees=False)
         if iterations is None:
             iterations = SWEEPS if model.ropes is None else ROPE_SWEEPS
-            iterations = iterations if model.collision is None else TOUCH_SWEEPS
+            if model.collision is not None and (model.ropes is not None or model.joint_kinds or model.spring_names):
+                iterations = TOUCH_SWEEPS
         self.iterations = check_iterations(iterations, 1)
         self.position_iterations = check_iterations(position_iterations, 0, "position_iterations")
         if not 0 < erp <= 1:
@@ -344,9 +345,9 @@ class SolverImpulse(Solver):
         self.collider.bind(Bodies(step.state.position, step.state.rotation, twist.linear, twist.angular))
         load_modules([collide_all.module, patches.prepare_points.module], self.device)
         step.contacts, self.touch = self.collider.data.contacts, Touch()
-        fields = set(Touch.vars) - {"patches", "turns"}  # type: ignore[attr-defined]
+        fields = set(Touch.vars) - {"patches", "known", "turns"}  # type: ignore[attr-defined]
         fill(self.touch, self.model, step.contacts.capacity, " ".join(fields))
-        fill(self.touch, self.model, None, "patches turns")
+        fill(self.touch, self.model, None, "patches known turns")
         step.touch, step.whole = self.touch, self._whole()
 
     def _whole(self) -> Whole:
