@@ -64,7 +64,7 @@ def _compile() -> float:
     from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG
     from sharnir.rope.kernels import rope_begin
     from sharnir.sequential.begin import predict
-    from sharnir.sequential.contacts import prepare_points
+    from sharnir.sequential.patches import prepare_points
 
     started = time.perf_counter()
     longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], TOUCHING, LEAPFROG[2], prepare_points, collide_all)
