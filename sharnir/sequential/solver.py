@@ -11,7 +11,7 @@ import warp as wp
 from sharnir import kinematics
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import Watch, watch_step
 from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
@@ -263,7 +263,7 @@ class SolverImpulse(Solver):
             raise SimulationError(f"erp is a fraction, 0 < erp ≤ 1, got {erp!r}")
         mass, length, speed = scene_scale(model, dt)
         tolerance = 1e-10 * mass * speed if tolerance is None else tolerance
-        if not (np.isfinite(tolerance) and tolerance >= 0):
+        if not (is_positive(tolerance) or tolerance == 0):
             raise SimulationError(f"tolerance is a finite impulse of at least 0 N·s, got {tolerance!r}")
         super().__init__(model, dt, Settings(), threads)
         # velocities stand half a step before the pose and are brought there to be read; not so with ropes, whose own lead to it
