@@ -5,7 +5,7 @@ PIP := $(BIN)/pip install -q --disable-pip-version-check
 DEMO_EXTRAS := view
 
 .DEFAULT_GOAL := help
-.PHONY: help demo view test test-all lint bench clean
+.PHONY: help demo view test test-all lint docs dist bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -13,7 +13,7 @@ help: ## this list
 demo: .venv/.demo ## run the demonstration
 	$(BIN)/sharnir demo
 
-view: .venv/.demo ## show an example in the browser (NAME=four_bar)
+view: .venv/.demo ## show an example, or a file of your own, in the browser (NAME=four_bar)
 	$(BIN)/sharnir view $(or $(NAME),four_bar)
 
 # The kernels are compiled once before the tests, so that two workers do not compile the same module at once.
@@ -25,10 +25,20 @@ test-all: .venv/.ready ## all tests, the slow ones too
 	$(BIN)/sharnir info --compile
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ""
 
-lint: .venv/.ready ## ruff (lint, format) and mypy
+lint: .venv/.ready ## ruff (lint, format), mypy, docs, wheel and sdist
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(MAKE) -s docs dist
+
+docs: .venv/.ready ## the pages, into out/docs; a warning or a broken link is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
+	@echo "docs: open out/docs/index.html"
+
+dist: .venv/.ready ## wheel and sdist into dist/, installed and tried in an environment of their own
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation -o dist . > /dev/null
+	$(BIN)/python docs/tools/try_dist.py
 
 bench: .venv/.ready ## the benchmarks, peers side by side
 	$(BIN)/python -m benchmarks

@@ -9,7 +9,7 @@ import sharnir as sh
 from sharnir.spatial import frame_from_axes, quat_exp, quat_multiply
 
 LIMITS = np.radians((18.0, 15.0, 18.0))  # about x (roll), y (pitch), z (yaw)
-SPEED, HITCH, AXLE = 2.0, -0.6, -1.5  # m/s, m behind the tractor's middle
+SPEED, HITCH, AXLE, FOLLOW = 2.0, -0.6, -1.5, "trailer"  # m/s, m behind the tractor's middle; in pictures
 
 
 def track(x: float) -> np.ndarray:

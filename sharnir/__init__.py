@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sharnir.solver import Report
     from sharnir.touching import ContactPoints
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Box",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 
@@ -34,6 +36,33 @@ def load(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def load_file(path: Path) -> ModuleType:
+    """The module of a file of one's own; what goes wrong in it is told with its line."""
+    if not path.is_file():
+        raise UsageError(f"{path} is no file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[path.stem] = module  # dataclasses and pickles look there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(told(error, path)) from None
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def told(error: BaseException, path: Path) -> str:
+    """An error of a user's file in one line: where in that file, what kind, what it says."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        lines = [error.lineno]
+    where = f"{path}, line {lines[-1]}" if lines else str(path)
+    return f"{where}: {type(error).__name__}: {error}"
 
 
 def summary(path: Path) -> str:

@@ -35,12 +35,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder of the plots (default: ./out)")
     demo.set_defaults(run=lambda a: _commands().demo(a.out))
 
-    view = commands.add_parser("view", help="show an example in the browser")
-    view.add_argument("name", help="an example")
-    view.add_argument("--port", type=_port, default=8080, help="of http://127.0.0.1 (default: 8080)")
-    view.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own)")
+    view = commands.add_parser("view", help="show an example, a scene of your own or a robot in the browser")
+    words = "an example, a .py file with a function make(dt) or build(), or a variable sim or scene, or a .urdf file"
+    view.add_argument("name", help=words)
+    view.add_argument("--port", type=_port, default=8080, help="of the page (default: 8080)")
+    view.add_argument("--host", default="127.0.0.1", help="address of the page (default: 127.0.0.1, this machine alone)")
+    view.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own, or 0.001)")
     view.add_argument("--speed", type=_positive, default=1.0, help="simulated seconds per second (default: 1)")
-    view.set_defaults(run=lambda a: _commands().view(a.name, a.port, a.dt, a.speed))
+    view.add_argument("--paused", action="store_true", help="wait for Play")
+    view.add_argument("--follow", metavar="BODY", help="move the picture along with a body")
+    view.add_argument(
+        "--plot", metavar="VALUE", action="append", default=[], help="such as joint/hinge.q or sim.energy; again for more"
+    )
+    page = ("port", "host", "speed", "paused", "follow", "plot")
+    view.set_defaults(run=lambda a: _commands().view(a.name, a.dt, {word: getattr(a, word) for word in page}))
 
     words = "what a step size costs: an example by the sequential and the direct method beside an integration to many digits"
     compare = commands.add_parser("compare", help=words)

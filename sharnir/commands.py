@@ -64,7 +64,7 @@ def _compile() -> float:
     from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG
     from sharnir.rope.kernels import rope_begin
     from sharnir.sequential.begin import predict
-    from sharnir.sequential.contacts import prepare_points
+    from sharnir.sequential.patches import prepare_points
 
     started = time.perf_counter()
     longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], TOUCHING, LEAPFROG[2], prepare_points, collide_all)
@@ -138,15 +138,46 @@ def run(name: str) -> int:
     return 0
 
 
-def view(name: str, port: int, dt: float | None, speed: float) -> int:
-    """An example in the browser."""
-    module = catalogue.load(name)
-    from sharnir.view import need, viewer
+def view(name: str, dt: float | None, options: dict[str, Any]) -> int:
+    """An example, a scene of one's own or a robot in the browser."""
+    if Path(name).suffix in (".py", ".urdf") or "/" in name:
+        sim, module = own(Path(name), dt)
+        title = Path(name).stem
+    else:
+        module, title = catalogue.load(name), name
+        from sharnir.view import need
 
-    need("viser", "view")
-    sim = module.make() if dt is None else module.make(dt)
-    viewer.serve(sim, name.replace("_", " "), port=port, speed=speed, control=getattr(module, "control", None))
+        need("viser", "view")
+        sim = module.make() if dt is None else module.make(dt)
+    from sharnir.view import viewer
+
+    options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
+    viewer.serve(sim, title.replace("_", " "), control=getattr(module, "control", None), **options)
     return 0
+
+
+def own(path: Path, dt: float | None) -> tuple[Simulation, Any]:
+    """The simulation of a file of one's own, and its module (None of a robot): `make(dt)`, `build()`, `sim` or `scene`."""
+    if path.suffix == ".urdf":
+        return Simulation(sharnir.load_urdf(path), dt or 1e-3), None
+    module = catalogue.load_file(path)
+    try:
+        if callable(getattr(module, "make", None)):
+            made = module.make() if dt is None else module.make(dt)
+        elif callable(getattr(module, "build", None)):
+            made = module.build()
+        else:
+            made = getattr(module, "sim", getattr(module, "scene", None))
+    except Exception as error:
+        raise catalogue.UsageError(catalogue.told(error, path)) from None
+    if isinstance(made, sharnir.Scene | sharnir.Model):
+        return Simulation(made, dt or 1e-3), module
+    if not isinstance(made, Simulation):
+        words = "a function make(dt) or build() that returns a Scene or a Simulation, or a variable sim or scene"
+        raise catalogue.UsageError(f"{path}: has to hold {words}" + ("" if made is None else f", got {made!r}"))
+    if dt is not None:
+        made.dt = dt
+    return made, module
 
 
 def compare(name: str, duration: float, out: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ class BodyDescription:
     velocity: np.ndarray
     spin: np.ndarray
     path: Callable[[float], Any] | None
+    color: tuple[float, float, float] | None = None
 
 
 @dataclass
@@ -77,6 +79,19 @@ def vector(value: Any, who: str, what: str) -> np.ndarray:
     if v.shape != (3,) or not np.all(np.isfinite(v)):
         raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
     return v
+
+
+def as_color(value: Any, who: str) -> tuple[float, float, float] | None:
+    """Red, green and blue from 0 to 1 of three (or, with opacity, four) such numbers or of "#rrggbb"; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, str) and re.fullmatch("#[0-9a-fA-F]{6}", value):
+        given = np.array([int(value[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    else:
+        given = as_numbers(value)
+    if given.shape not in ((3,), (4,)) or not np.all((given >= 0) & (given <= 1)):
+        raise SceneError(f"{who}: color is (red, green, blue) from 0 to 1, or '#rrggbb', got {value!r}")
+    return float(given[0]), float(given[1]), float(given[2])
 
 
 def mass_properties(

@@ -158,6 +158,7 @@ class Model:
     q_start: np.ndarray
     v_start: np.ndarray
     shapes: list[Any]
+    colors: list[tuple[float, float, float] | None]
     paths: dict[int, Any] = field(default_factory=dict)
     frames: dict[str, Any] = field(default_factory=dict)  # `scene.FrameDescription`s
     redundant: list[str] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 
 from sharnir.errors import SimulationError
@@ -50,6 +51,21 @@ class VideoOptions(TypedDict, total=False):
     speed: float
     eye: Any
     target: Any
+
+
+class ViewOptions(TypedDict, total=False):
+    """How a simulation is shown; see `Simulation.view`."""
+
+    control: Any
+    speed: float
+    paused: bool
+    plot: Sequence[str]
+    follow: str | None
+    worlds: int
+    port: int
+    host: str
+    block: bool
+    wait: bool
 
 
 def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:

@@ -15,7 +15,15 @@ from sharnir import assembly
 from sharnir.axes import number
 from sharnir.collision.describe import ContactScene
 from sharnir.collision.material import Material, checked
-from sharnir.descriptions import BodyDescription, FrameDescription, JointDescription, SpringDescription, mass_properties, vector
+from sharnir.descriptions import (
+    BodyDescription,
+    FrameDescription,
+    JointDescription,
+    SpringDescription,
+    as_color,
+    mass_properties,
+    vector,
+)
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
 from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
@@ -101,6 +109,7 @@ class Scene:
         collide: bool | None = None,
         group: int | tuple[int, int] | None = None,
         surface_velocity: Sequence[float] | None = None,
+        color: Sequence[float] | str | None = None,
     ) -> str:
         """Add a body; returns its name, by which joints and a simulation refer to it.
 
@@ -119,6 +128,7 @@ class Scene:
             collide: False: it touches nothing. True: as None, and turns contact on (see Scene).
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches).
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
+            color: in pictures: (red, green, blue) from 0 to 1, or "#rrggbb".
         """
         who = f"body {name!r}"
         self._new_name(name)
@@ -153,6 +163,7 @@ class Scene:
         self.bodies[name] = BodyDescription(
             name, shape, MOTIONS[motion], total, centre, tensor, place, turn,
             vector(velocity, who, "velocity (m/s)"), vector(spin, who, "spin (rad/s)"), path,
+            as_color(color, who),
         )  # fmt: skip
         self.touch.add_body(name, collide, collision, material, group, surface_velocity)
         return name
@@ -532,6 +543,7 @@ class Scene:
             q_start=np.cumsum([0, *q_sizes])[:-1],
             v_start=np.cumsum([0, *v_sizes])[:-1],
             shapes=[b.shape for b in bodies],
+            colors=[b.color for b in bodies],
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
             frames=dict(self.frames),
         )

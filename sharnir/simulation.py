@@ -22,7 +22,7 @@ from sharnir.joint_views import JointView
 from sharnir.launches import LOCK, Recorded
 from sharnir.measures import Energy, Measures, Momentum, gaps, misfit, note_misfit
 from sharnir.model import Model, State
-from sharnir.options import Options, Spreads, VideoOptions, check_options
+from sharnir.options import Options, Spreads, VideoOptions, ViewOptions, check_options
 from sharnir.parameters import owned, randomise
 from sharnir.paths import Follower
 from sharnir.recording import Log
@@ -42,6 +42,7 @@ from sharnir.worlds import Image
 
 if TYPE_CHECKING:
     from sharnir.view.video import Video
+    from sharnir.view.viewer import Viewer
 
 NOTHING, PLACES, ALL = 0, 1, 2  # what of the joints was read since the last change
 ON_DIVERGENCE = ("raise", "warn", "ignore")
@@ -253,6 +254,19 @@ class Simulation(ArrayAccess, Contacting):
         from sharnir.view.video import Video
 
         return Video(self, path, **options)
+
+    def view(self, title: str = "sharnir", **options: Unpack[ViewOptions]) -> Viewer:
+        """Show it in the browser, at http://127.0.0.1:8080, until Ctrl-C; time runs while a page is open.
+
+        Args:
+            title: above the controls. control: called with the simulation before each step. speed: simulated seconds per second.
+            paused: wait for Play. plot: values as in `record`. follow: a body to move along with. worlds: how many are shown.
+            port, host: of the page; other hosts than 127.0.0.1 open it to others. block: False returns at once, and goes on in
+                a thread.
+        """
+        from sharnir.view.viewer import serve
+
+        return serve(self, title, **options)
 
     def integrate(
         self,

@@ -1,6 +1,7 @@
 """The command line: what it says, what it writes, how it ends."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,60 @@ def test_ctrl_c_ends_without_a_traceback(capsys, monkeypatch):
     monkeypatch.setattr(catalogue, "load", interrupted)
     assert cli.main(["run", "pendulum"]) == 130
     assert "Traceback" not in capsys.readouterr().err
+
+
+SCENE = "import sharnir as sh\nscene = sh.Scene()\nscene.add_body('ball', sh.Sphere(0.1))\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "dt"),
+    [
+        (SCENE, 1e-3),
+        (SCENE + "sim = sh.Simulation(scene, 2e-3)", 2e-3),
+        (SCENE + "def build():\n    return scene", 1e-3),
+        (SCENE + "def make(dt=5e-3):\n    return sh.Simulation(scene, dt)", 5e-3),
+    ],
+)
+def test_a_file_of_ones_own_is_shown(text, dt, tmp_path, monkeypatch):
+    shown = []
+    viewer = pytest.importorskip("sharnir.view.viewer", exc_type=ImportError)
+    monkeypatch.setattr(viewer, "serve", lambda sim, title, **options: shown.append((sim, title, options)))
+    file = tmp_path / "my_scene.py"
+    file.write_text(text + "\ndef control(sim):\n    pass\n")
+    assert cli.main(["view", str(file), "--speed", "0.5", "--plot", "sim.energy"]) == 0
+    sim, title, options = shown[0]
+    assert title == "my scene" and sim.dt == dt and "ball" in sim.model.body_names
+    assert callable(options["control"]) and options["speed"] == 0.5 and options["plot"] == ["sim.energy"]
+    assert cli.main(["view", str(file), "--dt", "0.004"]) == 0 and shown[1][0].dt == 0.004
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = 1\n", "a variable sim or scene"),
+        ("import sharnir\nscene = 3\n", "got 3"),
+        ("\n\nscene = sh.Scene()\n", "line 3: NameError"),
+        ("scene = (\n", "line 1: SyntaxError"),
+        (SCENE + "scene.add_body('ball')\n", "line 4: SceneError: the name 'ball' is taken"),
+        (SCENE + "def build():\n    return 1 / 0\n", "line 5: ZeroDivisionError"),
+        (None, "is no file"),
+    ],
+)
+def test_a_file_that_holds_no_scene_is_told_in_one_line(text, words, tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    if text is not None:
+        file.write_text(text)
+    assert cli.main(["view", str(file)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and words in err and str(file) in err
+
+
+def test_a_robot_is_shown(monkeypatch):
+    shown = []
+    viewer = pytest.importorskip("sharnir.view.viewer", exc_type=ImportError)
+    monkeypatch.setattr(viewer, "serve", lambda sim, title, **options: shown.append(sim))
+    assert cli.main(["view", str(Path(__file__).parent / "data" / "arm.urdf")]) == 0
+    assert shown[0].model.joint_names
 
 
 def test_every_example_says_what_one_sees():

@@ -121,6 +121,16 @@ def test_a_film_shows_motion(tmp_path):
     moved = np.abs(last - first).max(-1) > 30
     print(f"{picture.n_frames} frames, {moved.mean():.1%} of the pixels changed")
     assert picture.n_frames == len(film) == 11 and 0.005 < moved.mean() < 0.5
+    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="no .mp4 was written: imageio-ffmpeg is not installed")
+    with sim.video(tmp_path / "swing.mp4", fps=20, size=(160, 120)) as film:
+        sim.run(0.5)
+    reader = ffmpeg.read_frames(str(tmp_path / "swing.mp4"))
+    told = next(reader)
+    assert told["size"] == (160, 120) and told["fps"] == 20 and sum(1 for _ in reader) == len(film) == 11
+
+
+def test_films_that_cannot_be_are_refused():
+    sim = swing()
     with pytest.raises(sh.SimulationError, match=r"ends in .gif or .mp4, got 'x.avi'"):
         sim.video("x.avi")
     with pytest.raises(sh.SimulationError, match="fps is a positive finite number, got 0"):

@@ -201,6 +201,19 @@ def test_root_with_mass_is_a_fixed_body_or_floats(tmp_path):
     assert heights[1] == pytest.approx(-9.81 * 0.1**2 / 2, rel=0.02)
 
 
+def test_colours_are_those_of_the_file(tmp_path):
+    def painted(name, material):
+        box = f'<visual><geometry><box size="1 1 1"/></geometry>{material}</visual>'
+        return link(name, INERTIAL + box)
+
+    scene = load(
+        tmp_path, '<material name="blue"><color rgba="0 0 0.8 1"/></material>', painted("base", '<material name="blue"/>'),
+        painted("one", '<material name="own"><color rgba="1 0.5 7 1"/></material>'), painted("two", '<material name="none"/>'),
+        joint("a", "base", "one"), joint("b", "one", "two"),
+    )  # fmt: skip
+    assert [scene.bodies[name].color for name in ("base", "one", "two")] == [(0, 0, 0.8), (1, 0.5, 1), None]
+
+
 def test_massless_root_is_the_world(tmp_path):
     scene = load(tmp_path, link("base", ""), link("arm"), joint("j", "base", "arm"))
     assert list(scene.bodies) == ["world", "arm"]

@@ -11,7 +11,8 @@ import pytest
 import sharnir as sh
 
 pytest.importorskip("viser")
-from sharnir.view import viewer as view
+from sharnir.spatial import quat_rotate
+from sharnir.view import picture, pieces
 from sharnir.view.viewer import Viewer
 
 DT = 1e-3
@@ -43,7 +44,7 @@ def scene_of_everything() -> sh.Simulation:
 @pytest.fixture(scope="module")
 def shared():
     sim = scene_of_everything()
-    viewer = Viewer(sim, "everything", port=free_port(), paused=True)
+    viewer = Viewer(sim, "everything", port=free_port(), paused=True, wait=False)
     yield viewer
     viewer.stop()
 
@@ -141,26 +142,35 @@ def test_reset_goes_back_to_the_start(viewer):
 
 def test_marks_sit_at_the_anchors_along_the_axes(viewer):
     viewer.step(30)
-    names = list(viewer.sim.model.joint_names)
-    seen = {names[joint]: handle for joint, _, handle in viewer._marks}
+    sim, seen = viewer.sim, {}
+    for mark, handle in viewer.pictures[0].marks:
+        name = list(sim.model.body_names)[mark.body]
+        turn = sim.body(name).rotation
+        at = sim.body(name).position + quat_rotate(turn, np.array(handle.position, float))
+        w, x, y, z = handle.wxyz
+        local_z = np.array([2 * (x * z + w * y), 2 * (y * z - w * x), w * w + z * z - x * x - y * y])
+        seen[mark.name.partition(".")[0]] = at, quat_rotate(turn, local_z)
     assert set(seen) == {"hinge", "socket", "rail"}
-    for name, handle in seen.items():
-        assert handle.position == pytest.approx(viewer.sim.joint(name).anchor, abs=1e-6)
-    w, x, y, z = seen["hinge"].wxyz
-    local_z = np.array([2 * (x * z + w * y), 2 * (y * z - w * x), w * w + z * z - x * x - y * y])
-    assert local_z == pytest.approx([0, 1, 0], abs=1e-6)
-    middle = 0.5 * (np.array([1, 1, 1]) + viewer.sim.body("bob").position)
-    assert viewer._rod_handles[0].position == pytest.approx(middle, abs=1e-6)
+    for name, (at, _) in seen.items():
+        assert at == pytest.approx(sim.joint(name).anchor, abs=1e-6)
+    assert np.abs(seen["hinge"][1]) == pytest.approx([0, 1, 0], abs=1e-6)
+    assert np.abs(seen["rail"][1]) == pytest.approx([0, 0, 1], abs=1e-6)
+    rod = viewer.pictures[0]._rods.points
+    assert rod == pytest.approx(np.array([[(1, 1, 1), sim.body("bob").position]]), abs=1e-6)
+
+
+def test_marks_are_no_larger_than_the_smaller_body_and_the_picture(viewer):
+    for mark, _ in viewer.pictures[0].marks:
+        assert np.ptp(mark.mesh[0], axis=0).max() < 0.2 * viewer.size, mark.name
 
 
 def test_the_checkbox_hides_the_marks(viewer):
-    viewer.show_axes(False)
-    assert not any(handle.visible for _, _, handle in viewer._marks)
-    viewer.step(5)
-    viewer.show_axes(True)
-    joint, _, handle = viewer._marks[0]
-    name = list(viewer.sim.model.joint_names)[joint]
-    assert handle.visible and handle.position == pytest.approx(viewer.sim.joint(name).anchor, abs=1e-6)
+    viewer.show_layer("axes", False)
+    assert not any(handle.visible for _, handle in viewer.pictures[0].marks)
+    viewer.show_layer("axes", True)
+    assert all(handle.visible for _, handle in viewer.pictures[0].marks)
+    with pytest.raises(sh.SimulationError, match="'shadows'"):
+        viewer.show_layer("shadows")
 
 
 def test_numbers_are_shown(viewer):
@@ -200,7 +210,7 @@ def test_forces_of_a_control_act_in_each_of_several_steps(viewer):
 
 
 def test_the_clock_runs_in_real_time_until_stopped():
-    viewer = Viewer(scene_of_everything(), port=free_port())
+    viewer = Viewer(scene_of_everything(), port=free_port(), wait=False)
     clock = threading.Thread(target=viewer.run)
     clock.start()
     deadline = time.perf_counter() + 10
@@ -214,13 +224,13 @@ def test_the_clock_runs_in_real_time_until_stopped():
 def test_a_body_that_flies_off_does_not_shrink_the_picture():
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("bullet", sh.Sphere(0.1), velocity=(1000, 0, 0))
-    low, high = view._watch(sh.Simulation(scene, DT))
+    low, high = picture.watch(sh.Simulation(scene, DT))
     assert np.all(high - low < 1.0)
 
 
 def test_rotations_along_a_direction():
     for d in np.vstack([np.eye(3), -np.eye(3), [[1, 2, -3]]]):
-        w, x, y, z = view._along(d[None].astype(float))[0]
+        w, x, y, z = pieces.along(d[None].astype(float))[0]
         local_z = np.array([2 * (x * z + w * y), 2 * (y * z - w * x), w * w + z * z - x * x - y * y])
         assert local_z == pytest.approx(d / np.linalg.norm(d), abs=1e-12)
 
@@ -230,4 +240,4 @@ def test_rotations_along_a_direction():
     [(0.0, "0"), (-1e-14, "0"), (1.0, "1.0000"), (-41.283456, "−41.283"), (123456.7, "123457"), (3e7, "3.000e+07")],
 )
 def test_figures(value, text):
-    assert view._figures(value) == text
+    assert pieces.figures(value) == text

@@ -55,7 +55,7 @@ def load_urdf(
     Bodies. A body's frame is its link's. A link without `<inertial>`, or with zero mass, is massless and is part of the link
     it is fixed to. The root link stands on the ground: as a fixed body named after it, or, if it and all that is fixed to it
     have neither mass nor geometry, as the world itself. Geometry gives no mass: `<visual>` is drawn (`<collision>` where there
-    is none), and `<collision>` is what the body collides with.
+    is none), and `<collision>` is what the body collides with. A body has the colour of its first `<material>`.
 
     Repairs. A body that moves needs mass and inertia. What a file lacks is lifted from zero by the small number `lift`; every
     such change is a warning and a note, with file, line, link and values:
@@ -136,6 +136,7 @@ class Link:
     mass: MassProperties  # in the link's frame; 0 kg where there is none
     drawn: list[tuple[Pose, Maker]]
     collision: list[tuple[Pose, Maker]]
+    color: tuple[float, ...] | None = None  # of the first `<visual>` that has one
     above: UrdfJoint | None = None
     below: list[UrdfJoint] = field(default_factory=list)
     pose: Pose = HERE
@@ -179,9 +180,10 @@ def read_robot(root: Element, meshes: Meshes | None) -> Robot:
         if child.tag.startswith("xacro:"):
             child.refuse("a macro; expand the file with xacro first")
     robot = Robot(root, {}, {})
+    paints = {paint.attributes.get("name", ""): color for paint in root.all("material") if (color := read_color(paint, {}))}
     for element in root.all("link"):
         refuse_taken(robot.links, element)
-        link = read_link(element, meshes)
+        link = read_link(element, meshes, paints)
         robot.links[link.name] = link
     if not robot.links:
         root.refuse("needs at least one <link>", "name")
@@ -225,10 +227,20 @@ def origin(element: Element) -> Pose:
     return xyz, quat_multiply(quat_multiply(turns[2], turns[1]), turns[0])
 
 
-def read_link(element: Element, meshes: Meshes | None) -> Link:
+def read_link(element: Element, meshes: Meshes | None, paints: dict[str, tuple[float, ...]]) -> Link:
     """A link with its mass properties in its own frame."""
     visual, collision = read_shapes(element, "visual", meshes), read_shapes(element, "collision", meshes)
-    return Link(element.text("name"), element, read_inertial(element.one("inertial")), visual or collision, collision)
+    found = [read_color(paint, paints) for owner in element.all("visual") for paint in owner.all("material")]
+    color = next((paint for paint in found if paint), None)
+    return Link(element.text("name"), element, read_inertial(element.one("inertial")), visual or collision, collision, color)
+
+
+def read_color(material: Element, paints: dict[str, tuple[float, ...]]) -> tuple[float, ...] | None:
+    """Red, green, blue from 0 to 1 of a `<material>`: its own, else that of the robot's material of that name."""
+    given = material.one("color")
+    if given is None or "rgba" not in given.attributes:
+        return paints.get(material.attributes.get("name", ""))
+    return tuple(np.clip(given.numbers("rgba", 4)[:3], 0.0, 1.0).tolist())
 
 
 def read_shapes(element: Element, tag: str, meshes: Meshes | None) -> list[tuple[Pose, Maker]]:
@@ -518,6 +530,7 @@ def add_body(scene: Scene, group: Group, motion: str, lift: float) -> str:
     name = new_name(link.element, link.name, "_link", set(scene.bodies))
     position, rotation = _frame(link.pose)
     place: dict[str, Any] = {"position": position, "rotation": rotation, "motion": motion, "collision": group.collision()}
+    place["color"] = next((part.color for part in group.links if part.color), None)
     whole = None
     if group.mass:
         whole = group.properties()

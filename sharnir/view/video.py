@@ -14,11 +14,13 @@ import numpy as np
 from sharnir.errors import SimulationError, is_positive
 from sharnir.spatial import quat_rotate
 from sharnir.view import MissingExtra, need
+from sharnir.view.pieces import PALETTE, coil, joined, part_mesh, round_length
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-PALETTE = ((86, 126, 189), (221, 132, 82), (85, 168, 104), (196, 78, 82), (129, 114, 179), (147, 120, 96), (218, 139, 195))
-GREY, SKY, ROPE = (150, 150, 155), (245, 246, 248), (60, 60, 60)
+GREY, EARTH, SKY = (150, 150, 155), (176, 170, 156), (245, 246, 248)
+ROPE, ROD, GRID = (60, 60, 60), (110, 115, 125), (218, 222, 226)
+SMOOTH = 2  # pixels are drawn so many times finer each way, and averaged
 LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
 FINE = 400  # triangles of a body beyond which every other is left out, and so on
 
@@ -67,7 +69,8 @@ class Video:
         self._left: int = self._every
         self._frames: list[Any] = []
         self._meshes = list(meshes(sim))
-        low, high = self._extent()
+        self.clock = True  # whether the time is written into the pictures
+        low, high = self._box = self._extent()
         middle, reach = 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 1e-3)
         goal = middle if target is None else np.asarray(target, float)
         start = goal + reach * np.array([0.7, -1.5, 0.6]) if eye is None else np.asarray(eye, float)
@@ -99,7 +102,7 @@ class Video:
 
     def _extent(self) -> tuple[np.ndarray, np.ndarray]:
         """The box that holds all that is seen at the start, and a little more where it may swing."""
-        points = [p for p, _, _ in self._placed()] + [line for line in self._lines()]
+        points = [p for p, _, _ in self._placed()] + [line for line, _, _ in self._lines()]
         every = np.concatenate(points) if points else np.zeros((1, 3))
         return every.min(0), every.max(0)
 
@@ -113,19 +116,52 @@ class Video:
         for b, vertices, faces, colour in self._meshes:
             yield x[b] + quat_rotate(np.broadcast_to(q[b], (len(vertices), 4)), vertices), faces, colour
 
-    def _lines(self) -> list[np.ndarray]:
-        """Ropes and springs as polylines."""
-        sim = self._sim
+    def _lines(self) -> list[tuple[np.ndarray, tuple[int, int, int], float]]:
+        """Ropes, springs and rods as polylines, with their colours and widths in pixels."""
+        sim, model = self._sim, self._sim.model
         ropes = [sim.rope(name).position for name in sim._ropes]
-        lines = [np.asarray(points if sim.worlds == 1 else points[0]) for points in ropes]
-        ends = [sim.spring(name).ends for name in sim.model.spring_names]
-        return lines + [np.array([np.atleast_2d(a)[0], np.atleast_2d(b)[0]]) for a, b in ends]
+        lines: list[Any] = [(np.asarray(points if sim.worlds == 1 else points[0]), ROPE, 2.0) for points in ropes]
+        for name in model.spring_names:
+            a, b = (np.atleast_2d(end)[0] for end in sim.spring(name).ends)
+            zigzag = coil(a, b, 0.04 * float(np.linalg.norm(b - a)))
+            lines.append((np.vstack([zigzag[:, 0], zigzag[-1:, 1]]), ROPE, 1.0))
+        x, q = self._poses()
+        table = model.joints
+        for k in np.flatnonzero(table.rod.numpy() > 0) if model.joint_kinds else ():
+            ends = ((model.parents, table.parent_point), (model.children, table.child_point))
+            line = [x[body[k]] + quat_rotate(q[body[k]], point.numpy()[k].astype(float)) for body, point in ends]
+            lines.append((np.array(line), ROD, 2.5))
+        return lines
+
+    def _ground(self) -> list[np.ndarray]:
+        """Lines of a grid on the scene's grounds, near what is seen at the start."""
+        model = self._sim.model
+        planes = [s.part for s in model.collision.shapes if s.part.kind == "plane"] if model.collision is not None else []
+        low, high = self._box
+        reach = max(float(np.linalg.norm(high - low)), 1e-3)
+        cell = round_length(reach / 6)
+        across = cell * np.arange(-12, 13)
+        out = []
+        for plane in planes:
+            middle = 0.5 * (low + high)
+            normal = quat_rotate(plane.rotation, np.array([0.0, 0.0, 1.0]))
+            foot = middle - normal * float((middle - plane.position) @ normal)
+            for s in across:
+                for ends in (((s, across[0]), (s, across[-1])), ((across[0], s), (across[-1], s))):
+                    local = np.array([[*end, 0.0] for end in ends])
+                    line = foot + quat_rotate(np.tile(plane.rotation, (2, 1)), local)
+                    out.append(line[0] + np.linspace(0, 1, 25)[:, None] * (line[1] - line[0]))
+        return out
 
     def frame(self) -> Any:
         """The picture of now (a Pillow image)."""
-        picture = self._image.new("RGB", self.size, SKY)
+        picture = self._image.new("RGB", (SMOOTH * self.size[0], SMOOTH * self.size[1]), SKY)
         draw = self._draw.Draw(picture)
-        jobs: list[tuple[float, Any, tuple[int, int, int], bool]] = []
+        for line in self._ground():
+            pixels, depth = self.camera.project(line)
+            for i in np.flatnonzero((depth[:-1] > 1e-3) & (depth[1:] > 1e-3)):
+                draw.line([tuple(SMOOTH * pixels[i]), tuple(SMOOTH * pixels[i + 1])], fill=GRID, width=SMOOTH)
+        jobs: list[tuple[float, Any, tuple[int, int, int], float]] = []  # depth, corners, colour, width of a line
         for points, faces, colour in self._placed():
             pixels, depth = self.camera.project(points)
             corners = points[faces]
@@ -135,18 +171,21 @@ class Video:
             bright = 0.45 + 0.55 * np.clip((normal @ LIGHT) / np.maximum(length, 1e-300), 0.0, 1.0)
             for i in np.flatnonzero(seen & (depth[faces] > 1e-6).all(1)):
                 shade = tuple(int(c * bright[i]) for c in colour)
-                jobs.append((float(depth[faces[i]].mean()), [tuple(p) for p in pixels[faces[i]]], shade, True))  # type: ignore[arg-type]
-        for line in self._lines():
+                jobs.append((float(depth[faces[i]].mean()), [tuple(p) for p in SMOOTH * pixels[faces[i]]], shade, 0.0))  # type: ignore[arg-type]
+        for line, colour, width in self._lines():
             pixels, depth = self.camera.project(line)
             for k in range(len(line) - 1):
                 if depth[k] > 1e-6 and depth[k + 1] > 1e-6:
-                    jobs.append((float(depth[k : k + 2].mean()), [tuple(pixels[k]), tuple(pixels[k + 1])], ROPE, False))
-        for _, shape, colour, filled in sorted(jobs, key=lambda job: -job[0]):
-            if filled:
-                draw.polygon(shape, fill=colour)
+                    ends = [tuple(SMOOTH * pixels[k]), tuple(SMOOTH * pixels[k + 1])]
+                    jobs.append((float(depth[k : k + 2].mean()), ends, colour, width))
+        for _, shape, colour, width in sorted(jobs, key=lambda job: -job[0]):
+            if width:
+                draw.line(shape, fill=colour, width=round(SMOOTH * width))
             else:
-                draw.line(shape, fill=colour, width=2)
-        draw.text((8, 6), f"{self._sim.time:.2f} s", fill=(90, 90, 95))
+                draw.polygon(shape, fill=colour)
+        picture = picture.resize(self.size, self._image.LANCZOS)
+        if self.clock:
+            self._draw.Draw(picture).text((8, 6), f"{self._sim.time:.2f} s", fill=(90, 90, 95))
         return picture
 
     def take(self) -> None:
@@ -157,10 +196,15 @@ class Video:
         """Write what was taken so far."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.suffix == ".gif":
-            first, *others = [f.quantize(64) for f in self._frames]
+            few = self._frames[:: max(1, len(self._frames) // 4)][:5]
+            sample = self._image.new("RGB", (self.size[0], self.size[1] * len(few)))
+            for k, picture in enumerate(few):
+                sample.paste(picture, (0, k * self.size[1]))
+            palette = sample.quantize(96)  # one for all, so that what stands still costs nothing
+            first, *others = [f.quantize(palette=palette, dither=self._image.Dither.NONE) for f in self._frames]
             first.save(self.path, save_all=True, append_images=others, duration=1000.0 / self._fps, loop=0, optimize=False)
             return self.path
-        writer = need("imageio_ffmpeg", "video").write_frames(str(self.path), self.size, fps=self._fps)
+        writer = need("imageio_ffmpeg", "video").write_frames(str(self.path), self.size, fps=self._fps, macro_block_size=2)
         writer.send(None)
         for frame in self._frames:
             writer.send(frame.tobytes())
@@ -169,17 +213,21 @@ class Video:
 
 
 def meshes(sim: Owner) -> Any:
-    """Body, vertices from its centre of mass, faces and colour of all that has a shape."""
-    moving = 0
-    for name, b in sim.model.body_names.items():
-        shape = sim.model.shapes[b]
-        dynamic = int(sim.model.bodies.motion.numpy()[b]) == 2
+    """Body, vertices from its centre of mass, faces and colour of all that has a shape, or touches without one."""
+    model, moving = sim.model, 0
+    motion = model.bodies.motion.numpy()
+    for b, shape in enumerate(model.shapes):
+        dynamic = int(motion[b]) == 2
         moving += dynamic
-        if shape is None or name == "world":
+        parts = [s.part for s in model.collision.shapes if s.body == b] if shape is None and model.collision is not None else []
+        found = [mesh for part in parts if (mesh := part_mesh(part)) is not None]
+        if shape is None and not found:
             continue
-        vertices, faces = (np.asarray(part) for part in shape.mesh())
+        vertices, faces = (np.asarray(part) for part in (joined(found) if shape is None else shape.mesh()))
         if not len(faces):
             continue
-        stride = max(1, len(faces) // FINE) if len(faces) > 4 * FINE else 1
-        colour = PALETTE[moving % len(PALETTE)] if dynamic else GREY
-        yield b, vertices - sim.model.com[b], faces[::stride], colour
+        stride = max(1, len(faces) // FINE) if len(faces) > 4 * FINE and shape is not None else 1
+        colour = PALETTE[(moving - 1) % len(PALETTE)] if dynamic else GREY if shape is not None else EARTH
+        if model.colors[b] is not None:
+            colour = tuple(round(255 * c) for c in model.colors[b])
+        yield b, vertices - model.com[b], faces[::stride], colour

@@ -52,7 +52,8 @@ TORN = wp.constant(
 )  # m, rad: a larger gap at the start of a step was not made by the step before
 GAIN = wp.constant(real(1.1))  # largest ratio by which closing at the end of a step may raise the kinetic energy
 REOPENED = wp.constant(real(max(1.0e-5, 1.0e5 * EPSILON)))  # what displacements that converge slowly may leave
-BENT = wp.constant(real(1.0e-4))  # of the kinetic energy: displacements that would take more are left to velocities
+# part of the kinetic energy: displacements that would take more are left to velocities; of trees, and where loops are closed
+BENT, BENT_LOOPS = wp.constant(real(1.0e-4)), wp.constant(real(1.0e-7))
 PARTS = wp.constant(8)  # substeps of a divided step
 
 
@@ -203,6 +204,14 @@ def supply(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
 
 
 @wp.func
+def bent(s: wp.array(dtype=Direct), scope: int) -> real:
+    """What part of the kinetic energy displacements may take at velocity level."""
+    if scope > 1 and s[0].closures.count > s[0].closures.springs.count:
+        return BENT_LOOPS
+    return BENT
+
+
+@wp.func
 def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
     """A step of the length in `drift`; returns whether its passes closed the joints.
 
@@ -224,7 +233,7 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
         s[0].passes[w] = wp.max(s[0].passes[w], s[0].done[w])
         if grade < 2:
             off = close(s, w, scope, level)
-            if level == 0 and s[0].state.open[w] <= REOPENED and s[0].shifted[w] > BENT * s[0].after[w]:
+            if level == 0 and s[0].state.open[w] <= REOPENED and s[0].shifted[w] > bent(s, scope) * s[0].after[w]:
                 level = 1  # near a pose where a loop is singular speeds alone lead astray
                 off = close(s, w, scope, level)
             if s[0].after[w] > GAIN * s[0].before[w] and s[0].after[w] > GAIN * s[0].before[w] + supply(s, w, scope):

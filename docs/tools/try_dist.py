@@ -1,0 +1,56 @@
+"""Install the wheel in an environment of its own, and use it from elsewhere. `python -m build` makes the wheel from the sdist, so
+that a file which the sdist lacks is missed here too.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).parents[2]
+TRY = """
+import sys
+import sharnir as sh
+from sharnir import catalogue
+assert "site-packages" in sh.__file__ and sh.__version__ == sys.argv[1], (sh.__file__, sh.__version__)
+assert "winch_crane" in catalogue.examples() and "site-packages" in str(catalogue.example_folder())
+scene = sh.Scene()
+scene.add_body("ball", sh.Sphere(0.1))
+sim = sh.Simulation(scene, 1e-3)
+sim.run(0.1)
+assert abs(sim.body("ball").position[2] + 0.5 * 9.81 * 0.01) < 1e-4
+"""
+
+
+def main() -> None:
+    """What sharnir needs is lent by the environment that runs this; sharnir itself comes from the wheel."""
+    started = time.perf_counter()
+    wheel, sdist = (next((ROOT / "dist").glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
+    version = wheel.name.split("-")[1]
+    with tarfile.open(sdist) as packed:
+        inside = packed.getnames()
+    for file in ("README.md", "LICENSE", "CHANGELOG.md", "docs/index.md", "tests/test_docs.py", "examples/pendulum.py"):
+        assert f"sharnir-{version}/{file}" in inside, f"{sdist.name} lacks {file}"
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        python = f"{folder}/bin/python"
+        words = [python, "-c", "import site; print(site.getsitepackages()[0])"]
+        site = pathlib.Path(subprocess.check_output(words, text=True).strip())
+        for module in ("numpy", "warp"):
+            where = pathlib.Path(__import__(module).__file__ or "").parent
+            for path in (where, *where.parent.glob(f"{module}.libs")):
+                (site / path.name).symlink_to(path)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "-q", "--no-deps"]
+        subprocess.run([*pip, str(wheel)], check=True, cwd=folder)
+        subprocess.run([python, "-c", TRY, version], check=True, cwd=folder, env=environ)
+        told = subprocess.check_output([f"{folder}/bin/sharnir", "--version"], cwd=folder, env=environ, text=True)
+        assert told.split() == ["sharnir", version], told
+    print(f"dist: {wheel.name} and {sdist.name} install and run ({time.perf_counter() - started:.0f} s)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,310 @@
+"""The panel beside the picture: sliders that move joints and drives, and a plot of chosen values.
+
+What a page sends is never taken as it is: numbers have to be finite and are brought within the slider's own range, words have
+to be among those offered.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sharnir.axes import DCMotor
+from sharnir.recording import sources
+from sharnir.view.pieces import PALETTE
+
+# The Simulation; it stands a floor above, so that it is not named here.
+Owner = Any
+MOST_SLIDERS = 24  # of a kind
+MOST_CURVES, MOST_WIDE = 8, 4  # curves of a plot; numbers of one value that are drawn one by one
+SHOWN = 20.0  # s of a plot
+FINE = 200  # steps of a slider
+HELD = 0.5  # s for which a slider stays where a hand put it
+FAR = 1e20  # beyond: no limit
+
+
+def within(value: Any, low: float, high: float) -> float | None:
+    """A number from the page within a range; None where it is no finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return min(max(number, low), high) if math.isfinite(number) else None
+
+
+class Slider:
+    """A number that a hand may move, and that shows what the simulation has otherwise."""
+
+    def __init__(
+        self, gui: Any, label: str, ends: tuple[float, float], get: Callable[[], float], put: Callable[[float], None], hint: str
+    ) -> None:
+        self.low, self.high = ends
+        self._get, self._put, self._moved = get, put, -math.inf
+        self._last = min(max(0.0, self.low), self.high)
+        self._last = self._now()
+        step = 10 ** math.floor(math.log10((self.high - self.low) / FINE))
+        self.handle = gui.add_slider(
+            label, min=self.low, max=self.high, step=float(step), initial_value=self._last, hint=hint
+        )  # fmt: skip
+        self.handle.on_update(self._on_update)
+
+    def _now(self) -> float:
+        number = within(self._get(), self.low, self.high)
+        return self._last if number is None else number
+
+    def _on_update(self, event: Any) -> None:
+        if getattr(event, "client", None) is not None:  # a hand, not `show`
+            self.take(self.handle.value)
+
+    def take(self, value: Any) -> None:
+        """What a page says: brought within the range, or refused."""
+        number = within(value, self.low, self.high)
+        if number is None:
+            self.handle.value = self._last
+            return
+        if number != value:
+            self.handle.value = number
+        self._last, self._moved = number, time.perf_counter()
+        self._put(number)
+
+    def show(self) -> None:
+        """Follow the simulation, unless a hand has just moved it."""
+        if time.perf_counter() - self._moved > HELD:
+            now = self._now()
+            if abs(now - self._last) > 1e-3 * (self.high - self.low):
+                self._last = now
+                self.handle.value = now
+
+
+class Sliders:
+    """Sliders of drives, reels and joints, in folders."""
+
+    def __init__(self, gui: Any, sim: Owner, size: float, act: Callable[[Callable[[], None], bool], None]) -> None:
+        self.sim, self.size, self._act = sim, size, act
+        self.drives: dict[str, Slider] = {}
+        self.joints: dict[str, Slider] = {}
+        jobs = [("Drives", self.drives, self._drives()), ("Joints", self.joints, self._joints())]
+        for title, made, found in jobs:
+            if not found:
+                continue
+            with gui.add_folder(title, expand_by_default=title == "Drives" and len(found) <= 12):
+                for label, ends, get, put, hint in found[:MOST_SLIDERS]:
+                    made[label] = Slider(gui, label, ends, get, put, hint)
+                if len(found) > MOST_SLIDERS:
+                    gui.add_markdown(f"*the first {MOST_SLIDERS} of {len(found)}*")
+
+    def show(self) -> None:
+        """Follow the simulation."""
+        for slider in (*self.drives.values(), *self.joints.values()):
+            slider.show()
+
+    def _doing(self, what: Callable[[float], None], stop: bool = False) -> Callable[[float], None]:
+        """What a slider's hand does, between steps."""
+        return lambda value: self._act(partial(what, value), stop)
+
+    def _range(self, joint: Any, axis: int, now: float) -> tuple[float, float]:
+        """Where a coordinate can be: its limits, else a turn or the size of the picture."""
+        names = joint.kind.free[: joint.kind.v_size]
+        turns = names[axis].startswith("r")
+        wide = 3.142 if turns else float(f"{0.5 * self.size:.2g}")
+        try:
+            limit = joint.limit[names[axis]] if len(names) > 1 else joint.limit
+            low, high = (float(np.ravel(end)[0]) for end in limit)
+        except (KeyError, TypeError):
+            low, high = -math.inf, math.inf
+        low = low if low > -FAR else min(-wide, now)
+        high = high if high < FAR else max(wide, now)
+        return (low, high) if high - low > 1e-9 else (low - 1e-6, high + 1e-6)
+
+    def _drives(self) -> list[tuple[Any, ...]]:
+        """Of every axis with a drive, what commands it: a voltage, a position or a speed; of every reel, its speed."""
+        sim = self.sim
+        out: list[tuple[Any, ...]] = []
+        for name, k in sim.model.joint_names.items():
+            joint = sim.joint(name)
+            for i, axis in enumerate(sim.model.joint_axes[k]):
+                if axis.drive is None:
+                    continue
+                label = name if joint.kind.v_size == 1 else f"{name}.{joint.kind.free[i]}"
+                kp, kd = (first(getattr(joint.drive, gain), i) for gain in ("kp", "kd"))
+                if isinstance(axis.drive, DCMotor):
+                    what, unit, most = "voltage", "V", 24.0
+                elif kp > 0:
+                    what, unit, most = "position", "rad" if joint.kind.free[i].startswith("r") else "m", 0.0
+                elif kd > 0:
+                    what, unit, most = "velocity", "rad/s" if joint.kind.free[i].startswith("r") else "m/s", 10.0
+                else:
+                    bound = first(joint.drive.max_force, i)
+                    what, unit, most = "torque", "N or N·m", bound if 0 < bound < 1e6 else 100.0
+                now = first(getattr(joint.drive, what), i)
+                most = max(most, 2 * abs(now))
+                ends = self._range(joint, i, now) if what == "position" else (-most, most)
+                get, put = partial(read, joint.drive, what, i), self._doing(partial(put_one, joint.drive, what, i))
+                out.append((label, ends, get, put, f"{what} that the drive is told, {unit}"))
+        for k, name in enumerate(sim.model.ropes.names if sim.model.ropes is not None else ()):
+            if sim.model.ropes.described[k].reel >= 0:
+                most = float(f"{0.2 * sim.model.ropes.described[k].lengths.sum():.2g}")
+                get, put = partial(read, sim.rope(name), "reel_speed", 0), partial(setattr, sim.rope(name), "reel_speed")
+                out.append((f"{name} (reel)", (-most, most), get, self._doing(put), "speed at which the reel pays out, m/s"))
+        return out
+
+    def _joints(self) -> list[tuple[Any, ...]]:
+        """Of every joint with one free axis, its coordinate; moving it stops time."""
+        sim = self.sim
+        out: list[tuple[Any, ...]] = []
+        for name in sim.model.joint_names:
+            joint = sim.joint(name)
+            if joint.kind.v_size != 1 or joint.kind.q_size != 1:
+                continue
+            unit = "rad" if joint.kind.free[0].startswith("r") else "m"
+            get, put = partial(read, joint, "position", 0), self._doing(partial(place_joint, joint), stop=True)
+            out.append((name, self._range(joint, 0, get()), get, put, f"coordinate, {unit}; a hand on it stops time"))
+        return out
+
+
+def place_joint(joint: Any, value: float) -> None:
+    """Put a joint somewhere, at rest."""
+    joint.position = value
+    joint.velocity = 0.0
+
+
+def read(view: Any, what: str, axis: int) -> float:
+    """A value of a view as one number."""
+    return first(getattr(view, what), axis)
+
+
+def first(value: Any, axis: int) -> float:
+    """A number of the first world, and of one axis where there are several."""
+    numbers = np.asarray(value, float)
+    while numbers.ndim > 1:
+        numbers = numbers[0]
+    return float(numbers if numbers.ndim == 0 else numbers[axis if axis < len(numbers) else 0])
+
+
+def put_one(drive: Any, what: str, axis: int, value: float) -> None:
+    """Command one axis of a drive, in all worlds."""
+    size = drive._joint.kind.v_size
+    if size == 1:
+        setattr(drive, what, value)
+        return
+    now = np.asarray(getattr(drive, what), float)
+    row = (now[0] if now.ndim == 2 else now).copy()
+    row[axis] = value
+    setattr(drive, what, row)
+
+
+class Plot:
+    """Curves of chosen values over the last seconds."""
+
+    def __init__(self, gui: Any, sim: Owner, words: tuple[str, ...] = ()) -> None:
+        self._gui, self._sim = gui, sim
+        self._values: dict[str, Callable[[], Any]] = {}
+        self._times: list[float] = []
+        self._rows: list[list[float]] = []
+        self._curves: list[str] = []
+        self._chart: Any = None
+        self.offered = offered(sim)
+        self._folder = gui.add_folder("Plot", expand_by_default=bool(words))
+        with self._folder:
+            self._choice = gui.add_dropdown("Value", tuple(self.offered), hint="What is to be plotted")
+            self._add = gui.add_button("Add", color="gray")
+            self._clear = gui.add_button("Clear", color="gray")
+        self._add.on_click(lambda _: self.add(self._choice.value))
+        self._clear.on_click(lambda _: self.clear())
+        for word in words:
+            for name, value in sources(sim, word).items():
+                self._begin(name, value)
+
+    @property
+    def curves(self) -> list[str]:
+        """Names of what is drawn."""
+        return list(self._curves)
+
+    def add(self, word: Any) -> None:
+        """Plot one more of the values that are offered."""
+        if word in self.offered:
+            for name, value in sources(self._sim, str(word)).items():
+                self._begin(name, value)
+
+    def _begin(self, name: str, value: Callable[[], Any]) -> None:
+        labels = [label for label, _ in spread(self._sim, name, value())]
+        if name not in self._values and len(self._curves) + len(labels) <= MOST_CURVES:
+            self._values[name] = value
+            self._restart()
+
+    def clear(self) -> None:
+        """Plot nothing."""
+        self._values = {}
+        self._restart()
+
+    def _restart(self) -> None:
+        """Begin the curves anew, with a chart for as many as there are."""
+        if self._chart is not None:
+            self._chart.remove()
+            self._chart = None
+        self._times, self._rows = [], []
+        self._curves = [label for name, value in self._values.items() for label, _ in spread(self._sim, name, value())]
+        if not self._curves:
+            return
+        series: list[dict[str, Any]] = [{"label": "s"}]
+        for i, label in enumerate(self._curves):
+            colour = "rgb({}, {}, {})".format(*PALETTE[i % len(PALETTE)])
+            series.append({"label": label, "stroke": colour, "width": 1.5, "points": {"show": False}})
+        with self._folder:
+            self._chart = self._gui.add_uplot(
+                data=tuple(np.zeros(1) for _ in series), series=tuple(series), scales={"x": {"time": False, "auto": True}},
+                legend={"show": True}, aspect=1.4,
+            )  # fmt: skip
+
+    def take(self) -> None:
+        """Remember the values of now."""
+        if not self._curves:
+            return
+        now = self._sim.time
+        if self._times and now <= self._times[-1]:
+            if now < self._times[-1]:
+                self._times, self._rows = [], []  # back at the start
+            else:
+                return
+        self._times.append(now)
+        self._rows.append([number for name, value in self._values.items() for _, number in spread(self._sim, name, value())])
+        if now - self._times[0] > SHOWN:
+            first_kept = next(i for i, t in enumerate(self._times) if now - t <= SHOWN)
+            del self._times[:first_kept], self._rows[:first_kept]
+
+    def show(self) -> None:
+        """Draw what was remembered."""
+        if self._chart is not None and len(self._times) > 1:
+            stride = max(1, len(self._times) // 600)
+            times, rows = np.array(self._times[::stride]), np.array(self._rows[::stride])
+            self._chart.data = (times, *rows.T.copy())
+
+
+def spread(sim: Owner, name: str, value: Any) -> list[tuple[str, float]]:
+    """A value of the first world as numbers with names: one by one where they are few, else the largest."""
+    numbers = np.asarray(value if sim.worlds == 1 else value[0], float)
+    if numbers.ndim == 0:
+        return [(name, float(numbers))]
+    if numbers.size <= MOST_WIDE:
+        return [(f"{name}[{i}]", float(number)) for i, number in enumerate(numbers.ravel())]
+    return [(f"{name} (largest)", float(np.abs(numbers).max()))]
+
+
+def offered(sim: Owner) -> list[str]:
+    """Values that a page may choose from."""
+    out = ["sim.energy", "sim.kinetic", "sim.potential", "sim.elastic"]
+    for name in list(sim.model.joint_names)[:100]:
+        if sim.joint(name).kind.v_size:
+            out += [f"joint/{glob.escape(name)}.{value}" for value in ("q", "qd", "reaction")]
+    for name in list(sim.model.body_names)[1:101]:
+        values = ("position", "velocity", *(("contact_force",) if sim.model.collision is not None else ()))
+        out += [f"body/{glob.escape(name)}.{value}" for value in values]
+    for name in list(sim.model.ropes.names)[:100] if sim.model.ropes is not None else []:
+        out.append(f"rope/{glob.escape(name)}.tension")
+    return out + [f"spring/{glob.escape(name)}.length" for name in list(sim.model.spring_names)[:100]]

@@ -1,0 +1,409 @@
+"""One world of a simulation as nodes of a page: bodies, joints, ropes, springs, forces, contacts; and how large a scene is.
+
+Everything hangs on the node of its world, marks and names on those of their bodies: a picture moves bodies, ropes and what
+changes its shape, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sharnir.errors import SimulationError
+from sharnir.model import FIXED, KINEMATIC
+from sharnir.shapes import Triangles
+from sharnir.spatial import quat_conjugate, quat_rotate
+from sharnir.view.pieces import (
+    PALETTE,
+    Colour,
+    along,
+    ball,
+    coil,
+    creased,
+    cylinder,
+    double_arrow,
+    joined,
+    outermost,
+    part_mesh,
+    round_length,
+    safe,
+)
+
+# The Simulation; it stands a floor above, so that it is not named here.
+Owner = Any
+WATCHED = 8.0  # s of motion that the first view takes in
+GREY, SILVER, EARTH = (150, 155, 160), (190, 195, 200), (176, 170, 156)
+TURN, SLIDE, BALL, ROD, SPRING = (214, 69, 65), (38, 166, 91), (142, 68, 173), (70, 80, 90), (90, 120, 90)
+FORCE, PRESS, NORMAL = (230, 126, 34), (192, 57, 43), (41, 128, 185)
+SLACK, TIGHT = np.array([70.0, 110.0, 200.0]), np.array([220.0, 50.0, 40.0])  # a rope without pull, and with the largest seen
+
+
+@dataclass
+class Layers:
+    """What is shown beside bodies and ropes."""
+
+    axes: bool = True
+    names: bool = False
+    forces: bool = False
+    tensions: bool = False
+    contacts: bool = False
+    collision: bool = False
+
+
+class Scale:
+    """How long a force is drawn: of the largest seen, rounded, so that arrows do not jump."""
+
+    def __init__(self, length: float) -> None:
+        self.length, self.most = length, 0.0
+
+    def see(self, forces: np.ndarray) -> float:
+        """m per N, after having seen these (n, 3), N."""
+        if len(forces):
+            self.most = max(self.most, float(np.linalg.norm(forces, axis=1).max()))
+        return self.length / (2 * round_length(self.most)) if self.most > 0 else 0.0
+
+
+@dataclass
+class Mark:
+    """What hangs on a body: its mesh, and where in the body's frame."""
+
+    name: str
+    body: int
+    mesh: Triangles
+    colour: Colour
+    position: np.ndarray
+    wxyz: np.ndarray
+
+
+class Looks:
+    """What the worlds of a simulation look like: meshes and colours, found once for all of them."""
+
+    def __init__(self, sim: Owner, size: float) -> None:
+        self.sim, self.size = sim, size
+        model = sim.model
+        motion = model.bodies.motion.numpy()
+        self.parts: dict[int, list[Any]] = {}  # of each body, what touches
+        for shape in model.collision.shapes if model.collision is not None else ():
+            self.parts.setdefault(shape.body, []).append(shape.part)
+        self.bodies: dict[int, tuple[Triangles, Colour]] = {}
+        self.names = {i: name for name, i in model.body_names.items()}
+        moving = 0
+        for i, shape in enumerate(model.shapes):
+            given, mesh = model.colors[i], self._body_mesh(i, shape)
+            colour = {FIXED: GREY if shape is not None else EARTH, KINEMATIC: SILVER}.get(int(motion[i]))
+            if colour is None:
+                colour, moving = PALETTE[moving % len(PALETTE)], moving + 1
+            if mesh is not None:
+                self.bodies[i] = mesh, colour if given is None else tuple(round(255 * c) for c in given)
+        self.still = [i for i in self.bodies if motion[i] == FIXED]
+        self.moving = moving
+        self.marks = self._marks()
+        self.rods = [k for k, length in enumerate(model.joints.rod.numpy()) if length > 0] if model.joint_kinds else []
+        self.ends = [
+            (np.asarray(body), point.numpy().astype(float))
+            for body, point in (
+                (model.parents, model.joints.parent_point),
+                (model.children, model.joints.child_point),
+            )
+        ]
+
+    def _body_mesh(self, i: int, shape: Any) -> Triangles | None:
+        """A body's own shape, else what touches of it, else a small ball; nothing of the world but its terrain."""
+        if shape is not None:
+            return creased(*(np.asarray(a) for a in shape.mesh()))
+        meshes = [mesh for part in self.parts.get(i, ()) if (mesh := part_mesh(part)) is not None]
+        if meshes:
+            return creased(*joined(meshes))
+        if i == 0:
+            return None
+        vertices, faces = ball(0.012 * self.size)
+        return vertices + self.sim.model.com[i], faces
+
+    def collision(self, i: int) -> Triangles | None:
+        """What touches of a body, where that is not what it looks like anyway."""
+        meshes = [mesh for part in self.parts.get(i, ()) if (mesh := part_mesh(part)) is not None]
+        return joined(meshes) if meshes else None
+
+    def extent(self) -> np.ndarray:
+        """(3,) m, size of a box around all that is drawn of a world at the start, terrains and floors too."""
+        place, turn, _ = poses(self.sim, self.sim.state, 0)
+        points = []
+        for i, ((vertices, _), _) in self.bodies.items():
+            far = outermost(vertices)
+            points.append(place[i] + quat_rotate(np.tile(turn[i], (len(far), 1)), far))
+        return np.ptp(np.concatenate(points), axis=0) if points else np.zeros(3)
+
+    def planes(self) -> list[Any]:
+        """The grounds of the scene."""
+        return [part for parts in self.parts.values() for part in parts if part.kind == "plane"]
+
+    def _marks(self) -> list[Mark]:
+        """Pins along free rotations, double arrows along free slides, balls: each on the body in which it stands still."""
+        model = self.sim.model
+        out: list[Mark] = []
+        if not model.joint_kinds:
+            return out
+        state, names = self.sim.state, list(model.joint_names)
+        place, turn, _ = poses(self.sim, state, 0)
+        rod = model.joints.rod.numpy()
+        for k, joint in enumerate(model.joint_kinds):
+            if rod[k] > 0 or joint.mask == 63:  # a free body has no axis worth a mark
+                continue
+            view = self.sim.joint(names[k])
+            anchor = np.atleast_2d(view.anchor)[0]
+            slides = joint.v_size - len(joint.turns)
+            shown = slides if len(joint.turns) == 3 else joint.v_size
+            jobs = list(view.axes.values())[:shown]
+            for i, axis in enumerate(jobs):
+                body = int(model.parents[k] if self._on_parent(joint, i, slides, jobs) else model.children[k])
+                half = self._reach(k, anchor, axis, place, turn)
+                thin = min(0.0045 * self.size, 0.1 * half)
+                mesh, colour = (double_arrow(thin, half), SLIDE) if i < slides else (cylinder(thin, 2 * half), TURN)
+                back = quat_conjugate(turn[body])
+                out.append(
+                    Mark(
+                        f"{safe(names[k])}.{i}", body, mesh, colour, quat_rotate(back, anchor - place[body]),
+                        along(quat_rotate(back, axis)[None])[0],
+                    )
+                )  # fmt: skip
+            if len(joint.turns) == 3:
+                body = int(model.children[k])
+                at = quat_rotate(quat_conjugate(turn[body]), anchor - place[body])
+                radius = 0.3 * self._reach(k, anchor, np.array([0.0, 0.0, 1.0]), place, turn)
+                still = np.array([1.0, 0.0, 0.0, 0.0])
+                out.append(Mark(f"{safe(names[k])}.ball", body, ball(min(0.016 * self.size, radius)), BALL, at, still))
+        return out
+
+    @staticmethod
+    def _on_parent(joint: Any, i: int, slides: int, axes: list[np.ndarray]) -> bool:
+        """Whether an axis stands still in the parent alone: the first of two rotations, and slides that a rotation turns away."""
+        turns = axes[slides:]
+        if i >= slides:
+            return len(joint.turns) == 2 and i == slides
+        return len(joint.turns) > 1 or any(abs(axes[i] @ turn) < 1 - 1e-9 for turn in turns)
+
+    def _reach(self, joint: int, anchor: np.ndarray, axis: np.ndarray, place: np.ndarray, turn: np.ndarray) -> float:
+        """How long half a mark is, m: it sticks out of the smaller of the joint's bodies, and is no larger than the picture."""
+        model, far = self.sim.model, []
+        for body in (int(model.parents[joint]), int(model.children[joint])):
+            if model.shapes[body] is not None:
+                vertices = outermost(np.asarray(model.shapes[body].mesh()[0]))
+                points = place[body] + quat_rotate(np.tile(turn[body], (len(vertices), 1)), vertices) - anchor
+                far.append((float(np.linalg.norm(np.ptp(vertices, axis=0))), float(np.abs(points @ axis).max())))
+        if not far:
+            return 0.05 * self.size
+        wide, reach = min(far)
+        return float(np.clip(reach + 0.1 * wide, 0.01 * self.size, 0.5 * self.size))
+
+
+class Picture:
+    """The nodes of one world beneath `root`, a node that stands where the world is shown."""
+
+    def __init__(self, server: Any, looks: Looks, world: int, root: str, scale: Scale) -> None:
+        self.server, self.looks, self.world, self.root, self.scale = server, looks, world, root, scale
+        sim, scene, size = looks.sim, server.scene, looks.size
+        model = sim.model
+        place, turn, _ = poses(sim, sim.state, world)
+        self.handles: dict[str, Any] = {}
+        self._moving: list[tuple[int, Any]] = []
+        for i, (mesh, colour) in looks.bodies.items():
+            node = scene.add_mesh_simple(
+                f"{root}/bodies/{safe(looks.names[i])}", mesh[0].astype(np.float32), mesh[1].astype(np.uint32), color=colour,
+                position=place[i], wxyz=turn[i, [3, 0, 1, 2]], side="double" if model.shapes[i] is None else "front",
+            )  # fmt: skip
+            self.handles[looks.names[i]] = node
+            if i not in looks.still:
+                self._moving.append((i, node))
+        self.marks = [(mark, self._add_mark(mark)) for mark in looks.marks]
+        self._labels = [
+            scene.add_label(f"{root}/bodies/{safe(name)}/name", name, position=tuple(model.com[i]), visible=False)
+            for i, name in looks.names.items()
+            if i > 0
+        ]
+        self._outlines: list[Any] = []  # of what touches; made when they are asked for
+        line = {"thickness": 0.006 * size}
+        none = np.zeros((1, 2, 3), np.float32)
+        self._rods = scene.add_line_segments(f"{root}/rods", none, ROD, visible=bool(looks.rods), **line)
+        springs = bool(model.spring_names)
+        self._springs = scene.add_line_segments(f"{root}/springs", none, SPRING, visible=springs, thickness=0.004 * size)
+        self._ropes: dict[str, Any] = {}
+        for k, name in enumerate(model.ropes.names if model.ropes is not None else ()):
+            self._ropes[name] = scene.add_line_segments(
+                f"{root}/ropes/{safe(name)}", rope_segments(sim, name, world)[0], PALETTE[(looks.moving + k) % len(PALETTE)],
+                thickness=max(2 * model.ropes.described[k].radius, 0.006 * size),
+            )  # fmt: skip
+        self._plain = {name: np.array(handle.colors) for name, handle in self._ropes.items()}
+        arrow = {"shaft_radius": 0.004 * size, "head_radius": 0.011 * size, "head_length": 0.028 * size, "visible": False}
+        self._forces = scene.add_arrows(f"{root}/joint forces", none, FORCE, **arrow)
+        self._presses = scene.add_arrows(f"{root}/contact forces", none, PRESS, **arrow)
+        self._normals = scene.add_line_segments(f"{root}/contact normals", none, NORMAL, visible=False, thickness=0.003 * size)
+        self._points = scene.add_point_cloud(
+            f"{root}/contacts", none[0], NORMAL, point_size=0.012 * size, point_shape="circle", precision="float32", visible=False
+        )
+
+    def _add_mark(self, mark: Mark) -> Any:
+        looks = self.looks
+        on = f"{self.root}/bodies/{safe(looks.names[mark.body])}" if mark.body in looks.bodies else self.root
+        position, wxyz = mark.position, mark.wxyz
+        vertices, faces = mark.mesh[0].astype(np.float32), mark.mesh[1].astype(np.uint32)
+        return self.server.scene.add_mesh_simple(
+            f"{on}/axes/{mark.name}", vertices, faces, color=mark.colour, cast_shadow=False, position=position, wxyz=wxyz
+        )
+
+    def lay(self, layers: Layers) -> None:
+        """Show or hide what stands still on the bodies."""
+        for _, handle in self.marks:
+            handle.visible = layers.axes
+        for handle in self._labels:
+            handle.visible = layers.names
+        if layers.collision and not self._outlines:
+            for i, name in self.looks.names.items():
+                mesh = self.looks.collision(i)
+                if mesh is not None:
+                    vertices, faces = mesh[0].astype(np.float32), mesh[1].astype(np.uint32)
+                    on = f"{self.root}/bodies/{safe(name)}" if i in self.looks.bodies else self.root
+                    self._outlines.append(
+                        self.server.scene.add_mesh_simple(f"{on}/touches", vertices, faces, color=NORMAL, wireframe=True)
+                    )
+        for handle in self._outlines:
+            handle.visible = layers.collision
+        for name, handle in self._ropes.items():
+            if not layers.tensions:
+                handle.colors = self._plain[name]
+
+    def show(self, state: Any, layers: Layers) -> None:
+        """Move the nodes to where the world is."""
+        sim = self.looks.sim
+        place, turn, centre = poses(sim, state, self.world)
+        wxyz = turn[:, [3, 0, 1, 2]]
+        for i, handle in self._moving:
+            handle.position, handle.wxyz = place[i], wxyz[i]
+        if self.looks.rods:
+            ends = self._ends(centre, turn)[:, self.looks.rods]
+            self._rods.points = ends.transpose(1, 0, 2).astype(np.float32)
+        if sim.model.spring_names:
+            radius = 0.012 * self.looks.size
+            pairs = [[np.atleast_2d(p)[self.world] for p in sim.spring(name).ends] for name in sim.model.spring_names]
+            self._springs.points = np.concatenate([coil(a, b, radius) for a, b in pairs]).astype(np.float32)
+        for name, handle in self._ropes.items():
+            points, pulls = rope_segments(sim, name, self.world)
+            handle.visible = bool(len(points))
+            if len(points):
+                handle.points = points
+                if layers.tensions:
+                    self.scale.see(pulls[:, None] * (1.0, 0.0, 0.0))
+                    handle.colors = tension_colours(pulls, self.scale.most)
+        self._show_forces(state, centre, turn, layers.forces)
+        self._show_contacts(layers.contacts)
+
+    def _ends(self, centre: np.ndarray, turn: np.ndarray) -> np.ndarray:
+        """(2, joints, 3) anchors of all joints on parent and child."""
+        return np.array([centre[body] + quat_rotate(turn[body], point) for body, point in self.looks.ends])
+
+    def _show_forces(self, state: Any, centre: np.ndarray, turn: np.ndarray, on: bool) -> None:
+        """What the joints do to their children, as arrows at the anchors."""
+        sim = self.looks.sim
+        if not on or not sim.model.joint_kinds:
+            self._forces.visible = False
+            return
+        force = state.joint_force.numpy()[:, self.world].astype(float) / sim.dt
+        self._arrows(self._forces, self._ends(centre, turn)[1], force)
+
+    def _arrows(self, handle: Any, at: np.ndarray, force: np.ndarray) -> None:
+        reach = force * self.scale.see(force)
+        long = np.linalg.norm(reach, axis=1) > 1e-3 * self.looks.size
+        handle.visible = bool(long.any())
+        if long.any():
+            handle.points = np.stack([at[long], (at + reach)[long]], 1).astype(np.float32)
+
+    def _show_contacts(self, on: bool) -> None:
+        """Points, normals and forces on the second body of each contact."""
+        sim = self.looks.sim
+        found = sim.contacts(self.world) if on and sim.model.collision is not None else None
+        some = found is not None and len(found) > 0
+        self._points.visible = self._normals.visible = some
+        if found is None or not some:
+            self._presses.visible = False
+            return
+        at, normal = found.point.astype(np.float32), found.normal.astype(np.float32)
+        self._points.points = at
+        self._normals.points = np.stack([at, at + np.float32(0.05 * self.looks.size) * normal], 1)
+        self._arrows(self._presses, found.point, found.force)
+
+
+# ---- where things are ----
+
+
+def poses(sim: Owner, state: Any, world: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of one world: frame origins (bodies, 3), rotations (bodies, 4) as x, y, z, w, and centres of mass (bodies, 3)."""
+    turn = state.rotation.numpy()[:, world].astype(float)
+    centre = state.position.numpy()[:, world].astype(float)
+    return centre - quat_rotate(turn, sim.model.com), turn, centre
+
+
+def rope_segments(sim: Owner, name: str, world: int) -> tuple[np.ndarray, np.ndarray]:
+    """(n, 2, 3) ends of a rope's segments and (n,) their tensions, N; torn ones left out."""
+    rope = sim.rope(name)
+    points, broken, pull = (x if sim.worlds == 1 else x[world] for x in (rope.position, rope.broken, rope.tension))
+    whole = ~np.asarray(broken)
+    return np.asarray(np.stack([points[:-1], points[1:]], 1)[whole], np.float32), np.asarray(pull)[whole]
+
+
+def tension_colours(pulls: np.ndarray, most: float) -> np.ndarray:
+    """(n, 2, 3) colours of segments: blue without pull, red with the largest seen."""
+    share = np.clip(pulls / most if most > 0 else 0 * pulls, 0.0, 1.0)[:, None]
+    return np.repeat((SLACK + share * (TIGHT - SLACK))[:, None], 2, 1).astype(np.uint8)
+
+
+def watch(sim: Owner, control: Callable[[Any], None] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the box in which the first world moves at first: it is run ahead for a while and put back as it was."""
+    model = sim.model
+    motion = model.bodies.motion.numpy()
+    outline: dict[int, np.ndarray] = {}
+    for i, shape in enumerate(model.shapes):
+        if shape is not None:
+            outline[i] = outermost(np.asarray(shape.mesh()[0]))
+        elif i > 0 and motion[i] != FIXED:
+            outline[i] = model.com[i][None]
+    ends = [
+        (np.asarray(body), point.numpy().astype(float))
+        for body, point in ((model.parents, model.joints.parent_point), (model.children, model.joints.child_point))
+    ]
+
+    def box(bodies: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        place, turn, centre = poses(sim, sim.state, 0)
+        points = [place[i] + quat_rotate(np.tile(turn[i], (len(outline[i]), 1)), outline[i]) for i in bodies]
+        points += [centre[body] + quat_rotate(turn[body], arm) for body, arm in ends if len(body)]
+        if model.ropes is not None:
+            points += [rope_segments(sim, name, 0)[0].reshape(-1, 3) for name in model.ropes.names]
+        every = np.concatenate([np.zeros((0, 3)), *points])
+        return (every.min(0), every.max(0)) if len(every) else (np.zeros(3), np.ones(3))
+
+    movers = [i for i in outline if motion[i] != FIXED]
+    low, high = box(movers or list(outline))
+    first = max(float(np.linalg.norm(high - low)), 1e-3)
+    around = [i for i in outline if i not in movers and np.linalg.norm(np.ptp(outline[i], axis=0)) < 4 * first]
+    low, high = box(movers + around)  # a floor that is far larger than all that moves does not count
+    first = max(float(np.linalg.norm(high - low)), 1e-3)
+    before, deadline = sim.snapshot(), time.perf_counter() + 1.5
+    stride = max(1, round(WATCHED / 160 / sim.dt))
+    with contextlib.suppress(SimulationError):
+        for _ in range(max(1, round(WATCHED / stride / sim.dt))):
+            if control is None:
+                sim.step(stride)
+            else:
+                for _ in range(stride):
+                    control(sim)
+                    sim.step()
+            lower, upper = (f(a, b) for f, a, b in zip((np.minimum, np.maximum), (low, high), box(movers + around), strict=True))
+            if np.linalg.norm(upper - lower) > 4 * first or time.perf_counter() > deadline:
+                break  # something flies off, or takes long: what was seen so far has to do
+            low, high = lower, upper
+    sim.restore(before)
+    room = 0.05 * max(float(np.linalg.norm(high - low)), 1e-3)
+    return low - room * (high - low < room), high + room * (high - low < room)

@@ -1,0 +1,283 @@
+"""The viewer's sliders, layers, plots and worlds; who may connect; and, where there is one, a browser."""
+
+import shutil
+import socket
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+
+pytest.importorskip("viser")
+from sharnir.view import gate, panel
+from sharnir.view.viewer import Viewer
+
+DT = 1e-3
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def scene_with_drives() -> sh.Simulation:
+    """A servo, a motor, a reel, a spring, a ground and a terrain; bodies with colours."""
+    scene = sh.Scene()
+    scene.add_ground(-1.0)
+    scene.add_terrain("hills", [[0, 0.1], [0.2, 0.1]], size=(1, 1), position=(3, 0, -1))
+    scene.add_body("arm", sh.Box(0.5, 0.05, 0.05), position=(0.25, 0, 0), color="#ff0000")
+    scene.add_body("wheel", sh.Cylinder(0.1, 0.05), position=(0, 1, 0), color=(0, 0.5, 1))
+    scene.add_body("crate", sh.Box(0.2, 0.2, 0.2), position=(0, -1, -0.9))
+    servo = sh.Revolute("y", limit=(-1, 0.5), drive=sh.Servo(kp=50, kd=5))
+    scene.add_joint("elbow", servo, scene.world, "arm", position=(0, 0, 0))
+    scene.add_joint("axle", sh.Revolute("z", drive=sh.DCMotor(voltage=3)), scene.world, "wheel", position=(0, 1, 0))
+    scene.add_spring("spring", scene.world, "arm", at_a=(0.5, 0, 0.5), at_b=(0.25, 0, 0), stiffness=10.0)
+    scene.add_rope("cord", (0, 1.5, 0.5), (0, 1.5, 0), segments=4, attach=("world", None), reel="start", longest=1.0)
+    return sh.Simulation(scene, DT, solver="sequential")
+
+
+class Page:
+    """Stands for a page in a browser, whose hand moves a slider."""
+
+    client = object()
+
+
+@pytest.fixture(scope="module")
+def viewer():
+    made = Viewer(scene_with_drives(), port=free_port(), paused=True, wait=False, plot=("joint/elbow.q",), follow="crate")
+    yield made
+    made.stop()
+
+
+def test_time_stands_while_no_page_is_open(viewer):
+    viewer.wait = True
+    viewer.play()
+    viewer.tick(0.05)
+    viewer.wait = False
+    viewer.pause()
+    assert viewer.sim.time == 0 and viewer.open_pages == 0
+
+
+def test_drives_have_sliders_that_act(viewer):
+    sim = viewer.sim
+    assert set(viewer.sliders.drives) == {"elbow", "axle", "cord (reel)"}
+    for name, value, read in (
+        ("elbow", -0.7, lambda: sim.joint("elbow").drive.position),
+        ("axle", -5.0, lambda: sim.joint("axle").drive.voltage),
+        ("cord (reel)", 0.05, lambda: sim.rope("cord").reel_speed),
+    ):
+        slider = viewer.sliders.drives[name]
+        slider.handle.value = value
+        assert read() != value  # what the program sets is shown, and does not act
+        slider._on_update(Page)
+        assert read() == pytest.approx(value)
+
+
+def test_values_of_a_page_are_finite_and_within_the_range(viewer):
+    elbow, slider = viewer.sim.joint("elbow"), viewer.sliders.drives["elbow"]
+    slider.take(0.25)
+    for value, kept in ((float("nan"), 0.25), (float("inf"), 0.25), ("x", 0.25), (None, 0.25), (1e9, 0.5), (-7, -1.0)):
+        slider.take(0.25)
+        slider.take(value)
+        assert elbow.drive.position == pytest.approx(kept) and slider.handle.value == pytest.approx(kept)
+    for value in (float("nan"), float("-inf"), -5.0, 0.0, 1e300):
+        viewer._speed._impl.value = value  # as a page's message writes it
+        assert 0.05 <= viewer.speed <= 2.0
+        viewer.play()
+        viewer.tick(0.02)
+        viewer.pause()
+    viewer._speed._impl.value = 1.0
+    viewer._follow._impl.value = "nobody we know"
+    viewer._on_follow(Page)
+    assert viewer._followed is None
+
+
+def test_a_hand_on_a_joint_stops_time_and_moves_it(viewer):
+    viewer.play()
+    viewer.sliders.joints["elbow"].take(0.3)
+    assert viewer.paused and viewer.sim.joint("elbow").position == pytest.approx(0.3)
+    viewer.sliders.joints["elbow"].take(2.0)
+    assert viewer.sim.joint("elbow").position == pytest.approx(0.5)
+
+
+def test_sliders_follow_the_simulation(viewer):
+    viewer.reset()
+    viewer.step(300)
+    axle, shown = viewer.sim.joint("axle").position, viewer.sliders.joints["axle"].handle.value
+    print(f"axle at {axle:.4f} rad, its slider at {shown:.4f}")
+    assert abs(axle) > 0.01 and shown == pytest.approx(np.clip(axle, -3.142, 3.142), abs=0.01)
+
+
+def test_what_a_hand_asks_for_and_cannot_be_is_told(viewer):
+    def refuse() -> None:
+        raise sh.SimulationError("joint 'elbow': no")
+
+    viewer._act(refuse, False)
+    assert "Refused" in viewer._warning.content and "'elbow'" in viewer._warning.content and viewer._warning.visible
+    viewer._act(lambda: None, False)
+    assert not viewer._warning.visible
+
+
+def test_ground_terrain_and_colours_are_drawn(viewer):
+    handles = viewer.handles
+    assert tuple(handles["arm"].color) == (255, 0, 0) and tuple(handles["wheel"].color) == (0, 128, 255)
+    ground = viewer.server.scene.get_handle_by_name("/view/ground 0")
+    assert ground is not None and ground.position[2] == pytest.approx(-1.0)
+    heights = np.sort(handles["hills"].vertices[:, 2])
+    assert heights[0] == pytest.approx(0.0, abs=1e-6) and heights[-1] == pytest.approx(0.2, abs=1e-6)
+    assert len(viewer.pictures[0]._springs.points) > 8 and len(viewer.pictures[0]._ropes["cord"].points) == 4
+
+
+def test_contacts_and_forces_are_shown(viewer):
+    viewer.reset()
+    layers = ("contacts", "forces", "tensions", "collision", "names")
+    for layer in layers:
+        viewer.show_layer(layer)
+    viewer.step(200)
+    first, sim = viewer.pictures[0], viewer.sim
+    found = sim.contacts()
+    assert len(found) == 4 and first._points.visible and first._points.points == pytest.approx(found.point, abs=1e-6)
+    arrows = first._presses.points
+    drawn, weight = arrows[:, 1] - arrows[:, 0], sim.body("crate").mass * 9.81
+    print(f"contact forces on the crate: {np.abs(found.force[:, 2]).sum():.4f} N of {weight:.4f} N")
+    assert np.abs(found.force[:, 2]).sum() == pytest.approx(weight, rel=1e-3)
+    factor = np.linalg.norm(drawn) / np.linalg.norm(found.force)
+    assert drawn == pytest.approx(factor * found.force, rel=1e-4, abs=1e-6)
+    assert np.linalg.norm(drawn, axis=1).max() < 0.4 * viewer.size
+    assert first._forces.visible and "largest force seen" in viewer._values.content
+    top = first._ropes["cord"].colors[0, 0]
+    assert top[0] > first._ropes["cord"].colors[-1, 0][0]  # redder where it carries more of itself
+    for layer in layers:
+        viewer.show_layer(layer, False)
+    assert not (first._points.visible or first._presses.visible or first._forces.visible)
+
+
+def test_a_followed_body_stays_where_it_was_in_the_picture(viewer):
+    viewer.follow("arm")
+    before = viewer._root.position + viewer.sim.body("arm").com
+    viewer.sim.joint("elbow").position = 0.4
+    viewer.show()
+    assert viewer._root.position + viewer.sim.body("arm").com == pytest.approx(before, abs=1e-6)
+    viewer.follow(None)
+
+
+def test_a_plot_draws_what_is_chosen(viewer):
+    viewer.reset()
+    for _ in range(5):
+        viewer.step(10)
+    viewer.plot.show()
+    times, elbow = viewer.plot._chart.data
+    assert viewer.plot.curves == ["joint/elbow.q"] and times[-1] == pytest.approx(0.05)
+    assert elbow[-1] == pytest.approx(viewer.sim.joint("elbow").position)
+    viewer.plot.add("body/crate.position")
+    viewer.plot.add("rope/cord.tension")
+    viewer.plot.add("__import__('os')")
+    wanted = ["joint/elbow.q", *(f"body/crate.position[{i}]" for i in range(3)), *(f"rope/cord.tension[{i}]" for i in range(4))]
+    assert viewer.plot.curves == wanted
+    viewer.plot.clear()
+    assert viewer.plot.curves == [] and viewer.plot._chart is None
+    assert set(panel.offered(viewer.sim)) >= {"sim.energy", "joint/axle.qd", "spring/spring.length"}
+
+
+def test_worlds_stand_side_by_side():
+    scene = sh.Scene()
+    scene.add_body("bob", sh.Sphere(0.1), position=(0.5, 0, 0))
+    scene.add_joint("hinge", sh.Revolute("y"), scene.world, "bob", position=(0, 0, 0))
+    sim = sh.Simulation(scene, DT, worlds=5)
+    sim.joint("hinge").position = np.linspace(-1, 1, 5)
+    viewer = Viewer(sim, port=free_port(), paused=True, worlds=4)
+    try:
+        viewer.step(20)
+        assert len(viewer.pictures) == 4
+        at = sim.body("bob").position
+        for w, shown in enumerate(viewer.pictures):
+            assert shown.handles["bob"].position == pytest.approx(at[w], abs=1e-6)
+        roots = np.array([viewer.server.scene.get_handle_by_name(f"/view/{w}").position for w in range(4)])
+        apart = np.linalg.norm(roots[:, None] - roots[None], axis=-1) + 9 * np.eye(4)
+        assert apart.min() > 0.2
+        viewer.sliders.joints["hinge"].take(0.2)
+        assert sim.joint("hinge").position == pytest.approx(np.full(5, 0.2))
+    finally:
+        viewer.stop()
+
+
+def test_sim_view_goes_on_in_a_thread():
+    scene = sh.Scene()
+    scene.add_body("ball", sh.Sphere(0.1))
+    sim = sh.Simulation(scene, DT)
+    viewer = sim.view("mine", port=free_port(), block=False, wait=False)
+    deadline = time.perf_counter() + 10
+    while sim.time == 0 and time.perf_counter() < deadline:
+        time.sleep(0.01)
+    viewer.stop()
+    assert sim.time > 0
+    for wrong, words in (({"speed": -1.0}, "-1.0"), ({"worlds": 0}, "64"), ({"follow": "nobody"}, "'nobody'")):
+        with pytest.raises(sh.SimulationError, match=words):
+            sim.view(**wrong)
+
+
+# ---- who may connect ----
+
+
+def ask(viewer: Viewer, *headers: str) -> str:
+    """The first line of the answer to a request with these headers."""
+    host, port = viewer.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as s:
+        s.sendall("\r\n".join(["GET / HTTP/1.1", *headers, "", ""]).encode())
+        return s.recv(4096).split(b"\r\n")[0].decode()
+
+
+def test_only_pages_of_this_server_are_let_in(viewer):
+    port = viewer.url.rpartition(":")[2]
+    words = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {'A' * 22}==")
+    mine = f"Host: 127.0.0.1:{port}"
+    assert " 200 " in ask(viewer, mine) and " 200 " in ask(viewer, f"Host: localhost:{port}")
+    assert " 101 " in ask(viewer, mine, *words, f"Origin: http://127.0.0.1:{port}")
+    for strange in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", f"10.0.0.7:{port}", ""):
+        assert " 403 " in ask(viewer, f"Host: {strange}"), strange
+    for origin in ("http://evil.example", f"http://localhost:{port}", f"https://127.0.0.1:{port}", "http://127.0.0.1:1", "null"):
+        assert " 403 " in ask(viewer, mine, *words, f"Origin: {origin}"), origin
+    assert " 403 " in ask(viewer, "X: y") and " 403 " in ask(viewer, mine, "Host: evil.example")
+
+
+def test_a_server_for_others_is_asked_for_by_number_or_by_its_name():
+    mine = socket.gethostname().lower()
+    for host in ("192.168.1.5:8080", "[fe80::1]:8080", "localhost:8080", f"{mine}:8080"):
+        assert gate.allowed("0.0.0.0", host, f"http://{host}") == "", host
+    for host in ("evil.example:8080", "192.168.1.5.evil.example", "", None):
+        assert gate.allowed("0.0.0.0", host, None), host
+    assert gate.allowed("0.0.0.0", "192.168.1.5:8080", "http://192.168.1.6:8080")
+
+
+def test_a_page_gets_no_tunnel_to_the_outside(viewer):
+    assert viewer.server.request_share_url() is None
+
+
+# ---- in a browser ----
+
+
+@pytest.mark.slow
+def test_a_browser_shows_the_picture_and_starts_the_clock(tmp_path):
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("no chromium is installed: the page was not looked at in a browser")
+    image = pytest.importorskip("PIL.Image")
+    sim = scene_with_drives()
+    viewer = sim.view("browser", port=free_port(), block=False)
+    time.sleep(0.5)
+    assert sim.time == 0  # nobody looks
+    flags = ["--headless", "--no-sandbox", "--hide-scrollbars", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    flags += ["--window-size=800,500", "--virtual-time-budget=15000", f"--user-data-dir={tmp_path / 'profile'}"]
+    shot = tmp_path / "page.png"
+    try:
+        made = subprocess.run([chromium, *flags, f"--screenshot={shot}", viewer.url], capture_output=True, timeout=180)
+    finally:
+        viewer.stop()
+    assert made.returncode == 0, made.stderr[-2000:]
+    pixels = np.asarray(image.open(shot).convert("RGB"), float)[:, :480]
+    coloured = (np.ptp(pixels, axis=2) > 25).mean()
+    print(f"{sim.time:.3f} s went by; {coloured:.3%} of the picture is coloured")
+    assert sim.time > 0 and coloured > 1e-3
