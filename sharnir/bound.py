@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir import dynamics
+from sharnir import mechanics
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK, Recorded
 from sharnir.spatial import quat_rotate, unit_quat
@@ -67,7 +67,7 @@ class Dynamics:
             x = Scratch(t, 1)
             M = wp.zeros((t.nv, t.nv, 1), dtype=real, device=t.device)
         self._kept = x, M
-        gravity = dynamics._gravity(t, None)
+        gravity = mechanics._gravity(t, None)
         bodies, joints, tree, k = t.bodies, t.joints, t.tree, x.tree
 
         def recorded(kernel: Any, *inputs: Any) -> Recorded:
@@ -109,7 +109,7 @@ class Dynamics:
             if self._put(self._a, a, self._zero_v):
                 self._inverse()
                 return np.array(self._tau, float)
-        return dynamics.inverse_dynamics(self._t, q, v, a)
+        return mechanics.inverse_dynamics(self._t, q, v, a)
 
     def bias_forces(self, q: Any, v: Any) -> np.ndarray:
         """(nv,) gravity, Coriolis and centrifugal forces: the tau that gives no acceleration."""
@@ -125,7 +125,7 @@ class Dynamics:
             if self._put(self._tau, self._zero_v if tau is None else tau, self._zero_v):
                 self._forward()
                 return np.array(self._a, float)
-        return dynamics.forward_dynamics(self._t, q, v, tau)
+        return mechanics.forward_dynamics(self._t, q, v, tau)
 
     def mass_matrix(self, q: Any) -> np.ndarray:
         """(nv, nv) by composite inertias."""
@@ -133,13 +133,13 @@ class Dynamics:
             self._v[:] = 0.0
             self._mass()
             return np.array(self._M, float)
-        return dynamics.mass_matrix(self._t, q)
+        return mechanics.mass_matrix(self._t, q)
 
     def _chain(self, body: str) -> Chain:
         """A body, the speeds that move it, the bodies that these move first, and its centre of mass in its frame."""
         if body not in self._chains:
             t = self._t
-            b = dynamics._body(t, body)
+            b = mechanics._body(t, body)
             columns: list[int] = []
             owners: list[int] = []
             link = t.link_of.get(b)
@@ -179,8 +179,8 @@ class Dynamics:
         return np.array(self._point(b, com, point)), np.array(self._rotation[b], float)
 
     def _slow_pose(self, q: Any, body: str, point: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-        dynamics._body(self._t, body)
-        where = dynamics.forward_kinematics(self._t, q)[body]
+        mechanics._body(self._t, body)
+        where = mechanics.forward_kinematics(self._t, q)[body]
         return where["position"] + quat_rotate(where["rotation"], np.asarray(point, float)), where["rotation"]
 
     def _point(self, b: int, com: tuple[float, ...], point: Sequence[float]) -> tuple[float, float, float]:
@@ -195,7 +195,7 @@ class Dynamics:
     def jacobian(self, q: Any, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> np.ndarray:
         """(6, nv): velocity of a point of a body (in its frame, m) and its spin, world axes, per unit of speed."""
         if not self._look(q):
-            return dynamics.jacobian(self._t, q, body, point)
+            return mechanics.jacobian(self._t, q, body, point)
         b, columns, owners, com = self._chain(body)
         J = np.zeros((6, self.nv))
         J[:, columns] = self._rows(columns, owners, self._point(b, com, point))
@@ -224,9 +224,9 @@ class Dynamics:
         """
         given: dict[str, Any] = {"rotation": rotation, "point": point, "damping": damping, "tolerance": tolerance}
         if not self._on_cpu:
-            return dynamics.inverse_kinematics(self._t, body, position, start=start, iterations=iterations, **given)
-        dynamics._tree(self._t, "inverse_kinematics")
-        q = dynamics.neutral(self._t) if start is None else self._t.state("start", start, self.nq)[0].copy()
+            return mechanics.inverse_kinematics(self._t, body, position, start=start, iterations=iterations, **given)
+        mechanics._tree(self._t, "inverse_kinematics")
+        q = mechanics.neutral(self._t) if start is None else self._t.state("start", start, self.nq)[0].copy()
         goal = [float(x) for x in position]
         wanted = None
         if rotation is not None:
@@ -254,42 +254,42 @@ class Dynamics:
             else:
                 whole = np.zeros(self.nv)
                 whole[columns] = step * min(1.0, 0.5 / max(most, 1e-300))
-                q = dynamics.moved(self._t, q, whole)
+                q = mechanics.moved(self._t, q, whole)
         raise SimulationError(
             f"inverse_kinematics: body {body!r} cannot be brought to {goal}: {np.linalg.norm(error):.3g} (m, rad) remain"
         )
 
     def neutral(self) -> np.ndarray:
         """(nq,) the coordinates of the scene's start."""
-        return dynamics.neutral(self._t)
+        return mechanics.neutral(self._t)
 
     def forward_kinematics(self, q: Any, v: Any = None) -> dict[str, dict[str, np.ndarray]]:
         """Of every body by name: position and rotation of its frame, com, velocity of the com, spin."""
-        return dynamics.forward_kinematics(self._t, q, v)
+        return mechanics.forward_kinematics(self._t, q, v)
 
     def passive_forces(self, q: Any, v: Any) -> np.ndarray:
         """(nv,) forces of the springs, dampers and viscous friction at the joints, on the free axes."""
-        return dynamics.passive_forces(self._t, q, v)
+        return mechanics.passive_forces(self._t, q, v)
 
     def moved(self, q: Any, step: Any) -> np.ndarray:
         """(nq,) coordinates after a small motion `step` (nv,)."""
-        return dynamics.moved(self._t, q, step)
+        return mechanics.moved(self._t, q, step)
 
     def linearise(self, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:
         """A (2nv, 2nv), B (2nv, nv) of small motions about a state."""
-        return dynamics.linearise(self._t, q, v, step=step)
+        return mechanics.linearise(self._t, q, v, step=step)
 
     def natural_frequencies(self, q: Any) -> np.ndarray:
         """(nv,) undamped frequencies of small motions about an equilibrium, rad/s."""
-        return dynamics.natural_frequencies(self._t, q)
+        return mechanics.natural_frequencies(self._t, q)
 
     def static_equilibrium(self, start: Any = None, *, tau: Any = None) -> np.ndarray:
         """(nq,) coordinates at which gravity, springs and tau balance."""
-        return dynamics.static_equilibrium(self._t, start, tau=tau)
+        return mechanics.static_equilibrium(self._t, start, tau=tau)
 
-    def integrate(self, q: Any, v: Any, times: Any, **options: Any) -> dynamics.Trajectory:
+    def integrate(self, q: Any, v: Any, times: Any, **options: Any) -> mechanics.Trajectory:
         """The motion through the given times; options are those of `sharnir.dynamics.integrate`."""
-        return dynamics.integrate(self._t, q, v, times, **options)
+        return mechanics.integrate(self._t, q, v, times, **options)
 
 
 def turn_between(goal: list[float], now: list[float]) -> list[float]:

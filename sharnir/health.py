@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from sharnir.articulated.solver import SolverArticulated
-from sharnir.direct.energy.step import SPENT
 from sharnir.errors import DivergenceError, SimulationError
 from sharnir.guard import COUNTS, DIVERGED, ENERGY, FIGURE, OPEN_GAP, SCALE, SUMS, TORN, TURNS, WHICH
 from sharnir.sequential.solver import SolverImpulse
+from sharnir.stepping import SPENT
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any

@@ -80,6 +80,31 @@ class JointView:
         self._sim.changed()
 
     @property
+    def parent_anchor(self) -> np.ndarray:
+        """(3,) m: where it sits on the parent, in that body's frame; settable, for all worlds: coordinates stay, the child's
+        side follows, and a loop is assembled or refused.
+        """
+        return self._anchor(0)
+
+    @parent_anchor.setter
+    def parent_anchor(self, value: Any) -> None:
+        parameters.set_anchor(self._sim, self._i, f"joint {self.name!r}", 0, value)
+
+    @property
+    def child_anchor(self) -> np.ndarray:
+        """(3,) m: where it sits on the child, in that body's frame; settable as `parent_anchor` is."""
+        return self._anchor(1)
+
+    @child_anchor.setter
+    def child_anchor(self, value: Any) -> None:
+        parameters.set_anchor(self._sim, self._i, f"joint {self.name!r}", 1, value)
+
+    def _anchor(self, side: int) -> np.ndarray:
+        m = self._sim.model
+        points = (m.joints.parent_point, m.joints.child_point)[side].numpy()[self._i]
+        return np.asarray(points.astype(float) + m.com[int((m.parents, m.children)[side][self._i])])
+
+    @property
     def velocity(self) -> Any:
         """Speeds, m/s and rad/s: a float, or (v_size,)."""
         if self._sim._read < ALL:

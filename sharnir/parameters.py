@@ -7,13 +7,16 @@ from math import inf
 from typing import Any
 
 import numpy as np
+import warp as wp
 
-from sharnir import tables
-from sharnir.assembly import set_spin
+from sharnir import snapshots, tables
+from sharnir.assembly import read_all, set_position, set_spin
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
 from sharnir.model import DYNAMIC, Model
 from sharnir.rope.build import Ropes
+from sharnir.rope.data import ROPE
+from sharnir.spatial import cross, quat_rotate
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -23,6 +26,8 @@ MOTOR = ("resistance", "inductance", "torque_constant", "gear_ratio", "efficienc
 def owned(model: Model) -> Model:
     """A model with tables of its own: what one simulation changes is not seen by others."""
     copies = {name: _copy(getattr(model, name), model) for name in ("bodies", "axes", "springs")}
+    copies |= {"joints": _with_own_points(model.joints), "com": model.com.copy()}
+    copies["springs"] = _with_own_points(copies["springs"])
     ropes = model.ropes
     if ropes is not None:
         values = {name: getattr(ropes.table, name) for name in _varying(ropes.table)}
@@ -35,6 +40,15 @@ def owned(model: Model) -> Model:
 
 def _varying(struct: Any) -> list[str]:
     return [name for name in struct._cls.vars if getattr(getattr(struct, name), "ndim", 0) == 2]
+
+
+def _with_own_points(struct: Any) -> Any:
+    """A table whose points on bodies are its own."""
+    out = struct._cls()
+    for name in struct._cls.vars:
+        value = getattr(struct, name)
+        setattr(out, name, wp.clone(value) if name in ("parent_point", "child_point") else value)
+    return out
 
 
 def _copy(struct: Any, model: Model) -> Any:
@@ -142,6 +156,103 @@ def _keep_spin(sim: Owner, body: int, change: Any) -> None:
         view._put_spin(spin)
         sim._rebuild()
     told(sim)
+
+
+# ---- points on bodies, the same in all worlds ----
+
+
+def point_of(who: str, what: str, value: Any) -> np.ndarray:
+    """(3,) m, in a body's frame."""
+    try:
+        point = np.asarray(value, float)
+    except (TypeError, ValueError):
+        point = np.full(1, np.nan)
+    if point.shape != (3,) or not np.isfinite(point).all():
+        raise SimulationError(
+            f"{who}: {what} is three finite numbers (m, in the body's frame), the same in all worlds, got {value!r}"
+        )
+    return point
+
+
+def set_centre(sim: Owner, body: int, who: str, value: Any) -> None:
+    """Move a body's centre of mass within it: its frame, its spin and the speed of its frame's origin stay."""
+    model, point = sim.model, point_of(who, "centre", value)
+    if int(model.bodies.motion.numpy()[body]) != DYNAMIC or not tables.columns(model.bodies.inertia)[body].any():
+        raise SimulationError(f"{who}: a centre of mass is moved in dynamic bodies that have an inertia, which it has not")
+    by = point - model.com[body]
+    tied = [(model.parents, model.joints.parent_point), (model.children, model.joints.child_point)]
+    tied += [(getattr(model.springs, end).numpy(), getattr(model.springs, f"{end}_point")) for end in ("parent", "child")]
+    if model.ropes is not None:
+        table = model.ropes.table
+        tied += [(np.where(table.kind.numpy() == ROPE, -1, table.body.numpy()), table.point)]
+        tied += [(table.tie_body.numpy(), table.tie_point)]
+    if sim.solver.collider is not None:
+        shapes = sim.solver.collider.data.shapes
+        tied.append((shapes.body.numpy(), shapes.position))
+
+    def place() -> None:
+        state = sim.state
+        turn, spin = (getattr(state, name).numpy()[body].astype(float) for name in ("rotation", "spin"))
+        arm = quat_rotate(turn, np.broadcast_to(by, (sim.worlds, 3)))
+        sim.body(names[body])._put("position", state.position.numpy()[body].astype(float) + arm)
+        sim.body(names[body])._put("velocity", state.velocity.numpy()[body].astype(float) + cross(spin, arm))
+
+    names = {b: name for name, b in model.body_names.items()}
+
+    def move() -> None:
+        for bodies, points in tied:
+            values = points.numpy().copy()
+            values[np.asarray(bodies) == body] -= by
+            points.assign(values)
+        model.com[body] = point
+        sim.body(names[body])._take_centre()
+
+    _in_both(sim, place, move)
+
+
+def set_anchor(sim: Owner, joint: int, who: str, side: int, value: Any) -> None:
+    """Move where a joint sits on its parent (side 0) or child (1): coordinates and speeds stay, the child's side follows."""
+    model, what = sim.model, ("parent_anchor", "child_anchor")[side]
+    body = int((model.parents, model.children)[side][joint])
+    points = (model.joints.parent_point, model.joints.child_point)[side]
+    old, new = points.numpy().copy(), points.numpy().copy()
+    new[joint] = point_of(who, what, value) - model.com[body]
+    if not tables.columns(model.bodies.inertia)[body].any() and int(model.bodies.motion.numpy()[body]) == DYNAMIC:
+        raise SimulationError(f"{who}: {what} stays in the centre of a point mass")
+    at = slice(int(model.q_start[joint]), int(model.q_start[joint]) + model.joint_kinds[joint].q_size)
+
+    def follow() -> None:
+        points.assign(old)
+        read_all(model, sim.state)
+        there = sim.state.q.numpy()[at].T.astype(float)
+        points.assign(new)
+        try:
+            set_position(model, sim.state, joint, there)
+        except SimulationError:
+            points.assign(old)
+            read_all(model, sim.state)
+            raise
+
+    _in_both(sim, follow, lambda: points.assign(new))
+
+
+def _in_both(sim: Owner, place: Any, change: Any) -> None:
+    """Change tables, and with them the state now and that of the start, to which `reset` goes back."""
+    with LOCK:
+        sim._settled()
+        now = snapshots.take(sim)
+        try:
+            snapshots.put_back(sim, sim._start | {"gravity": sim.gravity}, known=True)
+            place()
+            start = snapshots.take(sim)
+        finally:
+            snapshots.put_back(sim, now)
+        place()
+        change()
+        sim._start = start
+        sim._rebuild()
+    told(sim)
+    sim.changed()
 
 
 # ---- joints ----

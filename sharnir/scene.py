@@ -25,17 +25,17 @@ from sharnir.descriptions import (
     vector,
 )
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
-from sharnir.joints import AXES, Distance, Free, Gear, Joint, axis_table, joint_tables
+from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope.build import Ropes
 from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, too_tight
+from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
-from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
+from sharnir.spatial import quat_conjugate, quat_rotate, unit_quat
 from sharnir.types import load_modules
 
-Frame = tuple[Sequence[float], Sequence[float]]
 log = logging.getLogger("sharnir")
 
 
@@ -258,7 +258,7 @@ class Scene:
             ):
                 raise SceneError(f"{who}: a gear couples two joints and takes no bodies, positions, frames or strength")
             for end in (joint.joint_a, joint.joint_b):
-                self._gear_axis(who, end)
+                gear_axis(self.joints, who, end)
             if joint.joint_a == joint.joint_b:
                 raise SceneError(f"{who}: a gear couples two different axes, got {joint.joint_a!r} twice")
             self.gears[name] = joint
@@ -271,38 +271,14 @@ class Scene:
         if MOTIONS["dynamic"] not in (a.motion, b.motion):
             raise SceneError(f"{who}: neither {a.name!r} nor {b.name!r} is dynamic; at least one has to be")
 
-        frames = self._frames(who, joint, a, b, position, rotation, parent_frame, child_frame)
-        turn = np.asarray(joint.frame, float)
-        points = [p - body.com for (p, _), body in zip(frames, (a, b), strict=True)]
-        quats = [quat_multiply(q, turn) for _, q in frames]
+        frames = joint_frames(who, joint, a, b, position, rotation, parent_frame, child_frame)
         index = list(self.bodies)
-        axes = joint.axes(f"{who} ({joint.kind})")
-        made = JointDescription(
-            name, joint, index.index(a.name), index.index(b.name), points[0], points[1], quats[0], quats[1], axes
-        )
+        made = describe_joint(name, joint, (a, b), (index.index(a.name), index.index(b.name)), frames)
         for what, value in (("break_force", break_force), ("break_torque", break_torque)):
             if value is not None:
                 if not is_positive(value):
                     raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
                 setattr(made, what, float(value))
-        if isinstance(joint, Distance):
-            ends = [body.position + quat_rotate(body.rotation, p) for (p, _), body in zip(frames, (a, b), strict=True)]
-            made.rod = float(np.linalg.norm(ends[1] - ends[0])) if joint.length is None else joint.length
-            if made.rod < 1e-9 or np.linalg.norm(ends[1] - ends[0]) < 1e-9:
-                raise SceneError(f"{who}: the ends of a rod are apart, here both are at {ends[0].tolist()}; use Spherical()")
-        for body, point in ((a, points[0]), (b, points[1])):
-            turns = joint.mask >> 3 != 7 or np.linalg.norm(point) > 1e-9
-            if turns and body.motion == MOTIONS["dynamic"] and not np.any(body.inertia):
-                raise SceneError(
-                    f"{who}: body {body.name!r} is a point mass and takes only joints at its centre that leave all rotations "
-                    f"free (Spherical, PointOnLine, Distance), got {joint.kind} {np.linalg.norm(point):g} m off it"
-                )
-            acts = joint.ball is not None or any(axis.acts for axis in axes[joint.v_size - 3 : joint.v_size])
-            if joint.v_size >= 3 and acts and body.motion == MOTIONS["dynamic"] and not np.any(body.inertia):
-                raise SceneError(
-                    f"{who}: body {body.name!r} is a point mass, which does not turn: no limit, friction, spring or drive can "
-                    "act on the rotations of its joint; give it a shape or an inertia"
-                )
         self.joints[name] = made
         if collide:
             self.touch.asked.add(self.touch.pair(who, a.name, b.name))
@@ -473,36 +449,6 @@ class Scene:
             raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre")
         r.ties.append(RopeTie(int(point), list(self.bodies).index(body), at))
 
-    def _frames(
-        self, who: str, joint: Joint, a: BodyDescription, b: BodyDescription,
-        position: Any, rotation: Any, parent_frame: Frame | None, child_frame: Frame | None,
-    ) -> list[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
-        """The joint frame in each body's own frame."""
-        still = (0.0, 0.0, 0.0, 1.0)
-        if parent_frame is not None or child_frame is not None:
-            if position is not None or rotation is not None:
-                raise SceneError(f"{who}: give either position and rotation, or parent_frame and child_frame")
-            given = [(f if f is not None else ((0.0, 0.0, 0.0), still)) for f in (parent_frame, child_frame)]
-            for what, f in zip(("parent_frame", "child_frame"), given, strict=True):
-                if len(f) != 2:
-                    raise SceneError(f"{who}: {what} is (position, rotation), got {f!r}")
-            return [(vector(p, who, "frame position (m)"), unit_quat(np.asarray(q, float), who)) for p, q in given]
-        if position is None:
-            if not isinstance(joint, Free):
-                raise SceneError(f"{who}: give position= (world anchor, m), or parent_frame= and child_frame=")
-            position = b.position
-        points = [position, position]
-        if isinstance(joint, Distance):
-            if np.shape(position) != (2, 3):
-                raise SceneError(f"{who}: a Distance takes two points, position=(on the parent, on the child), got {position}")
-            points = list(position)
-        turn = unit_quat(np.asarray(still if rotation is None else rotation, float), who)
-        frames = []
-        for body, point in zip((a, b), points, strict=True):
-            back = quat_conjugate(body.rotation)
-            frames.append((quat_rotate(back, vector(point, who, "position (m)") - body.position), quat_multiply(back, turn)))
-        return frames
-
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
@@ -513,26 +459,6 @@ class Scene:
         if name not in self.bodies:
             raise SceneError(f"{who}: {what} {name!r} is no body of the scene; known: {', '.join(map(repr, self.bodies))}")
         return self.bodies[name]
-
-    def _gear_axis(self, who: str, end: str | tuple[str, str]) -> tuple[int, int]:
-        """(joint, number of the axis among its speeds) of one end of a gear."""
-        if not isinstance(end, str) and not (isinstance(end, tuple | list) and len(end) == 2):
-            raise SceneError(f"{who}: an end of a gear is a joint's name or (joint, axis), got {end!r}")
-        name, axis = (end, None) if isinstance(end, str) else end
-        if name not in self.joints:
-            raise SceneError(f"{who}: {name!r} is no joint of the scene; known: {', '.join(map(repr, self.joints)) or 'none'}")
-        joint = self.joints[name].joint
-        if axis is None and joint.v_size == 1:
-            axis = joint.free[0]
-        if axis not in joint.free[: joint.v_size] or (axis in AXES[3:] and len(joint.turns) == 3):
-            allowed = [a for a in joint.free[: joint.v_size] if a in AXES[:3] or len(joint.turns) < 3]
-            if not allowed:
-                raise SceneError(f"{who}: joint {name!r} ({joint.kind}) has no single angle or slide that a gear could couple")
-            words = f"{joint.kind} has {len(allowed)}, say which" if axis is None else f"got {axis!r}"
-            raise SceneError(
-                f"{who}: a gear takes one angle or slide of joint {name!r}: {words}; allowed: {', '.join(map(repr, allowed))}"
-            )
-        return list(self.joints).index(name), joint.free.index(axis)
 
     # ---- model ----
 
@@ -585,7 +511,7 @@ class Scene:
         """The device tables of bodies, joints and gears as described."""
         bodies = list(self.bodies.values())
         joints = list(self.joints.values())
-        gear_ends = [(self._gear_axis(n, g.joint_a), self._gear_axis(n, g.joint_b)) for n, g in self.gears.items()]
+        gear_ends = [(gear_axis(self.joints, n, g.joint_a), gear_axis(self.joints, n, g.joint_b)) for n, g in self.gears.items()]
         com = np.array([b.com for b in bodies])
         rotation = np.array([b.rotation for b in bodies])
         start = {

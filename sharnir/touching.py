@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharnir.collision.ask import FAR, Hits, Queries
-from sharnir.collision.collider import PAIR_FIELDS, POINT_FIELDS
+from sharnir.collision.collider import BODY_FIELDS, PAIR_FIELDS, POINT_FIELDS
 from sharnir.collision.describe import EVERYTHING
 from sharnir.errors import SceneWarning, SimulationError, StepWarning
 from sharnir.shapes import Shape
@@ -147,7 +147,7 @@ class Touching:
 
     def arrays(self) -> dict[str, Any]:
         """What the next step takes over from the last, by name."""
-        return {f"contact.{n}": getattr(self._data, n) for n in (*COUNTS, *POINT_FIELDS, *PAIR_FIELDS)}
+        return {f"contact.{n}": getattr(self._data, n) for n in (*COUNTS, *POINT_FIELDS, *PAIR_FIELDS, *BODY_FIELDS)}
 
     def fit(self, snapshot: dict[str, np.ndarray]) -> None:
         """Make room for the contacts of a snapshot, or for the snapshot's room for fewer."""

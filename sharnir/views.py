@@ -29,7 +29,7 @@ class BodyView:
     def __init__(self, sim: Owner, index: int, name: str) -> None:
         self._sim, self._i, self.name = sim, index, name
         self._motion = int(sim.model.bodies.motion.numpy()[index])
-        self._com = sim.model.com[index] if np.any(sim.model.com[index]) else None
+        self._take_centre()
         self._turns = bool(np.any(sim.model.bodies.inertia.numpy()[index, 0])) or self._motion != DYNAMIC
         self._rows: dict[str, np.ndarray] | None = None  # of one world: (3,) and (4,), and the same as memory
         if sim._on_cpu and sim.worlds == 1:
@@ -40,6 +40,10 @@ class BodyView:
 
     def __repr__(self) -> str:
         return f"<body {self.name!r}>"
+
+    def _take_centre(self) -> None:
+        centre = self._sim.model.com[self._i]
+        self._com = centre if np.any(centre) else None
 
     def _get(self, field: str) -> np.ndarray:
         """(worlds, …), a copy."""
@@ -110,6 +114,15 @@ class BodyView:
     def com(self) -> Any:
         """(3,) centre of mass, m."""
         return self._value("position")
+
+    @property
+    def centre(self) -> np.ndarray:
+        """(3,) m, of mass, in the body's frame; settable, for all worlds: the frame and what is fixed to it stay."""
+        return np.array(self._sim.model.com[self._i], float)
+
+    @centre.setter
+    def centre(self, value: Any) -> None:
+        parameters.set_centre(self._sim, self._i, f"body {self.name!r}", value)
 
     @property
     def velocity(self) -> Any:

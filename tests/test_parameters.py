@@ -213,3 +213,71 @@ def test_friction_is_read_as_it_was_set():
     assert sim.joint("z").friction == sh.Friction(2.0, 2.0)
     sim.joint("z").friction = [1.0, sh.Friction(3.0, 2.0, viscous=0.5)]
     assert sim.joint("z").friction == [sh.Friction(1.0, 1.0), sh.Friction(3.0, 2.0, viscous=0.5)]
+
+
+# ---- points on bodies ----
+
+
+def swinging(centre, on_base, on_arm):
+    """An arm on a slider's hinge, with a spring; centre and anchors as asked for."""
+    scene = sh.Scene()
+    base = scene.add_body("base", sh.Box(0.2, 0.2, 0.2), mass=1.0)
+    place = np.subtract(on_base, on_arm)
+    arm = scene.add_body("arm", sh.Box(0.4, 0.05, 0.05), mass=0.5, inertia=(1e-3, 2e-3, 3e-3), com=centre, position=place)
+    scene.add_joint("rail", sh.Prismatic("x", spring=(50.0, 0.0)), scene.world, base, position=(0, 0, 0))
+    scene.add_joint("hinge", sh.Revolute("y", friction=0.01), base, arm, parent_frame=(on_base, (0, 0, 0, 1)),
+                    child_frame=(on_arm, (0, 0, 0, 1)))  # fmt: skip
+    scene.add_spring("spring", scene.world, arm, at_a=(0.5, 0, 0.5), at_b=(0.2, 0, 0), stiffness=20.0, rest=0.3)
+    return scene
+
+
+@pytest.mark.parametrize("solver", ["sequential", "direct", "articulated"])
+def test_centres_and_anchors_are_as_if_they_had_been_described(solver):
+    new = ((0.05, 0, 0.01), (0.1, 0, 0.05), (-0.2, 0, 0.02))
+    sim = sh.Simulation(swinging((0, 0, 0), (0.1, 0, 0), (-0.2, 0, 0)), 1e-3, solver=solver)
+    sim.step(20)
+    arm, hinge = sim.body("arm"), sim.joint("hinge")
+    frame, angle = arm.position.copy(), hinge.position
+    arm.centre = new[0]
+    assert np.abs(arm.position - frame).max() < 1e-14 and np.abs(arm.centre - new[0]).max() < 1e-15
+    hinge.parent_anchor, hinge.child_anchor = new[1:]
+    assert abs(hinge.position - angle) < 1e-12 and sim.gaps().max() < 1e-12
+    assert np.abs(hinge.parent_anchor - new[1]).max() < 1e-15
+    sim.reset()
+    twin = sh.Simulation(swinging(*new), 1e-3, solver=solver)
+    for each in (sim, twin):
+        each.joint("hinge").velocity = 1.0
+        each.step(200)
+    off = max(np.abs(getattr(arm, n) - getattr(twin.body("arm"), n)).max() for n in ("position", "velocity", "spin"))
+    print(f"{solver}: moved centre and anchors, off by {off:.1e} after 200 steps")
+    assert off < 1e-9
+
+
+def test_a_centre_moves_beneath_contacts_and_ropes():
+    def scene(centre):
+        out = sh.Scene()
+        out.add_ground()
+        box = out.add_body("box", sh.Box(0.2, 0.2, 0.2), mass=1.0, com=centre, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.1))
+        out.add_rope(
+            "rope", (0.1, 0, 0.2), (0.1, 0, 0.7), radius=0.005, mass_per_length=0.05, segments=5, attach=(box, out.world)
+        )
+        return out
+
+    sim, twin = (sh.Simulation(scene(c), 1e-3) for c in ((0, 0, 0), (0.03, 0, -0.02)))
+    sim.body("box").centre = (0.03, 0, -0.02)
+    for s in (sim, twin):
+        s.body("box").velocity = (0.5, 0, 0)
+        s.step(50)
+    off = np.abs(sim.body("box").position - twin.body("box").position).max()
+    print(f"beneath contacts and ropes: off by {off:.1e} m")
+    assert off < 1e-12
+
+
+def test_points_that_cannot_be():
+    sim = sh.Simulation(swinging((0, 0, 0), (0.1, 0, 0), (-0.2, 0, 0)), 1e-3)
+    with pytest.raises(sh.SimulationError, match="body 'arm': centre is three finite numbers"):
+        sim.body("arm").centre = (0, np.nan, 0)
+    with pytest.raises(sh.SimulationError, match="joint 'hinge': child_anchor is three"):
+        sim.joint("hinge").child_anchor = 0.2
+    with pytest.raises(sh.SimulationError, match="body 'world'"):
+        sim.body("world").centre = (0, 0, 0)

@@ -10,6 +10,7 @@ from sharnir.collision.broad import find_pairs, solid
 from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
 from sharnir.collision.pairs import meet, speed_at
 from sharnir.collision.round import across
+from sharnir.collision.still import far_apart, keep_points, look_at_bodies, opened, stand_still
 from sharnir.collision.surface import mix, write_mixed
 from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.types import inline_less, real, vec3
@@ -27,12 +28,26 @@ TOUCH = wp.constant(real(1.0e-5))  # m: a pair touches at this gap
 def collide(s: wp.array(dtype=Collision), w: int):
     """Find all points of contact of a world: positions, velocities → contacts."""
     keep_last(s, w)
+    look_at_bodies(s, w)
     find_pairs(s, w)
     s[0].contacts.lost[w] = s[0].broad.lost[w]
     cursor = int(0)
     for k in range(s[0].broad.count[w]):
-        cursor = at_pair(s, s[0].broad.a[k, w], s[0].broad.b[k, w], cursor, w)
-        touch(s, k, cursor, w)
+        i = s[0].broad.a[k, w]
+        j = s[0].broad.b[k, w]
+        cursor = at_pair(s, i, j, cursor, w)
+        old = int(-1)
+        if cursor < s[0].kept.pairs[w]:
+            if s[0].kept.a[cursor, w] == i and s[0].kept.b[cursor, w] == j:
+                old = cursor
+        if not stand_still(s, i, j, w):
+            if not far_apart(s, i, j, w):
+                touch(s, k, old, w)
+        elif old >= 0:  # two that stood still without a point have none now
+            if s[0].kept.first[old, w] == s[0].contacts.count[w]:
+                keep_points(s, old, w)
+            else:
+                touch(s, k, old, w)
 
 
 @wp.kernel(module="sharnir.collision", enable_backward=False)
@@ -77,16 +92,13 @@ def at_pair(s: wp.array(dtype=Collision), a: int, b: int, cursor: int, w: int) -
 
 
 @wp.func
-def touch(s: wp.array(dtype=Collision), k: int, cursor: int, w: int):
-    """The points of pair k of the list, if it has any."""
+def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int):
+    """The points of pair k of the list, if it has any; `old`: its place among the last step's pairs, or −1."""
     i = s[0].broad.a[k, w]
     j = s[0].broad.b[k, w]
-    old = int(-1)
     last = int(-1)
-    if cursor < s[0].kept.pairs[w]:
-        if s[0].kept.a[cursor, w] == i and s[0].kept.b[cursor, w] == j:
-            old = cursor
-            last = s[0].kept.feature[cursor, w]
+    if old >= 0:
+        last = s[0].kept.feature[old, w]
     first = s[0].contacts.count[w]
     a = s[0].shapes.body[i]
     b = s[0].shapes.body[j]
@@ -250,6 +262,7 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
         s[0].contacts.body_b[p, w] = b
         s[0].contacts.local[p, w] = local
         s[0].contacts.began[p, w] = began
+        s[0].contacts.found[p, w] = s[0].contacts.gap[p, w] - opened(s, p, w)
         used = carry_over(s, p, p - first, local, size, old, used, s[0].shapes.bound[j], w)
         write_mixed(s, mixed, p, w)
 

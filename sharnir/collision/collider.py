@@ -20,8 +20,13 @@ from sharnir.types import load_modules, np_real, real
 CORNERS, FACES, RIM = 96, 192, 64
 """Room of the generic pair's polytope."""
 
-POINT_FIELDS = tuple(n for n, f in Contacts.vars.items() if getattr(f.type, "ndim", 0) == 2 and not n.startswith("pair_"))  # type: ignore[attr-defined]
 PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
+BODY_FIELDS = ("anchor_position", "anchor_rotation")
+POINT_FIELDS = tuple(
+    n
+    for n, f in Contacts.vars.items()
+    if getattr(f.type, "ndim", 0) == 2 and n not in (*PAIR_FIELDS, *BODY_FIELDS)  # type: ignore[attr-defined]
+)
 
 
 @dataclass
@@ -85,11 +90,13 @@ class Collider:
         fill(contacts, model, None, "count lost pairs")
         fill(contacts, model, points, " ".join(POINT_FIELDS))
         fill(contacts, model, pairs, " ".join(PAIR_FIELDS))
+        fill(contacts, model, len(model.com), " ".join(BODY_FIELDS))
         fill(broad, model, n, "centre frame low high")
         fill(broad, model, int(self.data.shapes.sweeps), "order edge side")
         fill(broad, model, pairs, "raw_a raw_b a b rule")
         fill(broad, model, n + 1, "first")
         fill(broad, model, None, "count lost made")
+        fill(broad, model, len(model.com), "still moved turned way")
         fill(kept, model, None, "pairs")
         fill(kept, model, pairs, "a b first size feature touched")
         fill(kept, model, points, "local impulse")
@@ -97,7 +104,7 @@ class Collider:
         broad.order.assign(np.ascontiguousarray(np.repeat(swept[:, None], model.worlds, 1)))
         old = self.data.contacts
         if getattr(self, "_has_room", False):
-            for name in ("count", "lost", "pairs"):
+            for name in ("count", "lost", "pairs", *BODY_FIELDS):
                 wp.copy(getattr(contacts, name), getattr(old, name))
             for name, rows in [(f, old.capacity) for f in POINT_FIELDS] + [(f, old.pair_capacity) for f in PAIR_FIELDS]:
                 values = getattr(contacts, name).numpy()
@@ -150,6 +157,7 @@ class Collider:
         for name, old in (("pairs", "pairs"), ("pair_first", "first"), ("pair_size", "size"), ("pair_feature", "feature"),
                           ("local", "local"), ("impulse", "impulse")):  # fmt: skip
             getattr(contacts, name).assign(getattr(kept, old))
+        contacts.anchor_rotation.zero_()
         pairs, first, size = (getattr(kept, n).numpy() for n in ("pairs", "first", "size"))
         count = contacts.count.numpy()
         shapes = [(getattr(contacts, f"shape_{n}").numpy(), getattr(kept, n).numpy()) for n in "ab"]
@@ -163,12 +171,14 @@ class Collider:
 
     def forget(self) -> None:
         """No points, nor anything of the step before."""
-        for array in (self.data.contacts.count, self.data.contacts.pairs, self.data.kept.pairs, self.data.broad.made):
+        contacts = self.data.contacts
+        for array in (contacts.count, contacts.pairs, contacts.anchor_rotation, self.data.kept.pairs, self.data.broad.made):
             array.zero_()
 
     def renew(self) -> None:
         """Forget the list of near pairs: after bodies were put elsewhere by hand that does not matter, after filters it does."""
         self.data.broad.made.zero_()
+        self.data.contacts.anchor_rotation.zero_()
 
     @property
     def dt(self) -> float:
@@ -202,6 +212,7 @@ class Collider:
             values = array.numpy()
             values[row, slice(None) if world is None else world] = np.asarray(value, np_real)
             array.assign(values)
+        self.data.contacts.anchor_rotation.zero_()  # points that are kept have their material
         if self.array is not None:  # in its place: captured steps go on with it
             wp.copy(self.array, wp.array([self.data], dtype=Collision, device=self.model.device))
 

@@ -49,7 +49,9 @@ class ShapeTable:
     wide: wp.array(dtype=wp.int32)  # the others: planes, meshes, what is much larger than most
     sweeps: wp.int32  # how many these are
     wides: wp.int32
+    bodies: wp.int32
     motion: wp.array(dtype=wp.int32)  # [body]
+    reach: wp.array(dtype=real)  # [body] m, from its centre of mass to its farthest point
     apart_first: wp.array(dtype=wp.int32)  # [body + 1] into `apart`: bodies with a higher number that it does not touch
     apart: wp.array(dtype=wp.int32)
     rule_first: wp.array(dtype=wp.int32)  # [body + 1] into `rule`: bodies with a higher number with which it has a material
@@ -93,6 +95,7 @@ class Contacts:
     normal: wp.array2d(dtype=vec3)  # unit, from a to b, world axes
     point: wp.array2d(dtype=vec3)  # m, world, midway between the two surfaces
     gap: wp.array2d(dtype=real)  # m; negative: overlap
+    found: wp.array2d(dtype=real)  # m, the gap with both bodies at their anchors
     local: wp.array2d(dtype=vec3)  # m, the point in b's axes, from its centre of mass: its identity
     impulse: wp.array2d(dtype=vec3)  # N·s on b, world axes: the solver's of the last step, 0 for a new point
     friction: wp.array2d(dtype=vec2)  # along, across, combined
@@ -109,6 +112,8 @@ class Contacts:
     pair_first: wp.array2d(dtype=wp.int32)  # [pair, world] their first point
     pair_size: wp.array2d(dtype=wp.int32)
     pair_feature: wp.array2d(dtype=wp.int32)  # what the pair's function wants to know again in the next step
+    anchor_position: wp.array2d(dtype=vec3)  # [body, world] the pose in which a body was last looked at closely; 0: none
+    anchor_rotation: wp.array2d(dtype=quat)
 
 
 @wp.struct
@@ -132,6 +137,10 @@ class Broad:
     count: wp.array(dtype=wp.int32)  # [world]
     lost: wp.array(dtype=wp.int32)  # [world] pairs without room when the list was made
     made: wp.array(dtype=wp.int32)  # [world] how often it was; 0 asks for a new one
+    still: wp.array2d(dtype=wp.int32)  # [body, world] 1: it stands near its anchor, off it by so much
+    moved: wp.array2d(dtype=vec3)  # m
+    turned: wp.array2d(dtype=vec3)  # rad
+    way: wp.array2d(dtype=real)  # [body, world] m, that no point of it moves farther in a step
 
 
 @wp.struct

@@ -16,6 +16,9 @@ from sharnir.types import np_real, quat, real, vec3
 WIDE = 10.0
 """A shape so many times larger than the median is not swept but tested against all."""
 
+ENDLESS = 1e3
+"""m, how far a plane reaches where that matters."""
+
 INT, WORDS = np.int32, wp.int32
 
 
@@ -103,7 +106,12 @@ def shape_table(given: CollisionDescription, com: np.ndarray, motion: np.ndarray
     table.group = put([s.group for s in shapes], WORDS)
     table.mask = put([s.mask for s in shapes], WORDS)
     table.surface = shared_by_worlds(np.array([s.surface for s in shapes], np_real).reshape(-1, 3), vec3, worlds, device)
-    table.motion = put(motion, WORDS)
+    table.motion, table.bodies = put(motion, WORDS), len(com)
+    reach = np.zeros(len(com))
+    for s in shapes:
+        far = ENDLESS if s.part.kind == "plane" else s.part.bound + np.linalg.norm(s.part.position - com[s.body])
+        reach[s.body] = max(reach[s.body], far)
+    table.reach = put(reach, real)
     never = np.array([p.kind in ("plane", "mesh", "heights") for p in parts], bool)
     small = np.median(bounds[~never]) if (~never).any() else 0.0
     wide = never | (bounds > WIDE * small)

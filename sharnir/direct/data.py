@@ -8,6 +8,8 @@ from sharnir.joints import AxisTable, GearTable, JointTable
 from sharnir.laws.cone import Cone
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
+from sharnir.rope.data import RopeStep
+from sharnir.rope.ports import Ports
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, TreeTable, TreeWork
 from sharnir.types import mat33, quat, real, vec2, vec3, vec4, vec6
@@ -149,6 +151,8 @@ class Direct:
     mean_pa: wp.array2d(dtype=vec3)
     lock_u: wp.array2d(dtype=real)  # [speed, world] what a locked axis lacks of the speed wanted of it
     parts: wp.array(dtype=wp.int32)  # [world] in how many the last step was made
+    counted: wp.array(dtype=wp.vec4i)  # [world] `grades` before the step
+    pivots: wp.array(dtype=wp.int32)  # [world] most passes in which laws of a part of the step were found
     loose: wp.array(dtype=wp.int32)  # [world] 1: a step is taken as well as passes can meet it
     stopped: wp.array(dtype=wp.int32)  # [world] 1 + a joint that friction or a limit stopped in this step
     safe: State  # the state at the start of a step that is made in parts
@@ -180,3 +184,14 @@ DAMPED = wp.constant(2)
 VELOCITY = wp.constant(3)
 
 ALL = wp.constant(2)  # scope: everything there is
+
+
+@wp.struct
+class Roped:
+    """A step of trees with ropes on them: what both are made of, each an array of one element."""
+
+    step: wp.array(dtype=Direct)
+    rope: wp.array(dtype=RopeStep)
+    ports: wp.array(dtype=Ports)
+    other: wp.array(dtype=RopeStep)  # energy closing: the state at the start of the step; else what is read at the pose
+    now: wp.array(dtype=RopeStep)  # not in the energy closing: the caller's

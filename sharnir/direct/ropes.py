@@ -6,6 +6,7 @@ from typing import Any
 
 import warp as wp
 
+from sharnir.direct.data import Roped
 from sharnir.direct.energy.rope import energy_rope_steps
 from sharnir.direct.leapfrog.rope import direct_rope_steps
 from sharnir.model import Control, Model, State, fill
@@ -40,7 +41,7 @@ class RopesOnTrees:
         """Number of ends at which ropes meet trees beside the one that each hangs on."""
         return int((self.model.ropes.table.kind.numpy() == PORT).sum())
 
-    def bind(self, s: Any, state: State, control: Control) -> None:
+    def bind(self, s: Any, state: State, control: Control, moves_with: list[int]) -> None:
         """Give the structure of the trees what ropes need of it, and make those of the ropes."""
         m = self.model
         rope = rope_step(m, state, control, self.settings)
@@ -51,13 +52,20 @@ class RopesOnTrees:
         rope.body.v, rope.body.w, rope.body.x, rope.body.q = s.work.acceleration, s.work.turning, s.position, s.rotation
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
         rope.h, rope.kick = s.drift, s.kick
-        ports = make_ports(m.ropes, bodies)
-        if self.energy:
-            self._kept: list[tuple[Any, Any]] = [(rope, RopeStep), (ports, Ports), (self._apart(s, rope, bodies), RopeStep)]
-        else:
-            self._kept = [(x, RopeStep) for x in (*halves(rope), rope)] + [(ports, Ports)]
-        self.structures = [wp.array([x], dtype=kind, device=self.device) for x, kind in self._kept]
+        ports = make_ports(m.ropes, moves_with)
+        mid, other = (rope, self._apart(s, rope, bodies)) if self.energy else halves(rope)
+        self._kept = rope, mid, other, ports
+        self._roped: Any = Roped()
+        self._roped.rope, self._roped.other, self._roped.now = (
+            wp.array([x], dtype=RopeStep, device=self.device) for x in (mid, other, rope)
+        )
+        self._roped.ports = wp.array([ports], dtype=Ports, device=self.device)
         load_modules([self.kernel.module], self.device)
+
+    def join(self, step: Any) -> None:
+        """Take the structure of the trees' step, on the device."""
+        self._roped.step = step
+        self._array = wp.array([self._roped], dtype=Roped, device=self.device)
 
     def _apart(self, s: Any, rope: Any, bodies: int) -> Any:
         """Arrays of the energy closing: arms of its own by which points move, mixed passes; returns a state to go back to."""
@@ -73,6 +81,6 @@ class RopesOnTrees:
             setattr(safe.state, name, wp.empty_like(getattr(rope.state, name)))
         return safe
 
-    def make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
+    def make(self, first: int, worlds: int, steps: Any) -> None:
         """Launch the steps of a call."""
-        wp.launch(self.kernel, dim=worlds, inputs=[step, *self.structures, first, steps], device=self.device)
+        wp.launch(self.kernel, dim=worlds, inputs=[self._array, first, steps], device=self.device)

@@ -185,7 +185,7 @@ class SolverDirect(TreeSolver):
         )
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
-        fill(s, m, None, "before after shifted pushed tight passes stopped loose blurred")
+        fill(s, m, None, "before after shifted pushed tight passes pivots counted stopped loose blurred")
         self._passes, s.made = s.passes, self._made
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades, s.projected, s.parts = self.grades, self.projected, self.parts
@@ -204,6 +204,8 @@ class SolverDirect(TreeSolver):
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
         if m.ropes is not None or self.collider is not None:
             scope = 2
+        if wp.get_device(self.device).is_cpu:
+            scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
         if self.collider is not None:
             self._kernel = TOUCHING
@@ -216,8 +218,11 @@ class SolverDirect(TreeSolver):
         if self._ropes is None:
             load_modules([self._kernel.module], self.device)
         else:
-            self._ropes.bind(s, state, control)
-        return wp.array([s], dtype=Direct, device=self.device), s
+            self._ropes.bind(s, state, control, tree.moves_with())
+        array = wp.array([s], dtype=Direct, device=self.device)
+        if self._ropes is not None:
+            self._ropes.join(array)
+        return array, s
 
     def _touch(self, s: Any, state: State, tree: Links) -> None:
         """Contacts, and the small problem that they are solved in."""
@@ -250,4 +255,4 @@ class SolverDirect(TreeSolver):
         if self._ropes is None:
             super()._make(step, first, worlds, steps)
         else:
-            self._ropes.make(step, first, worlds, steps)
+            self._ropes.make(first, worlds, steps)

@@ -13,7 +13,6 @@ import warp as wp
 from sharnir.types import mat33, real, vec2, vec3, vec4, vec6
 
 SLOP = wp.constant(real(1.0e-5))  # m: surfaces that are as near touch, an overlap that is as small is left alone
-RELAXED = wp.constant(real(1.4))  # of what would meet a point alone: sweeps over stacks need a third less of them
 FRICTIONLESS = wp.constant(real(1.0e-9))  # coefficients of friction below it are none
 
 
@@ -71,17 +70,27 @@ def rub(p1: real, p2: real, u1: real, u2: real, G: vec4, bound: real):
 
 
 @wp.func
-def meet_point(p: vec3, u: vec3, K: vec6, G: vec4, mu: vec2, bias: real, soft: real, share: real) -> vec3:
+def meet_scaled(p: vec3, u: vec3, K: vec6, G: vec4, mu: vec2, bias: real, soft: real, inverse: real) -> vec3:
     """The impulse of a point after one visit: normal first, then the tangential pair on the disc that the new normal allows.
 
-    `share` of what the normal impulse lacks is added; a little more than 1 helps sweeps along (`RELAXED`).
+    p is (p_n, D⁻¹p_t), `inverse` 1/(K_nn + soft).
     """
-    pn = wp.max(real(0.0), p[0] - share * (u[0] + bias + soft * p[0]) / (K[0] + soft))
+    pn = wp.max(real(0.0), p[0] - (u[0] + bias + soft * p[0]) * inverse)
     if G[3] == real(0.0):
         return vec3(pn, real(0.0), real(0.0))
     d = pn - p[0]
-    a, b = rub(p[1] / mu[0], p[2] / mu[1], mu[0] * (u[1] + K[1] * d), mu[1] * (u[2] + K[2] * d), G, pn)
-    return vec3(pn, a * mu[0], b * mu[1])
+    a, b = rub(p[1], p[2], mu[0] * (u[1] + K[1] * d), mu[1] * (u[2] + K[2] * d), G, pn)
+    return vec3(pn, a, b)
+
+
+@wp.func
+def meet_point(p: vec3, u: vec3, K: vec6, G: vec4, mu: vec2, bias: real, soft: real) -> vec3:
+    """`meet_scaled` for an impulse as it is."""
+    scaled = vec3(p[0], real(0.0), real(0.0))
+    if G[3] != real(0.0):
+        scaled = vec3(p[0], p[1] / mu[0], p[2] / mu[1])
+    new = meet_scaled(scaled, u, K, G, mu, bias, soft, real(1.0) / (K[0] + soft))
+    return vec3(new[0], new[1] * mu[0], new[2] * mu[1])
 
 
 @wp.func

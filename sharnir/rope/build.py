@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.envelope import close_order, row_ends
 from sharnir.errors import SceneError
 from sharnir.model import DYNAMIC
 from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, UNHELD, RopeTable
@@ -203,7 +204,7 @@ class Ropes:
             layout = Layout(ropes, motion, trees)
         self.given = ropes, motion, worlds, device
         self.order, self.flip, self.loops = layout.order, layout.flip, layout.loops
-        self.group = [] if trees else sorted({e.body for k in self.loops for e in ropes[k].ends if e.body is not None})
+        self.group, self.row_first = ([], []) if trees else self._couple(ropes)
         self.hung = [*layout.owner, *self.group]
         self.names = {r.name: k for k, r in enumerate(ropes)}
         self.described = [turned_round(r) if f else r for r, f in zip(ropes, self.flip, strict=True)]
@@ -213,6 +214,16 @@ class Ropes:
         self.first = np.concatenate([[0], np.cumsum(self.capacity + 1)])[:-1].astype(int)
         self.slots = int((self.capacity + 1).sum())
         self.table = self._table(motion)
+
+    def _couple(self, ropes: list[RopeDescription]) -> tuple[list[int], list[int]]:
+        """The bodies that loops of ropes couple, neighbours close together, and where each of their six rows begins."""
+        pairs = [tuple(int(e.body) for e in ropes[k].ends if e.body is not None) for k in self.loops]
+        bodies = sorted({b for pair in pairs for b in pair})
+        near = [{bodies.index(b) for pair in pairs if body in pair for b in pair} - {i} for i, body in enumerate(bodies)]
+        order = close_order(near)
+        place = {i: at for at, i in enumerate(order)}
+        first = [6 * min([at, *(place[j] for j in near[i])]) for at, i in enumerate(order)]
+        return [bodies[i] for i in order], [x for x in first for _ in range(6)]
 
     def laid_out(self, trees: bool) -> Ropes:
         """These ropes among bodies that joints move (on trees: no rope moves a body), or for the ropes' own elimination."""
@@ -256,6 +267,7 @@ class Ropes:
             kinds[2 * k + 1] = int(PORT if self.trees else LOOP)
         t.kind = put(kinds, wp.int32)
         t.group, t.grouped = put(self.group, wp.int32), len(self.group)
+        t.row_first, t.row_last = put(self.row_first, wp.int32), put(row_ends(self.row_first), wp.int32)
         t.place = put([self.group.index(b) if b in self.group else -1 for b in range(len(motion))], wp.int32)
         t.body = put([e.body or 0 if e.rope is None else self._slot(*e.rope) for e in ends], wp.int32)
         t.clamp = put([int(e.clamp) for e in ends], wp.int32)

@@ -49,6 +49,8 @@ class RopeTable:
     group: wp.array(dtype=wp.int32)  # bodies that loops of ropes couple
     grouped: wp.int32  # their number
     place: wp.array(dtype=wp.int32)  # [body] its place among them, or −1
+    row_first: wp.array(dtype=wp.int32)  # [row] envelope of their system (`envelope`)
+    row_last: wp.array(dtype=wp.int32)
     ties: wp.int32  # bodies tied to points between the ends
     tied: wp.array(dtype=wp.int32)  # [rope] 1 where a body or a rope is tied between its ends
     tie_rope: wp.array(dtype=wp.int32)  # [tie]
@@ -131,7 +133,7 @@ class RopeWork:
     last_X: wp.array2d(dtype=mat33)  # [rope, world] X and Y at the first end
     last_Y: wp.array2d(dtype=mat33)
     g: wp.array2d(dtype=vec3)  # [rope, world] velocity of the last point if nothing held it there
-    dense: wp.array2d(dtype=real)  # [entry, world] inertia of the bodies that loops couple, then its factor
+    dense: wp.array3d(dtype=real)  # [row, row, world] inertia of the bodies that loops couple, then its factor
     dense_p: wp.array2d(dtype=real)  # [row, world] their bias, then the change of their twists
 
 

@@ -3,20 +3,11 @@
 import warp as wp
 
 from sharnir.model import DYNAMIC
-from sharnir.rope.chain import bring_back, eliminate, follow
 from sharnir.rope.data import BODY, DRIVEN, LOOP, ROPE, RopeStep
 from sharnir.rope.ends import (
     advance_body,
-    clear_ties,
-    first_end,
-    hang,
-    hang_bias,
     is_held,
-    move_body,
     own_inertia,
-    tie_bias,
-    tie_inertia,
-    tie_move,
 )
 from sharnir.rope.energy import (
     hold_driven_ties,
@@ -30,9 +21,9 @@ from sharnir.rope.energy import (
     start_rope,
     turns_far,
 )
-from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.means import carried, cayley, free_spin, momentum_slope, turn_between
 from sharnir.rope.mixing import mix_passes, note_pass
+from sharnir.rope.passes import add_changes, bring_in, factor, move_bodies, ropes_outward
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.rope.speeds import at_pose, driven_speed, miss_speeds, move_with, open_pushed, shift_speeds, take_speeds
 from sharnir.spatial import matrix, rotated, unit, worse
@@ -184,56 +175,13 @@ def keep_body(s: wp.array(dtype=RopeStep), b: int, w: int):
 
 
 @wp.func
-def eliminate_ropes(s: wp.array(dtype=RopeStep), w: int):
-    """Inertias of ropes, and of bodies with what hangs on them, from the last ropes inwards."""
-    for k in range(s[0].ropes.count):
-        clear_ties(s, k, w, True)
-    for o in range(s[0].ropes.count):
-        k = s[0].ropes.order[o]
-        for t in range(s[0].ropes.ties):
-            if s[0].ropes.tie_rope[t] == k:
-                tie_inertia(s, t, w)
-        eliminate(s, k, w)
-        if s[0].ropes.kind[2 * k] == BODY:
-            hang(s, k, w)
-        elif s[0].ropes.kind[2 * k] == ROPE:
-            at = s[0].ropes.body[2 * k]
-            s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
-    assemble(s, w)
-
-
-@wp.func
 def vector_pass(s: wp.array(dtype=RopeStep), w: int):
     """New velocities and impulses from what is missed: inwards, bodies, outwards."""
-    for k in range(s[0].ropes.count):
-        clear_ties(s, k, w, False)
-    for o in range(s[0].ropes.count):
-        k = s[0].ropes.order[o]
-        for t in range(s[0].ropes.ties):
-            if s[0].ropes.tie_rope[t] == k:
-                tie_bias(s, t, w)
-        bring_back(s, k, w)
-        if s[0].ropes.kind[2 * k] == BODY:
-            hang_bias(s, k, w)
-        elif s[0].ropes.kind[2 * k] == ROPE:
-            at = s[0].ropes.body[2 * k]
-            s[0].work.tie_p[at, w] = s[0].work.tie_p[at, w] + s[0].work.p_l[k, w]
-    for b in range(s[0].bodies.count):
-        if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
-            move_body(s, b, w)
-    move_group(s, w)
-    for o in range(s[0].ropes.count):
-        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
-        v, omega = first_end(s, k, w)
-        follow(s, k, w, v, omega, last_change(s, k, w))
-        for t in range(s[0].ropes.ties):
-            if s[0].ropes.tie_rope[t] == k:
-                tie_move(s, t, w)
+    bring_in(s, w)
+    move_bodies(s, w)
+    ropes_outward(s, w)
     hold_driven_ties(s, w)
-    for b in range(s[0].bodies.count):
-        if s[0].bodies.motion[b] == DYNAMIC:
-            s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
-            s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
+    add_changes(s, w)
 
 
 @wp.func
@@ -251,7 +199,7 @@ def new_factor(s: wp.array(dtype=RopeStep), w: int):
     body_slopes(s, w)
     for k in range(s[0].ropes.count):
         rope_slopes(s, k, w)
-    eliminate_ropes(s, w)
+    factor(s, w, True)
 
 
 @wp.func
@@ -413,7 +361,7 @@ def settle_speeds(s: wp.array(dtype=RopeStep), w: int, what: int):
                 move_with(s, s[0].ropes.tie_slot[t], w, v)
         for k in range(s[0].ropes.count):
             settle_rows(s, k, w, what)
-        eliminate_ropes(s, w)
+        factor(s, w, True)
         vector_pass(s, w)
         found = int(0)
         for k in range(s[0].ropes.count):

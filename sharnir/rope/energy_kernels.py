@@ -7,14 +7,13 @@ from sharnir.model import DYNAMIC
 from sharnir.rope.data import RopeStep
 from sharnir.rope.energy import keep_impulses, keep_rope, take_back_impulses
 from sharnir.rope.energy_bodies import ENDS, SNAPS, WHOLE, body_pose, goes_on, keep_body, meet, settle_speeds, turn_reels
-from sharnir.rope.kernels import differ, ropes_untouched
+from sharnir.rope.kernels import differ, ropes_untouched, spend_all
 from sharnir.rope.passes import count, scale_pulls
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
+from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import inline_less, real, vec3
 
 inline_less("sharnir.rope_energy")
-MOST_PARTS = wp.constant(1 << 16)  # into which a step is divided
-SPENT = wp.constant(-(1 << 20))  # value of `State.failed`: the step needs more passes than it may take
 UNMET = wp.constant(real(10.0))  # tolerances: the residual of a step that was not made to its end
 
 
@@ -70,7 +69,7 @@ def fit_speeds(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def keep_part(s: wp.array(dtype=RopeStep), w: int):
+def keep_part(s: wp.array(dtype=RopeStep), w: int, scope: int, part: int) -> bool:
     """A part that was met becomes the state; what is torn, inserted or removed then contradicts what was there."""
     dt = s[0].settings.dt[0]
     scale_pulls(s, w, dt / s[0].h[w])
@@ -90,43 +89,63 @@ def keep_part(s: wp.array(dtype=RopeStep), w: int):
             s[0].state.started[k, w] = 0
         s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
     keep_impulses(s, w)
+    return True
 
 
 @wp.func
-def make_energy_step(s: wp.array(dtype=RopeStep), w: int) -> int:
-    """A step, divided where its passes do not meet; returns 0, or 1 + the number of bodies where a smallest part is not met."""
-    dt = s[0].settings.dt[0]
+def start_step(s: wp.array(dtype=RopeStep), w: int):
+    """Nothing of the step is counted yet."""
     s[0].done[w] = 0
-    s[0].parts[w] = 0
     s[0].residual[w] = real(0.0)
-    at = int(0)
-    size = int(MOST_PARTS)
     keep_impulses(s, w)
-    while at < MOST_PARTS:
-        s[0].h[w] = dt * (real(size) / real(MOST_PARTS))
-        if s[0].done[w] >= s[0].settings.iterations[1]:
-            if s[0].settings.iterations[2] == 0:
-                return SPENT - s[0].bodies.count
-            s[0].residual[w] = UNMET * s[0].settings.tolerance[0]  # no time is left: nothing moves in the rest of the step
-            s[0].parts[w] = s[0].parts[w] + 1
-            break
-        for k in range(s[0].ropes.count):
-            pay_out(s, k, w, s[0].h[w])
-        fit_speeds(s, w)
-        if meet(s, w):
-            keep_part(s, w)
-            s[0].parts[w] = s[0].parts[w] + 1
-            at = at + size
-            while size < MOST_PARTS and at % (2 * size) == 0:
-                size = 2 * size
-        else:
-            undo_reeling(s, w)
-            take_back_impulses(s, w)
-            if size == 1:
-                return 1 + s[0].bodies.count
-            size = size // 2
-    count(s, w, 0, int(s[0].parts[w] > 1), 0, 0)
-    return 0
+
+
+@wp.func
+def passes_left(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether the step may take more passes."""
+    return s[0].done[w] < s[0].settings.iterations[1]
+
+
+@wp.func
+def stop_step(s: wp.array(dtype=RopeStep), w: int, scope: int, share: real) -> int:
+    """No passes are left: nothing moves in the rest of the step where that is a caller's cap; else the world is marked."""
+    if s[0].settings.iterations[2] == 0:
+        s[0].body_state.failed[w] = SPENT - s[0].bodies.count
+        return 0
+    s[0].residual[w] = UNMET * s[0].settings.tolerance[0]
+    return 1
+
+
+@wp.func
+def make_part(s: wp.array(dtype=RopeStep), w: int, scope: int, share: real, way: int) -> bool:
+    """Velocities that fit, then the passes of a part of the step; whether they met."""
+    s[0].h[w] = s[0].settings.dt[0] * share
+    for k in range(s[0].ropes.count):
+        pay_out(s, k, w, s[0].h[w])
+    fit_speeds(s, w)
+    return meet(s, w)
+
+
+@wp.func
+def ease_step(s: wp.array(dtype=RopeStep), w: int, scope: int, size: int, way: int):
+    """After a miss: half the part."""
+    undo_reeling(s, w)
+    take_back_impulses(s, w)
+    if size == 1:
+        s[0].body_state.failed[w] = 1 + s[0].bodies.count
+    return halve(size, way)
+
+
+@wp.func
+def end_step(s: wp.array(dtype=RopeStep), w: int, parts: int, ways: int):
+    """Count how the step was made."""
+    s[0].parts[w] = parts
+    count(s, w, 0, int(parts > 1), 0, 0)
+
+
+make_energy_step = dividing(
+    "energy_alone", 1 << 16, start_step, make_part, keep_part, ease_step, end_step, may=passes_left, stop=stop_step, grows=True
+)
 
 
 @wp.func
@@ -178,13 +197,9 @@ def energy_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.i
         if used > s[0].settings.iterations[3]:
             s[0].made[w] = step
             break
-        s[0].body_state.failed[w] = make_energy_step(s, w)
+        make_energy_step(s, w, 0)
         used = used + s[0].done[w]
-        for i in range(s[0].control.force_once.shape[0]):
-            s[0].control.force_once[i, w] = vec3(real(0.0))
-        for b in range(s[0].bodies.count):
-            s[0].body_control.force_once[b, w] = vec3(real(0.0))
-            s[0].body_control.torque_once[b, w] = vec3(real(0.0))
+        spend_all(s, w)
         if s[0].body_state.failed[w] == 0:
             s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
             count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])

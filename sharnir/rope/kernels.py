@@ -30,6 +30,7 @@ from sharnir.rope.predict import begin_rope, stiffen_bodies
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import take_slack
 from sharnir.spatial import matrix, rotated
+from sharnir.stepping import IMPLICIT, VELOCITY_LEVEL, dividing, soften
 from sharnir.types import real, vec3
 
 OPEN = wp.constant(real(1.0e-3))  # beside another solver: a row open by more of its length is not closed in the next step
@@ -40,61 +41,90 @@ DONE = wp.constant(1 << 24)  # more sweeps than there are
 
 
 @wp.func
-def make_step(s: wp.array(dtype=RopeStep), w: int) -> int:
-    """A step, in one part wherever that converges; returns 0, or which rope would not be finite.
-
-    Velocities stand half a step before poses: the first step begins with half a kick, and the scheme is of second order. Where a
-    step does not converge (a whip's end that turns by radians in a step), it is made again with the tension's direction fully
-    implicit, then in halves, quarters, …, sixteenths, and in the end at velocity level.
-    """
-    dt = s[0].settings.dt[0]
-    level = int(0)
-    left = int(MOST_PARTS)
+def start_step(s: wp.array(dtype=RopeStep), w: int):
+    """Nothing of the step is counted yet."""
     s[0].done[w] = 0
-    s[0].parts[w] = 0
     s[0].sudden[w] = 0
     s[0].residual[w] = real(0.0)
-    attempt = int(0)
-    damped = int(0)
-    velocity = int(0)
-    while left > 0:
-        size = wp.max(MOST_PARTS >> level, 1)
-        s[0].h[w] = dt * (real(size) / real(MOST_PARTS))
-        s[0].kick[w] = s[0].body_state.lag[w] + real(0.5) * s[0].h[w]
-        scale_pulls(s, w, real(size) / real(MOST_PARTS))
-        for k in range(s[0].ropes.count):
-            pay_out(s, k, w, s[0].h[w])
-        off = attempt_part(s, w, attempt)
-        scale_pulls(s, w, dt / s[0].kick[w])
-        if off > ACCEPTED and size > 1:
-            undo_reeling(s, w)
-            if attempt > 0:
-                level = level + 1
-            attempt = 1
-            s[0].residual[w] = real(0.0)
-        elif off > ACCEPTED:  # in the end at velocity level, which takes energy whatever happens
-            undo_reeling(s, w)
-            attempt = 2
-        else:
-            made = attempt
-            attempt = wp.min(attempt, 1)
-            bad = bad_rope(s, w)
-            if bad != 0:
-                return bad
-            for b in range(s[0].bodies.count):
-                commit_body(s, b, w)
-            for k in range(s[0].ropes.count):
-                tear(s, k, w, dt)
-                commit_rope(s, k, w)
-                feed(s, k, w)
-                s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].h[w] / dt)
-            s[0].body_state.lag[w] = real(0.5) * s[0].h[w]
-            left = left - size
-            damped = wp.max(damped, int(made == 1))
-            velocity = wp.max(velocity, int(made == 2))
-            s[0].parts[w] = s[0].parts[w] + 1
-    count(s, w, wp.max(s[0].sudden[w] - damped - velocity, 0), int(s[0].parts[w] > 1), damped, velocity)
-    return 0
+
+
+@wp.func
+def make_part(s: wp.array(dtype=RopeStep), w: int, scope: int, share: real, way: int) -> bool:
+    """A part of a step; whether its passes met. Velocities stand half a step before poses: the first step begins with half a
+    kick, and the scheme is of second order.
+    """
+    dt = s[0].settings.dt[0]
+    s[0].h[w] = dt * share
+    s[0].kick[w] = s[0].body_state.lag[w] + real(0.5) * s[0].h[w]
+    scale_pulls(s, w, share)
+    for k in range(s[0].ropes.count):
+        pay_out(s, k, w, s[0].h[w])
+    off = attempt_part(s, w, way)
+    scale_pulls(s, w, dt / s[0].kick[w])
+    return not off > ACCEPTED
+
+
+@wp.func
+def keep_part(s: wp.array(dtype=RopeStep), w: int, scope: int, part: int) -> bool:
+    """The new state becomes the state, if it is finite; else the world is marked."""
+    bad = bad_rope(s, w)
+    if bad != 0:
+        s[0].body_state.failed[w] = bad
+        return False
+    for b in range(s[0].bodies.count):
+        commit_body(s, b, w)
+    keep_ropes(s, w, s[0].h[w], s[0].settings.dt[0])
+    s[0].body_state.lag[w] = real(0.5) * s[0].h[w]
+    return True
+
+
+@wp.func
+def ease_step(s: wp.array(dtype=RopeStep), w: int, scope: int, size: int, way: int):
+    """After a miss (a whip's end that turns by radians in a step): the tension's direction fully implicit, then smaller parts, in
+    the end at velocity level.
+    """
+    undo_reeling(s, w)
+    if size > 1:
+        s[0].residual[w] = real(0.0)
+    return soften(size, way)
+
+
+@wp.func
+def end_step(s: wp.array(dtype=RopeStep), w: int, parts: int, ways: int):
+    """Count how the step was made."""
+    damped = (ways >> IMPLICIT) & 1
+    velocity = ways >> VELOCITY_LEVEL
+    s[0].parts[w] = parts
+    count(s, w, wp.max(s[0].sudden[w] - damped - velocity, 0), int(parts > 1), damped, velocity)
+
+
+make_step = dividing("leap_alone", int(MOST_PARTS), start_step, make_part, keep_part, ease_step, end_step)
+
+
+@wp.func
+def keep_ropes(s: wp.array(dtype=RopeStep), w: int, h: real, dt: real):
+    """The new state of ropes becomes their state, after a part of a step of length h; what is torn or reeled in then goes."""
+    for k in range(s[0].ropes.count):
+        tear(s, k, w, dt)
+        commit_rope(s, k, w)
+        feed(s, k, w)
+        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID * h / dt)
+
+
+@wp.func
+def spend_pushes(s: wp.array(dtype=RopeStep), w: int):
+    """Forces of one step on points of ropes are of no other."""
+    for i in range(s[0].control.force_once.shape[0]):
+        s[0].control.force_once[i, w] = vec3(real(0.0))
+
+
+@wp.func
+def spend_all(s: wp.array(dtype=RopeStep), w: int):
+    """Forces of one step are of no other, those on bodies too."""
+    spend_pushes(s, w)
+    for b in range(s[0].bodies.count):
+        s[0].body_control.force_once[b, w] = vec3(real(0.0))
+        s[0].body_control.torque_once[b, w] = vec3(real(0.0))
 
 
 # ---- beside another solver --------------------------------------------------------------------------------------------------
@@ -134,7 +164,7 @@ def begin_beside(s: wp.array(dtype=RopeStep), w: int, attempt: int):
     stiffen_bodies(s, w)
     for o in range(s[0].ropes.count):
         begin_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, attempt)
-    factor(s, w)
+    factor(s, w, True)
 
 
 @wp.func
@@ -279,15 +309,10 @@ def rope_commit(
         s[0].body_state.failed[w] = bad
         return
     s[0].body_state.open[w] = s[0].residual[w]
-    for k in range(s[0].ropes.count):
-        tear(s, k, w, s[0].h[w])
-        commit_rope(s, k, w)
-        feed(s, k, w)
-        s[0].state.owed[k, w] = s[0].state.owed[k, w] * (real(1.0) - REPAID)
+    keep_ropes(s, w, s[0].h[w], s[0].h[w])
     worst = wp.max(left[w] / wp.max(tolerance[0], real(1.0e-30)), s[0].residual[w] / s[0].settings.tolerance[0])
     count_step(s[0].tally, w, worst, real(1.0), 1)
-    for i in range(s[0].control.force_once.shape[0]):
-        s[0].control.force_once[i, w] = vec3(real(0.0))
+    spend_pushes(s, w)
 
 
 @wp.kernel(module="sharnir.rope")
@@ -299,12 +324,8 @@ def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int
     for _step in range(n[w]):
         if s[0].body_state.failed[w] != 0:
             break
-        s[0].body_state.failed[w] = make_step(s, w)
-        for i in range(s[0].control.force_once.shape[0]):
-            s[0].control.force_once[i, w] = vec3(real(0.0))
-        for b in range(s[0].bodies.count):
-            s[0].body_control.force_once[b, w] = vec3(real(0.0))
-            s[0].body_control.torque_once[b, w] = vec3(real(0.0))
+        make_step(s, w, 0)
+        spend_all(s, w)
         if s[0].body_state.failed[w] == 0:
             s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
             count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
@@ -415,7 +436,7 @@ def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first:
         k = s[0].ropes.order[s[0].ropes.count - 1 - o]
         begin_rope(s, k, w, 0)
         drive_ends(s, k, w)
-    factor(s, w)
+    factor(s, w, True)
     for k in range(s[0].ropes.count):
         missed_speeds(s, k, w, real(0.0))
     one_pass(s, w)

@@ -6,8 +6,8 @@ gives there (`chain`): over the twists of both bodies, M V + p + Wᵀ μ = 0, sy
 
 import warp as wp
 
+from sharnir.envelope import add_block, clear, factorise, put, substitute, take
 from sharnir.rope.data import LOOP, RopeStep
-from sharnir.rope.dense import add_block, factorise, put, substitute, take
 from sharnir.rope.terms import skew
 from sharnir.types import real, vec3
 
@@ -34,7 +34,6 @@ def couple(s: wp.array(dtype=RopeStep), k: int, w: int):
     cv, cw = far_rows(s, k, w)
     H = s[0].work.G[k, w]
     M = s[0].work.dense
-    n = 6 * s[0].ropes.grouped
     for one in range(4):
         R = bv
         row = b
@@ -48,31 +47,30 @@ def couple(s: wp.array(dtype=RopeStep), k: int, w: int):
             R = cw
             row = c + 3
         RH = wp.transpose(R) * H
-        add_block(M, n, row, b, w, RH * bv)
-        add_block(M, n, row, b + 3, w, RH * bw)
-        add_block(M, n, row, c, w, RH * cv)
-        add_block(M, n, row, c + 3, w, RH * cw)
+        add_block(M, row, b, w, RH * bv)
+        add_block(M, row, b + 3, w, RH * bw)
+        add_block(M, row, c, w, RH * cv)
+        add_block(M, row, c + 3, w, RH * cw)
 
 
 @wp.func
 def assemble(s: wp.array(dtype=RopeStep), w: int):
-    """The inertia of all bodies in loops, and its Cholesky factor."""
+    """The inertia of all bodies in loops, and its factor."""
     n = 6 * s[0].ropes.grouped
     M = s[0].work.dense
     if n == 0:
         return
-    for i in range(n * n):
-        M[i, w] = real(0.0)
+    clear(M, s[0].ropes.row_first, s[0].ropes.row_last, n, w)
     for g in range(s[0].ropes.grouped):
         b = s[0].ropes.group[g]
-        add_block(M, n, 6 * g, 6 * g, w, s[0].body.A[b, w])
-        add_block(M, n, 6 * g, 6 * g + 3, w, s[0].body.B[b, w])
-        add_block(M, n, 6 * g + 3, 6 * g, w, wp.transpose(s[0].body.B[b, w]))
-        add_block(M, n, 6 * g + 3, 6 * g + 3, w, s[0].body.D[b, w])
+        add_block(M, 6 * g, 6 * g, w, s[0].body.A[b, w])
+        add_block(M, 6 * g, 6 * g + 3, w, s[0].body.B[b, w])
+        add_block(M, 6 * g + 3, 6 * g, w, wp.transpose(s[0].body.B[b, w]))
+        add_block(M, 6 * g + 3, 6 * g + 3, w, s[0].body.D[b, w])
     for k in range(s[0].ropes.count):
         if s[0].ropes.kind[2 * k + 1] == LOOP:
             couple(s, k, w)
-    factorise(M, n, w)
+    factorise(M, s[0].ropes.row_first, s[0].ropes.row_last, n, w)
 
 
 @wp.func
@@ -97,7 +95,7 @@ def move_group(s: wp.array(dtype=RopeStep), w: int):
             put(x, b + 3, w, m * bw)
             put(x, c, w, m * cv)
             put(x, c + 3, w, m * cw)
-    substitute(s[0].work.dense, x, n, w)
+    substitute(s[0].work.dense, s[0].ropes.row_first, s[0].ropes.row_last, x, n, w)
     for g in range(s[0].ropes.grouped):
         b = s[0].ropes.group[g]
         s[0].body.dv[b, w] = take(x, 6 * g, w)

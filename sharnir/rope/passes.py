@@ -160,8 +160,8 @@ def lay_out(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
-def factor(s: wp.array(dtype=RopeStep), w: int):
-    """Inertias of ropes, and of bodies with what hangs on them, from the last ropes inwards."""
+def factor(s: wp.array(dtype=RopeStep), w: int, on_bodies: bool):
+    """Inertias of ropes from the last ones inwards; `on_bodies`: and of the bodies on which they hang."""
     for k in range(s[0].ropes.count):
         clear_ties(s, k, w, True)
     for o in range(s[0].ropes.count):
@@ -171,11 +171,13 @@ def factor(s: wp.array(dtype=RopeStep), w: int):
                 tie_inertia(s, t, w)
         eliminate(s, k, w)
         if s[0].ropes.kind[2 * k] == BODY:
-            hang(s, k, w)
+            if on_bodies:
+                hang(s, k, w)
         elif s[0].ropes.kind[2 * k] == ROPE:
             at = s[0].ropes.body[2 * k]
             s[0].work.tie_A[at, w] = s[0].work.tie_A[at, w] + s[0].work.Z_A[k, w]
-    assemble(s, w)
+    if on_bodies:
+        assemble(s, w)
 
 
 @wp.func
@@ -184,6 +186,12 @@ def ropes_inward(s: wp.array(dtype=RopeStep), w: int):
     for b in range(s[0].bodies.count):
         s[0].body.p_l[b, w] = vec3(real(0.0))
         s[0].body.p_a[b, w] = vec3(real(0.0))
+    bring_in(s, w)
+
+
+@wp.func
+def bring_in(s: wp.array(dtype=RopeStep), w: int):
+    """Add what ropes bring to the bodies that hold their first ends to the p of these."""
     for k in range(s[0].ropes.count):
         clear_ties(s, k, w, False)
     for o in range(s[0].ropes.count):
@@ -225,17 +233,31 @@ def advance_ropes(s: wp.array(dtype=RopeStep), w: int):
 def one_pass(s: wp.array(dtype=RopeStep), w: int):
     """Solve for the right-hand sides at hand: inwards, bodies, outwards; then the new pose."""
     ropes_inward(s, w)
+    move_bodies(s, w)
+    ropes_outward(s, w)
+    add_changes(s, w)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            advance_body(s, b, w)
+    advance_ropes(s, w)
+
+
+@wp.func
+def move_bodies(s: wp.array(dtype=RopeStep), w: int):
+    """Changes of the twists of bodies on which no rope ends that moves them."""
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
             move_body(s, b, w)
     move_group(s, w)
-    ropes_outward(s, w)
+
+
+@wp.func
+def add_changes(s: wp.array(dtype=RopeStep), w: int):
+    """New twists of bodies, from their changes in a pass."""
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
             s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
-            advance_body(s, b, w)
-    advance_ropes(s, w)
 
 
 @wp.func
@@ -247,7 +269,7 @@ def factor_anew(s: wp.array(dtype=RopeStep), w: int):
     for k in range(s[0].ropes.count):
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
             s[0].work.reach[i, w] = start_span(s, i, w)
-    factor(s, w)
+    factor(s, w, True)
 
 
 @wp.func
@@ -367,7 +389,7 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     stiffen_bodies(s, w)
     for o in range(s[0].ropes.count):  # a rope on which another hangs first
         begin_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, attempt)
-    factor(s, w)
+    factor(s, w, True)
     before = kinetic(s, w)
     off = solve(s, w, attempt)
     if attempt < 2 and not kinetic(s, w) <= MOST_GAIN * before + supply(s, w):

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.envelope import add_block, clear, close_order, factorise, row_ends, substitute, take
 from sharnir.rope.chain import SLACK, beyond, is_slack, slide_along
 from sharnir.rope.data import BODY, DRIVEN, PORT, ROPE, UNHELD, RopeStep
-from sharnir.rope.dense import add_block, factorise, substitute, take
 from sharnir.rope.terms import inverse, times_skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
@@ -57,7 +57,9 @@ class Ports:
     driven: wp.array2d(dtype=mat33)  # [leg, world] velocity that μ gives to the rope's last point, where that is to be held
     own: wp.array2d(dtype=mat33)  # [port, world] G of a port by itself
     L: wp.array2d(dtype=mat33)  # [port, world] of a clamp
-    matrix: wp.array2d(dtype=real)  # [entry, world], then its factor
+    matrix: wp.array3d(dtype=real)  # [row, row, world], then its factor
+    first: wp.array(dtype=wp.int32)  # [row] its envelope (`envelope`)
+    last: wp.array(dtype=wp.int32)
     rhs: wp.array2d(dtype=real)  # [row, world], then μ
     sum: wp.array2d(dtype=vec3)  # [port, world] σ in this pass so far
     dv: wp.array2d(dtype=vec3)  # [body, world] changes that were there before
@@ -66,8 +68,11 @@ class Ports:
     p_a: wp.array2d(dtype=vec3)
 
 
-def make_ports(ropes: Any, bodies: int) -> Ports:
-    """The ports of ropes laid out for trees (`Ropes.on_trees`); `bodies` is the number of rows of the solver's dv."""
+def make_ports(ropes: Any, moves_with: list[int]) -> Ports:
+    """The ports of ropes laid out for trees (`Ropes.on_trees`).
+
+    Of each of the solver's bodies `moves_with` tells which trees an impulse on it moves, by a number, −1 for none.
+    """
     kind, held, clamp = (getattr(ropes.table, n).numpy() for n in ("kind", "body", "clamp"))
     ties, tie_kind, tie_body = (getattr(ropes.table, n).numpy() for n in ("tie_rope", "tie_kind", "tie_body"))
     found = []
@@ -76,6 +81,22 @@ def make_ports(ropes: Any, bodies: int) -> Ports:
             found += [(k, held[2 * k + 1], -1, turn) for turn in range(1 + clamp[2 * k + 1])]
     found += [(k, tie_body[t], t, 0) for t, k in enumerate(ties) if tie_kind[t] == PORT]
     rope_of = np.repeat(np.arange(ropes.count), ropes.capacity + 1)
+
+    def feels(k: int, body: int) -> set[tuple[str, int]]:
+        """The ropes and trees that a port on a rope and a body moves."""
+        trees = {moves_with[body]}
+        along = {("rope", k)}
+        while kind[2 * k] == ROPE:
+            k = int(rope_of[held[2 * k]])
+            along.add(("rope", k))
+        if kind[2 * k] == BODY:
+            trees.add(moves_with[held[2 * k]])
+        return along | {("tree", tree) for tree in trees if tree >= 0}
+
+    felt = [feels(int(k), int(body)) for k, body, *_ in found]
+    order = close_order([{j for j, other in enumerate(felt) if own & other} - {i} for i, own in enumerate(felt)])
+    found, felt = [found[i] for i in order], [felt[i] for i in order]
+    first = [3 * min(b for b in range(a + 1) if own & felt[b]) for a, own in enumerate(felt) for _ in range(3)]
     leg, leg_rope, leg_at, entries = [0], [], [], 0
     for k, *_ in found:
         while True:
@@ -90,11 +111,13 @@ def make_ports(ropes: Any, bodies: int) -> Ports:
     p.count = len(found)
     table = np.array(found, np.int32).reshape(-1, 4).T
     tables = dict(zip(("rope", "body", "tie", "turn"), table, strict=True))
+    tables |= {"first": np.array(first), "last": row_ends(first)}
     for name, values in (tables | {"leg": leg, "leg_rope": leg_rope, "leg_at": leg_at}).items():
         setattr(p, name, wp.array(np.array(values, np.int32), dtype=wp.int32, device=ropes.device))
     sizes = dict.fromkeys(["X", "Y", "UY"], entries) | dict.fromkeys(["root_X", "root_Y", "driven"], len(leg_rope))
-    sizes |= dict.fromkeys(["own", "L", "sum"], p.count) | {"matrix": 9 * p.count**2, "rhs": 3 * p.count}
-    sizes |= dict.fromkeys(["dv", "dw", "p_l", "p_a"], bodies)
+    sizes |= dict.fromkeys(["own", "L", "sum"], p.count) | {"rhs": 3 * p.count}
+    sizes |= dict.fromkeys(["dv", "dw", "p_l", "p_a"], len(moves_with))
+    p.matrix = wp.zeros((3 * p.count, 3 * p.count, ropes.worlds), dtype=real, device=ropes.device)
     for name, size in sizes.items():
         dtype = Ports.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(p, name, wp.zeros((size, ropes.worlds), dtype=dtype, device=ropes.device))
@@ -262,17 +285,17 @@ def port_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
 @wp.func
 def start_matrix(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """G of all ports. A straight rope has no mobility along itself: it takes a small slack."""
-    n = 3 * p[0].count
-    for i in range(n * n):
-        p[0].matrix[i, w] = real(0.0)
+    clear(p[0].matrix, p[0].first, p[0].last, 3 * p[0].count, w)
     for a in range(p[0].count):
-        for b in range(a):
-            add_block(p[0].matrix, n, 3 * a, 3 * b, w, mobility(r, p, a, b, w))
-        G = p[0].own[a, w]
+        for b in range(p[0].first[3 * a] / 3, a):
+            G = mobility(r, p, a, b, w)
+            add_block(p[0].matrix, 3 * a, 3 * b, w, G)
+            add_block(p[0].matrix, 3 * b, 3 * a, w, wp.transpose(G))
+        own = p[0].own[a, w]
         more = real(1.0)
         if p[0].turn[a] == 0:
-            more = SLACK * wp.trace(G) + real(1.0e-30)
-        add_block(p[0].matrix, n, 3 * a, 3 * a, w, G + wp.identity(n=3, dtype=real) * more)
+            more = SLACK * wp.trace(own) + real(1.0e-30)
+        add_block(p[0].matrix, 3 * a, 3 * a, w, own + wp.identity(n=3, dtype=real) * more)
 
 
 # ---- on the bodies ----------------------------------------------------------------------------------------------------------
@@ -355,18 +378,16 @@ def push_unit(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), column: int
 @wp.func
 def read_column(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), column: int, w: int):
     """Add what a push on one row does to all."""
-    n = 3 * p[0].count
-    for a in range(p[0].count):
+    for a in range(p[0].first[column] / 3, p[0].last[column] / 3 + 1):
         u = port_speed(r, p, a, w)
         for x in range(3):
-            at = (3 * a + x) * n + column
-            p[0].matrix[at, w] = p[0].matrix[at, w] + u[x]
+            p[0].matrix[3 * a + x, column, w] = p[0].matrix[3 * a + x, column, w] + u[x]
 
 
 @wp.func
 def port_factor(p: wp.array(dtype=Ports), w: int):
     """Once all columns are read."""
-    factorise(p[0].matrix, 3 * p[0].count, w)
+    factorise(p[0].matrix, p[0].first, p[0].last, 3 * p[0].count, w)
 
 
 @wp.func
@@ -460,13 +481,7 @@ def pull_rope(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: 
 @wp.func
 def pull_ports(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """Solve for μ; it pulls ropes and, by −p, bodies."""
-    substitute(p[0].matrix, p[0].rhs, 3 * p[0].count, w)
-    apply_ports(r, p, w)
-
-
-@wp.func
-def apply_ports(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
-    """μ, once it is known, on ropes and, by −p, on bodies."""
+    substitute(p[0].matrix, p[0].first, p[0].last, p[0].rhs, 3 * p[0].count, w)
     clear_push(r, w)
     for a in range(p[0].count):
         mu = take(p[0].rhs, 3 * a, w)

@@ -51,9 +51,10 @@ def rope_step(model: Model, state: State, control: Control, settings: RopeSettin
     columns = int(MIXED) + 1
     sizes |= dict.fromkeys(["mix_fv", "mix_fw", "mix_v", "mix_w", "mix_pull", "mix_moment"], columns * r.slots)
     sizes |= {"mix_end": columns * ends, "mix_tie": columns * r.table.ties}
-    for name, size in (sizes | {"tie_arm": r.table.ties, "dense": rows * rows, "dense_p": rows}).items():
+    for name, size in (sizes | {"tie_arm": r.table.ties, "dense_p": rows}).items():
         dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))
+    work.dense = wp.zeros((rows, rows, worlds), dtype=real, device=device)
     work.end_arm, work.tie_end = work.arm, work.tie_arm
     zeros(body, BodyWork, len(model.com), worlds, device)
     for name in ("mix_fv", "mix_fw", "mix_v", "mix_w"):

@@ -6,105 +6,48 @@ it does in a cradle. Then points are swept with the joints, and what overlaps is
 
 import warp as wp
 
-from sharnir.laws.contact import RELAXED, SLOP, across, approach, meet_point, point_response, softness, tangent_inverse
+from sharnir.laws.contact import SLOP, meet_scaled
 from sharnir.rows import Twists
-from sharnir.sequential.data import POSITIONS, VELOCITIES, Step
-from sharnir.types import mat33, real, vec3
+from sharnir.sequential.data import POSITIONS, VELOCITIES, Patch, Step
+from sharnir.sequential.patches import from_axes, in_axes, sweep_patches, unscaled
+from sharnir.types import real, vec3
 
 PUSH = wp.constant(real(0.2))  # share of an overlap that is taken back in a step
 BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
-SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
 STRUCK = wp.constant(50)  # sweeps of a round
 
 
 @wp.func
+def arm(g: Patch, c: vec3, d: vec3) -> vec3:
+    """From a body's centre of mass (c to the patch's middle) to a point, m, world axes."""
+    return c + from_axes(g.n, g.t1, g.t2, d)
+
+
+@wp.func
 def point_speed(s: wp.array(dtype=Step), twist: Twists, i: int, w: int) -> vec3:
-    """Velocity of b's point relative to a's, with that of moving surfaces; m/s, world axes."""
-    a = s[0].contacts.body_a[i, w]
-    b = s[0].contacts.body_b[i, w]
-    u = twist.linear[b, w] + wp.cross(twist.angular[b, w], s[0].touch.r_b[i, w])
-    return u - twist.linear[a, w] - wp.cross(twist.angular[a, w], s[0].touch.r_a[i, w]) + s[0].contacts.surface[i, w]
+    """Velocity of b's point relative to a's, m/s, along n, t₁, t₂; without that of moving surfaces."""
+    g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
+    d = s[0].touch.row[i, w].d
+    u = twist.linear[g.b, w] + wp.cross(twist.angular[g.b, w], arm(g, g.c_b, d))
+    return in_axes(g.n, g.t1, g.t2, u - twist.linear[g.a, w] - wp.cross(twist.angular[g.a, w], arm(g, g.c_a, d)))
 
 
 @wp.func
-def push_point(s: wp.array(dtype=Step), twist: Twists, i: int, w: int, P: vec3):
-    """An impulse at a point, on b, and against it on a."""
-    a = s[0].contacts.body_a[i, w]
-    b = s[0].contacts.body_b[i, w]
-    twist.linear[a, w] = twist.linear[a, w] - P * s[0].bodies.inv_mass[a, w]
-    twist.angular[a, w] = twist.angular[a, w] - s[0].work.inv_inertia[a, w] * wp.cross(s[0].touch.r_a[i, w], P)
-    twist.linear[b, w] = twist.linear[b, w] + P * s[0].bodies.inv_mass[b, w]
-    twist.angular[b, w] = twist.angular[b, w] + s[0].work.inv_inertia[b, w] * wp.cross(s[0].touch.r_b[i, w], P)
+def slide_of(s: wp.array(dtype=Step), i: int, w: int) -> vec3:
+    return s[0].touch.patch[s[0].touch.patch_of[i, w], w].slide
 
 
 @wp.func
-def in_axes(n: vec3, t1: vec3, v: vec3) -> vec3:
-    """A vector along n, t₁, t₂ = n × t₁."""
-    return vec3(wp.dot(n, v), wp.dot(t1, v), wp.dot(wp.cross(n, t1), v))
-
-
-@wp.func
-def from_axes(n: vec3, t1: vec3, p: vec3) -> vec3:
-    return n * p[0] + t1 * p[1] + wp.cross(n, t1) * p[2]
-
-
-@wp.func
-def prepare_point(s: wp.array(dtype=Step), i: int, w: int, reading: int):
-    """Arms, response and law of a point; the impulse of the last step on the axes of today."""
-    h = s[0].settings.dt[0]
-    a = s[0].contacts.body_a[i, w]
-    b = s[0].contacts.body_b[i, w]
-    n = s[0].contacts.normal[i, w]
-    t1 = across(n)
-    if wp.length_sq(s[0].contacts.along[i, w]) > real(0.0):
-        t1 = s[0].contacts.along[i, w]
-    t2 = wp.cross(n, t1)
-    point = s[0].contacts.point[i, w]
-    if reading == 1:  # the bodies have moved since it was found
-        point = s[0].state.position[b, w] + wp.quat_rotate(s[0].state.rotation[b, w], s[0].contacts.local[i, w])
-    r_a = point - s[0].state.position[a, w]
-    r_b = point - s[0].state.position[b, w]
-    K = point_response(n, t1, t2, r_a, s[0].bodies.inv_mass[a, w], s[0].work.inv_inertia[a, w])
-    K = K + point_response(n, t1, t2, r_b, s[0].bodies.inv_mass[b, w], s[0].work.inv_inertia[b, w])
-    s[0].touch.r_a[i, w] = r_a
-    s[0].touch.r_b[i, w] = r_b
-    s[0].touch.t1[i, w] = t1
-    s[0].touch.K[i, w] = K
-    before = s[0].state.velocity[b, w] + wp.cross(s[0].state.spin[b, w], r_b)
-    before = before - s[0].state.velocity[a, w] - wp.cross(s[0].state.spin[a, w], r_a) + s[0].contacts.surface[i, w]
-    s[0].touch.before[i, w] = wp.dot(n, before)
-    mu = s[0].contacts.friction[i, w]
-    slip = before - n * wp.dot(n, before)
-    if mu[0] > real(0.0) and wp.length_sq(slip) > SLIDES * SLIDES:
-        mu = mu * (s[0].contacts.dynamic[i, w] / mu[0])
-    s[0].touch.mu[i, w] = mu
-    s[0].touch.G[i, w] = tangent_inverse(K, mu)
-    gap = s[0].contacts.gap[i, w]
-    s[0].touch.bias[i, w] = approach(gap, s[0].contacts.stiffness[i, w], s[0].contacts.damping[i, w], h)
-    s[0].touch.soft[i, w] = softness(s[0].contacts.stiffness[i, w], s[0].contacts.damping[i, w], h)
-    P = in_axes(n, t1, s[0].contacts.impulse[i, w]) * (s[0].settings.kick[w] / h)
-    if P[0] <= real(0.0):
-        P = vec3(real(0.0))
-        if reading == 1:  # what does not push at the pose is not met on the way to it
-            s[0].touch.bias[i, w] = real(1.0e30)
-    if reading == 1:
-        s[0].touch.before[i, w] = real(0.0)
-    s[0].touch.p[i, w] = P
-    s[0].touch.roll[i, w] = vec3(real(0.0))
-    s[0].touch.struck[i, w] = vec3(real(0.0))
-    s[0].touch.pseudo[i, w] = real(0.0)
-
-
-@wp.func
-def warm_points(s: wp.array(dtype=Step), w: int):
-    """Impulses of the last step, put back on the bodies."""
-    twist = s[0].solves[VELOCITIES].twist
-    for i in range(s[0].contacts.count[w]):
-        p = s[0].touch.p[i, w]
-        if p[0] > real(0.0):
-            P = from_axes(s[0].contacts.normal[i, w], s[0].touch.t1[i, w], p)
-            push_point(s, twist, i, w, P)
+def push_point(s: wp.array(dtype=Step), twist: Twists, i: int, w: int, p: vec3):
+    """An impulse at a point, along n, t₁, t₂, on b, and against it on a."""
+    g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
+    d = s[0].touch.row[i, w].d
+    P = from_axes(g.n, g.t1, g.t2, p)
+    twist.linear[g.a, w] = twist.linear[g.a, w] - P * s[0].bodies.inv_mass[g.a, w]
+    twist.angular[g.a, w] = twist.angular[g.a, w] - s[0].work.inv_inertia[g.a, w] * wp.cross(arm(g, g.c_a, d), P)
+    twist.linear[g.b, w] = twist.linear[g.b, w] + P * s[0].bodies.inv_mass[g.b, w]
+    twist.angular[g.b, w] = twist.angular[g.b, w] + s[0].work.inv_inertia[g.b, w] * wp.cross(arm(g, g.c_b, d), P)
 
 
 @wp.func
@@ -148,71 +91,13 @@ def resist_turning(s: wp.array(dtype=Step), i: int, w: int) -> real:
 
 @wp.func
 def sweep_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
-    """Every point once, forth or back; returns the largest change of a relative velocity, m/s.
-
-    Bodies of consecutive points are the same in most manifolds: their velocities stay in registers.
-    """
-    twist = s[0].solves[VELOCITIES].twist
-    count = s[0].contacts.count[w]
-    most = real(0.0)
-    a = int(-1)
-    b = int(-1)
-    va = vec3(real(0.0))
-    wa = vec3(real(0.0))
-    vb = vec3(real(0.0))
-    wb = vec3(real(0.0))
-    Ja = mat33(real(0.0))
-    Jb = mat33(real(0.0))
-    ma = real(0.0)
-    mb = real(0.0)
-    for order in range(count):
-        i = order
-        if backwards == 1:
-            i = count - 1 - order
-        if s[0].contacts.body_a[i, w] != a or s[0].contacts.body_b[i, w] != b:
-            if a >= 0:
-                twist.linear[a, w] = va
-                twist.angular[a, w] = wa
-                twist.linear[b, w] = vb
-                twist.angular[b, w] = wb
-            a = s[0].contacts.body_a[i, w]
-            b = s[0].contacts.body_b[i, w]
-            va = twist.linear[a, w]
-            wa = twist.angular[a, w]
-            vb = twist.linear[b, w]
-            wb = twist.angular[b, w]
-            Ja = s[0].work.inv_inertia[a, w]
-            Jb = s[0].work.inv_inertia[b, w]
-            ma = s[0].bodies.inv_mass[a, w]
-            mb = s[0].bodies.inv_mass[b, w]
-        n = s[0].contacts.normal[i, w]
-        t1 = s[0].touch.t1[i, w]
-        t2 = wp.cross(n, t1)
-        r_a = s[0].touch.r_a[i, w]
-        r_b = s[0].touch.r_b[i, w]
-        u = vb + wp.cross(wb, r_b) - va - wp.cross(wa, r_a) + s[0].contacts.surface[i, w]
-        p = s[0].touch.p[i, w]
-        K = s[0].touch.K[i, w]
-        speeds = vec3(wp.dot(n, u), wp.dot(t1, u), wp.dot(t2, u))
-        G = s[0].touch.G[i, w]
-        new = meet_point(p, speeds, K, G, s[0].touch.mu[i, w], s[0].touch.bias[i, w], s[0].touch.soft[i, w], RELAXED)
-        d = new - p
-        if d[0] != real(0.0) or d[1] != real(0.0) or d[2] != real(0.0):
-            s[0].touch.p[i, w] = new
-            most = wp.max(most, wp.max(wp.abs(d[0]) * K[0], wp.max(wp.abs(d[1]) * K[3], wp.abs(d[2]) * K[5])))
-            P = n * d[0] + t1 * d[1] + t2 * d[2]
-            va = va - P * ma
-            wa = wa - Ja * wp.cross(r_a, P)
-            vb = vb + P * mb
-            wb = wb + Jb * wp.cross(r_b, P)
-    if a >= 0:
-        twist.linear[a, w] = va
-        twist.angular[a, w] = wa
-        twist.linear[b, w] = vb
-        twist.angular[b, w] = wb
-    for i in range(count):
-        if s[0].contacts.rolling[i, w] > real(0.0) or s[0].contacts.torsion[i, w] > real(0.0):
-            most = wp.max(most, resist_turning(s, i, w) * wp.length(s[0].touch.r_b[i, w]))
+    """Every point once or more, forth or back; returns the largest change of a relative velocity, m/s."""
+    most = sweep_patches(s, w, backwards)
+    if s[0].touch.turns[w] == 1:
+        for i in range(s[0].contacts.count[w]):
+            if s[0].contacts.rolling[i, w] > real(0.0) or s[0].contacts.torsion[i, w] > real(0.0):
+                g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
+                most = wp.max(most, resist_turning(s, i, w) * wp.length(g.c_b))
     return most
 
 
@@ -223,16 +108,24 @@ def sweep_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
 def measure_points(s: wp.array(dtype=Step), w: int) -> int:
     """What the step leaves of each gap, and the speed at which it is to be taken back; returns whether any overlap is to be."""
     h = s[0].settings.dt[0]
+    twist = s[0].solves[VELOCITIES].twist
     deep = int(0)
-    for i in range(s[0].contacts.count[w]):
-        u = wp.dot(s[0].contacts.normal[i, w], point_speed(s, s[0].solves[VELOCITIES].twist, i, w))
-        left = s[0].contacts.gap[i, w] + u * h + SLOP
-        if s[0].contacts.stiffness[i, w] > real(0.0):
-            left = real(1.0e30)
-        elif left < real(0.0):
-            left = left * PUSH
-            deep = 1
-        s[0].touch.aim[i, w] = left / h
+    for k in range(s[0].touch.patches[w]):
+        g = s[0].touch.patch[k, w]
+        u_c = twist.linear[g.b, w] + wp.cross(twist.angular[g.b, w], g.c_b)
+        u_c = u_c - twist.linear[g.a, w] - wp.cross(twist.angular[g.a, w], g.c_a)
+        U = in_axes(g.n, g.t1, g.t2, u_c) + g.slide
+        O = in_axes(g.n, g.t1, g.t2, twist.angular[g.b, w] - twist.angular[g.a, w])
+        for i in range(g.first, g.first + g.size):
+            u = U + wp.cross(O, s[0].touch.row[i, w].d)
+            s[0].touch.speed[i, w] = u
+            left = s[0].contacts.gap[i, w] + u[0] * h + SLOP
+            if s[0].contacts.stiffness[i, w] > real(0.0):
+                left = real(1.0e30)
+            elif left < real(0.0):
+                left = left * PUSH
+                deep = 1
+            s[0].touch.aim[i, w] = left / h
     return deep
 
 
@@ -241,16 +134,12 @@ def part_points(s: wp.array(dtype=Step), w: int):
     """Split impulses of one sweep: overlaps are pushed apart, gaps stay open."""
     twist = s[0].solves[POSITIONS].twist
     for i in range(s[0].contacts.count[w]):
-        a = s[0].contacts.body_a[i, w]
-        b = s[0].contacts.body_b[i, w]
-        n = s[0].contacts.normal[i, w]
-        u = twist.linear[b, w] + wp.cross(twist.angular[b, w], s[0].touch.r_b[i, w])
-        u = u - twist.linear[a, w] - wp.cross(twist.angular[a, w], s[0].touch.r_a[i, w])
-        new = wp.max(real(0.0), s[0].touch.pseudo[i, w] - (wp.dot(n, u) + s[0].touch.aim[i, w]) / s[0].touch.K[i, w][0])
+        u = point_speed(s, twist, i, w)
+        new = wp.max(real(0.0), s[0].touch.pseudo[i, w] - (u[0] + s[0].touch.aim[i, w]) / s[0].touch.row[i, w].K[0])
         d = new - s[0].touch.pseudo[i, w]
         if d != real(0.0):
             s[0].touch.pseudo[i, w] = new
-            push_point(s, twist, i, w, n * d)
+            push_point(s, twist, i, w, vec3(d, real(0.0), real(0.0)))
 
 
 # ---- impacts ----------------------------------------------------------------------------------------------------------------
@@ -276,9 +165,10 @@ def open_round(s: wp.array(dtype=Step), w: int, first: int) -> int:
     """Points that approach now are to leave at e times the speed; returns their number."""
     struck = int(0)
     for i in range(s[0].contacts.count[w]):
-        u = wp.dot(s[0].contacts.normal[i, w], point_speed(s, s[0].solves[VELOCITIES].twist, i, w))
+        u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w)[0]
         s[0].touch.aim[i, w] = real(1.0e30)
         s[0].touch.pseudo[i, w] = real(0.0)
+        s[0].touch.struck[i, w] = vec3(real(0.0))
         meets = touches(s, i, w, u)
         if meets and first == 1:
             meets = s[0].touch.before[i, w] < -BOUNCES
@@ -308,18 +198,14 @@ def strike_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
         if backwards == 1:
             i = count - 1 - order
         if s[0].touch.aim[i, w] < real(1.0e29):
-            n = s[0].contacts.normal[i, w]
-            t1 = s[0].touch.t1[i, w]
-            u = in_axes(n, t1, point_speed(s, s[0].solves[VELOCITIES].twist, i, w))
+            row = s[0].touch.row[i, w]
+            u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w) + slide_of(s, i, w)
             p = s[0].touch.struck[i, w]
-            new = meet_point(
-                p, u, s[0].touch.K[i, w], s[0].touch.G[i, w], s[0].touch.mu[i, w], s[0].touch.aim[i, w], real(0.0), real(1.0)
-            )
-            d = new - p
+            new = meet_scaled(p, u, row.K, row.G, row.mu, s[0].touch.aim[i, w], real(0.0), real(1.0) / row.K[0])
+            d = unscaled(new - p, row.mu)
             s[0].touch.struck[i, w] = new
-            K = s[0].touch.K[i, w]
-            most = wp.max(most, wp.max(wp.abs(d[0]) * K[0], (wp.abs(d[1]) + wp.abs(d[2])) * K[3]))
-            push_point(s, s[0].solves[VELOCITIES].twist, i, w, from_axes(n, t1, d))
+            most = wp.max(most, wp.max(wp.abs(d[0]) * row.K[0], (wp.abs(d[1]) + wp.abs(d[2])) * row.K[3]))
+            push_point(s, s[0].solves[VELOCITIES].twist, i, w, d)
     return most
 
 
@@ -328,30 +214,29 @@ def close_round(s: wp.array(dtype=Step), w: int):
     """What the round gave is part of what the step reports."""
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.aim[i, w] < real(1.0e29):
-            P = from_axes(s[0].contacts.normal[i, w], s[0].touch.t1[i, w], s[0].touch.struck[i, w])
-            s[0].touch.blow[i, w] = s[0].touch.blow[i, w] + P
-            s[0].touch.struck[i, w] = vec3(real(0.0))
+            s[0].touch.blow[i, w] = s[0].touch.blow[i, w] + in_world(s, i, w, s[0].touch.struck[i, w])
 
 
 # ---- the end of a step ------------------------------------------------------------------------------------------------------
 
 
 @wp.func
+def in_world(s: wp.array(dtype=Step), i: int, w: int, p: vec3) -> vec3:
+    """A point's impulse (p_n, D⁻¹p_t) in world axes."""
+    g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
+    return from_axes(g.n, g.t1, g.t2, unscaled(p, s[0].touch.row[i, w].mu))
+
+
+@wp.func
 def commit_points(s: wp.array(dtype=Step), w: int):
     """Impulses of the step, for the next one to start from and for the caller to read."""
-    whole = s[0].settings.dt[0] / s[0].settings.kick[w]
-    for i in range(s[0].contacts.count[w]):
-        s[0].contacts.impulse[i, w] = from_axes(s[0].contacts.normal[i, w], s[0].touch.t1[i, w], s[0].touch.p[i, w]) * whole
-        u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w)
-        s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + wp.dot(s[0].contacts.normal[i, w], u) * s[0].settings.dt[0]
-        s[0].touch.slip[i, w] = u - s[0].contacts.normal[i, w] * wp.dot(s[0].contacts.normal[i, w], u)
-
-
-@wp.kernel(module="sharnir.contact")
-def prepare_points(s: wp.array(dtype=Step), first: int, reading: int):
-    """The rows of all points that `collide` found; what is read keeps those of the last step."""
-    w = first + wp.tid()
-    if s[0].solves[VELOCITIES].done[w] >= 0:
-        return
-    for i in range(s[0].contacts.count[w]):
-        prepare_point(s, i, w, reading)
+    h = s[0].settings.dt[0]
+    whole = h / s[0].settings.kick[w]
+    for k in range(s[0].touch.patches[w]):
+        g = s[0].touch.patch[k, w]
+        for i in range(g.first, g.first + g.size):
+            u = s[0].touch.speed[i, w]
+            p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
+            s[0].contacts.impulse[i, w] = from_axes(g.n, g.t1, g.t2, p) * whole
+            s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + u[0] * h
+            s[0].touch.slip[i, w] = g.t1 * u[1] + g.t2 * u[2]

@@ -76,25 +76,78 @@ class Work:
 
 
 @wp.struct
-class Touch:
-    """Scratch of the points of contact; [point, world], along n, t₁, t₂ = n × t₁ where three numbers stand for an impulse."""
+class Patch:
+    """Points of a pair that have one normal: they feel how b moves relative to a at one middle, along n, t₁, t₂ = n × t₁."""
 
-    r_a: wp.array2d(dtype=vec3)  # the point from each centre of mass
-    r_b: wp.array2d(dtype=vec3)
-    t1: wp.array2d(dtype=vec3)
-    K: wp.array2d(dtype=vec6)  # response of the two bodies: nn, n1, n2, 11, 12, 22
-    G: wp.array2d(dtype=vec4)  # `laws.contact.tangent_inverse`
-    mu: wp.array2d(dtype=vec2)
-    bias: wp.array2d(dtype=real)  # m/s
-    soft: wp.array2d(dtype=real)
+    a: wp.int32
+    b: wp.int32
+    first: wp.int32
+    size: wp.int32
+    n: vec3
+    t1: vec3
+    t2: vec3
+    c_a: vec3  # m, the middle from each centre of mass, world axes
+    c_b: vec3
+    slide: vec3  # m/s, of moving surfaces
+    middle: vec3  # m
+    point: vec3  # m, the first point, and where the two bodies were anchored: while these are the same, the rows are
+    x_a: vec3
+    x_b: vec3
+    q_a: quat
+    q_b: quat
+
+
+@wp.struct
+class Row:
+    """A point of a patch, as sweeps read it: one piece of memory, along the patch's axes."""
+
+    d: vec3  # m, from the middle
+    B_l: mat33  # change of the relative velocity in the middle, and of the relative spin, by an impulse at the point
+    B_a: mat33
+    K: vec6  # response of the two bodies at the point: nn, n1, n2, 11, 12, 22
+    G: vec4  # `laws.contact.tangent_inverse`
+    mu: vec2
+    inverse: real  # 1/(K_nn + soft)
+    bias: real  # m/s
+    soft: real
+
+
+@wp.struct
+class Touch:
+    """Scratch of the points of contact; [point, world], along n, t₁, t₂ where three numbers stand for an impulse."""
+
+    patches: wp.array(dtype=wp.int32)  # [world]
+    known: wp.array(dtype=wp.int32)  # [world] 1: rows are of a step, not of reading its end
+    turns: wp.array(dtype=wp.int32)  # [world] 1: some point resists rolling or turning
+    patch: wp.array2d(dtype=Patch)  # [patch, world]
+    row: wp.array2d(dtype=Row)
+    patch_of: wp.array2d(dtype=wp.int32)
     before: wp.array2d(dtype=real)  # m/s, normal speed before forces acted
-    p: wp.array2d(dtype=vec3)
+    p: wp.array2d(dtype=vec3)  # tangential parts over the coefficients of friction
+    kept: wp.array2d(dtype=vec3)  # p before all points were solved for at once
+    mode: wp.array2d(dtype=wp.int32)  # open, slides, holds: see `whole`
+    force: wp.array2d(dtype=vec3)  # [patch, world] what a patch is to be pushed with, along its axes
+    torque: wp.array2d(dtype=vec3)
     roll: wp.array2d(dtype=vec3)  # N·m·s, world axes
     struck: wp.array2d(dtype=vec3)  # impulse of a round of an impact, and of all rounds (world axes)
     blow: wp.array2d(dtype=vec3)
     aim: wp.array2d(dtype=real)  # m/s, less the speed that a round, or a split impulse, is to lead to
     pseudo: wp.array2d(dtype=real)  # split impulse
-    slip: wp.array2d(dtype=vec3)  # m/s, along the surfaces, in the step
+    speed: wp.array2d(dtype=vec3)  # m/s, of b's surface relative to a's after the sweeps
+    slip: wp.array2d(dtype=vec3)  # m/s, the same along the surfaces, world axes
+
+
+@wp.struct
+class Whole:
+    """The matrix by which all points are solved for at once, in the order of a walk along contacts; see `whole`."""
+
+    capacity: wp.int32  # entries; 0: there is none
+    place: wp.array2d(dtype=wp.int32)  # [body, world] in the line, or below 0
+    line: wp.array2d(dtype=wp.int32)  # [place, world] bodies
+    lead: wp.array2d(dtype=wp.int32)  # [place, world] the first place to which a row reaches
+    base: wp.array2d(dtype=wp.int32)  # [row, world] where column 0 of a row would be
+    H: wp.array2d(dtype=real)  # [entry, world]
+    x: wp.array2d(dtype=real)  # [row, world]
 
 
 @wp.struct
@@ -133,4 +186,5 @@ class Step:
     work: Work
     contacts: Contacts
     touch: Touch
+    whole: Whole
     solves: wp.array(dtype=Solve)  # velocities, positions

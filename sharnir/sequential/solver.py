@@ -17,16 +17,17 @@ from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
 from sharnir.model import DYNAMIC, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Twists
-from sharnir.sequential import begin, contacts, prepare, sweeps
-from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Work
+from sharnir.sequential import begin, patches, prepare, sweeps
+from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Whole, Work
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
 from sharnir.types import load_modules, real, vec3
 
-SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
+SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; of joints between bodies that may touch
 NO_CAP = 1_000_000
 TOUCH = 1e-4  # of g Δt: the speed by which a sweep may change a point of contact that is met
+FEW, LONG = 100, 96  # bodies of which all points are solved for at once where sweeps are slow, mean length of the matrix's rows
 CHUNK = 16  # steps in the graph that serves calls for many steps
 
 
@@ -36,8 +37,8 @@ class SolverImpulse(Solver):
     Args:
         model: what `Scene.build` returned.
         dt: step, s.
-        iterations: cap of the sweeps over joints and contacts at velocity level; if None 20, with ropes 40, where bodies may
-            touch 50.
+        iterations: cap of the sweeps over joints and contacts at velocity level; if None 20, with ropes 40, where jointed
+            bodies may touch 50.
         position_iterations: sweeps of the split impulses that close the gaps.
         erp: fraction of a gap closed in a step, 0 < erp ≤ 1.
         tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s, moments over the scene's length; by default
@@ -181,7 +182,7 @@ class SolverImpulse(Solver):
         self._launch(prepare.prepare, (m.joints.count, worlds), step, first, reading)
         self._launch(prepare.prepare_links, (m.gears.count + m.springs.count, worlds), step, first, reading)
         if self.collider is not None:
-            self._launch(contacts.prepare_points, (worlds,), step, first, reading)
+            self._launch(patches.prepare_points, (worlds,), step, first, reading)
 
     def _read(self, step: Any, first: int, worlds: int) -> None:
         """Half a kick that is not kept: velocities and reactions at the pose, for the caller."""
@@ -254,7 +255,8 @@ class SolverImpulse(Solver):
         model = with_ropes(model, trees=False)
         if iterations is None:
             iterations = SWEEPS if model.ropes is None else ROPE_SWEEPS
-            iterations = iterations if model.collision is None else TOUCH_SWEEPS
+            if model.collision is not None and (model.ropes is not None or model.joint_kinds or model.spring_names):
+                iterations = TOUCH_SWEEPS
         self.iterations = check_iterations(iterations, 1)
         self.position_iterations = check_iterations(position_iterations, 0, "position_iterations")
         if not 0 < erp <= 1:
@@ -341,10 +343,22 @@ class SolverImpulse(Solver):
         twist = self.solves[VELOCITIES].twist
         self.collider.data.dt = self.settings.dt
         self.collider.bind(Bodies(step.state.position, step.state.rotation, twist.linear, twist.angular))
-        load_modules([collide_all.module, contacts.prepare_points.module], self.device)
+        load_modules([collide_all.module, patches.prepare_points.module], self.device)
         step.contacts, self.touch = self.collider.data.contacts, Touch()
-        fill(self.touch, self.model, step.contacts.capacity, " ".join(Touch.vars))  # type: ignore[attr-defined]
-        step.touch = self.touch
+        fields = set(Touch.vars) - {"patches", "known", "turns"}  # type: ignore[attr-defined]
+        fill(self.touch, self.model, step.contacts.capacity, " ".join(fields))
+        fill(self.touch, self.model, None, "patches known turns")
+        step.touch, step.whole = self.touch, self._whole()
+
+    def _whole(self) -> Whole:
+        """Room to solve for all points of a world at once; none where bodies are many."""
+        whole, bodies = Whole(), int((self.model.bodies.motion.numpy() == DYNAMIC).sum())
+        rows = 6 * bodies
+        whole.capacity = min(rows * (rows + 1) // 2, LONG * rows) if bodies <= FEW else 0
+        fill(whole, self.model, len(self.model.com), "place line lead")
+        fill(whole, self.model, rows, "base x")
+        fill(whole, self.model, whole.capacity, "H")
+        return whole
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
         """The guard, which looks at gaps where the split impulses have much to close."""

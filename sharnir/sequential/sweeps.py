@@ -24,11 +24,12 @@ from sharnir.sequential.contacts import (
     part_points,
     strike_points,
     sweep_points,
-    warm_points,
 )
 from sharnir.sequential.couplings import gear_gap, solve_gear, solve_spring
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
+from sharnir.sequential.patches import warm_points
 from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
+from sharnir.sequential.whole import AT_ONCE, is_due, keep_points, put_back_points, solve_whole
 from sharnir.spatial import advance_rotation, turned
 from sharnir.types import inline_less, real, vec3, vec6
 
@@ -310,6 +311,12 @@ def strike(s: wp.array(dtype=Step), w: int):
         close_round(s, w)
 
 
+@wp.func
+def bodies_alone(s: wp.array(dtype=Step), w: int) -> bool:
+    """Whether points of contact are all that is swept."""
+    return s[0].joints.count + s[0].gears.count + s[0].springs.count + s[0].touch.turns[w] == 0
+
+
 def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
     """The kernel that sweeps, with or without what acts on free axes, and contacts: a scene without them is solved faster so."""
 
@@ -336,6 +343,9 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         if which == VELOCITIES and done > cap:  # made up and put away
             return
         largest = real(0.0)
+        before = real(0.0)
+        whole = int(0)  # times that all points were solved for at once; −1: they are not any more
+        alone = bodies_alone(s, w)
         left = int(1)  # rounds of sweeps
         if which == POSITIONS:
             left = ROUNDS
@@ -407,6 +417,14 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                     if which == VELOCITIES:
                         size = sweep_points(s, w, done % 2) * tolerance / s[0].settings.touch[0]
                         largest = wp.max(largest, size * size)
+                        if alone and largest > tolerance * tolerance and is_due(done):
+                            if done < AT_ONCE and whole == 0:
+                                before = keep_points(s, w, largest)
+                            if whole >= 0 and done < AT_ONCE:
+                                whole = solve_whole(s, w, whole)
+                            elif whole > 0 and largest > before:
+                                put_back_points(s, w)
+                                whole = -1
                     else:
                         part_points(s, w)
                 done = done + 1

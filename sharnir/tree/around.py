@@ -13,6 +13,7 @@ load then (`solve_rows`).
 
 import warp as wp
 
+from sharnir.envelope import factorise, substitute
 from sharnir.joint_geometry import joint_curvature, joint_gap, joint_pose
 from sharnir.joints import JointTable
 from sharnir.model import SpringTable
@@ -323,7 +324,7 @@ def stand_alone(table: ClosureTable, c: ClosureWork, r: int, w: int, rows: int):
 
 @wp.func
 def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
-    """L D Lᵀ of matrix + softness, its diagonal raised a little (see `solve_rows`), in place; rows that are out stand alone."""
+    """L U of matrix + softness, its diagonal raised a little (see `solve_rows`), in place; rows that are out stand alone."""
     largest = real(0.0)
     for r in range(rows):
         largest = wp.max(largest, c.matrix[r, r, w])
@@ -334,35 +335,15 @@ def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
             stand_alone(table, c, r, w, rows)
         else:
             c.matrix[r, r, w] = c.matrix[r, r, w] * (real(1.0) + RAISED) + c.soft[r, w]
-    for p in range(rows):
-        pivot = c.matrix[p, p, w]
-        end = wp.min(table.last[p] + 1, rows)
-        for s in range(p + 1, end):
-            if table.first[s] <= p:
-                factor = c.matrix[s, p, w] / pivot
-                for h in range(p + 1, s + 1):
-                    if table.first[h] <= p:
-                        c.matrix[s, h, w] = c.matrix[s, h, w] - factor * c.matrix[h, p, w]
-        for s in range(p + 1, end):
-            c.matrix[s, p, w] = c.matrix[s, p, w] / pivot
+    factorise(c.matrix, table.first, table.last, rows, w)
 
 
 @wp.func
-def substitute(table: ClosureTable, c: ClosureWork, w: int, rows: int):
+def spread(table: ClosureTable, c: ClosureWork, w: int, rows: int):
     """Add to c.force what the eliminated matrix makes of c.left."""
-    for s in range(rows):
-        x = c.left[s, w]
-        for h in range(table.first[s], s):
-            x = x - c.matrix[s, h, w] * c.left[h, w]
-        c.left[s, w] = x
-    for h in range(rows):
-        s = rows - 1 - h
-        x = c.left[s, w] / c.matrix[s, s, w]
-        for r in range(s + 1, wp.min(table.last[s] + 1, rows)):
-            if table.first[r] <= s:
-                x = x - c.matrix[r, s, w] * c.left[r, w]
-        c.left[s, w] = x
-        c.force[s, w] = c.force[s, w] + x
+    substitute(c.matrix, table.first, table.last, c.left, rows, w)
+    for r in range(rows):
+        c.force[r, w] = c.force[r, w] + c.left[r, w]
 
 
 @wp.func
@@ -385,7 +366,7 @@ def solve_rows(t: JointTable, tree: TreeTable, table: ClosureTable, c: ClosureWo
                 c.left[r, w] = c.rhs[r, w] - got
                 if c.soft[r, w] < real(0.0):
                     c.left[r, w] = real(0.0)
-        substitute(table, c, w, rows)
+        spread(table, c, w, rows)
         clear_push(t, tree, c, w, 0, tree.count)
         for r in range(rows):
             push_row(table, c, r, w, c.force[r, w])

@@ -12,6 +12,7 @@ import warp as wp
 
 from sharnir import assembly
 from sharnir.axes import Axis
+from sharnir.envelope import close_order, row_ends
 from sharnir.errors import SimulationError
 from sharnir.joints import Free, JointTable
 from sharnir.model import BodyTable, Model
@@ -255,27 +256,14 @@ class Links:
         return tree_of, ranges
 
     def _in_order(self, welds: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The welds so that those which act on the same trees stand close together (Cuthill, McKee 1969)."""
+        """The welds so that those which act on the same trees stand close together."""
         tree_of, _ = self.trees()
         touching: dict[int, list[int]] = {}
         for i, weld in enumerate(welds):
             for tree in {tree_of[body] for body in weld if body in tree_of}:
                 touching.setdefault(tree, []).append(i)
-        near = [
-            sorted({j for body in weld if body in tree_of for j in touching[tree_of[body]]} - {i}) for i, weld in enumerate(welds)
-        ]
-        order: list[int] = []
-        seen: set[int] = set()
-        for start in sorted(range(len(welds)), key=lambda i: len(near[i])):
-            front = [] if start in seen else [start]
-            seen.update(front)
-            while front:
-                i = front.pop(0)
-                order.append(i)
-                more = sorted((j for j in near[i] if j not in seen), key=lambda j: len(near[j]))
-                seen.update(more)
-                front += more
-        return [welds[i] for i in order]
+        near = [{j for body in weld if body in tree_of for j in touching[tree_of[body]]} - {i} for i, weld in enumerate(welds)]
+        return [welds[i] for i in close_order(near)]
 
     def _envelope(self, c: ClosureTable, gears: list[Any]) -> None:
         """The links that each row can move, and where the matrix of the rows is not 0."""
@@ -294,10 +282,21 @@ class Links:
             for half, tree in enumerate(touched):
                 span[r, 2 * half : 2 * half + 2] = ranges[tree]
                 first[r] = min(first[r], lowest.setdefault(tree, r))
-        last = [max((x for x in range(r, c.count) if first[x] <= r), default=r) for r in range(c.count)]
+        self._row_trees = trees
         c.span = wp.array(span, dtype=wp.int32, device=self.device)
         c.first = wp.array(first.astype(np.int32), dtype=wp.int32, device=self.device)
-        c.last = wp.array(np.array(last, np.int32), dtype=wp.int32, device=self.device)
+        c.last = wp.array(row_ends(first.tolist()), dtype=wp.int32, device=self.device)
+
+    def moves_with(self) -> list[int]:
+        """Of each body, halves included, a number for the trees that an impulse on it moves: those that rows join; −1: none."""
+        tree_of, ranges = self.trees()
+        joined = list(range(len(ranges)))
+        for touched in self._row_trees:
+            if touched:
+                least = min(joined[tree] for tree in touched)
+                merged = {joined[tree] for tree in touched}
+                joined = [least if at in merged else at for at in joined]
+        return [joined[tree_of[body]] if body in tree_of else -1 for body in range(len(self.half_of))]
 
     def work(self, n: int) -> Scratch:
         """Scratch for n states; made once."""

@@ -137,7 +137,7 @@ def project(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
 
 
 @wp.func
-def settle(s: wp.array(dtype=Direct), w: int, scope: int):
+def project_ahead(s: wp.array(dtype=Direct), w: int, scope: int):
     """Take out of velocities what rows stop a step later: a singular pose lets it in, and no step of any length can make it.
 
     They are projected where they lead to, then where bodies stand, which is kept in `safe`.

@@ -12,44 +12,31 @@ The factors of ropes are symmetric, their equations not quite, so passes are mix
 
 import warp as wp
 
-from sharnir.direct.data import ALL, DIVIDED, Direct
+from sharnir.direct.data import ALL, Direct, Roped
 from sharnir.direct.energy.finish import commit, report, worst_body
-from sharnir.direct.energy.links import AGAIN, ANEW, follow_all, inward
-from sharnir.direct.energy.means import place, take_driven
+from sharnir.direct.energy.links import AGAIN, ANEW
+from sharnir.direct.energy.means import place
 from sharnir.direct.energy.passes import STALLED, UNMET, count_pass, open_attempt
-from sharnir.direct.energy.projection import speed_rows, stand_all, take_projected
 from sharnir.direct.energy.repair import close_gaps, displace, open_gaps
 from sharnir.direct.energy.rope_passes import (
     after_place,
     couple,
-    eliminate_ropes,
     end_arms,
     extent,
     find_change,
     full_pass,
-    hang_ropes,
     pull_links,
-    push_links,
     rope_poses,
 )
-from sharnir.direct.energy.rows import ROUNDS, close_rows, factor_rows, keep_changes
-from sharnir.direct.energy.step import (
-    SPENT,
-    copy_reals,
-    copy_state,
-    copy_vectors,
-    end_call,
-    forget_guess,
-    replayed_by,
-    resume,
-    spend_once,
-)
+from sharnir.direct.energy.rope_projection import JOINTS, fit_speeds, project
+from sharnir.direct.energy.step import copy_reals, copy_state, copy_vectors, end_call, forget_guess, resume
+from sharnir.direct.energy.step import end_step as finish_step
+from sharnir.direct.hung import push_links
 from sharnir.guard import count_step
 from sharnir.rope.data import MIXED, RopeStep
 from sharnir.rope.ends import end_point, is_held, tie_point
-from sharnir.rope.energy import keep_impulses, keep_rope, start_rope, take_back_impulses, thin
+from sharnir.rope.energy import keep_impulses, keep_rope, start_rope, take_back_impulses
 from sharnir.rope.energy_bodies import (
-    ENDS,
     FACTORS,
     FAR,
     HARDLY,
@@ -60,32 +47,25 @@ from sharnir.rope.energy_bodies import (
     SNAPS,
     STALLS,
     STUCK,
-    WHOLE,
     WILD,
-    goes_on,
     not_far,
-    pose_arms,
     ropes_length,
-    settle_ends,
-    settle_rows,
-    turn_reels,
 )
 from sharnir.rope.energy_bodies import STALLED as STILL
-from sharnir.rope.energy_kernels import MOST_PARTS, any_snaps, clear_snaps, is_settled, note_velocities
-from sharnir.rope.kernels import ropes_untouched
+from sharnir.rope.energy_kernels import any_snaps, note_velocities
+from sharnir.rope.kernels import ropes_untouched, spend_pushes
 from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals, recall_pass
 from sharnir.rope.passes import ropes_inward, ropes_outward, scale_pulls
 from sharnir.rope.ports import Ports
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, new_span, take_slack, widest_gap
-from sharnir.rope.speeds import at_pose, move_with, open_pushed, shift_speeds, take_speeds
 from sharnir.rope.terms import tangent
 from sharnir.rope_state import RopeState
 from sharnir.spatial import turned
+from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import EPSILON, inline_less, real, vec3
 
 inline_less("sharnir.energy_rope")
-JOINTS = wp.constant(3)  # what of velocities is settled, beside those of `rope.energy_bodies`
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
@@ -302,14 +282,11 @@ def displace_rope(r: wp.array(dtype=RopeStep), k: int, w: int, h: real) -> real:
 
 
 @wp.func
-def whole_step(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), safe: wp.array(dtype=RopeStep), w: int
-):
-    """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing."""
-    dt = s[0].settings.dt[0]
-    at = int(0)
-    size = int(MOST_PARTS)
-    parts = int(0)
+def start_step(x: wp.array(dtype=Roped), w: int):
+    """Keep the state, to which a step that cannot be made goes back; nothing of the step is counted yet."""
+    s = x[0].step
+    r = x[0].rope
+    safe = x[0].other
     for j in range(s[0].scene_joints):
         s[0].state.dissipated[j, w] = real(0.0)
     copy_state(s[0].state, s[0].safe, w)
@@ -318,59 +295,96 @@ def whole_step(
     r[0].residual[w] = real(0.0)
     keep_impulses(r, w)
     s[0].passes[w] = 0
-    pivots = int(0)
-    while at < MOST_PARTS:
-        s[0].drift[w] = dt * (real(size) / real(MOST_PARTS))
-        if s[0].passes[w] >= s[0].settings.iterations[2]:
-            if s[0].settings.iterations[3] == 1:
-                s[0].drift[w] = dt - dt * (real(at) / real(MOST_PARTS))
-                stay(s, w)
-                parts = parts + 1
-            else:
-                bad = worst_body(s, w)
-                copy_state(s[0].safe, s[0].state, w)
-                copy_ropes(safe[0].state, r[0].state, w)
-                s[0].state.failed[w] = SPENT - bad
-            break
-        for k in range(r[0].ropes.count):
-            pay_out(r, k, w, s[0].drift[w])
-        settle(s, r, p, w)
-        met = attempt(s, r, p, w)
-        pivots = wp.max(pivots, s[0].done[w])
-        if met:
-            keep(s, r, p, w)
-            if s[0].stopped[w] > 0:
-                j = s[0].stopped[w] - 1
-                s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, JOINTS)
-            parts = parts + 1
-            at = at + size
-            while size < MOST_PARTS and at % (2 * size) == 0:
-                size = 2 * size
-        else:
-            undo_reeling(r, w)
-            take_back_impulses(r, w)
-            s[0].state.lag[w] = real(0.0)  # again without a guess
-            if size == 1:
-                bad = worst_body(s, w)
-                copy_state(s[0].safe, s[0].state, w)
-                copy_ropes(safe[0].state, r[0].state, w)
-                s[0].state.failed[w] = -1 - bad
-                break
-            size = size // 2
+    s[0].pivots[w] = 0
+
+
+@wp.func
+def passes_left(x: wp.array(dtype=Roped), w: int) -> bool:
+    """Whether the step may take more passes."""
+    s = x[0].step
+    return s[0].passes[w] < s[0].settings.iterations[2]
+
+
+@wp.func
+def stop_step(x: wp.array(dtype=Roped), w: int, scope: int, share: real) -> int:
+    """No passes are left: nothing moves in the rest of the step where that is a caller's cap; else the step is not made."""
+    s = x[0].step
+    if s[0].settings.iterations[3] == 1:
+        s[0].drift[w] = s[0].settings.dt[0] * share
+        stay(s, w)
+        return 1
+    go_back(x, w, SPENT - worst_body(s, w))
+    return 0
+
+
+@wp.func
+def go_back(x: wp.array(dtype=Roped), w: int, failed: int):
+    """To the state at the start of the step, the world marked."""
+    s = x[0].step
+    r = x[0].rope
+    safe = x[0].other
+    copy_state(s[0].safe, s[0].state, w)
+    copy_ropes(safe[0].state, r[0].state, w)
+    s[0].state.failed[w] = failed
+
+
+@wp.func
+def make_part(x: wp.array(dtype=Roped), w: int, scope: int, share: real, way: int) -> bool:
+    """Velocities that fit, then the passes of a part of the step; whether they met."""
+    s = x[0].step
+    r = x[0].rope
+    p = x[0].ports
+    s[0].drift[w] = s[0].settings.dt[0] * share
+    for k in range(r[0].ropes.count):
+        pay_out(r, k, w, s[0].drift[w])
+    fit_speeds(s, r, p, w)
+    met = attempt(s, r, p, w)
+    s[0].pivots[w] = wp.max(s[0].pivots[w], s[0].done[w])
+    return met
+
+
+@wp.func
+def keep_part(x: wp.array(dtype=Roped), w: int, scope: int, part: int) -> bool:
+    """A part that was met becomes the state."""
+    s = x[0].step
+    r = x[0].rope
+    p = x[0].ports
+    keep(s, r, p, w)
+    if s[0].stopped[w] > 0:
+        j = s[0].stopped[w] - 1
+        s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, JOINTS)
+    return True
+
+
+@wp.func
+def ease_step(x: wp.array(dtype=Roped), w: int, scope: int, size: int, way: int):
+    """After a miss: half the part, without a guess."""
+    s = x[0].step
+    r = x[0].rope
+    undo_reeling(r, w)
+    take_back_impulses(r, w)
+    s[0].state.lag[w] = real(0.0)
+    if size == 1:
+        go_back(x, w, -1 - worst_body(s, w))
+    return halve(size, way)
+
+
+@wp.func
+def end_step(x: wp.array(dtype=Roped), w: int, parts: int, ways: int):
+    """What is not finite is not taken; count the step, and the forces of one step as spent."""
+    s = x[0].step
+    r = x[0].rope
     if s[0].state.failed[w] == 0:
         bad = first_bad(s, r, w)
         if bad > 0:
-            copy_state(s[0].safe, s[0].state, w)
-            copy_ropes(safe[0].state, r[0].state, w)
-            s[0].state.failed[w] = bad
-    s[0].drift[w] = dt
-    spend_once(s, w)
-    for i in range(r[0].control.force_once.shape[0]):
-        r[0].control.force_once[i, w] = vec3(real(0.0))
-    s[0].done[w] = replayed_by(s, w, pivots)
-    s[0].parts[w] = parts
-    if parts > 1:
-        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+            go_back(x, w, bad)
+    finish_step(s, w, parts, ways)
+    spend_pushes(r, w)
+
+
+whole_step = dividing(
+    "roped_step", 1 << 16, start_step, make_part, keep_part, ease_step, end_step, may=passes_left, stop=stop_step, grows=True
+)
 
 
 @wp.func
@@ -429,149 +443,15 @@ def copy_ropes(a: RopeState, b: RopeState, w: int):
         b.started[k, w] = a.started[k, w]
 
 
-# ---- velocities that do not fit joints or ropes -----------------------------------------------------------------------------
-
-
-@wp.func
-def settle(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
-    """Velocities that fit, before a part of a step for which reels have paid out: all after a change from outside, else what
-    driven ends and reels move otherwise than before.
-    """
-    take_driven(s, w)
-    clear_snaps(r, w)
-    whole = not is_settled(r, w)
-    if whole or not goes_on(r, w):
-        undo_reeling(r, w)
-        if whole:
-            project(s, r, p, w, WHOLE)
-        else:
-            project(s, r, p, w, ENDS)
-        turn_reels(r, w)
-        for k in range(r[0].ropes.count):
-            if r[0].ropes.reel[k] >= 0:
-                i = r[0].ropes.first[k] + r[0].ropes.reel[k] * (r[0].state.segments[k, w] - 1)
-                r[0].state.length[i, w] = r[0].state.length[i, w] + r[0].work.paid[k, w]
-            r[0].state.started[k, w] = 1
-
-
-@wp.func
-def ropes_at_pose(r: wp.array(dtype=RopeStep), w: int, what: int):
-    """Ropes where they stand, with the speeds by which rows open that are to be settled."""
-    for k in range(r[0].ropes.count):
-        at_pose(r, k, w)
-        pose_arms(r, k, w)
-    if what == JOINTS:
-        return
-    for o in range(r[0].ropes.count):
-        settle_ends(r, r[0].ropes.order[r[0].ropes.count - 1 - o], w, what)
-    for t in range(r[0].ropes.ties):
-        if what != ENDS:
-            b = r[0].ropes.tie_body[t]
-            v = r[0].body.v[b, w] + wp.cross(r[0].body.w[b, w], r[0].work.tie_arm[t, w])
-            move_with(r, r[0].ropes.tie_slot[t], w, v)
-    for k in range(r[0].ropes.count):
-        settle_rows(r, k, w, what)
-
-
-@wp.func
-def project(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, what: int) -> real:
-    """The velocities nearest to those of now, by kinetic energy, that fit joints and rows of ropes; returns the energy that took.
-
-    WHOLE: all of them; ENDS: rows of ropes at driven ends and reels; SNAPS: of ropes, after a step in which elements became taut;
-    JOINTS: joints alone.
-    Elements that this would press go slack, and it is done again.
-    """
-    h = s[0].drift[w]
-    pushed = s[0].pushed[w]
-    lost = rope_energy(r, w)
-    s[0].pushed[w] = 0
-    for _round in range(JUDGED):
-        find_projected(s, r, p, w, what, h)
-        found = int(0)
-        for k in range(r[0].ropes.count):
-            found = found + open_pushed(r, k, w, int(what == SNAPS))
-        if found == 0:
-            break
-    s[0].pushed[w] = pushed
-    for k in range(r[0].ropes.count):
-        if what == WHOLE or what == ENDS:
-            take_speeds(r, k, w)
-        else:
-            shift_speeds(r, k, w)
-    take_back_impulses(r, w)
-    return lost - rope_energy(r, w) + take_projected(s, w)
-
-
-@wp.func
-def find_projected(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, what: int, h: real
-):  # fmt: skip
-    """Changes of the velocities for elements that are slack and taut as they are now."""
-    joints = what == WHOLE or what == JOINTS
-    count_pass(s, w, ANEW)
-    stand_all(s, w, ALL)
-    take_driven(s, w)
-    ropes_at_pose(r, w, what)
-    s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
-    stand_all(s, w, ALL)
-    end_arms(r, w)
-    eliminate_ropes(r, p, w)
-    ropes_inward(r, w)
-    for n in range(s[0].tree.count):
-        if not joints:
-            s[0].work.close_l[n, w] = vec3(real(0.0))
-            s[0].work.close_a[n, w] = vec3(real(0.0))
-    push_links(s, r, w)
-    hang_ropes(s, r, w)
-    inward(s, w, ALL, ANEW)
-    follow_all(s, w, ALL, real(1.0))
-    if s[0].closures.count > 0:
-        keep_changes(s, w)
-        speed_rows(s, w)
-        if not joints:
-            for row in range(s[0].closures.count):
-                s[0].rows.gap[row, w] = real(0.0)
-        factor_rows(s, w)
-        close_rows(s, w, False, ROUNDS)
-    if p[0].count > 0:
-        couple(s, r, p, w, True, False)
-    ropes_outward(r, w)
-    s[0].drift[w] = h
-
-
-@wp.func
-def rope_energy(r: wp.array(dtype=RopeStep), w: int) -> real:
-    """Kinetic energy of ropes, J."""
-    out = real(0.0)
-    for k in range(r[0].ropes.count):
-        first = r[0].ropes.first[k]
-        n = r[0].state.segments[k, w]
-        before = real(0.0)
-        for j in range(n + 1):
-            i = first + j
-            after = real(0.0)
-            if j < n:
-                l = r[0].state.length[i, w]
-                after = real(0.5) * l
-                spin = r[0].state.spin[i, w]
-                along = wp.dot(spin, tangent(r[0].state.rotation[i, w]))
-                out = out + thin(r, k) * l * (wp.dot(spin, spin) + along * along)
-            v = r[0].state.velocity[i, w]
-            out = out + r[0].ropes.density[k] * (before + after) * wp.dot(v, v)
-            before = after
-    return real(0.5) * out
-
-
 # ---- calls ------------------------------------------------------------------------------------------------------------------
 
 
 @wp.kernel(module="sharnir.energy_rope")
-def energy_rope_steps(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), safe: wp.array(dtype=RopeStep), first: int,
-    n: wp.array(dtype=wp.int32),
-):  # fmt: skip
+def energy_rope_steps(x: wp.array(dtype=Roped), first: int, n: wp.array(dtype=wp.int32)):
     """n steps of a world; where one cannot be made, the world is marked and its state stays."""
     w = first + wp.tid()
+    s = x[0].step
+    r = x[0].rope
     if s[0].state.failed[w] != 0 or n[w] == 0:
         return
     if resume(s, w, ALL) or not ropes_untouched(r, w):
@@ -585,7 +465,7 @@ def energy_rope_steps(
         if used > s[0].settings.iterations[6]:
             s[0].made[w] = step
             break
-        whole_step(s, r, p, safe, w)
+        whole_step(x, w, ALL)
         used = used + s[0].passes[w]
         if s[0].state.failed[w] == 0:
             count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])

@@ -8,20 +8,20 @@ from sharnir.direct.energy.links import AGAIN, ANEW, follow_all, hand_pushes, in
 from sharnir.direct.energy.means import place
 from sharnir.direct.energy.passes import pushes, refresh_locks, refresh_springs
 from sharnir.direct.energy.rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen, stiffen_lines
+from sharnir.direct.hung import push_links
 from sharnir.laws.linear import ALL_AT_ONCE
-from sharnir.rope.chain import eliminate
-from sharnir.rope.data import BODY, PORT, ROPE, RopeStep
-from sharnir.rope.dense import factorise_any, mirror, substitute_any
-from sharnir.rope.ends import clear_ties, is_held, pull_bodies, tie_inertia
+from sharnir.rope.data import BODY, PORT, RopeStep
+from sharnir.rope.ends import is_held, pull_bodies
 from sharnir.rope.energy import hold_driven_ties, mean_arms, note_rope, rope_change, rope_misses, rope_pose, rope_slopes
-from sharnir.rope.passes import ropes_inward, ropes_outward
+from sharnir.rope.passes import factor, ropes_inward, ropes_outward
 from sharnir.rope.ports import (
     Ports,
     add_kept,
-    apply_ports,
     clear_ports,
     port_columns,
+    port_factor,
     port_speeds,
+    pull_ports,
     push_unit,
     read_column,
     take_clamps,
@@ -29,7 +29,7 @@ from sharnir.rope.ports import (
 from sharnir.rope.terms import times_skew
 from sharnir.spatial import worse
 from sharnir.tree.data import natural
-from sharnir.types import real, vec3
+from sharnir.types import real
 
 # ---- where ropes meet bodies ------------------------------------------------------------------------------------------------
 
@@ -105,32 +105,10 @@ def pull_links(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def push_links(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
-    """Impulses −p on bodies, as pushes of their links."""
-    for n in range(s[0].tree.count):
-        b = s[0].tree.body[n]
-        s[0].work.Q_l[n, w] = vec3(real(0.0))
-        s[0].work.Q_a[n, w] = vec3(real(0.0))
-        if b < s[0].own:
-            s[0].work.Q_l[n, w] = -r[0].body.p_l[b, w]
-            s[0].work.Q_a[n, w] = -r[0].body.p_a[b, w]
-
-
-@wp.func
 def eliminate_ropes(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """Z of all ropes, and what ports do to them."""
     take_clamps(r, p, w)
-    for k in range(r[0].ropes.count):
-        clear_ties(r, k, w, True)
-    for o in range(r[0].ropes.count):
-        k = r[0].ropes.order[o]
-        for t in range(r[0].ropes.ties):
-            if r[0].ropes.tie_rope[t] == k:
-                tie_inertia(r, t, w)
-        eliminate(r, k, w)
-        if r[0].ropes.kind[2 * k] == ROPE:
-            at = r[0].ropes.body[2 * k]
-            r[0].work.tie_A[at, w] = r[0].work.tie_A[at, w] + r[0].work.Z_A[k, w]
+    factor(r, w, False)
     port_columns(r, p, w)
 
 
@@ -158,11 +136,9 @@ def port_matrix(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.ar
     """The system of the ports, for laws as they are linear now."""
     for column in range(3 * p[0].count):
         push_unit(r, p, column, w)
-        if column == 0:
-            mirror(p[0].matrix, 3 * p[0].count, w)
         respond(s, r, w, False, ROUNDS)
         read_column(r, p, column, w)
-    factorise_any(p[0].matrix, 3 * p[0].count, w)
+    port_factor(p, w)
 
 
 @wp.func
@@ -177,8 +153,7 @@ def couple(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
     if anew:
         rounds = ROUNDS
         port_matrix(s, r, p, w)
-    substitute_any(p[0].matrix, p[0].rhs, 3 * p[0].count, w)
-    apply_ports(r, p, w)
+    pull_ports(r, p, w)
     respond(s, r, w, keep, rounds)
     add_kept(r, p, w)
     for b in range(s[0].own):

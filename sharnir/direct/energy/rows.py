@@ -11,7 +11,8 @@ from sharnir.direct.data import Direct
 from sharnir.direct.energy.links import base_stiffness, follow_all, follow_some, hand_pushes
 from sharnir.direct.energy.means import mean_matrix
 from sharnir.direct.gaps import gear_gap
-from sharnir.tree.around import NO_RESPONSE, put_row, row_rate, stand_alone
+from sharnir.envelope import factorise
+from sharnir.tree.around import NO_RESPONSE, put_row, row_rate, spread, stand_alone
 from sharnir.types import EPSILON, real, vec3
 
 # of the diagonal: more than rows that depend on each other seem not to, while the pose of the end is not known well
@@ -308,33 +309,7 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
                 raised = wp.sqrt(raised * freest * free_response(s, r, w))
             s[0].rows.gamma[r, w] = raised * share
             s[0].rows.matrix[r, r, w] = K + raised * share + s[0].rows.soft[r, w]
-    for p in range(rows):
-        pivot = real(1.0) / s[0].rows.matrix[p, p, w]
-        end = s[0].closures.last[p] + 1
-        for x in range(p + 1, end):
-            if s[0].closures.first[x] <= p:
-                factor = s[0].rows.matrix[x, p, w] * pivot
-                s[0].rows.matrix[x, p, w] = factor
-                for y in range(p + 1, end):
-                    s[0].rows.matrix[x, y, w] = s[0].rows.matrix[x, y, w] - factor * s[0].rows.matrix[p, y, w]
-
-
-@wp.func
-def substitute(s: wp.array(dtype=Direct), w: int, rows: int):
-    """Add to rows.force what the eliminated matrix makes of rows.left."""
-    for x in range(rows):
-        value = s[0].rows.left[x, w]
-        for y in range(s[0].closures.first[x], x):
-            value = value - s[0].rows.matrix[x, y, w] * s[0].rows.left[y, w]
-        s[0].rows.left[x, w] = value
-    for back in range(rows):
-        x = rows - 1 - back
-        value = s[0].rows.left[x, w]
-        for y in range(x + 1, s[0].closures.last[x] + 1):
-            value = value - s[0].rows.matrix[x, y, w] * s[0].rows.left[y, w]
-        value = value / s[0].rows.matrix[x, x, w]
-        s[0].rows.left[x, w] = value
-        s[0].rows.force[x, w] = s[0].rows.force[x, w] + value
+    factorise(s[0].rows.matrix, s[0].closures.first, s[0].closures.last, rows, w)
 
 
 @wp.func
@@ -349,7 +324,7 @@ def ease_rows(s: wp.array(dtype=Direct), w: int):
         s[0].rows.left[r, w] = real(0.0)
         if s[0].rows.soft[r, w] == real(0.0):
             s[0].rows.left[r, w] = -s[0].rows.gamma[r, w] * s[0].row_impulse[r, w]
-    substitute(s, w, rows)
+    spread(s[0].closures, s[0].rows, w, rows)
     all = real(0.0)
     idle = real(0.0)
     for r in range(rows):
@@ -412,7 +387,7 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
             first = most
         if round > 0 and most <= ENOUGH * first:
             break
-        substitute(s, w, rows)
+        spread(s[0].closures, s[0].rows, w, rows)
     push_rows(s, w)
     if keep:
         for r in range(rows):

@@ -17,7 +17,7 @@ from sharnir.direct.data import DIVIDED, Direct
 from sharnir.direct.energy.finish import commit, finish, worst_body
 from sharnir.direct.energy.means import take_driven
 from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt
-from sharnir.direct.energy.projection import close_pose, project, settle
+from sharnir.direct.energy.projection import close_pose, project, project_ahead
 from sharnir.direct.energy.touch import commit_points, touch_attempt
 from sharnir.direct.touched import any_switched, follow_turns, pushed, untouched
 from sharnir.guard import count_step
@@ -25,6 +25,7 @@ from sharnir.joint_geometry import free_axis
 from sharnir.kinematics import pose_at
 from sharnir.model import State
 from sharnir.spatial import turned
+from sharnir.stepping import SPENT, dividing, halve
 from sharnir.tree.data import natural
 from sharnir.types import inline_less, real, vec3
 
@@ -32,8 +33,7 @@ MODULES = ("sharnir.energy_chain", "sharnir.energy_tree", "sharnir.energy")
 for name in MODULES:
     inline_less(name)
 inline_less("sharnir.energy_touch", 150)
-HALVINGS = wp.constant(8)  # of a step, at most
-SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
+FINEST = wp.constant(1 << 8)  # parts into which a step may be divided
 
 
 @wp.func
@@ -258,87 +258,111 @@ def end_call(s: wp.array(dtype=Direct), w: int):
         s[0].now.kept_rotation[b, w] = s[0].now.rotation[b, w]
 
 
-def dividing(meet: Any, touching: bool, name: str) -> Any:
-    """A whole step, from the attempt at one: with contacts or without."""
+# ---- a step -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def start_step(s: wp.array(dtype=Direct), w: int):
+    """Nothing of the step is counted yet."""
+    s[0].loose[w] = 0
+    s[0].passes[w] = 0
+    s[0].pivots[w] = 0
+
+
+@wp.func
+def passes_left(s: wp.array(dtype=Direct), w: int) -> bool:
+    """Whether the step may take more passes."""
+    return s[0].passes[w] < s[0].settings.iterations[2]
+
+
+@wp.func
+def stop_step(s: wp.array(dtype=Direct), w: int, scope: int, share: real) -> int:
+    """No passes are left: the rest of the step is made coarsely where that is a caller's cap; else the step is not made."""
+    if s[0].settings.iterations[3] == 1:
+        s[0].drift[w] = s[0].settings.dt[0] * share
+        make_coarsely(s, w, scope)
+        return 1
+    copy_state(s[0].safe, s[0].state, w)
+    s[0].state.failed[w] = SPENT - worst_body(s, w)
+    return 0
+
+
+def making(meet: Any, name: str) -> Any:
+    """A part of a step by its passes, those of `meet`."""
 
     @wp.func(name=name)
-    def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
-        """One step; where passes do not meet, in halves, quarters, …: all of it, or nothing.
+    def make_part(s: wp.array(dtype=Direct), w: int, scope: int, share: real, way: int) -> bool:
+        s[0].drift[w] = s[0].settings.dt[0] * share
+        met = meet(s, w, scope)
+        s[0].pivots[w] = wp.max(s[0].pivots[w], s[0].done[w])
+        return met
 
-        Where it needs more passes than it may take, it is not made; or, where that is a caller's cap, its rest is made coarsely.
-        """
-        dt = s[0].settings.dt[0]
-        left = int(1 << HALVINGS)
-        size = left
-        parts = int(0)
-        saved = bool(False)
-        s[0].loose[w] = 0
-        s[0].passes[w] = 0
-        pivots = int(0)
-        while left > 0:
-            s[0].drift[w] = dt * (real(size) / real(1 << HALVINGS))
-            if s[0].passes[w] >= s[0].settings.iterations[2]:
-                if s[0].settings.iterations[3] == 1:
-                    s[0].drift[w] = dt * (real(left) / real(1 << HALVINGS))
-                    make_coarsely(s, w, scope)
-                    parts = parts + 1
-                else:
-                    copy_state(s[0].safe, s[0].state, w)
-                    s[0].state.failed[w] = SPENT - worst_body(s, w)
-                break
-            met = meet(s, w, scope)
-            pivots = wp.max(pivots, s[0].done[w])
-            if met:
-                hard = s[0].stopped[w]
-                s[0].stopped[w] = 0
-                if scope > 1 and parts == 0:
-                    for j in range(s[0].scene_joints):
-                        s[0].state.dissipated[j, w] = real(0.0)
-                finish(s, w, scope)
-                commit(s, w, scope)
-                if wp.static(touching):
-                    commit_points(s, w)
-                if scope > 1:
-                    if s[0].stopped[w] > 0:
-                        j = s[0].stopped[w] - 1
-                        s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
-                    elif hard != 0 and s[0].closures.count > 0:
-                        project(s, w, scope)  # a singular pose lets in what does not fit the loops
-                parts = parts + 1
-                left = left - size
-            else:
-                if not saved:
-                    copy_state(s[0].state, s[0].safe, w)
-                    saved = True
-                if s[0].state.lag[w] > real(0.0):
-                    s[0].state.lag[w] = real(0.0)  # again without a guess
-                elif size == 1 and s[0].loose[w] == 0 and s[0].closures.count > 0:
-                    copy_state(
-                        s[0].safe, s[0].state, w
-                    )  # in a singular pose smaller parts are no easier: what a whole step can do
-                    settle(s, w, scope)
-                    s[0].loose[w] = 1
-                    left = 1 << HALVINGS
-                    size = left
-                    parts = 0
-                elif size == 1:
-                    copy_state(s[0].safe, s[0].state, w)
-                    s[0].state.failed[w] = -1 - worst_body(s, w)
-                    break
-                else:
-                    size = size >> 1
-        s[0].drift[w] = dt
-        spend_once(s, w)
-        s[0].done[w] = replayed_by(s, w, pivots)
-        s[0].parts[w] = parts
-        if parts > 1:
-            s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
-
-    return whole_step
+    return make_part
 
 
-whole_step = dividing(attempt, False, "whole_step")
-touching_step = dividing(touch_attempt, True, "touching_step")
+def keeping(touching: bool, name: str) -> Any:
+    """A part that was met becomes the state: with contacts or without."""
+
+    @wp.func(name=name)
+    def keep_part(s: wp.array(dtype=Direct), w: int, scope: int, part: int) -> bool:
+        hard = s[0].stopped[w]
+        s[0].stopped[w] = 0
+        if scope > 1 and part == 0:
+            for j in range(s[0].scene_joints):
+                s[0].state.dissipated[j, w] = real(0.0)
+        finish(s, w, scope)
+        commit(s, w, scope)
+        if wp.static(touching):
+            commit_points(s, w)
+        if scope > 1:
+            if s[0].stopped[w] > 0:
+                j = s[0].stopped[w] - 1
+                s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
+            elif hard != 0 and s[0].closures.count > 0:
+                project(s, w, scope)  # a singular pose lets in what does not fit the loops
+        return True
+
+    return keep_part
+
+
+@wp.func
+def ease_step(s: wp.array(dtype=Direct), w: int, scope: int, size: int, way: int):
+    """After a miss: no guess, then half the part; in a singular pose, where smaller is no easier, what a whole step can do."""
+    if way == 0:
+        copy_state(s[0].state, s[0].safe, w)  # the first miss of a step is of all of it
+    if s[0].state.lag[w] > real(0.0):
+        s[0].state.lag[w] = real(0.0)
+        return size, 1
+    if size > 1:
+        return halve(size, 1)
+    copy_state(s[0].safe, s[0].state, w)
+    if s[0].loose[w] == 0 and s[0].closures.count > 0:
+        project_ahead(s, w, scope)
+        s[0].loose[w] = 1
+        return FINEST, 1
+    s[0].state.failed[w] = -1 - worst_body(s, w)
+    return 0, 1
+
+
+@wp.func
+def end_step(s: wp.array(dtype=Direct), w: int, parts: int, ways: int):
+    """Count the step, and the forces of one step as spent."""
+    s[0].drift[w] = s[0].settings.dt[0]
+    spend_once(s, w)
+    s[0].done[w] = replayed_by(s, w, s[0].pivots[w])
+    s[0].parts[w] = parts
+    if parts > 1:
+        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
+
+
+def whole(meet: Any, touching: bool, name: str) -> Any:
+    """A step in halves, quarters, … where passes do not meet: all of it, or nothing (`stepping`)."""
+    make, keep = making(meet, f"make_{name}"), keeping(touching, f"keep_{name}")
+    return dividing(name, int(FINEST), start_step, make, keep, ease_step, end_step, may=passes_left, stop=stop_step)
+
+
+whole_step = whole(attempt, False, "whole_step")
+touching_step = whole(touch_attempt, True, "touching_step")
 
 
 def make_kernel(scope: int, module: str, touching: bool = False) -> Any:

@@ -80,7 +80,7 @@ def visit_point(s: wp.array(dtype=Direct), i: int, w: int) -> real:
     bias = spring_speed(s, i, w)
     if s[0].touch.before[i, w] < -BOUNCES:
         bias = s[0].contacts.restitution[i, w] * s[0].touch.before[i, w]
-    new = meet_point(p, speeds, K, s[0].touch.G[i, w], one, bias, softness_of(s, i, w), real(1.0))
+    new = meet_point(p, speeds, K, s[0].touch.G[i, w], one, bias, softness_of(s, i, w))
     d = new - p
     if wp.length_sq(d) == real(0.0):
         return real(0.0)

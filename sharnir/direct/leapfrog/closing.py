@@ -11,7 +11,7 @@ from sharnir.joint_geometry import joint_gap
 from sharnir.kinematics import pose_at
 from sharnir.laws.prepare import LEAP, law_shares, resolved_spring
 from sharnir.spatial import exp_quat, matrix, mean_spin, turned, unit
-from sharnir.tree.around import RAISED, eliminate, find_rows, response_matrix, row_rate, solve_rows, substitute
+from sharnir.tree.around import RAISED, eliminate, find_rows, response_matrix, row_rate, solve_rows, spread
 from sharnir.tree.data import LOOSE, natural
 from sharnir.tree.matrices import packed_times
 from sharnir.tree.passes import loose_response
@@ -84,7 +84,7 @@ def ease_rows(s: wp.array(dtype=Direct), w: int):
         s[0].rows.left[r, w] = real(0.0)
         if s[0].rows.soft[r, w] == real(0.0):
             s[0].rows.left[r, w] = -RAISED * s[0].mean_cl[r, w][0] * s[0].row_impulse[r, w]
-    substitute(s[0].closures, s[0].rows, w, rows)
+    spread(s[0].closures, s[0].rows, w, rows)
     all = real(0.0)
     idle = real(0.0)
     for r in range(rows):

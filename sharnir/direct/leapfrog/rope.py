@@ -7,7 +7,8 @@ vectors. Where a rope meets a body besides its first end there are ports (`rope.
 
 import warp as wp
 
-from sharnir.direct.data import ALL, DAMPED, DIVIDED, RELATIVE, VELOCITY, Direct
+from sharnir.direct.data import ALL, DAMPED, DIVIDED, RELATIVE, VELOCITY, Direct, Roped
+from sharnir.direct.hung import push_links
 from sharnir.direct.leapfrog.closing import STALLED, close_rows, move_all, place_outward, respond_closing
 from sharnir.direct.leapfrog.finish import bad_body, commit, repair
 from sharnir.direct.leapfrog.place import stiffen
@@ -16,14 +17,13 @@ from sharnir.direct.touched import any_switched, untouched
 from sharnir.guard import count_step
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import pull_bodies
-from sharnir.rope.kernels import begin_read, drive_ends, ropes_untouched, show_ropes, take_velocities
+from sharnir.rope.kernels import begin_read, drive_ends, keep_ropes, ropes_untouched, show_ropes, spend_pushes, take_velocities
 from sharnir.rope.passes import (
     ACCEPTED,
     JUDGED,
     MOST_PARTS,
     advance_ropes,
     bad_rope,
-    commit_rope,
     factor,
     judge_step,
     kinetic,
@@ -49,9 +49,10 @@ from sharnir.rope.ports import (
     take_clamps,
 )
 from sharnir.rope.predict import begin_rope, hold_ends
-from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
+from sharnir.rope.reel import pay_out, undo_reeling
 from sharnir.rope.slack import take_slack
 from sharnir.spatial import matrix, rotated
+from sharnir.stepping import IMPLICIT, VELOCITY_LEVEL, dividing, soften
 from sharnir.types import inline_less, mat33, real, vec3
 
 inline_less("sharnir.direct_rope")
@@ -83,7 +84,7 @@ def begin_ropes(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, 
 def factor_ropes(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """Z of all ropes, added to the bodies, and what ports do to them."""
     take_clamps(r, p, w)
-    factor(r, w)
+    factor(r, w, True)
     port_columns(r, p, w)
 
 
@@ -115,18 +116,6 @@ def take_pulls(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
 
 
 # ---- ports ------------------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def push_links(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
-    """Impulses −p on bodies, as pushes of their links."""
-    for i in range(s[0].tree.count):
-        b = s[0].tree.body[i]
-        s[0].work.Q_l[i, w] = vec3(real(0.0))
-        s[0].work.Q_a[i, w] = vec3(real(0.0))
-        if b < s[0].own:
-            s[0].work.Q_l[i, w] = -r[0].body.p_l[b, w]
-            s[0].work.Q_a[i, w] = -r[0].body.p_a[b, w]
 
 
 @wp.func
@@ -280,19 +269,32 @@ def close_step(
 
 
 @wp.func
-def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int, attempt: int) -> bool:
-    """A step of the length in `drift`; returns whether its passes closed joints and ropes."""
+def start_step(x: wp.array(dtype=Roped), w: int):
+    """Nothing of the step is counted yet."""
+    s = x[0].step
+    s[0].passes[w] = 0
+    s[0].counted[w] = count(s, w)
+
+
+@wp.func
+def make_part(x: wp.array(dtype=Roped), w: int, scope: int, share: real, way: int) -> bool:
+    """A part of a step; returns whether its passes closed joints and ropes."""
+    s = x[0].step
+    r = x[0].rope
+    p = x[0].ports
     dt = s[0].settings.dt[0]
+    s[0].drift[w] = dt * share
+    take_slack(r, w)
     s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
     chord = real(-0.5) * s[0].drift[w]
-    if attempt == 2:
+    if way == VELOCITY_LEVEL:
         chord = real(0.0)
     scale_pulls(r, w, s[0].drift[w] / dt)
     for k in range(r[0].ropes.count):
         pay_out(r, k, w, s[0].drift[w])
     closed = bool(False)
     for judged in range(JUDGED):
-        closed = close_step(s, r, p, w, chord, attempt)
+        closed = close_step(s, r, p, w, chord, way)
         s[0].passes[w] = wp.max(s[0].passes[w], s[0].done[w])
         if judge_step(r, w, judged < JUDGED / 2) == 0:
             return closed
@@ -300,9 +302,13 @@ def one_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array
 
 
 @wp.func
-def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool:
+def keep_part(x: wp.array(dtype=Roped), w: int, scope: int, part: int) -> bool:
     """The new state becomes the state, if it is finite."""
+    s = x[0].step
+    r = x[0].rope
     dt = s[0].settings.dt[0]
+    if s[0].acting == 1:
+        repair(s, w, ALL)
     bad = bad_body(s, w)
     if bad == 0:
         bad = bad_rope(r, w)
@@ -312,57 +318,37 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool
     take_pulls(s, r, w)
     commit(s, w, ALL)
     scale_pulls(r, w, dt / s[0].kick[w])
-    for k in range(r[0].ropes.count):
-        tear(r, k, w, dt)
-        commit_rope(r, k, w)
-        feed(r, k, w)
-        r[0].state.owed[k, w] = r[0].state.owed[k, w] * (real(1.0) - REPAID * s[0].drift[w] / dt)
+    keep_ropes(r, w, s[0].drift[w], dt)
     return True
 
 
 @wp.func
-def whole_step(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
-    """One step. Where passes do not close joints and ropes it is made again with the tension's direction fully implicit, then in
-    halves, quarters, …, sixteenths, and in the end at velocity level.
-    """
-    dt = s[0].settings.dt[0]
-    level = int(0)
-    left = int(MOST_PARTS)
-    attempt = int(0)
-    hardest = int(0)
-    counted = count(s, w)
-    s[0].passes[w] = 0
-    while left > 0:
-        size = wp.max(MOST_PARTS >> level, 1)
-        s[0].drift[w] = dt * (real(size) / real(MOST_PARTS))
-        take_slack(r, w)
-        if one_step(s, r, p, w, attempt):
-            if s[0].acting == 1:
-                repair(s, w, ALL)
-            if not keep(s, r, w):
-                break
-            left = left - size
-            attempt = wp.min(attempt, 1)
-        else:
-            scale_pulls(r, w, dt / s[0].kick[w])
-            undo_reeling(r, w)
-            if size == 1:
-                attempt = 2
-            else:
-                if attempt > 0:
-                    level = level + 1
-                attempt = 1
-            hardest = wp.max(hardest, attempt)
-    if level > 0:
-        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
-    if hardest == 1:
-        s[0].grades[DAMPED, w] = s[0].grades[DAMPED, w] + 1
-    elif hardest == 2:
+def ease_step(x: wp.array(dtype=Roped), w: int, scope: int, size: int, way: int):
+    """After a miss: the tension's direction fully implicit, then smaller parts, in the end at velocity level."""
+    s = x[0].step
+    r = x[0].rope
+    scale_pulls(r, w, s[0].settings.dt[0] / s[0].kick[w])
+    undo_reeling(r, w)
+    return soften(size, way)
+
+
+@wp.func
+def end_step(x: wp.array(dtype=Roped), w: int, parts: int, ways: int):
+    """Count how the step was made, and the forces of one step as spent."""
+    s = x[0].step
+    r = x[0].rope
+    s[0].parts[w] = parts
+    s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + int(parts > 1)
+    if ways >= 1 << VELOCITY_LEVEL:
         s[0].grades[VELOCITY, w] = s[0].grades[VELOCITY, w] + 1
+    elif ways >= 1 << IMPLICIT:
+        s[0].grades[DAMPED, w] = s[0].grades[DAMPED, w] + 1
     s[0].done[w] = s[0].passes[w]  # the cap that leads to the same step
-    count_once(s, w, counted)
-    for i in range(r[0].control.force_once.shape[0]):
-        r[0].control.force_once[i, w] = vec3(real(0.0))
+    count_once(s, w, s[0].counted[w])
+    spend_pushes(r, w)
+
+
+whole_step = dividing("roped_leap", int(MOST_PARTS), start_step, make_part, keep_part, ease_step, end_step)
 
 
 # ---- full steps and half steps ----------------------------------------------------------------------------------------------
@@ -403,23 +389,18 @@ def read_pose(
 
 
 @wp.kernel(module="sharnir.direct_rope")
-def direct_rope_steps(
-    s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), read: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep),
-    p: wp.array(dtype=Ports), first: int, n: wp.array(dtype=wp.int32),
-):  # fmt: skip
-    """n steps of a world; where one would not be finite, the world is marked and its state stays.
-
-    Velocities of `r` stand half a step before the pose, `read` brings them there for `now`, the caller's.
-    """
+def direct_rope_steps(x: wp.array(dtype=Roped), first: int, n: wp.array(dtype=wp.int32)):
+    """n steps of a world; where one would not be finite, the world is marked and its state stays."""
     w = first + wp.tid()
+    s = x[0].step
     if s[0].state.failed[w] != 0:
         return
-    resume_ropes(s, r, now, w)
+    resume_ropes(s, x[0].rope, x[0].now, w)
     for _step in range(n[w]):
         if s[0].state.failed[w] != 0:
             break
-        whole_step(s, r, p, w)
+        whole_step(x, w, ALL)
         if s[0].state.failed[w] == 0:
             count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], 1)
     if s[0].state.failed[w] == 0:
-        read_pose(s, read, now, p, w)
+        read_pose(s, x[0].other, x[0].now, x[0].ports, w)

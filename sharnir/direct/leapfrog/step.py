@@ -39,6 +39,7 @@ from sharnir.laws.linear import ALL_AT_ONCE, solve_one, solve_several
 from sharnir.laws.prepare import INFINITE, motor_current
 from sharnir.solver import GRADES
 from sharnir.spatial import matrix, some
+from sharnir.stepping import dividing
 from sharnir.tree.data import natural
 from sharnir.types import EPSILON, inline_less, mat33, mat66, real, vec3, vec6
 
@@ -51,7 +52,8 @@ TORN = wp.constant(
 )  # m, rad: a larger gap at the start of a step was not made by the step before
 GAIN = wp.constant(real(1.1))  # largest ratio by which closing at the end of a step may raise the kinetic energy
 REOPENED = wp.constant(real(max(1.0e-5, 1.0e5 * EPSILON)))  # what displacements that converge slowly may leave
-BENT = wp.constant(real(1.0e-4))  # of the kinetic energy: displacements that would take more are left to velocities
+# part of the kinetic energy: displacements that would take more are left to velocities; of trees, and where loops are closed
+BENT, BENT_LOOPS = wp.constant(real(1.0e-4)), wp.constant(real(1.0e-7))
 PARTS = wp.constant(8)  # substeps of a divided step
 
 
@@ -97,7 +99,7 @@ def push_axis(s: wp.array(dtype=Direct), i: int, w: int, x: int):
 
 
 @wp.func
-def settle(s: wp.array(dtype=Direct), w: int, scope: int, i: int, chord: real):
+def settle_laws(s: wp.array(dtype=Direct), w: int, scope: int, i: int, chord: real):
     """The laws of one link exactly, where its base and all else yield, as linear: joints that upset each other come to an end."""
     j = natural(s[0].tree.row[i].joint)
     n = s[0].tree.row[i].v_size
@@ -173,7 +175,7 @@ def solve(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
             for i in range(s[0].tree.count):
                 if s[0].mismatch[i, w] > s[0].settings.tolerance[0]:
                     if scope > 1 and passes > ALL_AT_ONCE:
-                        settle(s, w, scope, i, chord)
+                        settle_laws(s, w, scope, i, chord)
                         break  # one at a time
                     relinearise(s, i, w)
     s[0].done[w] = passes
@@ -202,6 +204,14 @@ def supply(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
 
 
 @wp.func
+def bent(s: wp.array(dtype=Direct), scope: int) -> real:
+    """What part of the kinetic energy displacements may take at velocity level."""
+    if scope > 1 and s[0].closures.count > s[0].closures.springs.count:
+        return BENT_LOOPS
+    return BENT
+
+
+@wp.func
 def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
     """A step of the length in `drift`; returns whether its passes closed the joints.
 
@@ -223,7 +233,7 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
         s[0].passes[w] = wp.max(s[0].passes[w], s[0].done[w])
         if grade < 2:
             off = close(s, w, scope, level)
-            if level == 0 and s[0].state.open[w] <= REOPENED and s[0].shifted[w] > BENT * s[0].after[w]:
+            if level == 0 and s[0].state.open[w] <= REOPENED and s[0].shifted[w] > bent(s, scope) * s[0].after[w]:
                 level = 1  # near a pose where a loop is singular speeds alone lead astray
                 off = close(s, w, scope, level)
             if s[0].after[w] > GAIN * s[0].before[w] and s[0].after[w] > GAIN * s[0].before[w] + supply(s, w, scope):
@@ -270,26 +280,45 @@ def count_once(s: wp.array(dtype=Direct), w: int, before: wp.vec4i):
 
 
 @wp.func
-def whole_step(s: wp.array(dtype=Direct), w: int, scope: int):
-    """One step; where passes do not close its joints, in parts. A result that is not finite marks the world, and is not taken."""
-    s[0].drift[w] = s[0].settings.dt[0]
-    counted = count(s, w)
+def start_step(s: wp.array(dtype=Direct), w: int):
+    """Nothing of the step is counted yet."""
     s[0].passes[w] = 0
-    parts = int(1)
-    if not one_step(s, w, scope, False):
-        parts = PARTS
-        s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + 1
-        s[0].drift[w] = s[0].settings.dt[0] / real(PARTS)
-    for _part in range(parts):
-        if parts > 1:
-            one_step(s, w, scope, True)
-        bad = bad_body(s, w)
-        s[0].state.failed[w] = bad
-        if bad != 0:
-            break
+    s[0].counted[w] = count(s, w)
+
+
+@wp.func
+def make_part(s: wp.array(dtype=Direct), w: int, scope: int, share: real, way: int) -> bool:
+    """A part of a step; returns whether its passes closed the joints. The smallest are made in any case (`one_step`)."""
+    s[0].drift[w] = s[0].settings.dt[0] * share
+    return one_step(s, w, scope, share < real(1.0))
+
+
+@wp.func
+def keep_part(s: wp.array(dtype=Direct), w: int, scope: int, part: int) -> bool:
+    """The new state becomes the state, if it is finite; else the world is marked."""
+    bad = bad_body(s, w)
+    s[0].state.failed[w] = bad
+    if bad == 0:
         commit(s, w, scope)
+    return bad == 0
+
+
+@wp.func
+def ease_step(s: wp.array(dtype=Direct), w: int, scope: int, size: int, way: int):
+    """After a miss of the whole step: the smallest parts."""
+    return 1, way
+
+
+@wp.func
+def end_step(s: wp.array(dtype=Direct), w: int, parts: int, ways: int):
+    """Count how the step was made."""
+    s[0].parts[w] = parts
+    s[0].grades[DIVIDED, w] = s[0].grades[DIVIDED, w] + int(parts > 1)
     s[0].done[w] = s[0].passes[w]  # the cap that leads to the same step
-    count_once(s, w, counted)
+    count_once(s, w, s[0].counted[w])
+
+
+whole_step = dividing("leap_step", int(PARTS), start_step, make_part, keep_part, ease_step, end_step)
 
 
 @wp.func
@@ -401,11 +430,9 @@ def make_kernel(scope: int, module: str) -> Any:
         for _step in range(n[w]):
             if s[0].state.failed[w] != 0:
                 break
-            divided = s[0].grades[DIVIDED, w]
             whole_step(s, w, wp.static(scope))
             if s[0].state.failed[w] == 0:
-                parts = 1 + (PARTS - 1) * (s[0].grades[DIVIDED, w] - divided)
-                count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], parts)
+                count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
         if s[0].state.failed[w] == 0:
             synchronise(s, w, wp.static(scope))
 

@@ -1,0 +1,89 @@
+"""Bodies that stand still (theory: contact): points between two of them are those of the step before, with gaps of now.
+
+Each body has an anchor, the pose in which it was last looked at closely. While it is nearer to it than NEAR its points need not be
+found again: gaps follow its motion since then to first order, which is exact to NEAR²/size, and the choice among equally good
+points does not flicker. A body that moves farther, or fast, is anchored anew.
+"""
+
+import warp as wp
+
+from sharnir.collision.data import MARGIN, MESH, PLANE, Collision, column
+from sharnir.types import real, vec3
+
+NEAR = wp.constant(real(1.0e-6))  # m, that no point of the body has moved from where it was at its anchor
+SLOW = wp.constant(real(0.1))  # of the margin: a body that moves by less in a step finds no points beyond it
+
+
+@wp.func
+def look_at_bodies(s: wp.array(dtype=Collision), w: int):
+    """Which bodies stand still, and how far they are from their anchors; the others are anchored where they are."""
+    dt = s[0].dt[0]
+    lost = s[0].contacts.lost[w] > 0  # some point had no room: all are found again
+    for b in range(s[0].shapes.bodies):
+        reach = s[0].shapes.reach[b]
+        x = s[0].position[b, w]
+        q = s[0].rotation[b, w]
+        d = x - s[0].contacts.anchor_position[b, w]
+        r = q * wp.quat_inverse(s[0].contacts.anchor_rotation[b, w])
+        turn = vec3(r[0], r[1], r[2]) * real(2.0)
+        if r[3] < real(0.0):
+            turn = -turn
+        speed = (wp.length(s[0].velocity[b, w]) + wp.length(s[0].spin[b, w]) * reach) * dt
+        still = wp.abs(r[3]) > real(0.5) and wp.length(d) + wp.length(turn) * reach < NEAR and speed < SLOW * MARGIN
+        if lost or not still:
+            still = False
+            s[0].contacts.anchor_position[b, w] = x
+            s[0].contacts.anchor_rotation[b, w] = q
+            d = vec3()
+            turn = vec3()
+        s[0].broad.way[b, w] = speed
+        s[0].broad.still[b, w] = int(still)
+        s[0].broad.moved[b, w] = d
+        s[0].broad.turned[b, w] = turn
+
+
+@wp.func
+def stand_still(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
+    """Whether the bodies of two shapes stand still."""
+    return s[0].broad.still[s[0].shapes.body[i], w] == 1 and s[0].broad.still[s[0].shapes.body[j], w] == 1
+
+
+@wp.func
+def far_apart(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
+    """Whether two shapes cannot come within the margin in this step, by the spheres around them."""
+    if s[0].shapes.kind[j] == PLANE:
+        return False
+    near = s[0].broad.way[s[0].shapes.body[i], w] + s[0].broad.way[s[0].shapes.body[j], w] + MARGIN + s[0].shapes.bound[j]
+    d = s[0].broad.centre[j, w] - s[0].broad.centre[i, w]
+    kind = s[0].shapes.kind[i]
+    if kind == PLANE:
+        return wp.dot(column(s[0].broad.frame[i, w], 2), d) > near
+    near = near + s[0].shapes.bound[i]
+    return kind < MESH and wp.length_sq(d) > near * near
+
+
+@wp.func
+def opened(s: wp.array(dtype=Collision), p: int, w: int) -> real:
+    """By how much the gap of a point grew since its bodies were at their anchors, m."""
+    a = s[0].contacts.body_a[p, w]
+    b = s[0].contacts.body_b[p, w]
+    x = s[0].contacts.point[p, w]
+    u = s[0].broad.moved[b, w] + wp.cross(s[0].broad.turned[b, w], x - s[0].contacts.anchor_position[b, w])
+    u = u - s[0].broad.moved[a, w] - wp.cross(s[0].broad.turned[a, w], x - s[0].contacts.anchor_position[a, w])
+    return wp.dot(s[0].contacts.normal[p, w], u)
+
+
+@wp.func
+def keep_points(s: wp.array(dtype=Collision), old: int, w: int):
+    """The points of the last step's pair `old` stay where they are in the list; their gaps are those of now."""
+    first = s[0].kept.first[old, w]
+    size = s[0].kept.size[old, w]
+    at = s[0].contacts.pairs[w]
+    s[0].contacts.pairs[w] = at + 1
+    s[0].contacts.pair_first[at, w] = first
+    s[0].contacts.pair_size[at, w] = size
+    s[0].contacts.pair_feature[at, w] = s[0].kept.feature[old, w]
+    s[0].contacts.count[w] = first + size
+    for p in range(first, first + size):
+        s[0].contacts.gap[p, w] = s[0].contacts.found[p, w] + opened(s, p, w)
+        s[0].contacts.began[p, w] = 1 - s[0].kept.touched[old, w]

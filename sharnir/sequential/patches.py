@@ -1,0 +1,317 @@
+"""Points of contact as sweeps see them (theory: contact): patches of points with one normal, prepared, warm-started and swept.
+
+All points of a patch feel one relative twist of its two bodies, in its middle, along n, t₁, t₂:
+
+    u = U + Ω × d        U = v_b + ω_b × c_b − v_a − ω_a × c_a + slide        Ω = ω_b − ω_a        d: the point from the middle
+
+so a visit reads six numbers and its own `Row`, changes them by B p, and the two bodies are written once a patch.
+"""
+
+import warp as wp
+
+from sharnir.laws.contact import across, approach, meet_scaled, softness, tangent_inverse
+from sharnir.rows import Twists
+from sharnir.sequential.data import VELOCITIES, Patch, Row, Step
+from sharnir.spatial import rotated
+from sharnir.types import mat33, real, vec2, vec3, vec6
+
+SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
+
+
+@wp.func
+def in_axes(n: vec3, t1: vec3, t2: vec3, v: vec3) -> vec3:
+    """A vector along n, t₁, t₂."""
+    return vec3(wp.dot(n, v), wp.dot(t1, v), wp.dot(t2, v))
+
+
+@wp.func
+def from_axes(n: vec3, t1: vec3, t2: vec3, p: vec3) -> vec3:
+    return n * p[0] + t1 * p[1] + t2 * p[2]
+
+
+@wp.func
+def unscaled(p: vec3, mu: vec2) -> vec3:
+    """An impulse along n, t₁, t₂ from (p_n, D⁻¹p_t)."""
+    return vec3(p[0], p[1] * mu[0], p[2] * mu[1])
+
+
+# ---- prepare ----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def place_of(s: wp.array(dtype=Step), i: int, b: int, w: int, reading: int) -> vec3:
+    """Where a point is, m; for reading, the bodies have moved since it was found."""
+    if reading == 1:
+        return s[0].state.position[b, w] + wp.quat_rotate(s[0].state.rotation[b, w], s[0].contacts.local[i, w])
+    return s[0].contacts.point[i, w]
+
+
+@wp.func
+def follows(s: wp.array(dtype=Step), i: int, j: int, w: int) -> bool:
+    """Whether point j is of the patch of point i."""
+    same = s[0].contacts.body_a[i, w] == s[0].contacts.body_a[j, w] and s[0].contacts.body_b[i, w] == s[0].contacts.body_b[j, w]
+    same = same and s[0].contacts.normal[i, w] == s[0].contacts.normal[j, w]
+    return (
+        same
+        and s[0].contacts.along[i, w] == s[0].contacts.along[j, w]
+        and s[0].contacts.surface[i, w] == s[0].contacts.surface[j, w]
+    )
+
+
+@wp.func
+def arm_response(inv_mass: real, J: mat33, c: vec3):
+    """What a force and a torque in the middle do to a body's velocity there: ll and la of the symmetric 6 × 6; aa is J."""
+    C = wp.skew(c)
+    la = -C * J
+    ll = la * C
+    for k in range(3):
+        ll[k, k] = ll[k, k] + inv_mass
+    return ll, la
+
+
+@wp.func
+def is_known(s: wp.array(dtype=Step), g: Patch, first: int, size: int, w: int) -> bool:
+    """Whether a patch of the last step is the one of these points, between bodies that stood still since."""
+    if s[0].touch.known[w] == 0 or g.first != first or g.size != size:
+        return False
+    if g.a != s[0].contacts.body_a[first, w] or g.b != s[0].contacts.body_b[first, w]:
+        return False
+    same = g.n == s[0].contacts.normal[first, w] and g.point == s[0].contacts.point[first, w]
+    same = same and g.x_a == s[0].contacts.anchor_position[g.a, w] and g.x_b == s[0].contacts.anchor_position[g.b, w]
+    return same and g.q_a == s[0].contacts.anchor_rotation[g.a, w] and g.q_b == s[0].contacts.anchor_rotation[g.b, w]
+
+
+@wp.func
+def last_of_patch(s: wp.array(dtype=Step), first: int, w: int) -> int:
+    """The point after the last of the patch that begins with a point."""
+    count = s[0].contacts.count[w]
+    end = int(first + 1)
+    while end < count and follows(s, first, wp.min(end, count - 1), w):
+        end = end + 1
+    return end
+
+
+@wp.func
+def make_patch(s: wp.array(dtype=Step), k: int, first: int, end: int, w: int, reading: int):
+    """Patch k, of points from `first` on, and the responses of its rows; with both bodies at their anchors, unless for reading."""
+    g = Patch()
+    a = s[0].contacts.body_a[first, w]
+    b = s[0].contacts.body_b[first, w]
+    n = s[0].contacts.normal[first, w]
+    t1 = s[0].contacts.along[first, w]
+    if wp.length_sq(t1) == real(0.0):
+        t1 = across(n)
+    t2 = wp.cross(n, t1)
+    g.a = a
+    g.b = b
+    g.first = first
+    g.size = end - first
+    g.n = n
+    g.t1 = t1
+    g.t2 = t2
+    middle = vec3(real(0.0))
+    for i in range(first, end):
+        middle = middle + place_of(s, i, b, w, reading)
+    middle = middle / real(end - first)
+    g.middle = middle
+    g.point = s[0].contacts.point[first, w]
+    g.x_a = s[0].contacts.anchor_position[a, w]
+    g.x_b = s[0].contacts.anchor_position[b, w]
+    g.q_a = s[0].contacts.anchor_rotation[a, w]
+    g.q_b = s[0].contacts.anchor_rotation[b, w]
+    s[0].touch.patch[k, w] = g
+    x_a = g.x_a
+    x_b = g.x_b
+    J_a = rotated(wp.quat_to_matrix(g.q_a), s[0].bodies.inv_inertia[a, w])
+    J_b = rotated(wp.quat_to_matrix(g.q_b), s[0].bodies.inv_inertia[b, w])
+    if reading == 1:
+        x_a = s[0].state.position[a, w]
+        x_b = s[0].state.position[b, w]
+        J_a = s[0].work.inv_inertia[a, w]
+        J_b = s[0].work.inv_inertia[b, w]
+    m_a = s[0].bodies.inv_mass[a, w]
+    if m_a == real(0.0):
+        J_a = mat33(real(0.0))
+    E = wp.matrix_from_rows(n, t1, t2)
+    J_a = E * J_a * wp.transpose(E)
+    J_b = E * J_b * wp.transpose(E)
+    ll_a, la_a = arm_response(m_a, J_a, E * (middle - x_a))
+    ll_b, la_b = arm_response(s[0].bodies.inv_mass[b, w], J_b, E * (middle - x_b))
+    ll = ll_a + ll_b
+    la = la_a + la_b
+    aa = J_a + J_b
+    for i in range(first, end):
+        row = Row()
+        row.K = vec6(ll[0, 0], ll[0, 1], ll[0, 2], ll[1, 1], ll[1, 2], ll[2, 2])
+        if end - first > 1:
+            row.d = E * (place_of(s, i, b, w, reading) - middle)
+            D = wp.skew(row.d)
+            row.B_l = ll + la * D
+            row.B_a = wp.transpose(la) + aa * D
+            A = row.B_l - D * row.B_a
+            row.K = vec6(A[0, 0], A[0, 1], A[0, 2], A[1, 1], A[1, 2], A[2, 2])
+        row.mu = vec2(real(-1.0), real(-1.0))
+        s[0].touch.patch_of[i, w] = k
+        s[0].touch.row[i, w] = row
+
+
+@wp.func
+def prepare_patch(s: wp.array(dtype=Step), k: int, first: int, w: int, reading: int) -> int:
+    """Patch k, whose first point is given, and its rows; returns the point after its last."""
+    end = last_of_patch(s, first, w)
+    if reading == 1 or not is_known(s, s[0].touch.patch[k, w], first, end - first, w):
+        make_patch(s, k, first, end, w, reading)
+    g = s[0].touch.patch[k, w]
+    c_a = g.middle - s[0].state.position[g.a, w]
+    c_b = g.middle - s[0].state.position[g.b, w]
+    s[0].touch.patch[k, w].c_a = c_a
+    s[0].touch.patch[k, w].c_b = c_b
+    slide = in_axes(g.n, g.t1, g.t2, s[0].contacts.surface[first, w])
+    s[0].touch.patch[k, w].slide = slide
+    U = s[0].state.velocity[g.b, w] + wp.cross(s[0].state.spin[g.b, w], c_b)
+    U = U - s[0].state.velocity[g.a, w] - wp.cross(s[0].state.spin[g.a, w], c_a)
+    U = in_axes(g.n, g.t1, g.t2, U) + slide
+    O = in_axes(g.n, g.t1, g.t2, s[0].state.spin[g.b, w] - s[0].state.spin[g.a, w])
+    for i in range(first, end):
+        prepare_row(s, i, w, g.n, g.t1, g.t2, U + wp.cross(O, s[0].touch.row[i, w].d), reading)
+    return end
+
+
+@wp.func
+def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: vec3, before: vec3, reading: int):
+    """The law of a point; the impulse of the last step on the axes of today. `before`: its speed before forces acted, m/s."""
+    h = s[0].settings.dt[0]
+    mu = s[0].contacts.friction[i, w]
+    if mu[0] > real(0.0) and before[1] * before[1] + before[2] * before[2] > SLIDES * SLIDES:
+        mu = mu * (s[0].contacts.dynamic[i, w] / mu[0])
+    stiffness = s[0].contacts.stiffness[i, w]
+    damping = s[0].contacts.damping[i, w]
+    bias = approach(s[0].contacts.gap[i, w], stiffness, damping, h)
+    soft = softness(stiffness, damping, h)
+    if soft != s[0].touch.row[i, w].soft or not (mu == s[0].touch.row[i, w].mu):
+        s[0].touch.row[i, w].mu = mu
+        s[0].touch.row[i, w].G = tangent_inverse(s[0].touch.row[i, w].K, mu)
+        s[0].touch.row[i, w].soft = soft
+        s[0].touch.row[i, w].inverse = real(1.0) / (s[0].touch.row[i, w].K[0] + soft)
+    P = in_axes(n, t1, t2, s[0].contacts.impulse[i, w]) * (s[0].settings.kick[w] / h)
+    s[0].touch.before[i, w] = before[0] * real(1 - reading)
+    if P[0] <= real(0.0):
+        P = vec3(real(0.0))
+        if reading == 1:  # what does not push at the pose is not met on the way to it
+            bias = real(1.0e30)
+    elif s[0].touch.row[i, w].G[3] == real(0.0):
+        P = vec3(P[0], real(0.0), real(0.0))
+    else:
+        P = vec3(P[0], P[1] / mu[0], P[2] / mu[1])
+    s[0].touch.row[i, w].bias = bias
+    s[0].touch.p[i, w] = P
+    s[0].touch.pseudo[i, w] = real(0.0)
+    if s[0].contacts.rolling[i, w] > real(0.0) or s[0].contacts.torsion[i, w] > real(0.0):
+        s[0].touch.turns[w] = 1
+        s[0].touch.roll[i, w] = vec3(real(0.0))
+
+
+@wp.kernel(module="sharnir.contact")
+def prepare_points(s: wp.array(dtype=Step), first: int, reading: int):
+    """The rows of all points that `collide` found; what is read keeps those of the last step."""
+    w = first + wp.tid()
+    if s[0].solves[VELOCITIES].done[w] >= 0:
+        return
+    s[0].touch.turns[w] = 0
+    k = int(0)
+    at = int(0)
+    while at < s[0].contacts.count[w]:
+        at = prepare_patch(s, k, at, w, reading)
+        k = k + 1
+    s[0].touch.patches[w] = k
+    s[0].touch.known[w] = 1 - reading
+
+
+# ---- solve ------------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def push_patch(s: wp.array(dtype=Step), twist: Twists, k: int, w: int, F: vec3, T: vec3):
+    """An impulse and a moment in the middle of a patch, along its axes, on b, and against it on a."""
+    g = s[0].touch.patch[k, w]
+    P = from_axes(g.n, g.t1, g.t2, F)
+    L = from_axes(g.n, g.t1, g.t2, T)
+    ma = s[0].bodies.inv_mass[g.a, w]
+    mb = s[0].bodies.inv_mass[g.b, w]
+    if ma > real(0.0):
+        twist.linear[g.a, w] = twist.linear[g.a, w] - P * ma
+        twist.angular[g.a, w] = twist.angular[g.a, w] - s[0].work.inv_inertia[g.a, w] * (L + wp.cross(g.c_a, P))
+    twist.linear[g.b, w] = twist.linear[g.b, w] + P * mb
+    twist.angular[g.b, w] = twist.angular[g.b, w] + s[0].work.inv_inertia[g.b, w] * (L + wp.cross(g.c_b, P))
+
+
+@wp.func
+def warm_points(s: wp.array(dtype=Step), w: int):
+    """Impulses of the last step, put back on the bodies."""
+    for k in range(s[0].touch.patches[w]):
+        F = vec3(real(0.0))
+        T = vec3(real(0.0))
+        first = s[0].touch.patch[k, w].first
+        for i in range(first, first + s[0].touch.patch[k, w].size):
+            p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
+            F = F + p
+            T = T + wp.cross(s[0].touch.row[i, w].d, p)
+        push_patch(s, s[0].solves[VELOCITIES].twist, k, w, F, T)
+
+
+@wp.func
+def sweep_patches(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
+    """Every patch once, forth or back; returns the largest change of a relative velocity, m/s."""
+    twist = s[0].solves[VELOCITIES].twist
+    patches = s[0].touch.patches[w]
+    most = real(0.0)
+    for order in range(patches):
+        k = order
+        if backwards == 1:
+            k = patches - 1 - order
+        g = s[0].touch.patch[k, w]
+        a = g.a
+        b = g.b
+        size = g.size
+        va = twist.linear[a, w]
+        wa = twist.angular[a, w]
+        vb = twist.linear[b, w]
+        wb = twist.angular[b, w]
+        u_c = vb + wp.cross(wb, g.c_b) - va - wp.cross(wa, g.c_a)
+        if size == 1:  # open, and to stay so
+            if s[0].touch.p[g.first, w][0] == real(0.0):
+                if wp.dot(g.n, u_c) + s[0].touch.row[g.first, w].bias >= real(0.0):
+                    continue
+        U = in_axes(g.n, g.t1, g.t2, u_c) + g.slide
+        O = vec3(real(0.0))
+        F = vec3(real(0.0))
+        T = vec3(real(0.0))
+        if size > 1:
+            O = in_axes(g.n, g.t1, g.t2, wb - wa)
+        for v in range(size):
+            i = g.first + v
+            if backwards == 1:
+                i = g.first + size - 1 - v
+            row = s[0].touch.row[i, w]
+            p = s[0].touch.p[i, w]
+            u = U + wp.cross(O, row.d)
+            new = meet_scaled(p, u, row.K, row.G, row.mu, row.bias, row.soft, row.inverse)
+            d = unscaled(new - p, row.mu)
+            s[0].touch.p[i, w] = new
+            most = wp.max(most, wp.max(wp.abs(d[0]) * row.K[0], wp.max(wp.abs(d[1]) * row.K[3], wp.abs(d[2]) * row.K[5])))
+            F = F + d
+            if size > 1:
+                T = T + wp.cross(row.d, d)
+                U = U + row.B_l * d
+                O = O + row.B_a * d
+        P = from_axes(g.n, g.t1, g.t2, F)
+        L = vec3(real(0.0))
+        if size > 1:
+            L = from_axes(g.n, g.t1, g.t2, T)
+        ma = s[0].bodies.inv_mass[a, w]
+        if ma > real(0.0):
+            twist.linear[a, w] = va - P * ma
+            twist.angular[a, w] = wa - s[0].work.inv_inertia[a, w] * (L + wp.cross(g.c_a, P))
+        twist.linear[b, w] = vb + P * s[0].bodies.inv_mass[b, w]
+        twist.angular[b, w] = wb + s[0].work.inv_inertia[b, w] * (L + wp.cross(g.c_b, P))
+    return most
