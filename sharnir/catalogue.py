@@ -30,7 +30,9 @@ def load(name: str) -> ModuleType:
     """The module of an example: `make(dt)` builds its simulation, `check(sim)` runs and judges it."""
     known = examples()
     if name not in known:
-        raise UsageError(f"no example is named {name!r}; there are: {', '.join(known) or 'none'}")
+        raise UsageError(
+            f"no example is named {name!r} (a file of your own ends in .py); there are: {', '.join(known) or 'none'}"
+        )
     spec = importlib.util.spec_from_file_location(f"sharnir_example_{name}", known[name])
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -111,6 +111,16 @@ def test_sliders_follow_the_simulation(viewer):
     assert abs(axle) > 0.01 and shown == pytest.approx(np.clip(axle, -3.142, 3.142), abs=0.01)
 
 
+def test_a_slider_makes_room_for_what_the_program_commands(viewer):
+    slider = viewer.sliders.drives["axle"]
+    assert slider.high == 24.0
+    viewer.sim.joint("axle").drive.voltage = 40.0
+    slider._moved = -1e9
+    viewer.tell()
+    assert slider.handle.value == 40.0 and slider.handle.max == slider.high == 50.0
+    viewer.reset()
+
+
 def test_what_a_hand_asks_for_and_cannot_be_is_told(viewer):
     def refuse() -> None:
         raise sh.SimulationError("joint 'elbow': no")

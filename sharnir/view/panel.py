@@ -73,9 +73,18 @@ class Slider:
         self._last, self._moved = number, time.perf_counter()
         self._put(number)
 
+    def _widen(self, value: float) -> None:
+        """Make room for what the simulation itself commands or does beyond the range; rounding is not worth it."""
+        slack = 0.01 * (self.high - self.low)
+        if math.isfinite(value) and not self.low - slack <= value <= self.high + slack:
+            far = float(f"{1.25 * value:.2g}")
+            self.low, self.high = min(self.low, far), max(self.high, far)
+            self.handle.min, self.handle.max = self.low, self.high
+
     def show(self) -> None:
         """Follow the simulation, unless a hand has just moved it."""
         if time.perf_counter() - self._moved > HELD:
+            self._widen(self._get())
             now = self._now()
             if abs(now - self._last) > 1e-3 * (self.high - self.low):
                 self._last = now

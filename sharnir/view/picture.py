@@ -36,7 +36,7 @@ from sharnir.view.pieces import (
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-WATCHED = 8.0  # s of motion that the first view takes in
+WATCHED, PATIENCE = 8.0, 1.5  # s of motion that the first view takes in; s of work that this may cost
 GREY, SILVER, EARTH = (150, 155, 160), (190, 195, 200), (176, 170, 156)
 TURN, SLIDE, BALL, ROD, SPRING = (214, 69, 65), (38, 166, 91), (142, 68, 173), (70, 80, 90), (90, 120, 90)
 FORCE, PRESS, NORMAL = (230, 126, 34), (192, 57, 43), (41, 128, 185)
@@ -390,7 +390,7 @@ def watch(sim: Owner, control: Callable[[Any], None] | None = None) -> tuple[np.
     around = [i for i in outline if i not in movers and np.linalg.norm(np.ptp(outline[i], axis=0)) < 4 * first]
     low, high = box(movers + around)  # a floor that is far larger than all that moves does not count
     first = max(float(np.linalg.norm(high - low)), 1e-3)
-    before, deadline = sim.snapshot(), time.perf_counter() + 1.5
+    before, deadline, latest = sim.snapshot(), time.thread_time() + PATIENCE, time.perf_counter() + 4 * PATIENCE
     stride = max(1, round(WATCHED / 160 / sim.dt))
     with contextlib.suppress(SimulationError):
         for _ in range(max(1, round(WATCHED / stride / sim.dt))):
@@ -401,7 +401,8 @@ def watch(sim: Owner, control: Callable[[Any], None] | None = None) -> tuple[np.
                     control(sim)
                     sim.step()
             lower, upper = (f(a, b) for f, a, b in zip((np.minimum, np.maximum), (low, high), box(movers + around), strict=True))
-            if np.linalg.norm(upper - lower) > 4 * first or time.perf_counter() > deadline:
+            late = time.thread_time() > deadline or time.perf_counter() > latest
+            if np.linalg.norm(upper - lower) > 4 * first or late:
                 break  # something flies off, or takes long: what was seen so far has to do
             low, high = lower, upper
     sim.restore(before)
