@@ -111,6 +111,8 @@ class Simulation(ArrayAccess, Contacting):
         self._on_cpu: bool = wp.get_device(self.model.device).is_cpu
         self._at_pose = True  # whether velocities in the state are those of its pose
         self.solver_name, kind = chosen(self.model, word)
+        if kind is not SolverImpulse:
+            options.pop("sleep", None)  # elsewhere nothing sleeps
         check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.model = self.solver.model  # with ropes laid out as the solver takes them
