@@ -61,6 +61,7 @@ class Simulation(ArrayAccess, Contacting):
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0").
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
+        sleep: whether free bodies at rest sleep (`SolverImpulse`); the other solvers put none to sleep.
         iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
             `SolverDirect` takes closing, iterations, closing_iterations, tolerance, gap, threads, and `SolverArticulated`
             iterations, tolerance, threads.

@@ -132,9 +132,10 @@ def measure_points(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def part_points(s: wp.array(dtype=Step), w: int):
-    """Split impulses of one sweep: overlaps are pushed apart, gaps stay open."""
+def part_points(s: wp.array(dtype=Step), w: int) -> real:
+    """Split impulses of one sweep: overlaps are pushed apart, gaps stay open; returns the largest change of a speed, m/s."""
     twist = s[0].solves[POSITIONS].twist
+    most = real(0.0)
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.patch[s[0].touch.patch_of[i, w], w].rests == 1:
             continue
@@ -143,7 +144,9 @@ def part_points(s: wp.array(dtype=Step), w: int):
         d = new - s[0].touch.pseudo[i, w]
         if d != real(0.0):
             s[0].touch.pseudo[i, w] = new
+            most = wp.max(most, wp.abs(d) * s[0].touch.row[i, w].K[0])
             push_point(s, twist, i, w, vec3(d, real(0.0), real(0.0)))
+    return most
 
 
 # ---- impacts ----------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from sharnir.sequential.rope import RopePasses
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
 from sharnir.types import load_modules, real, vec3
 
-SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; of joints between bodies that may touch
+SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
 NO_CAP = 1_000_000
 TOUCH = 1e-4  # of g Δt: the speed by which a sweep may change a point of contact that is met
 FEW, LONG = 100, 96  # bodies of which all points are solved for at once where sweeps are slow, mean length of the matrix's rows
@@ -38,8 +38,8 @@ class SolverImpulse(Solver):
     Args:
         model: what `Scene.build` returned.
         dt: step, s.
-        iterations: cap of the sweeps over joints and contacts at velocity level; if None 20, with ropes 40, where jointed
-            bodies may touch 50.
+        iterations: cap of the sweeps over joints and contacts at velocity level; if None 20, with ropes 40, where bodies may
+            touch 50, but 20 of more than 100 free ones.
         position_iterations: sweeps of the split impulses that close the gaps.
         erp: fraction of a gap closed in a step, 0 < erp ≤ 1.
         tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s, moments over the scene's length; by default
@@ -259,7 +259,7 @@ class SolverImpulse(Solver):
         model = with_ropes(model, trees=False)
         if iterations is None:
             iterations = SWEEPS if model.ropes is None else ROPE_SWEEPS
-            if model.collision is not None and (model.ropes is not None or model.joint_kinds or model.spring_names):
+            if model.collision is not None and (model.ropes is not None or model.joint_kinds or few_move(model)):
                 iterations = TOUCH_SWEEPS
         self.iterations = check_iterations(iterations, 1)
         self.position_iterations = check_iterations(position_iterations, 0, "position_iterations")
@@ -363,7 +363,7 @@ class SolverImpulse(Solver):
         """Room to solve for all points of a world at once; none where bodies are many."""
         whole, bodies = Whole(), int((self.model.bodies.motion.numpy() == DYNAMIC).sum())
         rows = 6 * bodies
-        whole.capacity = min(rows * (rows + 1) // 2, LONG * rows) if bodies <= FEW else 0
+        whole.capacity = min(rows * (rows + 1) // 2, LONG * rows) if few_move(self.model) else 0
         fill(whole, self.model, len(self.model.com), "place line lead")
         fill(whole, self.model, rows, "base x")
         fill(whole, self.model, whole.capacity, "H")
@@ -389,6 +389,11 @@ class SolverImpulse(Solver):
             return
         self._cap_now = check_iterations(iterations, 0)
         write(self.settings.iterations, [iterations, self.position_iterations])
+
+
+def few_move(model: Model) -> bool:
+    """Whether so few bodies are dynamic that all points of contact are solved for at once where sweeps are slow."""
+    return int((model.bodies.motion.numpy() == DYNAMIC).sum()) <= FEW
 
 
 def _in_trees(model: Model) -> np.ndarray:

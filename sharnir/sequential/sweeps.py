@@ -30,7 +30,7 @@ from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.sequential.patches import warm_points
 from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
 from sharnir.sequential.sleep import at_rest_together, fall_asleep, sleeps, wait
-from sharnir.sequential.whole import is_due, is_over, keep_points, put_back_points, solve_whole
+from sharnir.sequential.whole import help_sweeps, put_back_points
 from sharnir.spatial import advance_rotation, turned
 from sharnir.types import inline_less, real, vec3, vec6
 
@@ -424,15 +424,11 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                     if which == VELOCITIES:
                         size = sweep_points(s, w, done % 2) * tolerance / s[0].settings.touch[0]
                         largest = wp.max(largest, size * size)
-                        if alone and largest > tolerance * tolerance and whole >= 0 and is_due(done):
-                            if whole == 0:
-                                keep_points(s, w)
-                            whole = solve_whole(s, w, whole)
-                        if whole > 0 and is_over(done) and largest > tolerance * tolerance:
-                            put_back_points(s, w)
-                            whole = int(-1)
+                        if alone and largest > tolerance * tolerance:
+                            whole = help_sweeps(s, w, done, whole)
                     else:
-                        part_points(s, w)
+                        size = part_points(s, w)
+                        largest = wp.max(largest, size * size)
                 done = done + 1
                 if largest <= tolerance * tolerance:
                     break

@@ -26,18 +26,6 @@ DEAR = wp.constant(1500)  # operations a point that a factorisation may cost: ab
 
 
 @wp.func
-def is_due(done: int) -> bool:
-    """Whether it is time for it after this many sweeps, not counting the last."""
-    return done >= LATE - 1 and (done - (LATE - 1)) % APART == 0 and done < LATE - 1 + APART * TIMES
-
-
-@wp.func
-def is_over(done: int) -> bool:
-    """Whether it has not helped if sweeps have not met their tolerance by now."""
-    return done == LATE - 1 + APART * TIMES
-
-
-@wp.func
 def keep_points(s: wp.array(dtype=Step), w: int):
     """Remember the impulses of now."""
     s[0].whole.tries[w] = s[0].whole.tries[w] + 1
@@ -438,3 +426,21 @@ def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
             break
     put_in_cones(s, w)
     return times + 1
+
+
+@wp.func
+def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int) -> int:
+    """After a sweep that has not met the tolerance: solve for all at once, if it is time to, or drop what that led to.
+
+    done: sweeps before this one; times: how often it was done, −1: not any more. Returns that of now.
+    """
+    since = done - (LATE - 1)
+    if times < 0 or since < 0 or since % APART != 0:
+        return times
+    if since == APART * TIMES:
+        if times > 0:
+            put_back_points(s, w)
+        return -1
+    if times == 0:
+        keep_points(s, w)
+    return solve_whole(s, w, times)
