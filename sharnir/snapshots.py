@@ -24,6 +24,8 @@ PER_WORLD = (
     "contact.count",
     "contact.lost",
     "contact.pairs",
+    "contact.resting",
+    "contact.pull",
 )  # [world], all others [item, world]
 
 
