@@ -51,7 +51,8 @@ def _look_once() -> None:
     Warp 1.19 does so for every variable that refers to one: more than half of the time in which it writes code for ours, which
     hold hundreds of arrays. A version that has no such function is left alone.
     """
-    builder: Any = getattr(wp._src.context, "ModuleBuilder", None)
+    context: Any = getattr(getattr(wp, "_src", None), "context", None)
+    builder: Any = getattr(context, "ModuleBuilder", None)
     look = getattr(builder, "_collect_native_types", None)
     if look is None:
         return
