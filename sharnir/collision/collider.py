@@ -23,11 +23,8 @@ CORNERS, FACES, RIM = 96, 192, 64
 PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
 BODY_FIELDS = ("anchor_position", "anchor_rotation", "idle", "asleep")
 WORLD_FIELDS = ("count", "lost", "pairs", "resting", "pull")
-POINT_FIELDS = tuple(
-    n
-    for n, f in Contacts.vars.items()
-    if getattr(f.type, "ndim", 0) == 2 and n not in (*PAIR_FIELDS, *BODY_FIELDS)  # type: ignore[attr-defined]
-)
+FIELDS: dict[str, Any] = Contacts.vars  # type: ignore[attr-defined]
+POINT_FIELDS = tuple(n for n, f in FIELDS.items() if getattr(f.type, "ndim", 0) == 2 and n not in (*PAIR_FIELDS, *BODY_FIELDS))
 
 
 @dataclass

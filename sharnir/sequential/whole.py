@@ -21,8 +21,24 @@ from sharnir.types import EPSILON, mat33, real, vec3
 STIFF = wp.constant(real(1.0 / EPSILON**0.5))
 OPEN, SLIDES, HOLDS = (wp.constant(k) for k in range(3))
 LATE, APART, TIMES = 4, 3, 4  # sweeps before points are solved for at once, sweeps between, and how often at most
+CALM, NEARLY = wp.constant(real(1.0e-3)), wp.constant(real(100.0))  # of the tolerance: asked for where it is nearly met at once
 FOLLOWS = wp.constant(8)  # times that friction of sliding points follows
 DEAR = wp.constant(1500)  # operations a point that a factorisation may cost: about twenty sweeps
+
+
+@wp.func
+def goal_of(tolerance: real, done: int, largest: real, goal: real) -> real:
+    """What a sweep's largest change (squared) has to come down to, after so many sweeps before this one.
+
+    Where the first one is already near the tolerance, the scene is about at rest, and a thousandth of it is asked for, for a
+    while: else what one step leaves and the next one takes back would go on for ever.
+    """
+    meets = tolerance * tolerance
+    if done == 0 and largest <= meets * NEARLY * NEARLY:
+        return meets * CALM * CALM
+    if done >= LATE - 1 + 2 * APART:
+        return meets
+    return goal
 
 
 @wp.func
@@ -411,8 +427,6 @@ def correct(s: wp.array(dtype=Step), count: int, w: int):
 @wp.func
 def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
     """All points at once, about the impulses of now; returns how often now, or −1 where it cannot be or costs too much."""
-    if s[0].whole.capacity == 0:
-        return -1
     count = put_in_line(s, w)
     if not lay_out(s, count, w):
         return -1
