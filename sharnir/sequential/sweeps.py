@@ -440,7 +440,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
             left = left - 1
         if wp.static(touching):
             if whole > 0 and largest > tolerance * tolerance:
-                put_back_points(s, w)
+                put_back_points(s, w, 0)
         solve.done[w] = done
         solve.residual[w] = wp.sqrt(largest)
         if which == POSITIONS:

@@ -50,9 +50,8 @@ def keep_points(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def put_back_points(s: wp.array(dtype=Step), w: int):
-    """Go back to the impulses that were remembered: sweeps alone take energy away, whatever is left to do."""
-    s[0].whole.failed[w] = s[0].whole.failed[w] + 1
+def go_back(s: wp.array(dtype=Step), w: int, share: real):
+    """To a share of the impulses that were remembered."""
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
             continue
@@ -60,11 +59,38 @@ def put_back_points(s: wp.array(dtype=Step), w: int):
         T = vec3(real(0.0))
         first = s[0].touch.patch[k, w].first
         for i in range(first, first + s[0].touch.patch[k, w].size):
-            d = unscaled(s[0].touch.kept[i, w] - s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
-            s[0].touch.p[i, w] = s[0].touch.kept[i, w]
+            new = s[0].touch.kept[i, w] * share
+            d = unscaled(new - s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
+            s[0].touch.p[i, w] = new
             F = F + d
             T = T + wp.cross(s[0].touch.row[i, w].d, d)
         push_patch(s, s[0].solves[VELOCITIES].twist, k, w, F, T)
+
+
+@wp.func
+def kinetic(s: wp.array(dtype=Step), w: int) -> real:
+    """J, of the bodies that are not fixed in this step."""
+    twist = s[0].solves[VELOCITIES].twist
+    sum = real(0.0)
+    for b in range(s[0].bodies.count):
+        if s[0].work.inv_mass[b, w] > real(0.0):
+            sum = sum + wp.length_sq(twist.linear[b, w]) / s[0].work.inv_mass[b, w]
+            sum = sum + wp.dot(twist.angular[b, w], wp.inverse(s[0].work.inv_inertia[b, w]) * twist.angular[b, w])
+    return real(0.5) * sum
+
+
+@wp.func
+def put_back_points(s: wp.array(dtype=Step), w: int, more: int):
+    """Go back to the impulses that were remembered: sweeps alone take energy away, whatever is left to do.
+
+    If there are to be more of them, and these impulses (the last step's, of a blow perhaps) give energy, back to none.
+    """
+    s[0].whole.failed[w] = s[0].whole.failed[w] + 1
+    go_back(s, w, real(0.0))
+    free = kinetic(s, w)
+    go_back(s, w, real(1.0))
+    if more == 1 and kinetic(s, w) > free:
+        go_back(s, w, real(0.0))
 
 
 # ---- which points push, and which hold --------------------------------------------------------------------------------------
@@ -453,7 +479,7 @@ def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int) -> int:
         return times
     if since == APART * TIMES:
         if times > 0:
-            put_back_points(s, w)
+            put_back_points(s, w, 1)
         return -1
     if times == 0:
         keep_points(s, w)
