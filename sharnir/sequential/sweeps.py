@@ -429,8 +429,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                         largest = wp.max(largest, size * size)
                         if alone:
                             goal = goal_of(tolerance, done, largest, goal)
-                            if largest > goal:
-                                whole = help_sweeps(s, w, done, whole)
+                            whole = help_sweeps(s, w, done, whole, largest > goal)
                     else:
                         size = part_points(s, w)
                         largest = wp.max(largest, size * size)

@@ -469,13 +469,13 @@ def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
 
 
 @wp.func
-def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int) -> int:
-    """After a sweep that has not met the tolerance: solve for all at once, if it is time to, or drop what that led to.
+def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, unmet: bool) -> int:
+    """After a sweep that has not met its goal: solve for all at once, if it is time to, or drop what that led to.
 
     done: sweeps before this one; times: how often it was done, −1: not any more. Returns that of now.
     """
     since = done - (LATE - 1)
-    if times < 0 or since < 0 or since % APART != 0:
+    if times < 0 or since < 0 or since % APART != 0 or not unmet:
         return times
     if since == APART * TIMES:
         if times > 0:
