@@ -30,7 +30,7 @@ from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.sequential.patches import warm_points
 from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
 from sharnir.sequential.sleep import at_rest_together, fall_asleep, sleeps, wait
-from sharnir.sequential.whole import help_sweeps, put_back_points
+from sharnir.sequential.whole import goal_of, help_sweeps, put_back_points
 from sharnir.spatial import advance_rotation, turned
 from sharnir.types import inline_less, real, vec3, vec6
 
@@ -316,8 +316,10 @@ def strike(s: wp.array(dtype=Step), w: int):
 
 @wp.func
 def bodies_alone(s: wp.array(dtype=Step), w: int) -> bool:
-    """Whether points of contact are all that is swept."""
-    return s[0].joints.count + s[0].gears.count + s[0].springs.count + s[0].touch.turns[w] == 0
+    """Whether points of contact are all that is swept, and may be solved for at once."""
+    if s[0].whole.capacity == 0 or s[0].joints.count + s[0].gears.count + s[0].springs.count > 0:
+        return False
+    return s[0].touch.turns[w] == 0
 
 
 def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
@@ -351,6 +353,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         if which == VELOCITIES and done > cap:  # made up and put away
             return
         largest = real(0.0)
+        goal = tolerance * tolerance
         whole = int(0)  # times that all points were solved for at once; −1: they are not any more
         alone = bodies_alone(s, w)
         left = int(1)  # rounds of sweeps
@@ -424,18 +427,19 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                     if which == VELOCITIES:
                         size = sweep_points(s, w, done % 2) * tolerance / s[0].settings.touch[0]
                         largest = wp.max(largest, size * size)
-                        if alone and largest > tolerance * tolerance:
-                            whole = help_sweeps(s, w, done, whole)
+                        if alone:
+                            goal = goal_of(tolerance, done, largest, goal)
+                            whole = help_sweeps(s, w, done, whole, largest > goal)
                     else:
                         size = part_points(s, w)
                         largest = wp.max(largest, size * size)
                 done = done + 1
-                if largest <= tolerance * tolerance:
+                if largest <= goal:
                     break
             left = left - 1
         if wp.static(touching):
             if whole > 0 and largest > tolerance * tolerance:
-                put_back_points(s, w)
+                put_back_points(s, w, 0)
         solve.done[w] = done
         solve.residual[w] = wp.sqrt(largest)
         if which == POSITIONS:

@@ -21,8 +21,24 @@ from sharnir.types import EPSILON, mat33, real, vec3
 STIFF = wp.constant(real(1.0 / EPSILON**0.5))
 OPEN, SLIDES, HOLDS = (wp.constant(k) for k in range(3))
 LATE, APART, TIMES = 4, 3, 4  # sweeps before points are solved for at once, sweeps between, and how often at most
+CALM, NEARLY = wp.constant(real(1.0e-3)), wp.constant(real(100.0))  # of the tolerance: asked for where it is nearly met at once
 FOLLOWS = wp.constant(8)  # times that friction of sliding points follows
 DEAR = wp.constant(1500)  # operations a point that a factorisation may cost: about twenty sweeps
+
+
+@wp.func
+def goal_of(tolerance: real, done: int, largest: real, goal: real) -> real:
+    """What a sweep's largest change (squared) has to come down to, after so many sweeps before this one.
+
+    Where the first one is already near the tolerance, the scene is about at rest, and a thousandth of it is asked for, for a
+    while: else what one step leaves and the next one takes back would go on for ever.
+    """
+    meets = tolerance * tolerance
+    if done == 0 and largest <= meets * NEARLY * NEARLY:
+        return meets * CALM * CALM
+    if done >= LATE - 1 + 2 * APART:
+        return meets
+    return goal
 
 
 @wp.func
@@ -34,9 +50,8 @@ def keep_points(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def put_back_points(s: wp.array(dtype=Step), w: int):
-    """Go back to the impulses that were remembered: sweeps alone take energy away, whatever is left to do."""
-    s[0].whole.failed[w] = s[0].whole.failed[w] + 1
+def go_back(s: wp.array(dtype=Step), w: int, share: real):
+    """To a share of the impulses that were remembered."""
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
             continue
@@ -44,11 +59,38 @@ def put_back_points(s: wp.array(dtype=Step), w: int):
         T = vec3(real(0.0))
         first = s[0].touch.patch[k, w].first
         for i in range(first, first + s[0].touch.patch[k, w].size):
-            d = unscaled(s[0].touch.kept[i, w] - s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
-            s[0].touch.p[i, w] = s[0].touch.kept[i, w]
+            new = s[0].touch.kept[i, w] * share
+            d = unscaled(new - s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
+            s[0].touch.p[i, w] = new
             F = F + d
             T = T + wp.cross(s[0].touch.row[i, w].d, d)
         push_patch(s, s[0].solves[VELOCITIES].twist, k, w, F, T)
+
+
+@wp.func
+def kinetic(s: wp.array(dtype=Step), w: int) -> real:
+    """J, of the bodies that are not fixed in this step."""
+    twist = s[0].solves[VELOCITIES].twist
+    sum = real(0.0)
+    for b in range(s[0].bodies.count):
+        if s[0].work.inv_mass[b, w] > real(0.0):
+            sum = sum + wp.length_sq(twist.linear[b, w]) / s[0].work.inv_mass[b, w]
+            sum = sum + wp.dot(twist.angular[b, w], wp.inverse(s[0].work.inv_inertia[b, w]) * twist.angular[b, w])
+    return real(0.5) * sum
+
+
+@wp.func
+def put_back_points(s: wp.array(dtype=Step), w: int, more: int):
+    """Go back to the impulses that were remembered: sweeps alone take energy away, whatever is left to do.
+
+    If there are to be more of them, and these impulses (the last step's, of a blow perhaps) give energy, back to none.
+    """
+    s[0].whole.failed[w] = s[0].whole.failed[w] + 1
+    go_back(s, w, real(0.0))
+    free = kinetic(s, w)
+    go_back(s, w, real(1.0))
+    if more == 1 and kinetic(s, w) > free:
+        go_back(s, w, real(0.0))
 
 
 # ---- which points push, and which hold --------------------------------------------------------------------------------------
@@ -411,8 +453,6 @@ def correct(s: wp.array(dtype=Step), count: int, w: int):
 @wp.func
 def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
     """All points at once, about the impulses of now; returns how often now, or −1 where it cannot be or costs too much."""
-    if s[0].whole.capacity == 0:
-        return -1
     count = put_in_line(s, w)
     if not lay_out(s, count, w):
         return -1
@@ -429,17 +469,17 @@ def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
 
 
 @wp.func
-def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int) -> int:
-    """After a sweep that has not met the tolerance: solve for all at once, if it is time to, or drop what that led to.
+def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, unmet: bool) -> int:
+    """After a sweep that has not met its goal: solve for all at once, if it is time to, or drop what that led to.
 
     done: sweeps before this one; times: how often it was done, −1: not any more. Returns that of now.
     """
     since = done - (LATE - 1)
-    if times < 0 or since < 0 or since % APART != 0:
+    if times < 0 or since < 0 or since % APART != 0 or not unmet:
         return times
     if since == APART * TIMES:
         if times > 0:
-            put_back_points(s, w)
+            put_back_points(s, w, 1)
         return -1
     if times == 0:
         keep_points(s, w)
