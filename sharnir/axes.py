@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from sharnir.errors import SceneError, is_positive
@@ -85,8 +86,9 @@ class Limit:
 
     def __post_init__(self) -> None:
         for what, wrong in (("lower", INF), ("upper", -INF)):
-            if math.isnan(getattr(self, what)) or getattr(self, what) == wrong:
-                raise SceneError(f"Limit: {what} is a number, or {-wrong} for none, got {getattr(self, what)}")
+            value = getattr(self, what)
+            if not isinstance(value, Real) or math.isnan(value) or value == wrong:
+                raise SceneError(f"Limit: {what} is a number, or {-wrong} for none, got {value!r}")
         if not self.lower <= self.upper:
             raise SceneError(f"Limit: lower is at most upper, got ({self.lower:g}, {self.upper:g})")
         number("Limit", "restitution", self.restitution, least=0.0, most=1.0)
@@ -231,7 +233,7 @@ class DCMotor:
             number("DCMotor", what, getattr(self, what), least=0.0)
         if not (number("DCMotor", "gear_ratio", self.gear_ratio) != 0):
             raise SceneError("DCMotor: gear_ratio is a finite number other than 0, got 0")
-        if not 0 < self.efficiency <= 1:
+        if not (is_positive(self.efficiency) and self.efficiency <= 1):
             raise SceneError(f"DCMotor: efficiency is above 0 and at most 1, got {self.efficiency!r}")
 
 

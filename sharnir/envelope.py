@@ -3,7 +3,8 @@
     M x = b,      M[i, j] = 0 for j < first[i] and, its pattern being symmetric, for i < first[j]: so are L and U
 
 Row i then ends at column last[i], the last one with first[j] ≤ i. The matrices are positive though not quite symmetric (means at
-both ends of a step), so that no pivots are looked for. Matrices are [row, column, world], right-hand sides [row, world].
+both ends of a step, which may even turn a pivot's sign): no larger pivots are looked for. Matrices are [row, column, world],
+right-hand sides [row, world].
 """
 
 from collections.abc import Sequence
@@ -44,14 +45,14 @@ def row_ends(first: Sequence[int]) -> np.ndarray:
 def factorise(M: wp.array3d(dtype=real), first: wp.array(dtype=wp.int32), last: wp.array(dtype=wp.int32), n: int, w: int):
     """L U of the leading n rows of M in place; on the diagonal 1 / U."""
     for i in range(n):
-        least = PIVOT_FLOOR * M[i, i, w]
+        least = PIVOT_FLOOR * wp.abs(M[i, i, w])
         for p in range(first[i], i):
             by = M[i, p, w] * M[p, p, w]
             M[i, p, w] = by
             for j in range(p + 1, wp.min(last[p] + 1, n)):
                 M[i, j, w] = M[i, j, w] - by * M[p, j, w]
         pivot = M[i, i, w]
-        if pivot < least:
+        if wp.abs(pivot) < least:
             pivot = least
         M[i, i, w] = real(1.0) / pivot
 

@@ -10,7 +10,7 @@ import numpy as np
 from sharnir import assembly, parameters
 from sharnir.arrays import memory
 from sharnir.axes import Axis, DCMotor, Friction, Limit, Servo, per_axis
-from sharnir.errors import SceneError, SimulationError
+from sharnir.errors import SceneError, SimulationError, as_numbers
 from sharnir.model import command_values
 from sharnir.spatial import unit_quat
 
@@ -55,8 +55,9 @@ class JointView:
     def _put(self, name: str, value: Any, what: str) -> None:
         """Write a value per free axis (one value serves all) to an array of the commands."""
         size = self.kind.v_size
-        if np.ndim(value) == 0:
-            value = np.full(size, value)
+        given = as_numbers(value)
+        if given.ndim == 0 and not np.isnan(given):
+            value = np.full(size, given)
         for i, row in enumerate(self._sim._in(value, size, f"joint {self.name!r}", what).T):
             self._sim._commands.put(name, self._v.start + i, row)
 
@@ -155,7 +156,10 @@ class JointView:
 
     @enabled.setter
     def enabled(self, value: Any) -> None:
-        on = self._sim._in(value, 1, f"joint {self.name!r}", "enabled")[:, 0] != 0
+        given = self._sim._in(value, 1, f"joint {self.name!r}", "enabled")[:, 0]
+        if not np.isin(given, (0.0, 1.0)).all():
+            raise SimulationError(f"joint {self.name!r}: enabled is True or False, got {value!r}")
+        on = given != 0
         self._sim._commands.put("enabled", self._i, on.astype(np.int32))
         self._sim._touched = True
         self._sim._acts_changed()
@@ -189,7 +193,8 @@ class JointView:
                 if names[i] not in by_axis:
                     continue
                 given = by_axis[names[i]]
-                laws = [Friction.of(v, who) for v in (given if np.ndim(given) == 1 else [given] * sim.worlds)]
+                each = given if isinstance(given, list | tuple | np.ndarray) else [given] * sim.worlds
+                laws = [Friction.of(v, who) for v in each]
                 if len(laws) != sim.worlds:
                     raise SceneError(f"{who}: friction is one value, or one a world ({sim.worlds}), got {len(laws)}")
                 drive = axis.drive if isinstance(axis.drive, DCMotor) else None
@@ -368,7 +373,7 @@ class DriveView:
         axes = joint._sim.model.joint_axes[joint._i]
         if kind is DCMotor and not any(isinstance(a.drive, DCMotor) for a in axes):
             raise SimulationError(f"joint {joint.name!r} has no DCMotor: {name} cannot be set")
-        if gain and np.any(value) and not np.any(getattr(joint._sim._commands, f"servo_{gain}")[joint._v]):
+        if gain and np.any(as_numbers(value)) and not np.any(getattr(joint._sim._commands, f"servo_{gain}")[joint._v]):
             raise SimulationError(
                 f"joint {joint.name!r}: drive.{what} = {value!r} needs a servo with {gain} above 0, and its {gain} is 0; "
                 f"assign drive = Servo({gain}=…), or set drive.{gain} first"

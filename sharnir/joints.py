@@ -24,7 +24,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.axes import Axis, Cardan, DCMotor, Friction, Limit, Servo, SwingTwist, describe_axes
-from sharnir.errors import SceneError, is_positive
+from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.spatial import frame_from_axes
 from sharnir.tables import table
 from sharnir.types import quat, real, vec3
@@ -125,9 +125,9 @@ def _axis(kind: str, axis: str | Sequence[float], what: str = "axis") -> tuple[s
         if axis not in LETTERS:
             raise SceneError(f"{kind}: {what} is 'x', 'y', 'z' or a vector, got {axis!r}")
         return axis, np.eye(3)[LETTERS.index(axis)]
-    v = np.asarray(axis, float)
+    v = as_numbers(axis)
     if v.shape != (3,) or not np.all(np.isfinite(v)) or np.linalg.norm(v) < 1e-9:
-        raise SceneError(f"{kind}: {what} is 'x', 'y', 'z' or a finite vector other than zero, got {np.asarray(axis).tolist()}")
+        raise SceneError(f"{kind}: {what} is 'x', 'y', 'z' or a finite vector other than zero, got {axis!r}")
     return None, v / np.linalg.norm(v)
 
 
@@ -172,8 +172,8 @@ class Universal(Joint):
     """Two rotations: about `axes[0]` of the parent, then about `axes[1]` of the child; the two are perpendicular."""
 
     def __init__(self, axes: Sequence[str | Sequence[float]] = ("x", "y"), **actions: Unpack[Actions]) -> None:
-        if len(axes) != 2:
-            raise SceneError(f"Universal: axes are two, got {len(axes)}")
+        if not isinstance(axes, Sequence | np.ndarray) or len(axes) != 2:
+            raise SceneError(f"Universal: axes are two letters or vectors, got {axes!r}")
         (a, u), (b, v) = (_axis("Universal", axis, f"axes[{i}]") for i, axis in enumerate(axes))
         if abs(u @ v) > 1e-6:
             raise SceneError(f"Universal: the two axes are perpendicular, got {axes[0]} and {axes[1]} with cosine {u @ v:.3g}")

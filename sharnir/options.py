@@ -26,6 +26,7 @@ class Options(TypedDict, total=False):
     closing: Literal["energy", "position", "velocity"]
     scheme: Literal["direct", "paper"]
     threads: int | None
+    sleep: bool
 
 
 class Spreads(TypedDict, total=False):

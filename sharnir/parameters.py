@@ -11,7 +11,7 @@ import warp as wp
 
 from sharnir import snapshots, tables
 from sharnir.assembly import read_all, set_position, set_spin
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, as_numbers
 from sharnir.launches import LOCK
 from sharnir.model import DYNAMIC, Model
 from sharnir.rope.build import Ropes
@@ -74,10 +74,7 @@ def checked(
     endless: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """A user's number as (1,), or one a world as (worlds,)."""
-    try:
-        given = np.asarray(value, float)
-    except (TypeError, ValueError):
-        given = np.full(2, np.nan)
+    given = as_numbers(value)
     fine = ~np.isnan(given) if endless else np.isfinite(given)
     fine &= (given >= least) & (given <= most) & ((given > above) | (above == -inf))
     if given.shape not in ((), (1,), (sim.worlds,)) or not fine.all():
@@ -123,13 +120,13 @@ def set_mass(sim: Owner, body: int, who: str, value: Any, scale: bool = True) ->
 
 def set_inertia(sim: Owner, body: int, who: str, value: Any) -> None:
     """kg·m² about the centre of mass, (3, 3) or its diagonal, one or one a world."""
-    given = np.asarray(value, float)
+    given = as_numbers(value)
     if given.shape in ((3,), (sim.worlds, 3)) and given.shape != (3, 3):
         given = given[..., None] * np.eye(3)
     each = given.reshape(-1, 3, 3) if given.shape in ((3, 3), (sim.worlds, 3, 3)) else np.full((1, 3, 3), np.nan)
     good = np.isfinite(each).all() and np.allclose(each, np.swapaxes(each, 1, 2)) and (np.linalg.eigvalsh(each) > 0).all()
     if not good or not tables.columns(sim.model.bodies.inertia)[body].any():
-        what = "a point mass, which has none" if good else f"got {np.asarray(value).tolist()}"
+        what = "a point mass, which has none" if good else f"got {value!r}"
         raise SimulationError(f"{who}: inertia is (3, 3) or its diagonal, symmetric and positive, in kg·m²; {what}")
     mass = tables.columns(sim.model.bodies.mass)[body]
     _keep_spin(sim, body, lambda: _put_body(sim, body, mass, each))
@@ -163,10 +160,7 @@ def _keep_spin(sim: Owner, body: int, change: Any) -> None:
 
 def point_of(who: str, what: str, value: Any) -> np.ndarray:
     """(3,) m, in a body's frame."""
-    try:
-        point = np.asarray(value, float)
-    except (TypeError, ValueError):
-        point = np.full(1, np.nan)
+    point = as_numbers(value)
     if point.shape != (3,) or not np.isfinite(point).all():
         raise SimulationError(
             f"{who}: {what} is three finite numbers (m, in the body's frame), the same in all worlds, got {value!r}"
@@ -306,6 +300,8 @@ def randomise(sim: Owner, seed: int, spreads: dict[str, float]) -> None:
             raise SimulationError(f"randomise: {what!r} is not among {', '.join(VARIED)}")
         if not isinstance(spread, float | int) or not 0 <= spread < (inf if what == "limit" else 1):
             raise SimulationError(f"randomise: {what} = {spread!r}; a spread is a number from 0 to below 1")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise SimulationError(f"randomise: seed is a whole number of at least 0, got {seed!r}")
     rng = np.random.default_rng(seed)
     if sim._nominal is None:
         sim._nominal = _nominal(sim)

@@ -44,7 +44,7 @@ def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.nda
     value = path(t)
     place, turn = value if len(value) == 2 else (value, (0.0, 0.0, 0.0, 1.0))
     who = f"path of body {name!r} at t = {t:g} s"
-    return vector(place, who, "position (m)"), unit_quat(np.asarray(turn, float), who)
+    return vector(place, who, "position (m)"), unit_quat(turn, who)
 
 
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
@@ -132,7 +132,7 @@ class Scene:
         """
         who = f"body {name!r}"
         self._new_name(name)
-        if motion not in MOTIONS:
+        if not isinstance(motion, str) or motion not in MOTIONS:
             raise SceneError(f"{who}: motion is one of {', '.join(map(repr, MOTIONS))}, got {motion!r}")
         for what, value in (("mass", mass), ("density", density)):
             if value is not None and not is_positive(value):
@@ -218,7 +218,7 @@ class Scene:
         who = f"frame {name!r}"
         self._new_name(name)
         owner = self._body(who, "body", body)
-        turn = unit_quat(np.asarray(rotation, float), who)
+        turn = unit_quat(rotation, who)
         self.frames[name] = FrameDescription(owner.name, vector(position, who, "position (m)"), turn)
         return name
 
@@ -280,6 +280,8 @@ class Scene:
                     raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
                 setattr(made, what, float(value))
         self.joints[name] = made
+        if not isinstance(collide, bool):
+            raise SceneError(f"{who}: collide is True or False, got {collide!r}")
         if collide:
             self.touch.asked.add(self.touch.pair(who, a.name, b.name))
         return name
@@ -392,7 +394,7 @@ class Scene:
                 raise SceneError(f"{who}: {what} is a pair, one for each end, got {pair!r}")
         for side, (body, clamped) in enumerate(zip(attach, clamp, strict=True)):
             held = False if clamped is None else clamped
-            if body in self.ropes:
+            if isinstance(body, str) and body in self.ropes:
                 self._tie_end(rope, side, self.ropes[body], held)
             elif body is not None:
                 self._hold_end(rope, side, self._body(who, "attach", body), held)
@@ -456,7 +458,7 @@ class Scene:
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
-        if name not in self.bodies:
+        if not isinstance(name, str) or name not in self.bodies:
             raise SceneError(f"{who}: {what} {name!r} is no body of the scene; known: {', '.join(map(repr, self.bodies))}")
         return self.bodies[name]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.descriptions import BodyDescription, JointDescription, vector
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, as_numbers
 from sharnir.joints import AXES, Distance, Free, Joint
 from sharnir.model import DYNAMIC
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
@@ -66,17 +66,17 @@ def joint_frames(
         for what, f in zip(("parent_frame", "child_frame"), given, strict=True):
             if len(f) != 2:
                 raise SceneError(f"{who}: {what} is (position, rotation), got {f!r}")
-        return [(vector(p, who, "frame position (m)"), unit_quat(np.asarray(q, float), who)) for p, q in given]
+        return [(vector(p, who, "frame position (m)"), unit_quat(q, who)) for p, q in given]
     if position is None:
         if not isinstance(joint, Free):
             raise SceneError(f"{who}: give position= (world anchor, m), or parent_frame= and child_frame=")
         position = b.position
     points = [position, position]
     if isinstance(joint, Distance):
-        if np.shape(position) != (2, 3):
+        if as_numbers(position).shape != (2, 3):
             raise SceneError(f"{who}: a Distance takes two points, position=(on the parent, on the child), got {position}")
         points = list(position)
-    turn = unit_quat(np.asarray(still if rotation is None else rotation, float), who)
+    turn = unit_quat(still if rotation is None else rotation, who)
     frames = []
     for body, point in zip((a, b), points, strict=True):
         back = quat_conjugate(body.rotation)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.descriptions import FrameDescription
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, as_numbers
 from sharnir.spatial import cross, quat_conjugate, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
 
 # The Simulation; it stands a floor above, so that it is not named here.
@@ -34,7 +34,9 @@ class Frame:
         known: dict[str, FrameDescription] = sim.model.frames
         who = f"frame on {where!r}"
         self._sim, self.name = sim, where
-        point, turn = np.asarray(position, float), unit_quat(np.asarray(rotation, float), who, SimulationError)
+        point, turn = as_numbers(position), unit_quat(rotation, who, SimulationError)
+        if not isinstance(where, str):
+            raise SimulationError(f"a frame or body is found by its name, got {where!r}")
         if point.shape != (3,) or not np.isfinite(point).all():
             raise SimulationError(f"{who}: position is three finite numbers, got {position!r}")
         body = where

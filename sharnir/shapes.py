@@ -264,7 +264,7 @@ class Cylinder(Shape):
         super().__post_init__()
         self._check_lengths("radius", "length")
         most = min(self.radius, 0.5 * self.length)
-        if not 0.0 <= self.rounding <= most:
+        if not isinstance(self.rounding, float | int | np.number) or not 0.0 <= self.rounding <= most:
             raise SceneError(f"Cylinder: rounding must be from 0 to {most:g} m (radius, half length), got {self.rounding!r}")
 
     @property
@@ -549,6 +549,8 @@ def _load_surface(source: str | PathLike[str] | tuple[ArrayLike, ArrayLike]) -> 
         vertices, faces = np.array(given_vertices, dtype=np.float64), np.array(given_faces)
     except (TypeError, ValueError):
         raise SceneError(f"Mesh: must be a file's path or (vertices, faces), got {source!r}") from None
+    if vertices.ndim == 0 or faces.ndim == 0:
+        raise SceneError(f"Mesh: must be a file's path or (vertices, faces), got {source!r}")
     name = f"Mesh of {len(vertices)} vertices, {len(faces)} faces"
     if vertices.ndim != 2 or vertices.shape[1] != 3 or not np.isfinite(vertices).all():
         raise SceneError(f"{name}: vertices must be finite and of shape (n, 3), got shape {vertices.shape}")

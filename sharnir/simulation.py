@@ -62,6 +62,7 @@ class Simulation(ArrayAccess, Contacting):
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0").
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
+        sleep: whether free bodies at rest sleep (`SolverImpulse`); the other solvers put none to sleep.
         iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
             `SolverDirect` takes closing, iterations, closing_iterations, tolerance, gap, threads, and `SolverArticulated`
             iterations, tolerance, threads.
@@ -112,6 +113,8 @@ class Simulation(ArrayAccess, Contacting):
         self._on_cpu: bool = wp.get_device(self.model.device).is_cpu
         self._at_pose = True  # whether velocities in the state are those of its pose
         self.solver_name, kind = chosen(self.model, word)
+        if kind is not SolverImpulse:
+            options.pop("sleep", None)  # elsewhere nothing sleeps
         check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.model = self.solver.model  # with ropes laid out as the solver takes them
@@ -468,34 +471,34 @@ class Simulation(ArrayAccess, Contacting):
 
     def body(self, name: str) -> BodyView:
         """The body of that name."""
-        if name not in self._bodies:
+        if not isinstance(name, str) or name not in self._bodies:
             raise SimulationError(f"no body is named {name!r}; known: {', '.join(map(repr, self._bodies))}")
         return self._bodies[name]
 
     def joint(self, name: str) -> JointView:
         """The joint of that name; of a gear see `gear`."""
-        view = self._joints.get(name)
+        view = self._joints.get(name) if isinstance(name, str) else None
         if view is None:
-            if name in self._gears:
+            if isinstance(name, str) and name in self._gears:
                 return self._gears[name]  # type: ignore[return-value]  # as in the last release
             raise SimulationError(f"no joint is named {name!r}; known: {', '.join(map(repr, self._joints)) or 'none'}")
         return view
 
     def gear(self, name: str) -> GearView:
         """The gear of that name."""
-        if name not in self._gears:
+        if not isinstance(name, str) or name not in self._gears:
             raise SimulationError(f"no gear is named {name!r}; known: {', '.join(map(repr, self._gears)) or 'none'}")
         return self._gears[name]
 
     def spring(self, name: str) -> SpringView:
         """The point-to-point spring of that name."""
-        if name not in self._springs:
+        if not isinstance(name, str) or name not in self._springs:
             raise SimulationError(f"no spring is named {name!r}; known: {', '.join(map(repr, self._springs)) or 'none'}")
         return self._springs[name]
 
     def rope(self, name: str) -> RopeView:
         """The rope of that name."""
-        if name not in self._ropes:
+        if not isinstance(name, str) or name not in self._ropes:
             raise SimulationError(f"no rope is named {name!r}; known: {', '.join(map(repr, self._ropes)) or 'none'}")
         return self._ropes[name]
 

@@ -24,6 +24,8 @@ PER_WORLD = (
     "contact.count",
     "contact.lost",
     "contact.pairs",
+    "contact.resting",
+    "contact.pull",
 )  # [world], all others [item, world]
 
 
@@ -191,7 +193,10 @@ def check_finite(sim: Owner, name: str, values: np.ndarray) -> None:
 
 def chosen(sim: Owner, worlds: Any) -> np.ndarray:
     """Indices of worlds from a mask or indices."""
-    given = np.atleast_1d(np.asarray(worlds))
+    try:
+        given = np.atleast_1d(np.asarray(worlds))
+    except ValueError:
+        given = np.array([np.nan])
     if given.dtype == bool and given.shape == (sim.worlds,):
         return np.flatnonzero(given)
     if given.dtype.kind not in "iu" or given.ndim != 1 or np.any(given < 0) or np.any(given >= sim.worlds):

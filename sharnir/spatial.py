@@ -6,7 +6,7 @@ Quaternions are (x, y, z, w) and turn body axes into world axes.
 import numpy as np
 import warp as wp
 
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, as_numbers
 from sharnir.types import EPSILON, mat33, quat, real, vec3
 
 # The average-momentum rule below stops when it is met to this fraction of the momentum.
@@ -164,11 +164,11 @@ def advance_rotation(q: quat, L: vec3, inertia: mat33, inv_inertia: mat33, dt: r
 # ---- the same, on the host -------------------------------------------------------------------------------------------
 
 
-def unit_quat(q: np.ndarray, who: str, error: type[Exception] = SceneError) -> np.ndarray:
+def unit_quat(given: object, who: str, error: type[Exception] = SceneError) -> np.ndarray:
     """A quaternion (x, y, z, w), or an array of them, scaled to unit length; refused when not finite or far (1e-3) from it."""
-    q = np.asarray(q, float)
+    q = as_numbers(given)
     if q.shape[-1:] != (4,) or not np.all(np.isfinite(q)):
-        raise error(f"{who}: a rotation is a finite unit quaternion (x, y, z, w), got {q.tolist()}")
+        raise error(f"{who}: a rotation is a finite unit quaternion (x, y, z, w), got {given!r}")
     norm = np.linalg.norm(q, axis=-1, keepdims=True)
     if np.any(np.abs(norm - 1.0) > 1e-3):
         raise error(f"{who}: a rotation has unit length to 1e-3, got {q.tolist()} of length {np.ravel(norm)[0]:g}")

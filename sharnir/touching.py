@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharnir.collision.ask import FAR, Hits, Queries
-from sharnir.collision.collider import BODY_FIELDS, PAIR_FIELDS, POINT_FIELDS
+from sharnir.collision.collider import BODY_FIELDS, PAIR_FIELDS, POINT_FIELDS, WORLD_FIELDS
 from sharnir.collision.describe import EVERYTHING
 from sharnir.errors import SceneWarning, SimulationError, StepWarning
 from sharnir.shapes import Shape
@@ -19,7 +19,6 @@ from sharnir.shapes import Shape
 Owner = Any
 TOUCHES = 1e-5  # m: bodies with a gap up to this touch, whether they push or not
 FULL = 0.75  # of the room for points, from which on more is made
-COUNTS = ("count", "lost", "pairs")
 
 
 @dataclass(frozen=True)
@@ -106,6 +105,11 @@ class Touching:
         others = [*found.body_a[near & (found.body_b == name)], *found.body_b[near & (found.body_a == name)]]
         return tuple(dict.fromkeys(others))
 
+    def asleep(self, body: int) -> Any:
+        """Whether a body sleeps; (worlds,) of several worlds."""
+        values = self._data.asleep.numpy()[body] != 0
+        return bool(values[0]) if self._sim.worlds == 1 else values
+
     @property
     def queries(self) -> Queries:
         """Rays, casts, overlaps and distances, of bodies where they stand now."""
@@ -147,7 +151,7 @@ class Touching:
 
     def arrays(self) -> dict[str, Any]:
         """What the next step takes over from the last, by name."""
-        return {f"contact.{n}": getattr(self._data, n) for n in (*COUNTS, *POINT_FIELDS, *PAIR_FIELDS, *BODY_FIELDS)}
+        return {f"contact.{n}": getattr(self._data, n) for n in (*WORLD_FIELDS, *POINT_FIELDS, *PAIR_FIELDS, *BODY_FIELDS)}
 
     def fit(self, snapshot: dict[str, np.ndarray]) -> None:
         """Make room for the contacts of a snapshot, or for the snapshot's room for fewer."""

@@ -37,6 +37,40 @@ def _init_warp() -> None:
 
 _init_warp()
 
+
+@wp.struct
+class _Any:
+    """Some structure, of the class of all structures."""
+
+    x: wp.int32
+
+
+def _look_once() -> None:
+    """Let Warp look into a structure once a module, for types of its own kind that structures may hold.
+
+    Warp 1.19 does so for every variable that refers to one: more than half of the time in which it writes code for ours, which
+    hold hundreds of arrays. A version that has no such function is left alone.
+    """
+    builder: Any = getattr(wp._src.context, "ModuleBuilder", None)
+    look = getattr(builder, "_collect_native_types", None)
+    if look is None:
+        return
+
+    def look_once(self: Any, kind: Any) -> None:
+        inner = getattr(kind, "value_type", kind)  # of a reference
+        inner = getattr(inner, "dtype", inner)  # of an array
+        if isinstance(inner, type(_Any)):
+            seen = self.__dict__.setdefault("_looked_into", set())
+            if inner in seen:
+                return
+            seen.add(inner)
+        look(self, kind)
+
+    builder._collect_native_types = look_once
+
+
+_look_once()
+
 MODULES = (
     "sharnir.collision", "sharnir.collision_many", "sharnir.contact", "sharnir.direct", "sharnir.direct_chain",
     "sharnir.direct_rope", "sharnir.direct_tree", "sharnir.energy", "sharnir.energy_chain", "sharnir.energy_rope",

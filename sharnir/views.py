@@ -73,6 +73,14 @@ class BodyView:
         touching = self._sim._touching
         return () if touching is None else tuple(touching.partners(self.name))
 
+    @property
+    def asleep(self) -> Any:
+        """Whether it sleeps, see `Simulation(sleep=)`; (worlds,) of several worlds."""
+        touching = self._sim._touching
+        if touching is None:
+            return False if self._sim.worlds == 1 else np.zeros(self._sim.worlds, bool)
+        return touching.asleep(self._i)
+
     def _movable(self, what: str) -> None:
         if self._motion == FIXED:
             raise SimulationError(f"body {self.name!r} is fixed: its {what} cannot be set")

@@ -1,5 +1,9 @@
 """What users do wrong: each is told by an error of ours that names the object or the argument; nothing is silent or raw."""
 
+import copy
+import functools
+import inspect
+
 import numpy as np
 import pytest
 
@@ -142,3 +146,108 @@ def test_wrong_words_to_a_simulation_are_told(what, running):
     after = running.snapshot()
     changed = [name for name in before if not np.array_equal(before[name], after[name], equal_nan=True)]
     assert not changed, f"{what} was refused, and {changed} changed"
+
+
+# ---- every argument of every call, given what it never is ----
+
+NEVER = (NAN, object(), {"a": 1}, [[1, 2], [3]], 1j, b"z")
+NONE_BUT = (sh.SceneError, sh.SimulationError)
+MADE = {
+    sh.Box: (1.0, 1.0, 1.0), sh.Sphere: (1.0,), sh.Capsule: (1.0, 1.0), sh.Cylinder: (1.0, 1.0), sh.Cone: (1.0, 1.0),
+    sh.Ellipsoid: (1.0, 1.0, 1.0), sh.Revolute: ("x",), sh.Prismatic: ("x",), sh.Cylindrical: ("x",), sh.PointOnLine: ("x",),
+    sh.Universal: (("x", "y"),), sh.Planar: ("x",), sh.Distance: (), sh.Friction: (1.0,), sh.Servo: (), sh.DCMotor: (),
+    sh.Limit: (), sh.Cardan: (), sh.SwingTwist: (), sh.Material: (),
+}  # fmt: skip
+ADDED = {
+    "add_body": {"name": "n", "shape": sh.Sphere(0.1)},
+    "add_joint": {"name": "n", "joint": sh.Spherical(), "parent": "world", "child": "b", "position": (0, 0, 0)},
+    "add_spring": {"name": "n", "a": "a", "b": "b"},
+    "add_rope": {"name": "n", "start": (0, 0, 5), "end": (1, 0, 5)},
+    "add_ground": {},
+    "add_terrain": {"name": "n", "heights": np.zeros((4, 4)), "size": (1, 1)},
+    "add_frame": {"name": "n", "body": "a"},
+    "ignore": {"a": "a", "b": "b"},
+    "set_pair": {"a": "a", "b": "b", "material": sh.Material()},
+}
+ASKED = {
+    "step": {"n": 1, "budget": 1.0, "iterations": 1}, "run": {"duration": 0.1}, "reset": {"worlds": 0},
+    "restore": {"snapshot": None}, "index": {"pattern": "*"}, "randomise": {"seed": 1},
+    "ray": {"origin": (0, 0, 5), "direction": (0, 0, -1)}, "distance": {"a": "a", "b": "b"},
+    "cast": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1), "direction": (0, 0, -1)},
+    "overlaps": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1)},
+    "contact_force": {"a": "a", "b": "b"},
+    **{kind: {"name": "a"} for kind in ("body", "joint", "rope", "spring", "gear", "frame")},
+}  # fmt: skip
+
+
+def wrong(call, given, name):
+    """What a call does with values that this argument never has, where it is no error of ours."""
+    out = []
+    for value in NEVER:
+        try:
+            call(**{**given, name: value})
+        except NONE_BUT as told:
+            if len(str(told)) < 15:
+                out.append(f"{name}={value!r}: {told}")
+        except Exception as raw:
+            out.append(f"{name}={value!r}: {type(raw).__name__} {raw}")
+        else:
+            out.append(f"{name}={value!r} was taken")
+    return out
+
+
+def check_all(calls):
+    """Each (label, call, given, argument names)."""
+    found = [f"{label}: {off}" for label, call, given, names in calls for name in names for off in wrong(call, given, name)]
+    kinds = sum(len(names) for *_, names in calls)
+    print(f"{kinds} arguments, {kinds * len(NEVER)} calls: {len(found)} silent or raw")
+    assert not found, found
+    return kinds
+
+
+def arguments(call, leave=()):
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [p.name for p in inspect.signature(call).parameters.values() if p.kind in named and p.name not in ("self", *leave)]
+
+
+def test_no_part_of_a_scene_takes_what_it_never_is():
+    calls = []
+    for kind, values in MADE.items():
+        names = arguments(kind)
+        given = dict(zip(names, values, strict=False))
+        calls.append((kind.__name__, kind, given, names))
+    assert check_all(calls) >= 80
+
+
+def test_no_call_of_a_scene_takes_what_it_never_is():
+    made = scene()
+
+    def call(method):
+        return lambda **given: getattr(copy.deepcopy(made), method)(**given)
+
+    def take(kind, **given):
+        copy.deepcopy(made).add_joint("n", kind(**given), "a", "c", position=(0, 0, 0))
+
+    calls = [(method, call(method), given, arguments(getattr(sh.Scene, method))) for method, given in ADDED.items()]
+    for law in ("limit", "friction", "spring", "damping", "drive"):
+        for kind in (sh.Revolute, sh.Spherical, sh.Universal):
+            calls.append((kind.__name__, functools.partial(take, kind), {}, [law]))
+    assert check_all(calls) > 70
+
+
+def test_no_call_of_a_simulation_takes_what_it_never_is():
+    touching = scene()
+    touching.add_ground(-9.0)
+    sim = sh.Simulation(touching, 1e-3)
+    calls = [(method, getattr(sim, method), given, list(given)) for method, given in ASKED.items()]
+    calls.append(("apply_force", sim.body("a").apply_force, {"force": (0, 0, 1)}, ["force", "at"]))
+    calls.append(("rope's", sim.rope("r").apply_force, {"point": 1, "force": (0, 0, 1)}, ["point", "force"]))
+    at = [("body", sim.body("a")), ("joint", sim.joint("j")), ("drive", sim.joint("j").drive), ("spring", sim.spring("s"))]
+    for label, view in [*at, ("rope", sim.rope("r")), ("simulation", sim), ("target", sim.target)]:
+        names = [n for kind in type(view).__mro__ for n, v in vars(kind).items() if isinstance(v, property) and v.fset]
+        calls.append((label, lambda view=view, **given: [setattr(view, *pair) for pair in given.items()], {}, sorted(set(names))))
+    options = ["iterations", "tolerance", "gap", "closing", "closing_iterations", "worlds", "threads", "device", "solver", "dt"]
+    plain = sh.Scene()
+    plain.add_body("a", sh.Sphere(0.1), mass=1.0)
+    calls.append(("Simulation", lambda **given: sh.Simulation(plain, **given), {"dt": 1e-3}, [*options, "on_divergence"]))
+    assert check_all(calls) > 80

@@ -14,9 +14,9 @@ from sharnir.collision.describe import EVERYTHING
 from sharnir.collision.many import Placed
 from sharnir.collision.parts import Part, parts_of
 from sharnir.collision.queries import cast_many, distances_many, overlaps_many, place_all
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, as_numbers
 from sharnir.shapes import Shape
-from sharnir.spatial import quat_multiply, quat_rotate
+from sharnir.spatial import quat_multiply, quat_rotate, unit_quat
 from sharnir.types import load_modules, np_real, quat, real, vec3
 
 FAR = 1e6
@@ -73,16 +73,16 @@ class Queries:
         groups: int = EVERYTHING,
     ) -> Hits:
         """What a shape meets first on its way from a pose, (3,) and (4,) or one a row, along a direction; it does not turn."""
-        return self._cast(parts_of(shape, "cast", False), position, rotation, direction, length, world, groups)
+        return self._cast(parts_of(_shape(shape, "cast"), "cast", False), position, rotation, direction, length, world, groups)
 
     def overlaps(
         self, shape: Shape, position: Any, rotation: Any = (0.0, 0.0, 0.0, 1.0), *, world: Any = 0, groups: int = EVERYTHING
     ) -> list[list[str]]:
         """Names of the bodies that a shape overlaps at each of some poses. Of a mesh its surface counts, not what is within."""
-        x = np.atleast_2d(np.asarray(position, float))
+        x = _vectors(position, "overlaps", "position")
         n = len(x)
         found: list[set[int]] = [set() for _ in range(n)]
-        for part in parts_of(shape, "overlaps", False):
+        for part in parts_of(_shape(shape, "overlaps"), "overlaps", False):
             array, rows = self._ready(part, x, rotation)
             room = LISTED
             while True:
@@ -100,7 +100,10 @@ class Queries:
 
     def distance(self, a: str | list[str], b: str | list[str], *, world: Any = 0) -> Hits:
         """Least gaps of bodies (negative: overlap), row by row: points on a, normals from a to b."""
-        pairs = list(zip([a] if isinstance(a, str) else a, [b] if isinstance(b, str) else b, strict=True))
+        left, right = ([x] if isinstance(x, str) else x for x in (a, b))
+        if not isinstance(left, list | tuple) or not isinstance(right, list | tuple) or len(left) != len(right):
+            raise SimulationError(f"distance: a and b are names of bodies, or lists of as many, got {a!r} and {b!r}")
+        pairs = list(zip(left, right, strict=True))
         index = np.array([[self._body(x), self._body(y)] for x, y in pairs], np.int32)
         solid = {int(s.body) for s in self.collider.given.shapes if s.part.kind not in ("plane", "mesh", "heights")}
         turned = np.array([y not in solid for _, y in index])
@@ -123,12 +126,16 @@ class Queries:
     def _cast(
         self, parts: list[Part], position: Any, rotation: Any, direction: Any, length: Any, world: Any, groups: int
     ) -> Hits:  # fmt: skip
-        x, d = np.broadcast_arrays(np.atleast_2d(np.asarray(position, float)), np.atleast_2d(np.asarray(direction, float)))
+        x, d = _vectors(position, "ray, cast", "position"), _vectors(direction, "ray, cast", "direction")
+        if 1 != len(x) != len(d) != 1:
+            raise SimulationError(f"ray, cast: there are as many directions as positions, or one, got {len(d)} and {len(x)}")
+        x, d = np.broadcast_arrays(x, d)
         norm = np.linalg.norm(d, axis=1, keepdims=True)
-        if not np.all(np.isfinite(x)) or not np.all(norm > 0) or not np.all(np.isfinite(norm)):
-            raise SimulationError("ray, cast: positions are finite, directions too and not 0")
+        if not np.all(norm > 0):
+            raise SimulationError(f"ray, cast: a direction is not 0, got {direction!r}")
         n = len(x)
-        until = np.minimum(np.broadcast_to(np.asarray(length, float), (n,)), FAR)
+        asked = as_numbers(length)
+        until = np.minimum(np.broadcast_to(asked if asked.shape in ((), (1,), (n,)) else np.nan, (n,)), FAR)
         if not np.all(until >= 0):
             raise SimulationError(f"ray, cast: a length is at least 0 m, got {length!r}")
         way = wp.array(d / norm, dtype=vec3, device=self.device)
@@ -168,7 +175,10 @@ class Queries:
         array = wp.array([data], dtype=Collision, device=self.device)
         wp.launch(place_all, dim=collider.model.worlds, inputs=[array], device=self.device)
         n = len(position)
-        turn = np.broadcast_to(np.asarray(rotation, float), (n, 4))
+        turn = unit_quat(rotation, "rotation of a shape", SimulationError)
+        if turn.shape not in ((4,), (1, 4), (n, 4)):
+            raise SimulationError(f"rotation of a shape: one, or one a position ({n}), got shape {turn.shape}")
+        turn = np.broadcast_to(turn, (n, 4))
         rows = Placed()
         spot = position + _turned(turn, part.position)
         columns: dict[str, tuple[Any, Any]] = {
@@ -193,7 +203,7 @@ class Queries:
 
     def _body(self, name: str) -> int:
         known = self.collider.model.body_names
-        if name not in known or known[name] not in self.bodies:
+        if not isinstance(name, str) or name not in known or known[name] not in self.bodies:
             raise SimulationError(f"body {name!r} has no collision shapes; known: {', '.join(map(repr, self._solid_names()))}")
         return int(known[name])
 
@@ -207,3 +217,17 @@ def _turned(q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def _product(q: np.ndarray, r: np.ndarray) -> np.ndarray:
     return quat_multiply(q, np.broadcast_to(r, q.shape))
+
+
+def _vectors(value: Any, who: str, what: str) -> np.ndarray:
+    """(n, 3) of one vector or of many."""
+    given = np.atleast_2d(as_numbers(value))
+    if given.ndim != 2 or given.shape[1] != 3 or not np.all(np.isfinite(given)):
+        raise SimulationError(f"{who}: {what} is three finite numbers, or many rows (n, 3) of them, got {value!r}")
+    return given
+
+
+def _shape(value: Any, who: str) -> Shape:
+    if not isinstance(value, Shape):
+        raise SimulationError(f"{who}: shape is a shape, such as sh.Sphere(0.1), got {value!r}")
+    return value

@@ -10,7 +10,7 @@ from sharnir.collision.broad import find_pairs, solid
 from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
 from sharnir.collision.pairs import meet, speed_at
 from sharnir.collision.round import across
-from sharnir.collision.still import far_apart, keep_points, look_at_bodies, opened, stand_still
+from sharnir.collision.still import far_apart, keep_points, look_at_bodies, opened, stand_still, wake_touched
 from sharnir.collision.surface import mix, write_mixed
 from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.types import inline_less, real, vec3
@@ -27,8 +27,10 @@ TOUCH = wp.constant(real(1.0e-5))  # m: a pair touches at this gap
 @wp.func
 def collide(s: wp.array(dtype=Collision), w: int):
     """Find all points of contact of a world: positions, velocities → contacts."""
+    if s[0].contacts.resting[w] == 1:
+        return
     keep_last(s, w)
-    look_at_bodies(s, w)
+    slept = look_at_bodies(s, w)
     find_pairs(s, w)
     s[0].contacts.lost[w] = s[0].broad.lost[w]
     cursor = int(0)
@@ -48,6 +50,8 @@ def collide(s: wp.array(dtype=Collision), w: int):
                 keep_points(s, old, w)
             else:
                 touch(s, k, old, w)
+    if slept > 0:
+        wake_touched(s, w)
 
 
 @wp.kernel(module="sharnir.collision", enable_backward=False)

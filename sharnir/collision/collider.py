@@ -21,12 +21,10 @@ CORNERS, FACES, RIM = 96, 192, 64
 """Room of the generic pair's polytope."""
 
 PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
-BODY_FIELDS = ("anchor_position", "anchor_rotation")
-POINT_FIELDS = tuple(
-    n
-    for n, f in Contacts.vars.items()
-    if getattr(f.type, "ndim", 0) == 2 and n not in (*PAIR_FIELDS, *BODY_FIELDS)  # type: ignore[attr-defined]
-)
+BODY_FIELDS = ("anchor_position", "anchor_rotation", "idle", "asleep")
+WORLD_FIELDS = ("count", "lost", "pairs", "resting", "pull")
+WIDE_FIELDS = tuple(n for n, f in Contacts.vars.items() if getattr(f.type, "ndim", 0) == 2)  # type: ignore[attr-defined]
+POINT_FIELDS = tuple(n for n in WIDE_FIELDS if n not in (*PAIR_FIELDS, *BODY_FIELDS))
 
 
 @dataclass
@@ -87,7 +85,7 @@ class Collider:
         model, n = self.model, len(self.given.shapes)
         contacts, broad, kept = Contacts(), Broad(), Kept()
         contacts.capacity, contacts.pair_capacity, broad.capacity = points, pairs, pairs
-        fill(contacts, model, None, "count lost pairs")
+        fill(contacts, model, None, " ".join(WORLD_FIELDS))
         fill(contacts, model, points, " ".join(POINT_FIELDS))
         fill(contacts, model, pairs, " ".join(PAIR_FIELDS))
         fill(contacts, model, len(model.com), " ".join(BODY_FIELDS))
@@ -104,7 +102,7 @@ class Collider:
         broad.order.assign(np.ascontiguousarray(np.repeat(swept[:, None], model.worlds, 1)))
         old = self.data.contacts
         if getattr(self, "_has_room", False):
-            for name in ("count", "lost", "pairs", *BODY_FIELDS):
+            for name in (*WORLD_FIELDS, *BODY_FIELDS):
                 wp.copy(getattr(contacts, name), getattr(old, name))
             for name, rows in [(f, old.capacity) for f in POINT_FIELDS] + [(f, old.pair_capacity) for f in PAIR_FIELDS]:
                 values = getattr(contacts, name).numpy()
@@ -157,7 +155,7 @@ class Collider:
         for name, old in (("pairs", "pairs"), ("pair_first", "first"), ("pair_size", "size"), ("pair_feature", "feature"),
                           ("local", "local"), ("impulse", "impulse")):  # fmt: skip
             getattr(contacts, name).assign(getattr(kept, old))
-        contacts.anchor_rotation.zero_()
+        self.wake()
         pairs, first, size = (getattr(kept, n).numpy() for n in ("pairs", "first", "size"))
         count = contacts.count.numpy()
         shapes = [(getattr(contacts, f"shape_{n}").numpy(), getattr(kept, n).numpy()) for n in "ab"]
@@ -172,13 +170,19 @@ class Collider:
     def forget(self) -> None:
         """No points, nor anything of the step before."""
         contacts = self.data.contacts
-        for array in (contacts.count, contacts.pairs, contacts.anchor_rotation, self.data.kept.pairs, self.data.broad.made):
+        for array in (contacts.count, contacts.pairs, contacts.asleep, self.data.kept.pairs, self.data.broad.made):
             array.zero_()
+        self.wake()
 
     def renew(self) -> None:
         """Forget the list of near pairs: after bodies were put elsewhere by hand that does not matter, after filters it does."""
         self.data.broad.made.zero_()
+        self.wake()
+
+    def wake(self) -> None:
+        """Look at all bodies anew in the next step, also at those that sleep."""
         self.data.contacts.anchor_rotation.zero_()
+        self.data.contacts.resting.zero_()
 
     @property
     def dt(self) -> float:
@@ -212,7 +216,7 @@ class Collider:
             values = array.numpy()
             values[row, slice(None) if world is None else world] = np.asarray(value, np_real)
             array.assign(values)
-        self.data.contacts.anchor_rotation.zero_()  # points that are kept have their material
+        self.wake()  # points that are kept have their material
         if self.array is not None:  # in its place: captured steps go on with it
             wp.copy(self.array, wp.array([self.data], dtype=Collision, device=self.model.device))
 

@@ -88,7 +88,7 @@ class ContactScene:
             raise SceneError(f"{who}: collide is True, False or None, got {collide!r}")
         made = BodyContact(collide, None, checked(material, who))
         if shapes is not None:
-            made.shapes = [shapes] if isinstance(shapes, Shape) else list(shapes)
+            made.shapes = list(shapes) if isinstance(shapes, list | tuple) else [shapes]
             for shape in made.shapes:
                 if not isinstance(shape, Shape):
                     raise SceneError(f"{who}: collision is a shape or a list of shapes, got {shape!r}")

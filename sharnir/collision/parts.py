@@ -9,7 +9,7 @@ import numpy as np
 
 from sharnir.axes import number
 from sharnir.collision.material import Material
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, as_numbers
 from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, PointMass, Shape, Sphere
 from sharnir.spatial import quat_multiply, quat_rotate
 
@@ -115,7 +115,7 @@ def terrain_part(name: str, heights: Any, size: Any) -> Part:
     if not np.isfinite(z).all():
         i, j = np.argwhere(~np.isfinite(z))[0]
         raise SceneError(f"{who}: heights are finite, got {z[i, j]} at [{i}, {j}]")
-    if np.shape(size) != (2,):
+    if as_numbers(size).shape != (2,):
         raise SceneError(f"{who}: size is (x, y) in m, got {size!r}")
     half = [0.5 * number(who, "size (m)", v, least=1e-9) for v in size]
     low, high = float(z.min()), float(z.max())

@@ -1,9 +1,11 @@
 """Bodies that stand still (theory: contact): points between two of them are those of the step before, with gaps of now.
 
-Each body has an anchor, the pose in which it was last looked at closely. While it is nearer to it than NEAR its points need not be
-found again: gaps follow its motion since then to first order, which is exact to NEAR²/size, and the choice among equally good
-points does not flicker. A body that moves farther, or fast, is anchored anew.
+Each body has an anchor, the pose in which it was last looked at closely. While it is nearer to it than NEAR its points need not
+be found again: gaps follow its motion since then to first order, which is exact to NEAR²/size, and the choice among equally good
+points does not flicker. A body that moves farther, or fast, is anchored anew; one that sleeps (`sequential.sleep`) wakes then.
 """
+
+from typing import Any
 
 import warp as wp
 
@@ -11,15 +13,19 @@ from sharnir.collision.data import MARGIN, MESH, PLANE, Collision, column
 from sharnir.types import real, vec3
 
 NEAR = wp.constant(real(1.0e-6))  # m, that no point of the body has moved from where it was at its anchor
+AWAKE, ASLEEP, WOKEN = (wp.constant(k) for k in range(3))  # a body; woken: in this step, so that it lacks what awake ones got
+TOUCHES = wp.constant(real(1.0e-5))  # m: a gap up to which bodies touch
 SLOW = wp.constant(real(0.1))  # of the margin: a body that moves by less in a step finds no points beyond it
 
 
 @wp.func
-def look_at_bodies(s: wp.array(dtype=Collision), w: int):
-    """Which bodies stand still, and how far they are from their anchors; the others are anchored where they are."""
+def look_at_bodies(s: wp.array(dtype=Collision), w: int) -> int:
+    """Which bodies stand still, how far from their anchors; the others are anchored where they are. Returns how many slept."""
+    slept = int(0)
     dt = s[0].dt[0]
     lost = s[0].contacts.lost[w] > 0  # some point had no room: all are found again
     for b in range(s[0].shapes.bodies):
+        slept = slept + wp.min(s[0].contacts.asleep[b, w], 1)
         reach = s[0].shapes.reach[b]
         x = s[0].position[b, w]
         q = s[0].rotation[b, w]
@@ -36,10 +42,16 @@ def look_at_bodies(s: wp.array(dtype=Collision), w: int):
             s[0].contacts.anchor_rotation[b, w] = q
             d = vec3()
             turn = vec3()
+            s[0].contacts.idle[b, w] = real(0.0)
+            if s[0].contacts.asleep[b, w] == ASLEEP:
+                s[0].contacts.asleep[b, w] = WOKEN
+        else:
+            s[0].contacts.idle[b, w] = s[0].contacts.idle[b, w] + dt
         s[0].broad.way[b, w] = speed
         s[0].broad.still[b, w] = int(still)
         s[0].broad.moved[b, w] = d
         s[0].broad.turned[b, w] = turn
+    return slept
 
 
 @wp.func
@@ -87,3 +99,49 @@ def keep_points(s: wp.array(dtype=Collision), old: int, w: int):
     for p in range(first, first + size):
         s[0].contacts.gap[p, w] = s[0].contacts.found[p, w] + opened(s, p, w)
         s[0].contacts.began[p, w] = 1 - s[0].kept.touched[old, w]
+
+
+# ---- waking -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def wake(s: wp.array(dtype=Collision), a: int, b: int, w: int):
+    """Of two bodies, that which sleeps wakes if the other one moves."""
+    for side in range(2):
+        c = wp.where(side == 0, a, b)
+        if s[0].contacts.asleep[c, w] == ASLEEP and s[0].broad.still[a + b - c, w] == 0:
+            s[0].contacts.asleep[c, w] = WOKEN
+            s[0].contacts.idle[c, w] = real(0.0)
+
+
+@wp.func
+def wake_touched(s: wp.array(dtype=Collision), w: int):
+    """What sleeps and is touched in this step by a body that moves, or was in the last, wakes, and all that it touches."""
+    for k in range(s[0].kept.pairs[w]):
+        if s[0].kept.touched[k, w] == 1:
+            wake(s, s[0].shapes.body[s[0].kept.a[k, w]], s[0].shapes.body[s[0].kept.b[k, w]], w)
+    for p in range(s[0].contacts.count[w]):
+        a = s[0].contacts.body_a[p, w]
+        b = s[0].contacts.body_b[p, w]
+        if s[0].contacts.gap[p, w] < TOUCHES + s[0].broad.way[a, w] + s[0].broad.way[b, w]:
+            wake(s, a, b, w)
+    spread_waking(s, w)
+
+
+@wp.func
+def spread_waking(s: Any, w: int):
+    """All that contacts join to a body that was woken wakes too."""
+    changed = int(1)
+    while changed == 1:
+        changed = int(0)
+        for k in range(s[0].contacts.pairs[w]):
+            p = s[0].contacts.pair_first[k, w]
+            a = s[0].contacts.body_a[p, w]
+            b = s[0].contacts.body_b[p, w]
+            if s[0].contacts.asleep[a, w] + s[0].contacts.asleep[b, w] == ASLEEP + WOKEN:
+                if s[0].contacts.asleep[a, w] != AWAKE and s[0].contacts.asleep[b, w] != AWAKE:
+                    s[0].contacts.asleep[a, w] = WOKEN
+                    s[0].contacts.asleep[b, w] = WOKEN
+                    s[0].contacts.idle[a, w] = real(0.0)
+                    s[0].contacts.idle[b, w] = real(0.0)
+                    changed = 1

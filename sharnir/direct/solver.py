@@ -15,7 +15,7 @@ from sharnir.direct.energy.step import KERNELS as ENERGY_KERNELS
 from sharnir.direct.energy.step import TOUCHING
 from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG_KERNELS
 from sharnir.direct.ropes import RopesOnTrees
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.cone import Cone
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
@@ -66,7 +66,7 @@ class SolverDirect(TreeSolver):
         if closing not in self._closings:
             raise SimulationError(f"closing is one of {', '.join(map(repr, self._closings))}, got {closing!r}")
         gap = (FINE if closing != "velocity" else max(1e-9, FINE)) if gap is None else gap
-        if not (np.isfinite(gap) and gap > 0):
+        if not is_positive(gap):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         model = with_ropes(model, trees=True)
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)

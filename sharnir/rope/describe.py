@@ -208,7 +208,7 @@ def shape_points(
         raise SceneError(f"{who}: give start= and end=, or points= (a polyline, or a function of a fraction 0 … 1)")
     if points is None:
         for what, p in (("start", start), ("end", end)):
-            if np.shape(p) != (3,):
+            if as_numbers(p).shape != (3,):
                 raise SceneError(f"{who}: {what} is three finite numbers (m), got {p!r}")
         a, b = (finite(who, what, "three finite numbers (m)", p, (3,)) for what, p in (("start", start), ("end", end)))
         distance = float(np.linalg.norm(b - a))

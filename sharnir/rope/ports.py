@@ -292,6 +292,9 @@ def start_matrix(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
             add_block(p[0].matrix, 3 * a, 3 * b, w, G)
             add_block(p[0].matrix, 3 * b, 3 * a, w, wp.transpose(G))
         own = p[0].own[a, w]
+        for i in range(3):
+            for j in range(i):
+                own[j, i] = own[i, j]
         more = real(1.0)
         if p[0].turn[a] == 0:
             more = SLACK * wp.trace(own) + real(1.0e-30)

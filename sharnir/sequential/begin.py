@@ -7,6 +7,7 @@ from sharnir.model import DYNAMIC, KINEMATIC
 from sharnir.sequential.actions import show_currents
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Step
 from sharnir.sequential.prepare import ACTS
+from sharnir.sequential.sleep import at_rest_together, sleeps, wake_by_caller
 from sharnir.spatial import rotated
 from sharnir.types import mat33, real, vec3
 
@@ -92,6 +93,11 @@ def predict(s: wp.array(dtype=Step), first: int, reading: int):
     if reading == 1:
         look(s, w)
     elif s[0].state.failed[w] == 0:
+        wake_by_caller(s, w)
+        if at_rest_together(s, w):
+            s[0].solves[VELOCITIES].done[w] = 0
+            s[0].solves[VELOCITIES].residual[w] = real(0.0)
+            return
         resume(s, w)
     for b in range(s[0].bodies.count):
         kick_body(s, b, w, reading)
@@ -129,7 +135,15 @@ def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
     omega = s[0].now.spin[b, w]
     before = omega
     J = mat33(real(0.0))
-    if s[0].bodies.motion[b] == DYNAMIC:
+    s[0].work.inv_mass[b, w] = real(0.0)
+    if sleeps(s, b, w):
+        v = vec3(real(0.0))
+        omega = v
+        before = v
+        s[0].work.momentum[b, w] = v
+        s[0].work.gyro[b, w] = v
+    elif s[0].bodies.motion[b] == DYNAMIC:
+        s[0].work.inv_mass[b, w] = s[0].bodies.inv_mass[b, w]
         v = s[0].state.velocity[b, w]
         L = s[0].state.momentum[b, w]
         J = rotated(wp.quat_to_matrix(s[0].state.rotation[b, w]), s[0].bodies.inv_inertia[b, w])

@@ -44,9 +44,9 @@ def push_point(s: wp.array(dtype=Step), twist: Twists, i: int, w: int, p: vec3):
     g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
     d = s[0].touch.row[i, w].d
     P = from_axes(g.n, g.t1, g.t2, p)
-    twist.linear[g.a, w] = twist.linear[g.a, w] - P * s[0].bodies.inv_mass[g.a, w]
+    twist.linear[g.a, w] = twist.linear[g.a, w] - P * s[0].work.inv_mass[g.a, w]
     twist.angular[g.a, w] = twist.angular[g.a, w] - s[0].work.inv_inertia[g.a, w] * wp.cross(arm(g, g.c_a, d), P)
-    twist.linear[g.b, w] = twist.linear[g.b, w] + P * s[0].bodies.inv_mass[g.b, w]
+    twist.linear[g.b, w] = twist.linear[g.b, w] + P * s[0].work.inv_mass[g.b, w]
     twist.angular[g.b, w] = twist.angular[g.b, w] + s[0].work.inv_inertia[g.b, w] * wp.cross(arm(g, g.c_b, d), P)
 
 
@@ -111,6 +111,8 @@ def measure_points(s: wp.array(dtype=Step), w: int) -> int:
     twist = s[0].solves[VELOCITIES].twist
     deep = int(0)
     for k in range(s[0].touch.patches[w]):
+        if s[0].touch.patch[k, w].rests == 1:
+            continue
         g = s[0].touch.patch[k, w]
         u_c = twist.linear[g.b, w] + wp.cross(twist.angular[g.b, w], g.c_b)
         u_c = u_c - twist.linear[g.a, w] - wp.cross(twist.angular[g.a, w], g.c_a)
@@ -130,16 +132,21 @@ def measure_points(s: wp.array(dtype=Step), w: int) -> int:
 
 
 @wp.func
-def part_points(s: wp.array(dtype=Step), w: int):
-    """Split impulses of one sweep: overlaps are pushed apart, gaps stay open."""
+def part_points(s: wp.array(dtype=Step), w: int) -> real:
+    """Split impulses of one sweep: overlaps are pushed apart, gaps stay open; returns the largest change of a speed, m/s."""
     twist = s[0].solves[POSITIONS].twist
+    most = real(0.0)
     for i in range(s[0].contacts.count[w]):
+        if s[0].touch.patch[s[0].touch.patch_of[i, w], w].rests == 1:
+            continue
         u = point_speed(s, twist, i, w)
         new = wp.max(real(0.0), s[0].touch.pseudo[i, w] - (u[0] + s[0].touch.aim[i, w]) / s[0].touch.row[i, w].K[0])
         d = new - s[0].touch.pseudo[i, w]
         if d != real(0.0):
             s[0].touch.pseudo[i, w] = new
+            most = wp.max(most, wp.abs(d) * s[0].touch.row[i, w].K[0])
             push_point(s, twist, i, w, vec3(d, real(0.0), real(0.0)))
+    return most
 
 
 # ---- impacts ----------------------------------------------------------------------------------------------------------------
@@ -165,8 +172,10 @@ def open_round(s: wp.array(dtype=Step), w: int, first: int) -> int:
     """Points that approach now are to leave at e times the speed; returns their number."""
     struck = int(0)
     for i in range(s[0].contacts.count[w]):
-        u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w)[0]
         s[0].touch.aim[i, w] = real(1.0e30)
+        if s[0].touch.patch[s[0].touch.patch_of[i, w], w].rests == 1:
+            continue
+        u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w)[0]
         s[0].touch.pseudo[i, w] = real(0.0)
         s[0].touch.struck[i, w] = vec3(real(0.0))
         meets = touches(s, i, w, u)
@@ -233,6 +242,8 @@ def commit_points(s: wp.array(dtype=Step), w: int):
     h = s[0].settings.dt[0]
     whole = h / s[0].settings.kick[w]
     for k in range(s[0].touch.patches[w]):
+        if s[0].touch.patch[k, w].rests == 1:
+            continue
         g = s[0].touch.patch[k, w]
         for i in range(g.first, g.first + g.size):
             u = s[0].touch.speed[i, w]

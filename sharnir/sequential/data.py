@@ -28,6 +28,7 @@ class Settings:
     nothing: wp.array(dtype=real)  # m/s and kg·m²/s below which a body rests
     iterations: wp.array(dtype=wp.int32)  # [solve] cap of the sweeps
     sweeps: wp.array(dtype=wp.int32)  # [solve] at most so many in one launch
+    sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep; from 1e30 on they never do
     touch: wp.array(dtype=real)  # m/s, by which a sweep may change the speed of a point of contact where it is met
 
 
@@ -38,7 +39,8 @@ class Work:
     gyro: wp.array2d(dtype=vec3)  # −I⁻¹(ω × L), the angular acceleration of a free body
     spin_start: wp.array2d(dtype=vec3)  # ω after external torques
     momentum: wp.array2d(dtype=vec3)  # L after external torques
-    inv_inertia: wp.array2d(dtype=mat33)  # I⁻¹, world axes
+    inv_inertia: wp.array2d(dtype=mat33)  # I⁻¹, world axes; it and the next 0 for bodies that sleep
+    inv_mass: wp.array2d(dtype=real)
     position: wp.array2d(dtype=vec3)  # the new pose
     rest: wp.array2d(dtype=vec3)
     rotation: wp.array2d(dtype=quat)
@@ -89,6 +91,7 @@ class Patch:
     c_a: vec3  # m, the middle from each centre of mass, world axes
     c_b: vec3
     slide: vec3  # m/s, of moving surfaces
+    rests: wp.int32  # 1: neither body moves in this step
     middle: vec3  # m
     point: vec3  # m, the first point, and where the two bodies were anchored: while these are the same, the rows are
     x_a: vec3
@@ -131,6 +134,8 @@ class Touch:
     roll: wp.array2d(dtype=vec3)  # N·m·s, world axes
     struck: wp.array2d(dtype=vec3)  # impulse of a round of an impact, and of all rounds (world axes)
     blow: wp.array2d(dtype=vec3)
+    island: wp.array2d(dtype=wp.int32)  # [body, world] see `sleep`
+    busy: wp.array2d(dtype=wp.int32)
     aim: wp.array2d(dtype=real)  # m/s, less the speed that a round, or a split impulse, is to lead to
     pseudo: wp.array2d(dtype=real)  # split impulse
     speed: wp.array2d(dtype=vec3)  # m/s, of b's surface relative to a's after the sweeps
@@ -148,6 +153,8 @@ class Whole:
     base: wp.array2d(dtype=wp.int32)  # [row, world] where column 0 of a row would be
     H: wp.array2d(dtype=real)  # [entry, world]
     x: wp.array2d(dtype=real)  # [row, world]
+    tries: wp.array(dtype=wp.int32)  # [world] steps in which it was made, and in which it did not help
+    failed: wp.array(dtype=wp.int32)
 
 
 @wp.struct

@@ -9,9 +9,12 @@ so a visit reads six numbers and its own `Row`, changes them by B p, and the two
 
 import warp as wp
 
+from sharnir.collision.still import AWAKE, WOKEN
 from sharnir.laws.contact import across, approach, meet_scaled, softness, tangent_inverse
 from sharnir.rows import Twists
+from sharnir.sequential.begin import kick_body
 from sharnir.sequential.data import VELOCITIES, Patch, Row, Step
+from sharnir.sequential.sleep import at_rest_together
 from sharnir.spatial import rotated
 from sharnir.types import mat33, real, vec2, vec3, vec6
 
@@ -93,7 +96,7 @@ def last_of_patch(s: wp.array(dtype=Step), first: int, w: int) -> int:
 
 @wp.func
 def make_patch(s: wp.array(dtype=Step), k: int, first: int, end: int, w: int, reading: int):
-    """Patch k, of points from `first` on, and the responses of its rows; with both bodies at their anchors, unless for reading."""
+    """Patch k, of points from `first` on, and responses of its rows: with both bodies at their anchors, unless for reading."""
     g = Patch()
     a = s[0].contacts.body_a[first, w]
     b = s[0].contacts.body_b[first, w]
@@ -162,6 +165,12 @@ def prepare_patch(s: wp.array(dtype=Step), k: int, first: int, w: int, reading: 
     if reading == 1 or not is_known(s, s[0].touch.patch[k, w], first, end - first, w):
         make_patch(s, k, first, end, w, reading)
     g = s[0].touch.patch[k, w]
+    rests = s[0].work.inv_mass[g.a, w] + s[0].work.inv_mass[g.b, w] == real(0.0)
+    s[0].touch.patch[k, w].rests = int(rests)
+    if rests:
+        for i in range(first, end):
+            s[0].touch.before[i, w] = real(0.0)
+        return end
     c_a = g.middle - s[0].state.position[g.a, w]
     c_b = g.middle - s[0].state.position[g.b, w]
     s[0].touch.patch[k, w].c_a = c_a
@@ -188,7 +197,8 @@ def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: 
     damping = s[0].contacts.damping[i, w]
     bias = approach(s[0].contacts.gap[i, w], stiffness, damping, h)
     soft = softness(stiffness, damping, h)
-    if soft != s[0].touch.row[i, w].soft or not (mu == s[0].touch.row[i, w].mu):
+    same = mu == s[0].touch.row[i, w].mu and soft == s[0].touch.row[i, w].soft
+    if not same:
         s[0].touch.row[i, w].mu = mu
         s[0].touch.row[i, w].G = tangent_inverse(s[0].touch.row[i, w].K, mu)
         s[0].touch.row[i, w].soft = soft
@@ -217,6 +227,13 @@ def prepare_points(s: wp.array(dtype=Step), first: int, reading: int):
     w = first + wp.tid()
     if s[0].solves[VELOCITIES].done[w] >= 0:
         return
+    if at_rest_together(s, w):
+        return
+    if reading == 0 and s[0].settings.sleep[0] < real(1.0e30):
+        for b in range(s[0].bodies.count):
+            if s[0].contacts.asleep[b, w] == WOKEN:
+                s[0].contacts.asleep[b, w] = AWAKE
+                kick_body(s, b, w, 0)
     s[0].touch.turns[w] = 0
     k = int(0)
     at = int(0)
@@ -236,8 +253,8 @@ def push_patch(s: wp.array(dtype=Step), twist: Twists, k: int, w: int, F: vec3, 
     g = s[0].touch.patch[k, w]
     P = from_axes(g.n, g.t1, g.t2, F)
     L = from_axes(g.n, g.t1, g.t2, T)
-    ma = s[0].bodies.inv_mass[g.a, w]
-    mb = s[0].bodies.inv_mass[g.b, w]
+    ma = s[0].work.inv_mass[g.a, w]
+    mb = s[0].work.inv_mass[g.b, w]
     if ma > real(0.0):
         twist.linear[g.a, w] = twist.linear[g.a, w] - P * ma
         twist.angular[g.a, w] = twist.angular[g.a, w] - s[0].work.inv_inertia[g.a, w] * (L + wp.cross(g.c_a, P))
@@ -251,6 +268,8 @@ def warm_points(s: wp.array(dtype=Step), w: int):
     for k in range(s[0].touch.patches[w]):
         F = vec3(real(0.0))
         T = vec3(real(0.0))
+        if s[0].touch.patch[k, w].rests == 1:
+            continue
         first = s[0].touch.patch[k, w].first
         for i in range(first, first + s[0].touch.patch[k, w].size):
             p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
@@ -269,6 +288,8 @@ def sweep_patches(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
         k = order
         if backwards == 1:
             k = patches - 1 - order
+        if s[0].touch.patch[k, w].rests == 1:
+            continue
         g = s[0].touch.patch[k, w]
         a = g.a
         b = g.b
@@ -308,10 +329,10 @@ def sweep_patches(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
         L = vec3(real(0.0))
         if size > 1:
             L = from_axes(g.n, g.t1, g.t2, T)
-        ma = s[0].bodies.inv_mass[a, w]
+        ma = s[0].work.inv_mass[a, w]
         if ma > real(0.0):
             twist.linear[a, w] = va - P * ma
             twist.angular[a, w] = wa - s[0].work.inv_inertia[a, w] * (L + wp.cross(g.c_a, P))
-        twist.linear[b, w] = vb + P * s[0].bodies.inv_mass[b, w]
+        twist.linear[b, w] = vb + P * s[0].work.inv_mass[b, w]
         twist.angular[b, w] = wb + s[0].work.inv_inertia[b, w] * (L + wp.cross(g.c_b, P))
     return most

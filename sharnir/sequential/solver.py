@@ -11,7 +11,7 @@ import warp as wp
 from sharnir import kinematics
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import Watch, watch_step
 from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
@@ -24,10 +24,11 @@ from sharnir.sequential.rope import RopePasses
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
 from sharnir.types import load_modules, real, vec3
 
-SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; of joints between bodies that may touch
+SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
 NO_CAP = 1_000_000
 TOUCH = 1e-4  # of g Δt: the speed by which a sweep may change a point of contact that is met
 FEW, LONG = 100, 96  # bodies of which all points are solved for at once where sweeps are slow, mean length of the matrix's rows
+SLEEPS_AFTER, NEVER = 0.5, 1e30  # s
 CHUNK = 16  # steps in the graph that serves calls for many steps
 
 
@@ -37,14 +38,16 @@ class SolverImpulse(Solver):
     Args:
         model: what `Scene.build` returned.
         dt: step, s.
-        iterations: cap of the sweeps over joints and contacts at velocity level; if None 20, with ropes 40, where jointed
-            bodies may touch 50.
+        iterations: cap of the sweeps over joints and contacts at velocity level; if None 20, with ropes 40, where bodies may
+            touch 50, but 20 of more than 100 free ones.
         position_iterations: sweeps of the split impulses that close the gaps.
         erp: fraction of a gap closed in a step, 0 < erp ≤ 1.
         tolerance: a step stops iterating when no impulse of a sweep exceeds it, N·s, moments over the scene's length; by default
             it follows the scene's masses, lengths and g·Δt: 1e-10 for 1 kg and 1 m.
         rope_tolerance: to which ropes are closed, see `SolverRope`; 1e-8 if None.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
+        sleep: whether free bodies that touch, or float, sleep after half a second in which they have not moved by a micrometre,
+            until something wakes them; no bodies of a scene with joints, gears, springs or ropes do.
     """
 
     def step(
@@ -250,12 +253,13 @@ class SolverImpulse(Solver):
         tolerance: float | None = None,
         rope_tolerance: float | None = None,
         threads: int | None = None,
+        sleep: bool = True,
     ) -> None:
         need_ropes(model, rope_tolerance=rope_tolerance)
         model = with_ropes(model, trees=False)
         if iterations is None:
             iterations = SWEEPS if model.ropes is None else ROPE_SWEEPS
-            if model.collision is not None and (model.ropes is not None or model.joint_kinds or model.spring_names):
+            if model.collision is not None and (model.ropes is not None or model.joint_kinds or few_move(model)):
                 iterations = TOUCH_SWEEPS
         self.iterations = check_iterations(iterations, 1)
         self.position_iterations = check_iterations(position_iterations, 0, "position_iterations")
@@ -263,7 +267,7 @@ class SolverImpulse(Solver):
             raise SimulationError(f"erp is a fraction, 0 < erp ≤ 1, got {erp!r}")
         mass, length, speed = scene_scale(model, dt)
         tolerance = 1e-10 * mass * speed if tolerance is None else tolerance
-        if not (np.isfinite(tolerance) and tolerance >= 0):
+        if not (is_positive(tolerance) or tolerance == 0):
             raise SimulationError(f"tolerance is a finite impulse of at least 0 N·s, got {tolerance!r}")
         super().__init__(model, dt, Settings(), threads)
         # velocities stand half a step before the pose and are brought there to be read; not so with ropes, whose own lead to it
@@ -289,6 +293,9 @@ class SolverImpulse(Solver):
         self.settings.touch = wp.array(
             [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
         )
+        linked = model.joint_kinds or model.gear_names or model.spring_names or model.ropes is not None
+        after = SLEEPS_AFTER if sleep and model.collision is not None and not linked else NEVER
+        self.settings.sleep = wp.array([after], dtype=real, device=self.device)
         self._sweeps = sweeps.sweeps_plain
         self.tolerance = float(tolerance)
         self._cap_now = self.iterations
@@ -345,19 +352,22 @@ class SolverImpulse(Solver):
         self.collider.bind(Bodies(step.state.position, step.state.rotation, twist.linear, twist.angular))
         load_modules([collide_all.module, patches.prepare_points.module], self.device)
         step.contacts, self.touch = self.collider.data.contacts, Touch()
-        fields = set(Touch.vars) - {"patches", "known", "turns"}  # type: ignore[attr-defined]
+        fields = set(Touch.vars) - {"patches", "known", "turns", "island", "busy"}  # type: ignore[attr-defined]
         fill(self.touch, self.model, step.contacts.capacity, " ".join(fields))
         fill(self.touch, self.model, None, "patches known turns")
-        step.touch, step.whole = self.touch, self._whole()
+        fill(self.touch, self.model, len(self.model.com), "island busy")
+        self.whole_points = self._whole()
+        step.touch, step.whole = self.touch, self.whole_points
 
     def _whole(self) -> Whole:
         """Room to solve for all points of a world at once; none where bodies are many."""
         whole, bodies = Whole(), int((self.model.bodies.motion.numpy() == DYNAMIC).sum())
         rows = 6 * bodies
-        whole.capacity = min(rows * (rows + 1) // 2, LONG * rows) if bodies <= FEW else 0
+        whole.capacity = min(rows * (rows + 1) // 2, LONG * rows) if few_move(self.model) else 0
         fill(whole, self.model, len(self.model.com), "place line lead")
         fill(whole, self.model, rows, "base x")
         fill(whole, self.model, whole.capacity, "H")
+        fill(whole, self.model, None, "tries failed")
         return whole
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
@@ -379,6 +389,11 @@ class SolverImpulse(Solver):
             return
         self._cap_now = check_iterations(iterations, 0)
         write(self.settings.iterations, [iterations, self.position_iterations])
+
+
+def few_move(model: Model) -> bool:
+    """Whether so few bodies are dynamic that all points of contact are solved for at once where sweeps are slow."""
+    return int((model.bodies.motion.numpy() == DYNAMIC).sum()) <= FEW
 
 
 def _in_trees(model: Model) -> np.ndarray:
@@ -411,7 +426,7 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     bodies, joints, gears = len(model.com), len(model.joint_kinds), len(model.gear_names)
     springs, axes = len(model.spring_names), model.speeds
     work = Work()
-    fill(work, model, bodies, "gyro spin_start momentum inv_inertia position rest rotation")
+    fill(work, model, bodies, "gyro spin_start momentum inv_inertia inv_mass position rest rotation")
     fill(work, model, bodies, "driven_v driven_w")
     work.open = wp.array(_in_trees(model), dtype=wp.int32, device=model.device)
     work.follows = wp.zeros(bodies, dtype=wp.int32, device=model.device)

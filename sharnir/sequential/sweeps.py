@@ -29,7 +29,8 @@ from sharnir.sequential.couplings import gear_gap, solve_gear, solve_spring
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.sequential.patches import warm_points
 from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
-from sharnir.sequential.whole import AT_ONCE, is_due, keep_points, put_back_points, solve_whole
+from sharnir.sequential.sleep import at_rest_together, fall_asleep, sleeps, wait
+from sharnir.sequential.whole import help_sweeps, put_back_points
 from sharnir.spatial import advance_rotation, turned
 from sharnir.types import inline_less, real, vec3, vec6
 
@@ -87,7 +88,9 @@ def advance(s: wp.array(dtype=Step), b: int, w: int):
     there = x + move
     s[0].work.position[b, w] = there
     s[0].work.rest[b, w] = move - (there - x)
-    if s[0].bodies.motion[b] == DYNAMIC:
+    if sleeps(s, b, w):
+        s[0].work.momentum[b, w] = vec3(real(0.0))
+    elif s[0].bodies.motion[b] == DYNAMIC:
         L = taken_momentum(s, b, w)
         s[0].work.momentum[b, w] = L
         q = advance_rotation(q, L, s[0].bodies.inertia[b, w], s[0].bodies.inv_inertia[b, w], dt)
@@ -327,6 +330,11 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         The first launch of a solve warm-starts, or moves and measures; the one on V* commits: few launches, because each costs.
         """
         w = first + wp.tid()
+        if wp.static(touching):
+            if at_rest_together(s, w):
+                if which == POSITIONS:
+                    wait(s, w)
+                return
         began = open_solve(s, w, which)
         if wp.static(touching):
             if began == 1 and which == VELOCITIES:
@@ -343,7 +351,6 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         if which == VELOCITIES and done > cap:  # made up and put away
             return
         largest = real(0.0)
-        before = real(0.0)
         whole = int(0)  # times that all points were solved for at once; −1: they are not any more
         alone = bodies_alone(s, w)
         left = int(1)  # rounds of sweeps
@@ -417,20 +424,18 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                     if which == VELOCITIES:
                         size = sweep_points(s, w, done % 2) * tolerance / s[0].settings.touch[0]
                         largest = wp.max(largest, size * size)
-                        if alone and largest > tolerance * tolerance and is_due(done):
-                            if done < AT_ONCE and whole == 0:
-                                before = keep_points(s, w, largest)
-                            if whole >= 0 and done < AT_ONCE:
-                                whole = solve_whole(s, w, whole)
-                            elif whole > 0 and largest > before:
-                                put_back_points(s, w)
-                                whole = -1
+                        if alone and largest > tolerance * tolerance:
+                            whole = help_sweeps(s, w, done, whole)
                     else:
-                        part_points(s, w)
+                        size = part_points(s, w)
+                        largest = wp.max(largest, size * size)
                 done = done + 1
                 if largest <= tolerance * tolerance:
                     break
             left = left - 1
+        if wp.static(touching):
+            if whole > 0 and largest > tolerance * tolerance:
+                put_back_points(s, w)
         solve.done[w] = done
         solve.residual[w] = wp.sqrt(largest)
         if which == POSITIONS:
@@ -438,6 +443,9 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                 if s[0].state.failed[w] == 0:
                     commit_points(s, w)
             commit(s, w)
+            if wp.static(touching):
+                if s[0].state.failed[w] == 0 and s[0].settings.sleep[0] < real(1.0e30):
+                    fall_asleep(s, w)
 
     return sweeps
 

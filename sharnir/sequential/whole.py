@@ -1,10 +1,12 @@
-"""All points of contact of a world at once, where sweeps converge slowly: tall stacks, heavy bodies on light ones (theory: contact).
+"""All points of a world at once, where sweeps converge slowly: tall stacks, heavy bodies on light ones (theory: contact).
 
 Points that push are rows, held by a penalty ρ about the impulses of now (one proximal step; ρK = 1/√ε, so what is left is
 rounding); points that hold have three, those that slide one, and keep their friction; open ones have none:
 
-    (M + Σ Jᵀρ J) ΔV = −Σ Jᵀρ (u + bias)        p ← p − ρ (u + J ΔV + bias),  put back into the cone
+    (M + Σ Jᵀρ J) ΔV = −Σ Jᵀρ (u + bias)        p ← p − ρ (u + J ΔV + bias)
 
+Friction of those that slide follows the new normal impulses and velocities, and with it the right-hand side is solved for again,
+a few times with one factor. At the end impulses are put back into their cones.
 The matrix has six rows a body. Bodies stand in the order of a walk along the contacts (Cuthill, McKee 1969), so that each row
 begins at its first neighbour (a skyline), and it is factored there. A stack costs as much as ten sweeps; sweeps before and
 after it decide which points hold, slide or open.
@@ -13,34 +15,31 @@ after it decide which points hold, slide or open.
 import warp as wp
 
 from sharnir.sequential.data import VELOCITIES, Step
-from sharnir.sequential.patches import in_axes, push_patch, unscaled
+from sharnir.sequential.patches import from_axes, in_axes, push_patch, unscaled
 from sharnir.types import EPSILON, mat33, real, vec3
 
 STIFF = wp.constant(real(1.0 / EPSILON**0.5))
 OPEN, SLIDES, HOLDS = (wp.constant(k) for k in range(3))
-LATE, APART, TIMES = 4, 3, 6  # sweeps before points are solved for at once, sweeps between, and how often at most
-AT_ONCE = wp.constant(LATE - 1 + APART * TIMES)  # sweeps after which they no longer are
+LATE, APART, TIMES = 4, 3, 4  # sweeps before points are solved for at once, sweeps between, and how often at most
+FOLLOWS = wp.constant(8)  # times that friction of sliding points follows
 DEAR = wp.constant(1500)  # operations a point that a factorisation may cost: about twenty sweeps
 
 
 @wp.func
-def is_due(done: int) -> bool:
-    """Whether it may be time for it after this many sweeps, not counting the last."""
-    return done >= LATE - 1 and (done - (LATE - 1)) % APART == 0
-
-
-@wp.func
-def keep_points(s: wp.array(dtype=Step), w: int, largest: real) -> real:
-    """Remember the impulses of now; returns what is left of now."""
+def keep_points(s: wp.array(dtype=Step), w: int):
+    """Remember the impulses of now."""
+    s[0].whole.tries[w] = s[0].whole.tries[w] + 1
     for i in range(s[0].contacts.count[w]):
         s[0].touch.kept[i, w] = s[0].touch.p[i, w]
-    return largest
 
 
 @wp.func
 def put_back_points(s: wp.array(dtype=Step), w: int):
-    """Go on with the impulses that were remembered."""
+    """Go back to the impulses that were remembered: sweeps alone take energy away, whatever is left to do."""
+    s[0].whole.failed[w] = s[0].whole.failed[w] + 1
     for k in range(s[0].touch.patches[w]):
+        if s[0].touch.patch[k, w].rests == 1:
+            continue
         F = vec3(real(0.0))
         T = vec3(real(0.0))
         first = s[0].touch.patch[k, w].first
@@ -52,14 +51,17 @@ def put_back_points(s: wp.array(dtype=Step), w: int):
         push_patch(s, s[0].solves[VELOCITIES].twist, k, w, F, T)
 
 
-# ---- which points push, and which hold -----------------------------------------------------------------------------------------
+# ---- which points push, and which hold --------------------------------------------------------------------------------------
 
 
 @wp.func
-def judge_points(s: wp.array(dtype=Step), w: int):
-    """Whether each point is open, slides or holds, as its next visit would find it; open ones let go."""
+def judge_points(s: wp.array(dtype=Step), w: int) -> int:
+    """Whether each point is open, slides or holds, as its next visit would find it; open ones let go. Returns how many slide."""
+    slides = int(0)
     twist = s[0].solves[VELOCITIES].twist
     for k in range(s[0].touch.patches[w]):
+        if s[0].touch.patch[k, w].rests == 1:
+            continue
         g = s[0].touch.patch[k, w]
         u_c = twist.linear[g.b, w] + wp.cross(twist.angular[g.b, w], g.c_b)
         u_c = u_c - twist.linear[g.a, w] - wp.cross(twist.angular[g.a, w], g.c_a)
@@ -79,8 +81,11 @@ def judge_points(s: wp.array(dtype=Step), w: int):
                 a = p[1] - row.G[0] * u1 - row.G[1] * u2
                 b = p[2] - row.G[1] * u1 - row.G[2] * u2
                 mode = SLIDES
-                if row.G[3] > real(0.0) and a * a + b * b <= pn * pn:
-                    mode = HOLDS
+                if row.G[3] > real(0.0):
+                    if a * a + b * b <= pn * pn:
+                        mode = HOLDS
+                    else:
+                        slides = slides + 1
             else:
                 s[0].touch.p[i, w] = vec3(real(0.0))
                 d = unscaled(p, row.mu)
@@ -88,6 +93,7 @@ def judge_points(s: wp.array(dtype=Step), w: int):
                 T = T - wp.cross(row.d, d)
             s[0].touch.mode[i, w] = mode
         push_patch(s, twist, k, w, F, T)
+    return slides
 
 
 @wp.func
@@ -103,7 +109,7 @@ def weights(s: wp.array(dtype=Step), i: int, w: int) -> vec3:
     return out
 
 
-# ---- the matrix -----------------------------------------------------------------------------------------------------------------
+# ---- the matrix -------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -115,7 +121,7 @@ def put_in_line(s: wp.array(dtype=Step), w: int) -> int:
     for k in range(patches):
         for side in range(2):
             b = wp.where(side == 0, s[0].touch.patch[k, w].a, s[0].touch.patch[k, w].b)
-            if s[0].bodies.inv_mass[b, w] > real(0.0):
+            if s[0].work.inv_mass[b, w] > real(0.0):
                 s[0].whole.place[b, w] = -2
     count = int(0)
     head = int(0)
@@ -201,10 +207,12 @@ def assemble(s: wp.array(dtype=Step), count: int, w: int):
     zero = mat33(real(0.0))
     for at in range(count):
         b = s[0].whole.line[at, w]
-        m = real(1.0) / s[0].bodies.inv_mass[b, w]
+        m = real(1.0) / s[0].work.inv_mass[b, w]
         add_block(s[0].whole.H, s[0].whole.base, 6 * at, 6 * at, wp.diag(vec3(m, m, m)), w)
         add_block(s[0].whole.H, s[0].whole.base, 6 * at + 3, 6 * at + 3, wp.inverse(s[0].work.inv_inertia[b, w]), w)
     for k in range(s[0].touch.patches[w]):
+        if s[0].touch.patch[k, w].rests == 1:
+            continue
         g = s[0].touch.patch[k, w]
         A = zero
         B = zero
@@ -276,7 +284,7 @@ def substitute(
             x[k, w] = x[k, w] - H[at + k, w] * xi
 
 
-# ---- the step ---------------------------------------------------------------------------------------------------------------------
+# ---- the step ---------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -299,6 +307,41 @@ def add_force(s: wp.array(dtype=Step), b: int, w: int, sign: real, P: vec3, L: v
         for k in range(3):
             s[0].whole.x[at + k, w] = s[0].whole.x[at + k, w] + sign * P[k]
             s[0].whole.x[at + 3 + k, w] = s[0].whole.x[at + 3 + k, w] + sign * L[k]
+
+
+@wp.func
+def slid(p: vec3, a: real, b: real) -> vec3:
+    """An impulse (p_n, D⁻¹p_t) on the edge of its cone, p_t turned by (−a, −b)."""
+    pn = wp.max(p[0], real(0.0))
+    x = p[1] - a
+    y = p[2] - b
+    size = wp.sqrt(x * x + y * y)
+    if size == real(0.0):
+        return vec3(pn, real(0.0), real(0.0))
+    return vec3(pn, x * pn / size, y * pn / size)
+
+
+@wp.func
+def put_in_cones(s: wp.array(dtype=Step), w: int):
+    """No point pulls, none holds by more than friction can."""
+    for k in range(s[0].touch.patches[w]):
+        if s[0].touch.patch[k, w].rests == 1:
+            continue
+        F = vec3(real(0.0))
+        T = vec3(real(0.0))
+        first = s[0].touch.patch[k, w].first
+        for i in range(first, first + s[0].touch.patch[k, w].size):
+            p = s[0].touch.p[i, w]
+            new = p
+            if p[0] <= real(0.0):
+                new = vec3(real(0.0))
+            elif p[1] * p[1] + p[2] * p[2] > p[0] * p[0]:
+                new = slid(p, real(0.0), real(0.0))
+            s[0].touch.p[i, w] = new
+            d = unscaled(new - p, s[0].touch.row[i, w].mu)
+            F = F + d
+            T = T + wp.cross(s[0].touch.row[i, w].d, d)
+        push_patch(s, s[0].solves[VELOCITIES].twist, k, w, F, T)
 
 
 @wp.func
@@ -331,17 +374,38 @@ def pull(s: wp.array(dtype=Step), k: int, w: int, moved: int):
             new = vec3(p[0] + f[0], p[1], p[2])
             if s[0].touch.mode[i, w] == HOLDS:
                 new = vec3(p[0] + f[0], p[1] + f[1] / row.mu[0], p[2] + f[2] / row.mu[1])
-            size = new[1] * new[1] + new[2] * new[2]
-            if new[0] <= real(0.0):
-                new = vec3(real(0.0))
-            elif size > new[0] * new[0]:
-                by = new[0] / wp.sqrt(size)
-                new = vec3(new[0], new[1] * by, new[2] * by)
+            elif s[0].touch.mode[i, w] == SLIDES:
+                new = slid(new, row.G[3] * row.mu[0] * u[1], row.G[3] * row.mu[1] * u[2])
             s[0].touch.p[i, w] = new
             f = unscaled(new - p, row.mu)
         F = F + f
         T = T + wp.cross(row.d, f)
     return F, T
+
+
+@wp.func
+def correct(s: wp.array(dtype=Step), count: int, w: int):
+    """One solve with the factor at hand."""
+    twist = s[0].solves[VELOCITIES].twist
+    for i in range(6 * count):
+        s[0].whole.x[i, w] = real(0.0)
+    for k in range(s[0].touch.patches[w]):
+        if s[0].touch.patch[k, w].rests == 0:
+            g = s[0].touch.patch[k, w]
+            F, T = pull(s, k, w, 0)
+            P = from_axes(g.n, g.t1, g.t2, F)
+            L = from_axes(g.n, g.t1, g.t2, T)
+            add_force(s, g.a, w, real(-1.0), P, L + wp.cross(g.c_a, P))
+            add_force(s, g.b, w, real(1.0), P, L + wp.cross(g.c_b, P))
+    substitute(s[0].whole.H, s[0].whole.base, s[0].whole.lead, s[0].whole.x, count, w)
+    for k in range(s[0].touch.patches[w]):  # impulses first: velocities are those of before until all are known
+        if s[0].touch.patch[k, w].rests == 0:
+            F, T = pull(s, k, w, 1)
+            s[0].touch.force[k, w] = F
+            s[0].touch.torque[k, w] = T
+    for k in range(s[0].touch.patches[w]):
+        if s[0].touch.patch[k, w].rests == 0:
+            push_patch(s, twist, k, w, s[0].touch.force[k, w], s[0].touch.torque[k, w])
 
 
 @wp.func
@@ -352,24 +416,31 @@ def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
     count = put_in_line(s, w)
     if not lay_out(s, count, w):
         return -1
-    judge_points(s, w)
+    slides = judge_points(s, w)
     assemble(s, count, w)
     if not factor(s[0].whole.H, s[0].whole.base, s[0].whole.lead, count, w):
         return -1
-    for i in range(6 * count):
-        s[0].whole.x[i, w] = real(0.0)
-    for k in range(s[0].touch.patches[w]):
-        g = s[0].touch.patch[k, w]
-        F, T = pull(s, k, w, 0)
-        P = g.n * F[0] + g.t1 * F[1] + g.t2 * F[2]
-        L = g.n * T[0] + g.t1 * T[1] + g.t2 * T[2]
-        add_force(s, g.a, w, real(-1.0), P, L + wp.cross(g.c_a, P))
-        add_force(s, g.b, w, real(1.0), P, L + wp.cross(g.c_b, P))
-    substitute(s[0].whole.H, s[0].whole.base, s[0].whole.lead, s[0].whole.x, count, w)
-    for k in range(s[0].touch.patches[w]):  # impulses first: velocities are those of before until all are known
-        F, T = pull(s, k, w, 1)
-        s[0].touch.force[k, w] = F
-        s[0].touch.torque[k, w] = T
-    for k in range(s[0].touch.patches[w]):
-        push_patch(s, s[0].solves[VELOCITIES].twist, k, w, s[0].touch.force[k, w], s[0].touch.torque[k, w])
+    for _again in range(FOLLOWS):
+        correct(s, count, w)
+        if slides == 0:
+            break
+    put_in_cones(s, w)
     return times + 1
+
+
+@wp.func
+def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int) -> int:
+    """After a sweep that has not met the tolerance: solve for all at once, if it is time to, or drop what that led to.
+
+    done: sweeps before this one; times: how often it was done, −1: not any more. Returns that of now.
+    """
+    since = done - (LATE - 1)
+    if times < 0 or since < 0 or since % APART != 0:
+        return times
+    if since == APART * TIMES:
+        if times > 0:
+            put_back_points(s, w)
+        return -1
+    if times == 0:
+        keep_points(s, w)
+    return solve_whole(s, w, times)

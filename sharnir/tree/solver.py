@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.errors import SimulationError
+from sharnir.errors import SimulationError, is_positive
 from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
 from sharnir.model import Control, Model, State, fill
@@ -90,7 +90,7 @@ class TreeSolver(Solver):
         self._pace = max(0.9 * self._pace, min(took / passes, 2.0 * self._pace))
 
     def __init__(self, model: Model, dt: float, settings: Any, iterations: int, tolerance: float, threads: int | None) -> None:
-        if not (np.isfinite(tolerance) and tolerance > 0):
+        if not is_positive(tolerance):
             raise SimulationError(f"tolerance is a finite impulse above 0 N·s, got {tolerance!r}")
         super().__init__(model, dt, settings, threads)
         self.iterations, self.tolerance = check_iterations(iterations, 1), float(tolerance)

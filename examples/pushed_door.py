@@ -1,0 +1,57 @@
+"""A turning arm pushes a door open by its hand, stops, and the door swings on: three phases, as in the friction paper.
+
+While it is pushed the door turns with the hand; then dry friction in its hinge slows it evenly; then it stands.
+"""
+
+import numpy as np
+
+import sharnir as sh
+
+WIDTH, THICKNESS, INERTIA = 0.9, 0.04, 7.155  # m, m, kg·m² about the hinge
+MASS = INERTIA / (WIDTH**2 / 3 + THICKNESS**2 / 12)
+FRICTION, PUSH = 20.0, 0.33  # N·m, s
+REACH, HAND, SPEED, TORQUE = 0.6, 0.05, 4.0, 50.0  # m, m, rad/s, N·m: the arm, its hand, and how it turns
+
+
+def make(dt: float = 1e-3) -> sh.Simulation:
+    scene = sh.Scene(gravity=(0, 0, -9.81), contact=True)
+    skin = sh.Material(friction=0.3)
+    door = scene.add_body("door", sh.Box(WIDTH, THICKNESS, 2.0), mass=MASS, position=(WIDTH / 2, 0, 1), material=skin)
+    scene.add_joint("hinge", sh.Revolute("z", limit=(0, 2.0), friction=FRICTION), scene.world, door, position=(0, 0, 1))
+    post = (0.7 + REACH, -THICKNESS / 2 - HAND, 1.0)  # the arm turns about it, from along −x towards +y
+    hand = scene.add_body("hand", sh.Sphere(HAND), mass=3.0, position=(0.7, post[1], 1.0), material=skin)
+    servo = sh.Servo(velocity=0.0, kd=400.0, max_force=TORQUE)
+    scene.add_joint("shoulder", sh.Revolute("z", drive=servo), scene.world, hand, position=post)
+    sim = sh.Simulation(scene, dt)
+    control(sim)
+    return sim
+
+
+def control(sim: sh.Simulation) -> None:
+    """Turn until it is time to stop; the viewer calls this before every picture."""
+    sim.joint("shoulder").drive.velocity = -SPEED if sim.time < PUSH - 0.5 * sim.dt else 0.0
+
+
+def check(sim: sh.Simulation) -> None:
+    hinge, rows = sim.joint("hinge"), []
+    while not (hinge.stuck and sim.time > PUSH) and sim.time < 3.0:
+        control(sim)
+        sim.step()
+        rows.append((sim.time, hinge.velocity, np.linalg.norm(sim.contact_force("door", "hand"))))
+    time, speed, force = np.array(rows).T
+    last = int(np.flatnonzero(force)[-1])
+    free = speed[last + 2 : -2]
+    line = np.polyfit(time[last + 2 : -2], free, 1)
+    off = np.abs(np.polyval(line, time[last + 2 : -2]) - free).max() / free[0]
+    stood, angle = sim.time, hinge.position
+    sim.run(2.0)
+    print(f"pushed until {time[last]:.3f} s with at most {force.max():.0f} N, to {speed[last + 1]:.3f} rad/s")
+    print(f"swings free for {stood - time[last]:.3f} s, slowed by {-line[0]:.5f} rad/s² (friction / inertia:"
+          f" {FRICTION / INERTIA:.5f}), straight to {off:.0e} of its speed")  # fmt: skip
+    print(f"stands at {stood:.3f} s after {np.degrees(angle):.2f}°, and turns by {hinge.position - angle:g} in 2 s")
+    assert PUSH - 0.01 < time[last] < PUSH + 0.05 and len(free) > 100 and abs(line[0] * INERTIA / FRICTION + 1) < 1e-4
+    assert off < 1e-4 and abs(hinge.position - angle) < 1e-9
+
+
+if __name__ == "__main__":
+    check(make())
