@@ -35,7 +35,7 @@ docs: .venv/.ready ## the pages, into out/docs; a warning or a broken link is an
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
 	@echo "docs: open out/docs/index.html"
 
-dist: .venv/.ready ## wheel and sdist into dist/, installed and tried in an environment of their own
+dist: .venv/.ready ## wheel and sdist into dist/, installed and imported in an environment of their own
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation -o dist . > /dev/null
 	$(BIN)/python docs/tools/try_dist.py

@@ -30,9 +30,9 @@ SECTIONS = Config(napoleon_google_docstring=True, napoleon_numpy_docstring=False
 GROUPS = {
     "Mechanisms": "pendulum double_pendulum chain swinging_door slider_crank four_bar linkages cart_flywheel branching_tree",
     "Drives, friction, control": "dry_pendulum stick_slip friction_arm dc_motor computed_torque ur5_path",
-    "Rotation": "spinning_top tumbling_body satellite",
+    "Rotation": "spinning_top tumbling_body satellite tippe_top",
     "Ropes": "catenary winch_crane drone_sling tow_rope mooring_line twisted_ring",
-    "Contact": "newtons_cradle box_pyramid dominoes gripper conveyor",
+    "Contact": "newtons_cradle box_pyramid dominoes gripper conveyor marble_run mixed_heap pushed_door walking_hexapod",
     "Large and heavy": "thousand_links light_links crane_arm hexapod trailer_hitch exact_chain",
 }
 
@@ -48,7 +48,9 @@ def write_gallery() -> None:
     rest = [n for n in paths if not any(n in names for names in groups.values())]
     for title, names in (groups | ({"More": rest} if rest else {})).items():
         lines += [f"## {title}", "", "| " * COLUMNS + "|", "|---" * COLUMNS + "|"]
-        cells = [f"[![{name}](images/gallery/{name}.png)](#{name.replace('_', '-')})" for name in names]
+        drawn = {name for name in names if (HERE / "images" / "gallery" / f"{name}.png").is_file()}
+        words = {name: f"![{name}](images/gallery/{name}.png)" if name in drawn else name.replace("_", " ") for name in names}
+        cells = [f"[{words[name]}](#{name.replace('_', '-')})" for name in names]
         cells += [""] * (-len(cells) % COLUMNS)
         lines += ["| " + " | ".join(cells[i : i + COLUMNS]) + " |" for i in range(0, len(cells), COLUMNS)] + [""]
         for name in names:

@@ -22,6 +22,10 @@ WHEN = {
 """Seconds after the start at which an example looks like itself; 1 where nothing is said."""
 
 
+FROM = {"mixed_heap": {"eye": (1.2, -1.8, 2.4), "target": (0.0, 0.0, 0.2)}}
+"""Where one looks from, where the usual corner shows little."""
+
+
 def advance(sim: sh.Simulation, control: object, duration: float) -> None:
     """So many seconds on, with the example's own control."""
     for _ in range(max(1, round(duration / sim.dt)) if callable(control) else 0):
@@ -36,7 +40,7 @@ def still(name: str) -> pathlib.Path:
     module = catalogue.load(name)
     sim = module.make()
     advance(sim, getattr(module, "control", None), WHEN.get(name, 1.0))
-    film = Video(sim, "x.gif", size=SIZE)
+    film = Video(sim, "x.gif", size=SIZE, **FROM.get(name, {}))
     film.clock = False
     path = IMAGES / "gallery" / f"{name}.png"
     path.parent.mkdir(exist_ok=True)

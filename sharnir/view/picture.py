@@ -36,8 +36,9 @@ from sharnir.view.pieces import (
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
+FADE = 0.98  # of the largest force seen, that is left after a picture
 WATCHED, PATIENCE = 8.0, 1.5  # s of motion that the first view takes in; s of work that this may cost
-GREY, SILVER, EARTH = (150, 155, 160), (190, 195, 200), (176, 170, 156)
+GREY, SILVER, EARTH = (150, 155, 160), (190, 195, 200), (142, 134, 112)
 TURN, SLIDE, BALL, ROD, SPRING = (214, 69, 65), (38, 166, 91), (142, 68, 173), (70, 80, 90), (90, 120, 90)
 FORCE, PRESS, NORMAL = (230, 126, 34), (192, 57, 43), (41, 128, 185)
 SLACK, TIGHT = np.array([70.0, 110.0, 200.0]), np.array([220.0, 50.0, 40.0])  # a rope without pull, and with the largest seen
@@ -56,10 +57,14 @@ class Layers:
 
 
 class Scale:
-    """How long a force is drawn: of the largest seen, rounded, so that arrows do not jump."""
+    """How long a force is drawn: of the largest of late, rounded, so that arrows do not jump; an impact is forgotten."""
 
     def __init__(self, length: float) -> None:
         self.length, self.most = length, 0.0
+
+    def fade(self) -> None:
+        """One picture on."""
+        self.most *= FADE
 
     def see(self, forces: np.ndarray) -> float:
         """m per N, after having seen these (n, 3), N."""

@@ -18,11 +18,11 @@ from sharnir.view.pieces import PALETTE, coil, joined, part_mesh, round_length
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-GREY, EARTH, SKY = (150, 150, 155), (176, 170, 156), (245, 246, 248)
+GREY, EARTH, SKY = (150, 150, 155), (158, 150, 130), (245, 246, 248)
 ROPE, ROD, GRID = (60, 60, 60), (110, 115, 125), (218, 222, 226)
 SMOOTH = 2  # pixels are drawn so many times finer each way, and averaged
 LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
-FINE = 400  # triangles of a body beyond which every other is left out, and so on
+FINE = 2000  # triangles of a body beyond which every other is left out, and so on
 
 
 class Camera:

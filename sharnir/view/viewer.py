@@ -40,7 +40,7 @@ LAYERS = {
     "axes": ("Joint axes", "Red: turns, green: slides, violet: ball"),
     "names": ("Names", "Of the bodies"),
     "forces": ("Joint forces", "What each joint does to its child, at its anchor"),
-    "tensions": ("Rope tension", "Blue: none, red: the largest seen"),
+    "tensions": ("Rope tension", "Blue: none, red: the largest of late"),
     "contacts": ("Contacts", "Points, normals (blue) and forces (red) on the second body"),
     "collision": ("What touches", "Outlines of the shapes that collide"),
 }
@@ -284,6 +284,7 @@ class Viewer:
         """Move the picture to the simulation's state."""
         with self.server.atomic():
             state = self.sim.state
+            self._scale.fade()
             for picture in self.pictures:
                 picture.show(state, self.layers)
             if self._followed is not None:
@@ -316,7 +317,7 @@ class Viewer:
         if self.layers.contacts and self.sim.model.collision is not None:
             rows.append(("contacts", str(len(self.sim.contacts())), ""))
         if self._scale.most > 0 and (self.layers.forces or self.layers.contacts or self.layers.tensions):
-            rows.append(("largest force seen", figures(self._scale.most), "N"))
+            rows.append(("largest force of late", figures(self._scale.most), "N"))
         if self.sim.worlds > 1:
             rows.append(("worlds shown", f"{len(self.pictures)} of {self.sim.worlds}", ""))
         self._values.content = table(*rows)
