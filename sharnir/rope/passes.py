@@ -164,6 +164,12 @@ def factor(s: wp.array(dtype=RopeStep), w: int):
     """Inertias of ropes, and of bodies with what hangs on them, from the last ropes inwards."""
     for k in range(s[0].ropes.count):
         clear_ties(s, k, w, True)
+    factor_ropes(s, w)
+
+
+@wp.func
+def factor_ropes(s: wp.array(dtype=RopeStep), w: int):
+    """`factor`, beside what acts on points already."""
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
         for t in range(s[0].ropes.ties):
@@ -186,6 +192,12 @@ def ropes_inward(s: wp.array(dtype=RopeStep), w: int):
         s[0].body.p_a[b, w] = vec3(real(0.0))
     for k in range(s[0].ropes.count):
         clear_ties(s, k, w, False)
+    bring_ropes(s, w)
+
+
+@wp.func
+def bring_ropes(s: wp.array(dtype=RopeStep), w: int):
+    """`ropes_inward`, beside what acts on points and bodies already."""
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
         for t in range(s[0].ropes.ties):
@@ -225,11 +237,7 @@ def advance_ropes(s: wp.array(dtype=RopeStep), w: int):
 def one_pass(s: wp.array(dtype=RopeStep), w: int):
     """Solve for the right-hand sides at hand: inwards, bodies, outwards; then the new pose."""
     ropes_inward(s, w)
-    for b in range(s[0].bodies.count):
-        if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
-            move_body(s, b, w)
-    move_group(s, w)
-    ropes_outward(s, w)
+    move_all(s, w)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
@@ -239,15 +247,31 @@ def one_pass(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
+def move_all(s: wp.array(dtype=RopeStep), w: int):
+    """Changes of the velocities of bodies, and new ones of ropes, once all is brought inwards."""
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC and s[0].body.hung[b] == 0:
+            move_body(s, b, w)
+    move_group(s, w)
+    ropes_outward(s, w)
+
+
+@wp.func
 def factor_anew(s: wp.array(dtype=RopeStep), w: int):
     """Factors for elements that are slack or taut otherwise than was thought."""
+    stand_anew(s, w)
+    factor(s, w)
+
+
+@wp.func
+def stand_anew(s: wp.array(dtype=RopeStep), w: int):
+    """Bodies and elements as factors need them."""
     for b in range(s[0].bodies.count):
         own_inertia(s, b, w)
     hold_ends(s, w)
     for k in range(s[0].ropes.count):
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
             s[0].work.reach[i, w] = start_span(s, i, w)
-    factor(s, w)
 
 
 @wp.func

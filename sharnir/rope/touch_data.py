@@ -1,0 +1,50 @@
+"""What ropes that touch keep besides: points of contact. [entry, world]: entry 4 · slot + c is the c-th of a rope's point."""
+
+import warp as wp
+
+from sharnir.types import mat33, real, vec3
+
+MOST = wp.constant(4)  # points of contact of one point of a rope
+
+OPEN = wp.constant(0)  # how a point of contact is taken in a pass: it does not push;
+SLIPS = wp.constant(1)  # it slides;
+STICKS = wp.constant(2)  # it holds
+
+
+@wp.struct
+class RopeTouch:
+    """Points of contact of ropes, at the rope's own points, which are balls of its radius; n looks from the shape to the rope."""
+
+    friction: wp.array(dtype=real)  # [rope] of its own surface
+    dynamic: wp.array(dtype=real)
+    touches: wp.array(dtype=wp.int32)  # [rope] 1 where it touches anything
+    apart: wp.array2d(dtype=wp.int32)  # [rope, body] 1 where these two do not touch
+    stiff: wp.array(dtype=real)  # kg: σ of `touch.law`, one element
+    count: wp.array2d(dtype=wp.int32)  # [slot, world] points of contact, found or expected in this step
+    shape: wp.array2d(dtype=wp.int32)
+    start: wp.array2d(dtype=real)  # m, the gap at the start of the step
+    gap: wp.array2d(dtype=real)  # m, at the end of it, as it stands
+    n: wp.array2d(dtype=vec3)
+    mu: wp.array2d(dtype=real)
+    arm: wp.array2d(dtype=vec3)  # m, from the body's centre of mass
+    centre: wp.array2d(dtype=vec3)  # N·s: P of `touch.law`
+    bound: wp.array2d(dtype=real)  # N·s: g of `touch.law`
+    impulse: wp.array2d(dtype=vec3)  # N·s on the rope, as velocities know of it
+    before: wp.array2d(dtype=vec3)  # N·s, the same before the pass
+    wanted: wp.array2d(dtype=vec3)  # N·s, what the law makes of it
+    state: wp.array2d(dtype=wp.int32)  # OPEN, SLIPS, STICKS in this pass
+    slip: wp.array2d(dtype=vec3)  # unit, the way sliding friction pushes in this pass
+    miss: wp.array2d(dtype=vec3)  # m/s: r of `touch.law`
+    A: wp.array2d(dtype=mat33)  # kg: − d wanted / d velocity
+    kept_count: wp.array2d(dtype=wp.int32)  # [slot, world] of the last step
+    kept_shape: wp.array2d(dtype=wp.int32)
+    kept_impulse: wp.array2d(dtype=vec3)
+    v: wp.array2d(dtype=vec3)  # [slot, world] what a pass began from
+    w: wp.array2d(dtype=vec3)
+    pull: wp.array2d(dtype=vec3)
+    moment: wp.array2d(dtype=vec3)
+    end: wp.array2d(dtype=vec3)  # [end, world]
+    body_v: wp.array2d(dtype=vec3)  # [body, world]
+    body_w: wp.array2d(dtype=vec3)
+    scale: wp.array(dtype=real)  # [world] N·s, the largest impulse of a point
+    left: wp.array(dtype=real)  # [world] what the law misses, relative
