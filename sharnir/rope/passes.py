@@ -141,12 +141,26 @@ def advance_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
+def is_tied(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
+    """Whether a body or a rope is tied between a rope's ends."""
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            return True
+    first = s[0].ropes.first[k]
+    for o in range(s[0].ropes.count):
+        at = s[0].ropes.body[2 * o]
+        if s[0].ropes.kind[2 * o] == ROPE and at >= first and at <= first + s[0].state.segments[k, w]:
+            return True
+    return False
+
+
+@wp.func
 def lay_out(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Put the points of a rope where its elements lead from the first one, and the body at its end there."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     kind = s[0].ropes.kind[2 * k + 1]
-    if s[0].ropes.tied[k] == 1 or kind == DRIVEN or kind == LOOP or kind == PORT:
+    if is_tied(s, k, w) or kind == DRIVEN or kind == LOOP or kind == PORT:
         return  # what holds it elsewhere stays: the next step closes the rows
     if is_held(s, 2 * k):
         s[0].work.r[first, w] = end_point(s, 2 * k, w)

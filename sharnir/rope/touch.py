@@ -31,7 +31,7 @@ from sharnir.rope.touch_find import end_gap, surface_speed
 from sharnir.types import mat33, real, vec3
 
 PUSH = wp.constant(real(0.2))  # share of an overlap at the start that is taken back in a step
-HALVINGS = wp.constant(40)
+HALVINGS = wp.constant(60)
 WHOLE = wp.constant(real(0.999))  # part of a pass from which on it is gone whole
 
 
@@ -207,13 +207,16 @@ def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int
     """
     sigma = t[0].stiff[0]
     whole = real(0.0)
+    start = real(0.0)
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         n = s[0].state.segments[k, w]
         for i in range(first, first + n + 1):
             for e in range(MOST * i, MOST * i + t[0].count[i, w]):
                 whole = whole + wp.dot(t[0].impulse[e, w], s[0].work.dv[i, w])
+                start = start + wp.dot(t[0].wanted[e, w], s[0].work.dv[i, w])
     inertia = inertia_of_pass(s, t, w)
+    start = whole - inertia - start
     low = real(0.0)
     high = real(1.0)
     part = real(1.0)
@@ -226,14 +229,14 @@ def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int
                     dv = s[0].work.dv[i, w]
                     q = t[0].centre[e, w] - (t[0].miss[e, w] + dv * part) * sigma
                     slope = slope - wp.dot(onto_cone(q, t[0].n[e, w], t[0].bound[e, w]), dv)
-        if slope > real(0.0):
+        if slope > real(-1.0e-4) * start:
             high = part
         else:
             low = part
-        if low >= real(1.0) or high - low < real(1.0e-8) * high:
+        if low >= real(1.0) or high - low < real(1.0e-6) * high:
             break
         part = real(0.5) * (low + high)
-    return wp.max(low, real(1.0e-3))
+    return part
 
 
 @wp.func

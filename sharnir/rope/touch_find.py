@@ -15,6 +15,7 @@ from sharnir.types import real, vec3
 PLACES = wp.constant(16)  # at which a point on its way is looked at
 NEAR = wp.constant(real(1.0e-5))  # m: it has arrived
 SLIDES = wp.constant(real(1.0e-3))  # m/s: what moves faster slides, and has the dynamic coefficient
+TOUCHES = wp.constant(real(1.0e-4))  # m: what is as near at the start of a step has the normal of the start, as tensions have
 FAR = wp.constant(real(1.0e9))
 
 
@@ -105,6 +106,7 @@ def begin_point(
                 found = found + 1
                 t[0].shape[e, w] = j
                 t[0].start[e, w] = near.gap - r
+                t[0].n[e, w] = near.n
                 t[0].impulse[e, w] = vec3()
                 t[0].centre[e, w] = vec3()
                 t[0].state[e, w] = OPEN
@@ -143,7 +145,8 @@ def end_gap(
 ):  # fmt: skip
     """Gap and normal of a point of contact at the end of the step, as it stands.
 
-    A point that went farther than its radius is followed on its way, each time as far as it cannot touch yet: what would have
+    The normal of what touches already is that of the start: pulls have the directions of the start, too, and normals ahead of them
+    would drive a rope that runs over a drum, by T φ Δt v/R. A point that went farther than its radius is followed on its way, each time as far as it cannot touch yet: what would have
     passed through is told where it met the surface.
     """
     j = t[0].shape[e, w]
@@ -179,5 +182,6 @@ def end_gap(
     else:
         near = surface_foot(s, c, j, A, x, reach, w)
     t[0].gap[e, w] = near.gap - r
-    t[0].n[e, w] = near.n
+    if t[0].start[e, w] > TOUCHES:
+        t[0].n[e, w] = near.n
     t[0].arm[e, w] = x - near.n * wp.min(near.gap, reach) - s[0].body.x[b, w]

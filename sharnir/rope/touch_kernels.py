@@ -4,8 +4,8 @@ import warp as wp
 
 from sharnir.collision.data import Collision
 from sharnir.rope.data import RopeStep
-from sharnir.rope.kernels import end_sweeps, goes_astray, miss_all, start_beside, take_bodies, take_step
-from sharnir.rope.passes import JUDGED, judge_step
+from sharnir.rope.kernels import begin_beside, end_sweeps, goes_astray, miss_all, start_beside, take_bodies, take_step
+from sharnir.rope.passes import JUDGED, judge_step, missed_speeds
 from sharnir.rope.touch import factor_touch, go_on, keep_touch, missed_touch, touch_pass
 from sharnir.rope.touch_data import RopeTouch
 from sharnir.rope.touch_find import begin_touch
@@ -13,7 +13,34 @@ from sharnir.types import inline_less, real
 
 inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
+ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
 LACKING = wp.constant(real(1.0e-6))  # of the largest impulse: what sliding friction may lack
+
+
+@wp.func
+def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """Begin a first step again, with the tensions of one at velocity level: a rope that turns needs to know of them."""
+    for k in range(s[0].ropes.count):
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
+            s[0].work.extra[i, w] = real(0.0)
+    whole = bool(True)
+    for round in range(ROUNDS):
+        for k in range(s[0].ropes.count):
+            missed_speeds(s, k, w, real(1.0))
+        open, lacks, changed = missed_touch(s, t, c, w)
+        if whole and changed == 0:
+            go_on(s, t, w)
+            open, lacks, changed = missed_touch(s, t, c, w)
+            if round > 0 and lacks < ROUGH:
+                break
+        factor_touch(s, t, w)
+        whole = touch_pass(s, t, c, w)
+    keep_touch(s, t, w)
+    for b in range(s[0].bodies.count):
+        s[0].body.v[b, w] = s[0].body.start_v[b, w]
+        s[0].body.w[b, w] = s[0].body.start_w[b, w]
+    begin_beside(s, w, 0)
+    begin_touch(s, t, c, w)
 
 
 @wp.kernel(module="sharnir.rope_touch")
@@ -22,6 +49,10 @@ def touch_begin(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp
     w = first + wp.tid()
     start_beside(s, w)
     begin_touch(s, t, c, w)
+    for k in range(s[0].ropes.count):
+        if s[0].state.started[k, w] == 0:
+            expect_tensions(s, t, c, w)
+            break
 
 
 @wp.kernel(module="sharnir.rope_touch")
