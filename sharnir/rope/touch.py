@@ -66,13 +66,66 @@ def slope_of(q: vec3, n: vec3, g: real):
 
 
 @wp.func
+def look(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """Gaps and normals at the end of the step, as it stands; until the next look gaps are linear in velocities."""
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                end_gap(s, t, c, k, i, e, w)
+
+
+@wp.func
+def missed_at(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), i: int, e: int, w: int) -> vec3:
+    """r = n χ/Δt + u_t of a point of contact; of an overlap at the start only a part is taken back."""
+    n = t[0].n[e, w]
+    u = s[0].work.v[i, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])
+    least = wp.min(t[0].start[e, w] + SLOP, real(0.0)) * (real(1.0) - PUSH)
+    return u + n * ((t[0].gap[e, w] - least) / s[0].h[w] - wp.dot(n, t[0].speed[e, w]))
+
+
+@wp.func
+def begin_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """What the first pass of a step asks: points of contact go on as they did in the last one."""
+    sigma = t[0].stiff[0]
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                n = t[0].n[e, w]
+                C = t[0].centre[e, w]
+                miss = missed_at(s, t, c, i, e, w)
+                q = C - miss * sigma
+                g = t[0].bound[e, w]
+                state = t[0].state[e, w]
+                along = C - n * wp.dot(n, C)
+                size = wp.length(along)
+                if state == SLIPS and size > real(0.0):
+                    slip = along / size
+                    b = wp.cross(n, slip)
+                    u = s[0].state.velocity[i, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])
+                    part = g / (g + sigma * wp.length(u - n * wp.dot(n, u)))
+                    t[0].A[e, w] = (wp.outer(n, n) + wp.outer(b, b) * part) * sigma
+                    t[0].wanted[e, w] = n * wp.dot(n, q) + slip * g - b * (wp.dot(b, miss) * part * sigma)
+                    t[0].slip[e, w] = slip
+                elif state == STICKS:
+                    t[0].A[e, w] = wp.identity(n=3, dtype=real) * sigma
+                    t[0].wanted[e, w] = q
+                else:
+                    slope, now = slope_of(q, n, g)
+                    t[0].state[e, w] = now
+                    t[0].A[e, w] = slope * sigma
+                    t[0].wanted[e, w] = onto_cone(q, n, g)
+                t[0].miss[e, w] = miss
+
+
+@wp.func
 def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
-    """What the law asks of every point of contact at the pose and the velocities at hand; by how much it is missed.
+    """What the law asks of every point of contact at the velocities at hand; by how much it is missed.
 
     Returns the largest gap or slip that should not be, m, the largest impulse that is lacking, of the largest there is, and how
     many points changed their state.
     """
-    h = s[0].h[w]
     sigma = t[0].stiff[0]
     open = real(0.0)
     lacks = real(0.0)
@@ -82,16 +135,14 @@ def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
             for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                end_gap(s, t, c, k, i, e, w)
                 n = t[0].n[e, w]
-                u = s[0].work.v[i, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])
-                least = wp.min(t[0].start[e, w] + SLOP, real(0.0)) * (real(1.0) - PUSH)
-                miss = u + n * ((t[0].gap[e, w] - least) / h - wp.dot(n, u))
+                miss = missed_at(s, t, c, i, e, w)
                 q = t[0].centre[e, w] - miss * sigma
                 g = t[0].bound[e, w]
                 wanted = onto_cone(q, n, g)
                 slope, state = slope_of(q, n, g)
-                slip = wp.normalize(wanted - n * wp.dot(n, wanted))
+                across = wanted - n * wp.dot(n, wanted)
+                slip = wp.normalize(across)
                 if state != t[0].state[e, w] or (state == SLIPS and wp.dot(slip, t[0].slip[e, w]) < real(0.0)):
                     changed = changed + 1
                 t[0].state[e, w] = state
@@ -101,13 +152,14 @@ def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
                 t[0].A[e, w] = slope * sigma
                 now = t[0].mu[e, w] * wp.max(wp.dot(n, wanted), real(0.0))
                 off = wp.abs(wp.dot(n, wanted - t[0].centre[e, w]))
+                lack = wp.length(wanted - t[0].impulse[e, w])
                 if state == STICKS:
                     off = wp.length(wanted - t[0].centre[e, w])
-                    g = wp.max(now, g)  # what it holds may be less
-                open = wp.max(open, off * (h / sigma))
-                lacks = wp.max(lacks, wp.max(wp.abs(g - now), wp.length(wanted - t[0].impulse[e, w])))
-                if state == STICKS and wp.length(wanted - n * wp.dot(n, wanted)) > now:
-                    lacks = wp.max(lacks, wp.length(wanted - n * wp.dot(n, wanted)) - now)
+                    lack = wp.max(lack, wp.length(across) - now)  # what is held may be less than g
+                else:
+                    lack = wp.max(lack, wp.abs(g - now))
+                open = wp.max(open, off * (s[0].h[w] / sigma))
+                lacks = wp.max(lacks, lack)
                 largest = wp.max(largest, wp.length(wanted))
     t[0].scale[w] = largest
     if largest > real(0.0):
@@ -116,16 +168,16 @@ def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
 
 
 @wp.func
-def go_on(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
-    """P and g as the passes found them, for the next ones."""
+def go_on(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """P, g, gaps and normals as the passes found them, for the next ones."""
+    look(s, t, c, w)
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
             for e in range(MOST * i, MOST * i + t[0].count[i, w]):
                 P = t[0].impulse[e, w]
                 n = t[0].n[e, w]
-                normal = wp.max(wp.dot(n, P), real(0.0))
-                g = t[0].mu[e, w] * normal
+                g = t[0].mu[e, w] * wp.max(wp.dot(n, P), real(0.0))
                 t[0].bound[e, w] = g
                 t[0].centre[e, w] = onto_cone(P, n, g)
 
@@ -260,7 +312,9 @@ def shorten(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int, p
 
 
 @wp.func
-def touch_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int) -> bool:
+def touch_pass(
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int, careful: bool
+) -> bool:  # fmt: skip
     """One pass with what is missed at hand, and the new pose; returns whether it was gone whole."""
     bring_touch(s, t, w)
     move_all(s, w)
@@ -274,7 +328,9 @@ def touch_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.
             for e in range(MOST * i, MOST * i + t[0].count[i, w]):
                 t[0].before[e, w] = t[0].impulse[e, w]
                 t[0].impulse[e, w] = t[0].wanted[e, w] - t[0].A[e, w] * s[0].work.dv[i, w]
-    part = along_pass(s, t, w)
+    part = real(1.0)
+    if careful:
+        part = along_pass(s, t, w)
     if part < WHOLE:
         shorten(s, t, w, part)
     for k in range(s[0].ropes.count):
@@ -305,4 +361,6 @@ def keep_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int
         t[0].kept_count[i, w] = t[0].count[i, w]
         for e in range(MOST * i, MOST * i + t[0].count[i, w]):
             t[0].kept_shape[e, w] = t[0].shape[e, w]
+            t[0].kept_state[e, w] = t[0].state[e, w]
+            t[0].kept_n[e, w] = t[0].n[e, w]
             t[0].kept_impulse[e, w] = t[0].impulse[e, w]

@@ -23,7 +23,8 @@ class RopeTouch:
     count: wp.array2d(dtype=wp.int32)  # [slot, world] points of contact, found or expected in this step
     shape: wp.array2d(dtype=wp.int32)
     start: wp.array2d(dtype=real)  # m, the gap at the start of the step
-    gap: wp.array2d(dtype=real)  # m, at the end of it, as it stands
+    gap: wp.array2d(dtype=real)  # m, at the end of it, when it was last looked at,
+    speed: wp.array2d(dtype=vec3)  # m/s, and the velocity against the surface then: in between gaps are linear in it
     n: wp.array2d(dtype=vec3)
     mu: wp.array2d(dtype=real)
     arm: wp.array2d(dtype=vec3)  # m, from the body's centre of mass
@@ -38,6 +39,8 @@ class RopeTouch:
     A: wp.array2d(dtype=mat33)  # kg: − d wanted / d velocity
     kept_count: wp.array2d(dtype=wp.int32)  # [slot, world] of the last step
     kept_shape: wp.array2d(dtype=wp.int32)
+    kept_state: wp.array2d(dtype=wp.int32)
+    kept_n: wp.array2d(dtype=vec3)
     kept_impulse: wp.array2d(dtype=vec3)
     v: wp.array2d(dtype=vec3)  # [slot, world] what a pass began from
     w: wp.array2d(dtype=vec3)

@@ -81,6 +81,21 @@ def surface_speed(s: wp.array(dtype=RopeStep), c: wp.array(dtype=Collision), j: 
 
 
 @wp.func
+def take_over(t: wp.array(dtype=RopeTouch), e: int, old: int, n: vec3, w: int):
+    """State and impulse of the last step, its part across the normal turned with the normal."""
+    P = t[0].kept_impulse[old, w]
+    before = t[0].kept_n[old, w]
+    normal = wp.dot(before, P)
+    along = P - before * normal
+    turned = along - n * wp.dot(n, along)
+    size = wp.length(turned)
+    if size > real(0.0):
+        turned = turned * (wp.length(along) / size)
+    t[0].centre[e, w] = n * normal + turned
+    t[0].state[e, w] = t[0].kept_state[old, w]
+
+
+@wp.func
 def begin_point(
     s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), k: int, i: int, w: int
 ):  # fmt: skip
@@ -112,7 +127,7 @@ def begin_point(
                 t[0].state[e, w] = OPEN
                 for o in range(t[0].kept_count[i, w]):
                     if t[0].kept_shape[MOST * i + o, w] == j:
-                        t[0].centre[e, w] = t[0].kept_impulse[MOST * i + o, w]
+                        take_over(t, e, MOST * i + o, near.n, w)
                 m = c[0].shapes.material[j]
                 slip = s[0].state.velocity[i, w] - surface_speed(s, c, j, w, arm)
                 slip = slip - near.n * wp.dot(near.n, slip)
@@ -184,4 +199,6 @@ def end_gap(
     t[0].gap[e, w] = near.gap - r
     if t[0].start[e, w] > TOUCHES:
         t[0].n[e, w] = near.n
-    t[0].arm[e, w] = x - near.n * wp.min(near.gap, reach) - s[0].body.x[b, w]
+    arm = x - near.n * wp.min(near.gap, reach) - s[0].body.x[b, w]
+    t[0].arm[e, w] = arm
+    t[0].speed[e, w] = s[0].work.v[i, w] - surface_speed(s, c, j, w, arm)

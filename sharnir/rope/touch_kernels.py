@@ -6,7 +6,7 @@ from sharnir.collision.data import Collision
 from sharnir.rope.data import RopeStep
 from sharnir.rope.kernels import begin_beside, end_sweeps, goes_astray, miss_all, start_beside, take_bodies, take_step
 from sharnir.rope.passes import JUDGED, judge_step, missed_speeds
-from sharnir.rope.touch import factor_touch, go_on, keep_touch, missed_touch, touch_pass
+from sharnir.rope.touch import begin_pass, factor_touch, go_on, keep_touch, look, missed_touch, touch_pass
 from sharnir.rope.touch_data import RopeTouch
 from sharnir.rope.touch_find import begin_touch
 from sharnir.types import inline_less, real
@@ -23,18 +23,21 @@ def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c
     for k in range(s[0].ropes.count):
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
             s[0].work.extra[i, w] = real(0.0)
+    look(s, t, c, w)
+    begin_pass(s, t, c, w)
     whole = bool(True)
     for round in range(ROUNDS):
         for k in range(s[0].ropes.count):
             missed_speeds(s, k, w, real(1.0))
-        open, lacks, changed = missed_touch(s, t, c, w)
-        if whole and changed == 0:
-            go_on(s, t, w)
-            open, lacks, changed = missed_touch(s, t, c, w)
-            if round > 0 and lacks < ROUGH:
-                break
+        if round > 0:
+            _open, lacks, changed = missed_touch(s, t, c, w)
+            if whole and changed == 0:
+                go_on(s, t, c, w)
+                _open, lacks, changed = missed_touch(s, t, c, w)
+                if lacks < ROUGH:
+                    break
         factor_touch(s, t, w)
-        whole = touch_pass(s, t, c, w)
+        whole = touch_pass(s, t, c, w, round > 0)
     keep_touch(s, t, w)
     for b in range(s[0].bodies.count):
         s[0].body.v[b, w] = s[0].body.start_v[b, w]
@@ -69,23 +72,30 @@ def touch_passes(
     length = real(1.0e30)
     for k in range(s[0].ropes.count):
         length = wp.min(length, s[0].state.length[s[0].ropes.first[k], w])
+    begins = s[0].done[w] == 0
+    if begins:
+        look(s, t, c, w)
+        begin_pass(s, t, c, w)
     whole = bool(True)
     for round in range(ROUNDS):
         off = miss_all(s, w)
-        open, lacks, changed = missed_touch(s, t, c, w)
-        if whole and changed == 0:
-            go_on(s, t, w)
+        first_pass = begins and round == 0
+        settled = bool(False)
+        if not first_pass:
             open, lacks, changed = missed_touch(s, t, c, w)
-        off = wp.max(off, wp.max(open / length, lacks * (enough / LACKING)))
+            if whole and changed == 0:
+                settled = True
+                go_on(s, t, c, w)
+                open, lacks, changed = missed_touch(s, t, c, w)
+            off = wp.max(off, wp.max(open / length, lacks * (enough / LACKING)))
         if s[0].hard[w] < 2:
             s[0].residual[w] = off
         wrong = int(0)
-        began = s[0].done[w] + round > 0
-        if began and off <= real(1.0e2) * enough and s[0].judged[w] < JUDGED:
+        if settled and off <= real(1.0e2) * enough and s[0].judged[w] < JUDGED:
             wrong = judge_step(s, w, s[0].judged[w] < JUDGED / 2)
         if wrong > 0:
             s[0].judged[w] = s[0].judged[w] + 1
-        elif began and off <= enough:
+        elif settled and off <= enough:
             if round == 0 and left[w] <= tolerance[0]:
                 end_sweeps(s, w, swept)
                 return
@@ -93,7 +103,7 @@ def touch_passes(
         factor_touch(s, t, w)
         if wrong > 0:
             miss_all(s, w)
-        whole = touch_pass(s, t, c, w)
+        whole = touch_pass(s, t, c, w, not first_pass)
     s[0].done[w] = s[0].done[w] + 1
 
 

@@ -13,7 +13,7 @@ from sharnir.tables import of_first
 from sharnir.types import real
 
 STIFF = 1e3  # σ of `touch.law`, in all that moves
-KEPT = ("kept_count", "kept_shape", "kept_impulse")
+KEPT = ("kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse")
 BY_SLOT = ("count", "kept_count", "v", "w", "pull", "moment")
 
 
