@@ -169,8 +169,10 @@ def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
 
 @wp.func
 def go_on(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
-    """P, g, gaps and normals as the passes found them, for the next ones."""
-    look(s, t, c, w)
+    """P and g as the passes found them, for the next ones; gaps and normals, too, a few times: then passes come to an end."""
+    if t[0].looks[w] > 0:
+        t[0].looks[w] = t[0].looks[w] - 1
+        look(s, t, c, w)
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):

@@ -50,4 +50,4 @@ class RopeTouch:
     body_v: wp.array2d(dtype=vec3)  # [body, world]
     body_w: wp.array2d(dtype=vec3)
     scale: wp.array(dtype=real)  # [world] N·s, the largest impulse of a point
-    left: wp.array(dtype=real)  # [world] what the law misses, relative
+    looks: wp.array(dtype=wp.int32)  # [world] how often gaps and normals may still be looked at in the step

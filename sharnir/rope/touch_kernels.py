@@ -13,6 +13,7 @@ from sharnir.types import inline_less, real
 
 inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
+LOOKS = wp.constant(6)  # in a step
 ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
 LACKING = wp.constant(real(1.0e-6))  # of the largest impulse: what sliding friction may lack
 
@@ -23,6 +24,7 @@ def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c
     for k in range(s[0].ropes.count):
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
             s[0].work.extra[i, w] = real(0.0)
+    t[0].looks[w] = 0
     look(s, t, c, w)
     begin_pass(s, t, c, w)
     whole = bool(True)
@@ -74,6 +76,7 @@ def touch_passes(
         length = wp.min(length, s[0].state.length[s[0].ropes.first[k], w])
     begins = s[0].done[w] == 0
     if begins:
+        t[0].looks[w] = wp.where(s[0].hard[w] == 2, 0, LOOKS)
         look(s, t, c, w)
         begin_pass(s, t, c, w)
     whole = bool(True)

@@ -42,5 +42,6 @@ def touch_table(model: Model) -> Any:
     mass = of_first(model.bodies.mass)[model.bodies.motion.numpy() == DYNAMIC].sum()
     mass += sum(r.density * r.lengths.sum() for r in ropes.described)
     out.stiff = wp.array([STIFF * mass], dtype=real, device=device)
-    out.scale, out.left = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
+    out.scale = wp.zeros(worlds, dtype=real, device=device)
+    out.looks = wp.zeros(worlds, dtype=wp.int32, device=device)
     return out
