@@ -24,8 +24,9 @@ from sharnir.laws.contact import SLOP
 from sharnir.model import DYNAMIC
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import advance_body, clear_ties
-from sharnir.rope.passes import advance_ropes, bring_ropes, factor_ropes, move_all, stand_anew
+from sharnir.rope.passes import advance_ropes, factor_ropes, stand_anew
 from sharnir.rope.terms import element_inertia
+from sharnir.rope.touch_bodies import carried_surface, push_body, solve_with_bodies
 from sharnir.rope.touch_data import MOST, OPEN, SLIPS, STICKS, RopeTouch
 from sharnir.rope.touch_find import end_gap, surface_speed
 from sharnir.types import mat33, real, vec3
@@ -202,17 +203,13 @@ def factor_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: i
 
 
 @wp.func
-def bring_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
-    """Right-hand sides of a pass, those of surfaces included, brought inwards; what it begins from is noted."""
+def note_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
+    """Note what a pass begins from."""
     for b in range(s[0].bodies.count):
-        s[0].body.p_l[b, w] = vec3()
-        s[0].body.p_a[b, w] = vec3()
         t[0].body_v[b, w] = s[0].body.v[b, w]
         t[0].body_w[b, w] = s[0].body.w[b, w]
     for end in range(s[0].state.end_force.shape[0]):
         t[0].end[end, w] = s[0].state.end_force[end, w]
-    for k in range(s[0].ropes.count):
-        clear_ties(s, k, w, False)
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
@@ -220,9 +217,6 @@ def bring_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: in
             t[0].w[i, w] = s[0].work.w[i, w]
             t[0].pull[i, w] = s[0].state.pull[i, w]
             t[0].moment[i, w] = s[0].state.moment[i, w]
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                s[0].work.tie_p[i, w] = s[0].work.tie_p[i, w] + t[0].impulse[e, w] - t[0].wanted[e, w]
-    bring_ropes(s, w)
 
 
 @wp.func
@@ -267,8 +261,8 @@ def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int
         n = s[0].state.segments[k, w]
         for i in range(first, first + n + 1):
             for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                whole = whole + wp.dot(t[0].impulse[e, w], s[0].work.dv[i, w])
-                start = start + wp.dot(t[0].wanted[e, w], s[0].work.dv[i, w])
+                whole = whole + wp.dot(t[0].impulse[e, w], t[0].moves[e, w])
+                start = start + wp.dot(t[0].wanted[e, w], t[0].moves[e, w])
     inertia = inertia_of_pass(s, t, w)
     start = whole - inertia - start
     low = real(0.0)
@@ -280,7 +274,7 @@ def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int
             first = s[0].ropes.first[k]
             for i in range(first, first + s[0].state.segments[k, w] + 1):
                 for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                    dv = s[0].work.dv[i, w]
+                    dv = t[0].moves[e, w]
                     q = t[0].centre[e, w] - (t[0].miss[e, w] + dv * part) * sigma
                     slope = slope - wp.dot(onto_cone(q, t[0].n[e, w], t[0].bound[e, w]), dv)
         if slope > real(-1.0e-4) * start:
@@ -318,8 +312,8 @@ def touch_pass(
     s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int, careful: bool
 ) -> bool:  # fmt: skip
     """One pass with what is missed at hand, and the new pose; returns whether it was gone whole."""
-    bring_touch(s, t, w)
-    move_all(s, w)
+    note_pass(s, t, w)
+    solve_with_bodies(s, t, c, w)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
@@ -328,8 +322,14 @@ def touch_pass(
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
             for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                b = c[0].shapes.body[t[0].shape[e, w]]
+                moves = s[0].work.dv[i, w]
+                if t[0].place[b, w] >= 0:
+                    moves = moves - carried_surface(t, b, e, w)
+                    t[0].yields[b, w] = 1
+                t[0].moves[e, w] = moves
                 t[0].before[e, w] = t[0].impulse[e, w]
-                t[0].impulse[e, w] = t[0].wanted[e, w] - t[0].A[e, w] * s[0].work.dv[i, w]
+                t[0].impulse[e, w] = t[0].wanted[e, w] - t[0].A[e, w] * moves
     part = real(1.0)
     if careful:
         part = along_pass(s, t, w)
@@ -339,21 +339,14 @@ def touch_pass(
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
             for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                push_body(s, c[0].shapes.body[t[0].shape[e, w]], w, t[0].arm[e, w], t[0].before[e, w] - t[0].impulse[e, w])
+                b = c[0].shapes.body[t[0].shape[e, w]]
+                if t[0].yields[b, w] == 0:
+                    push_body(s, b, w, t[0].arm[e, w], t[0].before[e, w] - t[0].impulse[e, w])
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             advance_body(s, b, w)
     advance_ropes(s, w)
     return part >= WHOLE
-
-
-@wp.func
-def push_body(s: wp.array(dtype=RopeStep), b: int, w: int, arm: vec3, P: vec3):
-    """An impulse on a body that yields."""
-    if s[0].bodies.motion[b] == DYNAMIC:
-        s[0].body.v[b, w] = s[0].body.v[b, w] + P * s[0].bodies.inv_mass[b, w]
-        if wp.trace(s[0].bodies.inertia[b, w]) > real(0.0):
-            s[0].body.w[b, w] = s[0].body.w[b, w] + wp.inverse(s[0].body.inertia[b, w]) * wp.cross(arm, P)
 
 
 @wp.func

@@ -6,6 +6,8 @@ from sharnir.types import mat33, real, vec3
 
 MOST = wp.constant(4)  # points of contact of one point of a rope
 
+YIELDING = wp.constant(4)  # bodies that yield to ropes in one solve with them
+COLUMNS = wp.constant(6 * 4)
 OPEN = wp.constant(0)  # how a point of contact is taken in a pass: it does not push;
 SLIPS = wp.constant(1)  # it slides;
 STICKS = wp.constant(2)  # it holds
@@ -42,6 +44,9 @@ class RopeTouch:
     kept_state: wp.array2d(dtype=wp.int32)
     kept_n: wp.array2d(dtype=vec3)
     kept_impulse: wp.array2d(dtype=vec3)
+    moves: wp.array2d(dtype=vec3)  # m/s, change of the velocity against the surface in the pass
+    launch_impulse: wp.array2d(dtype=vec3)  # N·s, before the passes of a launch
+    alone: wp.array2d(dtype=vec3)  # [slot, world] changes of velocities if no body yielded
     v: wp.array2d(dtype=vec3)  # [slot, world] what a pass began from
     w: wp.array2d(dtype=vec3)
     pull: wp.array2d(dtype=vec3)
@@ -49,5 +54,26 @@ class RopeTouch:
     end: wp.array2d(dtype=vec3)  # [end, world]
     body_v: wp.array2d(dtype=vec3)  # [body, world]
     body_w: wp.array2d(dtype=vec3)
+    launch_v: wp.array2d(dtype=vec3)
+    launch_w: wp.array2d(dtype=vec3)
+    hat_v: wp.array2d(dtype=vec3)  # V̂ of `touch_bodies`
+    hat_w: wp.array2d(dtype=vec3)
+    yields: wp.array2d(dtype=wp.int32)  # 1 where it did in this launch
+    place: wp.array2d(dtype=wp.int32)  # its place among those that yield in this pass, or −1
+    listed: wp.array2d(dtype=wp.int32)  # [place, world] the body
+    by_force_v: wp.array2d(dtype=vec3)  # [3 · place + axis, world] Ω
+    by_force_w: wp.array2d(dtype=vec3)
+    by_torque_v: wp.array2d(dtype=vec3)
+    by_torque_w: wp.array2d(dtype=vec3)
+    dense: wp.array2d(dtype=real)  # [row · (COLUMNS + 1) + column, world]
+    holds: wp.array(dtype=wp.int32)  # [body] 1 where it holds a rope
+    joint: wp.array(dtype=wp.int32)  # [body] a joint that holds it to what does not move, or −1
+    joint_child: wp.array(dtype=wp.int32)  # [joint] these: as in `sequential.data.Work`
+    joint_mode: wp.array2d(dtype=wp.int32)
+    joint_r_parent: wp.array2d(dtype=vec3)
+    joint_r_child: wp.array2d(dtype=vec3)
+    joint_W_ll: wp.array2d(dtype=mat33)
+    joint_W_la: wp.array2d(dtype=mat33)
+    joint_W_aa: wp.array2d(dtype=mat33)
     scale: wp.array(dtype=real)  # [world] N·s, the largest impulse of a point
     looks: wp.array(dtype=wp.int32)  # [world] how often gaps and normals may still be looked at in the step

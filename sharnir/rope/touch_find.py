@@ -122,6 +122,7 @@ def begin_point(
                 t[0].shape[e, w] = j
                 t[0].start[e, w] = near.gap - r
                 t[0].n[e, w] = near.n
+                t[0].arm[e, w] = arm - near.n * near.gap
                 t[0].impulse[e, w] = vec3()
                 t[0].centre[e, w] = vec3()
                 t[0].state[e, w] = OPEN
@@ -160,7 +161,7 @@ def end_gap(
 ):  # fmt: skip
     """Gap and normal of a point of contact at the end of the step, as it stands.
 
-    The normal of what touches already is that of the start: pulls have the directions of the start, too, and normals ahead of them
+    Normal and arm of what touches already are those of the start: pulls have the directions of the start, too, and normals ahead of them
     would drive a rope that runs over a drum, by T φ Δt v/R. A point that went farther than its radius is followed on its way, each time as far as it cannot touch yet: what would have
     passed through is told where it met the surface.
     """
@@ -199,6 +200,5 @@ def end_gap(
     t[0].gap[e, w] = near.gap - r
     if t[0].start[e, w] > TOUCHES:
         t[0].n[e, w] = near.n
-    arm = x - near.n * wp.min(near.gap, reach) - s[0].body.x[b, w]
-    t[0].arm[e, w] = arm
-    t[0].speed[e, w] = s[0].work.v[i, w] - surface_speed(s, c, j, w, arm)
+        t[0].arm[e, w] = x - near.n * wp.min(near.gap, reach) - s[0].body.x[b, w]
+    t[0].speed[e, w] = s[0].work.v[i, w] - surface_speed(s, c, j, w, t[0].arm[e, w])

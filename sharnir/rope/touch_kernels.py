@@ -7,6 +7,7 @@ from sharnir.rope.data import RopeStep
 from sharnir.rope.kernels import begin_beside, end_sweeps, goes_astray, miss_all, start_beside, take_bodies, take_step
 from sharnir.rope.passes import JUDGED, judge_step, missed_speeds
 from sharnir.rope.touch import begin_pass, factor_touch, go_on, keep_touch, look, missed_touch, touch_pass
+from sharnir.rope.touch_bodies import note_bodies, push_bodies
 from sharnir.rope.touch_data import RopeTouch
 from sharnir.rope.touch_find import begin_touch
 from sharnir.types import inline_less, real
@@ -15,6 +16,7 @@ inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
 LOOKS = wp.constant(6)  # in a step
 ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
+OPENING = wp.constant(real(1.0e-6))  # of an element's length: what a gap may be off
 LACKING = wp.constant(real(1.0e-6))  # of the largest impulse: what sliding friction may lack
 
 
@@ -24,6 +26,7 @@ def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c
     for k in range(s[0].ropes.count):
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
             s[0].work.extra[i, w] = real(0.0)
+    note_bodies(s, t, w)
     t[0].looks[w] = 0
     look(s, t, c, w)
     begin_pass(s, t, c, w)
@@ -70,6 +73,7 @@ def touch_passes(
     if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
         return
     take_bodies(s, w)
+    note_bodies(s, t, w)
     enough = s[0].settings.tolerance[0]
     length = real(1.0e30)
     for k in range(s[0].ropes.count):
@@ -90,7 +94,7 @@ def touch_passes(
                 settled = True
                 go_on(s, t, c, w)
                 open, lacks, changed = missed_touch(s, t, c, w)
-            off = wp.max(off, wp.max(open / length, lacks * (enough / LACKING)))
+            off = wp.max(off, wp.max(open * (enough / (OPENING * length)), lacks * (enough / LACKING)))
         if s[0].hard[w] < 2:
             s[0].residual[w] = off
         wrong = int(0)
@@ -107,6 +111,7 @@ def touch_passes(
         if wrong > 0:
             miss_all(s, w)
         whole = touch_pass(s, t, c, w, not first_pass)
+    push_bodies(s, t, c, w)
     s[0].done[w] = s[0].done[w] + 1
 
 

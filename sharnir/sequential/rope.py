@@ -31,7 +31,7 @@ class RopePasses:
     def __init__(self, solver: Any, velocities: Any, tolerance: float | None) -> None:
         self.solver, self.velocities = solver, velocities
         self.tolerance = max(TOLERANCE if tolerance is None else tolerance, 100 * EPSILON)
-        self.touching: Any = touch_table(solver.model) if touches(solver.model) else None
+        self.touching: Any = touch_table(solver.model, solver.work) if touches(solver.model) else None
         load_modules([(rope_begin if self.touching is None else touch_begin).module], solver.device)
         settings: Any = rope_settings(RopeSettings(), self.tolerance, [1], solver.device)
         for name in ("dt", "gravity", "iterations"):
