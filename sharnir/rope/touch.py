@@ -77,7 +77,9 @@ def look(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(
 
 
 @wp.func
-def missed_at(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), i: int, e: int, w: int) -> vec3:
+def missed_at(
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), i: int, e: int, w: int
+) -> vec3:
     """r = n χ/Δt + u_t of a point of contact; of an overlap at the start only a part is taken back."""
     n = t[0].n[e, w]
     u = s[0].work.v[i, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])

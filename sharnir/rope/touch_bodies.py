@@ -192,9 +192,7 @@ def eliminate_dense(t: wp.array(dtype=RopeTouch), n: int, w: int):
                 if ratio != real(0.0):
                     for q in range(p, n + 1):
                         col = wp.where(q == n, COLUMNS, q)
-                        t[0].dense[r * wide + col, w] = (
-                            t[0].dense[r * wide + col, w] - ratio * t[0].dense[p * wide + col, w]
-                        )
+                        t[0].dense[r * wide + col, w] = t[0].dense[r * wide + col, w] - ratio * t[0].dense[p * wide + col, w]
     for p in range(n):
         t[0].dense[p * wide + COLUMNS, w] = t[0].dense[p * wide + COLUMNS, w] / t[0].dense[p * wide + p, w]
 

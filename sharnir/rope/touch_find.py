@@ -34,7 +34,9 @@ def moved_solid(s: wp.array(dtype=RopeStep), c: wp.array(dtype=Collision), j: in
 
 
 @wp.func
-def surface_foot(s: wp.array(dtype=RopeStep), c: wp.array(dtype=Collision), j: int, A: Solid, x: vec3, reach: real, w: int) -> Foot:
+def surface_foot(
+    s: wp.array(dtype=RopeStep), c: wp.array(dtype=Collision), j: int, A: Solid, x: vec3, reach: real, w: int
+) -> Foot:
     """Of a point at a shape; of meshes and height fields the nearest triangle that it may touch from outside."""
     if c[0].shapes.kind[j] < MESH:
         return foot(c, A, x, reach, w)

@@ -13,7 +13,6 @@ from sharnir.tables import of_first
 from sharnir.types import real
 
 STIFF = 1e3  # σ of `touch.law`, in all that moves
-KEPT = ("kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse")
 BY_SLOT = ("count", "kept_count", "v", "w", "pull", "moment", "alone")
 BY_BODY = ("body_v", "body_w", "launch_v", "launch_w", "hat_v", "hat_w", "yields", "place")
 OF_JOINTS = ("mode", "r_parent", "r_child", "W_ll", "W_la", "W_aa")
