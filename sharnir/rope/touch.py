@@ -222,17 +222,29 @@ def note_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int)
 
 
 @wp.func
-def inertia_of_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int) -> real:
+def belongs(which: int, part: int) -> bool:
+    """Whether something belongs to a part of the scene, or to the whole, −1."""
+    return which < 0 or which == part
+
+
+@wp.func
+def points_of(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, k: int, w: int) -> int:
+    """How many points a rope has, if it belongs to a part of the scene."""
+    return wp.where(belongs(which, t[0].rope_part[k]), s[0].state.segments[k, w] + 1, 0)
+
+
+@wp.func
+def inertia_of_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, w: int) -> real:
     """sᵀ M s of the change s of velocities in a pass, M all that resists but surfaces, J."""
     out = real(0.0)
     for b in range(s[0].bodies.count):
-        if s[0].bodies.motion[b] == DYNAMIC:
+        if s[0].bodies.motion[b] == DYNAMIC and belongs(which, t[0].body_part[b]):
             dw = s[0].body.w[b, w] - t[0].body_w[b, w]
             dv = s[0].body.v[b, w] - t[0].body_v[b, w]
             out = out + s[0].bodies.mass[b, w] * wp.length_sq(dv) + wp.dot(dw, s[0].body.inertia[b, w] * dw)
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
-        n = s[0].state.segments[k, w]
+        n = points_of(s, t, which, k, w) - 1
         i1 = real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
         before = vec3()
         for j in range(n + 1):
@@ -249,7 +261,7 @@ def inertia_of_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w
 
 
 @wp.func
-def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int) -> real:
+def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, w: int) -> real:
     """The part of a pass after which the convex function that it is to lower no longer falls, at most 1.
 
     Its slope along the change s is sᵀM(V − V°) − Σ Π(P − σ r)·s (less the work of rows that close); the first part is linear and,
@@ -260,12 +272,11 @@ def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int
     start = real(0.0)
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
-        n = s[0].state.segments[k, w]
-        for i in range(first, first + n + 1):
+        for i in range(first, first + points_of(s, t, which, k, w)):
             for e in range(MOST * i, MOST * i + t[0].count[i, w]):
                 whole = whole + wp.dot(t[0].impulse[e, w], t[0].moves[e, w])
                 start = start + wp.dot(t[0].wanted[e, w], t[0].moves[e, w])
-    inertia = inertia_of_pass(s, t, w)
+    inertia = inertia_of_pass(s, t, which, w)
     start = whole - inertia - start
     low = real(0.0)
     high = real(1.0)
@@ -274,7 +285,7 @@ def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int
         slope = whole - inertia * (real(1.0) - part)
         for k in range(s[0].ropes.count):
             first = s[0].ropes.first[k]
-            for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for i in range(first, first + points_of(s, t, which, k, w)):
                 for e in range(MOST * i, MOST * i + t[0].count[i, w]):
                     dv = t[0].moves[e, w]
                     q = t[0].centre[e, w] - (t[0].miss[e, w] + dv * part) * sigma
@@ -290,17 +301,19 @@ def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int
 
 
 @wp.func
-def shorten(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int, part: real):
+def shorten(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, w: int, part: real):
     """Go a part of a pass only: all it changed is linear in it."""
     back = real(1.0) - part
     for b in range(s[0].bodies.count):
-        s[0].body.v[b, w] = s[0].body.v[b, w] * part + t[0].body_v[b, w] * back
-        s[0].body.w[b, w] = s[0].body.w[b, w] * part + t[0].body_w[b, w] * back
+        if belongs(which, t[0].body_part[b]):
+            s[0].body.v[b, w] = s[0].body.v[b, w] * part + t[0].body_v[b, w] * back
+            s[0].body.w[b, w] = s[0].body.w[b, w] * part + t[0].body_w[b, w] * back
     for end in range(s[0].state.end_force.shape[0]):
-        s[0].state.end_force[end, w] = s[0].state.end_force[end, w] * part + t[0].end[end, w] * back
+        if belongs(which, t[0].rope_part[end / 2]):
+            s[0].state.end_force[end, w] = s[0].state.end_force[end, w] * part + t[0].end[end, w] * back
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
-        for i in range(first, first + s[0].state.segments[k, w] + 1):
+        for i in range(first, first + points_of(s, t, which, k, w)):
             s[0].work.v[i, w] = s[0].work.v[i, w] * part + t[0].v[i, w] * back
             s[0].work.w[i, w] = s[0].work.w[i, w] * part + t[0].w[i, w] * back
             s[0].state.pull[i, w] = s[0].state.pull[i, w] * part + t[0].pull[i, w] * back
@@ -315,7 +328,7 @@ def touch_pass(
 ) -> bool:  # fmt: skip
     """One pass with what is missed at hand, and the new pose; returns whether it was gone whole."""
     note_pass(s, t, w)
-    solve_with_bodies(s, t, c, w)
+    bodies = solve_with_bodies(s, t, c, w)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
@@ -332,11 +345,15 @@ def touch_pass(
                 t[0].moves[e, w] = moves
                 t[0].before[e, w] = t[0].impulse[e, w]
                 t[0].impulse[e, w] = t[0].wanted[e, w] - t[0].A[e, w] * moves
-    part = real(1.0)
+    whole = bool(True)
     if careful:
-        part = along_pass(s, t, w)
-    if part < WHOLE:
-        shorten(s, t, w, part)
+        together = bodies > 0
+        for p in range(wp.where(together, 1, t[0].parts)):
+            which = wp.where(together, -1, p)
+            part = along_pass(s, t, which, w)
+            if part < WHOLE:
+                shorten(s, t, which, w, part)
+                whole = False
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
@@ -348,7 +365,7 @@ def touch_pass(
         if s[0].bodies.motion[b] == DYNAMIC:
             advance_body(s, b, w)
     advance_ropes(s, w)
-    return part >= WHOLE
+    return whole
 
 
 @wp.func

@@ -198,12 +198,12 @@ def eliminate_dense(t: wp.array(dtype=RopeTouch), n: int, w: int):
 
 
 @wp.func
-def solve_with_bodies(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
-    """Changes of velocities in a pass, of ropes and of the bodies that they touch."""
+def solve_with_bodies(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int) -> int:
+    """Changes of velocities in a pass, of ropes and of the bodies that they touch; how many of these yield."""
     bodies = list_bodies(s, t, c, w)
     solve_ropes(s, t, c, w)
     if bodies == 0:
-        return
+        return 0
     n = 6 * bodies
     for i in range(t[0].count.shape[0]):
         t[0].alone[i, w] = s[0].work.dv[i, w]
@@ -225,6 +225,7 @@ def solve_with_bodies(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch),
         b = t[0].listed[at, w]
         s[0].body.v[b, w] = s[0].body.v[b, w] + t[0].hat_v[b, w]
         s[0].body.w[b, w] = s[0].body.w[b, w] + t[0].hat_w[b, w]
+    return bodies
 
 
 # ---- what bodies take from a launch of passes -------------------------------------------------------------------------------

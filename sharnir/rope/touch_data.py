@@ -66,6 +66,9 @@ class RopeTouch:
     by_torque_v: wp.array2d(dtype=vec3)
     by_torque_w: wp.array2d(dtype=vec3)
     dense: wp.array2d(dtype=real)  # [row · (COLUMNS + 1) + column, world]
+    parts: wp.int32  # of the scene that ropes do not couple: a pass goes its own way in each
+    rope_part: wp.array(dtype=wp.int32)  # [rope]
+    body_part: wp.array(dtype=wp.int32)  # [body] or −1
     holds: wp.array(dtype=wp.int32)  # [body] 1 where it holds a rope
     joint: wp.array(dtype=wp.int32)  # [body] a joint that holds it to what does not move, or −1
     joint_child: wp.array(dtype=wp.int32)  # [joint] these: as in `sequential.data.Work`

@@ -17,7 +17,7 @@ ROUNDS = wp.constant(30)  # passes in a launch
 LOOKS = wp.constant(6)  # in a step
 ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
 OPENING = wp.constant(real(1.0e-6))  # of an element's length: what a gap may be off
-LACKING = wp.constant(real(1.0e-6))  # of the largest impulse: what sliding friction may lack
+LACKING = wp.constant(real(1.0e-5))  # of the largest impulse: what sliding friction may lack
 
 
 @wp.func

@@ -35,6 +35,28 @@ def held_bodies(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return holds, joint
 
 
+def parts_of(model: Model) -> tuple[list[int], np.ndarray]:
+    """(ropes,) and (bodies,) which of the parts of a scene that ropes tie together each belongs to; −1: none."""
+    ropes, dynamic = model.ropes.described, model.bodies.motion.numpy() == DYNAMIC
+    part, body = list(range(len(ropes))), np.full(len(dynamic), -1, np.int32)
+
+    def join(a: int, b: int) -> None:
+        old, new = part[a], part[b]
+        part[:] = [new if p == old else p for p in part]
+
+    first: dict[int, int] = {}
+    for k, rope in enumerate(ropes):
+        for b in [*(e.body for e in rope.ends), *(tie.body for tie in rope.ties)]:
+            if b is not None and dynamic[b]:
+                join(k, first.setdefault(b, k))
+        for end in rope.ends:
+            if end.rope is not None:
+                join(k, model.ropes.names[end.rope[0]])
+    for b, k in first.items():
+        body[b] = part[k]
+    return part, body
+
+
 def touch_table(model: Model, work: Any) -> Any:
     """`RopeTouch` of a model's ropes, nothing touched; `work`: scratch of the joints beside them."""
     ropes, worlds, device = model.ropes, model.worlds, model.device
@@ -60,6 +82,9 @@ def touch_table(model: Model, work: Any) -> Any:
     out.stiff = wp.array([STIFF * mass], dtype=real, device=device)
     holds, joint = held_bodies(model)
     out.holds, out.joint = (wp.array(v, dtype=wp.int32, device=device) for v in (holds, joint))
+    part, body_part = parts_of(model)
+    out.parts = len(part)
+    out.rope_part, out.body_part = (wp.array(v, dtype=wp.int32, device=device) for v in (part, body_part))
     out.joint_child = model.joints.child
     for name in OF_JOINTS:
         setattr(out, f"joint_{name}", getattr(work, name))
