@@ -163,9 +163,9 @@ def end_gap(
 ):  # fmt: skip
     """Gap and normal of a point of contact at the end of the step, as it stands.
 
-    Normal and arm of what touches already are those of the start: pulls have the directions of the start, too, and normals ahead of them
-    would drive a rope that runs over a drum, by T φ Δt v/R. A point that went farther than its radius is followed on its way, each time as far as it cannot touch yet: what would have
-    passed through is told where it met the surface.
+    Normal and arm of what touches already are those of the start: pulls have the directions of the start, too, and normals ahead
+    of them would drive a rope that runs over a drum, by T φ Δt v/R. A point that went farther than its radius is followed on its
+    way, each time as far as it cannot touch yet: what would have passed through is told where it met the surface.
     """
     j = t[0].shape[e, w]
     b = c[0].shapes.body[j]

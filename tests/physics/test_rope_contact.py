@@ -58,7 +58,7 @@ def ratio(sim):
 
 def capstan(dt, mu, turn, most):
     sim = over_a_drum(dt, mu, turn, 98.1 * math.exp(mu * turn) * 1.3)
-    off, stretch, energy = [], 0.0, []
+    off, stretch = [], 0.0
     while sim.time < 0.3:
         report = sim.step()
         assert np.all(report.converged)
@@ -67,8 +67,8 @@ def capstan(dt, mu, turn, most):
             r, angle = ratio(sim)
             off.append(r / math.exp(mu * angle) - 1)
     deep = -sim.contacts().gap.min()
-    print(f"{turn / np.pi:g}π, μ = {mu}, {dt * 1e3:g} ms: ratio off by {np.mean(off):+.2%} on average, {np.abs(off).max():.2%} at "
-          f"most (allowed {most:.0%}); stretch {stretch:.0e}, {deep:.0e} m into the drum")  # fmt: skip
+    print(f"{turn / np.pi:g}π, μ = {mu}, {dt * 1e3:g} ms: ratio off by {np.mean(off):+.2%} on average, {np.abs(off).max():.2%} "
+          f"at most (allowed {most:.0%}); stretch {stretch:.0e}, {deep:.0e} m into the drum")  # fmt: skip
     assert abs(np.mean(off)) < most and np.abs(off).max() < 3 * most and stretch < 1e-6 and deep < 1e-4
 
 
@@ -113,7 +113,8 @@ def test_a_rope_falls_on_a_floor_and_lies_still():
     speed = np.abs(sim.rope("rope").velocity).max()
     weight, due = sim.contacts().force.sum(0), 0.2 * sim.rope("rope").length * G
     print(f"energy gains at most {np.diff([top, *energies]).max():.1e} J a step; lies at {lies[:, 2].min():.6f} m, creeps "
-          f"{creep:.0e} m in 1 s at {speed:.0e} m/s; the floor bears {weight[2]:.6f} N of {due:.6f}; stretch {stretch:.0e}")  # fmt: skip
+          f"{creep:.0e} m in 1 s at {speed:.0e} m/s; the floor bears {weight[2]:.6f} N of "
+          f"{due:.6f}; stretch {stretch:.0e}")  # fmt: skip
     assert np.diff([top, *energies]).max() < 1e-9 and creep < 1e-9 and speed < 1e-9 and stretch < 1e-6
     assert weight == pytest.approx([0, 0, due], abs=1e-6) and lies[:, 2] == pytest.approx(0.01, abs=2e-5)
 
@@ -157,8 +158,8 @@ def test_ropes_fall_over_every_kind_of_shape():
     faces = [[q[0], q[k], q[k + 1]] for q in quads for k in (1, 2)]
     block = sh.Mesh((corners, np.array(faces)))
     shapes = {
-        "sphere": sh.Sphere(0.1), "box": sh.Box(0.2, 0.2, 0.2), "capsule": sh.Capsule(0.1, 0.2), "cylinder": sh.Cylinder(0.1, 0.2),
-        "cone": sh.Cone(0.1, 0.2), "ellipsoid": sh.Ellipsoid(0.1, 0.15, 0.1), "mesh": block, "hull": block,
+        "sphere": sh.Sphere(0.1), "box": sh.Box(0.2, 0.2, 0.2), "capsule": sh.Capsule(0.1, 0.2),
+        "cylinder": sh.Cylinder(0.1, 0.2), "cone": sh.Cone(0.1, 0.2), "ellipsoid": sh.Ellipsoid(0.1, 0.15, 0.1), "mesh": block, "hull": block,
     }  # fmt: skip
     scene = sh.Scene()
     scene.add_ground(-0.1)
