@@ -222,15 +222,27 @@ def note_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int)
 
 
 @wp.func
-def belongs(which: int, part: int) -> bool:
-    """Whether something belongs to a part of the scene, or to the whole, −1."""
-    return which < 0 or which == part
+def belongs(t: wp.array(dtype=RopeTouch), which: int, part: int, w: int) -> bool:
+    """Whether something belongs to a part of the scene that goes its own way, or, −1, to those that bodies which yield join."""
+    if part < 0:
+        return False
+    if which < 0:
+        return t[0].joined[part, w] == 1
+    return which == part and t[0].joined[part, w] == 0
+
+
+@wp.func
+def body_belongs(t: wp.array(dtype=RopeTouch), which: int, b: int, w: int) -> bool:
+    """The same of a body."""
+    if t[0].place[b, w] >= 0:
+        return which < 0
+    return belongs(t, which, t[0].body_part[b], w)
 
 
 @wp.func
 def points_of(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, k: int, w: int) -> int:
     """How many points a rope has, if it belongs to a part of the scene."""
-    return wp.where(belongs(which, t[0].rope_part[k]), s[0].state.segments[k, w] + 1, 0)
+    return wp.where(belongs(t, which, t[0].rope_part[k], w), s[0].state.segments[k, w] + 1, 0)
 
 
 @wp.func
@@ -238,7 +250,7 @@ def inertia_of_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w
     """sᵀ M s of the change s of velocities in a pass, M all that resists but surfaces, J."""
     out = real(0.0)
     for b in range(s[0].bodies.count):
-        if s[0].bodies.motion[b] == DYNAMIC and belongs(which, t[0].body_part[b]):
+        if s[0].bodies.motion[b] == DYNAMIC and body_belongs(t, which, b, w):
             dw = s[0].body.w[b, w] - t[0].body_w[b, w]
             dv = s[0].body.v[b, w] - t[0].body_v[b, w]
             out = out + s[0].bodies.mass[b, w] * wp.length_sq(dv) + wp.dot(dw, s[0].body.inertia[b, w] * dw)
@@ -305,11 +317,11 @@ def shorten(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: in
     """Go a part of a pass only: all it changed is linear in it."""
     back = real(1.0) - part
     for b in range(s[0].bodies.count):
-        if belongs(which, t[0].body_part[b]):
+        if body_belongs(t, which, b, w):
             s[0].body.v[b, w] = s[0].body.v[b, w] * part + t[0].body_v[b, w] * back
             s[0].body.w[b, w] = s[0].body.w[b, w] * part + t[0].body_w[b, w] * back
     for end in range(s[0].state.end_force.shape[0]):
-        if belongs(which, t[0].rope_part[end / 2]):
+        if belongs(t, which, t[0].rope_part[end / 2], w):
             s[0].state.end_force[end, w] = s[0].state.end_force[end, w] * part + t[0].end[end, w] * back
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
@@ -333,6 +345,8 @@ def touch_pass(
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
             s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
+    for p in range(t[0].parts):
+        t[0].joined[p, w] = 0
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
@@ -342,14 +356,14 @@ def touch_pass(
                 if t[0].place[b, w] >= 0:
                     moves = moves - carried_surface(t, b, e, w)
                     t[0].yields[b, w] = 1
+                    t[0].joined[t[0].rope_part[k], w] = 1
                 t[0].moves[e, w] = moves
                 t[0].before[e, w] = t[0].impulse[e, w]
                 t[0].impulse[e, w] = t[0].wanted[e, w] - t[0].A[e, w] * moves
     whole = bool(True)
     if careful:
-        together = bodies > 0
-        for p in range(wp.where(together, 1, t[0].parts)):
-            which = wp.where(together, -1, p)
+        for p in range(t[0].parts + wp.where(bodies > 0, 1, 0)):
+            which = wp.where(p == t[0].parts, -1, p)
             part = along_pass(s, t, which, w)
             if part < WHOLE:
                 shorten(s, t, which, w, part)

@@ -67,6 +67,7 @@ class RopeTouch:
     by_torque_w: wp.array2d(dtype=vec3)
     dense: wp.array2d(dtype=real)  # [row · (COLUMNS + 1) + column, world]
     parts: wp.int32  # of the scene that ropes do not couple: a pass goes its own way in each
+    joined: wp.array2d(dtype=wp.int32)  # [part, world] 1 where a body that yields in this pass is touched
     rope_part: wp.array(dtype=wp.int32)  # [rope]
     body_part: wp.array(dtype=wp.int32)  # [body] or −1
     holds: wp.array(dtype=wp.int32)  # [body] 1 where it holds a rope

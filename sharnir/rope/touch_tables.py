@@ -66,6 +66,7 @@ def touch_table(model: Model, work: Any) -> Any:
             rows = ropes.slots * (1 if name in BY_SLOT else int(MOST))
             rows = {"end": 2 * ropes.count, "listed": 4, "dense": 24 * 25}.get(name, rows)
             rows = len(model.com) if name in BY_BODY else 12 if name.startswith("by_") else rows
+            rows = ropes.count if name == "joined" else rows
             if name.startswith("joint_"):
                 continue
             setattr(out, name, wp.zeros((rows, worlds), dtype=var.type.dtype, device=device))
