@@ -19,13 +19,14 @@ from sharnir.shapes import Shape
 Owner = Any
 TOUCHES = 1e-5  # m: bodies with a gap up to this touch, whether they push or not
 FULL = 0.75  # of the room for points, from which on more is made
+ROPE_KEPT = ("kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse")  # of `rope.touch_data.RopeTouch`
 
 
 @dataclass(frozen=True)
 class ContactPoints:
     """Points of contact of one world after a step; world axes. A gap above 0 is one that may close in the next step."""
 
-    body_a: np.ndarray  # (points,) names
+    body_a: np.ndarray  # (points,) names; b may be a rope
     body_b: np.ndarray
     point: np.ndarray  # (points, 3) m, midway between the surfaces, at the start of the step
     normal: np.ndarray  # (points, 3) unit, from a to b
@@ -86,7 +87,37 @@ class Touching:
         if self._solver.touch is not None:
             force, slip = force + of(self._solver.touch.blow), of(self._solver.touch.slip)
         a, b = (self._names[of(x)] for x in (c.body_a, c.body_b))
-        return ContactPoints(a, b, of(c.point), of(c.normal), of(c.gap), force / self._solver.dt, slip)
+        found = a, b, of(c.point), of(c.normal), of(c.gap), force / self._solver.dt, slip
+        if self._ropes is None:
+            return ContactPoints(*found)
+        return ContactPoints(*(np.concatenate(pair) for pair in zip(found, self._rope_points(world), strict=True)))
+
+    @property
+    def _ropes(self) -> Any:
+        """What ropes touch, where they do."""
+        passes = getattr(self._solver, "_ropes", None)
+        return getattr(passes, "touching", None)
+
+    def _rope_points(self, world: int) -> tuple[np.ndarray, ...]:
+        """Points of contact of ropes, as `ContactPoints` has them; b is the rope."""
+        t, ropes = self._ropes, self._sim.model.ropes
+        counts = t.count.numpy()[:, world]
+        most = t.shape.shape[0] // max(1, len(counts))
+        slots = np.repeat(np.arange(len(counts)), counts)
+        at = np.array([most * i + k for i, count in enumerate(counts) for k in range(count)], int)
+        owner = np.searchsorted(ropes.first, slots, side="right") - 1
+        names = np.array(list(ropes.names), dtype=object)
+        body = self._solver.collider.data.shapes.body.numpy()[t.shape.numpy()[at, world]]
+
+        def of(array: Any) -> np.ndarray:
+            return np.array(array.numpy()[at, world], float)
+
+        n, gap, miss = of(t.n), of(t.gap), of(t.miss)
+        radius = np.array([r.radius for r in ropes.described])[owner]
+        centre = self._sim._state.rope.position.numpy()[slots, world].astype(float)
+        slip = miss - n * np.sum(n * miss, axis=1, keepdims=True)
+        point = centre - n * (radius + 0.5 * gap)[:, None]
+        return self._names[body], names[owner], point, n, gap, of(t.impulse) / self._solver.dt, slip
 
     def force(self, a: str, b: str | None = None) -> Any:
         """(3,) N on body a, of all that touch it or of body b; (worlds, 3) of several worlds."""
@@ -151,7 +182,11 @@ class Touching:
 
     def arrays(self) -> dict[str, Any]:
         """What the next step takes over from the last, by name."""
-        return {f"contact.{n}": getattr(self._data, n) for n in (*WORLD_FIELDS, *POINT_FIELDS, *PAIR_FIELDS, *BODY_FIELDS)}
+        fields = (*WORLD_FIELDS, *POINT_FIELDS, *PAIR_FIELDS, *BODY_FIELDS)
+        out = {f"contact.{n}": getattr(self._data, n) for n in fields}
+        if self._ropes is not None:
+            out |= {f"rope_contact.{n}": getattr(self._ropes, n) for n in ROPE_KEPT}
+        return out
 
     def fit(self, snapshot: dict[str, np.ndarray]) -> None:
         """Make room for the contacts of a snapshot, or for the snapshot's room for fewer."""
@@ -179,9 +214,9 @@ class Contacting:
         return self._touch("contacts").points(world)
 
     def contact_force(self, a: str, b: str) -> Any:
-        """Force (N, world axes) on body `a` by body `b`, mean over the last step."""
+        """Force (N, world axes) on body or rope `a` by body or rope `b`, mean over the last step."""
         for name in (a, b):
-            self.body(name)
+            self._touches(name)
         return self._touch("contact_force").force(a, b)
 
     def ray(self, origin: Any, direction: Any, length: Any = FAR, *, world: Any = 0, groups: int = EVERYTHING) -> Hits:
@@ -208,11 +243,16 @@ class Contacting:
     def on_contact(
         self, a: str, b: str, *, begin: Callable[[], None] | None = None, end: Callable[[], None] | None = None
     ) -> None:
-        """Call `begin` after the step in which two bodies come to touch, `end` after the one in which they part."""
+        """Call `begin` after the step in which two bodies (or a rope and a body) come to touch, `end` when they part."""
         for name in (a, b):
-            self.body(name)
+            self._touches(name)
         touching = self._touch("on_contact")
         touching.watched.append(Watched(frozenset((a, b)), begin, end, b in touching.partners(a)))
+
+    def _touches(self, name: str) -> None:
+        """Refuse what is neither a body nor a rope."""
+        if name not in getattr(self, "_ropes", {}):
+            self.body(name)
 
     def _touch(self, what: str) -> Touching:
         if self._touching is None:

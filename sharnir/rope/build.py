@@ -182,7 +182,8 @@ def turned_round(rope: RopeDescription) -> RopeDescription:
         rope.name, rope.points[::-1].copy(), rope.lengths[::-1].copy(), quat_multiply(rope.rotations[::-1], HALF_TURN),
         rope.velocity[::-1].copy(), rope.density, rope.radius, rope.EI, rope.GJ, rope.rest[::-1] * (-1.0, 1.0, 1.0), rope.damping,
         rope.drag, rope.air, rope.strength, rope.rod, ends, 1 - rope.reel if rope.reel >= 0 else -1, rope.longest,  # type: ignore[arg-type]
-        [RopeTie(len(rope.lengths) - t.at, t.body, t.point) for t in rope.ties],
+        [RopeTie(len(rope.lengths) - t.at, t.body, t.point) for t in rope.ties], rope.material, rope.collide, rope.ignored,
+        rope.apart,
     )  # fmt: skip
 
 

@@ -63,6 +63,8 @@ def last_inertia(s: wp.array(dtype=RopeStep), k: int, i: int, w: int, K: mat33):
     B = mat33(real(0.0))
     D = mat33(real(0.0))
     U = mat33(real(0.0))
+    if s[0].ropes.tied[k] == 1:
+        A = A + s[0].work.tie_A[i, w]
     if s[0].ropes.kind[2 * k + 1] == BODY:
         b = s[0].ropes.body[2 * k + 1]
         r = -s[0].work.arm[2 * k + 1, w]
@@ -185,6 +187,8 @@ def bring_back(s: wp.array(dtype=RopeStep), k: int, w: int):
     kind = s[0].ropes.kind[2 * k + 1]
     tied = s[0].ropes.tied[k]
     a = s[0].work.defect[first + n, w]
+    if tied == 1:
+        a = a + s[0].work.tie_p[first + n, w]
     b = vec3(real(0.0))
     g = vec3(real(0.0))
     if kind == BODY:
@@ -297,6 +301,9 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
         omega = turn
     i = first + n
     taken = v * (s[0].work.mass[i, w] + s[0].work.damp[i, w]) + s[0].work.defect[i, w] - f
+    if tied == 1:
+        taken = taken + s[0].work.tie_A[i, w] * v + s[0].work.tie_p[i, w]
+        s[0].work.dv[i, w] = v
     s[0].state.end_force[2 * k + 1, w] = s[0].state.end_force[2 * k + 1, w] + taken
     if kind == BODY:
         b = s[0].ropes.body[2 * k + 1]

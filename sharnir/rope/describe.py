@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir.collision.material import Material
 from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.spatial import frame_from_axes, quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate
 
@@ -61,6 +62,10 @@ class RopeDescription:
     reel: int  # the end from which it is paid out, or −1
     longest: float  # m
     ties: list[RopeTie] = field(default_factory=list)
+    material: Material = field(default_factory=Material)
+    collide: bool = True
+    ignored: set[str] = field(default_factory=set)  # bodies and ropes that it does not touch, by name
+    apart: set[int] = field(default_factory=set)  # bodies that it does not touch: those, and what holds it
 
 
 # ---- shapes -----------------------------------------------------------------------------------------------------------------

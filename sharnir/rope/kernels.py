@@ -201,10 +201,9 @@ def end_sweeps(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int
         s[0].done[w] = s[0].done[w] + DONE
 
 
-@wp.kernel(module="sharnir.rope")
-def rope_begin(s: wp.array(dtype=RopeStep), first: int):
+@wp.func
+def start_beside(s: wp.array(dtype=RopeStep), w: int):
     """Begin a step of ropes whose bodies another solver has predicted; what the last one left open tells whether it was hard."""
-    w = first + wp.tid()
     hard = int(s[0].body_state.open[w] > ACCEPTED)
     s[0].h[w] = s[0].settings.dt[0]
     s[0].kick[w] = s[0].settings.dt[0]
@@ -221,6 +220,12 @@ def rope_begin(s: wp.array(dtype=RopeStep), first: int):
     take_slack(s, w)
     begin_beside(s, w, hard)
     s[0].energy[w] = kinetic(s, w)
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_begin(s: wp.array(dtype=RopeStep), first: int):
+    """Begin a step beside another solver."""
+    start_beside(s, first + wp.tid())
 
 
 @wp.kernel(module="sharnir.rope")
@@ -254,21 +259,20 @@ def rope_pass(
     s[0].done[w] = s[0].done[w] + 1
 
 
-@wp.kernel(module="sharnir.rope")
-def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32)):
+@wp.func
+def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32)) -> bool:
     """Look at a step before it is taken: one that sweeps did not bring together, or that gained energy, is begun again.
 
     Rows are then closed at velocity level: with both joints and ropes linear, sweeps and passes can only take energy. `swept` is
     −1 in a world that begins again, and beyond any cap in the others.
     """
-    w = first + wp.tid()
     end_sweeps(s, w, swept)
     if s[0].body_state.failed[w] != 0:
-        return
+        return False
     gained = kinetic(s, w) - MOST_GAIN * s[0].energy[w] - supply(s, w)
     if s[0].residual[w] <= OPEN and gained <= real(0.0):  # neither is true of what is not a number
         count(s, w, s[0].sudden[w] * (1 - s[0].hard[w]), 0, s[0].hard[w], 0)
-        return
+        return False
     swept[w] = -1
     for b in range(s[0].bodies.count):
         s[0].body.v[b, w] = s[0].body.start_v[b, w]
@@ -280,22 +284,27 @@ def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp
     begin_beside(s, w, 2)
     s[0].residual[w] = real(1.0)
     count(s, w, 0, 0, 0, 1)
+    return True
 
 
 @wp.kernel(module="sharnir.rope")
-def rope_commit(
-    s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real),
-    tolerance: wp.array(dtype=real),
-):  # fmt: skip
-    """The new state of ropes becomes their state, where that of the bodies did."""
-    w = first + wp.tid()
+def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32)):
+    """Look at a step before it is taken."""
+    goes_astray(s, first + wp.tid(), swept)
+
+
+@wp.func
+def take_step(
+    s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real), tolerance: real
+) -> bool:  # fmt: skip
+    """The new state of ropes becomes their state, where that of the bodies did. Returns whether it did."""
     if swept[w] >= DONE:
         swept[w] = s[0].swept[w]
         s[0].done[w] = s[0].done[w] - DONE
     else:  # begun again: the cap that leads to the same step
         swept[w] = wp.max(swept[w], s[0].swept[w])
     if s[0].body_state.failed[w] != 0:
-        return
+        return False
     if s[0].hard[w] == 2:
         for b in range(s[0].bodies.count):
             s[0].body.x[b, w] = s[0].body_state.position[b, w]
@@ -307,12 +316,22 @@ def rope_commit(
     bad = bad_rope(s, w)
     if bad != 0:
         s[0].body_state.failed[w] = bad
-        return
+        return False
     s[0].body_state.open[w] = s[0].residual[w]
     keep_ropes(s, w, s[0].h[w], s[0].h[w])
-    worst = wp.max(left[w] / wp.max(tolerance[0], real(1.0e-30)), s[0].residual[w] / s[0].settings.tolerance[0])
+    worst = wp.max(left[w] / wp.max(tolerance, real(1.0e-30)), s[0].residual[w] / s[0].settings.tolerance[0])
     count_step(s[0].tally, w, worst, real(1.0), 1)
     spend_pushes(s, w)
+    return True
+
+
+@wp.kernel(module="sharnir.rope")
+def rope_commit(
+    s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real),
+    tolerance: wp.array(dtype=real),
+):  # fmt: skip
+    """Take the step."""
+    take_step(s, first + wp.tid(), swept, left, tolerance[0])
 
 
 @wp.kernel(module="sharnir.rope")

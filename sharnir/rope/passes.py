@@ -141,12 +141,26 @@ def advance_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
+def is_tied(s: wp.array(dtype=RopeStep), k: int, w: int) -> bool:
+    """Whether a body or a rope is tied between a rope's ends."""
+    for t in range(s[0].ropes.ties):
+        if s[0].ropes.tie_rope[t] == k:
+            return True
+    first = s[0].ropes.first[k]
+    for o in range(s[0].ropes.count):
+        at = s[0].ropes.body[2 * o]
+        if s[0].ropes.kind[2 * o] == ROPE and at >= first and at <= first + s[0].state.segments[k, w]:
+            return True
+    return False
+
+
+@wp.func
 def lay_out(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Put the points of a rope where its elements lead from the first one, and the body at its end there."""
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     kind = s[0].ropes.kind[2 * k + 1]
-    if s[0].ropes.tied[k] == 1 or kind == DRIVEN or kind == LOOP or kind == PORT:
+    if is_tied(s, k, w) or kind == DRIVEN or kind == LOOP or kind == PORT:
         return  # what holds it elsewhere stays: the next step closes the rows
     if is_held(s, 2 * k):
         s[0].work.r[first, w] = end_point(s, 2 * k, w)
@@ -164,6 +178,12 @@ def factor(s: wp.array(dtype=RopeStep), w: int, on_bodies: bool):
     """Inertias of ropes from the last ones inwards; `on_bodies`: and of the bodies on which they hang."""
     for k in range(s[0].ropes.count):
         clear_ties(s, k, w, True)
+    factor_ropes(s, w, on_bodies)
+
+
+@wp.func
+def factor_ropes(s: wp.array(dtype=RopeStep), w: int, on_bodies: bool):
+    """`factor`, beside what acts on points already."""
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
         for t in range(s[0].ropes.ties):
@@ -194,6 +214,12 @@ def bring_in(s: wp.array(dtype=RopeStep), w: int):
     """Add what ropes bring to the bodies that hold their first ends to the p of these."""
     for k in range(s[0].ropes.count):
         clear_ties(s, k, w, False)
+    bring_ropes(s, w)
+
+
+@wp.func
+def bring_ropes(s: wp.array(dtype=RopeStep), w: int):
+    """`ropes_inward`, beside what acts on points and bodies already."""
     for o in range(s[0].ropes.count):
         k = s[0].ropes.order[o]
         for t in range(s[0].ropes.ties):
@@ -233,8 +259,7 @@ def advance_ropes(s: wp.array(dtype=RopeStep), w: int):
 def one_pass(s: wp.array(dtype=RopeStep), w: int):
     """Solve for the right-hand sides at hand: inwards, bodies, outwards; then the new pose."""
     ropes_inward(s, w)
-    move_bodies(s, w)
-    ropes_outward(s, w)
+    move_all(s, w)
     add_changes(s, w)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
@@ -261,15 +286,28 @@ def add_changes(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
+def move_all(s: wp.array(dtype=RopeStep), w: int):
+    """Changes of the velocities of bodies, and new ones of ropes, once all is brought inwards."""
+    move_bodies(s, w)
+    ropes_outward(s, w)
+
+
+@wp.func
 def factor_anew(s: wp.array(dtype=RopeStep), w: int):
     """Factors for elements that are slack or taut otherwise than was thought."""
+    stand_anew(s, w)
+    factor(s, w, True)
+
+
+@wp.func
+def stand_anew(s: wp.array(dtype=RopeStep), w: int):
+    """Bodies and elements as factors need them."""
     for b in range(s[0].bodies.count):
         own_inertia(s, b, w)
     hold_ends(s, w)
     for k in range(s[0].ropes.count):
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
             s[0].work.reach[i, w] = start_span(s, i, w)
-    factor(s, w, True)
 
 
 @wp.func

@@ -7,10 +7,13 @@ from typing import Any
 import warp as wp
 
 from sharnir.model import Control, State
-from sharnir.rope.data import RopeSettings, RopeStep
+from sharnir.rope.data import RopeSettings, RopeStep, RopeTable
 from sharnir.rope.kernels import rope_begin, rope_commit, rope_judge, rope_pass
-from sharnir.rope.solver import rope_settings, rope_step
-from sharnir.solver import Report, Solver
+from sharnir.rope.solver import rope_settings, rope_step, shared
+from sharnir.rope.touch_data import RopeTouch
+from sharnir.rope.touch_kernels import touch_begin, touch_commit, touch_judge, touch_passes
+from sharnir.rope.touch_tables import touch_table, touches
+from sharnir.solver import Report
 from sharnir.types import EPSILON, load_modules
 
 SWEEPS = 40  # cap of the sweeps of a step, where none is given
@@ -25,10 +28,11 @@ class RopePasses:
         tolerance: see `SolverRope`.
     """
 
-    def __init__(self, solver: Solver, velocities: Any, tolerance: float | None) -> None:
+    def __init__(self, solver: Any, velocities: Any, tolerance: float | None) -> None:
         self.solver, self.velocities = solver, velocities
         self.tolerance = max(TOLERANCE if tolerance is None else tolerance, 100 * EPSILON)
-        load_modules([rope_begin.module], solver.device)
+        self.touching: Any = touch_table(solver.model, solver.work) if touches(solver.model) else None
+        load_modules([(rope_begin if self.touching is None else touch_begin).module], solver.device)
         settings: Any = rope_settings(RopeSettings(), self.tolerance, [1], solver.device)
         for name in ("dt", "gravity", "iterations"):
             setattr(settings, name, getattr(solver.settings, name))
@@ -44,26 +48,43 @@ class RopePasses:
         rope.body.v, rope.body.w = self.velocities.twist.linear, self.velocities.twist.angular
         rope.body.momentum, rope.body.start_w = work.momentum, work.spin_start
         rope.grades, rope.residual, rope.tally = self.solver.grades, self.solver.rope_residual, self.solver.tally
+        if self.touching is not None:  # surfaces act on a rope's points as what is tied to them does
+            table = shared(rope.ropes, RopeTable)
+            table.tied = wp.full(table.count, 1, dtype=wp.int32, device=self.solver.device)
+            rope.ropes = table
         self._kept = rope  # its arrays stay alive
-        self._step = wp.array([rope], dtype=RopeStep, device=self.solver.device)
+        self._step = [wp.array([rope], dtype=RopeStep, device=self.solver.device)]
+        if self.touching is not None:
+            self._step.append(wp.array([self.touching], dtype=RopeTouch, device=self.solver.device))
 
     def begin(self, first: int, worlds: int) -> None:
         """Where the ropes' elements and the bodies that hold them stand without any impulse."""
-        self._launch(rope_begin, worlds, first)
+        if self.touching is not None:
+            self._launch(touch_begin, worlds, self.solver.collider.array, first)
+        else:
+            self._launch(rope_begin, worlds, first)
 
     def sweep(self, first: int, worlds: int) -> None:
         """One pass over all ropes."""
         tolerance = self.solver.settings.tolerance
-        self._launch(rope_pass, worlds, first, self.velocities.done, self.velocities.residual, tolerance)
+        inputs = first, self.velocities.done, self.velocities.residual, tolerance
+        if self.touching is not None:
+            self._launch(touch_passes, worlds, self.solver.collider.array, *inputs)
+        else:
+            self._launch(rope_pass, worlds, *inputs)
 
     def judge(self, first: int, worlds: int) -> None:
         """Whether the step went astray, and is to be made again at velocity level."""
-        self._launch(rope_judge, worlds, first, self.velocities.done)
+        if self.touching is not None:
+            self._launch(touch_judge, worlds, self.solver.collider.array, first, self.velocities.done)
+        else:
+            self._launch(rope_judge, worlds, first, self.velocities.done)
 
     def commit(self, first: int, worlds: int) -> None:
         """Take the step, and count it."""
         solver = self.solver
-        self._launch(rope_commit, worlds, first, self.velocities.done, solver.residual, solver.settings.tolerance)
+        kernel = rope_commit if self.touching is None else touch_commit
+        self._launch(kernel, worlds, first, self.velocities.done, solver.residual, solver.settings.tolerance)
 
     def _launch(self, kernel: Any, worlds: int, *inputs: Any) -> None:
-        wp.launch(kernel, dim=worlds, inputs=[self._step, *inputs], device=self.solver.device)
+        wp.launch(kernel, dim=worlds, inputs=[*self._step, *inputs], device=self.solver.device)

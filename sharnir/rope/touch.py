@@ -1,0 +1,394 @@
+"""Contacts of ropes in the ropes' own passes (theory: ropes that touch).
+
+A point of a rope takes from a surface the impulse P, in the cone |P_t| ≤ μ P_n, that holds the gap χ at the end of the step at 0
+or more and hinders sliding; with u the velocity against the surface and r = n χ/Δt + u_t both are one equation,
+
+    P = Π(P − σ r),        Π: onto P_n ≥ 0, then onto the disc of radius g = μ P_n across n,
+
+whatever σ > 0 (an augmented Lagrangian; Alart and Curnier 1991). A pass takes Π for linear about q = P − σ r, g as it was: the
+point then has an inertia A = σ Π′ more, and the elimination along the rope stays as it is:
+
+    open     A = 0        sticks   A = σ E        slips along t = q_t/|q_t|    A = σ (n nᵀ + (g/|q_t|) b bᵀ),  b = n × t.
+
+With P and g on the right held, velocities are those of the least of a convex function (kinetic energy and squares of what is
+missed): where states do not settle, a pass goes only as far as that falls (`along_pass`), which leads to an end. Then P and g are
+those found, and so on: σ is large beside all masses, so a thousandth of what was missed is left, and g follows like (μφ)ᵏ/k!, φ
+the angle by which a rope turns. Tensions between points that stick are not determined by any law: they stay as near to the last
+step's as they can.
+"""
+
+import warp as wp
+
+from sharnir.collision.data import Collision
+from sharnir.laws.contact import SLOP
+from sharnir.model import DYNAMIC
+from sharnir.rope.data import RopeStep
+from sharnir.rope.ends import advance_body, clear_ties
+from sharnir.rope.passes import advance_ropes, factor_ropes, stand_anew
+from sharnir.rope.terms import element_inertia
+from sharnir.rope.touch_bodies import carried_surface, push_body, solve_with_bodies
+from sharnir.rope.touch_data import MOST, OPEN, SLIPS, STICKS, RopeTouch
+from sharnir.rope.touch_find import end_gap, surface_speed
+from sharnir.types import mat33, real, vec3
+
+PUSH = wp.constant(real(0.2))  # share of an overlap at the start that is taken back in a step
+HALVINGS = wp.constant(60)
+WHOLE = wp.constant(real(0.999))  # part of a pass from which on it is gone whole
+
+
+# ---- the law ----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def onto_cone(q: vec3, n: vec3, g: real) -> vec3:
+    """Π(q): onto q_n ≥ 0 and the disc of radius g."""
+    normal = wp.dot(n, q)
+    if normal <= real(0.0):
+        return vec3()
+    along = q - n * normal
+    size = wp.length(along)
+    if size <= g:
+        return q
+    return n * normal + along * (g / size)
+
+
+@wp.func
+def slope_of(q: vec3, n: vec3, g: real):
+    """Π′ at q, and the state."""
+    normal = wp.dot(n, q)
+    if normal <= real(0.0):
+        return mat33(real(0.0)), int(OPEN)
+    along = q - n * normal
+    size = wp.length(along)
+    if size <= g:
+        return wp.identity(n=3, dtype=real), int(STICKS)
+    b = wp.cross(n, along / size)
+    return wp.outer(n, n) + wp.outer(b, b) * (g / size), int(SLIPS)
+
+
+@wp.func
+def look(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """Gaps and normals at the end of the step, as it stands; until the next look gaps are linear in velocities."""
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                end_gap(s, t, c, k, i, e, w)
+
+
+@wp.func
+def missed_at(
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), i: int, e: int, w: int
+) -> vec3:
+    """r = n χ/Δt + u_t of a point of contact; of an overlap at the start only a part is taken back."""
+    n = t[0].n[e, w]
+    u = s[0].work.v[i, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])
+    least = wp.min(t[0].start[e, w] + SLOP, real(0.0)) * (real(1.0) - PUSH)
+    return u + n * ((t[0].gap[e, w] - least) / s[0].h[w] - wp.dot(n, t[0].speed[e, w]))
+
+
+@wp.func
+def begin_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """What the first pass of a step asks: points of contact go on as they did in the last one."""
+    sigma = t[0].stiff[0]
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                n = t[0].n[e, w]
+                C = t[0].centre[e, w]
+                miss = missed_at(s, t, c, i, e, w)
+                q = C - miss * sigma
+                g = t[0].bound[e, w]
+                state = t[0].state[e, w]
+                along = C - n * wp.dot(n, C)
+                size = wp.length(along)
+                if state == SLIPS and size > real(0.0):
+                    slip = along / size
+                    b = wp.cross(n, slip)
+                    u = s[0].state.velocity[i, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])
+                    part = g / (g + sigma * wp.length(u - n * wp.dot(n, u)))
+                    t[0].A[e, w] = (wp.outer(n, n) + wp.outer(b, b) * part) * sigma
+                    t[0].wanted[e, w] = n * wp.dot(n, q) + slip * g - b * (wp.dot(b, miss) * part * sigma)
+                    t[0].slip[e, w] = slip
+                elif state == STICKS:
+                    t[0].A[e, w] = wp.identity(n=3, dtype=real) * sigma
+                    t[0].wanted[e, w] = q
+                else:
+                    slope, now = slope_of(q, n, g)
+                    t[0].state[e, w] = now
+                    t[0].A[e, w] = slope * sigma
+                    t[0].wanted[e, w] = onto_cone(q, n, g)
+                t[0].miss[e, w] = miss
+
+
+@wp.func
+def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """What the law asks of every point of contact at the velocities at hand; by how much it is missed.
+
+    Returns the largest gap or slip that should not be, m, the largest impulse that is lacking, of the largest there is, and how
+    many points changed their state.
+    """
+    sigma = t[0].stiff[0]
+    open = real(0.0)
+    lacks = real(0.0)
+    largest = real(0.0)
+    changed = int(0)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                n = t[0].n[e, w]
+                miss = missed_at(s, t, c, i, e, w)
+                q = t[0].centre[e, w] - miss * sigma
+                g = t[0].bound[e, w]
+                wanted = onto_cone(q, n, g)
+                slope, state = slope_of(q, n, g)
+                across = wanted - n * wp.dot(n, wanted)
+                slip = wp.normalize(across)
+                if state != t[0].state[e, w] or (state == SLIPS and wp.dot(slip, t[0].slip[e, w]) < real(0.0)):
+                    changed = changed + 1
+                t[0].state[e, w] = state
+                t[0].slip[e, w] = slip
+                t[0].miss[e, w] = miss
+                t[0].wanted[e, w] = wanted
+                t[0].A[e, w] = slope * sigma
+                now = t[0].mu[e, w] * wp.max(wp.dot(n, wanted), real(0.0))
+                off = wp.abs(wp.dot(n, wanted - t[0].centre[e, w]))
+                lack = wp.length(wanted - t[0].impulse[e, w])
+                if state == STICKS:
+                    off = wp.length(wanted - t[0].centre[e, w])
+                    lack = wp.max(lack, wp.length(across) - now)  # what is held may be less than g
+                else:
+                    lack = wp.max(lack, wp.abs(g - now))
+                open = wp.max(open, off * (s[0].h[w] / sigma))
+                lacks = wp.max(lacks, lack)
+                largest = wp.max(largest, wp.length(wanted))
+    t[0].scale[w] = largest
+    if largest > real(0.0):
+        lacks = lacks / largest
+    return open, lacks, changed
+
+
+@wp.func
+def go_on(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """P and g as the passes found them, for the next ones; gaps and normals, too, a few times: then passes come to an end."""
+    if t[0].looks[w] > 0:
+        t[0].looks[w] = t[0].looks[w] - 1
+        look(s, t, c, w)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                P = t[0].impulse[e, w]
+                n = t[0].n[e, w]
+                g = t[0].mu[e, w] * wp.max(wp.dot(n, P), real(0.0))
+                t[0].bound[e, w] = g
+                t[0].centre[e, w] = onto_cone(P, n, g)
+
+
+# ---- a pass -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def factor_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
+    """Inertias of ropes with what surfaces add to their points."""
+    stand_anew(s, w)
+    for k in range(s[0].ropes.count):
+        clear_ties(s, k, w, True)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + t[0].A[e, w]
+    factor_ropes(s, w, True)
+
+
+@wp.func
+def note_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
+    """Note what a pass begins from."""
+    for b in range(s[0].bodies.count):
+        t[0].body_v[b, w] = s[0].body.v[b, w]
+        t[0].body_w[b, w] = s[0].body.w[b, w]
+    for end in range(s[0].state.end_force.shape[0]):
+        t[0].end[end, w] = s[0].state.end_force[end, w]
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            t[0].v[i, w] = s[0].work.v[i, w]
+            t[0].w[i, w] = s[0].work.w[i, w]
+            t[0].pull[i, w] = s[0].state.pull[i, w]
+            t[0].moment[i, w] = s[0].state.moment[i, w]
+
+
+@wp.func
+def belongs(t: wp.array(dtype=RopeTouch), which: int, part: int, w: int) -> bool:
+    """Whether something belongs to a part of the scene that goes its own way, or, −1, to those that bodies which yield join."""
+    if part < 0:
+        return False
+    if which < 0:
+        return t[0].joined[part, w] == 1
+    return which == part and t[0].joined[part, w] == 0
+
+
+@wp.func
+def body_belongs(t: wp.array(dtype=RopeTouch), which: int, b: int, w: int) -> bool:
+    """The same of a body."""
+    if t[0].place[b, w] >= 0:
+        return which < 0
+    return belongs(t, which, t[0].body_part[b], w)
+
+
+@wp.func
+def points_of(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, k: int, w: int) -> int:
+    """How many points a rope has, if it belongs to a part of the scene."""
+    return wp.where(belongs(t, which, t[0].rope_part[k], w), s[0].state.segments[k, w] + 1, 0)
+
+
+@wp.func
+def inertia_of_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, w: int) -> real:
+    """sᵀ M s of the change s of velocities in a pass, M all that resists but surfaces, J."""
+    out = real(0.0)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC and body_belongs(t, which, b, w):
+            dw = s[0].body.w[b, w] - t[0].body_w[b, w]
+            dv = s[0].body.v[b, w] - t[0].body_v[b, w]
+            out = out + s[0].bodies.mass[b, w] * wp.length_sq(dv) + wp.dot(dw, s[0].body.inertia[b, w] * dw)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        n = points_of(s, t, which, k, w) - 1
+        i1 = real(0.25) * s[0].ropes.density[k] * s[0].ropes.radius[k] * s[0].ropes.radius[k]
+        before = vec3()
+        for j in range(n + 1):
+            i = first + j
+            out = out + (s[0].work.mass[i, w] + s[0].work.damp[i, w]) * wp.length_sq(s[0].work.v[i, w] - t[0].v[i, w])
+            dw = s[0].work.w[i, w] - t[0].w[i, w]
+            if j < n:
+                D = element_inertia(i1 * s[0].state.length[i, w], s[0].work.extra[i, w], s[0].work.d[i, w])
+                out = out + wp.dot(dw, D * dw)
+            if j > 0 and j < n:
+                out = out + wp.dot(dw - before, s[0].work.K[i, w] * (dw - before))
+            before = dw
+    return out
+
+
+@wp.func
+def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, w: int) -> real:
+    """The part of a pass after which the convex function that it is to lower no longer falls, at most 1.
+
+    Its slope along the change s is sᵀM(V − V°) − Σ Π(P − σ r)·s (less the work of rows that close); the first part is linear and,
+    at the end of the whole pass, what the linear law gives there.
+    """
+    sigma = t[0].stiff[0]
+    whole = real(0.0)
+    start = real(0.0)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + points_of(s, t, which, k, w)):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                whole = whole + wp.dot(t[0].impulse[e, w], t[0].moves[e, w])
+                start = start + wp.dot(t[0].wanted[e, w], t[0].moves[e, w])
+    inertia = inertia_of_pass(s, t, which, w)
+    start = whole - inertia - start
+    low = real(0.0)
+    high = real(1.0)
+    part = real(1.0)
+    for _try in range(HALVINGS):
+        slope = whole - inertia * (real(1.0) - part)
+        for k in range(s[0].ropes.count):
+            first = s[0].ropes.first[k]
+            for i in range(first, first + points_of(s, t, which, k, w)):
+                for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                    dv = t[0].moves[e, w]
+                    q = t[0].centre[e, w] - (t[0].miss[e, w] + dv * part) * sigma
+                    slope = slope - wp.dot(onto_cone(q, t[0].n[e, w], t[0].bound[e, w]), dv)
+        if slope > real(-1.0e-4) * start:
+            high = part
+        else:
+            low = part
+        if low >= real(1.0) or high - low < real(1.0e-6) * high:
+            break
+        part = real(0.5) * (low + high)
+    return part
+
+
+@wp.func
+def shorten(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, w: int, part: real):
+    """Go a part of a pass only: all it changed is linear in it."""
+    back = real(1.0) - part
+    for b in range(s[0].bodies.count):
+        if body_belongs(t, which, b, w):
+            s[0].body.v[b, w] = s[0].body.v[b, w] * part + t[0].body_v[b, w] * back
+            s[0].body.w[b, w] = s[0].body.w[b, w] * part + t[0].body_w[b, w] * back
+    for end in range(s[0].state.end_force.shape[0]):
+        if belongs(t, which, t[0].rope_part[end / 2], w):
+            s[0].state.end_force[end, w] = s[0].state.end_force[end, w] * part + t[0].end[end, w] * back
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + points_of(s, t, which, k, w)):
+            s[0].work.v[i, w] = s[0].work.v[i, w] * part + t[0].v[i, w] * back
+            s[0].work.w[i, w] = s[0].work.w[i, w] * part + t[0].w[i, w] * back
+            s[0].state.pull[i, w] = s[0].state.pull[i, w] * part + t[0].pull[i, w] * back
+            s[0].state.moment[i, w] = s[0].state.moment[i, w] * part + t[0].moment[i, w] * back
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                t[0].impulse[e, w] = t[0].impulse[e, w] * part + t[0].before[e, w] * back
+
+
+@wp.func
+def touch_pass(
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int, careful: bool
+) -> bool:  # fmt: skip
+    """One pass with what is missed at hand, and the new pose; returns whether it was gone whole."""
+    note_pass(s, t, w)
+    bodies = solve_with_bodies(s, t, c, w)
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
+            s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
+    for p in range(t[0].parts):
+        t[0].joined[p, w] = 0
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                b = c[0].shapes.body[t[0].shape[e, w]]
+                moves = s[0].work.dv[i, w]
+                if t[0].place[b, w] >= 0:
+                    moves = moves - carried_surface(t, b, e, w)
+                    t[0].yields[b, w] = 1
+                    t[0].joined[t[0].rope_part[k], w] = 1
+                t[0].moves[e, w] = moves
+                t[0].before[e, w] = t[0].impulse[e, w]
+                t[0].impulse[e, w] = t[0].wanted[e, w] - t[0].A[e, w] * moves
+    whole = bool(True)
+    if careful:
+        for p in range(t[0].parts + wp.where(bodies > 0, 1, 0)):
+            which = wp.where(p == t[0].parts, -1, p)
+            part = along_pass(s, t, which, w)
+            if part < WHOLE:
+                shorten(s, t, which, w, part)
+                whole = False
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w] + 1):
+            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+                b = c[0].shapes.body[t[0].shape[e, w]]
+                if t[0].yields[b, w] == 0:
+                    push_body(s, b, w, t[0].arm[e, w], t[0].before[e, w] - t[0].impulse[e, w])
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            advance_body(s, b, w)
+    advance_ropes(s, w)
+    return whole
+
+
+@wp.func
+def keep_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
+    """Impulses of this step, from which the next begins."""
+    for i in range(t[0].count.shape[0]):
+        t[0].kept_count[i, w] = t[0].count[i, w]
+        for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+            t[0].kept_shape[e, w] = t[0].shape[e, w]
+            t[0].kept_state[e, w] = t[0].state[e, w]
+            t[0].kept_n[e, w] = t[0].n[e, w]
+            t[0].kept_impulse[e, w] = t[0].impulse[e, w]

@@ -1,0 +1,137 @@
+"""Steps of ropes that touch, beside another solver, a thread a world: `kernels`, with contacts in the passes."""
+
+import warp as wp
+
+from sharnir.collision.data import Collision
+from sharnir.rope.data import RopeStep
+from sharnir.rope.kernels import begin_beside, end_sweeps, goes_astray, miss_all, start_beside, take_bodies, take_step
+from sharnir.rope.passes import JUDGED, judge_step, missed_speeds
+from sharnir.rope.touch import begin_pass, factor_touch, go_on, keep_touch, look, missed_touch, touch_pass
+from sharnir.rope.touch_bodies import note_bodies, push_bodies
+from sharnir.rope.touch_data import RopeTouch
+from sharnir.rope.touch_find import begin_touch
+from sharnir.types import inline_less, real
+
+inline_less("sharnir.rope_touch", 100)
+ROUNDS = wp.constant(30)  # passes in a launch
+LOOKS = wp.constant(6)  # in a step
+ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
+OPENING = wp.constant(real(1.0e-6))  # of an element's length: what a gap may be off
+LACKING = wp.constant(real(1.0e-5))  # of the largest impulse: what sliding friction may lack
+
+
+@wp.func
+def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """Begin a first step again, with the tensions of one at velocity level: a rope that turns needs to know of them."""
+    for k in range(s[0].ropes.count):
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
+            s[0].work.extra[i, w] = real(0.0)
+    note_bodies(s, t, w)
+    t[0].looks[w] = 0
+    look(s, t, c, w)
+    begin_pass(s, t, c, w)
+    whole = bool(True)
+    for round in range(ROUNDS):
+        for k in range(s[0].ropes.count):
+            missed_speeds(s, k, w, real(1.0))
+        if round > 0:
+            _open, lacks, changed = missed_touch(s, t, c, w)
+            if whole and changed == 0:
+                go_on(s, t, c, w)
+                _open, lacks, changed = missed_touch(s, t, c, w)
+                if lacks < ROUGH:
+                    break
+        factor_touch(s, t, w)
+        whole = touch_pass(s, t, c, w, round > 0)
+    keep_touch(s, t, w)
+    for b in range(s[0].bodies.count):
+        s[0].body.v[b, w] = s[0].body.start_v[b, w]
+        s[0].body.w[b, w] = s[0].body.start_w[b, w]
+    begin_beside(s, w, 0)
+    begin_touch(s, t, c, w)
+
+
+@wp.kernel(module="sharnir.rope_touch")
+def touch_begin(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), first: int):
+    """Begin a step: where ropes go by themselves, and what they may touch there."""
+    w = first + wp.tid()
+    start_beside(s, w)
+    begin_touch(s, t, c, w)
+    for k in range(s[0].ropes.count):
+        if s[0].state.started[k, w] == 0:
+            expect_tensions(s, t, c, w)
+            break
+
+
+@wp.kernel(module="sharnir.rope_touch")
+def touch_passes(
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), first: int,
+    swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real), tolerance: wp.array(dtype=real),
+):  # fmt: skip
+    """Passes of the ropes, for the twists that their bodies have now, until rows and contacts are met; see `rope_pass`."""
+    w = first + wp.tid()
+    if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
+        return
+    take_bodies(s, w)
+    note_bodies(s, t, w)
+    enough = s[0].settings.tolerance[0]
+    length = real(1.0e30)
+    for k in range(s[0].ropes.count):
+        length = wp.min(length, s[0].state.length[s[0].ropes.first[k], w])
+    begins = s[0].done[w] == 0
+    if begins:
+        t[0].looks[w] = wp.where(s[0].hard[w] == 2, 0, LOOKS)
+        look(s, t, c, w)
+        begin_pass(s, t, c, w)
+    whole = bool(True)
+    for round in range(ROUNDS):
+        off = miss_all(s, w)
+        first_pass = begins and round == 0
+        settled = bool(False)
+        if not first_pass:
+            open, lacks, changed = missed_touch(s, t, c, w)
+            if whole and changed == 0:
+                settled = True
+                go_on(s, t, c, w)
+                open, lacks, changed = missed_touch(s, t, c, w)
+            off = wp.max(off, wp.max(open * (enough / (OPENING * length)), lacks * (enough / LACKING)))
+        if s[0].hard[w] < 2:
+            s[0].residual[w] = off
+        wrong = int(0)
+        if settled and off <= real(1.0e2) * enough and s[0].judged[w] < JUDGED:
+            wrong = judge_step(s, w, s[0].judged[w] < JUDGED / 2)
+        if wrong > 0:
+            s[0].judged[w] = s[0].judged[w] + 1
+        elif settled and off <= enough:
+            if round == 0 and left[w] <= tolerance[0]:
+                end_sweeps(s, w, swept)
+                return
+            break
+        factor_touch(s, t, w)
+        if wrong > 0:
+            miss_all(s, w)
+        whole = touch_pass(s, t, c, w, not first_pass)
+    push_bodies(s, t, c, w)
+    s[0].done[w] = s[0].done[w] + 1
+
+
+@wp.kernel(module="sharnir.rope_touch")
+def touch_judge(
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), first: int,
+    swept: wp.array(dtype=wp.int32),
+):  # fmt: skip
+    """Look at a step before it is taken; one that is begun again has its contacts anew."""
+    w = first + wp.tid()
+    if goes_astray(s, w, swept):
+        begin_touch(s, t, c, w)
+
+
+@wp.kernel(module="sharnir.rope_touch")
+def touch_commit(
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), first: int, swept: wp.array(dtype=wp.int32),
+    left: wp.array(dtype=real), tolerance: wp.array(dtype=real),
+):  # fmt: skip
+    """Take the step, and keep its contacts."""
+    w = first + wp.tid()
+    if take_step(s, w, swept, left, tolerance[0]):
+        keep_touch(s, t, w)

@@ -1,0 +1,212 @@
+"""Ropes that touch: lying, sliding, running over drums and pulleys, against closed forms; every shape."""
+
+import math
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+
+G = 9.81
+R, RADIUS, SEGMENT = 0.1, 0.005, 0.012  # of drums, of ropes, m
+
+
+def wrapped(turn, tail, pitch=0.0):
+    """Points of a rope from one straight end around a drum about y to the other, all of them on its surface, and lengths."""
+    r = R + RADIUS
+    n = round(r * turn / SEGMENT)
+    a = np.linspace(0.0, turn, n + 1)
+    arc = np.stack([-r * np.cos(a), pitch * a / (2 * np.pi), r * np.sin(a)], 1)
+    steps = np.arange(1, round(tail / SEGMENT) + 1)[:, None] * SEGMENT
+    points = np.concatenate([arc[0] - steps[::-1] * [0, 0, 1], arc, arc[-1] + steps * [math.sin(turn), 0, math.cos(turn)]])
+    return points, np.linalg.norm(np.diff(points, axis=0), axis=1)
+
+
+def about_y():
+    return math.sin(math.pi / 4), 0, 0, math.cos(math.pi / 4)
+
+
+def over_a_drum(dt, mu, turn, pull, hold=98.1, tail=0.5):
+    """A weightless scene: both ends are pulled along themselves."""
+    scene, m = sh.Scene(gravity=(0, 0, 0)), sh.Material(friction=mu)
+    scene.add_body("drum", sh.Cylinder(R, 0.4), motion="fixed", rotation=about_y(), material=m, collide=True)
+    points, lengths = wrapped(turn, tail, 0.013)
+    scene.add_body("light", mass=hold / G, position=points[0])
+    scene.add_body("heavy", mass=pull / G, position=points[-1])
+    scene.add_rope(
+        "rope", points=points, segments=lengths, radius=RADIUS, mass_per_length=0.05, attach=("light", "heavy"), material=m
+    )
+    sim = sh.Simulation(scene, dt)
+    sim.body("light").apply_force((0, 0, -hold), once=False)
+    sim.body("heavy").apply_force(pull * np.array([math.sin(turn), 0, math.cos(turn)]), once=False)
+    return sim
+
+
+def ratio(sim):
+    """Tension on either side of what is touched, and the angle turned between."""
+    rope, found = sim.rope("rope"), sim.contacts()
+    T, d = rope.tension, np.diff(rope.position, axis=0)
+    near = np.linalg.norm(rope.position[:, None] - found.point[None], axis=2).min(1) < 2 * RADIUS
+    pressed = np.zeros(len(near), bool)
+    pushes = found.point[np.linalg.norm(found.force, axis=1) > 1e-9]
+    pressed[near] = [np.linalg.norm(pushes - p, axis=1).min() < 1.5 * RADIUS for p in rope.position[near]]
+    on = np.flatnonzero(pressed)
+    along = np.unwrap(np.arctan2(d[:, 2], d[:, 0]))
+    a, b = on[0] - 1, on[-1]
+    return max(T[a], T[b]) / min(T[a], T[b]), abs(along[b] - along[a])
+
+
+def capstan(dt, mu, turn, most):
+    sim = over_a_drum(dt, mu, turn, 98.1 * math.exp(mu * turn) * 1.3)
+    off, stretch = [], 0.0
+    while sim.time < 0.3:
+        sim.step()
+        stretch = max(stretch, sim.rope("rope").stretch)
+        if sim.time > 0.1:
+            r, angle = ratio(sim)
+            off.append(r / math.exp(mu * angle) - 1)
+    deep = -sim.contacts().gap.min()
+    print(f"{turn / np.pi:g}π, μ = {mu}, {dt * 1e3:g} ms: ratio off by {np.mean(off):+.2%} on average, {np.abs(off).max():.2%} "
+          f"at most (allowed {most:.0%}); stretch {stretch:.0e}, {deep:.0e} m into the drum; "
+          f"{sim.health().not_converged} of {round(sim.time / dt)} steps did not converge")  # fmt: skip
+    assert abs(np.mean(off)) < most and np.abs(off).max() < 3 * most and stretch < 1e-6 and deep < 1e-4
+
+
+def test_a_rope_slides_around_a_drum_by_the_capstan_law():
+    capstan(0.015, 0.3, np.pi, 0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dt", "mu", "turn", "most"), [
+    (0.005, 0.1, np.pi, 0.01), (0.005, 0.3, np.pi, 0.01), (0.005, 0.1, 2 * np.pi, 0.01), (0.005, 0.3, 2 * np.pi, 0.01),
+    (0.015, 0.1, np.pi, 0.03), (0.015, 0.1, 2 * np.pi, 0.03),
+])  # fmt: skip
+def test_capstan_up_to_one_turn(dt, mu, turn, most):
+    capstan(dt, mu, turn, most)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", [0.97, 1.03])
+def test_a_load_over_a_drum_holds_up_to_the_capstan_ratio(part):
+    sim = over_a_drum(0.005, 0.3, np.pi, 98.1 * math.exp(0.3 * np.pi) * part)
+    start = sim.body("heavy").position[2]
+    sim.run(0.2)
+    settled = sim.body("heavy").position[2]
+    sim.run(1.0)
+    moved = settled - sim.body("heavy").position[2]
+    print(f"{part} of the ratio: {settled - start:.1e} m at first, then {moved:.1e} m in 1 s")
+    assert (abs(moved) < 1e-6) if part < 1 else (moved > 0.02)
+
+
+def test_a_rope_falls_on_a_floor_and_lies_still():
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_rope("rope", (0, 0, 0.03), (0.6, 0, 0.08), segments=20, radius=0.01, mass_per_length=0.2)
+    sim = sh.Simulation(scene, 0.005)
+    top, energies, stretch = sim.energy().total, [], 0.0
+    for _ in range(60):
+        sim.step()
+        energies.append(sim.energy().total)
+        stretch = max(stretch, sim.rope("rope").stretch)
+    lies = sim.rope("rope").position
+    sim.run(1.0)
+    creep = np.abs(sim.rope("rope").position - lies).max()
+    speed = np.abs(sim.rope("rope").velocity).max()
+    weight, due = sim.contacts().force.sum(0), 0.2 * sim.rope("rope").length * G
+    print(f"energy gains at most {np.diff([top, *energies]).max():.1e} J a step; lies at {lies[:, 2].min():.6f} m, creeps "
+          f"{creep:.0e} m in 1 s at {speed:.0e} m/s; the floor bears {weight[2]:.6f} N of "
+          f"{due:.6f}; stretch {stretch:.0e}")  # fmt: skip
+    assert np.diff([top, *energies]).max() < 1e-9 and creep < 1e-9 and speed < 1e-9 and stretch < 1e-6
+    assert weight == pytest.approx([0, 0, due], abs=1e-6) and lies[:, 2] == pytest.approx(0.01, abs=2e-5)
+
+
+def test_a_rope_slides_to_rest_on_a_floor():
+    scene, m = sh.Scene(), sh.Material(friction=0.3)
+    scene.add_ground(material=m)
+    scene.add_rope("rope", (0, 0, RADIUS), (0, 0.3, RADIUS), segments=10, radius=RADIUS, velocity=(1, 0, 0), material=m)
+    sim = sh.Simulation(scene, 0.005)
+    sim.run(0.6)
+    x = sim.rope("rope").position[:, 0]
+    print(f"slides {x.mean():.5f} m, exact {1 / (2 * 0.3 * G):.5f}; all points within {np.ptp(x):.0e} m")
+    assert x == pytest.approx(1 / (2 * 0.3 * G), rel=0.02) and np.abs(sim.rope("rope").velocity).max() < 1e-9
+
+
+def test_a_rope_turns_a_pulley_by_friction():
+    scene, m = sh.Scene(), sh.Material(friction=0.8)
+    scene.add_body("pulley", sh.Cylinder(R, 0.06), mass=2.0, rotation=about_y(), material=m, collide=True)
+    scene.add_joint("hinge", sh.Revolute("y"), scene.world, "pulley", position=(0, 0, 0))
+    points, lengths = wrapped(np.pi, 0.3)
+    scene.add_body("a", mass=5.0, position=points[0])
+    scene.add_body("b", mass=6.0, position=points[-1])
+    scene.add_rope("rope", points=points, segments=lengths, radius=RADIUS, mass_per_length=0.05, attach=("a", "b"), material=m)
+    sim = sh.Simulation(scene, 0.005)
+    top = [sim.energy().total]
+    while sim.time < 0.3:
+        sim.step()
+        top.append(sim.energy().total)
+    expected = G * sim.time / (11 + 0.05 * lengths.sum() + 0.5 * 2.0)
+    speed, rim = -sim.body("b").velocity[2], sim.joint("hinge").velocity * R
+    load = sim.contact_force("pulley", "rope")
+    print(f"load falls at {speed:.5f} m/s, theory {expected:.5f}; rim {rim:.5f} m/s; energy at most "
+          f"{max(top) - top[0]:.1e} J above the start; the rope presses with {-load[2]:.2f} N")  # fmt: skip
+    assert speed == pytest.approx(expected, rel=0.01) and rim == pytest.approx(speed, rel=2e-3) and max(top) - top[0] < 1e-3
+    assert sim.body("pulley").touching == ("rope",) and 90 < -load[2] < 110
+
+
+def block():
+    """A cube of 0.2 m as a mesh."""
+    corners = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])
+    quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+    return sh.Mesh((corners, np.array([[q[0], q[k], q[k + 1]] for q in quads for k in (1, 2)])))
+
+
+SHAPES = {
+    "sphere": lambda: sh.Sphere(0.1),
+    "box": lambda: sh.Box(0.2, 0.2, 0.2),
+    "capsule": lambda: sh.Capsule(0.1, 0.2),
+    "cylinder": lambda: sh.Cylinder(0.1, 0.2),
+    "cone": lambda: sh.Cone(0.1, 0.2),
+    "ellipsoid": lambda: sh.Ellipsoid(0.1, 0.15, 0.1),
+    "mesh": block,
+    "hull": block,  # of a mesh that moves
+    "hills": None,
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_rope_falls_over_every_kind_of_shape(kind):
+    scene = sh.Scene()
+    scene.add_ground(-0.1)
+    if kind == "hills":
+        heights = 0.02 * np.cos(np.linspace(0, 20, 21))[:, None] * np.ones(5)
+        scene.add_terrain(kind, heights, size=(0.6, 0.4))
+    else:
+        moves = {"mass": 50.0} if kind == "hull" else {"motion": "fixed"}
+        scene.add_body(kind, SHAPES[kind](), **moves)
+    z = {"capsule": 0.2, "hills": 0.02}.get(kind, 0.1) + 0.02
+    scene.add_rope("rope", (-0.15, 0.01, z), (0.16, 0.02, z), segments=12, radius=0.008)
+    sim = sh.Simulation(scene, 0.005, on_divergence="ignore")
+    energies, deep, met = [sim.energy().total], 0.0, 0.0
+    for _ in range(40):
+        sim.step()
+        energies.append(sim.energy().total)
+        deep = max(deep, -sim.contacts().gap.min(initial=0.0))
+        met = max(met, sim.contact_force("rope", kind)[2])
+    lost, rise, stretch = energies[0] - min(energies), np.diff(energies).max(), sim.rope("rope").stretch
+    print(f"{kind}: pressed by {met:.1f} N, {deep:.0e} m inside at most, stretch {stretch:.0e}, energy rises by at most "
+          f"{rise:.0e} J a step of {lost:.2f} J lost; {sim.health().not_converged} of 40 steps did not converge")  # fmt: skip
+    assert met > 1.0 and deep < 2e-3 and stretch < 1e-6 and rise < 6e-5
+
+
+def test_what_is_said_of_a_rope_that_touches_is_checked():
+    scene = sh.Scene()
+    with pytest.raises(sh.SceneError, match=r"rope 'r'.*material.*'rubber'"):
+        scene.add_rope("r", (0, 0, 0), (1, 0, 0), material="rubber")
+    with pytest.raises(sh.SceneError, match=r"rope 'r'.*collide.*1"):
+        scene.add_rope("r", (0, 0, 0), (1, 0, 0), collide=1)
+    scene.add_ground()
+    scene.add_rope("through", (0, 0, 0.02), (0.1, 0, 0.02), segments=2)
+    scene.ignore("through", "world")
+    sim = sh.Simulation(scene, 0.01)
+    sim.run(0.2)
+    assert sim.rope("through").position[:, 2].max() < -0.1 and len(sim.contacts()) == 0
