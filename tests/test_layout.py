@@ -11,7 +11,7 @@ SOURCES = sorted((ROOT / "sharnir").rglob("*.py"))
 LONGEST_FILE, LONGEST_FUNCTION = 600, 80
 LONG_FILES = {
     "dynamics.py": 610,
-    "scene.py": 615,
+    "scene.py": 620,
     "simulation.py": 640,
 }
 """Files that are longer, and how long they may be."""
