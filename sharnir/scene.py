@@ -29,7 +29,7 @@ from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope.build import Ropes
-from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, too_tight
+from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, ignore_rope, keep_apart, too_tight, touch_as
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
@@ -198,12 +198,7 @@ class Scene:
 
     def ignore(self, a: str, b: str) -> None:
         """Let two bodies, or a rope and a body, pass through each other."""
-        for rope, other in ((a, b), (b, a)):
-            if rope in self.ropes:
-                if other not in self.ropes:
-                    self._body("ignore", "body", other)
-                self.ropes[rope].ignored.add(other)
-        if a in self.ropes or b in self.ropes:
+        if ignore_rope(self.ropes, self.bodies, a, b):
             return
         names = [self._body("ignore", what, body).name for what, body in (("a", a), ("b", b))]
         self.touch.ignored.add(self.touch.pair("ignore", *names))
@@ -389,13 +384,10 @@ class Scene:
             clamp: whether an end's direction is held too: as it starts, or a direction (3,) in which it leaves or enters.
             reel: "start" or "end", from which it is paid out and taken in (`sim.rope(name).reel_speed`), up to `longest`, m.
             velocity: m/s, one for all or one a point.
-            material: how its surface rubs where there is contact (see Scene); a rope does not bounce. `Material()` if None.
-            collide: False: it touches nothing. What holds it, it does not touch either, the world excepted.
+            material: how its surface rubs; `Material()` if None. collide: False: it touches nothing; never what holds it.
         """
         self._new_name(name)
         who = f"rope {name!r}"
-        if not isinstance(collide, bool):
-            raise SceneError(f"{who}: collide is True or False, got {collide!r}")
         rope = describe(
             name, start, end, points=points, length=length, segments=segments, radius=radius, density=density,
             mass_per_length=mass_per_length, E=E, G=G, EI=EI, GJ=GJ, rest_curvature=rest_curvature, rest_twist=rest_twist,
@@ -416,7 +408,7 @@ class Scene:
         words = too_tight(rope, self.gravity) if all(end.body == 0 for end in rope.ends) else None
         if words:
             self._note(words)
-        rope.material, rope.collide = checked(material, who), collide
+        touch_as(rope, material, collide)
         self.ropes[name] = rope
         return name
 
@@ -509,9 +501,7 @@ class Scene:
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
         if self.ropes:
-            for rope in self.ropes.values():
-                held = {e.body for e in rope.ends if e.body} | {t.body for t in rope.ties if t.body}
-                rope.apart = held | {i for i, b in enumerate(self.bodies) if b in rope.ignored}
+            keep_apart(self.ropes.values(), list(self.bodies))
             motion = np.array([b.motion for b in self.bodies.values()])
             jointed = bool(self.joints or self.springs)
             model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device, trees=jointed)

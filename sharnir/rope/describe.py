@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from sharnir.collision.material import Material
+from sharnir.collision.material import Material, checked
 from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.spatial import frame_from_axes, quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate
 
@@ -345,3 +346,33 @@ def hold(
             raise SceneError(f"rope {rope.name!r}: its clamp points against the rope")
         frame = quat_multiply(turn / np.linalg.norm(turn), frame)
     end.frame = quat_multiply(back, frame)
+
+
+# ---- what it touches --------------------------------------------------------------------------------------------------------
+
+
+def touch_as(rope: RopeDescription, material: Any, collide: Any) -> None:
+    """How a rope's surface rubs, and whether it touches anything; unchecked."""
+    who = f"rope {rope.name!r}"
+    if not isinstance(collide, bool):
+        raise SceneError(f"{who}: collide is True or False, got {collide!r}")
+    rope.material, rope.collide = checked(material, who), collide
+
+
+def ignore_rope(ropes: dict[str, RopeDescription], bodies: Iterable[str], a: str, b: str) -> bool:
+    """Let a rope and a body pass through each other, if one of the two names is a rope's."""
+    if a not in ropes and b not in ropes:
+        return False
+    for rope, other in ((a, b), (b, a)):
+        if other not in ropes and other not in bodies:
+            raise SceneError(f"ignore: {other!r} is no body of the scene; known: {', '.join(map(repr, bodies))}")
+        if rope in ropes:
+            ropes[rope].ignored.add(other)
+    return True
+
+
+def keep_apart(ropes: Iterable[RopeDescription], bodies: list[str]) -> None:
+    """Number the bodies that each rope does not touch: what holds it, the world excepted, and what it is to ignore."""
+    for rope in ropes:
+        held = {end.body for end in rope.ends if end.body} | {tie.body for tie in rope.ties if tie.body}
+        rope.apart = held | {i for i, name in enumerate(bodies) if name in rope.ignored}
