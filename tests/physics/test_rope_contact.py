@@ -168,7 +168,6 @@ SHAPES = {
     "cone": lambda: sh.Cone(0.1, 0.2),
     "ellipsoid": lambda: sh.Ellipsoid(0.1, 0.15, 0.1),
     "mesh": block,
-    "hull": block,  # of a mesh that moves
     "hills": None,
 }
 
@@ -176,13 +175,12 @@ SHAPES = {
 @pytest.mark.parametrize("kind", SHAPES)
 def test_a_rope_falls_over_every_kind_of_shape(kind):
     scene = sh.Scene()
-    scene.add_ground(-0.1)
+    scene.add_ground(-0.2)
     if kind == "hills":
         heights = 0.02 * np.cos(np.linspace(0, 20, 21))[:, None] * np.ones(5)
         scene.add_terrain(kind, heights, size=(0.6, 0.4))
     else:
-        moves = {"mass": 50.0} if kind == "hull" else {"motion": "fixed"}
-        scene.add_body(kind, SHAPES[kind](), **moves)
+        scene.add_body(kind, SHAPES[kind](), motion="fixed")
     z = {"capsule": 0.2, "hills": 0.02}.get(kind, 0.1) + 0.02
     scene.add_rope("rope", (-0.15, 0.01, z), (0.16, 0.02, z), segments=12, radius=0.008)
     sim = sh.Simulation(scene, 0.005, on_divergence="ignore")
@@ -196,6 +194,21 @@ def test_a_rope_falls_over_every_kind_of_shape(kind):
     print(f"{kind}: pressed by {met:.1f} N, {deep:.0e} m inside at most, stretch {stretch:.0e}, energy rises by at most "
           f"{rise:.0e} J a step of {lost:.2f} J lost; {sim.health().not_converged} of 40 steps did not converge")  # fmt: skip
     assert met > 1.0 and deep < 2e-3 and stretch < 1e-6 and rise < 6e-5
+
+
+def test_points_of_a_rope_know_how_far_a_hull_is():
+    scene = sh.Scene(gravity=(0, 0, 0), contact=True)
+    scene.add_body("hull", block(), mass=50.0)  # a mesh that moves is its hull
+    scene.add_rope("rope", (-0.104, 0.01, 0.109), (0.08, 0.02, 0.109), segments=6, radius=0.008)
+    sim = sh.Simulation(scene, 0.005)
+    sim.step()
+    found = sim.contacts()
+    p = sim.rope("rope").position
+    out = np.maximum(np.abs(p) - 0.1, 0) * np.sign(p)
+    far = np.linalg.norm(out, axis=1)
+    off = np.abs(found.gap - (far - 0.008)).max(), np.abs(found.normal - out / far[:, None]).max()
+    print(f"{len(found)} points, gaps {off[0]:.0e} m off, normals {off[1]:.0e}")
+    assert len(found) == 7 and off[0] < 1e-9 and off[1] < 1e-6 and set(found.body_a) == {"hull"}
 
 
 def test_what_is_said_of_a_rope_that_touches_is_checked():
