@@ -63,11 +63,12 @@ def _compile() -> float:
     from sharnir.direct.leapfrog.rope import direct_rope_steps
     from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG
     from sharnir.rope.kernels import rope_begin
+    from sharnir.rope.touch_kernels import touch_begin
     from sharnir.sequential.begin import predict
     from sharnir.sequential.patches import prepare_points
 
     started = time.perf_counter()
-    longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], TOUCHING, LEAPFROG[2], prepare_points, collide_all)
+    longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], TOUCHING, LEAPFROG[2], prepare_points, collide_all, touch_begin)
     load_modules([kernel.module for kernel in (*longest, ENERGY[1], LEAPFROG[1], rope_begin, predict)], "cpu")
     ways = {"sequential": None, "direct": None, "articulated": (-1.0, 1.0)}  # an integration with a limit has kernels of its own
     for solver, limit in ways.items():

@@ -251,7 +251,7 @@ class Contacting:
 
     def _touches(self, name: str) -> None:
         """Refuse what is neither a body nor a rope."""
-        if name not in getattr(self, "_ropes", {}):
+        if not isinstance(name, str) or name not in getattr(self, "_ropes", {}):
             self.body(name)
 
     def _touch(self, what: str) -> Touching:

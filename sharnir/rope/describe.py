@@ -361,10 +361,10 @@ def touch_as(rope: RopeDescription, material: Any, collide: Any) -> None:
 
 def ignore_rope(ropes: dict[str, RopeDescription], bodies: Iterable[str], a: str, b: str) -> bool:
     """Let a rope and a body pass through each other, if one of the two names is a rope's."""
-    if a not in ropes and b not in ropes:
+    if not any(isinstance(name, str) and name in ropes for name in (a, b)):
         return False
     for rope, other in ((a, b), (b, a)):
-        if other not in ropes and other not in bodies:
+        if not isinstance(other, str) or (other not in ropes and other not in bodies):
             raise SceneError(f"ignore: {other!r} is no body of the scene; known: {', '.join(map(repr, bodies))}")
         if rope in ropes:
             ropes[rope].ignored.add(other)

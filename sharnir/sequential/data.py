@@ -150,6 +150,8 @@ class Whole:
     place: wp.array2d(dtype=wp.int32)  # [body, world] in the line, or below 0
     line: wp.array2d(dtype=wp.int32)  # [place, world] bodies
     lead: wp.array2d(dtype=wp.int32)  # [place, world] the first place to which a row reaches
+    kept_v: wp.array2d(dtype=vec3)  # [body, world] velocities and spins before it
+    kept_w: wp.array2d(dtype=vec3)
     base: wp.array2d(dtype=wp.int32)  # [row, world] where column 0 of a row would be
     H: wp.array2d(dtype=real)  # [entry, world]
     x: wp.array2d(dtype=real)  # [row, world]

@@ -364,7 +364,7 @@ class SolverImpulse(Solver):
         whole, bodies = Whole(), int((self.model.bodies.motion.numpy() == DYNAMIC).sum())
         rows = 6 * bodies
         whole.capacity = min(rows * (rows + 1) // 2, LONG * rows) if few_move(self.model) else 0
-        fill(whole, self.model, len(self.model.com), "place line lead")
+        fill(whole, self.model, len(self.model.com), "place line lead kept_v kept_w")
         fill(whole, self.model, rows, "base x")
         fill(whole, self.model, whole.capacity, "H")
         fill(whole, self.model, None, "tries failed")

@@ -43,15 +43,30 @@ def goal_of(tolerance: real, done: int, largest: real, goal: real) -> real:
 
 @wp.func
 def keep_points(s: wp.array(dtype=Step), w: int):
-    """Remember the impulses of now."""
+    """Remember the impulses of now, and the velocities."""
+    twist = s[0].solves[VELOCITIES].twist
     s[0].whole.tries[w] = s[0].whole.tries[w] + 1
+    for b in range(s[0].bodies.count):
+        s[0].whole.kept_v[b, w] = twist.linear[b, w]
+        s[0].whole.kept_w[b, w] = twist.angular[b, w]
     for i in range(s[0].contacts.count[w]):
         s[0].touch.kept[i, w] = s[0].touch.p[i, w]
 
 
 @wp.func
-def go_back(s: wp.array(dtype=Step), w: int, share: real):
-    """To a share of the impulses that were remembered."""
+def go_back(s: wp.array(dtype=Step), w: int):
+    """To what was remembered: not by differences, in which the digits of velocities gone wild would be lost."""
+    twist = s[0].solves[VELOCITIES].twist
+    for b in range(s[0].bodies.count):
+        twist.linear[b, w] = s[0].whole.kept_v[b, w]
+        twist.angular[b, w] = s[0].whole.kept_w[b, w]
+    for i in range(s[0].contacts.count[w]):
+        s[0].touch.p[i, w] = s[0].touch.kept[i, w]
+
+
+@wp.func
+def let_go(s: wp.array(dtype=Step), w: int):
+    """No impulses."""
     for k in range(s[0].touch.patches[w]):
         if s[0].touch.patch[k, w].rests == 1:
             continue
@@ -59,9 +74,8 @@ def go_back(s: wp.array(dtype=Step), w: int, share: real):
         T = vec3(real(0.0))
         first = s[0].touch.patch[k, w].first
         for i in range(first, first + s[0].touch.patch[k, w].size):
-            new = s[0].touch.kept[i, w] * share
-            d = unscaled(new - s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
-            s[0].touch.p[i, w] = new
+            d = unscaled(-s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
+            s[0].touch.p[i, w] = vec3(real(0.0))
             F = F + d
             T = T + wp.cross(s[0].touch.row[i, w].d, d)
         push_patch(s, s[0].solves[VELOCITIES].twist, k, w, F, T)
@@ -86,11 +100,12 @@ def put_back_points(s: wp.array(dtype=Step), w: int, more: int):
     If there are to be more of them, and these impulses (the last step's, of a blow perhaps) give energy, back to none.
     """
     s[0].whole.failed[w] = s[0].whole.failed[w] + 1
-    go_back(s, w, real(0.0))
-    free = kinetic(s, w)
-    go_back(s, w, real(1.0))
-    if more == 1 and kinetic(s, w) > free:
-        go_back(s, w, real(0.0))
+    go_back(s, w)
+    if more == 1:
+        held = kinetic(s, w)
+        let_go(s, w)
+        if held <= kinetic(s, w):
+            go_back(s, w)
 
 
 # ---- which points push, and which hold --------------------------------------------------------------------------------------

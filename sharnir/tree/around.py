@@ -13,7 +13,6 @@ load then (`solve_rows`).
 
 import warp as wp
 
-from sharnir.envelope import factorise, substitute
 from sharnir.joint_geometry import joint_curvature, joint_gap, joint_pose
 from sharnir.joints import JointTable
 from sharnir.model import SpringTable
@@ -292,8 +291,8 @@ def response_matrix(t: JointTable, tree: TreeTable, table: ClosureTable, c: Clos
             respond(t, tree, c, k, w, table.span[r, 2 * half], table.span[r, 2 * half + 1])
         for s in range(table.first[r], wp.min(table.last[r] + 1, rows)):
             c.matrix[s, r, w] = row_rate(table, c, s, w, c.a_l, c.a_a, c.y)
-        if c.matrix[r, r, w] <= ROUNDED * free_response(tree, c, r, w):
-            c.matrix[r, r, w] = real(0.0)  # its bodies are joined rigidly already
+        if r >= 6 * table.welds and c.matrix[r, r, w] <= ROUNDED * free_response(tree, c, r, w):
+            c.matrix[r, r, w] = real(0.0)  # a rod between bodies that are joined rigidly already
         for half in range(2):
             clear_response(t, tree, c, w, table.span[r, 2 * half], table.span[r, 2 * half + 1])
 
@@ -324,7 +323,10 @@ def stand_alone(table: ClosureTable, c: ClosureWork, r: int, w: int, rows: int):
 
 @wp.func
 def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
-    """L U of matrix + softness, its diagonal raised a little (see `solve_rows`), in place; rows that are out stand alone."""
+    """L D Lᵀ of matrix + softness, its diagonal raised a little (see `solve_rows`), in place; rows that are out stand alone.
+
+    No `envelope`: where rows nearly depend on each other, in a singular pose, the factors have to be symmetric to the last bit.
+    """
     largest = real(0.0)
     for r in range(rows):
         largest = wp.max(largest, c.matrix[r, r, w])
@@ -335,15 +337,35 @@ def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
             stand_alone(table, c, r, w, rows)
         else:
             c.matrix[r, r, w] = c.matrix[r, r, w] * (real(1.0) + RAISED) + c.soft[r, w]
-    factorise(c.matrix, table.first, table.last, rows, w)
+    for p in range(rows):
+        pivot = c.matrix[p, p, w]
+        end = wp.min(table.last[p] + 1, rows)
+        for s in range(p + 1, end):
+            if table.first[s] <= p:
+                factor = c.matrix[s, p, w] / pivot
+                for h in range(p + 1, s + 1):
+                    if table.first[h] <= p:
+                        c.matrix[s, h, w] = c.matrix[s, h, w] - factor * c.matrix[h, p, w]
+        for s in range(p + 1, end):
+            c.matrix[s, p, w] = c.matrix[s, p, w] / pivot
 
 
 @wp.func
 def spread(table: ClosureTable, c: ClosureWork, w: int, rows: int):
     """Add to c.force what the eliminated matrix makes of c.left."""
-    substitute(c.matrix, table.first, table.last, c.left, rows, w)
-    for r in range(rows):
-        c.force[r, w] = c.force[r, w] + c.left[r, w]
+    for s in range(rows):
+        x = c.left[s, w]
+        for h in range(table.first[s], s):
+            x = x - c.matrix[s, h, w] * c.left[h, w]
+        c.left[s, w] = x
+    for h in range(rows):
+        s = rows - 1 - h
+        x = c.left[s, w] / c.matrix[s, s, w]
+        for r in range(s + 1, wp.min(table.last[s] + 1, rows)):
+            if table.first[r] <= s:
+                x = x - c.matrix[r, s, w] * c.left[r, w]
+        c.left[s, w] = x
+        c.force[s, w] = c.force[s, w] + x
 
 
 @wp.func

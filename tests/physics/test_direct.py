@@ -439,7 +439,7 @@ def test_four_bars_through_their_singular_poses(closing, seconds):
 def test_seventeen_four_bars_lose_nothing_at_a_singular_pose_by_velocities():
     sim = sh.Simulation(four_bar(17, 1e-3).model, 1e-3, solver="direct", closing="velocity")
     energies = [sim.energy().total]
-    for _ in range(1200):
+    for _ in range(900):
         sim.step()
         energies.append(sim.energy().total)
     worst = np.abs(np.diff(energies)).max()
