@@ -11,8 +11,8 @@ from sharnir.direct.data import Direct
 from sharnir.direct.energy.links import base_stiffness, follow_all, follow_some, hand_pushes
 from sharnir.direct.energy.means import mean_matrix
 from sharnir.direct.gaps import gear_gap
-from sharnir.envelope import factorise
-from sharnir.tree.around import NO_RESPONSE, put_row, row_rate, spread, stand_alone
+from sharnir.envelope import factorise, substitute
+from sharnir.tree.around import NO_RESPONSE, put_row, row_rate, stand_alone
 from sharnir.types import EPSILON, real, vec3
 
 # of the diagonal: more than rows that depend on each other seem not to, while the pose of the end is not known well
@@ -280,6 +280,14 @@ def free_response(s: wp.array(dtype=Direct), r: int, w: int) -> real:
 
 
 @wp.func
+def spread(s: wp.array(dtype=Direct), w: int, rows: int):
+    """Add to the rows' force what the eliminated matrix makes of what is left."""
+    substitute(s[0].rows.matrix, s[0].closures.first, s[0].closures.last, s[0].rows.left, rows, w)
+    for r in range(rows):
+        s[0].rows.force[r, w] = s[0].rows.force[r, w] + s[0].rows.left[r, w]
+
+
+@wp.func
 def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
     """L U of matrix + softness, its diagonal raised a little, in place; rows that are out stand alone.
 
@@ -324,7 +332,7 @@ def ease_rows(s: wp.array(dtype=Direct), w: int):
         s[0].rows.left[r, w] = real(0.0)
         if s[0].rows.soft[r, w] == real(0.0):
             s[0].rows.left[r, w] = -s[0].rows.gamma[r, w] * s[0].row_impulse[r, w]
-    spread(s[0].closures, s[0].rows, w, rows)
+    spread(s, w, rows)
     all = real(0.0)
     idle = real(0.0)
     for r in range(rows):
@@ -387,7 +395,7 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
             first = most
         if round > 0 and most <= ENOUGH * first:
             break
-        spread(s[0].closures, s[0].rows, w, rows)
+        spread(s, w, rows)
     push_rows(s, w)
     if keep:
         for r in range(rows):
