@@ -268,7 +268,7 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
         s[0].contacts.began[p, w] = began
         s[0].contacts.found[p, w] = s[0].contacts.gap[p, w] - opened(s, p, w)
         used = carry_over(s, p, p - first, local, size, old, used, s[0].shapes.bound[j], w)
-        write_mixed(s, mixed, p, w)
+        write_mixed(s, mixed, i, p, w)
 
 
 @wp.func
