@@ -293,8 +293,7 @@ class SolverImpulse(Solver):
         self.settings.touch = wp.array(
             [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
         )
-        linked = model.joint_kinds or model.gear_names or model.spring_names or model.ropes is not None
-        after = SLEEPS_AFTER if sleep and model.collision is not None and not linked else NEVER
+        after = SLEEPS_AFTER if sleep and model.collision is not None and model.ropes is None else NEVER
         self.settings.sleep = wp.array([after], dtype=real, device=self.device)
         self._sweeps = sweeps.sweeps_plain
         self.tolerance = float(tolerance)
@@ -434,6 +433,10 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     fill(work, model, bodies, "gyro spin_start momentum inv_inertia inv_mass position rest rotation")
     fill(work, model, bodies, "driven_v driven_w")
     work.open = wp.array(_in_trees(model), dtype=wp.int32, device=model.device)
+    linked = np.zeros(bodies, np.int32)
+    linked[[*model.parents, *model.children, *model.springs.parent.numpy(), *model.springs.child.numpy()]] = 1
+    linked[model.bodies.motion.numpy() != DYNAMIC] = 0
+    work.linked = wp.array(linked, dtype=wp.int32, device=model.device)
     work.follows = wp.zeros(bodies, dtype=wp.int32, device=model.device)
     fill(work, model, None, "sweeps left")
     fill(work, model, joints, "mode r_parent r_child drive_force drive_torque")
