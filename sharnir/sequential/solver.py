@@ -371,7 +371,7 @@ class SolverImpulse(Solver):
         fill(whole, self.model, len(self.model.com), "place line lead kept_v kept_w")
         fill(whole, self.model, rows, "base x")
         fill(whole, self.model, whole.capacity, "H")
-        fill(whole, self.model, None, "tries failed")
+        fill(whole, self.model, None, "tries failed kept_energy")
         return whole
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
