@@ -34,6 +34,16 @@ class BodyContact:
 
 
 @dataclass
+class Belt:
+    """A surface that runs as a joint turns: bodies by index, `body` turns about `axis` (axes of `frame`) in `frame`."""
+
+    body: int
+    frame: int
+    axis: np.ndarray
+    radius: float  # m, of its way a radian
+
+
+@dataclass
 class CollisionShape:
     """One convex shape, mesh or height field on a body; poses in the body's own frame."""
 
@@ -54,6 +64,7 @@ class CollisionDescription:
     materials: dict[str, Material]  # by body
     rules: dict[tuple[int, int], Material]
     apart: set[tuple[int, int]]
+    belts: list[Belt] = field(default_factory=list)
 
 
 class ContactScene:
@@ -71,6 +82,7 @@ class ContactScene:
         self.ignored: set[frozenset[str]] = set()
         self.pairs: dict[frozenset[str], Material] = {}
         self.asked: set[frozenset[str]] = set()
+        self.belts: list[Belt] = []
 
     @property
     def on(self) -> bool:
@@ -117,6 +129,18 @@ class ContactScene:
         made.parts.append(terrain_part(name, heights, size))
         self.bodies[name] = made
 
+    def add_belt(self, body: str, shapes: Any, belt: Belt, material: Any, who: str) -> None:
+        """Shapes of a body, besides those it has, whose surface is a belt."""
+        given = list(shapes) if isinstance(shapes, list | tuple) else [shapes]
+        if not given or not all(isinstance(shape, Shape) for shape in given):
+            raise SceneError(f"{who}: shapes is a shape or a list of at least one, got {shapes!r}")
+        owner = self.bodies.setdefault(body, BodyContact())
+        owner.collide = True if owner.collide is None else owner.collide
+        for part in (p for shape in given for p in parts_of(shape, who, False)):
+            part.belt, part.material = len(self.belts), checked(material, who)
+            owner.parts.append(part)
+        self.belts.append(belt)
+
     def pair(self, what: str, a: str, b: str) -> frozenset[str]:
         """Two different bodies."""
         if a == b:
@@ -152,7 +176,7 @@ class ContactScene:
         apart = {(min(p), max(p)) for p in neighbours} - asked
         apart |= {indices(pair) for pair in self.ignored}
         rules = {indices(pair): material for pair, material in self.pairs.items()}
-        return CollisionDescription([shape for _, shape in found], materials, rules, apart)
+        return CollisionDescription([shape for _, shape in found], materials, rules, apart, self.belts)
 
 
 def _group(value: Any, who: str) -> tuple[int, int]:

@@ -1,0 +1,1 @@
+"""Machines built from joints, rows and ropes: wheels, tracks, vehicles."""
