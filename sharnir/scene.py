@@ -213,7 +213,7 @@ class Scene:
     ) -> None:
         """Shapes of a body, besides what it has, whose surface runs as a hinge turns, as of a track or a driven conveyor.
 
-        What touches them acts on the body and, along the belt, on the hinge: its drive, brake, friction and inertia are the belt's.
+        What touches them acts on the body and, along the belt, on the hinge, whose drive, friction and inertia are the belt's.
 
         Args:
             joint: the hinge; its child turns with the belt, positive as a wheel would that the belt is wound on.

@@ -89,7 +89,7 @@ class ContactScene:
         """Whether bodies touch each other in this scene."""
         if self.contact is not None:
             return self.contact
-        return any(body.collide for body in self.bodies.values())
+        return bool(self.belts) or any(body.collide for body in self.bodies.values())
 
     def add_body(
         self, name: str, collide: Any, shapes: Any, material: Any, group: Any, surface_velocity: Any
@@ -135,7 +135,6 @@ class ContactScene:
         if not given or not all(isinstance(shape, Shape) for shape in given):
             raise SceneError(f"{who}: shapes is a shape or a list of at least one, got {shapes!r}")
         owner = self.bodies.setdefault(body, BodyContact())
-        owner.collide = True if owner.collide is None else owner.collide
         for part in (p for shape in given for p in parts_of(shape, who, False)):
             part.belt, part.material = len(self.belts), checked(material, who)
             owner.parts.append(part)
@@ -155,9 +154,8 @@ class ContactScene:
         materials: dict[str, Material] = {}
         for index, body in enumerate(bodies):
             given = self.bodies.get(body.name, BodyContact())
-            if given.collide is False:
-                continue
             shapes = given.shapes if given.shapes is not None else ([body.shape] if body.shape is not None else [])
+            shapes = [] if given.collide is False else shapes
             parts = [p for shape in shapes for p in parts_of(shape, f"body {body.name!r}", body.motion != DYNAMIC)]
             for number_, part in enumerate(parts + given.parts):
                 owner = body.name if part.material is None else f"{body.name} {number_}"

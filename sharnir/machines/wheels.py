@@ -51,10 +51,13 @@ class Tyre:
     Args:
         slip: N a unit of slip (along) and N a radian of slip angle (across), one number or (along, across), of a wheel.
         relaxation: m, that the wheel rolls until its force has followed a new slip by 63 %.
+        stiffness, damping: N/m and N·s/m, upright; rigid if None.
     """
 
     slip: float | tuple[float, float]
     relaxation: float = 0.3
+    stiffness: float | None = None
+    damping: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "slip", pair("Tyre", "slip (N)", self.slip))
@@ -113,9 +116,9 @@ class Wheel:
         tyre: a tread that yields; rigid if None.
         rounding: m, radius of the edge; half the width if None, so that it touches a plane in one point.
         inertia: kg·m² about the axle; that of a solid disc if None.
-        rollers: rad, from the axle to the axes of rollers on the rim, where they touch, about the outward normal: ±π/4 of a mecanum
-            wheel, π/2 of an omni wheel; None: no rollers.
-        roller_friction: coefficient across the rollers' axes, of their bearings.
+        rollers: rad, from the axle to the axes of rollers on the rim, where they touch, about the outward normal: ±π/4 of a
+            mecanum wheel, π/2 of an omni wheel; None: no rollers.
+        roller_friction: coefficient across the rollers' axes, of their bearings, against a ground of `friction`.
     """
 
     radius: float
@@ -160,7 +163,7 @@ class Wheel:
         along, across = pair("Wheel", "friction", self.friction)
         turned = 0.0
         if self.rollers is not None:
-            along, across, turned = self.roller_friction, along, self.rollers
+            along, across, turned = self.roller_friction**2 / along, along, self.rollers  # √(μ_a μ_b) with a ground of `friction`
         first = None if self.dynamic is None else self.dynamic * across / along
         tread: dict[str, Any] = {}
         if self.tyre is not None:
@@ -168,6 +171,8 @@ class Wheel:
             tread = {
                 "shear": (slip[1] / self.tyre.relaxation, slip[0] / self.tyre.relaxation),
                 "relaxation": self.tyre.relaxation,
+                "stiffness": self.tyre.stiffness,
+                "damping": self.tyre.damping,
             }
         return Material(
             friction=(across, along), direction=(0.0, 0.0, 1.0), dynamic=first, rolling=self.rolling * self.radius,
@@ -187,6 +192,7 @@ class Wheel:
         steering: Steering | None = None,
         drive: Servo | DCMotor | None = None,
         brake: float | Friction = 0.0,
+        velocity: Sequence[float] = (0.0, 0.0, 0.0),
         color: Any = None,
     ) -> str:
         """Put the wheel on a body of the scene; returns the name of its hinge, which is `name`.
@@ -197,34 +203,37 @@ class Wheel:
         Args:
             position: of its middle, m, world. axis: of the axle, world; positive turns roll towards axis × up.
             drive: of the hinge. brake: N·m, which the hinge holds; settable as `sim.joint(name).friction`.
+            velocity: m/s, at which it rolls at the start.
         """
         who = f"wheel {name!r}"
         axle, upright = direction(axis, who, "axis"), direction(up, who, "up")
         if abs(axle @ upright) > 0.9:
             raise SceneError(f"{who}: axis and up are across each other, got {axis!r} and {up!r}")
-        place = vector(position, who, "position (m)")
+        place: Any = vector(position, who, "position (m)")
         across = 0.5 * self.spin_inertia + self.mass * self.width**2 / 12
         if self.inertia is None:
             across = self.mass * (3 * self.radius**2 + self.width**2) / 12
-        holder = self._carry(scene, name, body, place, upright, suspension, steering)
+        moves: Any = vector(velocity, who, "velocity (m/s)")
+        holder = self._carry(scene, name, body, place, upright, suspension, steering, moves)
         rim = scene.add_body(
             f"{name} wheel", self.shape(), mass=self.mass, inertia=(across, across, self.spin_inertia), position=place,
-            rotation=frame_from_axes(axle), material=self.material(), color=color,
+            rotation=frame_from_axes(axle).tolist(), material=self.material(), color=color,
+            velocity=moves, spin=(axle * (moves @ np.cross(axle, upright) / self.radius)).tolist(),
         )  # fmt: skip
         if holder != body:
             scene.ignore(body, rim)
         return scene.add_joint(name, Revolute(axle.tolist(), drive=drive, friction=brake), holder, rim, position=place)
 
     def _carry(
-        self, scene: Scene, name: str, body: str, place: np.ndarray, up: np.ndarray, suspension: Suspension | None,
-        steering: Steering | None,
+        self, scene: Scene, name: str, body: str, place: Any, up: np.ndarray, suspension: Suspension | None,
+        steering: Steering | None, velocity: Any,
     ) -> str:  # fmt: skip
         """The body that the hinge is on."""
         if suspension is None and steering is None:
             return body
         mass = 5.0 if suspension is None else suspension.mass
         size = 0.4 * mass * (0.5 * self.radius) ** 2
-        carrier = scene.add_body(f"{name} carrier", mass=mass, inertia=(size, size, size), position=place)
+        carrier = scene.add_body(f"{name} carrier", mass=mass, inertia=(size,) * 3, position=place, velocity=velocity)
         laws: dict[str, Any] = {}
         if suspension is not None:
             rest = -suspension.load / suspension.stiffness
@@ -235,7 +244,7 @@ class Wheel:
             laws["drive"] = {"rz": Servo(kp=steering.kp, kd=steering.kd, max_force=steering.max_force)}
         kinds = {(True, True): Cylindrical, (True, False): Prismatic, (False, True): Revolute}
         kind = kinds[suspension is not None, steering is not None]
-        turn = frame_from_axes(up)
+        turn = frame_from_axes(up).tolist()
         scene.add_joint(f"{name} strut", kind("z", **laws), body, carrier, position=place, rotation=turn)
         return carrier
 
@@ -282,7 +291,8 @@ def add_differential(
     who = f"differential {name!r}"
     if not number(who, "ratio", ratio) > 0:
         raise SceneError(f"{who}: ratio is above 0, got {ratio!r}")
-    a, b = vector(left, who, "left (m)"), vector(right, who, "right (m)")
+    a: Any = vector(left, who, "left (m)")
+    b: Any = vector(right, who, "right (m)")
     axle = direction(a - b, who, "left − right (m)")
     size = 0.4 * mass * (0.5 * wheel.radius) ** 2
     case = scene.add_body(f"{name} case", mass=positive(who, "mass (kg)", mass), inertia=(size,) * 3, position=0.5 * (a + b))

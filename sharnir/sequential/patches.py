@@ -63,7 +63,7 @@ def pull_belt(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: 
 
 @wp.func
 def belt_response(s: wp.array(dtype=Step), g: Patch, i: int, middle: vec3, w: int) -> vec6:
-    """What a belt adds to K: q qᵀ a·(J_body + J_frame) a, and where the point is on that frame, q gᵀ + g qᵀ, g = r × J_frame a."""
+    """What a belt adds to K: q qᵀ a·(J_body + J_frame) a, and where the point is on that frame, q gᵀ + g qᵀ, g = r × J a."""
     a = s[0].contacts.belt_axis[i, w]
     q = in_axes(g.n, g.t1, g.t2, s[0].contacts.belt_pull[i, w])
     frame = s[0].contacts.belt_frame[i, w]
@@ -265,6 +265,9 @@ def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: 
     damping = s[0].contacts.damping[i, w]
     bias = approach(s[0].contacts.gap[i, w], stiffness, damping, h)
     soft = softness(stiffness, damping, h)
+    if reading == 1 and stiffness > real(0.0):  # its force does not change on the way to the pose
+        soft = real(1.0e9) * s[0].touch.row[i, w].K[0]
+        bias = -soft * P[0]
     same = mu == s[0].touch.row[i, w].mu and soft == s[0].touch.row[i, w].soft
     if not same:
         s[0].touch.row[i, w].mu = mu
@@ -292,7 +295,7 @@ def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: 
 
 @wp.func
 def prepare_tyre(s: wp.array(dtype=Step), i: int, w: int, P: vec3, mu: vec2, reading: int):
-    """How the tread of a point yields. `P`: impulse of the last step, over the kick of this one. What is read does not roll on."""
+    """How the tread of a point yields. `P`: impulse of the last step, over this one's kick. What is read does not roll on."""
     h = s[0].settings.dt[0]
     K = s[0].touch.row[i, w].K
     kick = s[0].settings.kick[w]
