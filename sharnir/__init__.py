@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sharnir import control as control
     from sharnir import dynamics as dynamics
     from sharnir import sensors as sensors
+    from sharnir import terrain as terrain
     from sharnir.articulated.solver import SolverArticulated
     from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
     from sharnir.collision.material import Material
@@ -108,6 +109,7 @@ __all__ = [
     "dynamics",
     "load_urdf",
     "sensors",
+    "terrain",
 ]
 
 _WHERE = {
@@ -131,7 +133,7 @@ _WHERE = {
     "sharnir.solver": "Report",
     "sharnir.touching": "ContactPoints",
 }
-_MODULES = ("control", "dynamics", "sensors")
+_MODULES = ("control", "dynamics", "sensors", "terrain")
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
 

@@ -34,6 +34,7 @@ from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_conjugate, quat_rotate, unit_quat
+from sharnir.terrain import Terrain
 from sharnir.types import load_modules
 
 log = logging.getLogger("sharnir")
@@ -179,18 +180,22 @@ class Scene:
         name: str,
         heights: Any,
         *,
-        size: Sequence[float],
+        size: Sequence[float] | None = None,
         position: Sequence[float] = (0.0, 0.0, 0.0),
         material: Material | None = None,
+        friction: Any = None,
     ) -> str:
-        """A fixed height field, solid below. Returns its name.
+        """A fixed height field, solid below. Returns its name. `sharnir.terrain` makes heights of hills, stairs, rubble, images.
 
         Args:
-            heights: m, (along x, along y), evenly spaced.
+            heights: m, (along x, along y), evenly spaced; or a `Terrain`, which has its size and friction with it.
             size: m, full size along x and y. position: of its middle, m; heights count from there.
+            friction: a map: the material's coefficient in each cell, (along x − 1, along y − 1).
         """
         self._new_name(name)
-        self.touch.add_terrain(name, heights, size, material)
+        if isinstance(heights, Terrain):
+            heights, size, friction = heights.heights, size or heights.size, heights.friction if friction is None else friction
+        self.touch.add_terrain(name, heights, size, material, friction)
         contact = self.touch.bodies[name]
         self.add_body(name, motion="fixed", position=position)
         self.touch.bodies[name] = contact

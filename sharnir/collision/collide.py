@@ -278,7 +278,7 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
             before = turned(s[0].rotation[b, w], s[0].spin[b, w] * -s[0].dt[0])
             was = wp.quat_rotate_inv(before, s[0].contacts.point[p, w] - s[0].position[b, w])
         used = carry_over(s, p, p - first, was, size, old, used, s[0].shapes.bound[j], w)
-        write_mixed(s, mixed, p, w)
+        write_mixed(s, mixed, i, p, w)
         s[0].contacts.special[p, w] = wp.where(wheel, 4, 0)
         s[0].contacts.belt_body[p, w] = 0
         if tyre:

@@ -69,6 +69,8 @@ class ShapeTable:
     node_next: wp.array(dtype=wp.int32)  # the node after this one and all below it, from the mesh's first
     node_leaf: wp.array(dtype=wp.int32)  # first triangle · 8 + how many, 0 for none
     heights: wp.array(dtype=real)
+    grip_first: wp.array(dtype=wp.int32)  # into `grip`, of a height field with a map of friction; −1: none
+    grip: wp.array(dtype=real)  # √ of what a cell has of the material's friction
 
 
 @wp.struct

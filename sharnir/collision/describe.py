@@ -123,10 +123,10 @@ class ContactScene:
         ground.collide = True
         ground.parts.append(plane)
 
-    def add_terrain(self, name: str, heights: Any, size: Any, material: Any) -> None:
+    def add_terrain(self, name: str, heights: Any, size: Any, material: Any, friction: Any) -> None:
         """A height field on the fixed body of that name."""
         made = BodyContact(True, [], checked(material, f"terrain {name!r}"))
-        made.parts.append(terrain_part(name, heights, size))
+        made.parts.append(terrain_part(name, heights, size, friction, made.material))
         self.bodies[name] = made
 
     def add_belt(self, body: str, shapes: Any, belt: Belt, material: Any, who: str) -> None:

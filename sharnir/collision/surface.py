@@ -70,10 +70,26 @@ def mix(s: wp.array(dtype=Collision), i: int, j: int, rule: int, w: int) -> Mixe
 
 
 @wp.func
-def write_mixed(s: wp.array(dtype=Collision), m: Mixed, p: int, w: int):
-    """For point p, whose normal is known."""
-    s[0].contacts.friction[p, w] = m.friction
-    s[0].contacts.dynamic[p, w] = m.dynamic
+def grip_at(s: wp.array(dtype=Collision), i: int, x: vec3, w: int) -> real:
+    """By what the friction of a point x on height field i is larger than its material says."""
+    first = s[0].shapes.grip_first[i]
+    if first < 0:
+        return real(1.0)
+    d = wp.transpose(s[0].broad.frame[i, w]) * (x - s[0].broad.centre[i, w])
+    half = s[0].shapes.size[i]
+    nx = s[0].shapes.columns[i] - 1
+    ny = s[0].shapes.length[i] - 1
+    column = wp.clamp(int(wp.floor((d[0] / half[0] + real(1.0)) * real(0.5) * real(nx))), 0, nx - 1)
+    row = wp.clamp(int(wp.floor((d[1] / half[1] + real(1.0)) * real(0.5) * real(ny))), 0, ny - 1)
+    return s[0].shapes.grip[first + column * ny + row]
+
+
+@wp.func
+def write_mixed(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, w: int):
+    """For point p on shape i, whose normal is known."""
+    grip = grip_at(s, i, s[0].contacts.point[p, w], w)
+    s[0].contacts.friction[p, w] = m.friction * grip
+    s[0].contacts.dynamic[p, w] = m.dynamic * grip
     s[0].contacts.restitution[p, w] = m.restitution
     s[0].contacts.rolling[p, w] = m.rolling
     s[0].contacts.torsion[p, w] = m.torsion

@@ -170,3 +170,7 @@ def _geometry(table: ShapeTable, parts: list[Any], put: Any) -> None:
     table.node_next = put(np.concatenate([*(n[2] for n in nodes), np.zeros(0)]), WORDS)
     table.node_leaf = put(np.concatenate([*(n[3] for n in nodes), np.zeros(0)]), WORDS)
     table.heights = put(np.concatenate([*heights, np.zeros(0)]), real)
+    grips = [np.zeros(0) if p.grip is None else p.grip.ravel() for p in parts]
+    starts = np.cumsum([0, *(len(g) for g in grips)])[:-1]
+    table.grip_first = put([-1 if p.grip is None else at for p, at in zip(parts, starts, strict=True)], WORDS)
+    table.grip = put(np.concatenate([*grips, np.zeros(0)]), real)

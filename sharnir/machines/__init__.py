@@ -1,1 +1,1 @@
-"""Machines built from joints, rows and ropes: wheels, tracks, vehicles."""
+"""Machines built from joints, contacts and ropes: parts of them, ready ones as data, and the inputs by which they are driven."""

@@ -44,6 +44,7 @@ class Work:
     position: wp.array2d(dtype=vec3)  # the new pose
     rest: wp.array2d(dtype=vec3)
     rotation: wp.array2d(dtype=quat)
+    linked: wp.array(dtype=wp.int32)  # [body] 1: it belongs to a joint, a gear or a spring
     follows: wp.array(dtype=wp.int32)  # [body] 1: a kinematic one whose velocities lead along a path
     driven_v: wp.array2d(dtype=vec3)  # velocity and spin of kinematic bodies in the step before
     driven_w: wp.array2d(dtype=vec3)

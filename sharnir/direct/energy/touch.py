@@ -17,6 +17,7 @@ from sharnir.direct.energy.touch_points import (
     axis_of,
     belt_moment,
     close_loops,
+    count_work,
     forget_response,
     moment_of,
     passing,
@@ -28,6 +29,7 @@ from sharnir.direct.energy.touch_points import (
     row_of,
     softness_of,
     spring_speed,
+    work_left,
 )
 from sharnir.direct.energy.touch_sweeps import PARTED, gap_left, part_all, sweep_all
 from sharnir.laws.cone import missed, rate, solve_cone, strike_round, struck_speed
@@ -36,6 +38,7 @@ from sharnir.types import real, vec2, vec3
 
 ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
 MISSED = wp.constant(real(1.0e-6))  # of the largest impulse, or m/s where points are swept: a step with more is not met
+FLOPS = wp.constant(real(2.0e-3))  # visits of a link that an entry of the small problem, cubed, takes the time of
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
@@ -315,6 +318,8 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
         s[0].touch.residual[w] = off
         return off <= ENOUGH
     find_response(s, w)
+    rows = real(3 * s[0].cone[0].count[w])
+    count_work(s, w, rows * (real(4.0) + real(0.1) * rows))
     struck = bool(False)
     if turn == 0:
         struck = strike(s, w)
@@ -323,6 +328,7 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     if off <= ENOUGH and not struck:
         return True
     solve_cone(s[0].cone, w, real(0.1) * ENOUGH)
+    count_work(s, w, FLOPS * rows * rows * rows)
     take_impulses(s, w)
     return False
 
@@ -338,6 +344,8 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         push_bodies(s, w)
         met = attempt(s, w, scope)
         if not met or s[0].contacts.count[w] == 0 or turn == ROUNDS:
+            break
+        if turn > 0 and work_left(s, w) <= 0:
             break
         if change_impulses(s, w, turn):
             break

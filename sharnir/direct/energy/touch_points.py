@@ -12,6 +12,19 @@ BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
 
 
 @wp.func
+def work_left(s: wp.array(dtype=Direct), w: int) -> int:
+    """Passes that contacts may take the time of: what a step takes in any case is kept for the tree."""
+    return s[0].settings.iterations[2] - s[0].settings.iterations[4] - s[0].passes[w]
+
+
+@wp.func
+def count_work(s: wp.array(dtype=Direct), w: int, visits: real):
+    """Contacts took the time of so many visits of a link: it counts as passes over the tree, as far as these are left."""
+    passes = int(wp.min(visits / real(wp.max(s[0].tree.count, 1)), real(1.0e6)))
+    s[0].passes[w] = s[0].passes[w] + wp.clamp(passes, 0, wp.max(work_left(s, w), 0))
+
+
+@wp.func
 def relative(s: wp.array(dtype=Direct), i: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
     """Velocity of b's point relative to a's; world axes."""
     a = s[0].contacts.body_a[i, w]
