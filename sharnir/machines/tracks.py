@@ -24,7 +24,7 @@ from sharnir.scene import Scene
 from sharnir.shapes import Box, Cylinder, Shape
 from sharnir.spatial import frame_from_axes, quat_multiply, quat_rotate
 
-SAG = 3.0e-3  # m: runs lie so far inside the line over two wheels, so that on even ground wheels alone touch
+SAG = 8.0e-3  # m: runs lie so far inside the line over two wheels, so that on even ground wheels alone touch
 
 
 @dataclass(frozen=True)

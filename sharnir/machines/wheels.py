@@ -90,14 +90,21 @@ class Suspension:
 
 @dataclass(frozen=True)
 class Steering:
-    """A servo that turns a wheel's carrier about the upright axis; `limit` rad to either side, kp N·m/rad, kd N·m·s."""
+    """A servo that turns a wheel's carrier about the upright axis.
+
+    Args:
+        limit: rad, to either side. kp: N·m/rad. kd: N·m·s. max_force: N·m.
+        mass: kg, of the carrier, where there is no suspension.
+    """
 
     limit: float = 0.6
     kp: float = 5.0e4
     kd: float = 2.0e3
     max_force: float = math.inf
+    mass: float = 5.0
 
     def __post_init__(self) -> None:
+        positive("Steering", "mass (kg)", self.mass)
         positive("Steering", "limit (rad)", self.limit)
         positive("Steering", "kp (N·m/rad)", self.kp)
         number("Steering", "kd (N·m·s)", self.kd, least=0.0)
@@ -231,7 +238,7 @@ class Wheel:
         """The body that the hinge is on."""
         if suspension is None and steering is None:
             return body
-        mass = 5.0 if suspension is None else suspension.mass
+        mass = suspension.mass if suspension is not None else steering.mass if steering is not None else 0.0
         size = 0.4 * mass * (0.5 * self.radius) ** 2
         carrier = scene.add_body(f"{name} carrier", mass=mass, inertia=(size,) * 3, position=place, velocity=velocity)
         laws: dict[str, Any] = {}
