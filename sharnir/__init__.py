@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         Spherical,
         Universal,
     )
+    from sharnir.machines.tracks import Track
+    from sharnir.machines.wheels import Steering, Suspension, Tyre, Wheel
     from sharnir.measures import Energy, Momentum
     from sharnir.model import Control, Model, State
     from sharnir.scene import Scene
@@ -94,9 +96,14 @@ __all__ = [
     "Sphere",
     "Spherical",
     "State",
+    "Steering",
     "StepWarning",
+    "Suspension",
     "SwingTwist",
+    "Track",
+    "Tyre",
     "Universal",
+    "Wheel",
     "compare",
     "control",
     "dynamics",
@@ -115,6 +122,8 @@ _WHERE = {
     "sharnir.health": "Health",
     "sharnir.io": "load_urdf",
     "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
+    "sharnir.machines.tracks": "Track",
+    "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",
     "sharnir.measures": "Energy Momentum",
     "sharnir.model": "Control Model State",
     "sharnir.scene": "Scene",

@@ -93,6 +93,7 @@ class Patch:
     c_b: vec3
     slide: vec3  # m/s, of moving surfaces
     rests: wp.int32  # 1: neither body moves in this step
+    special: wp.int32  # of its only point, see `Contacts`
     middle: vec3  # m
     point: vec3  # m, the first point, and where the two bodies were anchored: while these are the same, the rows are
     x_a: vec3
@@ -133,6 +134,8 @@ class Touch:
     force: wp.array2d(dtype=vec3)  # [patch, world] what a patch is to be pushed with, along its axes
     torque: wp.array2d(dtype=vec3)
     roll: wp.array2d(dtype=vec3)  # N·m·s, world axes
+    yields: wp.array2d(dtype=vec2)  # of a tyre, along t₁, t₂: u + yields·p + lead = 0 while it holds
+    lead: wp.array2d(dtype=vec2)  # m/s
     struck: wp.array2d(dtype=vec3)  # impulse of a round of an impact, and of all rounds (world axes)
     blow: wp.array2d(dtype=vec3)
     island: wp.array2d(dtype=wp.int32)  # [body, world] see `sleep`

@@ -81,6 +81,8 @@ def visit_point(s: wp.array(dtype=Direct), i: int, w: int) -> real:
     speeds = vec3(wp.dot(axis_of(s, i, w, 0), u), wp.dot(axis_of(s, i, w, 1), u), wp.dot(axis_of(s, i, w, 2), u))
     K = s[0].touch.K[i, w]
     p = s[0].touch.p[i, w]
+    for k in range(2):
+        speeds[k + 1] = speeds[k + 1] + s[0].touch.lead[i, w][k] + s[0].touch.yields[i, w][k] * p[k + 1]
     one = vec2(real(1.0), real(1.0))
     bias = spring_speed(s, i, w)
     if s[0].touch.before[i, w] < -BOUNCES:
@@ -106,6 +108,8 @@ def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
         if s[0].touch.acts[i, w] == 1:
             K = own_response(s, i, w)
             s[0].touch.K[i, w] = K
+            K[3] = K[3] + s[0].touch.yields[i, w][0]
+            K[5] = K[5] + s[0].touch.yields[i, w][1]
             s[0].touch.G[i, w] = vec4(real(0.0))
             if s[0].touch.mu[i, w][0] > real(0.0):
                 s[0].touch.G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
