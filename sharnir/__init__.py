@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sharnir import sensors as sensors
     from sharnir.articulated.solver import SolverArticulated
     from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
+    from sharnir.cable_tables import Drum, Sheave
     from sharnir.collision.material import Material
     from sharnir.compare import Comparison, compare
     from sharnir.direct.solver import SolverDirect
@@ -61,6 +62,7 @@ __all__ = [
     "DCMotor",
     "Distance",
     "DivergenceError",
+    "Drum",
     "Ellipsoid",
     "Energy",
     "Fixed",
@@ -85,6 +87,7 @@ __all__ = [
     "SceneWarning",
     "Servo",
     "Shape",
+    "Sheave",
     "Simulation",
     "SimulationError",
     "SolverArticulated",
@@ -106,6 +109,7 @@ __all__ = [
 _WHERE = {
     "sharnir.articulated.solver": "SolverArticulated",
     "sharnir.axes": "Cardan DCMotor Friction Limit Servo SwingTwist",
+    "sharnir.cable_tables": "Drum Sheave",
     "sharnir.collision.material": "Material",
     "sharnir.compare": "Comparison compare",
     "sharnir.direct.solver": "SolverDirect",

@@ -84,7 +84,7 @@ class Solver:
         """The guard of these arrays; `looks`: how it learns of gaps (`guard.Watch`). `inner` has velocities of half steps."""
         m = self.model
         g = Watch()
-        g.bodies, g.joints, g.springs, g.control = m.bodies, m.joints, m.springs, control
+        g.bodies, g.joints, g.springs, g.cables, g.control = m.bodies, m.joints, m.springs, m.cables, control
         g.state, g.now, g.halves = state if inner is None else inner, state, int(inner is not None)
         g.dt, g.gravity = self.settings.dt, self.settings.gravity
         size, extent = sizes(m)

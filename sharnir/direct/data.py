@@ -2,6 +2,7 @@
 
 import warp as wp
 
+from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Contacts
 from sharnir.guard import Tally
 from sharnir.joints import AxisTable, GearTable, JointTable
@@ -83,6 +84,7 @@ class Direct:
     joints: JointTable
     axes: AxisTable
     gears: GearTable
+    cables: CableTable
     settings: DirectSettings
     control: Control
     state: State
@@ -92,6 +94,9 @@ class Direct:
     balls: BallWork
     closures: ClosureTable
     rows: ClosureWork
+    cable: CableWork
+    span_start: wp.array2d(dtype=vec3)  # [span, world] of cables: their line, and rims of their ends, at the start of the step
+    arm_start: wp.array2d(dtype=vec3)  # [end, world]
     laws: Laws
     linear: AxisLaws
     mismatch: wp.array2d(dtype=real)

@@ -2,6 +2,7 @@
 
 import warp as wp
 
+from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Contacts
 from sharnir.joints import AxisTable, GearTable, JointTable
 from sharnir.laws.solve import Laws
@@ -188,6 +189,8 @@ class Step:
     axes: AxisTable
     gears: GearTable
     springs: SpringTable
+    cables: CableTable
+    cable: CableWork
     settings: Settings
     control: Control
     state: State

@@ -9,6 +9,7 @@ import numpy as np
 import warp as wp
 
 from sharnir import kinematics
+from sharnir.cable_tables import cable_work
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
@@ -47,7 +48,7 @@ class SolverImpulse(Solver):
         rope_tolerance: to which ropes are closed, see `SolverRope`; 1e-8 if None.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
         sleep: whether free bodies that touch, or float, sleep after half a second in which they have not moved by a micrometre,
-            until something wakes them; no bodies of a scene with joints, gears, springs or ropes do.
+            until something wakes them; no bodies of a scene with joints, gears, springs, cables or ropes do.
     """
 
     def step(
@@ -183,7 +184,7 @@ class SolverImpulse(Solver):
         """Joints and links of worlds in which no sweep has been made."""
         m = self.model
         self._launch(prepare.prepare, (m.joints.count, worlds), step, first, reading)
-        self._launch(prepare.prepare_links, (m.gears.count + m.springs.count, worlds), step, first, reading)
+        self._launch(prepare.prepare_links, (m.gears.count + m.springs.count + int(m.cables.count > 0), worlds), step, first, reading)
         if self.collider is not None:
             self._launch(patches.prepare_points, (worlds,), step, first, reading)
 
@@ -293,7 +294,7 @@ class SolverImpulse(Solver):
         self.settings.touch = wp.array(
             [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
         )
-        linked = model.joint_kinds or model.gear_names or model.spring_names or model.ropes is not None
+        linked = model.joint_kinds or model.gear_names or model.spring_names or model.cable_names or model.ropes is not None
         after = SLEEPS_AFTER if sleep and model.collision is not None and not linked else NEVER
         self.settings.sleep = wp.array([after], dtype=real, device=self.device)
         self._sweeps = sweeps.sweeps_plain
@@ -316,8 +317,9 @@ class SolverImpulse(Solver):
         """Capture the step for these arrays."""
         self._check_ropes(state)
         step = Step()
-        for name in ("bodies", "joints", "axes", "gears", "springs"):
+        for name in ("bodies", "joints", "axes", "gears", "springs", "cables"):
             setattr(step, name, getattr(self.model, name))
+        step.cable = cable_work(self.model.cables, self.model)
         self.furnish(state)
         follows = np.zeros(len(self.model.com), np.int32)
         follows[list(self.model.paths)] = 1
