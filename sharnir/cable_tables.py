@@ -65,7 +65,7 @@ class Drum:
 
 @dataclass
 class CableNode:
-    """A place on a cable's path, checked: body by index, its centre from the centre of mass; radius 0: the cable is fixed there."""
+    """A place on a cable's path, checked: body by index, its centre from the centre of mass; radius 0: an end is fixed."""
 
     body: int
     center: np.ndarray
@@ -156,10 +156,22 @@ def describe_cable(name: str, path: Any, length: Any, bodies: dict[str, BodyDesc
     return cable
 
 
-def _span(who: str, a: CableNode, b: CableNode, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, float]:
+def centre(node: CableNode, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and axis of a place at a pose of all bodies."""
+    turn = rotation[node.body]
+    return position[node.body] + quat_rotate(turn, node.center), quat_rotate(turn, node.axis)
+
+
+def rim(n: np.ndarray, axis: np.ndarray, radius: float) -> np.ndarray:
+    """From the centre of a circle to where a line along n touches it."""
+    u = np.cross(n, axis)
+    return np.asarray(u * (radius / max(float(u @ u), 1e-6)))
+
+
+def span(who: str, a: CableNode, b: CableNode, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, float]:
     """Direction and length of a span, as `cables.span_line` finds them."""
-    e = position[b.body] + quat_rotate(rotation[b.body], b.center) - position[a.body] - quat_rotate(rotation[a.body], a.center)
-    A = quat_rotate(rotation[b.body], b.axis) * b.radius - quat_rotate(rotation[a.body], a.axis) * a.radius
+    (c1, a1), (c2, a2) = centre(a, position, rotation), centre(b, position, rotation)
+    e, A = c2 - c1, a2 * b.radius - a1 * a.radius
     e2 = float(e @ e)
     across = A - e * (A @ e / max(e2, 1e-24))
     if e2 <= max(float(across @ across), 1e-24) * (1 + 1e-9):
@@ -169,10 +181,10 @@ def _span(who: str, a: CableNode, b: CableNode, position: np.ndarray, rotation: 
         )
     l = math.sqrt(e2 - float(across @ across))
     n = (e * l - np.cross(across, e)) / e2
-    for _ in range(20):
-        s = e + np.cross(n, A)
-        l = float(np.linalg.norm(s))
-        n = s / l
+    for _ in range(40):
+        line = e + rim(n, a2, b.radius) - rim(n, a1, a.radius)
+        l = float(np.linalg.norm(line))
+        n = line / l
     return n, l
 
 
@@ -182,7 +194,7 @@ def lay(cable: CableDescription, position: np.ndarray, rotation: np.ndarray) -> 
     A SceneError where the path is longer than the cable.
     """
     who, nodes = f"cable {cable.name!r}", cable.nodes
-    spans = [_span(who, a, b, position, rotation) for a, b in itertools.pairwise(nodes)]
+    spans = [span(who, a, b, position, rotation) for a, b in itertools.pairwise(nodes)]
     angle, held = np.zeros(2 * len(spans)), np.array([l for _, l in spans])
 
     def theta(node: CableNode, n: np.ndarray) -> float:
@@ -210,7 +222,9 @@ def lay(cable: CableDescription, position: np.ndarray, rotation: np.ndarray) -> 
     radii = np.array([node.radius for node in nodes])
     held = held + radii[:-1] * angle[0::2] - radii[1:] * angle[1::2]
     if cable.length is not None and cable.length < total * (1 - 1e-9):
-        raise SceneError(f"{who}: it is {cable.length:g} m long, and its path at the start {total:.9g} m; allowed is that or more")
+        raise SceneError(
+            f"{who}: it is {cable.length:g} m long, and its path at the start {total:.9g} m; allowed is that or more"
+        )
     return angle, held, total
 
 

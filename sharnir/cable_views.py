@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 
-from sharnir.cable_tables import CableDescription, runs_of
+from sharnir.cable_tables import CableDescription, centre, rim, runs_of, span
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
-from sharnir.spatial import quat_rotate
 
 Owner = Any  # the Simulation; it stands a floor above, so that it is not named here
 FINE = math.radians(10.0)  # of an arc as it is drawn
@@ -58,7 +58,7 @@ class CableView:
 
     @property
     def length(self) -> Any:
-        """m, of its path and what is slack; on drums nothing is counted. Settable: cable is put in, or taken out, at the last end."""
+        """m, of its path and what is slack; on drums nothing is counted. Settable: put in, or taken out, at the last end."""
         return self._sim._out(self._taken() + self._slack())
 
     @length.setter
@@ -83,7 +83,8 @@ class CableView:
             node = nodes[i]
             if i > 0 and node.radius:
                 arc = angle[2 * (self._span + i)] - angle[2 * (self._span + i) - 1]
-                c, axis = self._centre(node, 0)
+                place, turn = (np.array(x[:, 0], float) for x in (self._sim._moving.position, self._sim._moving.rotation))
+                c, axis = centre(node, place, turn)
                 start = out[-1] - c
                 for part in np.linspace(0, arc, max(2, int(abs(arc) / FINE) + 1))[1:-1]:
                     turned = start * math.cos(part) + np.cross(axis, start) * math.sin(part)
@@ -91,27 +92,14 @@ class CableView:
             out += [a, b]
         return np.array(out)
 
-    def _centre(self, node: Any, w: int) -> tuple[np.ndarray, np.ndarray]:
-        place, turn = (np.array(x[node.body, w], float) for x in (self._sim._moving.position, self._sim._moving.rotation))
-        return place + quat_rotate(turn, node.center), quat_rotate(turn, node.axis)
-
     def _lines(self, w: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """Both tangent points and the length of every span."""
         out = []
-        centres = [self._centre(node, w) for node in self._cable.nodes]
-        radii = [node.radius for node in self._cable.nodes]
-        for i in range(len(centres) - 1):
-            (c1, a1), (c2, a2) = centres[i], centres[i + 1]
-            e, A = c2 - c1, a2 * radii[i + 1] - a1 * radii[i]
-            e2 = float(e @ e)
-            across = A - e * (A @ e) / e2
-            l = math.sqrt(max(e2 - across @ across, 1e-12 * e2))
-            n = (e * l - np.cross(across, e)) / e2
-            for _ in range(4):
-                s = e + np.cross(n, A)
-                l = float(np.linalg.norm(s))
-                n = s / l
-            out.append((c1 + radii[i] * np.cross(n, a1), c2 + radii[i + 1] * np.cross(n, a2), l))
+        place, turn = (np.array(x[:, w], float) for x in (self._sim._moving.position, self._sim._moving.rotation))
+        for a, b in itertools.pairwise(self._cable.nodes):
+            n, l = span(f"cable {self.name!r}", a, b, place, turn)
+            (c1, a1), (c2, a2) = centre(a, place, turn), centre(b, place, turn)
+            out.append((c1 + rim(n, a1, a.radius), c2 + rim(n, a2, b.radius), l))
         return out
 
     def _held(self) -> np.ndarray:

@@ -1,14 +1,15 @@
-"""Massless cables over sheaves and drums: straight spans from tangent point to tangent point, and the arcs between them.
+"""Massless cables over sheaves and drums: straight spans from tangent point to tangent point, and arcs between them.
 
 A sheave is a circle of radius R about the point c of a body, along its axis a (a unit vector); the cable turns about a by the
-right-hand rule, so that it runs along n at the point c + R n×a. A fixed end is a sheave of radius 0. Of a span from 1 to 2,
+right-hand rule, so that it runs along n at the point c + R n×a/|n×a|². A fixed end has R = 0. Of a span from 1 to 2,
 
-    e = c₂ − c₁ = ℓ n + A×n,   A = R₂ a₂ − R₁ a₁,         n = (ℓ e − A×e)/e²,  ℓ = √(e² − A²)   where A is across e
+    e = c₂ − c₁ = ℓ n + A×n,   A = R₂ a₂/|n×a₂|² − R₁ a₁/|n×a₁|²,       n = (ℓ e − A×e)/e²,  ℓ = √(e² − A²)  where A is across e
 
 and, with θ the angle of n about a, from a mark on the body, turns counted,
 
     C = ℓ − R₂ θ₂ + R₁ θ₁,         Ċ = n·(v₂ − v₁)   at the tangent points, moving with the bodies
 
+(C is stationary in n; so its rate has the tangent points, and tension no moment about a but R T, at any angle of the span to a.)
 C is what the span holds of the cable, but for a constant: where a body turns, it takes cable up or pays it out. On a sheave that
 turns with the cable (`grips`) and on a drum each side is a constraint of its own, C ≤ rest; over a smooth sheave the two sides
 are one, and R (θ₁ − θ₂) is the arc between them. So a row of the solvers is a *run* of spans: ΣC ≤ Σrest, with tension ≥ 0.
@@ -21,10 +22,11 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.types import quat, real, vec3
+from sharnir.types import EPSILON, quat, real, vec3
 
-SPANS = wp.constant(3)  # rounds that find n where axes are not across the span
+SPANS = wp.constant(40)  # rounds, at most, that find n where axes are not across the span
 LONGEST_SWITCH = wp.constant(24)  # times, in a step, that a row may become taut, slack, slide or hold
+CLOSE_LINE = wp.constant(real(EPSILON * EPSILON))
 SLACKEST = wp.constant(real(1.0e-12))  # m: a row is open beyond it
 
 
@@ -77,17 +79,34 @@ class CableWork:
 
 
 @wp.func
-def span_line(e: vec3, A: vec3):
-    """Direction n and length ℓ of a span: e = ℓ n + A×n. Circles that overlap have no tangent: then about none."""
+def rim(n: vec3, axis: vec3, R: real) -> vec3:
+    """From the centre of a circle to where a line along n touches it."""
+    u = wp.cross(n, axis)
+    return u * (R / wp.max(wp.dot(u, u), real(1.0e-6)))
+
+
+@wp.func
+def span_line(e: vec3, a: vec3, R_a: real, b: vec3, R_b: real):
+    """Direction n and length ℓ of a span between circles, e from centre to centre: e = ℓ n + A×n.
+
+    Circles that overlap have no tangent: then about none.
+    """
+    A = b * R_b - a * R_a
     e2 = wp.max(wp.dot(e, e), real(1.0e-24))
     across = A - e * (wp.dot(A, e) / e2)
     l = wp.sqrt(wp.max(e2 - wp.dot(across, across), real(1.0e-12) * e2))
     n = wp.normalize(e * l - wp.cross(across, e))
-    if wp.dot(A, e) != real(0.0):
+    if wp.abs(wp.dot(a, e)) * R_a + wp.abs(wp.dot(b, e)) * R_b > real(0.0):
+        off = real(1.0)
         for _i in range(SPANS):
-            s = e + wp.cross(n, A)
-            l = wp.length(s)
-            n = s / wp.max(l, real(1.0e-12))
+            line = e + rim(n, b, R_b) - rim(n, a, R_a)
+            l = wp.length(line)
+            line = line / wp.max(l, real(1.0e-12))
+            last = off
+            off = wp.length_sq(line - n)
+            n = line
+            if off >= last or off < CLOSE_LINE:
+                break
     return n, l
 
 
@@ -116,11 +135,11 @@ def place_span(
     axis_p = wp.quat_rotate(rotation[p, w], s[0].cables.axis[a])
     axis_c = wp.quat_rotate(rotation[c, w], s[0].cables.axis[b])
     e = position[c, w] + r_c - position[p, w] - r_p
-    n, l = span_line(e, axis_c * R_c - axis_p * R_p)
+    n, l = span_line(e, axis_p, R_p, axis_c, R_c)
     s[0].cable.n[i, w] = n
     s[0].cable.length[i, w] = l
-    s[0].cable.arm[a, w] = r_p + wp.cross(n, axis_p) * R_p
-    s[0].cable.arm[b, w] = r_c + wp.cross(n, axis_c) * R_c
+    s[0].cable.arm[a, w] = r_p + rim(n, axis_p, R_p)
+    s[0].cable.arm[b, w] = r_c + rim(n, axis_c, R_c)
     held = l
     if R_p > real(0.0):
         theta = near_angle(n, axis_p, wp.quat_rotate(rotation[p, w], s[0].cables.mark[a]), near[a, w])
@@ -178,9 +197,7 @@ def add_end(s: Any, x: int, w: int, n: vec3, arm: vec3, mean: vec3, mean_arm: ve
 
 
 @wp.func
-def slot_rate(
-    s: Any, r: int, w: int, linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3)
-) -> real:
+def slot_rate(s: Any, r: int, w: int, linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3)) -> real:
     """A row times velocities of bodies."""
     out = real(0.0)
     for x in range(s[0].cables.slot_first[r], s[0].cables.slot_first[r + 1]):
@@ -233,7 +250,11 @@ def slide_rows(s: Any, w: int, rest: wp.array2d(dtype=real), tension: wp.array2d
     Returns how many changed.
     """
     changed = int(0)
+    came = real(0.0)  # m, over the sheave, from the next run: those of the row up to it hold so much more
     for r in range(s[0].cables.count):
+        if s[0].cable.leads[r, w] == r:
+            came = real(0.0)
+        came = came + run_gap(s, r, w, rest)
         if s[0].cables.joins[r] == 1:
             way = s[0].cable.slides[r, w]
             if way == 0:
@@ -245,10 +266,8 @@ def slide_rows(s: Any, w: int, rest: wp.array2d(dtype=real), tension: wp.array2d
                     way = 1
                 elif before > after * most + small:
                     way = -1
-            else:
-                came = run_gap(s, r, w, rest)  # towards the next it falls
-                if came * real(way) > SLACKEST:
-                    way = 0
+            elif came * real(way) > SLACKEST:
+                way = 0
             if way != s[0].cable.slides[r, w]:
                 s[0].cable.slides[r, w] = way
                 changed = changed + 1

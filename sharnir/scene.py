@@ -476,7 +476,9 @@ class Scene:
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.cables, self.ropes, self.frames)):
+        if any(
+            name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.cables, self.ropes, self.frames)
+        ):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:

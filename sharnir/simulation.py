@@ -16,6 +16,7 @@ import warp as wp
 from sharnir import assembly, dynamics, exact, health, snapshots
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
+from sharnir.cable_views import CableView
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.health import Health
 from sharnir.joint_views import JointView
@@ -37,7 +38,6 @@ from sharnir.solvers import asked_for, chosen
 from sharnir.tables import columns
 from sharnir.touching import Contacting, Touching
 from sharnir.tree.solver import TreeSolver
-from sharnir.cable_views import CableView
 from sharnir.views import BodyView, GearView, SpringView
 from sharnir.worlds import Image
 
@@ -70,10 +70,10 @@ class Simulation(ArrayAccess, Contacting):
     """
 
     __slots__ = (
-        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_clock", "_commands", "_epoch",
+        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_epoch",
         "_followers", "_forced", "_gears", "_gravities", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
         "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader",
-        "_rope_commands", "_rope_moving", "_ropes", "_cables", "_shown", "_springs", "_start", "_state", "_target", "_touched",
+        "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
         "_touching", "_views", "control", "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 

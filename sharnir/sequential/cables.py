@@ -2,7 +2,7 @@
 
     J V⁺ + ½Δt γ + min(C, 0)/Δt ≤ 0,  p ≤ 0,  one of them an equality
 
-γ is the curvature of the path (as of a rod): spans turn while their ends move. A row that is slack still may grow by what it lacks.
+γ is the curvature of the path (as of a rod): spans turn while their ends move. A slack row may grow by what it lacks.
 What a step leaves open is closed by split impulses.
 """
 
@@ -66,9 +66,7 @@ def aim_cables(s: wp.array(dtype=Step), w: int, reading: int):
 
 
 @wp.func
-def span_bend(
-    s: wp.array(dtype=Step), i: int, w: int, linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3)
-) -> real:
+def span_bend(s: wp.array(dtype=Step), i: int, w: int, linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3)) -> real:
     """γ of a span: n·(centripetal parts of its circles' centres) + |their speed across n|²/ℓ."""
     p = s[0].cables.body[2 * i]
     c = s[0].cables.body[2 * i + 1]
@@ -138,7 +136,8 @@ def sweep_cables(s: wp.array(dtype=Step), solve: Solve, w: int, which: int, swee
             if new != old:
                 apply_cable(s, solve, r, w, new - old)
                 largest = wp.max(largest, (new - old) * (new - old))
-    if which == VELOCITIES and sweep % HEED == HEED - 1:
+    tolerance = s[0].settings.tolerance[which]
+    if which == VELOCITIES and (sweep % HEED == HEED - 1 or largest <= tolerance * tolerance):
         if switch_cables(s, solve, w):
             return wp.max(largest, real(1.0))
     return largest

@@ -184,7 +184,9 @@ class SolverImpulse(Solver):
         """Joints and links of worlds in which no sweep has been made."""
         m = self.model
         self._launch(prepare.prepare, (m.joints.count, worlds), step, first, reading)
-        self._launch(prepare.prepare_links, (m.gears.count + m.springs.count + int(m.cables.count > 0), worlds), step, first, reading)
+        self._launch(
+            prepare.prepare_links, (m.gears.count + m.springs.count + int(m.cables.count > 0), worlds), step, first, reading
+        )
         if self.collider is not None:
             self._launch(patches.prepare_points, (worlds,), step, first, reading)
 
