@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from sharnir import dynamics as dynamics
     from sharnir import sensors as sensors
     from sharnir.articulated.solver import SolverArticulated
-    from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
+    from sharnir.axes import (
+        Battery,
+        Cardan,
+        DCMotor,
+        Engine,
+        Friction,
+        HydraulicCylinder,
+        Limit,
+        Motor,
+        Servo,
+        SwingTwist,
+    )
     from sharnir.cable_tables import Drum, Sheave
     from sharnir.collision.material import Material
     from sharnir.compare import Comparison, compare
@@ -49,6 +60,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "Battery",
     "Box",
     "Capsule",
     "Cardan",
@@ -65,17 +77,20 @@ __all__ = [
     "Drum",
     "Ellipsoid",
     "Energy",
+    "Engine",
     "Fixed",
     "Free",
     "Friction",
     "Gear",
     "Health",
+    "HydraulicCylinder",
     "Joint",
     "Limit",
     "Material",
     "Mesh",
     "Model",
     "Momentum",
+    "Motor",
     "Planar",
     "PointMass",
     "PointOnLine",
@@ -108,7 +123,7 @@ __all__ = [
 
 _WHERE = {
     "sharnir.articulated.solver": "SolverArticulated",
-    "sharnir.axes": "Cardan DCMotor Friction Limit Servo SwingTwist",
+    "sharnir.axes": "Battery Cardan DCMotor Engine Friction HydraulicCylinder Limit Motor Servo SwingTwist",
     "sharnir.cable_tables": "Drum Sheave",
     "sharnir.collision.material": "Material",
     "sharnir.compare": "Comparison compare",

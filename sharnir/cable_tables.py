@@ -253,10 +253,11 @@ def cable_table(cables: Sequence[CableDescription], worlds: int, device: Any) ->
             friction.append(mu or 0.0)
             reach = next(i for i in range(k, len(runs)) if runs[i][2] is None)  # the last run that may slide with it
             groups.append((base + runs[k][0], base + runs[reach][1]))
-        for a, b in itertools.pairwise(cable.nodes):
-            ends += [a, b]
+        for one, other in itertools.pairwise(cable.nodes):
+            ends += [one, other]
     t.count, t.spans, t.ends = len(joins), len(ends) // 2, len(ends)
-    slot, slot_body, slot_first = np.full((len(joins), len(ends)), -1, np.int32), [], [0]
+    slot_body: list[int] = []
+    slot, slot_first = np.full((len(joins), len(ends)), -1, np.int32), [0]
     for r, (a, b) in enumerate(groups):
         known: dict[int, int] = {}
         for x in range(2 * a, 2 * b):

@@ -25,6 +25,7 @@ from sharnir.descriptions import (
     mass_properties,
     vector,
 )
+from sharnir.drive_tables import drive_table
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
 from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
@@ -514,7 +515,7 @@ class Scene:
         assembly.set_spin(one, state, state.spin.numpy().astype(float))
         assembly.read_all(one, state)
         assembly.start_gears(one, state)
-        names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start")
+        names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start", "drive_state")
         start = {n: getattr(state, n).numpy()[:, 0].copy() for n in names}
         start |= cable_start(list(self.cables.values()), start["position"].astype(float), start["rotation"].astype(float))
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
@@ -548,10 +549,13 @@ class Scene:
             "velocity": np.array([b.velocity for b in bodies]),
             "spin": np.array([b.spin for b in bodies]),
         }
+        table = joint_tables(joints, device)
+        drives = drive_table([j.name for j in joints], [j.axes for j in joints], table, worlds, device)
+        start["drive_state"] = np.array(drives.pop("drive_state"))
         q_sizes, v_sizes = [j.joint.q_size for j in joints], [j.joint.v_size for j in joints]
         return Model(
             bodies=body_table(bodies, worlds, device),
-            joints=joint_tables(joints, device),
+            joints=table,
             gears=gear_table(self.gears.values(), gear_ends, device),
             axes=axis_table(joints, worlds, device),
             springs=spring_table(list(self.springs.values()), worlds, device),
@@ -577,4 +581,5 @@ class Scene:
             colors=[b.color for b in bodies],
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
             frames=dict(self.frames),
+            **drives,
         )

@@ -25,7 +25,7 @@ WRONG = {
     "too short": (["load", ("world", (0.1, 0, 2))], 1.5, r"it is 1.5 m long, and its path at the start 2 m; allowed"),
     "nan": (["load", ("world", (0, 0, 1))], math.nan, "length is a finite length above 0 m, got nan"),
     "the other way round": (
-        ["load", sh.Sheave("world", 0.1, at=(0.2, 0, 2), axis="-y"), ("world", (2, 0, 2.1))], None, r"would wind 28\d° about axis",
+        ["load", sh.Sheave("world", 0.1, at=(0.2, 0, 2), axis="-y"), ("world", (2, 0, 2.1))], None, r"would wind 28\d° about",
     ),
     "friction": (["load", sh.Sheave("world", 0.1, at=(0, 0, 2), friction=-1.0), "world"], None, "friction is a finite number"),
     "axis": (["load", sh.Sheave("world", 0.1, at=(0, 0, 2), axis="q"), "world"], None, "axis is 'x', 'y', 'z'"),

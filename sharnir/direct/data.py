@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Contacts
 from sharnir.guard import Tally
-from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.laws.cone import Cone
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
@@ -85,6 +85,7 @@ class Direct:
     axes: AxisTable
     gears: GearTable
     cables: CableTable
+    drives: DriveTable
     settings: DirectSettings
     control: Control
     state: State

@@ -188,6 +188,7 @@ class SolverDirect(TreeSolver):
             inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
             inner.current = state.mid_current
         s.gears, s.state, s.now = m.gears, inner, state
+        s.drives = m.drives
         s.cables, s.cable = tree.cables, cable_work(tree.cables, m)
         fill(s, m, int(tree.cables.spans), "span_start")
         fill(s, m, int(tree.cables.ends), "arm_start")

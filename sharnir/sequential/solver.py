@@ -319,7 +319,7 @@ class SolverImpulse(Solver):
         """Capture the step for these arrays."""
         self._check_ropes(state)
         step = Step()
-        for name in ("bodies", "joints", "axes", "gears", "springs", "cables"):
+        for name in ("bodies", "joints", "axes", "gears", "springs", "cables", "drives"):
             setattr(step, name, getattr(self.model, name))
         step.cable = cable_work(self.model.cables, self.model)
         self.furnish(state)

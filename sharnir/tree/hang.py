@@ -278,7 +278,7 @@ class Links:
     def _envelope(self, c: ClosureTable, gears: list[Any]) -> None:
         """The links that each row can move, and where the matrix of the rows is not 0."""
         tree_of, ranges = self.trees()
-        pairs = [weld for weld in self.welds for _ in range(6)]
+        pairs: list[tuple[int, ...]] = [weld for weld in self.welds for _ in range(6)]
         pairs += [(self.children[k], self.parents[k]) for k in self.rods]
         moved = {link.joint: link.body for link in self.links}
         pairs += [(moved.get(a[0], 0), moved.get(b[0], 0)) for a, b, _ in gears]

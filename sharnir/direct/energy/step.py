@@ -24,6 +24,7 @@ from sharnir.direct.touched import any_switched, follow_turns, pushed, untouched
 from sharnir.guard import count_step
 from sharnir.joint_geometry import free_axis
 from sharnir.kinematics import pose_at
+from sharnir.laws.drives import set_drives
 from sharnir.model import State
 from sharnir.spatial import turned
 from sharnir.stepping import SPENT, dividing, halve
@@ -400,6 +401,9 @@ def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
             if used > s[0].settings.iterations[6]:
                 s[0].made[w] = step
                 break
+            if wp.static(scope > 1):
+                if s[0].drives.count > 0:
+                    set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
             one_step(s, w, wp.static(scope))
             used = used + s[0].passes[w]
             if s[0].state.failed[w] == 0:
