@@ -13,6 +13,7 @@ import warp as wp
 
 from sharnir import assembly
 from sharnir.axes import number
+from sharnir.cable_tables import CableDescription, Drum, Sheave, cable_start, cable_table, describe_cable
 from sharnir.collision.describe import Belt, ContactScene
 from sharnir.collision.material import Material, checked
 from sharnir.descriptions import (
@@ -24,6 +25,7 @@ from sharnir.descriptions import (
     mass_properties,
     vector,
 )
+from sharnir.drive_tables import drive_table
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
 from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
@@ -70,6 +72,7 @@ class Scene:
         self.joints: dict[str, JointDescription] = {}
         self.gears: dict[str, Gear] = {}
         self.springs: dict[str, SpringDescription] = {}
+        self.cables: dict[str, CableDescription] = {}
         self.ropes: dict[str, RopeDescription] = {}
         self.touch = ContactScene(contact)
         self.frames: dict[str, FrameDescription] = {}
@@ -358,6 +361,20 @@ class Scene:
         )
         return name
 
+    def add_cable(
+        self, name: str, path: Sequence[str | tuple[str, Sequence[float]] | Sheave | Drum], *, length: float | None = None
+    ) -> str:
+        """A massless cable that runs over sheaves and may be wound on drums: it pulls, never pushes. Returns its name.
+
+        Args:
+            path: from one end to the other: an end is a body, (body, point in its frame, m) or `Drum(…)`, what lies between them
+                `Sheave(…)`. Its length is shared by all parts; of a drum what is wound up is not counted.
+            length: m; that of the path at the start if None, which is taut then.
+        """
+        self._new_name(name)
+        self.cables[name] = describe_cable(name, path, length, self.bodies)
+        return name
+
     # ---- ropes ----
 
     def add_rope(
@@ -489,7 +506,9 @@ class Scene:
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.ropes, self.frames)):
+        if any(
+            name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.cables, self.ropes, self.frames)
+        ):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
@@ -525,14 +544,15 @@ class Scene:
         assembly.set_spin(one, state, state.spin.numpy().astype(float))
         assembly.read_all(one, state)
         assembly.start_gears(one, state)
-        names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start")
+        names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start", "drive_state")
         start = {n: getattr(state, n).numpy()[:, 0].copy() for n in names}
+        start |= cable_start(list(self.cables.values()), start["position"].astype(float), start["rotation"].astype(float))
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
         if self.ropes:
             keep_apart(self.ropes.values(), list(self.bodies))
             motion = np.array([b.motion for b in self.bodies.values()])
-            jointed = bool(self.joints or self.springs)
+            jointed = bool(self.joints or self.springs or self.cables)
             model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device, trees=jointed)
         loose = (Free, Distance)  # these leave bodies far apart from each other
         neighbours = [(j.parent, j.child) for j in self.joints.values() if not isinstance(j.joint, loose)]
@@ -558,17 +578,23 @@ class Scene:
             "velocity": np.array([b.velocity for b in bodies]),
             "spin": np.array([b.spin for b in bodies]),
         }
+        table = joint_tables(joints, device)
+        drives = drive_table([j.name for j in joints], [j.axes for j in joints], table, worlds, device)
+        start["drive_state"] = np.array(drives.pop("drive_state"))
         q_sizes, v_sizes = [j.joint.q_size for j in joints], [j.joint.v_size for j in joints]
         return Model(
             bodies=body_table(bodies, worlds, device),
-            joints=joint_tables(joints, device),
+            joints=table,
             gears=gear_table(self.gears.values(), gear_ends, device),
             axes=axis_table(joints, worlds, device),
             springs=spring_table(list(self.springs.values()), worlds, device),
+            cables=cable_table(list(self.cables.values()), worlds, device),
             body_names={b.name: i for i, b in enumerate(bodies)},
             joint_names={j.name: i for i, j in enumerate(joints)},
             gear_names={n: i for i, n in enumerate(self.gears)},
             spring_names={n: i for i, n in enumerate(self.springs)},
+            cable_names={n: i for i, n in enumerate(self.cables)},
+            cable_paths=list(self.cables.values()),
             start=start,
             gravity=(float(self.gravity[0]), float(self.gravity[1]), float(self.gravity[2])),
             worlds=worlds,
@@ -584,4 +610,5 @@ class Scene:
             colors=[b.color for b in bodies],
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
             frames=dict(self.frames),
+            **drives,
         )

@@ -2,8 +2,9 @@
 
 import warp as wp
 
+from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Contacts
-from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, SpringTable, State
 from sharnir.rows import AxisRows, Twists
@@ -193,6 +194,9 @@ class Step:
     axes: AxisTable
     gears: GearTable
     springs: SpringTable
+    cables: CableTable
+    drives: DriveTable
+    cable: CableWork
     settings: Settings
     control: Control
     state: State
