@@ -41,7 +41,7 @@ def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c
                 _open, lacks, changed = missed_touch(s, t, c, w)
                 if lacks < ROUGH:
                     break
-        factor_touch(s, t, w)
+        factor_touch(s, t, c, w)
         whole = touch_pass(s, t, c, w, round > 0)
     keep_touch(s, t, w)
     for b in range(s[0].bodies.count):
@@ -102,12 +102,13 @@ def touch_passes(
             wrong = judge_step(s, w, s[0].judged[w] < JUDGED / 2)
         if wrong > 0:
             s[0].judged[w] = s[0].judged[w] + 1
+            t[0].stale[w] = 1
         elif settled and off <= enough:
             if round == 0 and left[w] <= tolerance[0]:
                 end_sweeps(s, w, swept)
                 return
             break
-        factor_touch(s, t, w)
+        factor_touch(s, t, c, w)
         if wrong > 0:
             miss_all(s, w)
         whole = touch_pass(s, t, c, w, not first_pass)

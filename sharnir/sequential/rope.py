@@ -57,6 +57,10 @@ class RopePasses:
         if self.touching is not None:
             self._step.append(wp.array([self.touching], dtype=RopeTouch, device=self.solver.device))
 
+    def make_room(self) -> None:
+        """Room for twice as many points of contact between ropes, and unknowns; to be bound again."""
+        self.touching = touch_table(self.solver.model, self.solver.work, self.touching)
+
     def begin(self, first: int, worlds: int) -> None:
         """Where the ropes' elements and the bodies that hold them stand without any impulse."""
         if self.touching is not None:
