@@ -3,7 +3,7 @@
 A point of a rope takes from a surface the impulse P, in the cone |P_t| ≤ μ P_n, that holds the gap χ at the end of the step at 0
 or more and hinders sliding; with u the velocity against the surface and r = n χ/Δt + u_t both are one equation,
 
-    P = Π(P − σ r),        Π: onto P_n ≥ 0, then onto the disc of radius g = μ P_n across n,
+    P = Π(P − σ r),        Π: onto P_n ≥ 0, and across n onto the disc of radius g = μ P_n,
 
 whatever σ > 0 (an augmented Lagrangian; Alart and Curnier 1991). A pass takes Π for linear about q = P − σ r, g as it was: the
 point then has an inertia A = σ Π′ more, and the elimination along the rope stays as it is:
@@ -28,7 +28,7 @@ from sharnir.rope.passes import advance_ropes, factor_ropes, stand_anew
 from sharnir.rope.terms import element_inertia
 from sharnir.rope.touch_bodies import is_coupled, push_body
 from sharnir.rope.touch_couple import NO_ROOM, entry_moves, solve_coupled
-from sharnir.rope.touch_data import MOST, OPEN, SLIPS, STICKS, RopeTouch
+from sharnir.rope.touch_data import LIFTED, MOST, OPEN, SLIPS, STICKS, RopeTouch
 from sharnir.rope.touch_find import end_gap, entry_speed, rope_of, start_speed
 from sharnir.rope.touch_pairs import pair_gap
 from sharnir.types import mat33, real, vec3
@@ -45,27 +45,27 @@ WHOLE = wp.constant(real(0.999))  # part of a pass from which on it is gone whol
 def onto_cone(q: vec3, n: vec3, g: real) -> vec3:
     """Π(q): onto q_n ≥ 0 and the disc of radius g."""
     normal = wp.dot(n, q)
-    if normal <= real(0.0):
-        return vec3()
     along = q - n * normal
     size = wp.length(along)
-    if size <= g:
-        return q
-    return n * normal + along * (g / size)
+    if size > g:
+        along = along * (g / size)
+    return n * wp.max(normal, real(0.0)) + along
 
 
 @wp.func
 def slope_of(q: vec3, n: vec3, g: real):
     """Π′ at q, and the state."""
     normal = wp.dot(n, q)
-    if normal <= real(0.0):
-        return mat33(real(0.0)), int(OPEN)
     along = q - n * normal
     size = wp.length(along)
+    lifted = normal <= real(0.0)
+    if lifted and g == real(0.0):
+        return mat33(real(0.0)), int(OPEN)
+    across = wp.where(lifted, mat33(real(0.0)), wp.outer(n, n))
     if size <= g:
-        return wp.identity(n=3, dtype=real), int(STICKS)
+        return across + wp.identity(n=3, dtype=real) - wp.outer(n, n), wp.where(lifted, int(LIFTED), int(STICKS))
     b = wp.cross(n, along / size)
-    return wp.outer(n, n) + wp.outer(b, b) * (g / size), int(SLIPS)
+    return across + wp.outer(b, b) * (g / size), wp.where(lifted, int(LIFTED), int(SLIPS))
 
 
 @wp.func

@@ -11,7 +11,8 @@ MOST = wp.constant(4)  # points of contact of one point of a rope
 
 OPEN = wp.constant(0)  # how a point of contact is taken in a pass: it does not push;
 SLIPS = wp.constant(1)  # it slides;
-STICKS = wp.constant(2)  # it holds
+STICKS = wp.constant(2)  # it holds;
+LIFTED = wp.constant(3)  # it does not push, but still rubs by the bound of the passes before
 
 PLACES = wp.constant(16)  # at which what is on its way is looked at
 NEAR = wp.constant(real(1.0e-5))  # m: it has arrived
