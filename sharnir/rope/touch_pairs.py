@@ -12,9 +12,10 @@ Which elements are near each other is found by boxes around elements, pieces of 
 import warp as wp
 
 from sharnir.rope.data import ROPE, RopeStep
-from sharnir.rope.touch_data import FAR, NEAR, OPEN, PLACES, SLIDES, TOUCHES, RopeTouch, take_over
+from sharnir.rope.touch_data import FAR, NEAR, OPEN, PLACES, SLIDES, RopeTouch, take_over
 from sharnir.types import real, vec3
 
+FAST = wp.constant(real(0.25))  # of the distance of axes that touch: what comes nearer by more in a step is followed on its way
 DRAWN = wp.constant(real(0.02))  # towards the middle, relative to what draws nearest points together
 WIDE = wp.constant(real(1.5))  # of its radius: by so much boxes are wider than an element's axis
 
@@ -251,14 +252,16 @@ def begin_pairs(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: in
 def pair_gap(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), p: int, w: int):
     """Gap of a pair at the end of the step, as it stands, along the normal of where they touch, or would have.
 
-    Places and normal of what touches already are those of the start (`touch_find.end_gap`). Others are followed on their way,
-    each time as far as they cannot touch yet.
+    Places and normal are those of the start, as the directions of pulls are, where the two come nearer by less than a quarter of
+    their distance: the gap is then linear in velocities. Others are followed on their way, each time as far as they cannot touch
+    yet.
     """
     a = t[0].pair_a[p, w]
     b = t[0].pair_b[p, w]
     e = t[0].base + p
     thick = thickness(s, t, a, b)
-    if t[0].start[e, w] > TOUCHES:
+    way = between(s[0].work.r, t, p, w) - between(s[0].state.position, t, p, w)
+    if wp.length(way) > FAST * thick:
         x = s[0].state.position[a, w]
         x1 = s[0].state.position[a + 1, w]
         y = s[0].state.position[b, w]
