@@ -75,7 +75,7 @@ class Touching:
         self._data = self._solver.collider.data.contacts
         self._count, self._lost = (getattr(self._data, n).numpy() if self._sim._on_cpu else None for n in ("count", "lost"))
         ropes = self._ropes if self._sim._on_cpu else None
-        self._room = None if ropes is None else tuple(getattr(ropes, n).numpy() for n in ("lost", "most", "pairs"))
+        self._room = None if ropes is None else tuple(getattr(ropes, n).numpy() for n in ("lost", "most", "pairs", "crowded"))
         self._sim._views = None
 
     def points(self, world: int = 0) -> ContactPoints:
@@ -171,8 +171,12 @@ class Touching:
             if lost or most > FULL * self._data.capacity:
                 self._grow(int(lost))
         if self._room is not None:
-            lost, most, pairs = (int(x.max()) for x in self._room)
+            lost, most, pairs, crowded = (int(x.max()) for x in self._room)
             t = self._ropes
+            if crowded:
+                words = f"a point of a rope was near more than {t.base // t.count.shape[0]} shapes at once: the farthest are left out"
+                warnings.warn(f"{words} (t = {self._sim.time:.6g} s)", StepWarning, stacklevel=3)
+                t.crowded.zero_()
             if lost or most > FULL * t.columns or pairs > FULL * t.pair_capacity:
                 self._grow_ropes(lost)
         for pair in self.watched:

@@ -414,8 +414,13 @@ def touch_pass(
 
 
 @wp.func
-def keep_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
-    """Impulses of this step, from which the next begins."""
+def keep_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """Impulses of this step, from which the next begins, and gaps at its end."""
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        u = entry_speed(s, t, c, e, w)
+        t[0].gap[e, w] = t[0].gap[e, w] + wp.dot(t[0].n[e, w], u - t[0].speed[e, w]) * s[0].h[w]
+        t[0].speed[e, w] = u
     for i in range(t[0].count.shape[0]):
         t[0].kept_count[i, w] = t[0].count[i, w]
         for e in range(MOST * i, MOST * i + t[0].count[i, w]):

@@ -27,6 +27,7 @@ def is_coupled(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.
 def list_bodies(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int) -> int:
     """The bodies that yield in this pass, each with its place; how many. What holds a rope itself is not among them."""
     found = int(0)
+    lost = int(0)
     for b in range(s[0].bodies.count):
         t[0].place[b, w] = -1
         t[0].hat_v[b, w] = vec3()
@@ -38,13 +39,14 @@ def list_bodies(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp
             acts = t[0].state[e, w] != OPEN or wp.length_sq(t[0].impulse[e, w]) > real(0.0)
             if s[0].bodies.motion[b] == DYNAMIC and acts and t[0].place[b, w] < 0:
                 if 6 * (found + 1) > t[0].columns:
-                    t[0].lost[w] = t[0].lost[w] + 1
+                    lost = lost + 1
                 else:
                     t[0].place[b, w] = found
                     t[0].listed[found, w] = b
                     t[0].yields[b, w] = 1
                     mobility(s, t, b, found, w)
                     found = found + 1
+    t[0].lost[w] = wp.max(t[0].lost[w], lost)
     return found
 
 

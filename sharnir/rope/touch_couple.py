@@ -115,6 +115,7 @@ def list_coupled(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
     """Columns of the points whose impulses are unknowns; returns how many columns there are, and whether W serves."""
     n = 6 * bodies
     plain = bodies == 0
+    lost = int(0)
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
         t[0].column[e, w] = NO_COLUMN
@@ -125,11 +126,12 @@ def list_coupled(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
                 t[0].given[e, w] = t[0].wanted[e, w] - t[0].impulse[e, w]
             elif n + 3 > t[0].columns:
                 t[0].column[e, w] = NO_ROOM
-                t[0].lost[w] = t[0].lost[w] + 1
+                lost = lost + 1
             else:
                 t[0].column[e, w] = n
                 n = n + 3
     t[0].most[w] = wp.max(t[0].most[w], n)
+    t[0].lost[w] = wp.max(t[0].lost[w], lost)
     return n, plain
 
 

@@ -52,8 +52,9 @@ class RopeTouch:
     pair_b: wp.array2d(dtype=wp.int32)
     pair_s: wp.array2d(dtype=real)  # where on a, 0 to 1: its end points take part by 1 − s and s
     pair_t: wp.array2d(dtype=real)  # where on b
-    lost: wp.array(dtype=wp.int32)  # [world] points of contact and unknowns for which there was no room in this step
-    most: wp.array(dtype=wp.int32)  # [world] unknowns that a pass of this step had, at most
+    lost: wp.array(dtype=wp.int32)  # [world] pairs, or points whose impulses are unknowns, for which there was no room at once
+    crowded: wp.array(dtype=wp.int32)  # [world] 1 where a point of a rope was near more shapes than there is room for
+    most: wp.array(dtype=wp.int32)  # [world] unknowns that a pass had, at most
     live: wp.array(dtype=wp.int32)  # [world] entries in use,
     entry: wp.array2d(dtype=wp.int32)  # and their list
     kept_pairs: wp.array(dtype=wp.int32)  # [world] of the last step

@@ -98,11 +98,17 @@ def begin_point(
             near.gap = FAR
             if c[0].shapes.kind[j] == PLANE or wp.length_sq(x - centre) < bound * bound:
                 near = surface_foot(s, c, j, solid(c, j, w), x, reach, w)
-            if near.gap < reach and found == MOST:
-                t[0].lost[w] = t[0].lost[w] + 1
-            elif near.gap < reach:
-                e = MOST * i + found
-                found = found + 1
+            e = MOST * i + found
+            if near.gap < reach and found == MOST:  # the farthest goes
+                t[0].crowded[w] = 1
+                e = MOST * i
+                for o in range(1, MOST):
+                    if t[0].start[MOST * i + o, w] > t[0].start[e, w]:
+                        e = MOST * i + o
+                if near.gap - r > t[0].start[e, w]:
+                    near.gap = FAR
+            if near.gap < reach:
+                found = wp.min(found + 1, int(MOST))
                 t[0].shape[e, w] = j
                 t[0].start[e, w] = near.gap - r
                 t[0].n[e, w] = near.n

@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.collision.data import Collision
 from sharnir.rope.data import RopeStep
 from sharnir.rope.kernels import begin_beside, end_sweeps, goes_astray, miss_all, start_beside, take_bodies, take_step
-from sharnir.rope.passes import JUDGED, judge_step, missed_speeds
+from sharnir.rope.passes import JUDGED, MOST_GAIN, judge_step, missed_speeds
 from sharnir.rope.touch import begin_pass, factor_touch, go_on, keep_touch, look, missed_touch, touch_pass
 from sharnir.rope.touch_bodies import note_bodies, push_bodies
 from sharnir.rope.touch_data import RopeTouch
@@ -14,6 +14,7 @@ from sharnir.types import inline_less, real
 
 inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
+IMPACT_GAIN = wp.constant(real(1.01))  # largest ratio by which a step in which something touches may raise the kinetic energy
 LOOKS = wp.constant(6)  # in a step
 ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
 OPENING = wp.constant(real(1.0e-6))  # of an element's length: what a gap may be off
@@ -43,7 +44,7 @@ def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c
                     break
         factor_touch(s, t, c, w)
         whole = touch_pass(s, t, c, w, round > 0)
-    keep_touch(s, t, w)
+    keep_touch(s, t, c, w)
     for b in range(s[0].bodies.count):
         s[0].body.v[b, w] = s[0].body.start_v[b, w]
         s[0].body.w[b, w] = s[0].body.start_w[b, w]
@@ -123,16 +124,20 @@ def touch_judge(
 ):  # fmt: skip
     """Look at a step before it is taken; one that is begun again has its contacts anew."""
     w = first + wp.tid()
-    if goes_astray(s, w, swept):
+    most = real(MOST_GAIN)
+    for m in range(t[0].live[w]):
+        if wp.length_sq(t[0].impulse[t[0].entry[m, w], w]) > real(0.0):
+            most = real(IMPACT_GAIN)
+    if goes_astray(s, w, swept, most):
         begin_touch(s, t, c, w)
 
 
 @wp.kernel(module="sharnir.rope_touch")
 def touch_commit(
-    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), first: int, swept: wp.array(dtype=wp.int32),
-    left: wp.array(dtype=real), tolerance: wp.array(dtype=real),
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), first: int,
+    swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real), tolerance: wp.array(dtype=real),
 ):  # fmt: skip
     """Take the step, and keep its contacts."""
     w = first + wp.tid()
     if take_step(s, w, swept, left, tolerance[0]):
-        keep_touch(s, t, w)
+        keep_touch(s, t, c, w)

@@ -4,8 +4,9 @@ With s and t the places of the nearest points on elements a and b,
 
     u = (1 − t) v_b + t v_{b+1} − (1 − s) v_a − s v_{a+1},        P on b by 1 − t and t, −P on a by 1 − s and s.
 
-Elements that are nearer along the rope than half a turn about its own radius, π r, do not touch. s and t are drawn towards the
-middle a little: elements that lie side by side touch in the middle of their common stretch, and that place does not jump.
+Elements that are nearer along the rope than half a turn about its own radius, π r, do not touch. s and t of
+elements that lie side by side are drawn to their middles a little: these touch in the middle of their common stretch, and that
+place does not jump.
 Which elements are near each other is found by boxes around elements, pieces of a few elements, and pieces of these.
 """
 
@@ -16,7 +17,7 @@ from sharnir.rope.touch_data import FAR, NEAR, OPEN, PLACES, SLIDES, RopeTouch, 
 from sharnir.types import real, vec3
 
 FAST = wp.constant(real(0.25))  # of the distance of axes that touch: what comes nearer by more in a step is followed on its way
-DRAWN = wp.constant(real(0.02))  # towards the middle, relative to what draws nearest points together
+DRAWN = wp.constant(real(0.01))  # towards the middle, relative to what draws nearest points together, where elements are parallel
 WIDE = wp.constant(real(1.5))  # of its radius: by so much boxes are wider than an element's axis
 
 
@@ -32,10 +33,12 @@ def nearest_places(a: vec3, a1: vec3, b: vec3, b1: vec3):
     uu = wp.length_sq(u)
     vv = wp.length_sq(v)
     uv = wp.dot(u, v)
-    p = wp.dot(u, d) - real(0.5) * DRAWN * uu
-    q = wp.dot(v, d) + real(0.5) * DRAWN * vv
-    A = uu * (real(1.0) + DRAWN)
-    C = vv * (real(1.0) + DRAWN)
+    side = uv * uv / wp.max(uu * vv, real(1.0e-30))  # cos² of the angle between them
+    drawn = DRAWN * side * side
+    p = wp.dot(u, d) - real(0.5) * drawn * uu
+    q = wp.dot(v, d) + real(0.5) * drawn * vv
+    A = uu * (real(1.0) + drawn)
+    C = vv * (real(1.0) + drawn)
     s = wp.clamp((uv * q - p * C) / wp.max(A * C - uv * uv, real(1.0e-30)), real(0.0), real(1.0))
     t = wp.clamp((uv * s + q) / wp.max(C, real(1.0e-30)), real(0.0), real(1.0))
     s = wp.clamp((uv * t - p) / wp.max(A, real(1.0e-30)), real(0.0), real(1.0))
@@ -157,11 +160,22 @@ def held_together(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), a: 
 
 
 @wp.func
-def begin_pair(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), a: int, b: int, w: int):
-    """Take two elements as a pair, if they may touch in this step; what they did in the last one is taken over.
+def goes_on(s: wp.array(dtype=RopeStep), k: int, i: int, at: real, d: vec3, w: int) -> bool:
+    """Whether an element that is nearest at one of its ends is left to its neighbour there: d leads to what it is near to.
 
-    What is nearest at the end of an element, and goes on in the next one, is left to that.
+    The last end is the next element's first one; at that, the element before is nearer if d points back along it. So what slides
+    along a rope meets no point ahead of it.
     """
+    if at >= real(1.0):
+        return i < s[0].ropes.first[k] + s[0].state.segments[k, w] - 1
+    if at <= real(0.0) and i > s[0].ropes.first[k]:
+        return wp.dot(d, s[0].state.position[i - 1, w] - s[0].state.position[i, w]) > real(0.0)
+    return False
+
+
+@wp.func
+def begin_pair(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), a: int, b: int, w: int):
+    """Take two elements as a pair, if they may touch in this step; what they did in the last one is taken over."""
     ka = t[0].rope_of[a]
     kb = t[0].rope_of[b]
     x = s[0].state.position[a, w]
@@ -169,11 +183,9 @@ def begin_pair(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), a: int
     y = s[0].state.position[b, w]
     y1 = s[0].state.position[b + 1, w]
     on_a, on_b = nearest_places(x, x1, y, y1)
-    a_ends = a == s[0].ropes.first[ka] + s[0].state.segments[ka, w] - 1
-    b_ends = b == s[0].ropes.first[kb] + s[0].state.segments[kb, w] - 1
-    if (on_a >= real(1.0) and not a_ends) or (on_b >= real(1.0) and not b_ends):
-        return
     d = (y + (y1 - y) * on_b) - (x + (x1 - x) * on_a)
+    if goes_on(s, ka, a, on_a, d, w) or goes_on(s, kb, b, on_b, -d, w):
+        return
     gap = wp.length(d) - thickness(s, t, a, b)
     u = s[0].work.v[b, w] - s[0].work.v[a, w]
     v = s[0].work.v[b + 1, w] - s[0].work.v[a + 1, w]
@@ -232,6 +244,8 @@ def begin_pairs(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: in
     t[0].pairs[w] = 0
     if t[0].pair_capacity == 0:
         return
+    before = t[0].lost[w]
+    t[0].lost[w] = 0
     make_boxes(s, t, w)
     for x in range(t[0].spans):
         k = t[0].rope_of[t[0].chunk_first[t[0].span_first[x]]]
@@ -243,6 +257,7 @@ def begin_pairs(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: in
                     for q in range(wp.max(p, t[0].span_first[y]), t[0].span_end[y]):
                         if overlap(t[0].chunk_low[p, w], t[0].chunk_high[p, w], t[0].chunk_low[q, w], t[0].chunk_high[q, w]):
                             pair_chunks(s, t, p, q, w)
+    t[0].lost[w] = wp.max(t[0].lost[w], before)
 
 
 # ---- how far off ----------------------------------------------------------------------------------------------------------------

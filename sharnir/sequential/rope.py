@@ -87,8 +87,11 @@ class RopePasses:
     def commit(self, first: int, worlds: int) -> None:
         """Take the step, and count it."""
         solver = self.solver
-        kernel = rope_commit if self.touching is None else touch_commit
-        self._launch(kernel, worlds, first, self.velocities.done, solver.residual, solver.settings.tolerance)
+        inputs = first, self.velocities.done, solver.residual, solver.settings.tolerance
+        if self.touching is not None:
+            self._launch(touch_commit, worlds, solver.collider.array, *inputs)
+        else:
+            self._launch(rope_commit, worlds, *inputs)
 
     def _launch(self, kernel: Any, worlds: int, *inputs: Any) -> None:
         wp.launch(kernel, dim=worlds, inputs=[*self._step, *inputs], device=self.solver.device)
