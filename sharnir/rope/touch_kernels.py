@@ -85,6 +85,7 @@ def touch_passes(
         look(s, t, c, w)
         begin_pass(s, t, c, w)
     whole = bool(True)
+    t[0].met[w] = 0
     for round in range(ROUNDS):
         off = miss_all(s, w)
         first_pass = begins and round == 0
@@ -105,6 +106,7 @@ def touch_passes(
             s[0].judged[w] = s[0].judged[w] + 1
             t[0].stale[w] = 1
         elif settled and off <= enough:
+            t[0].met[w] = 1
             if round == 0 and left[w] <= tolerance[0]:
                 end_sweeps(s, w, swept)
                 return
@@ -137,7 +139,12 @@ def touch_commit(
     s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), first: int,
     swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real), tolerance: wp.array(dtype=real),
 ):  # fmt: skip
-    """Take the step, and keep its contacts."""
+    """Take the step, and keep its contacts. One at velocity level, as impacts are, has met when its passes have."""
     w = first + wp.tid()
+    again = s[0].hard[w] == 2 and t[0].met[w] == 1
+    if again:
+        s[0].residual[w] = real(0.0)
     if take_step(s, w, swept, left, tolerance[0]):
         keep_touch(s, t, c, w)
+        if again:
+            s[0].body_state.open[w] = real(1.0)  # what velocities left open is closed softly in the next step

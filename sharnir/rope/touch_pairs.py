@@ -16,6 +16,7 @@ from sharnir.rope.data import ROPE, RopeStep
 from sharnir.rope.touch_data import FAR, NEAR, OPEN, PLACES, SLIDES, RopeTouch, take_over
 from sharnir.types import real, vec3
 
+LEANS = wp.constant(real(0.2))  # by so much, of its length, what leads from one of two parallel elements to the other may lean
 FAST = wp.constant(real(0.25))  # of the distance of axes that touch: what comes nearer by more in a step is followed on its way
 DRAWN = wp.constant(real(0.01))  # towards the middle, relative to what draws nearest points together, where elements are parallel
 WIDE = wp.constant(real(1.5))  # of its radius: by so much boxes are wider than an element's axis
@@ -160,17 +161,19 @@ def held_together(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), a: 
 
 
 @wp.func
-def goes_on(s: wp.array(dtype=RopeStep), k: int, i: int, at: real, d: vec3, w: int) -> bool:
+def goes_on(s: wp.array(dtype=RopeStep), k: int, i: int, at: real, d: vec3, side: real, w: int) -> bool:
     """Whether an element that is nearest at one of its ends is left to its neighbour there: d leads to what it is near to.
 
-    The last end is the next element's first one; at that, the element before is nearer if d points back along it. So what slides
-    along a rope meets no point ahead of it.
+    At its last end d points beyond it, at its first end back along the element before: so what slides along a rope meets no point
+    ahead of it. Elements side by side (`side`, cos² of their angle) are both taken where d leans by little: which of the two is
+    nearer is then not for sure.
     """
-    if at >= real(1.0):
-        return i < s[0].ropes.first[k] + s[0].state.segments[k, w] - 1
-    if at <= real(0.0) and i > s[0].ropes.first[k]:
-        return wp.dot(d, s[0].state.position[i - 1, w] - s[0].state.position[i, w]) > real(0.0)
-    return False
+    along = vec3()
+    if at >= real(1.0) and i < s[0].ropes.first[k] + s[0].state.segments[k, w] - 1:
+        along = s[0].state.position[i + 1, w] - s[0].state.position[i, w]
+    elif at <= real(0.0) and i > s[0].ropes.first[k]:
+        along = s[0].state.position[i - 1, w] - s[0].state.position[i, w]
+    return wp.dot(d, along) > LEANS * side * side * wp.length(d) * wp.length(along)
 
 
 @wp.func
@@ -184,7 +187,9 @@ def begin_pair(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), a: int
     y1 = s[0].state.position[b + 1, w]
     on_a, on_b = nearest_places(x, x1, y, y1)
     d = (y + (y1 - y) * on_b) - (x + (x1 - x) * on_a)
-    if goes_on(s, ka, a, on_a, d, w) or goes_on(s, kb, b, on_b, -d, w):
+    side = wp.dot(x1 - x, y1 - y)
+    side = side * side / wp.max(wp.length_sq(x1 - x) * wp.length_sq(y1 - y), real(1.0e-30))
+    if goes_on(s, ka, a, on_a, d, side, w) or goes_on(s, kb, b, on_b, -d, side, w):
         return
     gap = wp.length(d) - thickness(s, t, a, b)
     u = s[0].work.v[b, w] - s[0].work.v[a, w]

@@ -20,7 +20,7 @@ FEW = 16  # pairs of elements for which there is room at first
 YIELDING = 4  # bodies that yield for which there is
 BY_SLOT = ("count", "kept_count", "v", "w", "pull", "moment", "low", "high")
 BY_PAIR = ("pair_a", "pair_b", "pair_s", "pair_t", "kept_a", "kept_b", "known")
-BY_WORLD = ("pairs", "kept_pairs", "lost", "crowded", "most", "live", "stale", "scale", "looks")
+BY_WORLD = ("pairs", "kept_pairs", "lost", "crowded", "most", "live", "stale", "scale", "looks", "met")
 KEPT = ("kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse", "kept_a", "kept_b", "kept_pairs")
 BY_BODY = ("body_v", "body_w", "launch_v", "launch_w", "hat_v", "hat_w", "yields", "place")
 OF_JOINTS = ("mode", "r_parent", "r_child", "W_ll", "W_la", "W_aa")
@@ -81,7 +81,7 @@ def near_at_start(model: Model) -> int:
     """Pairs of elements that are within a diameter of touching at the start, about."""
     ropes, meet = model.ropes.described, may_meet(model)
     middle = np.concatenate([0.5 * (r.points[1:] + r.points[:-1]) for r in ropes])
-    reach = np.concatenate([2 * r.radius + 0.5 * r.lengths for r in ropes])
+    reach = np.concatenate([1.5 * r.radius + 0.25 * r.lengths for r in ropes])
     owner = np.repeat(np.arange(len(ropes)), [len(r.lengths) for r in ropes])
     skip = np.array([skipped(r) for r in ropes])[owner]
     order = np.arange(len(owner))

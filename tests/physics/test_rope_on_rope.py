@@ -85,9 +85,9 @@ def pile(**more):
     """A rope that falls onto the floor from one end: it lies in loops on itself."""
     scene = sh.Scene()
     scene.add_ground()
-    s = np.linspace(0, 0.6, 41)
-    points = np.stack([0.05 * np.cos(12 * s), 0.05 * np.sin(12 * s), 0.02 + 0.5 * s], 1)
-    scene.add_rope("rope", points=points, radius=0.008, segments=40, mass_per_length=0.15, EI=1e-4, GJ=1e-4, damping=0.02)
+    a = np.linspace(0, 18, 46)
+    points = np.stack([0.05 * np.cos(a), 0.05 * np.sin(a), 0.01 + 0.004 * a], 1)
+    scene.add_rope("rope", points=points, radius=0.008, segments=45, mass_per_length=0.15, EI=1e-4, GJ=1e-4, damping=0.02)
     return sh.Simulation(scene, 0.005, on_divergence="ignore", **more)
 
 
@@ -105,7 +105,7 @@ def test_a_rope_falls_in_a_heap_on_itself_and_there_is_room_for_all_its_points()
     own = int((found.body_a == "rope").sum())
     print(f"{own} points on itself, room for {room} at first and {sim._touching._ropes.pair_capacity} now; {len(told)} times too "
           f"little; {deep * 1e3:.2f} mm inside of 16 mm; energy rises by at most {rise:.0e} J of {top:.2f}")  # fmt: skip
-    assert own > 0 and deep < 2e-3 and rise < 1e-3 * top
+    assert own > 10 and deep < 2e-3 and rise < 1e-3 * top
     snapshot = sim.snapshot()
     sim.step(5)
     after = sim.rope("rope").position.copy()
