@@ -129,6 +129,7 @@ class RopeTouch:
     joint_W_la: wp.array2d(dtype=mat33)
     joint_W_aa: wp.array2d(dtype=mat33)
     scale: wp.array(dtype=real)  # [world] N·s, the largest impulse of a point
+    spent: wp.array(dtype=wp.int32)  # [world] passes of this step
     met: wp.array(dtype=wp.int32)  # [world] 1 where the last passes met rows and contacts
     looks: wp.array(dtype=wp.int32)  # [world] how often gaps and normals may still be looked at in the step
 

@@ -14,6 +14,7 @@ from sharnir.types import inline_less, real
 
 inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
+MOST_PASSES = wp.constant(300)  # in a step
 IMPACT_GAIN = wp.constant(real(1.01))  # largest ratio by which a step in which something touches may raise the kinetic energy
 LOOKS = wp.constant(6)  # in a step
 ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
@@ -79,8 +80,12 @@ def touch_passes(
     length = real(1.0e30)
     for k in range(s[0].ropes.count):
         length = wp.min(length, s[0].state.length[s[0].ropes.first[k], w])
+    lacking = real(LACKING)
+    for _launch in range(wp.min(s[0].done[w], 2)):
+        lacking = lacking * real(10.0)  # of points that press on each other in many ways, bounds of friction settle slowly
     begins = s[0].done[w] == 0
     if begins:
+        t[0].spent[w] = 0
         t[0].looks[w] = wp.where(s[0].hard[w] == 2, 0, LOOKS)
         look(s, t, c, w)
         begin_pass(s, t, c, w)
@@ -96,7 +101,7 @@ def touch_passes(
                 settled = True
                 go_on(s, t, c, w)
                 open, lacks, changed = missed_touch(s, t, c, w)
-            off = wp.max(off, wp.max(open * (enough / (OPENING * length)), lacks * (enough / LACKING)))
+            off = wp.max(off, wp.max(open * (enough / (OPENING * length)), lacks * (enough / lacking)))
         if s[0].hard[w] < 2:
             s[0].residual[w] = off
         wrong = int(0)
@@ -111,6 +116,11 @@ def touch_passes(
                 end_sweeps(s, w, swept)
                 return
             break
+        t[0].spent[w] = t[0].spent[w] + 1
+        if t[0].spent[w] > MOST_PASSES:
+            push_bodies(s, t, c, w)
+            end_sweeps(s, w, swept)
+            return
         factor_touch(s, t, c, w)
         if wrong > 0:
             miss_all(s, w)
