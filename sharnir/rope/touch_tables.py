@@ -125,7 +125,8 @@ def hooks(ropes: list[RopeDescription]) -> tuple[np.ndarray, np.ndarray]:
 def pieces(out: Any, model: Model) -> None:
     """Chunks of ropes and spans of chunks, for the search of pairs."""
     ropes = model.ropes
-    chunks, spans = [], []
+    chunks: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for first, most in zip(ropes.first, ropes.capacity, strict=True):
         start = len(chunks)
         chunks += [(i, min(i + CHUNK, first + most)) for i in range(first, first + most, CHUNK)]
