@@ -27,7 +27,7 @@ def test_both_solvers_pull_a_trailer_alike():
         robot = Krt100()
         sim, inputs = put(robot, 0.005, solver, 0.9)
         inputs["throttle"], inputs["steer"] = 0.6, 0.3
-        inputs.step(300)
+        inputs.step(200)
         ends.append(np.array([sim.body(n).position for n in ("krt100", "krt100 trailer")]))
     off = np.abs(ends[1] - ends[0]).max()
     print(f"after {np.linalg.norm(ends[0][0]):.2f} m they are {1e3 * off:.2f} mm apart")
