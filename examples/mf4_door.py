@@ -52,9 +52,8 @@ def check(sim: sh.Simulation) -> None:
         let_go -= 1
     slope = np.polyfit(t[let_go + 1 : stands - 1], speed[let_go + 1 : stands - 1], 1)[0]
     creep = float(np.ptp(angle[stands + 1 :]))
-    print(
-        f"let go at {math.degrees(angle[let_go]):.2f}°, {speed[let_go]:.3f} rad/s; slows by {slope:.5f}, −M/J {exact:.5f} rad/s²;"
-    )
+    told = f"let go at {math.degrees(angle[let_go]):.2f}°, {speed[let_go]:.3f} rad/s; slows by {slope:.5f} rad/s²"
+    print(f"{told}, −M/J = {exact:.5f} rad/s²;")
     print(f"stands at {math.degrees(angle[-1]):.2f}°, moves by {creep:.1e} rad in {t[-1] - t[stands]:.1f} s")
     assert angle[-1] > 0.3 and abs(slope / exact - 1) < 0.01 and creep == 0.0
 

@@ -17,7 +17,8 @@ SIZE = (360, 240)
 WHEN = {
     "pendulum": 0.3, "double_pendulum": 0.8, "chain": 0.6, "thousand_links": 0.3, "crane_arm": 1.5, "winch_crane": 7.0,
     "drone_sling": 3.0, "tow_rope": 1.5, "mooring_line": 2.0, "hexapod": 1.2, "trailer_hitch": 2.5, "dominoes": 0.45,
-    "newtons_cradle": 0.3, "gripper": 1.5, "mf4_stairs": 5.6, "mf4_door": 6.8, "krt100_trailer": 10.6, "krt100_rope": 9.6, "twisted_ring": 1.0, "swinging_door": 0.8, "conveyor": 1.5, "spinning_top": 0.5,
+    "newtons_cradle": 0.3, "gripper": 1.5, "twisted_ring": 1.0, "swinging_door": 0.8, "conveyor": 1.5, "spinning_top": 0.5,
+    "mf4_stairs": 5.6, "mf4_door": 6.8, "krt100_trailer": 10.6, "krt100_rope": 9.6,
 }  # fmt: skip
 """Seconds after the start at which an example looks like itself; 1 where nothing is said."""
 
