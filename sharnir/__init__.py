@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from sharnir import sensors as sensors
     from sharnir import terrain as terrain
     from sharnir.articulated.solver import SolverArticulated
-    from sharnir.axes import Cardan, DCMotor, Friction, Limit, Servo, SwingTwist
+    from sharnir.axes import (
+        Battery,
+        Cardan,
+        DCMotor,
+        Engine,
+        Friction,
+        HydraulicCylinder,
+        Limit,
+        Motor,
+        Servo,
+        SwingTwist,
+    )
+    from sharnir.cable_tables import Drum, Sheave
     from sharnir.collision.material import Material
     from sharnir.compare import Comparison, compare
     from sharnir.direct.solver import SolverDirect
@@ -51,6 +63,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "Battery",
     "Box",
     "Capsule",
     "Cardan",
@@ -64,19 +77,23 @@ __all__ = [
     "DCMotor",
     "Distance",
     "DivergenceError",
+    "Drum",
     "Ellipsoid",
     "Energy",
+    "Engine",
     "Fixed",
     "Free",
     "Friction",
     "Gear",
     "Health",
+    "HydraulicCylinder",
     "Joint",
     "Limit",
     "Material",
     "Mesh",
     "Model",
     "Momentum",
+    "Motor",
     "Planar",
     "PointMass",
     "PointOnLine",
@@ -88,6 +105,7 @@ __all__ = [
     "SceneWarning",
     "Servo",
     "Shape",
+    "Sheave",
     "Simulation",
     "SimulationError",
     "SolverArticulated",
@@ -114,7 +132,8 @@ __all__ = [
 
 _WHERE = {
     "sharnir.articulated.solver": "SolverArticulated",
-    "sharnir.axes": "Cardan DCMotor Friction Limit Servo SwingTwist",
+    "sharnir.axes": "Battery Cardan DCMotor Engine Friction HydraulicCylinder Limit Motor Servo SwingTwist",
+    "sharnir.cable_tables": "Drum Sheave",
     "sharnir.collision.material": "Material",
     "sharnir.compare": "Comparison compare",
     "sharnir.direct.solver": "SolverDirect",

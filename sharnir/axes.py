@@ -6,6 +6,7 @@ closed. Each action is a law between p and u (or a bound on u):
     spring, damper     p = −Δt k (q + Δt u − rest) − Δt c u                         implicit: any stiffness is stable
     servo              p = Δt (torque + kp (target − q − Δt u) + kd (speed − u)),   |p| ≤ Δt max_force
     DC motor           p = Δt N η k_t · mean current,  L di/dt = V − R i − k_t N u;   rotor p = −J N² (u − u_start)
+    other drives       a torque, a slope over the speed and a bound, from a table (`laws.drives`)
     friction           |p| ≤ p_max where u = 0,   p = −p_max u/|u| where not         (the vector over a group of axes)
     limit              u ≥ −(q − lower)/Δt,  p ≥ 0, one of them an equality; likewise above
 
@@ -15,12 +16,14 @@ Linear laws are p = −a u − b, added up over all that act on the axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
-from sharnir.errors import SceneError, is_positive
+import numpy as np
+
+from sharnir.errors import SceneError, as_numbers, is_positive
 
 INF = math.inf
 
@@ -203,6 +206,26 @@ class Servo:
 
 
 @dataclass(frozen=True)
+class Battery:
+    """A battery that feeds motors (all those that were given this one): its voltage sags with their currents, E − R Σ i.
+
+    Args:
+        voltage: V, without load. resistance: Ω, its own. capacity: A·s; when it is used up there is no voltage left.
+    """
+
+    voltage: float
+    resistance: float = 0.0
+    capacity: float = INF
+    name: str = "battery"
+
+    def __post_init__(self) -> None:
+        if not is_positive(self.voltage):
+            raise SceneError(f"Battery {self.name!r}: voltage is a positive finite number of V, got {self.voltage!r}")
+        number(f"Battery {self.name!r}", "resistance", self.resistance, least=0.0)
+        number(f"Battery {self.name!r}", "capacity", self.capacity, least=0.0, endless=True)
+
+
+@dataclass(frozen=True)
 class DCMotor:
     """A permanent-magnet motor behind a gear; its current is a state, its rotor's inertia acts, it can be driven backwards.
 
@@ -213,6 +236,7 @@ class DCMotor:
         gear_ratio: motor turns per turn (or radians per metre) of the joint.
         efficiency: of the gear, 0 to 1; when the joint drives the motor, the gear loses the other way round.
         rotor_inertia: kg·m². no_load_friction: dry friction at the rotor, N·m.
+        battery: what feeds it: then its voltage is `command`, from −1 to 1, of the battery's, and `voltage` is not given.
     """
 
     voltage: float = 0.0
@@ -223,6 +247,8 @@ class DCMotor:
     efficiency: float = 1.0
     rotor_inertia: float = 0.0
     no_load_friction: float = 0.0
+    battery: Battery | None = None
+    command: float = 0.0
 
     def __post_init__(self) -> None:
         number("DCMotor", "voltage", self.voltage)
@@ -235,6 +261,185 @@ class DCMotor:
             raise SceneError("DCMotor: gear_ratio is a finite number other than 0, got 0")
         if not (is_positive(self.efficiency) and self.efficiency <= 1):
             raise SceneError(f"DCMotor: efficiency is above 0 and at most 1, got {self.efficiency!r}")
+        number("DCMotor", "command", self.command, least=-1.0, most=1.0)
+        if self.battery is not None and self.voltage != 0:
+            raise SceneError(f"DCMotor: on a battery its voltage follows from command=, got voltage = {self.voltage!r}")
+
+
+def _curve(who: str, what: str, points: Any) -> tuple[list[float], list[float]]:
+    """Rising speeds and a value at each."""
+    table = as_numbers(points)
+    if table.ndim != 2 or table.shape[1] != 2 or len(table) < 2 or not np.all(np.isfinite(table)):
+        raise SceneError(f"{who}: {what} is at least two pairs (speed, torque) of finite numbers, got {points!r}")
+    if np.any(np.diff(table[:, 0]) <= 0) or table[0, 0] < 0:
+        raise SceneError(f"{who}: speeds of the {what} rise from 0 or more, got {table[:, 0].tolist()}")
+    if np.any(table[:, 1] < 0):
+        raise SceneError(f"{who}: torques of the {what} are at least 0, got {table[:, 1].min():g}")
+    return table[:, 0].tolist(), table[:, 1].tolist()
+
+
+def _above(who: str, drive: Any, *names: str) -> None:
+    for name in names:
+        if not is_positive(getattr(drive, name)):
+            raise SceneError(f"{who}: {name} is a positive finite number, got {getattr(drive, name)!r}")
+
+
+@dataclass(frozen=True)
+class Motor:
+    """A motor by its curve of torque over speed: `command` of it, from −1 to 1, forth and back, driving and braking.
+
+    Args:
+        curve: pairs (speed rad/s, most torque N·m) at the rotor, of rising speed; held beyond its ends.
+        command: −1 to 1.
+        gear_ratio: rotor turns per turn (or radians per metre) of the joint. efficiency: of the gear, 0 to 1.
+        losses: an efficiency map (speeds, torques, values), values (speeds, torques) above 0 and at most 1: what it takes from
+            `battery`, or reads as `drive.power`, is torque · speed over its value there; braking gives back so much of it.
+        battery: what feeds it; the curve is for nominal_voltage, and its speeds go with the voltage.
+        nominal_voltage: V; that of the battery without load if None.
+    """
+
+    curve: Any = ((0.0, 1.0), (100.0, 0.0))
+    command: float = 0.0
+    gear_ratio: float = 1.0
+    efficiency: float = 1.0
+    losses: Any = None
+    battery: Battery | None = None
+    nominal_voltage: float | None = None
+
+    kind: ClassVar[str] = "motor"
+    words: ClassVar[tuple[str, ...]] = ("command",)
+    ranges: ClassVar[tuple[tuple[float, float], ...]] = ((-1.0, 1.0),)
+
+    def __post_init__(self) -> None:
+        _curve("Motor", "curve", self.curve)
+        number("Motor", "command", self.command, least=-1.0, most=1.0)
+        if not number("Motor", "gear_ratio", self.gear_ratio) != 0:
+            raise SceneError("Motor: gear_ratio is a finite number other than 0, got 0")
+        if not (is_positive(self.efficiency) and self.efficiency <= 1):
+            raise SceneError(f"Motor: efficiency is above 0 and at most 1, got {self.efficiency!r}")
+        if self.nominal_voltage is not None:
+            _above("Motor", self, "nominal_voltage")
+        self._map()
+
+    def _map(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        if self.losses is None:
+            return None
+        try:
+            speeds, torques, values = (as_numbers(x) for x in self.losses)
+        except (TypeError, ValueError):
+            raise SceneError(f"Motor: losses are (speeds, torques, values), got {self.losses!r}") from None
+        if min(speeds.size, torques.size) < 2 or values.shape != (speeds.size, torques.size):
+            raise SceneError(f"Motor: values of losses are (speeds, torques), at least 2 × 2, got shape {values.shape}")
+        if not (np.all(values > 0) and np.all(values <= 1)):
+            raise SceneError(f"Motor: values of losses are above 0 and at most 1, got {values.min():g} to {values.max():g}")
+        return speeds, torques, values
+
+    def columns(self, put: Callable[..., int], limit: Limit) -> list[float]:
+        """Its numbers; see `laws.drives`."""
+        speeds, torques = _curve("Motor", "curve", self.curve)
+        nominal = self.nominal_voltage or (self.battery.voltage if self.battery else 1.0)
+        out = [self.gear_ratio, self.efficiency, put(speeds, torques), len(speeds), nominal, 0, 0, 0]
+        grid = self._map()
+        if grid is not None:
+            out[5:] = [put(*(x.ravel() for x in grid)), grid[0].size, grid[1].size]
+        return out
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A combustion engine with clutch and gearbox; its crank turns on its own where the clutch slips or no gear is in.
+
+    Args:
+        curve: pairs (speed rad/s, torque N·m at full throttle). inertia: kg·m² of crank and flywheel.
+        idle, limit: rad/s: the governor holds the first, the throttle is cut beyond the second.
+        drag: N·m·s, of its own friction.
+        clutch: N·m that it holds when it is let in.
+        gears: crank turns per turn (or radians per metre) of the joint in gears 1, 2, …. reverse: the same backwards.
+        throttle, engaged: 0 to 1. gear: −1, 0 (none), 1, 2, ….
+    """
+
+    curve: Any = ((0.0, 0.0), (100.0, 200.0), (400.0, 250.0), (600.0, 150.0))
+    inertia: float = 0.3
+    idle: float = 80.0
+    limit: float = 600.0
+    drag: float = 0.05
+    clutch: float = 400.0
+    gears: Sequence[float] = (12.0, 7.0, 4.0)
+    reverse: float = 12.0
+    throttle: float = 0.0
+    engaged: float = 1.0
+    gear: int = 0
+
+    kind: ClassVar[str] = "engine"
+    words: ClassVar[tuple[str, ...]] = ("throttle", "engaged", "gear")
+
+    def __post_init__(self) -> None:
+        _curve("Engine", "curve", self.curve)
+        _above("Engine", self, "inertia", "idle", "limit", "clutch", "reverse")
+        number("Engine", "drag", self.drag, least=0.0)
+        ratios = as_numbers(self.gears)
+        if ratios.ndim != 1 or not len(ratios) or not np.all(np.isfinite(ratios)) or np.any(ratios == 0):
+            raise SceneError(f"Engine: gears are ratios, finite numbers other than 0, got {self.gears!r}")
+        for what, (low, high) in zip(self.words, self.ranges, strict=True):
+            number("Engine", what, getattr(self, what), least=low, most=high)
+
+    @property
+    def ranges(self) -> tuple[tuple[float, float], ...]:
+        """Of its commands."""
+        return (0.0, 1.0), (0.0, 1.0), (-1.0, float(len(self.gears)))
+
+    def columns(self, put: Callable[..., int], limit: Limit) -> list[float]:
+        """Its numbers; see `laws.drives`."""
+        speeds, torques = _curve("Engine", "curve", self.curve)
+        at = put(speeds, torques)
+        ratios = put([-self.reverse], self.gears)
+        own = [self.inertia, self.idle, self.limit, self.drag, self.clutch]
+        return [*own, at, len(speeds), ratios, len(self.gears) + 1]
+
+
+@dataclass(frozen=True)
+class HydraulicCylinder:
+    """A hydraulic cylinder: a valve's flow moves it, whatever the load, as far as its pressure goes; shut, it holds.
+
+    Args:
+        command: −1 to 1, of the flow: out where it is positive.
+        pressure: Pa, at most on either side. flow: m³/s at full command.
+        area: m² of the piston. rod_area: m² on the rod's side; the piston's if None.
+        leak: m³/s per Pa past the piston: how much a load slows it, and lets it creep.
+        cushion: m before each end of the joint's limit over which the flow is throttled; 0: none.
+    """
+
+    command: float = 0.0
+    pressure: float = 2.0e7
+    flow: float = 1.0e-3
+    area: float = 5.0e-3
+    rod_area: float | None = None
+    leak: float = 1.0e-13
+    cushion: float = 0.0
+
+    kind: ClassVar[str] = "cylinder"
+    words: ClassVar[tuple[str, ...]] = ("command",)
+    ranges: ClassVar[tuple[tuple[float, float], ...]] = ((-1.0, 1.0),)
+
+    def __post_init__(self) -> None:
+        number("HydraulicCylinder", "command", self.command, least=-1.0, most=1.0)
+        _above("HydraulicCylinder", self, "pressure", "flow", "area", "leak")
+        number("HydraulicCylinder", "cushion", self.cushion, least=0.0)
+        if self.rod_area is not None:
+            _above("HydraulicCylinder", self, "rod_area")
+
+    def columns(self, put: Callable[..., int], limit: Limit) -> list[float]:
+        """Its numbers; see `laws.drives`."""
+        if self.cushion > 0 and not (math.isfinite(limit.lower) and math.isfinite(limit.upper)):
+            raise SceneError(f"HydraulicCylinder: a cushion needs a limit at both ends of the joint, got {limit}")
+        rod = self.area if self.rod_area is None else self.rod_area
+        ends = [max(limit.lower, -1e30), min(limit.upper, 1e30)]
+        return [self.area, rod, self.pressure, self.flow, self.leak, self.cushion, *ends]
+
+
+Drive = Servo | DCMotor | Motor | Engine | HydraulicCylinder
+KINDS = ("motor", "battery", "engine", "cylinder")
+"""Rows of the table of drives (`laws.drives.LAWS`); "battery" is a DC motor on one."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +451,7 @@ class Axis:
     stiffness: float = 0.0
     rest: float = 0.0
     damping: float = 0.0
-    drive: Servo | DCMotor | None = None
+    drive: Drive | None = None
     group: int = 0
 
     @property
@@ -300,8 +505,8 @@ def describe_axes(
             except (TypeError, ValueError):
                 raise SceneError(f"{who}: a spring is (stiffness, rest), got {springs[name]!r}") from None
         act = drives.get(name)
-        if act is not None and not isinstance(act, Servo | DCMotor):
-            raise SceneError(f"{who}: a drive is a Servo or a DCMotor, got {act!r}")
+        if act is not None and not isinstance(act, Drive):
+            raise SceneError(f"{who}: a drive is a Servo, DCMotor, Motor, Engine or HydraulicCylinder, got {act!r}")
         out.append(
             Axis(
                 limit=Limit.of(limits[name], who) if name in limits else NO_LIMIT,

@@ -12,6 +12,7 @@ Gaps are held against the size of the bodies. All of it is next to nothing besid
 
 import warp as wp
 
+from sharnir.cables import CableTable
 from sharnir.joint_geometry import joint_gap
 from sharnir.joints import JointTable
 from sharnir.kinematics import left_alone, pose_at
@@ -55,6 +56,7 @@ class Watch:
     bodies: BodyTable
     joints: JointTable
     springs: SpringTable
+    cables: CableTable
     state: State  # velocities, momenta and reactions may be those of half steps
     now: State  # the caller's
     halves: wp.int32  # 1: they are
@@ -220,6 +222,9 @@ def joint_power(g: wp.array(dtype=Watch), w: int) -> real:
     for k in range(g[0].springs.count):
         speed = driven_speed(g, g[0].springs.parent[k], w) + driven_speed(g, g[0].springs.child[k], w)
         out = out + wp.abs(g[0].state.spring_impulse[k, w]) * per * speed
+    for x in range(g[0].cables.ends):
+        pull = wp.abs(g[0].state.cable_impulse[x / 2, w]) * per
+        out = out + pull * driven_speed(g, g[0].cables.body[x], w)
     return out
 
 

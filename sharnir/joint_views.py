@@ -10,6 +10,7 @@ import numpy as np
 from sharnir import assembly, parameters
 from sharnir.arrays import memory
 from sharnir.axes import Axis, DCMotor, Friction, Limit, Servo, per_axis
+from sharnir.drive_views import TableDrive
 from sharnir.errors import SceneError, SimulationError, as_numbers
 from sharnir.model import command_values
 from sharnir.spatial import unit_quat
@@ -347,13 +348,13 @@ class JointView:
         return {name: both[i] for i, name in enumerate(names)}
 
 
-class DriveView:
-    """The servo or DC motor of a joint: a float, or (v_size,) where the joint has several free axes."""
+class DriveView(TableDrive):
+    """The drive of a joint: a float, or (v_size,) where the joint has several free axes."""
 
-    __slots__ = ("_acts", "_joint", "_kd", "_kp", "_position", "_torque", "_velocity")
+    __slots__ = ("_acts", "_kd", "_kp", "_position", "_torque", "_velocity")
 
     def __init__(self, joint: JointView) -> None:
-        self._joint = joint
+        super().__init__(joint)
         self._acts: Any = None  # the memory of one number each, where there is no more
         if joint._one:
             c, at = joint._sim._commands, joint._v.start

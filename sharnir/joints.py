@@ -23,7 +23,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import warp as wp
 
-from sharnir.axes import Axis, Cardan, DCMotor, Friction, Limit, Servo, SwingTwist, describe_axes
+from sharnir.axes import Axis, Cardan, DCMotor, Drive, Engine, Friction, Limit, SwingTwist, describe_axes
 from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.spatial import frame_from_axes
 from sharnir.tables import table
@@ -44,7 +44,7 @@ class Actions(TypedDict, total=False):
     friction: Friction | float | Mapping[str, Any] | None
     spring: Sequence[float] | Mapping[str, Any] | None
     damping: float | Mapping[str, float] | None
-    drive: Servo | DCMotor | Mapping[str, Any] | None
+    drive: Drive | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Joint:
         limit: (lower, upper) or `Limit(…)`; for three free rotations `Cardan(…)` or `SwingTwist(…)`.
         friction: bound (N, N·m) or `Friction(…)`; one value bounds the vector of the translations, and that of the rotations.
         spring: (stiffness, rest): N/m and m, or N·m/rad and rad. damping: N·s/m or N·m·s.
-        drive: `Servo(…)` or `DCMotor(…)`.
+        drive: `Servo(…)`, `DCMotor(…)`, `Motor(…)`, `Engine(…)` or `HydraulicCylinder(…)`.
     """
 
     free: str | Sequence[str] = ()
@@ -301,6 +301,24 @@ class AxisTable:
     gear_ratio: wp.array2d(dtype=real)
     efficiency: wp.array2d(dtype=real)
     rotor_inertia: wp.array2d(dtype=real)
+    implicit: wp.array2d(dtype=real)  # 1: laws are taken at the end of a step, always
+
+
+@wp.struct
+class DriveTable:
+    """All drives that are no plain servo or motor (`laws.drives`); [drive], or [drive, column, world]."""
+
+    count: wp.int32
+    batteries: wp.int32
+    kind: wp.array(dtype=wp.int32)
+    joint: wp.array(dtype=wp.int32)
+    axis: wp.array(dtype=wp.int32)  # number among the joint's speeds
+    at: wp.array(dtype=wp.int32)  # the speed
+    battery: wp.array(dtype=wp.int32)  # −1: none
+    p: wp.array3d(dtype=real)
+    curve: wp.array(dtype=real)  # all curves: of each its speeds, then its values
+    cell: wp.array2d(dtype=real)  # [3 · battery + (voltage V, resistance Ω, capacity A·s), world]
+    joints: JointTable  # the scene's own, without halves
 
 
 @wp.struct
@@ -367,6 +385,7 @@ def axis_table(joints: Sequence[Any], worlds: int, device: Any) -> AxisTable:
             row |= {"lower": limit.lower, "upper": limit.upper, "restitution": limit.restitution}
             for name in ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "rotor_inertia"):
                 row[name] = getattr(motor, name) if motor else 0.0
+            row["implicit"] = float(isinstance(axis.drive, Engine))
             rows.append(row)
     t = AxisTable()
     for name in AxisTable.vars:  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ import warp as wp
 
 from sharnir import assembly
 from sharnir.axes import Axis
+from sharnir.drive_tables import is_tabled
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.model import CONTROL_FIELDS, Control, Model, State
 from sharnir.ode.data import Motion
@@ -466,6 +467,11 @@ def _motion(
 ) -> tuple[Motion, np.ndarray]:  # fmt: skip
     """The mechanism and all that acts on it, as the device's integration takes them; and the motors' currents (n, motors)."""
     x, m, model = _load(t, n, q=q, v=v), Motion(), t.model
+    if model.drives.count:
+        drive = next(a.drive for axes in model.joint_axes for a in axes if is_tabled(a.drive))
+        raise SimulationError(
+            f"integrate: {type(drive).__name__} is known to steps alone; allowed are Servo, and DCMotor at a voltage"
+        )
     control, state = control or model.control(), state or model.state()
 
     def columns(array: Any) -> np.ndarray:

@@ -12,11 +12,13 @@ import numpy as np
 import warp as wp
 
 from sharnir.axes import Axis, DCMotor, Servo
-from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.cables import CableTable
+from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.rope_state import RopeControl, RopeState, arrays_of
 from sharnir.types import mat33, np_real, quat, real, vec3
 
 FIXED, KINEMATIC, DYNAMIC = 0, 1, 2
+DRIVE_WORDS = 4  # commands, and states, of a drive of the table
 MOTIONS = {"fixed": FIXED, "kinematic": KINEMATIC, "dynamic": DYNAMIC}
 
 
@@ -58,6 +60,11 @@ class State:
     stuck: wp.array2d(dtype=wp.int32)  # [speed, world] 1 where friction holds the axis
     dissipated: wp.array2d(dtype=real)  # [joint, world] J, by friction and dampers in the last step
     spring_impulse: wp.array2d(dtype=real)  # [spring, world] N·s
+    cable_rest: wp.array2d(dtype=real)  # [run, world] m, what spans of a run hold where it is taut (`cables`)
+    cable_angle: wp.array2d(dtype=real)  # [end of a span, world] rad, turns counted
+    cable_impulse: wp.array2d(dtype=real)  # [span, world] N·s, tension
+    drive_state: wp.array2d(dtype=real)  # [4 · drive + number, world] of its own (`laws.drives`), then two a battery
+    cable_slides: wp.array2d(dtype=wp.int32)  # [run, world] ±1: slides over the rough sheave after it
     mid_velocity: wp.array2d(dtype=vec3)  # [body, world] half a step before the pose; these and below, of some solvers alone
     mid_momentum: wp.array2d(dtype=vec3)
     mid_force: wp.array2d(dtype=vec3)  # [joint, world] joint_force and joint_torque of the step that led to the pose
@@ -113,6 +120,7 @@ class Control:
     servo_kd: wp.array2d(dtype=real)
     servo_max_force: wp.array2d(dtype=real)
     voltage: wp.array2d(dtype=real)  # [speed, world] V, of a DC motor
+    drive_command: wp.array2d(dtype=real)  # [4 · drive + number, world] see `laws.drives`
     rope: RopeControl
 
 
@@ -142,10 +150,13 @@ class Model:
     gears: GearTable
     axes: AxisTable
     springs: SpringTable
+    cables: CableTable
+    drives: DriveTable
     body_names: dict[str, int]
     joint_names: dict[str, int]
     gear_names: dict[str, int]
     spring_names: dict[str, int]
+    cable_names: dict[str, int]
     start: dict[str, np.ndarray]
     gravity: tuple[float, float, float]
     worlds: int
@@ -160,6 +171,10 @@ class Model:
     shapes: list[Any]
     colors: list[tuple[float, float, float] | None]
     paths: dict[int, Any] = field(default_factory=dict)
+    drive_rows: dict[int, int] = field(default_factory=dict)  # number of the drive of a speed
+    batteries: list[Any] = field(default_factory=list)
+    drive_commands: list[float] = field(default_factory=list)  # at the start
+    cable_paths: list[Any] = field(default_factory=list)  # `descriptions.CableDescription`s
     frames: dict[str, Any] = field(default_factory=dict)  # `scene.FrameDescription`s
     redundant: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # `Scene.notes`
@@ -179,6 +194,10 @@ class Model:
         fill(state, self, self.speeds + 6 * len(self.com), "qdd")
         fill(state, self, len(self.joint_kinds), "dissipated")
         fill(state, self, len(self.spring_names), "spring_impulse")
+        fill(state, self, int(self.cables.count), "cable_rest cable_slides")
+        fill(state, self, int(self.cables.spans), "cable_impulse")
+        fill(state, self, int(self.cables.ends), "cable_angle")
+        fill(state, self, DRIVE_WORDS * int(self.drives.count) + 2 * int(self.drives.batteries), "drive_state")
         fill(state, self, 0, " ".join(OWNED))
         fill(state, self, None, "lag open time failed")
         for name, value in self.start.items():
@@ -210,6 +229,8 @@ class Model:
             if name.startswith("friction"):
                 values = [0.0 if none else value for value, none in zip(values, self.frictionless(), strict=True)]
             getattr(control, name).assign(self._column(values, np_real))
+        fill(control, self, DRIVE_WORDS * int(self.drives.count), "drive_command")
+        control.drive_command.assign(self._column(self.drive_commands, np_real))
         if self.ropes is not None:
             control.rope = self.ropes.control()
         return control

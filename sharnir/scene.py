@@ -13,6 +13,7 @@ import warp as wp
 
 from sharnir import assembly
 from sharnir.axes import number
+from sharnir.cable_tables import CableDescription, Drum, Sheave, cable_start, cable_table, describe_cable
 from sharnir.collision.describe import Belt, ContactScene
 from sharnir.collision.material import Material, checked
 from sharnir.descriptions import (
@@ -22,14 +23,16 @@ from sharnir.descriptions import (
     SpringDescription,
     as_color,
     mass_properties,
+    path_pose,
     vector,
 )
+from sharnir.drive_tables import drive_table
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
 from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope.build import Ropes
-from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, ignore_rope, keep_apart, too_tight, touch_as
+from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, ignore_rope, keep_apart, tie_end, too_tight, touch_as
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
@@ -38,14 +41,6 @@ from sharnir.terrain import Terrain
 from sharnir.types import load_modules
 
 log = logging.getLogger("sharnir")
-
-
-def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A path's pose at time t: (position, rotation), or a position alone."""
-    value = path(t)
-    place, turn = value if len(value) == 2 else (value, (0.0, 0.0, 0.0, 1.0))
-    who = f"path of body {name!r} at t = {t:g} s"
-    return vector(place, who, "position (m)"), unit_quat(turn, who)
 
 
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
@@ -70,6 +65,7 @@ class Scene:
         self.joints: dict[str, JointDescription] = {}
         self.gears: dict[str, Gear] = {}
         self.springs: dict[str, SpringDescription] = {}
+        self.cables: dict[str, CableDescription] = {}
         self.ropes: dict[str, RopeDescription] = {}
         self.touch = ContactScene(contact)
         self.frames: dict[str, FrameDescription] = {}
@@ -358,6 +354,20 @@ class Scene:
         )
         return name
 
+    def add_cable(
+        self, name: str, path: Sequence[str | tuple[str, Sequence[float]] | Sheave | Drum], *, length: float | None = None
+    ) -> str:
+        """A massless cable that runs over sheaves and may be wound on drums: it pulls, never pushes. Returns its name.
+
+        Args:
+            path: from one end to the other: an end is a body, (body, point in its frame, m) or `Drum(…)`, what lies between them
+                `Sheave(…)`. Its length is shared by all parts; of a drum what is wound up is not counted.
+            length: m; that of the path at the start if None, which is taut then.
+        """
+        self._new_name(name)
+        self.cables[name] = describe_cable(name, path, length, self.bodies)
+        return name
+
     # ---- ropes ----
 
     def add_rope(
@@ -429,7 +439,7 @@ class Scene:
         for side, (body, clamped) in enumerate(zip(attach, clamp, strict=True)):
             held = False if clamped is None else clamped
             if isinstance(body, str) and body in self.ropes:
-                self._tie_end(rope, side, self.ropes[body], held)
+                tie_end(rope, side, self.ropes[body], held)
             elif body is not None:
                 self._hold_end(rope, side, self._body(who, "attach", body), held)
             elif held is not False:
@@ -440,17 +450,6 @@ class Scene:
         touch_as(rope, material, collide)
         self.ropes[name] = rope
         return name
-
-    def _tie_end(self, rope: RopeDescription, side: int, other: RopeDescription, clamp: Any) -> None:
-        """Tie an end to the point of another rope that is there."""
-        who, mine = f"rope {rope.name!r}", rope.points[-side]
-        if clamp is not False or other.reel >= 0:
-            raise SceneError(f"{who}: an end on a rope is not clamped, and rope {other.name!r} has no reel")
-        at = int(np.argmin(np.linalg.norm(other.points - mine, axis=1)))
-        if np.linalg.norm(other.points[at] - mine) > 1e-6 * rope.lengths.sum():
-            near = other.points[at].tolist()
-            raise SceneError(f"{who}: its end {mine.tolist()} is at no point of rope {other.name!r}; the nearest is {near}")
-        rope.ends[side].rope = (other.name, at)
 
     def _hold_end(self, rope: RopeDescription, side: int, body: BodyDescription, clamp: Any) -> None:
         """Tie an end to a body, where both are."""
@@ -489,7 +488,9 @@ class Scene:
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.ropes, self.frames)):
+        if any(
+            name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.cables, self.ropes, self.frames)
+        ):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
@@ -525,14 +526,15 @@ class Scene:
         assembly.set_spin(one, state, state.spin.numpy().astype(float))
         assembly.read_all(one, state)
         assembly.start_gears(one, state)
-        names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start")
+        names = ("position", "rotation", "velocity", "spin", "momentum", "q", "qd", "gear_start", "drive_state")
         start = {n: getattr(state, n).numpy()[:, 0].copy() for n in names}
+        start |= cable_start(list(self.cables.values()), start["position"].astype(float), start["rotation"].astype(float))
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
         if self.ropes:
             keep_apart(self.ropes.values(), list(self.bodies))
             motion = np.array([b.motion for b in self.bodies.values()])
-            jointed = bool(self.joints or self.springs)
+            jointed = bool(self.joints or self.springs or self.cables)
             model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device, trees=jointed)
         loose = (Free, Distance)  # these leave bodies far apart from each other
         neighbours = [(j.parent, j.child) for j in self.joints.values() if not isinstance(j.joint, loose)]
@@ -558,17 +560,23 @@ class Scene:
             "velocity": np.array([b.velocity for b in bodies]),
             "spin": np.array([b.spin for b in bodies]),
         }
+        table = joint_tables(joints, device)
+        drives = drive_table([j.name for j in joints], [j.axes for j in joints], table, worlds, device)
+        start["drive_state"] = np.array(drives.pop("drive_state"))
         q_sizes, v_sizes = [j.joint.q_size for j in joints], [j.joint.v_size for j in joints]
         return Model(
             bodies=body_table(bodies, worlds, device),
-            joints=joint_tables(joints, device),
+            joints=table,
             gears=gear_table(self.gears.values(), gear_ends, device),
             axes=axis_table(joints, worlds, device),
             springs=spring_table(list(self.springs.values()), worlds, device),
+            cables=cable_table(list(self.cables.values()), worlds, device),
             body_names={b.name: i for i, b in enumerate(bodies)},
             joint_names={j.name: i for i, j in enumerate(joints)},
             gear_names={n: i for i, n in enumerate(self.gears)},
             spring_names={n: i for i, n in enumerate(self.springs)},
+            cable_names={n: i for i, n in enumerate(self.cables)},
+            cable_paths=list(self.cables.values()),
             start=start,
             gravity=(float(self.gravity[0]), float(self.gravity[1]), float(self.gravity[2])),
             worlds=worlds,
@@ -584,4 +592,5 @@ class Scene:
             colors=[b.color for b in bodies],
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
             frames=dict(self.frames),
+            **drives,
         )

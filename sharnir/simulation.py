@@ -16,6 +16,7 @@ import warp as wp
 from sharnir import assembly, dynamics, exact, health, snapshots
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
+from sharnir.cable_views import CableView
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.health import Health
 from sharnir.joint_views import JointView
@@ -69,7 +70,7 @@ class Simulation(ArrayAccess, Contacting):
     """
 
     __slots__ = (
-        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_clock", "_commands", "_epoch",
+        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_epoch",
         "_followers", "_forced", "_gears", "_gravities", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
         "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader",
         "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
@@ -147,6 +148,7 @@ class Simulation(ArrayAccess, Contacting):
         self._joints = {name: JointView(self, i, name) for name, i in self.model.joint_names.items()}
         self._gears = {name: GearView(self, i, name) for name, i in self.model.gear_names.items()}
         self._springs = {name: SpringView(self, i, name) for name, i in self.model.spring_names.items()}
+        self._cables = {name: CableView(self, i, name) for name, i in self.model.cable_names.items()}
         self._ropes = {name: RopeView(self, i, name) for name, i in ropes.items()}
         self._touching = None if self.solver.collider is None else Touching(self)
         self._attempts = Attempts(self, *packed)
@@ -343,7 +345,7 @@ class Simulation(ArrayAccess, Contacting):
         with LOCK:
             self.solver.dt = value
             # impulses of the last step start the next
-            impulses = "joint_force joint_torque mid_force mid_torque gear_impulse spring_impulse axis_impulse"
+            impulses = "joint_force joint_torque mid_force mid_torque gear_impulse spring_impulse cable_impulse axis_impulse"
             impulses += " friction_impulse limit_impulse drive_impulse"
             for name in impulses.split():
                 array = getattr(state, name)
@@ -489,6 +491,12 @@ class Simulation(ArrayAccess, Contacting):
         if not isinstance(name, str) or name not in self._gears:
             raise SimulationError(f"no gear is named {name!r}; known: {', '.join(map(repr, self._gears)) or 'none'}")
         return self._gears[name]
+
+    def cable(self, name: str) -> CableView:
+        """The cable of that name."""
+        if not isinstance(name, str) or name not in self._cables:
+            raise SimulationError(f"no cable is named {name!r}; known: {', '.join(map(repr, self._cables)) or 'none'}")
+        return self._cables[name]
 
     def spring(self, name: str) -> SpringView:
         """The point-to-point spring of that name."""

@@ -84,7 +84,7 @@ class Solver:
         """The guard of these arrays; `looks`: how it learns of gaps (`guard.Watch`). `inner` has velocities of half steps."""
         m = self.model
         g = Watch()
-        g.bodies, g.joints, g.springs, g.control = m.bodies, m.joints, m.springs, control
+        g.bodies, g.joints, g.springs, g.cables, g.control = m.bodies, m.joints, m.springs, m.cables, control
         g.state, g.now, g.halves = state if inner is None else inner, state, int(inner is not None)
         g.dt, g.gravity = self.settings.dt, self.settings.gravity
         size, extent = sizes(m)
@@ -96,7 +96,7 @@ class Solver:
         g.driven = int((motion == KINEMATIC).any() or conveys(m))
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
         g.cayley = int(getattr(self, "closing", None) == "energy")
-        self.driven = len(m.spring_names) + g.driven > 0 or any(array.numpy().any() for array in given)
+        self.driven = len(m.spring_names) + g.driven + int(m.drives.count) > 0 or any(array.numpy().any() for array in given)
         none = wp.zeros((0, m.worlds), dtype=vec3, device=self.device)
         g.aim_linear = g.aim_angular = none
         if m.ropes is not None:

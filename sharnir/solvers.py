@@ -43,7 +43,7 @@ def _old(word: str, new: str) -> None:
 
 def automatic(model: Model) -> str:
     """The solver of a scene, from its counts alone: direct, or sequential where many loops meet on one tree."""
-    moving = len(model.joint_kinds) + len(model.gear_names) + len(model.spring_names)
+    moving = len(model.joint_kinds) + len(model.gear_names) + len(model.spring_names) + int(model.cables.count)
     if 6 * moving <= WIDE or moving < len(model.com):
         return "direct"
     table = Links(model, without=[], at_com=True, keeps=True).closures
@@ -54,7 +54,7 @@ def automatic(model: Model) -> str:
 def chosen(model: Model, word: str) -> tuple[str, Any]:
     """The name of the solver that steps a model, and its class; `word` as `asked_for` returned it."""
     ropes = model.ropes
-    jointed = bool(model.joint_kinds or model.spring_names)
+    jointed = bool(model.joint_kinds or model.spring_names or model.cable_names)
     if ropes is not None and not jointed and not ropes.refused and model.collision is None:
         if word not in ("auto", "direct"):
             raise SimulationError(

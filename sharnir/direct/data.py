@@ -2,9 +2,10 @@
 
 import warp as wp
 
+from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Contacts
 from sharnir.guard import Tally
-from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.laws.cone import Cone
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
@@ -85,6 +86,8 @@ class Direct:
     joints: JointTable
     axes: AxisTable
     gears: GearTable
+    cables: CableTable
+    drives: DriveTable
     settings: DirectSettings
     control: Control
     state: State
@@ -94,6 +97,9 @@ class Direct:
     balls: BallWork
     closures: ClosureTable
     rows: ClosureWork
+    cable: CableWork
+    span_start: wp.array2d(dtype=vec3)  # [span, world] of cables: their line, and rims of their ends, at the start of the step
+    arm_start: wp.array2d(dtype=vec3)  # [end, world]
     laws: Laws
     linear: AxisLaws
     mismatch: wp.array2d(dtype=real)

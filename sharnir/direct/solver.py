@@ -8,6 +8,7 @@ import numpy as np
 import warp as wp
 
 from sharnir import kinematics
+from sharnir.cable_tables import cable_work
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
@@ -79,6 +80,7 @@ class SolverDirect(TreeSolver):
                     "this solver does not know yet; use solver='sequential', or Scene(contact=False)"
                 )
             self.collider = Collider(model, dt)
+        self._check_cables(closing)
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = self._hang()
@@ -91,8 +93,21 @@ class SolverDirect(TreeSolver):
         self._blind = self._blind if closing == "energy" else 0
         self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
 
+    def _check_cables(self, closing: str) -> None:
+        """Cables are rows of the energy closing alone, and not yet beside ropes."""
+        for name in self.model.cable_names:
+            if closing != "energy":
+                raise SimulationError(f"closing={closing!r} knows no cables, and the scene has cable {name!r}; use 'energy'")
+            if self.model.ropes is not None:
+                raise SimulationError(
+                    f"{type(self).__name__}: cable {name!r} beside rope {next(iter(self.model.ropes.names))!r}, which this "
+                    "solver does not know together; use solver='sequential'"
+                )
+
     def _hang(self) -> Links:
-        return Links(self.model, without=[], at_com=True, keeps=True, balls=self.closing == "energy")
+        return Links(
+            self.model, without=[], at_com=True, keeps=True, balls=self.closing == "energy", cables=self.closing == "energy"
+        )
 
     def rebuild(self) -> None:
         """To be called after tables of the model were changed: masses of links, and what acts on them, are taken anew."""
@@ -173,6 +188,10 @@ class SolverDirect(TreeSolver):
             inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
             inner.current = state.mid_current
         s.gears, s.state, s.now = m.gears, inner, state
+        s.drives = m.drives
+        s.cables, s.cable = tree.cables, cable_work(tree.cables, m)
+        fill(s, m, int(tree.cables.spans), "span_start")
+        fill(s, m, int(tree.cables.ends), "arm_start")
         s.rows.gear_start = state.gear_start
         s.tau, s.speed = scratch.tau, scratch.a
         others = [b for b in range(len(tree.half_of)) if b not in tree.link_of]

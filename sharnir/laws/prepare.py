@@ -179,6 +179,8 @@ def resolved_spring(dt: real, k: real, c: real, A: real) -> real:
 @wp.func
 def resolved(s: Any, at: int, w: int, A: real, spring: real) -> real:
     """How much of the mean rule the linear laws of an axis with the response A may have; `spring` 0: without its spring."""
+    if s[0].axes.implicit[at, w] > real(0.0):
+        return real(0.0)
     dt = s[0].settings.part[w]
     c = s[0].axes.damping[at, w] + s[0].control.friction_viscous[at, w] + s[0].control.servo_kd[at, w]
     k = s[0].control.servo_kp[at, w] + s[0].axes.stiffness[at, w] * spring

@@ -3,6 +3,7 @@
 import warp as wp
 
 from sharnir.kinematics import left_alone
+from sharnir.laws.drives import set_drives
 from sharnir.model import DYNAMIC, KINEMATIC
 from sharnir.sequential.actions import show_currents
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Step
@@ -101,6 +102,9 @@ def predict(s: wp.array(dtype=Step), first: int, reading: int):
         resume(s, w)
     for b in range(s[0].bodies.count):
         kick_body(s, b, w, reading)
+    if s[0].drives.count > 0 and reading == 0:
+        twist = s[0].solves[VELOCITIES].twist
+        set_drives(s, w, s[0].settings.dt[0], twist.linear, twist.angular)
     s[0].solves[VELOCITIES].done[w] = -1  # neither solve has begun
     s[0].solves[POSITIONS].done[w] = -1
 

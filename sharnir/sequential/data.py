@@ -2,8 +2,9 @@
 
 import warp as wp
 
+from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Contacts
-from sharnir.joints import AxisTable, GearTable, JointTable
+from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, SpringTable, State
 from sharnir.rows import AxisRows, Twists
@@ -156,6 +157,7 @@ class Whole:
     lead: wp.array2d(dtype=wp.int32)  # [place, world] the first place to which a row reaches
     kept_v: wp.array2d(dtype=vec3)  # [body, world] velocities and spins before it
     kept_w: wp.array2d(dtype=vec3)
+    kept_energy: wp.array(dtype=real)  # [world] J, of these
     base: wp.array2d(dtype=wp.int32)  # [row, world] where column 0 of a row would be
     H: wp.array2d(dtype=real)  # [entry, world]
     x: wp.array2d(dtype=real)  # [row, world]
@@ -192,6 +194,9 @@ class Step:
     axes: AxisTable
     gears: GearTable
     springs: SpringTable
+    cables: CableTable
+    drives: DriveTable
+    cable: CableWork
     settings: Settings
     control: Control
     state: State

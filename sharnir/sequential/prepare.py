@@ -7,6 +7,7 @@ from sharnir.kinematics import pose_at
 from sharnir.laws.solve import only_ball_friction
 from sharnir.rows import apply_impulse, block_inverse, body_response
 from sharnir.sequential.actions import prepare_rows, start_laws
+from sharnir.sequential.cables import prepare_cables, warm_cables
 from sharnir.sequential.couplings import apply_gear, apply_spring, prepare_gear, prepare_spring
 from sharnir.sequential.data import VELOCITIES, Step
 from sharnir.types import mat33, real, vec3
@@ -118,7 +119,7 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
 
 @wp.kernel(module="sharnir.impulse")
 def prepare_links(s: wp.array(dtype=Step), first: int, reading: int):
-    """The rows of gears and springs, started from the impulses of the last step."""
+    """The rows of gears, springs and cables (all of a world by one thread), started from the impulses of the last step."""
     i, j = wp.tid()
     w = first + j
     solve = s[0].solves[VELOCITIES]
@@ -128,6 +129,8 @@ def prepare_links(s: wp.array(dtype=Step), first: int, reading: int):
     if i < s[0].gears.count:
         prepare_gear(s, i, w)
         solve.gear_impulse[i, w] = s[0].state.gear_impulse[i, w] * share
+    elif i == s[0].gears.count + s[0].springs.count:
+        prepare_cables(s, w, reading)
     else:
         i = i - s[0].gears.count
         prepare_spring(s, i, w)
@@ -159,3 +162,5 @@ def warm_start(s: wp.array(dtype=Step), w: int):
         apply_gear(s, solve, g, w, solve.gear_impulse[g, w])
     for k in range(s[0].springs.count):
         apply_spring(s, solve, k, w, solve.spring_impulse[k, w])
+    if s[0].cables.count > 0:
+        warm_cables(s, w)

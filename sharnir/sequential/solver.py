@@ -9,6 +9,7 @@ import numpy as np
 import warp as wp
 
 from sharnir import kinematics
+from sharnir.cable_tables import cable_work
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
@@ -47,7 +48,7 @@ class SolverImpulse(Solver):
         rope_tolerance: to which ropes are closed, see `SolverRope`; 1e-8 if None.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
         sleep: whether free bodies that touch, or float, sleep after half a second in which they have not moved by a micrometre,
-            until something wakes them; no bodies of a scene with joints, gears, springs or ropes do.
+            until something wakes them; no bodies of a scene with joints, gears, springs, cables or ropes do.
     """
 
     def step(
@@ -183,7 +184,9 @@ class SolverImpulse(Solver):
         """Joints and links of worlds in which no sweep has been made."""
         m = self.model
         self._launch(prepare.prepare, (m.joints.count, worlds), step, first, reading)
-        self._launch(prepare.prepare_links, (m.gears.count + m.springs.count, worlds), step, first, reading)
+        self._launch(
+            prepare.prepare_links, (m.gears.count + m.springs.count + int(m.cables.count > 0), worlds), step, first, reading
+        )
         if self.collider is not None:
             self._launch(patches.prepare_points, (worlds,), step, first, reading)
 
@@ -315,8 +318,9 @@ class SolverImpulse(Solver):
         """Capture the step for these arrays."""
         self._check_ropes(state)
         step = Step()
-        for name in ("bodies", "joints", "axes", "gears", "springs"):
+        for name in ("bodies", "joints", "axes", "gears", "springs", "cables", "drives"):
             setattr(step, name, getattr(self.model, name))
+        step.cable = cable_work(self.model.cables, self.model)
         self.furnish(state)
         follows = np.zeros(len(self.model.com), np.int32)
         follows[list(self.model.paths)] = 1
@@ -371,7 +375,7 @@ class SolverImpulse(Solver):
         fill(whole, self.model, len(self.model.com), "place line lead kept_v kept_w")
         fill(whole, self.model, rows, "base x")
         fill(whole, self.model, whole.capacity, "H")
-        fill(whole, self.model, None, "tries failed")
+        fill(whole, self.model, None, "tries failed kept_energy")
         return whole
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
@@ -434,7 +438,8 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     fill(work, model, bodies, "driven_v driven_w")
     work.open = wp.array(_in_trees(model), dtype=wp.int32, device=model.device)
     linked = np.zeros(bodies, np.int32)
-    linked[[*model.parents, *model.children, *model.springs.parent.numpy(), *model.springs.child.numpy()]] = 1
+    ends = (model.springs.parent.numpy(), model.springs.child.numpy(), model.cables.body.numpy())
+    linked[[*model.parents, *model.children, *(b for some in ends for b in some)]] = 1
     linked[model.bodies.motion.numpy() != DYNAMIC] = 0
     work.linked = wp.array(linked, dtype=wp.int32, device=model.device)
     work.follows = wp.zeros(bodies, dtype=wp.int32, device=model.device)

@@ -13,6 +13,7 @@ from sharnir.laws.solve import solve_axes, solve_ball, solve_one
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable
 from sharnir.sequential.actions import apply_axis, open_creep, pseudo_actions, report_actions, take_creep
 from sharnir.sequential.begin import at_rest, taken_momentum
+from sharnir.sequential.cables import commit_cables, open_cables, sweep_cables
 from sharnir.sequential.contacts import (
     IMPACTS,
     STRUCK,
@@ -120,6 +121,8 @@ def measure(s: wp.array(dtype=Step), w: int) -> int:
             passed = wp.max(passed, pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w))
     for g in range(s[0].gears.count):
         solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
+    if s[0].cables.count > 0:
+        open_cables(s, w)
     return passed
 
 
@@ -245,6 +248,8 @@ def commit(s: wp.array(dtype=Step), w: int):
         s[0].state.gear_impulse[g, w] = solve.gear_impulse[g, w] * whole
     for k in range(s[0].springs.count):
         s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * whole
+    if s[0].cables.count > 0:
+        commit_cables(s, w, whole)
     s[0].state.lag[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
     spend_once(s, w)
@@ -262,8 +267,8 @@ def spend_once(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def sweep_links(s: wp.array(dtype=Step), solve: Solve, w: int, which: int) -> real:
-    """Every gear and, at velocity level, every spring once; returns the largest |Δp|²."""
+def sweep_links(s: wp.array(dtype=Step), solve: Solve, w: int, which: int, sweep: int) -> real:
+    """Every gear and cable and, at velocity level, every spring once; returns the largest |Δp|²."""
     largest = real(0.0)
     for g in range(s[0].gears.count):
         change = solve_gear(s, solve, g, w)
@@ -272,6 +277,8 @@ def sweep_links(s: wp.array(dtype=Step), solve: Solve, w: int, which: int) -> re
         for k in range(s[0].springs.count):
             change = solve_spring(s, solve, k, w)
             largest = wp.max(largest, change * change)
+    if s[0].cables.count > 0:
+        largest = wp.max(largest, sweep_cables(s, solve, w, which, sweep))
     return largest
 
 
@@ -317,7 +324,7 @@ def strike(s: wp.array(dtype=Step), w: int):
 @wp.func
 def bodies_alone(s: wp.array(dtype=Step), w: int) -> bool:
     """Whether points of contact are all that is swept, and may be solved for at once."""
-    if s[0].whole.capacity == 0 or s[0].joints.count + s[0].gears.count + s[0].springs.count > 0:
+    if s[0].whole.capacity == 0 or s[0].joints.count + s[0].gears.count + s[0].springs.count + s[0].cables.count > 0:
         return False
     return s[0].touch.turns[w] == 0
 
@@ -363,7 +370,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
             if which == POSITIONS:
                 left = aim(s, w, left)
                 if wp.static(touching):
-                    if measure_points(s, w) == 0 and joints.count + s[0].gears.count == 0:
+                    if measure_points(s, w) == 0 and joints.count + s[0].gears.count + s[0].cables.count == 0:
                         left = 0
                 done = 0
                 if left == 0:
@@ -422,14 +429,14 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                                     size = size * per_metre
                                 largest = wp.max(largest, size * size)
                     k = k + 1 - 2 * (done % 2)
-                largest = wp.max(largest, sweep_links(s, solve, w, which))
+                largest = wp.max(largest, sweep_links(s, solve, w, which, done))
                 if wp.static(touching):
                     if which == VELOCITIES:
                         size = sweep_points(s, w, done % 2) * tolerance / s[0].settings.touch[0]
                         largest = wp.max(largest, size * size)
                         if alone:
                             goal = goal_of(tolerance, done, largest, goal)
-                            whole = help_sweeps(s, w, done, whole, largest > goal)
+                            whole, largest = help_sweeps(s, w, done, whole, largest, goal)
                     else:
                         size = part_points(s, w)
                         largest = wp.max(largest, size * size)

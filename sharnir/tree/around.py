@@ -25,12 +25,14 @@ from sharnir.types import EPSILON, real, vec3, vec6
 RAISED = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # part of the diagonal that is added to it
 REFINEMENTS = wp.constant(4)  # rounds of iterative refinement of the rows' solve
 ROUNDED = wp.constant(real(100.0 * EPSILON))  # part of the response of free bodies that is rounding
+GEAR = wp.constant(-1)  # in place of a row's child: rows of axes, and of cables, which hold many bodies
+CABLE = wp.constant(-2)
 NO_RESPONSE = wp.constant(real(EPSILON))  # part of the largest pivot below which a row has no response of its own
 
 
 @wp.struct
 class ClosureTable:
-    """Rows in order: six a weld, one a rod, one a gear, one a spring."""
+    """Rows in order: six a weld, one a rod, one a gear, one a run of a cable, one a spring."""
 
     count: wp.int32
     welds: wp.int32
@@ -54,7 +56,7 @@ class ClosureTable:
 class ClosureWork:
     """Scratch, [item, world]."""
 
-    child: wp.array(dtype=wp.int32)  # [row] the two bodies; −1 for a gear
+    child: wp.array(dtype=wp.int32)  # [row] the two bodies; GEAR, CABLE
     parent: wp.array(dtype=wp.int32)
     child_l: wp.array2d(dtype=vec3)  # [row, world] J on each body
     child_a: wp.array2d(dtype=vec3)

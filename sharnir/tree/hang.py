@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import warp as wp
 
 from sharnir import assembly
 from sharnir.axes import Axis
+from sharnir.cables import CableTable
 from sharnir.envelope import close_order, row_ends
 from sharnir.errors import SimulationError
 from sharnir.joints import Free, JointTable
@@ -41,15 +43,16 @@ class Links:
         at_com: a floating base's coordinates are those of its centre of mass, not of its frame.
         keeps: articulated inertias are kept, for the closing of joints in maximal coordinates.
         balls: rows beside the tree are no reason against the quick elimination of balls.
+        cables: rows of cables stand beside the tree.
         gathering: bodies whose inertia and force others than links add to.
     """
 
     def __init__(
         self, model: Model, *, without: Collection[int] = (), at_com: bool = False, keeps: bool = False,
-        balls: bool = False, gathering: Collection[int] = (),
+        balls: bool = False, gathering: Collection[int] = (), cables: bool = False,
     ) -> None:  # fmt: skip
         self.model, self.device, self.keeps, self.gathering = model, model.device, keeps, gathering
-        self.balls = balls
+        self.balls, self.cables = balls, model.cables if cables else CableTable()
         self.kinds = list(model.joint_kinds)
         self.parents, self.children = model.parents.tolist(), model.children.tolist()
         self.half_of = list(range(len(model.com)))  # of every body
@@ -221,7 +224,7 @@ class Links:
         axes = self.model.joint_axes[k] if own else ()
         if kind.mask == 63:
             return 0 if own else 4  # forces and laws may be given to a scene's joint at any time
-        beside = self.welds or self.rods or self.model.gear_names or self.model.spring_names
+        beside = self.welds or self.rods or self.model.gear_names or self.model.spring_names or self.cables.count
         ball = tuple(kind.free) == ("rx", "ry", "rz") and kind.ball is None and (self.balls or not beside)
         return int(ball and all(a == Axis(group=0, friction=a.friction) for a in axes))
 
@@ -230,7 +233,7 @@ class Links:
         ends = assembly.gear_ends(self.model)
         c.welds, c.rods, c.gears = len(self.welds), len(self.rods), len(ends)
         c.springs = self.model.springs
-        c.count = 6 * c.welds + c.rods + c.gears + c.springs.count
+        c.count = 6 * c.welds + c.rods + c.gears + self.cables.count + c.springs.count
         numbers = {
             "weld_body": [own for own, _ in self.welds], "weld_half": [half for _, half in self.welds], "rod_joint": self.rods,
         }  # fmt: skip
@@ -242,6 +245,13 @@ class Links:
         c.gear_ratio = wp.array([ratio for _, _, ratio in ends], dtype=real, device=self.device)
         self._envelope(c, ends)
         return c
+
+    def _cable_bodies(self) -> list[tuple[int, ...]]:
+        """Bodies of each row of cables."""
+        if not self.cables.count:
+            return []
+        first, body = self.cables.slot_first.numpy(), self.cables.slot_body.numpy()
+        return [tuple(body[a:b].tolist()) for a, b in itertools.pairwise(first)]
 
     def trees(self) -> tuple[dict[int, int], list[tuple[int, int]]]:
         """Which tree on the ground each body belongs to, and where each tree's links begin and end: they stand together."""
@@ -268,10 +278,11 @@ class Links:
     def _envelope(self, c: ClosureTable, gears: list[Any]) -> None:
         """The links that each row can move, and where the matrix of the rows is not 0."""
         tree_of, ranges = self.trees()
-        pairs = [weld for weld in self.welds for _ in range(6)]
+        pairs: list[tuple[int, ...]] = [weld for weld in self.welds for _ in range(6)]
         pairs += [(self.children[k], self.parents[k]) for k in self.rods]
         moved = {link.joint: link.body for link in self.links}
         pairs += [(moved.get(a[0], 0), moved.get(b[0], 0)) for a, b, _ in gears]
+        pairs += self._cable_bodies()
         if c.springs.count:
             pairs += list(zip(c.springs.child.numpy().tolist(), c.springs.parent.numpy().tolist(), strict=True))
         trees = [sorted({tree_of[body] for body in pair if body in tree_of}) for pair in pairs]
@@ -280,8 +291,10 @@ class Links:
         first = np.arange(c.count)
         for r, touched in enumerate(trees):
             for half, tree in enumerate(touched):
-                span[r, 2 * half : 2 * half + 2] = ranges[tree]
+                span[r, 2 * half : 2 * half + 2] = ranges[tree] if len(touched) <= 2 else (0, 0)
                 first[r] = min(first[r], lowest.setdefault(tree, r))
+            if len(touched) > 2:  # all there is between the first and the last
+                span[r, :2] = ranges[touched[0]][0], ranges[touched[-1]][1]
         self._row_trees = trees
         c.span = wp.array(span, dtype=wp.int32, device=self.device)
         c.first = wp.array(first.astype(np.int32), dtype=wp.int32, device=self.device)
@@ -366,6 +379,7 @@ class Scratch:
         ends = [(half, own) for own, half in links.welds for _ in range(6)]
         parents, children = links.parents, links.children
         ends += [(children[k], parents[k]) for k in links.rods] + [(-1, -1)] * self.sizes["gear"]
+        ends += [(-2, -2)] * int(links.cables.count)
         springs = links.model.springs
         if springs.count:
             ends += list(zip(springs.child.numpy().tolist(), springs.parent.numpy().tolist(), strict=True))
@@ -415,6 +429,8 @@ def links(model: Model | Buildable | Links) -> Links:
         model = model.build()
     made = _links.get(id(model))
     if made is None or made.model is not model:
+        for name in model.cable_names:
+            raise SimulationError(f"cable {name!r}: what stands in joint coordinates knows no cables; allowed are steps")
         made = Links(model)
         _links[id(model)] = made
         model.__dict__["_links"] = made  # lives with the model

@@ -4,6 +4,7 @@ import warp as wp
 
 from sharnir.direct.balls import FREE, kind_of
 from sharnir.direct.data import OUT, Direct
+from sharnir.direct.energy.cables import keep_cables
 from sharnir.direct.energy.laws import report_link
 from sharnir.direct.energy.links import balance
 from sharnir.direct.energy.passes import ENOUGH, rows_act
@@ -172,7 +173,9 @@ def keep_rows(s: wp.array(dtype=Direct), w: int, whole: real):
     at = at + s[0].closures.rods
     for i in range(s[0].closures.gears):
         s[0].state.gear_impulse[i, w] = whole * s[0].row_impulse[at + i, w]
-    at = at + s[0].closures.gears
+    if s[0].cables.count > 0:
+        keep_cables(s, w, whole)
+    at = s[0].closures.count - s[0].closures.springs.count
     for i in range(s[0].closures.springs.count):
         s[0].state.spring_impulse[i, w] = whole * s[0].row_impulse[at + i, w]
 

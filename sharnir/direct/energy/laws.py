@@ -61,7 +61,7 @@ def open_link(s: wp.array(dtype=Direct), i: int, w: int):
         s[0].laws.start[v0 + a, w] = wp.dot(d, u) + wp.dot(n, w_c - w_p)
         if s[0].axes.rotor_inertia[v0 + a, w] > real(0.0):
             s[0].laws.start[v0 + a, w] = s[0].state.rotor[v0 + a, w]  # a rotor has a speed of its own, with the same mean
-        s[0].laws.mean[v0 + a, w] = real(1.0)
+        s[0].laws.mean[v0 + a, w] = real(1.0) - s[0].axes.implicit[v0 + a, w]
         if s[0].state.stuck[v0 + a, w] == 1:
             s[0].laws.start[v0 + a, w] = real(0.0)  # what friction held moves by nothing but rounding
     open_laws(s, i, w, real(1.0))

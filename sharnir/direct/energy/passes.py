@@ -4,6 +4,7 @@ import warp as wp
 
 from sharnir.direct.balls import FREE, NONE, joint_axes, triple
 from sharnir.direct.data import Direct
+from sharnir.direct.energy.cables import open_cables, switch_cables
 from sharnir.direct.energy.laws import ball_springs, open_link, relinearise, soften, worst_law
 from sharnir.direct.energy.links import AGAIN, ANEW, follow_all, inward
 from sharnir.direct.energy.means import ball_speeds, lock_gaps, place, take_driven
@@ -171,6 +172,10 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bo
         refresh_springs(s, w)
     if beside > 0:
         gap = wp.max(gap, find_rows(s, w))
+        if s[0].cables.count > 0:
+            if switch_cables(s, w):
+                gap = wp.max(gap, find_rows(s, w))
+                s[0].done[w] = s[0].done[w] + 1
     return gap, size, off, wrong
 
 
@@ -223,6 +228,8 @@ def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         for r in range(s[0].closures.count):
             s[0].row_impulse[r, w] = s[0].state.row_force[r, w] * s[0].drift[w]
         if s[0].closures.count > 0:
+            if s[0].cables.count > 0:
+                open_cables(s, w)
             find_rows(s, w)
     return scale
 

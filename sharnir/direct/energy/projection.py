@@ -4,14 +4,15 @@ import warp as wp
 
 from sharnir.direct.balls import FREE, NONE, kind_of
 from sharnir.direct.data import Direct
+from sharnir.direct.energy.cables import cable_speeds
 from sharnir.direct.energy.links import ANEW, follow_all, inward
 from sharnir.direct.energy.passes import OPEN, count_pass
-from sharnir.direct.energy.rows import FINEST, RAISED, ROUNDS, close_rows, factor_rows, find_rows, keep_changes
+from sharnir.direct.energy.rows import FINEST, RAISED, ROUNDS, close_rows, factor_rows, find_rows, keep_changes, rate_of
 from sharnir.direct.gaps import any_gap
 from sharnir.joint_geometry import free_axis
 from sharnir.kinematics import pose_at
 from sharnir.spatial import matrix, turned
-from sharnir.tree.around import row_rate
+from sharnir.tree.around import GEAR
 from sharnir.tree.data import LOOSE, natural
 from sharnir.types import mat66, real, vec3
 
@@ -248,12 +249,14 @@ def speed_rows(s: wp.array(dtype=Direct), w: int):
     rows = s[0].closures.count
     find_rows(s, w)
     for r in range(rows):
-        rate = row_rate(s[0].closures, s[0].rows, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
-        if s[0].rows.child[r] < 0:
+        rate = rate_of(s, r, w, s[0].work.acceleration, s[0].work.turning, s[0].speed)
+        if s[0].rows.child[r] == GEAR:
             rate = gear_rate(s, r, w)
         s[0].rows.gap[r, w] = rate * (real(0.5) * s[0].drift[w])
         if r >= rows - s[0].closures.springs.count:
             s[0].rows.soft[r, w] = real(-1.0)
+    if s[0].cables.count > 0:
+        cable_speeds(s, w)
 
 
 @wp.func

@@ -33,6 +33,7 @@ from sharnir.direct.energy.step import copy_reals, copy_state, copy_vectors, end
 from sharnir.direct.energy.step import end_step as finish_step
 from sharnir.direct.hung import push_links
 from sharnir.guard import count_step
+from sharnir.laws.drives import set_drives
 from sharnir.rope.data import MIXED, RopeStep
 from sharnir.rope.ends import end_point, is_held, tie_point
 from sharnir.rope.energy import keep_impulses, keep_rope, start_rope, take_back_impulses
@@ -465,6 +466,8 @@ def energy_rope_steps(x: wp.array(dtype=Roped), first: int, n: wp.array(dtype=wp
         if used > s[0].settings.iterations[6]:
             s[0].made[w] = step
             break
+        if s[0].drives.count > 0:
+            set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
         whole_step(x, w, ALL)
         used = used + s[0].passes[w]
         if s[0].state.failed[w] == 0:

@@ -1,4 +1,4 @@
-"""Rows beside the tree in the energy closing: welds of cut loops, rods, gears, springs between points.
+"""Rows beside the tree in the energy closing: welds of cut loops, rods, gears, cables (`cables`), springs between points.
 
 As of the tree's joints, rows are closed at the end of the step, with vectors of the end, and act with the means of both ends. A
 rod's impulse along the mean s̄ of its lines does no work, s̄·Δs = ½(s₁² − s₀²) = 0. A spring has the force of its discrete
@@ -8,11 +8,12 @@ gradient along s̄, −k (½(|s₀| + |s₁|) − rest) s̄/½(|s₀| + |s₁|):
 import warp as wp
 
 from sharnir.direct.data import Direct
+from sharnir.direct.energy.cables import act_cable, cable_rate, cable_response, cable_rows, push_cable, stiffen_cables
 from sharnir.direct.energy.links import base_stiffness, follow_all, follow_some, hand_pushes
 from sharnir.direct.energy.means import mean_matrix
 from sharnir.direct.gaps import gear_gap
 from sharnir.envelope import factorise, substitute
-from sharnir.tree.around import NO_RESPONSE, put_row, row_rate, stand_alone
+from sharnir.tree.around import CABLE, GEAR, NO_RESPONSE, put_row, row_rate, stand_alone
 from sharnir.types import EPSILON, real, vec3
 
 # of the diagonal: more than rows that depend on each other seem not to, while the pose of the end is not known well
@@ -103,7 +104,7 @@ def spring_row(s: wp.array(dtype=Direct), i: int, w: int):
     k = s[0].closures.springs.stiffness[i, w]
     damping = s[0].closures.springs.damping[i, w]
     slope = real(0.5) * h * (real(0.5) * h * k + damping)
-    r = 6 * s[0].closures.welds + s[0].closures.rods + s[0].closures.gears + i
+    r = s[0].closures.count - s[0].closures.springs.count + i
     n = vec3(real(0.0))  # ends on one point: no direction, no force
     m = n
     if b > real(1.0e-12) and mean > real(1.0e-12):
@@ -137,7 +138,20 @@ def find_rows(s: wp.array(dtype=Direct), w: int) -> real:
         most = wp.max(most, wp.abs(gap))
     for i in range(s[0].closures.springs.count):
         spring_row(s, i, w)
+    if s[0].cables.count > 0:
+        most = wp.max(most, cable_rows(s, w))
     return most
+
+
+@wp.func
+def rate_of(
+    s: wp.array(dtype=Direct), r: int, w: int,
+    linear: wp.array2d(dtype=vec3), angular: wp.array2d(dtype=vec3), axes: wp.array2d(dtype=real),
+) -> real:  # fmt: skip
+    """A row times velocities of bodies and axes."""
+    if s[0].rows.child[r] == CABLE:
+        return cable_rate(s, r, w, linear, angular)
+    return row_rate(s[0].closures, s[0].rows, r, w, linear, angular, axes)
 
 
 @wp.func
@@ -158,7 +172,9 @@ def stiffen_lines(s: wp.array(dtype=Direct), w: int):
         f = s[0].mean_cl[first + i, w] * s[0].row_impulse[first + i, w]
         stiffen(s, s[0].rows.link_of[c], w, wp.quat_rotate(s[0].rotation[c, w], s[0].joints.child_point[j]), f)
         stiffen(s, s[0].rows.link_of[p], w, wp.quat_rotate(s[0].rotation[p, w], s[0].joints.parent_point[j]), -f)
-    first = first + s[0].closures.rods + s[0].closures.gears
+    if s[0].cables.count > 0:
+        stiffen_cables(s, w)
+    first = s[0].closures.count - s[0].closures.springs.count
     for i in range(s[0].closures.springs.count):
         p = s[0].closures.springs.parent[i]
         c = s[0].closures.springs.child[i]
@@ -181,6 +197,8 @@ def act(s: wp.array(dtype=Direct), w: int):
             if link >= 0:
                 s[0].sum_l[link, w] = s[0].sum_l[link, w] - s[0].mean_pl[r, w] * p
                 s[0].sum_a[link, w] = s[0].sum_a[link, w] - s[0].mean_pa[r, w] * p
+        elif s[0].rows.child[r] == CABLE:
+            act_cable(s, r, w, p)
         else:
             g = r - 6 * s[0].closures.welds - s[0].closures.rods
             a = s[0].closures.gear_v_a[g]
@@ -211,6 +229,8 @@ def push_row(s: wp.array(dtype=Direct), r: int, w: int, p: real):
         if link >= 0:
             s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].mean_pl[r, w] * p
             s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].mean_pa[r, w] * p
+    elif s[0].rows.child[r] == CABLE:
+        push_cable(s, r, w, p)
     else:
         g = r - 6 * s[0].closures.welds - s[0].closures.rods
         a = s[0].closures.gear_v_a[g]
@@ -254,7 +274,7 @@ def factor_rows(s: wp.array(dtype=Direct), w: int):
             hand_pushes(s, w, start, end)
             follow_some(s, w, 2, real(0.0), start, end)
         for x in range(s[0].closures.first[r], s[0].closures.last[r] + 1):
-            K = row_rate(s[0].closures, s[0].rows, x, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y)
+            K = rate_of(s, x, w, s[0].work.change_l, s[0].work.change_a, s[0].rows.y)
             s[0].rows.matrix[x, r, w] = K
             s[0].rows.response[x, r, w] = K
         for half in range(2):
@@ -265,6 +285,8 @@ def factor_rows(s: wp.array(dtype=Direct), w: int):
 @wp.func
 def free_response(s: wp.array(dtype=Direct), r: int, w: int) -> real:
     """About how far a row's impulse would move its bodies if nothing held them: what the tree's response is rounded to."""
+    if s[0].rows.child[r] == CABLE:
+        return cable_response(s, r, w)
     if s[0].rows.child[r] < 0:
         return real(0.0)  # of a gear: axes that are held do not move at all
     K = real(0.0)
@@ -302,7 +324,7 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
     freest = real(0.0)  # the largest response, of that of the bodies alone
     for r in range(rows):
         largest = wp.max(largest, s[0].rows.matrix[r, r, w])
-        if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] >= 0:
+        if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] != GEAR:
             freest = wp.max(freest, s[0].rows.matrix[r, r, w] / wp.max(free_response(s, r, w), NO_RESPONSE * largest))
     for r in range(rows):
         least = wp.max(NO_RESPONSE * largest, HELD * free_response(s, r, w))
@@ -313,7 +335,7 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
         else:
             K = s[0].rows.matrix[r, r, w]
             raised = wp.abs(K)
-            if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] >= 0:
+            if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] != GEAR:
                 raised = wp.sqrt(raised * freest * free_response(s, r, w))
             s[0].rows.gamma[r, w] = raised * share
             s[0].rows.matrix[r, r, w] = K + raised * share + s[0].rows.soft[r, w]
@@ -374,7 +396,7 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
     rate = real(2.0) / s[0].drift[w]
     soft = rows - s[0].closures.springs.count
     for r in range(rows):
-        free = row_rate(s[0].closures, s[0].rows, r, w, s[0].rows.a_l, s[0].rows.a_a, s[0].kept_u)
+        free = rate_of(s, r, w, s[0].rows.a_l, s[0].rows.a_a, s[0].kept_u)
         gap = s[0].rows.gap[r, w]
         if r < soft:
             gap = gap * rate

@@ -14,15 +14,17 @@ from typing import Any
 import warp as wp
 
 from sharnir.direct.data import DIVIDED, Direct
+from sharnir.direct.energy.cables import any_struck, rest_cables
 from sharnir.direct.energy.finish import commit, finish, worst_body
 from sharnir.direct.energy.means import take_driven
 from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt
-from sharnir.direct.energy.projection import close_pose, project, project_ahead
+from sharnir.direct.energy.projection import close_pose, project, project_ahead, stand_all
 from sharnir.direct.energy.touch import commit_points, touch_attempt
 from sharnir.direct.touched import any_switched, follow_turns, pushed, untouched
 from sharnir.guard import count_step
 from sharnir.joint_geometry import free_axis
 from sharnir.kinematics import pose_at
+from sharnir.laws.drives import set_drives
 from sharnir.model import State
 from sharnir.spatial import turned
 from sharnir.stepping import SPENT, dividing, halve
@@ -181,6 +183,11 @@ def copy_state(a: State, b: State, w: int):
     copy_reals(a.drive_impulse, b.drive_impulse, w)
     copy_reals(a.current, b.current, w)
     copy_reals(a.dissipated, b.dissipated, w)
+    copy_reals(a.cable_rest, b.cable_rest, w)
+    copy_reals(a.cable_angle, b.cable_angle, w)
+    copy_reals(a.cable_impulse, b.cable_impulse, w)
+    for i in range(a.cable_slides.shape[0]):
+        b.cable_slides[i, w] = a.cable_slides[i, w]
     for i in range(a.rotation.shape[0]):
         b.rotation[i, w] = a.rotation[i, w]
     for i in range(a.stuck.shape[0]):
@@ -199,6 +206,10 @@ def copy_state(a: State, b: State, w: int):
 def begin_call(s: wp.array(dtype=Direct), w: int, scope: int):
     """Where the caller changed the state, velocities that do not fit the joints are projected for good."""
     if resume(s, w, scope):
+        if scope > 1:
+            if s[0].cables.count > 0:
+                stand_all(s, w, scope)
+                rest_cables(s, w)
         close_pose(s, w, scope)
         project(s, w, scope)
         if scope > 1:
@@ -320,6 +331,9 @@ def keeping(touching: bool, name: str) -> Any:
                 s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, w, scope)
             elif hard != 0 and s[0].closures.count > 0:
                 project(s, w, scope)  # a singular pose lets in what does not fit the loops
+            elif s[0].cables.count > 0:
+                if any_struck(s, w):
+                    project(s, w, scope)  # a cable that becomes taut does not throw back
         return True
 
     return keep_part
@@ -387,6 +401,9 @@ def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
             if used > s[0].settings.iterations[6]:
                 s[0].made[w] = step
                 break
+            if wp.static(scope > 1):
+                if s[0].drives.count > 0:
+                    set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
             one_step(s, w, wp.static(scope))
             used = used + s[0].passes[w]
             if s[0].state.failed[w] == 0:

@@ -15,6 +15,7 @@ from sharnir.direct.leapfrog.place import stiffen
 from sharnir.direct.leapfrog.step import GAIN, begin, begin_anew, begin_call, count, count_once, show, solve, supply
 from sharnir.direct.touched import any_switched, untouched
 from sharnir.guard import count_step
+from sharnir.laws.drives import set_drives
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import pull_bodies
 from sharnir.rope.kernels import begin_read, drive_ends, keep_ropes, ropes_untouched, show_ropes, spend_pushes, take_velocities
@@ -399,6 +400,8 @@ def direct_rope_steps(x: wp.array(dtype=Roped), first: int, n: wp.array(dtype=wp
     for _step in range(n[w]):
         if s[0].state.failed[w] != 0:
             break
+        if s[0].drives.count > 0:
+            set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
         whole_step(x, w, ALL)
         if s[0].state.failed[w] == 0:
             count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], 1)

@@ -35,6 +35,7 @@ from sharnir.direct.touched import any_switched, pushed, untouched, was_pushed
 from sharnir.guard import count_step
 from sharnir.joint_geometry import joint_gap
 from sharnir.kinematics import pose_at
+from sharnir.laws.drives import set_drives
 from sharnir.laws.linear import ALL_AT_ONCE, solve_one, solve_several
 from sharnir.laws.prepare import INFINITE, motor_current
 from sharnir.solver import GRADES
@@ -430,6 +431,9 @@ def make_kernel(scope: int, module: str) -> Any:
         for _step in range(n[w]):
             if s[0].state.failed[w] != 0:
                 break
+            if wp.static(scope > 1):
+                if s[0].drives.count > 0:
+                    set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
             whole_step(s, w, wp.static(scope))
             if s[0].state.failed[w] == 0:
                 count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
