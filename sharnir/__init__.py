@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sharnir import control as control
     from sharnir import dynamics as dynamics
     from sharnir import sensors as sensors
+    from sharnir import terrain as terrain
     from sharnir.articulated.solver import SolverArticulated
     from sharnir.axes import (
         Battery,
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
         Spherical,
         Universal,
     )
+    from sharnir.machines.tracks import Track
+    from sharnir.machines.wheels import Steering, Suspension, Tyre, Wheel
     from sharnir.measures import Energy, Momentum
     from sharnir.model import Control, Model, State
     from sharnir.scene import Scene
@@ -111,14 +114,20 @@ __all__ = [
     "Sphere",
     "Spherical",
     "State",
+    "Steering",
     "StepWarning",
+    "Suspension",
     "SwingTwist",
+    "Track",
+    "Tyre",
     "Universal",
+    "Wheel",
     "compare",
     "control",
     "dynamics",
     "load_urdf",
     "sensors",
+    "terrain",
 ]
 
 _WHERE = {
@@ -132,6 +141,8 @@ _WHERE = {
     "sharnir.health": "Health",
     "sharnir.io": "load_urdf",
     "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
+    "sharnir.machines.tracks": "Track",
+    "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",
     "sharnir.measures": "Energy Momentum",
     "sharnir.model": "Control Model State",
     "sharnir.scene": "Scene",
@@ -141,7 +152,7 @@ _WHERE = {
     "sharnir.solver": "Report",
     "sharnir.touching": "ContactPoints",
 }
-_MODULES = ("control", "dynamics", "sensors")
+_MODULES = ("control", "dynamics", "sensors", "terrain")
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
 

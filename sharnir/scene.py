@@ -14,7 +14,7 @@ import warp as wp
 from sharnir import assembly
 from sharnir.axes import number
 from sharnir.cable_tables import CableDescription, Drum, Sheave, cable_start, cable_table, describe_cable
-from sharnir.collision.describe import ContactScene
+from sharnir.collision.describe import Belt, ContactScene
 from sharnir.collision.material import Material, checked
 from sharnir.descriptions import (
     BodyDescription,
@@ -36,6 +36,7 @@ from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_conjugate, quat_rotate, unit_quat
+from sharnir.terrain import Terrain
 from sharnir.types import load_modules
 
 log = logging.getLogger("sharnir")
@@ -182,18 +183,22 @@ class Scene:
         name: str,
         heights: Any,
         *,
-        size: Sequence[float],
+        size: Sequence[float] | None = None,
         position: Sequence[float] = (0.0, 0.0, 0.0),
         material: Material | None = None,
+        friction: Any = None,
     ) -> str:
-        """A fixed height field, solid below. Returns its name.
+        """A fixed height field, solid below. Returns its name. `sharnir.terrain` makes heights of hills, stairs, rubble, images.
 
         Args:
-            heights: m, (along x, along y), evenly spaced.
+            heights: m, (along x, along y), evenly spaced; or a `Terrain`, which has its size and friction with it.
             size: m, full size along x and y. position: of its middle, m; heights count from there.
+            friction: a map: the material's coefficient in each cell, (along x − 1, along y − 1).
         """
         self._new_name(name)
-        self.touch.add_terrain(name, heights, size, material)
+        if isinstance(heights, Terrain):
+            heights, size, friction = heights.heights, size or heights.size, heights.friction if friction is None else friction
+        self.touch.add_terrain(name, heights, size, material, friction)
         contact = self.touch.bodies[name]
         self.add_body(name, motion="fixed", position=position)
         self.touch.bodies[name] = contact
@@ -210,6 +215,30 @@ class Scene:
         """Give the contact of two bodies a material of its own; neighbours at a joint touch each other then too."""
         names = [self._body("set_pair", what, body).name for what, body in (("a", a), ("b", b))]
         self.touch.pairs[self.touch.pair("set_pair", *names)] = checked(material, f"pair {a!r}, {b!r}")
+
+    def add_belt(
+        self, joint: str, body: str, shapes: Shape | Sequence[Shape], *, radius: float, material: Material | None = None
+    ) -> None:
+        """Shapes of a body, besides what it has, whose surface runs as a hinge turns, as of a track or a driven conveyor.
+
+        What touches them acts on the body and, along the belt, on the hinge, whose drive, friction and inertia are the belt's.
+
+        Args:
+            joint: the hinge; its child turns with the belt, positive as a wheel would that the belt is wound on.
+            shapes: one or several, in the frame of the body.
+            radius: m, of the belt's way a radian of the hinge.
+            material: how the belt rubs; `Material()` if None.
+        """
+        who = f"belt of joint {joint!r}"
+        owner = self._body(who, "body", body)
+        if joint not in self.joints or self.joints[joint].joint.free not in (("rx",), ("ry",), ("rz",)):
+            hinges = [n for n, j in self.joints.items() if j.joint.free in (("rx",), ("ry",), ("rz",))]
+            raise SceneError(f"{who}: a belt runs with a hinge; known: {', '.join(map(repr, hinges)) or 'none'}")
+        if not is_positive(radius):
+            raise SceneError(f"{who}: radius is a positive finite number (m), got {radius!r}")
+        hinge = self.joints[joint]
+        axis = quat_rotate(hinge.parent_frame, np.eye(3)["xyz".index(hinge.joint.free[0][1])])
+        self.touch.add_belt(owner.name, shapes, Belt(hinge.child, hinge.parent, axis, float(radius)), material, who)
 
     def add_frame(
         self, name: str, body: str, *, position: Sequence[float] = (0.0, 0.0, 0.0),

@@ -19,7 +19,9 @@ from sharnir.shapes import Shape
 Owner = Any
 TOUCHES = 1e-5  # m: bodies with a gap up to this touch, whether they push or not
 FULL = 0.75  # of the room for points, from which on more is made
-ROPE_KEPT = ("kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse")  # of `rope.touch_data.RopeTouch`
+ROPE_KEPT = (  # of `rope.touch_data.RopeTouch`
+    "kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse", "kept_pairs", "kept_a", "kept_b",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Touching:
         """Take the arrays of now."""
         self._data = self._solver.collider.data.contacts
         self._count, self._lost = (getattr(self._data, n).numpy() if self._sim._on_cpu else None for n in ("count", "lost"))
+        ropes = self._ropes if self._sim._on_cpu else None
+        self._room = None if ropes is None else tuple(getattr(ropes, n).numpy() for n in ("lost", "most", "pairs", "crowded"))
         self._sim._views = None
 
     def points(self, world: int = 0) -> ContactPoints:
@@ -102,22 +106,29 @@ class Touching:
         """Points of contact of ropes, as `ContactPoints` has them; b is the rope."""
         t, ropes = self._ropes, self._sim.model.ropes
         counts = t.count.numpy()[:, world]
-        most = t.shape.shape[0] // max(1, len(counts))
+        most = t.base // max(1, len(counts))
         slots = np.repeat(np.arange(len(counts)), counts)
         at = np.array([most * i + k for i, count in enumerate(counts) for k in range(count)], int)
         owner = np.searchsorted(ropes.first, slots, side="right") - 1
         names = np.array(list(ropes.names), dtype=object)
         body = self._solver.collider.data.shapes.body.numpy()[t.shape.numpy()[at, world]]
+        position = self._sim._state.rope.position.numpy()[:, world].astype(float)
+        radius = np.array([r.radius for r in ropes.described])
+        p = np.arange(int(t.pairs.numpy()[world]))
+        a, b = (x.numpy()[p, world] for x in (t.pair_a, t.pair_b))
+        share = t.pair_t.numpy()[p, world, None].astype(float)
+        other, second = (np.searchsorted(ropes.first, x, side="right") - 1 for x in (a, b))
+        at, owner = np.concatenate([at, t.base + p]), np.concatenate([owner, second])
+        centre = np.concatenate([position[slots], position[b] * (1 - share) + position[np.minimum(b + 1, len(position) - 1)] * share])
 
         def of(array: Any) -> np.ndarray:
             return np.array(array.numpy()[at, world], float)
 
         n, gap, miss = of(t.n), of(t.gap), of(t.miss)
-        radius = np.array([r.radius for r in ropes.described])[owner]
-        centre = self._sim._state.rope.position.numpy()[slots, world].astype(float)
         slip = miss - n * np.sum(n * miss, axis=1, keepdims=True)
-        point = centre - n * (radius + 0.5 * gap)[:, None]
-        return self._names[body], names[owner], point, n, gap, of(t.impulse) / self._solver.dt, slip
+        point = centre - n * (radius[owner] + 0.5 * gap)[:, None]
+        first = np.concatenate([self._names[body], names[other]])
+        return first, names[owner], point, n, gap, of(t.impulse) / self._solver.dt, slip
 
     def force(self, a: str, b: str | None = None) -> Any:
         """(3,) N on body a, of all that touch it or of body b; (worlds, 3) of several worlds."""
@@ -159,6 +170,15 @@ class Touching:
             most, lost = (self._count[0], self._lost[0]) if len(self._count) == 1 else (self._count.max(), self._lost.max())
             if lost or most > FULL * self._data.capacity:
                 self._grow(int(lost))
+        if self._room is not None:
+            lost, most, pairs, crowded = (int(x.max()) for x in self._room)
+            t = self._ropes
+            if crowded:
+                words = f"a point of a rope was near more than {t.base // t.count.shape[0]} shapes at once: the farthest are left out"
+                warnings.warn(f"{words} (t = {self._sim.time:.6g} s)", StepWarning, stacklevel=3)
+                t.crowded.zero_()
+            if lost or most > FULL * t.columns or pairs > FULL * t.pair_capacity:
+                self._grow_ropes(lost)
         for pair in self.watched:
             touches = any(pair.bodies <= {name, *self.partners(name)} for name in pair.bodies)
             if touches != pair.touched:
@@ -175,6 +195,16 @@ class Touching:
                 stacklevel=4,
             )  # fmt: skip
         collider.make_room(2 * self._data.pair_capacity, 2 * self._data.capacity)
+        self._solver.rebind()
+        self._look()
+
+    def _grow_ropes(self, lost: int) -> None:
+        if lost:
+            warnings.warn(
+                f"{lost} contacts of ropes had no room in the step to t = {self._sim.time:.6g} s: room was made for more",
+                StepWarning, stacklevel=4,
+            )  # fmt: skip
+        self._solver._ropes.make_room()
         self._solver.rebind()
         self._look()
 
@@ -196,6 +226,9 @@ class Touching:
             self._solver.collider.make_room(max(pairs, self._data.pair_capacity), max(points, self._data.capacity))
             self._solver.rebind()
             self._look()
+        rows = len(snapshot.get("rope_contact.kept_a", ()))
+        while self._ropes is not None and self._ropes.kept_a.shape[0] < rows:
+            self._grow_ropes(0)
 
 
 class Contacting:

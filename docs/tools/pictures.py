@@ -18,11 +18,15 @@ WHEN = {
     "pendulum": 0.3, "double_pendulum": 0.8, "chain": 0.6, "thousand_links": 0.3, "crane_arm": 1.5, "winch_crane": 7.0,
     "drone_sling": 3.0, "tow_rope": 1.5, "mooring_line": 2.0, "hexapod": 1.2, "trailer_hitch": 2.5, "dominoes": 0.45,
     "newtons_cradle": 0.3, "gripper": 1.5, "twisted_ring": 1.0, "swinging_door": 0.8, "conveyor": 1.5, "spinning_top": 0.5,
+    "knot": 0.2,
 }  # fmt: skip
 """Seconds after the start at which an example looks like itself; 1 where nothing is said."""
 
 
-FROM = {"mixed_heap": {"eye": (1.2, -1.8, 2.4), "target": (0.0, 0.0, 0.2)}}
+FROM = {
+    "mixed_heap": {"eye": (1.2, -1.8, 2.4), "target": (0.0, 0.0, 0.2)},
+    "knot": {"eye": (0.16, -0.02, 0.1), "target": (0.025, 0.0, 0.0)},
+}
 """Where one looks from, where the usual corner shows little."""
 
 

@@ -7,12 +7,13 @@ impulse of the nearest old one.
 import warp as wp
 
 from sharnir.collision.broad import find_pairs, solid
-from sharnir.collision.data import MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
+from sharnir.collision.data import CYLINDER, MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
 from sharnir.collision.pairs import meet, speed_at
 from sharnir.collision.round import across
 from sharnir.collision.still import far_apart, keep_points, look_at_bodies, opened, stand_still, wake_touched
-from sharnir.collision.surface import mix, write_mixed
+from sharnir.collision.surface import mix, write_belt, write_mixed, write_tyre
 from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
+from sharnir.spatial import turned
 from sharnir.types import inline_less, real, vec3
 
 inline_less("sharnir.collision")
@@ -258,6 +259,11 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
         began = 1 - s[0].kept.touched[old, w]
     mixed = mix(s, i, j, s[0].broad.rule[k, w], w)
     used = int(0)
+    tyre = mixed.relaxation > real(0.0)
+    wheel = tyre or (s[0].shapes.kind[j] == CYLINDER and s[0].shapes.radius[j] > real(0.0))
+    belt = s[0].shapes.belt[j]
+    if belt < 0:
+        belt = s[0].shapes.belt[i]
     for p in range(first, first + size):
         local = wp.quat_rotate_inv(s[0].rotation[b, w], s[0].contacts.point[p, w] - s[0].position[b, w])
         s[0].contacts.shape_a[p, w] = i
@@ -267,8 +273,18 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
         s[0].contacts.local[p, w] = local
         s[0].contacts.began[p, w] = began
         s[0].contacts.found[p, w] = s[0].contacts.gap[p, w] - opened(s, p, w)
-        used = carry_over(s, p, p - first, local, size, old, used, s[0].shapes.bound[j], w)
-        write_mixed(s, mixed, p, w)
+        was = local
+        if wheel:  # it rolls on over its point
+            before = turned(s[0].rotation[b, w], s[0].spin[b, w] * -s[0].dt[0])
+            was = wp.quat_rotate_inv(before, s[0].contacts.point[p, w] - s[0].position[b, w])
+        used = carry_over(s, p, p - first, was, size, old, used, s[0].shapes.bound[j], w)
+        write_mixed(s, mixed, i, p, w)
+        s[0].contacts.special[p, w] = wp.where(wheel, 4, 0)
+        s[0].contacts.belt_body[p, w] = 0
+        if tyre:
+            write_tyre(s, mixed, i, p, size, w)
+        if belt >= 0:
+            write_belt(s, belt, p, w)
 
 
 @wp.func

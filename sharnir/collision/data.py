@@ -45,6 +45,11 @@ class ShapeTable:
     group: wp.array(dtype=wp.int32)  # bits: what it is
     mask: wp.array(dtype=wp.int32)  # bits: what it touches
     surface: wp.array2d(dtype=vec3)  # [shape, world] m/s, of a conveyor, body axes
+    belt: wp.array(dtype=wp.int32)  # [shape] the belt that its surface is, or −1
+    belt_body: wp.array(dtype=wp.int32)  # [belt] the body that turns with it, and the one that this turns in
+    belt_frame: wp.array(dtype=wp.int32)
+    belt_axis: wp.array(dtype=vec3)  # unit, axes of the latter
+    belt_radius: wp.array(dtype=real)  # m, of the belt's way a radian
     swept: wp.array(dtype=wp.int32)  # the shapes that the broad phase sweeps
     wide: wp.array(dtype=wp.int32)  # the others: planes, meshes, what is much larger than most
     sweeps: wp.int32  # how many these are
@@ -64,6 +69,8 @@ class ShapeTable:
     node_next: wp.array(dtype=wp.int32)  # the node after this one and all below it, from the mesh's first
     node_leaf: wp.array(dtype=wp.int32)  # first triangle · 8 + how many, 0 for none
     heights: wp.array(dtype=real)
+    grip_first: wp.array(dtype=wp.int32)  # into `grip`, of a height field with a map of friction; −1: none
+    grip: wp.array(dtype=real)  # √ of what a cell has of the material's friction
 
 
 @wp.struct
@@ -78,6 +85,9 @@ class Materials:
     torsion: wp.array2d(dtype=real)  # m
     stiffness: wp.array2d(dtype=real)  # N/m; 0: rigid
     damping: wp.array2d(dtype=real)  # N·s/m
+    turned: wp.array2d(dtype=real)  # rad, of the direction about the outward normal
+    shear: wp.array2d(dtype=vec2)  # N/m, along, across; 0: rigid
+    relaxation: wp.array2d(dtype=real)  # m
 
 
 @wp.struct
@@ -107,6 +117,13 @@ class Contacts:
     stiffness: wp.array2d(dtype=real)
     damping: wp.array2d(dtype=real)
     surface: wp.array2d(dtype=vec3)  # m/s, of b's surface relative to a's, from conveyors; across the normal, world axes
+    special: wp.array2d(dtype=wp.int32)  # bit 0: it is a tyre's; bit 1: a belt's; bit 2: b is a wheel; bit 3: it is a's tyre
+    shear: wp.array2d(dtype=vec2)  # N/m, how a tyre's tread yields along the axes of friction
+    relaxation: wp.array2d(dtype=real)  # m, σ, that a tyre rolls until its tread has left the ground
+    belt_body: wp.array2d(dtype=wp.int32)  # see `ShapeTable`; 0: no belt
+    belt_frame: wp.array2d(dtype=wp.int32)
+    belt_axis: wp.array2d(dtype=vec3)  # unit, world axes
+    belt_pull: wp.array2d(dtype=vec3)  # m: velocity of b's surface relative to a's a radian a second that the belt's body turns
     began: wp.array2d(dtype=wp.int32)  # 1: the pair overlapped or pushed in no point in the step before
     pairs: wp.array(dtype=wp.int32)  # [world] pairs that have points
     pair_first: wp.array2d(dtype=wp.int32)  # [pair, world] their first point

@@ -34,6 +34,16 @@ class BodyContact:
 
 
 @dataclass
+class Belt:
+    """A surface that runs as a joint turns: bodies by index, `body` turns about `axis` (axes of `frame`) in `frame`."""
+
+    body: int
+    frame: int
+    axis: np.ndarray
+    radius: float  # m, of its way a radian
+
+
+@dataclass
 class CollisionShape:
     """One convex shape, mesh or height field on a body; poses in the body's own frame."""
 
@@ -54,6 +64,7 @@ class CollisionDescription:
     materials: dict[str, Material]  # by body
     rules: dict[tuple[int, int], Material]
     apart: set[tuple[int, int]]
+    belts: list[Belt] = field(default_factory=list)
 
 
 class ContactScene:
@@ -71,13 +82,14 @@ class ContactScene:
         self.ignored: set[frozenset[str]] = set()
         self.pairs: dict[frozenset[str], Material] = {}
         self.asked: set[frozenset[str]] = set()
+        self.belts: list[Belt] = []
 
     @property
     def on(self) -> bool:
         """Whether bodies touch each other in this scene."""
         if self.contact is not None:
             return self.contact
-        return any(body.collide for body in self.bodies.values())
+        return bool(self.belts) or any(body.collide for body in self.bodies.values())
 
     def add_body(
         self, name: str, collide: Any, shapes: Any, material: Any, group: Any, surface_velocity: Any
@@ -111,11 +123,22 @@ class ContactScene:
         ground.collide = True
         ground.parts.append(plane)
 
-    def add_terrain(self, name: str, heights: Any, size: Any, material: Any) -> None:
+    def add_terrain(self, name: str, heights: Any, size: Any, material: Any, friction: Any) -> None:
         """A height field on the fixed body of that name."""
         made = BodyContact(True, [], checked(material, f"terrain {name!r}"))
-        made.parts.append(terrain_part(name, heights, size))
+        made.parts.append(terrain_part(name, heights, size, friction, made.material))
         self.bodies[name] = made
+
+    def add_belt(self, body: str, shapes: Any, belt: Belt, material: Any, who: str) -> None:
+        """Shapes of a body, besides those it has, whose surface is a belt."""
+        given = list(shapes) if isinstance(shapes, list | tuple) else [shapes]
+        if not given or not all(isinstance(shape, Shape) for shape in given):
+            raise SceneError(f"{who}: shapes is a shape or a list of at least one, got {shapes!r}")
+        owner = self.bodies.setdefault(body, BodyContact())
+        for part in (p for shape in given for p in parts_of(shape, who, False)):
+            part.belt, part.material = len(self.belts), checked(material, who)
+            owner.parts.append(part)
+        self.belts.append(belt)
 
     def pair(self, what: str, a: str, b: str) -> frozenset[str]:
         """Two different bodies."""
@@ -131,9 +154,8 @@ class ContactScene:
         materials: dict[str, Material] = {}
         for index, body in enumerate(bodies):
             given = self.bodies.get(body.name, BodyContact())
-            if given.collide is False:
-                continue
             shapes = given.shapes if given.shapes is not None else ([body.shape] if body.shape is not None else [])
+            shapes = [] if given.collide is False else shapes
             parts = [p for shape in shapes for p in parts_of(shape, f"body {body.name!r}", body.motion != DYNAMIC)]
             for number_, part in enumerate(parts + given.parts):
                 owner = body.name if part.material is None else f"{body.name} {number_}"
@@ -152,7 +174,7 @@ class ContactScene:
         apart = {(min(p), max(p)) for p in neighbours} - asked
         apart |= {indices(pair) for pair in self.ignored}
         rules = {indices(pair): material for pair, material in self.pairs.items()}
-        return CollisionDescription([shape for _, shape in found], materials, rules, apart)
+        return CollisionDescription([shape for _, shape in found], materials, rules, apart, self.belts)
 
 
 def _group(value: Any, who: str) -> tuple[int, int]:

@@ -21,6 +21,7 @@ SMALL = wp.constant(real(0.02))  # of the shapes' size: one that is not longer i
 STEADY = wp.constant(real(1.0e-5))  # m, by which a point has to be deeper than others to count as the deepest
 EDGE = wp.constant(real(5.0e-5))  # m, and 1 % of its half size at most: edges of a box or cylinder are rounded by this
 DIAGONAL = wp.constant(real(0.7071067811865476))
+FLAT = wp.constant(real(1.0e-9))  # m, half the length of a disc that has none
 
 
 @wp.func
@@ -320,6 +321,8 @@ def plane_rim(A: Solid, B: Solid, margin: real) -> Manifold:
             f = wp.where(k == 0, -d, wp.where(k == 1, e, -e))
             x = below + f * B.size[0] - n * B.radius
             m = if_near(m, x, wp.dot(n, x - A.x), margin)
+        return m
+    if B.size[1] < FLAT:  # a disc, whose edge is all that is round
         return m
     x = B.x + a * B.size[1] - n * B.radius
     if B.kind != CONE:

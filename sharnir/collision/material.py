@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.axes import number
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, is_positive
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,11 @@ class Material:
         rolling: m, the lever of rolling friction: a torque up to rolling · normal force across the normal.
         torsion: m, the lever of drilling friction: a torque up to torsion · normal force about the normal.
         stiffness: N/m a point; rigid if None. damping: N·s/m a point, with a stiffness.
+        shear: N/m, how a tread yields along the surface, of all points of a wheel together; or (along, across) with a
+            `direction`. Rigid if None.
+        relaxation: m, which a tread rolls until it has left the ground, with a shear: at a slip of s the force is
+            shear · relaxation · s.
+        turned: rad, by which the direction stands turned about the outward normal, as the rollers of a mecanum wheel do.
     """
 
     friction: float | tuple[float, float] = 0.5
@@ -38,6 +43,9 @@ class Material:
     torsion: float = 0.0
     stiffness: float | None = None
     damping: float | None = None
+    shear: float | tuple[float, float] | None = None
+    relaxation: float | None = None
+    turned: float = 0.0
 
     def __post_init__(self) -> None:
         who = "Material"
@@ -62,8 +70,26 @@ class Material:
         for what in ("stiffness", "damping"):
             if getattr(self, what) is not None:
                 number(who, what, getattr(self, what), least=0.0)
+        self._check_tread(who)
         if self.damping and not self.stiffness:
             raise SceneError(f"{who}: damping {self.damping:g} N·s/m needs a positive stiffness, got {self.stiffness!r}")
+
+    def _check_tread(self, who: str) -> None:
+        number(who, "turned", self.turned)
+        if (self.shear is None) != (self.relaxation is None):
+            raise SceneError(f"{who}: shear (N/m) and relaxation (m) go together, got {self.shear!r} and {self.relaxation!r}")
+        if self.shear is None:
+            return
+        pair = self.shear if isinstance(self.shear, tuple | list) else (self.shear, self.shear)
+        for value in (*pair, self.relaxation):
+            if not is_positive(value) or len(pair) != 2:
+                raise SceneError(
+                    f"{who}: shear is a positive number or (along, across) and relaxation a positive number, "
+                    f"got {self.shear!r} and {self.relaxation!r}"
+                )
+        if pair[0] != pair[1] and self.direction is None:
+            raise SceneError(f"{who}: shear {pair} along and across needs a direction=(x, y, z) in the body's axes")
+        object.__setattr__(self, "shear", (float(pair[0]), float(pair[1])))
 
     @property
     def along(self) -> float:

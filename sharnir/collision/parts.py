@@ -31,6 +31,8 @@ class Part:
     corners: np.ndarray | None = None  # (n, 3) of a hull; (triangles, 3, 3) of a mesh
     heights: np.ndarray | None = None  # (along x, along y) of a height field, from its middle
     material: Material | None = None  # its own, else the body's
+    belt: int = -1  # that its surface is
+    grip: np.ndarray | None = None  # a cell of a height field: √ of what it has of the material's friction
 
 
 def parts_of(shape: Shape, who: str, still: bool) -> list[Part]:
@@ -103,7 +105,7 @@ def hull_corners(points: np.ndarray, who: str) -> np.ndarray:
     return np.asarray(hull.vertices, float)
 
 
-def terrain_part(name: str, heights: Any, size: Any) -> Part:
+def terrain_part(name: str, heights: Any, size: Any, friction: Any, material: Material) -> Part:
     """A height field of the full size (x, y) in m, its middle at the body's origin; heights (along x, along y), m."""
     who = f"terrain {name!r}"
     try:
@@ -121,4 +123,21 @@ def terrain_part(name: str, heights: Any, size: Any) -> Part:
     low, high = float(z.min()), float(z.max())
     middle, reach = 0.5 * (low + high), 0.5 * (high - low)
     box = np.array([half[0], half[1], reach])
-    return Part("heights", np.array([0.0, 0.0, middle]), STILL.copy(), box, 0.0, float(np.linalg.norm(box)), heights=z - middle)
+    part = Part("heights", np.array([0.0, 0.0, middle]), STILL.copy(), box, 0.0, float(np.linalg.norm(box)), heights=z - middle)
+    if friction is not None:
+        part.grip = _grip(who, friction, (z.shape[0] - 1, z.shape[1] - 1), material)
+    return part
+
+
+def _grip(who: str, friction: Any, cells: tuple[int, int], material: Material) -> np.ndarray:
+    """√(μ / the material's) of each cell."""
+    values = as_numbers(friction)
+    if values.shape != cells:
+        raise SceneError(f"{who}: friction has a value a cell, {cells}, one less than heights, got shape {values.shape}")
+    wrong = np.argwhere(~(np.isfinite(values) & (values >= 0)))
+    if len(wrong):
+        i, j = wrong[0]
+        raise SceneError(f"{who}: friction is finite and at least 0, got {values[i, j]} at [{i}, {j}]")
+    if not material.along > 0:
+        raise SceneError(f"{who}: a map of friction scales that of its material, which is {material.along:g}, not above 0")
+    return np.sqrt(values / material.along)

@@ -15,7 +15,7 @@ from sharnir.types import real, vec3
 NEAR = wp.constant(real(1.0e-6))  # m, that no point of the body has moved from where it was at its anchor
 AWAKE, ASLEEP, WOKEN = (wp.constant(k) for k in range(3))  # a body; woken: in this step, so that it lacks what awake ones got
 TOUCHES = wp.constant(real(1.0e-5))  # m: a gap up to which bodies touch
-SLOW = wp.constant(real(0.1))  # of the margin: a body that moves by less in a step finds no points beyond it
+SLOW = wp.constant(real(0.5))  # of the margin: two bodies that move by less in a step find none beyond it; gravity does to 10 ms
 
 
 @wp.func

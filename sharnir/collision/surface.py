@@ -17,6 +17,9 @@ class Mixed:
     torsion: real
     stiffness: real
     damping: real
+    shear: vec2
+    relaxation: real
+    turned: real
     along: vec3
     surface: vec3
 
@@ -54,17 +57,39 @@ def mix(s: wp.array(dtype=Collision), i: int, j: int, rule: int, w: int) -> Mixe
     out.stiffness = wp.max(s[0].materials.stiffness[x, w], s[0].materials.stiffness[y, w])
     out.damping = wp.max(s[0].materials.damping[x, w], s[0].materials.damping[y, w])
     out.along = in_world(s, j, s[0].materials.direction[y, w], w)
+    out.turned = -s[0].materials.turned[y, w]
     if nothing(out.along):
         out.along = in_world(s, i, s[0].materials.direction[x, w], w)
+        out.turned = s[0].materials.turned[x, w]
+    c = s[0].materials.shear[x, w]
+    d = s[0].materials.shear[y, w]
+    out.shear = vec2(wp.max(c[0], d[0]), wp.max(c[1], d[1]))
+    out.relaxation = wp.max(s[0].materials.relaxation[x, w], s[0].materials.relaxation[y, w])
     out.surface = in_world(s, j, s[0].shapes.surface[j, w], w) - in_world(s, i, s[0].shapes.surface[i, w], w)
     return out
 
 
 @wp.func
-def write_mixed(s: wp.array(dtype=Collision), m: Mixed, p: int, w: int):
-    """For point p, whose normal is known."""
-    s[0].contacts.friction[p, w] = m.friction
-    s[0].contacts.dynamic[p, w] = m.dynamic
+def grip_at(s: wp.array(dtype=Collision), i: int, x: vec3, w: int) -> real:
+    """By what the friction of a point x on height field i is larger than its material says."""
+    first = s[0].shapes.grip_first[i]
+    if first < 0:
+        return real(1.0)
+    d = wp.transpose(s[0].broad.frame[i, w]) * (x - s[0].broad.centre[i, w])
+    half = s[0].shapes.size[i]
+    nx = s[0].shapes.columns[i] - 1
+    ny = s[0].shapes.length[i] - 1
+    column = wp.clamp(int(wp.floor((d[0] / half[0] + real(1.0)) * real(0.5) * real(nx))), 0, nx - 1)
+    row = wp.clamp(int(wp.floor((d[1] / half[1] + real(1.0)) * real(0.5) * real(ny))), 0, ny - 1)
+    return s[0].shapes.grip[first + column * ny + row]
+
+
+@wp.func
+def write_mixed(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, w: int):
+    """For point p on shape i, whose normal is known."""
+    grip = grip_at(s, i, s[0].contacts.point[p, w], w)
+    s[0].contacts.friction[p, w] = m.friction * grip
+    s[0].contacts.dynamic[p, w] = m.dynamic * grip
     s[0].contacts.restitution[p, w] = m.restitution
     s[0].contacts.rolling[p, w] = m.rolling
     s[0].contacts.torsion[p, w] = m.torsion
@@ -76,8 +101,33 @@ def write_mixed(s: wp.array(dtype=Collision), m: Mixed, p: int, w: int):
         along = along - n * wp.dot(n, along)
         far = wp.length(along)
         along = wp.where(far > real(1.0e-6), along / far, vec3())
+        if m.turned != real(0.0):
+            along = along * wp.cos(m.turned) + wp.cross(n, along) * wp.sin(m.turned)
     s[0].contacts.along[p, w] = along
     v = m.surface
     if not nothing(v):
         v = v - n * wp.dot(n, v)
     s[0].contacts.surface[p, w] = v
+
+
+@wp.func
+def write_tyre(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, size: int, w: int):
+    """How the tread at point p, one of `size` of its pair, yields; i: the pair's first shape."""
+    bits = int(1)
+    if s[0].materials.relaxation[s[0].shapes.material[i], w] > real(0.0):
+        bits = 9
+    s[0].contacts.special[p, w] = s[0].contacts.special[p, w] | bits
+    s[0].contacts.shear[p, w] = m.shear / real(size)
+    s[0].contacts.relaxation[p, w] = m.relaxation
+
+
+@wp.func
+def write_belt(s: wp.array(dtype=Collision), k: int, p: int, w: int):
+    """Belt k runs at point p: outward normal × radius is the arm at which it turns, whichever body it is on."""
+    frame = s[0].shapes.belt_frame[k]
+    axis = wp.quat_rotate(s[0].rotation[frame, w], s[0].shapes.belt_axis[k])
+    s[0].contacts.special[p, w] = s[0].contacts.special[p, w] | 2
+    s[0].contacts.belt_body[p, w] = s[0].shapes.belt_body[k]
+    s[0].contacts.belt_frame[p, w] = frame
+    s[0].contacts.belt_axis[p, w] = axis
+    s[0].contacts.belt_pull[p, w] = wp.cross(s[0].contacts.normal[p, w], axis) * s[0].shapes.belt_radius[k]

@@ -48,7 +48,8 @@ def per_world(array: Any) -> Any:
 
 def material_values(m: Material) -> dict[str, Any]:
     """Fields of `Materials` of a material."""
-    anisotropic = m.direction is not None and m.along != m.across
+    shear = m.shear if isinstance(m.shear, tuple) else (0.0, 0.0)
+    anisotropic = m.direction is not None and (m.along != m.across or shear[0] != shear[1])
     return {
         "friction": (m.along, m.across),
         "direction": m.direction if anisotropic else (0.0, 0.0, 0.0),
@@ -58,6 +59,9 @@ def material_values(m: Material) -> dict[str, Any]:
         "torsion": m.torsion,
         "stiffness": m.stiffness or 0.0,
         "damping": m.damping or 0.0,
+        "turned": m.turned,
+        "shear": shear,
+        "relaxation": m.relaxation or 0.0,
     }
 
 
@@ -65,7 +69,7 @@ def material_table(materials: list[Material], worlds: int, device: Any) -> Mater
     """Rows of materials, shared by all worlds."""
     table = Materials()
     rows = [material_values(m) for m in materials]
-    types = {"friction": vec2, "direction": vec3}
+    types = {"friction": vec2, "direction": vec3, "shear": vec2}
     for name in rows[0]:
         values = np.array([row[name] for row in rows], np_real)
         setattr(table, name, shared_by_worlds(values, types.get(name, real), worlds, device))
@@ -106,6 +110,10 @@ def shape_table(given: CollisionDescription, com: np.ndarray, motion: np.ndarray
     table.group = put([s.group for s in shapes], WORDS)
     table.mask = put([s.mask for s in shapes], WORDS)
     table.surface = shared_by_worlds(np.array([s.surface for s in shapes], np_real).reshape(-1, 3), vec3, worlds, device)
+    table.belt = put([s.part.belt for s in shapes], WORDS)
+    table.belt_body, table.belt_frame = (put([getattr(b, n) for b in given.belts], WORDS) for n in ("body", "frame"))
+    table.belt_axis = put([b.axis for b in given.belts], vec3, 3)
+    table.belt_radius = put([b.radius for b in given.belts], real)
     table.motion, table.bodies = put(motion, WORDS), len(com)
     reach = np.zeros(len(com))
     for s in shapes:
@@ -162,3 +170,7 @@ def _geometry(table: ShapeTable, parts: list[Any], put: Any) -> None:
     table.node_next = put(np.concatenate([*(n[2] for n in nodes), np.zeros(0)]), WORDS)
     table.node_leaf = put(np.concatenate([*(n[3] for n in nodes), np.zeros(0)]), WORDS)
     table.heights = put(np.concatenate([*heights, np.zeros(0)]), real)
+    grips = [np.zeros(0) if p.grip is None else p.grip.ravel() for p in parts]
+    starts = np.cumsum([0, *(len(g) for g in grips)])[:-1]
+    table.grip_first = put([-1 if p.grip is None else at for p, at in zip(parts, starts, strict=True)], WORDS)
+    table.grip = put(np.concatenate([*grips, np.zeros(0)]), real)

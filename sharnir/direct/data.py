@@ -54,6 +54,8 @@ class DirectTouch:
     p: wp.array2d(dtype=vec3)
     blow: wp.array2d(dtype=vec3)  # of impacts, alike
     roll: wp.array2d(dtype=vec3)  # moments that resist spinning and rolling, by their coefficients
+    yields: wp.array2d(dtype=vec2)  # of a tyre, in these axes: u + yields·p + lead = 0 while it holds; else 0
+    lead: wp.array2d(dtype=vec2)
     K: wp.array2d(dtype=vec6)  # its response to itself, where points are swept
     G: wp.array2d(dtype=vec4)
     before: wp.array2d(dtype=real)  # m/s, normal speed at the start of the step

@@ -102,6 +102,26 @@ def softness(k: real, d: real, h: real) -> real:
 
 
 @wp.func
+def tread(k: real, fade: real, last: real, h: real, kick: real):
+    """A tyre's tread along one axis: σė + |v|e = σu, force −k e, implicit; `fade` |v|/σ, `last` the impulse of the last step.
+
+    e = (e₀ + Δt u)/(1 + Δt |v|/σ), p = −k e Δt: so u + c p + e₀/Δt = 0, and e₀ is what the last force tells, on its ellipse or
+    inside. Returns c and e₀/Δt. `last` and p are impulses over `kick`, the time for which forces act in the step.
+    """
+    yields = (real(1.0) + h * fade) / (k * kick * h)
+    return yields, -last / (k * kick * h)
+
+
+@wp.func
+def is_spent(p: vec3, mu: vec2) -> bool:
+    """Whether friction is all that the normal impulse allows."""
+    a = p[1] * mu[1]
+    b = p[2] * mu[0]
+    c = real(0.999) * p[0] * mu[0] * mu[1]
+    return a * a + b * b > c * c
+
+
+@wp.func
 def approach(gap: real, k: real, d: real, h: real) -> real:
     """The bias of a point, m/s: a hard one may come as near as its gap in the step, a soft one is pushed by its spring."""
     if k <= real(0.0):

@@ -3,7 +3,7 @@
 A point of a rope takes from a surface the impulse P, in the cone |P_t| ≤ μ P_n, that holds the gap χ at the end of the step at 0
 or more and hinders sliding; with u the velocity against the surface and r = n χ/Δt + u_t both are one equation,
 
-    P = Π(P − σ r),        Π: onto P_n ≥ 0, then onto the disc of radius g = μ P_n across n,
+    P = Π(P − σ r),        Π: onto P_n ≥ 0, and across n onto the disc of radius g = μ P_n,
 
 whatever σ > 0 (an augmented Lagrangian; Alart and Curnier 1991). A pass takes Π for linear about q = P − σ r, g as it was: the
 point then has an inertia A = σ Π′ more, and the elimination along the rope stays as it is:
@@ -26,9 +26,11 @@ from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import advance_body, clear_ties
 from sharnir.rope.passes import advance_ropes, factor_ropes, stand_anew
 from sharnir.rope.terms import element_inertia
-from sharnir.rope.touch_bodies import carried_surface, push_body, solve_with_bodies
-from sharnir.rope.touch_data import MOST, OPEN, SLIPS, STICKS, RopeTouch
-from sharnir.rope.touch_find import end_gap, surface_speed
+from sharnir.rope.touch_bodies import is_coupled, push_body
+from sharnir.rope.touch_couple import NO_ROOM, entry_moves, solve_coupled
+from sharnir.rope.touch_data import LIFTED, MOST, OPEN, SLIPS, STICKS, RopeTouch
+from sharnir.rope.touch_find import end_gap, entry_speed, rope_of, start_speed
+from sharnir.rope.touch_pairs import pair_gap
 from sharnir.types import mat33, real, vec3
 
 PUSH = wp.constant(real(0.2))  # share of an overlap at the start that is taken back in a step
@@ -43,46 +45,45 @@ WHOLE = wp.constant(real(0.999))  # part of a pass from which on it is gone whol
 def onto_cone(q: vec3, n: vec3, g: real) -> vec3:
     """Π(q): onto q_n ≥ 0 and the disc of radius g."""
     normal = wp.dot(n, q)
-    if normal <= real(0.0):
-        return vec3()
     along = q - n * normal
     size = wp.length(along)
-    if size <= g:
-        return q
-    return n * normal + along * (g / size)
+    if size > g:
+        along = along * (g / size)
+    return n * wp.max(normal, real(0.0)) + along
 
 
 @wp.func
 def slope_of(q: vec3, n: vec3, g: real):
     """Π′ at q, and the state."""
     normal = wp.dot(n, q)
-    if normal <= real(0.0):
-        return mat33(real(0.0)), int(OPEN)
     along = q - n * normal
     size = wp.length(along)
+    lifted = normal <= real(0.0)
+    if lifted and g == real(0.0):
+        return mat33(real(0.0)), int(OPEN)
+    across = wp.where(lifted, mat33(real(0.0)), wp.outer(n, n))
     if size <= g:
-        return wp.identity(n=3, dtype=real), int(STICKS)
+        return across + wp.identity(n=3, dtype=real) - wp.outer(n, n), wp.where(lifted, int(LIFTED), int(STICKS))
     b = wp.cross(n, along / size)
-    return wp.outer(n, n) + wp.outer(b, b) * (g / size), int(SLIPS)
+    return across + wp.outer(b, b) * (g / size), wp.where(lifted, int(LIFTED), int(SLIPS))
 
 
 @wp.func
 def look(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
     """Gaps and normals at the end of the step, as it stands; until the next look gaps are linear in velocities."""
-    for k in range(s[0].ropes.count):
-        first = s[0].ropes.first[k]
-        for i in range(first, first + s[0].state.segments[k, w] + 1):
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                end_gap(s, t, c, k, i, e, w)
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if e >= t[0].base:
+            pair_gap(s, t, e - t[0].base, w)
+        else:
+            end_gap(s, t, c, e, w)
 
 
 @wp.func
-def missed_at(
-    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), i: int, e: int, w: int
-) -> vec3:
+def missed_at(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int) -> vec3:
     """r = n χ/Δt + u_t of a point of contact; of an overlap at the start only a part is taken back."""
     n = t[0].n[e, w]
-    u = s[0].work.v[i, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])
+    u = entry_speed(s, t, c, e, w)
     least = wp.min(t[0].start[e, w] + SLOP, real(0.0)) * (real(1.0) - PUSH)
     return u + n * ((t[0].gap[e, w] - least) / s[0].h[w] - wp.dot(n, t[0].speed[e, w]))
 
@@ -91,35 +92,33 @@ def missed_at(
 def begin_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
     """What the first pass of a step asks: points of contact go on as they did in the last one."""
     sigma = t[0].stiff[0]
-    for k in range(s[0].ropes.count):
-        first = s[0].ropes.first[k]
-        for i in range(first, first + s[0].state.segments[k, w] + 1):
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                n = t[0].n[e, w]
-                C = t[0].centre[e, w]
-                miss = missed_at(s, t, c, i, e, w)
-                q = C - miss * sigma
-                g = t[0].bound[e, w]
-                state = t[0].state[e, w]
-                along = C - n * wp.dot(n, C)
-                size = wp.length(along)
-                if state == SLIPS and size > real(0.0):
-                    slip = along / size
-                    b = wp.cross(n, slip)
-                    u = s[0].state.velocity[i, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])
-                    part = g / (g + sigma * wp.length(u - n * wp.dot(n, u)))
-                    t[0].A[e, w] = (wp.outer(n, n) + wp.outer(b, b) * part) * sigma
-                    t[0].wanted[e, w] = n * wp.dot(n, q) + slip * g - b * (wp.dot(b, miss) * part * sigma)
-                    t[0].slip[e, w] = slip
-                elif state == STICKS:
-                    t[0].A[e, w] = wp.identity(n=3, dtype=real) * sigma
-                    t[0].wanted[e, w] = q
-                else:
-                    slope, now = slope_of(q, n, g)
-                    t[0].state[e, w] = now
-                    t[0].A[e, w] = slope * sigma
-                    t[0].wanted[e, w] = onto_cone(q, n, g)
-                t[0].miss[e, w] = miss
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        n = t[0].n[e, w]
+        C = t[0].centre[e, w]
+        miss = missed_at(s, t, c, e, w)
+        q = C - miss * sigma
+        g = t[0].bound[e, w]
+        state = t[0].state[e, w]
+        along = C - n * wp.dot(n, C)
+        size = wp.length(along)
+        if state == SLIPS and size > real(0.0):
+            slip = along / size
+            b = wp.cross(n, slip)
+            u = start_speed(s, t, c, e, w)
+            part = g / (g + sigma * wp.length(u - n * wp.dot(n, u)))
+            t[0].A[e, w] = (wp.outer(n, n) + wp.outer(b, b) * part) * sigma
+            t[0].wanted[e, w] = n * wp.dot(n, q) + slip * g - b * (wp.dot(b, miss) * part * sigma)
+            t[0].slip[e, w] = slip
+        elif state == STICKS:
+            t[0].A[e, w] = wp.identity(n=3, dtype=real) * sigma
+            t[0].wanted[e, w] = q
+        else:
+            slope, now = slope_of(q, n, g)
+            t[0].state[e, w] = now
+            t[0].A[e, w] = slope * sigma
+            t[0].wanted[e, w] = onto_cone(q, n, g)
+        t[0].miss[e, w] = miss
 
 
 @wp.func
@@ -134,36 +133,34 @@ def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
     lacks = real(0.0)
     largest = real(0.0)
     changed = int(0)
-    for k in range(s[0].ropes.count):
-        first = s[0].ropes.first[k]
-        for i in range(first, first + s[0].state.segments[k, w] + 1):
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                n = t[0].n[e, w]
-                miss = missed_at(s, t, c, i, e, w)
-                q = t[0].centre[e, w] - miss * sigma
-                g = t[0].bound[e, w]
-                wanted = onto_cone(q, n, g)
-                slope, state = slope_of(q, n, g)
-                across = wanted - n * wp.dot(n, wanted)
-                slip = wp.normalize(across)
-                if state != t[0].state[e, w] or (state == SLIPS and wp.dot(slip, t[0].slip[e, w]) < real(0.0)):
-                    changed = changed + 1
-                t[0].state[e, w] = state
-                t[0].slip[e, w] = slip
-                t[0].miss[e, w] = miss
-                t[0].wanted[e, w] = wanted
-                t[0].A[e, w] = slope * sigma
-                now = t[0].mu[e, w] * wp.max(wp.dot(n, wanted), real(0.0))
-                off = wp.abs(wp.dot(n, wanted - t[0].centre[e, w]))
-                lack = wp.length(wanted - t[0].impulse[e, w])
-                if state == STICKS:
-                    off = wp.length(wanted - t[0].centre[e, w])
-                    lack = wp.max(lack, wp.length(across) - now)  # what is held may be less than g
-                else:
-                    lack = wp.max(lack, wp.abs(g - now))
-                open = wp.max(open, off * (s[0].h[w] / sigma))
-                lacks = wp.max(lacks, lack)
-                largest = wp.max(largest, wp.length(wanted))
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        n = t[0].n[e, w]
+        miss = missed_at(s, t, c, e, w)
+        q = t[0].centre[e, w] - miss * sigma
+        g = t[0].bound[e, w]
+        wanted = onto_cone(q, n, g)
+        slope, state = slope_of(q, n, g)
+        across = wanted - n * wp.dot(n, wanted)
+        slip = wp.normalize(across)
+        if state != t[0].state[e, w] or (state == SLIPS and wp.dot(slip, t[0].slip[e, w]) < real(0.0)):
+            changed = changed + 1
+        t[0].state[e, w] = state
+        t[0].slip[e, w] = slip
+        t[0].miss[e, w] = miss
+        t[0].wanted[e, w] = wanted
+        t[0].A[e, w] = slope * sigma
+        now = t[0].mu[e, w] * wp.max(wp.dot(n, wanted), real(0.0))
+        off = wp.abs(wp.dot(n, wanted - t[0].centre[e, w]))
+        lack = wp.length(wanted - t[0].impulse[e, w])
+        if state == STICKS:
+            off = wp.length(wanted - t[0].centre[e, w])
+            lack = wp.max(lack, wp.length(across) - now)  # what is held may be less than g
+        else:
+            lack = wp.max(lack, wp.abs(g - now))
+        open = wp.max(open, off * (s[0].h[w] / sigma))
+        lacks = wp.max(lacks, lack)
+        largest = wp.max(largest, wp.length(wanted))
     t[0].scale[w] = largest
     if largest > real(0.0):
         lacks = lacks / largest
@@ -176,32 +173,43 @@ def go_on(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array
     if t[0].looks[w] > 0:
         t[0].looks[w] = t[0].looks[w] - 1
         look(s, t, c, w)
-    for k in range(s[0].ropes.count):
-        first = s[0].ropes.first[k]
-        for i in range(first, first + s[0].state.segments[k, w] + 1):
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                P = t[0].impulse[e, w]
-                n = t[0].n[e, w]
-                g = t[0].mu[e, w] * wp.max(wp.dot(n, P), real(0.0))
-                t[0].bound[e, w] = g
-                t[0].centre[e, w] = onto_cone(P, n, g)
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        P = t[0].impulse[e, w]
+        n = t[0].n[e, w]
+        g = t[0].mu[e, w] * wp.max(wp.dot(n, P), real(0.0))
+        t[0].bound[e, w] = g
+        t[0].centre[e, w] = onto_cone(P, n, g)
 
 
 # ---- a pass -----------------------------------------------------------------------------------------------------------------
 
 
 @wp.func
-def factor_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
-    """Inertias of ropes with what surfaces add to their points."""
+def factor_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """Inertias of ropes with what surfaces add to their points; those at hand, where nothing of it has changed."""
+    anew = t[0].stale[w] == 1
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if not is_coupled(s, t, c, e, w):
+            change = t[0].A[e, w] - t[0].used_A[e, w]
+            if not wp.ddot(change, change) == real(0.0):
+                anew = True
+    if not anew:
+        return
     stand_anew(s, w)
     for k in range(s[0].ropes.count):
         clear_ties(s, k, w, True)
-    for k in range(s[0].ropes.count):
-        first = s[0].ropes.first[k]
-        for i in range(first, first + s[0].state.segments[k, w] + 1):
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + t[0].A[e, w]
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if not is_coupled(s, t, c, e, w):
+            i = e / MOST
+            s[0].work.tie_A[i, w] = s[0].work.tie_A[i, w] + t[0].A[e, w]
+            t[0].used_A[e, w] = t[0].A[e, w]
     factor_ropes(s, w, True)
+    for p in range(t[0].pairs[w]):
+        t[0].known[p, w] = 0
+    t[0].stale[w] = 0
 
 
 @wp.func
@@ -222,27 +230,58 @@ def note_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int)
 
 
 @wp.func
-def belongs(t: wp.array(dtype=RopeTouch), which: int, part: int, w: int) -> bool:
-    """Whether something belongs to a part of the scene that goes its own way, or, −1, to those that bodies which yield join."""
-    if part < 0:
-        return False
-    if which < 0:
-        return t[0].joined[part, w] == 1
-    return which == part and t[0].joined[part, w] == 0
+def join(t: wp.array(dtype=RopeTouch), a: int, b: int, w: int):
+    """Let two parts of the scene, or a part and a body, go one way in this pass."""
+    x = int(a)
+    y = int(b)
+    while t[0].group[x, w] != x:
+        x = t[0].group[x, w]
+    while t[0].group[y, w] != y:
+        y = t[0].group[y, w]
+    t[0].group[wp.max(x, y), w] = wp.min(x, y)
+
+
+@wp.func
+def make_groups(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """What goes one way in this pass: parts of the scene that ropes tie together, and what touches; each by its least number."""
+    nodes = t[0].group.shape[0]
+    for i in range(nodes):
+        t[0].group[i, w] = i
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        own = t[0].rope_part[rope_of(t, e, w)]
+        if e >= t[0].base:
+            join(t, own, t[0].rope_part[t[0].rope_of[t[0].pair_a[e - t[0].base, w]]], w)
+        else:
+            b = c[0].shapes.body[t[0].shape[e, w]]
+            if t[0].place[b, w] >= 0:
+                join(t, own, t[0].parts + b, w)
+            elif is_coupled(s, t, c, e, w):
+                join(t, own, t[0].body_part[b], w)
+    for i in range(nodes):
+        t[0].group[i, w] = t[0].group[t[0].group[i, w], w]  # numbers only fall: the one before is known already
 
 
 @wp.func
 def body_belongs(t: wp.array(dtype=RopeTouch), which: int, b: int, w: int) -> bool:
-    """The same of a body."""
+    """Whether a body goes one way with a group."""
     if t[0].place[b, w] >= 0:
-        return which < 0
-    return belongs(t, which, t[0].body_part[b], w)
+        return t[0].group[t[0].parts + b, w] == which
+    if t[0].body_part[b] < 0:
+        return False
+    return t[0].group[t[0].body_part[b], w] == which
+
+
+@wp.func
+def rope_belongs(t: wp.array(dtype=RopeTouch), which: int, k: int, w: int) -> bool:
+    """The same of a rope."""
+    return t[0].group[t[0].rope_part[k], w] == which
 
 
 @wp.func
 def points_of(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: int, k: int, w: int) -> int:
-    """How many points a rope has, if it belongs to a part of the scene."""
-    return wp.where(belongs(t, which, t[0].rope_part[k], w), s[0].state.segments[k, w] + 1, 0)
+    """How many points a rope has, if it belongs to a group."""
+    return wp.where(rope_belongs(t, which, k, w), s[0].state.segments[k, w] + 1, 0)
 
 
 @wp.func
@@ -282,12 +321,11 @@ def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which:
     sigma = t[0].stiff[0]
     whole = real(0.0)
     start = real(0.0)
-    for k in range(s[0].ropes.count):
-        first = s[0].ropes.first[k]
-        for i in range(first, first + points_of(s, t, which, k, w)):
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                whole = whole + wp.dot(t[0].impulse[e, w], t[0].moves[e, w])
-                start = start + wp.dot(t[0].wanted[e, w], t[0].moves[e, w])
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if rope_belongs(t, which, rope_of(t, e, w), w):
+            whole = whole + wp.dot(t[0].impulse[e, w], t[0].moves[e, w])
+            start = start + wp.dot(t[0].wanted[e, w], t[0].moves[e, w])
     inertia = inertia_of_pass(s, t, which, w)
     start = whole - inertia - start
     low = real(0.0)
@@ -295,13 +333,12 @@ def along_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which:
     part = real(1.0)
     for _try in range(HALVINGS):
         slope = whole - inertia * (real(1.0) - part)
-        for k in range(s[0].ropes.count):
-            first = s[0].ropes.first[k]
-            for i in range(first, first + points_of(s, t, which, k, w)):
-                for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                    dv = t[0].moves[e, w]
-                    q = t[0].centre[e, w] - (t[0].miss[e, w] + dv * part) * sigma
-                    slope = slope - wp.dot(onto_cone(q, t[0].n[e, w], t[0].bound[e, w]), dv)
+        for m in range(t[0].live[w]):
+            e = t[0].entry[m, w]
+            if rope_belongs(t, which, rope_of(t, e, w), w):
+                dv = t[0].moves[e, w]
+                q = t[0].centre[e, w] - (t[0].miss[e, w] + dv * part) * sigma
+                slope = slope - wp.dot(onto_cone(q, t[0].n[e, w], t[0].bound[e, w]), dv)
         if slope > real(-1.0e-4) * start:
             high = part
         else:
@@ -321,7 +358,7 @@ def shorten(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: in
             s[0].body.v[b, w] = s[0].body.v[b, w] * part + t[0].body_v[b, w] * back
             s[0].body.w[b, w] = s[0].body.w[b, w] * part + t[0].body_w[b, w] * back
     for end in range(s[0].state.end_force.shape[0]):
-        if belongs(t, which, t[0].rope_part[end / 2], w):
+        if rope_belongs(t, which, end / 2, w):
             s[0].state.end_force[end, w] = s[0].state.end_force[end, w] * part + t[0].end[end, w] * back
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
@@ -330,8 +367,10 @@ def shorten(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: in
             s[0].work.w[i, w] = s[0].work.w[i, w] * part + t[0].w[i, w] * back
             s[0].state.pull[i, w] = s[0].state.pull[i, w] * part + t[0].pull[i, w] * back
             s[0].state.moment[i, w] = s[0].state.moment[i, w] * part + t[0].moment[i, w] * back
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                t[0].impulse[e, w] = t[0].impulse[e, w] * part + t[0].before[e, w] * back
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if rope_belongs(t, which, rope_of(t, e, w), w):
+            t[0].impulse[e, w] = t[0].impulse[e, w] * part + t[0].before[e, w] * back
 
 
 @wp.func
@@ -340,41 +379,33 @@ def touch_pass(
 ) -> bool:  # fmt: skip
     """One pass with what is missed at hand, and the new pose; returns whether it was gone whole."""
     note_pass(s, t, w)
-    bodies = solve_with_bodies(s, t, c, w)
+    solve_coupled(s, t, c, w)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             s[0].body.v[b, w] = s[0].body.v[b, w] + s[0].body.dv[b, w]
             s[0].body.w[b, w] = s[0].body.w[b, w] + s[0].body.dw[b, w]
-    for p in range(t[0].parts):
-        t[0].joined[p, w] = 0
-    for k in range(s[0].ropes.count):
-        first = s[0].ropes.first[k]
-        for i in range(first, first + s[0].state.segments[k, w] + 1):
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                b = c[0].shapes.body[t[0].shape[e, w]]
-                moves = s[0].work.dv[i, w]
-                if t[0].place[b, w] >= 0:
-                    moves = moves - carried_surface(t, b, e, w)
-                    t[0].yields[b, w] = 1
-                    t[0].joined[t[0].rope_part[k], w] = 1
-                t[0].moves[e, w] = moves
-                t[0].before[e, w] = t[0].impulse[e, w]
-                t[0].impulse[e, w] = t[0].wanted[e, w] - t[0].A[e, w] * moves
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        t[0].before[e, w] = t[0].impulse[e, w]
+        t[0].moves[e, w] = entry_moves(s, t, c, e, w)
+        if t[0].column[e, w] == NO_ROOM:
+            continue  # it goes on as it did: there is no room to know better, which is told
+        t[0].impulse[e, w] = t[0].wanted[e, w] - t[0].A[e, w] * t[0].moves[e, w]
     whole = bool(True)
     if careful:
-        for p in range(t[0].parts + wp.where(bodies > 0, 1, 0)):
-            which = wp.where(p == t[0].parts, -1, p)
-            part = along_pass(s, t, which, w)
-            if part < WHOLE:
-                shorten(s, t, which, w, part)
-                whole = False
-    for k in range(s[0].ropes.count):
-        first = s[0].ropes.first[k]
-        for i in range(first, first + s[0].state.segments[k, w] + 1):
-            for e in range(MOST * i, MOST * i + t[0].count[i, w]):
-                b = c[0].shapes.body[t[0].shape[e, w]]
-                if t[0].yields[b, w] == 0:
-                    push_body(s, b, w, t[0].arm[e, w], t[0].before[e, w] - t[0].impulse[e, w])
+        make_groups(s, t, c, w)
+        for which in range(t[0].group.shape[0]):
+            if t[0].group[which, w] == which:
+                part = along_pass(s, t, which, w)
+                if part < WHOLE:
+                    shorten(s, t, which, w, part)
+                    whole = False
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if not is_coupled(s, t, c, e, w):
+            b = c[0].shapes.body[t[0].shape[e, w]]
+            if t[0].yields[b, w] == 0:
+                push_body(s, b, w, t[0].arm[e, w], t[0].before[e, w] - t[0].impulse[e, w])
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             advance_body(s, b, w)
@@ -383,8 +414,13 @@ def touch_pass(
 
 
 @wp.func
-def keep_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
-    """Impulses of this step, from which the next begins."""
+def keep_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """Impulses of this step, from which the next begins, and gaps at its end."""
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        u = entry_speed(s, t, c, e, w)
+        t[0].gap[e, w] = t[0].gap[e, w] + wp.dot(t[0].n[e, w], u - t[0].speed[e, w]) * s[0].h[w]
+        t[0].speed[e, w] = u
     for i in range(t[0].count.shape[0]):
         t[0].kept_count[i, w] = t[0].count[i, w]
         for e in range(MOST * i, MOST * i + t[0].count[i, w]):
@@ -392,3 +428,11 @@ def keep_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int
             t[0].kept_state[e, w] = t[0].state[e, w]
             t[0].kept_n[e, w] = t[0].n[e, w]
             t[0].kept_impulse[e, w] = t[0].impulse[e, w]
+    t[0].kept_pairs[w] = t[0].pairs[w]
+    for p in range(t[0].pairs[w]):
+        e = t[0].base + p
+        t[0].kept_a[p, w] = t[0].pair_a[p, w]
+        t[0].kept_b[p, w] = t[0].pair_b[p, w]
+        t[0].kept_state[e, w] = t[0].state[e, w]
+        t[0].kept_n[e, w] = t[0].n[e, w]
+        t[0].kept_impulse[e, w] = t[0].impulse[e, w]

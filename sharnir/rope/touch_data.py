@@ -1,4 +1,7 @@
-"""What ropes that touch keep besides: points of contact. [entry, world]: entry 4 · slot + c is the c-th of a rope's point."""
+"""What ropes that touch keep besides: points of contact, [entry, world].
+
+Entry 4 · slot + c is the c-th of a rope's point, at a shape; entry `base` + p is pair p, of two elements of ropes.
+"""
 
 import warp as wp
 
@@ -6,17 +9,64 @@ from sharnir.types import mat33, real, vec3
 
 MOST = wp.constant(4)  # points of contact of one point of a rope
 
-YIELDING = wp.constant(4)  # bodies that yield to ropes in one solve with them
-COLUMNS = wp.constant(6 * 4)
 OPEN = wp.constant(0)  # how a point of contact is taken in a pass: it does not push;
 SLIPS = wp.constant(1)  # it slides;
-STICKS = wp.constant(2)  # it holds
+STICKS = wp.constant(2)  # it holds;
+LIFTED = wp.constant(3)  # it does not push, but still rubs by the bound of the passes before
+
+PLACES = wp.constant(16)  # at which what is on its way is looked at
+NEAR = wp.constant(real(1.0e-5))  # m: it has arrived
+SLIDES = wp.constant(real(1.0e-3))  # m/s: what moves faster slides, and has the dynamic coefficient
+TOUCHES = wp.constant(real(1.0e-4))  # m: what is as near at the start of a step has the normal of the start, as tensions have
+FAR = wp.constant(real(1.0e9))
 
 
 @wp.struct
 class RopeTouch:
-    """Points of contact of ropes, at the rope's own points, which are balls of its radius; n looks from the shape to the rope."""
+    """Points of contact of ropes: at the rope's own points, which are balls of its radius, n looking from the shape to the rope;
+    and of two elements a and b, which are capsules, n looking from a to b, on which P acts.
+    """
 
+    base: wp.int32  # entries of shapes; those of pairs follow
+    pair_capacity: wp.int32
+    columns: wp.int32  # room for unknowns beside the elimination (`touch_couple`)
+    rope_of: wp.array(dtype=wp.int32)  # [slot]
+    passes: wp.array2d(dtype=wp.int32)  # [rope, rope] 1 where these two (or a rope and itself) do not touch
+    skip: wp.array(dtype=wp.int32)  # [rope] elements as far from each other along it do not touch
+    hook: wp.array(dtype=wp.int32)  # [end] number of what holds it with other ends at the same place, or −1
+    near: wp.array(dtype=wp.int32)  # [end] elements from there on that do not touch those of these
+    chunks: wp.int32  # pieces of ropes, of a few elements each
+    chunk_first: wp.array(dtype=wp.int32)  # [chunk] its first slot
+    chunk_end: wp.array(dtype=wp.int32)
+    spans: wp.int32  # longer pieces, of a few chunks each
+    span_first: wp.array(dtype=wp.int32)  # [span] its first chunk
+    span_end: wp.array(dtype=wp.int32)
+    low: wp.array2d(dtype=vec3)  # [slot, world] boxes around elements on their way
+    high: wp.array2d(dtype=vec3)
+    chunk_low: wp.array2d(dtype=vec3)
+    chunk_high: wp.array2d(dtype=vec3)
+    span_low: wp.array2d(dtype=vec3)
+    span_high: wp.array2d(dtype=vec3)
+    pairs: wp.array(dtype=wp.int32)  # [world] pairs of elements in this step
+    pair_a: wp.array2d(dtype=wp.int32)  # [pair, world] the element's slot
+    pair_b: wp.array2d(dtype=wp.int32)
+    pair_s: wp.array2d(dtype=real)  # where on a, 0 to 1: its end points take part by 1 − s and s
+    pair_t: wp.array2d(dtype=real)  # where on b
+    lost: wp.array(dtype=wp.int32)  # [world] pairs, or points whose impulses are unknowns, for which there was no room at once
+    crowded: wp.array(dtype=wp.int32)  # [world] 1 where a point of a rope was near more shapes than there is room for
+    most: wp.array(dtype=wp.int32)  # [world] unknowns that a pass had, at most
+    live: wp.array(dtype=wp.int32)  # [world] entries in use,
+    entry: wp.array2d(dtype=wp.int32)  # and their list
+    kept_pairs: wp.array(dtype=wp.int32)  # [world] of the last step
+    kept_a: wp.array2d(dtype=wp.int32)
+    kept_b: wp.array2d(dtype=wp.int32)
+    column: wp.array2d(dtype=wp.int32)  # first of its three unknowns in this pass, or −1
+    given: wp.array2d(dtype=vec3)  # N·s, by which its impulse changes in a solve, where the elimination does not know it
+    alone_moves: wp.array2d(dtype=vec3)  # `moves` with no unknown but those of the elimination
+    used_A: wp.array2d(dtype=mat33)  # A with which factors were made
+    stale: wp.array(dtype=wp.int32)  # [world] 1 where factors are to be made anew in any case
+    known: wp.array2d(dtype=wp.int32)  # [pair, world] 1 where its columns of W are those of the factors at hand
+    W: wp.array2d(dtype=real)  # [(3 · pair + axis) · 3 · pair_capacity + 3 · pair + axis, world] 1/kg, mobility of pairs
     friction: wp.array(dtype=real)  # [rope] of its own surface
     dynamic: wp.array(dtype=real)
     touches: wp.array(dtype=wp.int32)  # [rope] 1 where it touches anything
@@ -39,14 +89,13 @@ class RopeTouch:
     slip: wp.array2d(dtype=vec3)  # unit, the way sliding friction pushes in this pass
     miss: wp.array2d(dtype=vec3)  # m/s: r of `touch.law`
     A: wp.array2d(dtype=mat33)  # kg: − d wanted / d velocity
-    kept_count: wp.array2d(dtype=wp.int32)  # [slot, world] of the last step
+    kept_count: wp.array2d(dtype=wp.int32)  # [slot, world] of the last step, and below by entry
     kept_shape: wp.array2d(dtype=wp.int32)
     kept_state: wp.array2d(dtype=wp.int32)
     kept_n: wp.array2d(dtype=vec3)
     kept_impulse: wp.array2d(dtype=vec3)
     moves: wp.array2d(dtype=vec3)  # m/s, change of the velocity against the surface in the pass
     launch_impulse: wp.array2d(dtype=vec3)  # N·s, before the passes of a launch
-    alone: wp.array2d(dtype=vec3)  # [slot, world] changes of velocities if no body yielded
     v: wp.array2d(dtype=vec3)  # [slot, world] what a pass began from
     w: wp.array2d(dtype=vec3)
     pull: wp.array2d(dtype=vec3)
@@ -65,9 +114,9 @@ class RopeTouch:
     by_force_w: wp.array2d(dtype=vec3)
     by_torque_v: wp.array2d(dtype=vec3)
     by_torque_w: wp.array2d(dtype=vec3)
-    dense: wp.array2d(dtype=real)  # [row · (COLUMNS + 1) + column, world]
-    parts: wp.int32  # of the scene that ropes do not couple: a pass goes its own way in each
-    joined: wp.array2d(dtype=wp.int32)  # [part, world] 1 where a body that yields in this pass is touched
+    dense: wp.array2d(dtype=real)  # [row · (columns + 1) + column, world]
+    parts: wp.int32  # of the scene that ropes do not tie together
+    group: wp.array2d(dtype=wp.int32)  # [part, or parts + body, world] another one with which a pass goes one way, or itself
     rope_part: wp.array(dtype=wp.int32)  # [rope]
     body_part: wp.array(dtype=wp.int32)  # [body] or −1
     holds: wp.array(dtype=wp.int32)  # [body] 1 where it holds a rope
@@ -80,4 +129,21 @@ class RopeTouch:
     joint_W_la: wp.array2d(dtype=mat33)
     joint_W_aa: wp.array2d(dtype=mat33)
     scale: wp.array(dtype=real)  # [world] N·s, the largest impulse of a point
+    spent: wp.array(dtype=wp.int32)  # [world] passes of this step
+    met: wp.array(dtype=wp.int32)  # [world] 1 where the last passes met rows and contacts
     looks: wp.array(dtype=wp.int32)  # [world] how often gaps and normals may still be looked at in the step
+
+
+@wp.func
+def take_over(t: wp.array(dtype=RopeTouch), e: int, old: int, n: vec3, w: int):
+    """State and impulse of the last step, its part across the normal turned with the normal."""
+    P = t[0].kept_impulse[old, w]
+    before = t[0].kept_n[old, w]
+    normal = wp.dot(before, P)
+    along = P - before * normal
+    turned = along - n * wp.dot(n, along)
+    size = wp.length(turned)
+    if size > real(0.0):
+        turned = turned * (wp.length(along) / size)
+    t[0].centre[e, w] = n * normal + turned
+    t[0].state[e, w] = t[0].kept_state[old, w]

@@ -8,15 +8,10 @@ from sharnir.collision.foot import Foot, foot
 from sharnir.collision.terrain import from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.model import FIXED
 from sharnir.rope.data import RopeStep
-from sharnir.rope.touch_data import MOST, OPEN, RopeTouch
+from sharnir.rope.touch_data import FAR, MOST, NEAR, OPEN, PLACES, SLIDES, TOUCHES, RopeTouch, take_over
+from sharnir.rope.touch_pairs import begin_pairs, between
 from sharnir.spatial import matrix
 from sharnir.types import real, vec3
-
-PLACES = wp.constant(16)  # at which a point on its way is looked at
-NEAR = wp.constant(real(1.0e-5))  # m: it has arrived
-SLIDES = wp.constant(real(1.0e-3))  # m/s: what moves faster slides, and has the dynamic coefficient
-TOUCHES = wp.constant(real(1.0e-4))  # m: what is as near at the start of a step has the normal of the start, as tensions have
-FAR = wp.constant(real(1.0e9))
 
 
 @wp.func
@@ -83,21 +78,6 @@ def surface_speed(s: wp.array(dtype=RopeStep), c: wp.array(dtype=Collision), j: 
 
 
 @wp.func
-def take_over(t: wp.array(dtype=RopeTouch), e: int, old: int, n: vec3, w: int):
-    """State and impulse of the last step, its part across the normal turned with the normal."""
-    P = t[0].kept_impulse[old, w]
-    before = t[0].kept_n[old, w]
-    normal = wp.dot(before, P)
-    along = P - before * normal
-    turned = along - n * wp.dot(n, along)
-    size = wp.length(turned)
-    if size > real(0.0):
-        turned = turned * (wp.length(along) / size)
-    t[0].centre[e, w] = n * normal + turned
-    t[0].state[e, w] = t[0].kept_state[old, w]
-
-
-@wp.func
 def begin_point(
     s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), k: int, i: int, w: int
 ):  # fmt: skip
@@ -108,7 +88,7 @@ def begin_point(
     found = int(0)
     for j in range(c[0].shapes.count):
         b = c[0].shapes.body[j]
-        if t[0].apart[k, b] == 0 and found < MOST:
+        if t[0].apart[k, b] == 0:
             centre = c[0].broad.centre[j, w]
             arm = x - s[0].body_state.position[b, w]
             u = (s[0].work.v[i, w] - body_speed(s, b, w, arm)) * h
@@ -118,9 +98,17 @@ def begin_point(
             near.gap = FAR
             if c[0].shapes.kind[j] == PLANE or wp.length_sq(x - centre) < bound * bound:
                 near = surface_foot(s, c, j, solid(c, j, w), x, reach, w)
+            e = MOST * i + found
+            if near.gap < reach and found == MOST:  # the farthest goes
+                t[0].crowded[w] = 1
+                e = MOST * i
+                for o in range(1, MOST):
+                    if t[0].start[MOST * i + o, w] > t[0].start[e, w]:
+                        e = MOST * i + o
+                if near.gap - r > t[0].start[e, w]:
+                    near.gap = FAR
             if near.gap < reach:
-                e = MOST * i + found
-                found = found + 1
+                found = wp.min(found + 1, int(MOST))
                 t[0].shape[e, w] = j
                 t[0].start[e, w] = near.gap - r
                 t[0].n[e, w] = near.n
@@ -155,21 +143,55 @@ def begin_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp
                 held = (j == 0 and s[0].ropes.kind[2 * k] != 0) or (j == n and s[0].ropes.kind[2 * k + 1] != 0)
                 if not held:
                     begin_point(s, t, c, k, first + j, w)
+    begin_pairs(s, t, w)
+    live = int(0)
+    for i in range(t[0].count.shape[0]):
+        for e in range(MOST * i, MOST * i + t[0].count[i, w]):
+            t[0].entry[live, w] = e
+            live = live + 1
+    for p in range(t[0].pairs[w]):
+        t[0].entry[live, w] = t[0].base + p
+        live = live + 1
+    t[0].live[w] = live
+    t[0].stale[w] = 1
 
 
 @wp.func
-def end_gap(
-    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), k: int, i: int, e: int, w: int
-):  # fmt: skip
+def entry_speed(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int) -> vec3:
+    """Velocity of a rope against what it touches at a point of contact, m/s."""
+    if e >= t[0].base:
+        return between(s[0].work.v, t, e - t[0].base, w)
+    return s[0].work.v[e / MOST, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])
+
+
+@wp.func
+def start_speed(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int) -> vec3:
+    """The same with the rope as the last step left it."""
+    if e >= t[0].base:
+        return between(s[0].state.velocity, t, e - t[0].base, w)
+    return s[0].state.velocity[e / MOST, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])
+
+
+@wp.func
+def rope_of(t: wp.array(dtype=RopeTouch), e: int, w: int) -> int:
+    """The rope on which the impulse of a point of contact acts."""
+    if e >= t[0].base:
+        return t[0].rope_of[t[0].pair_b[e - t[0].base, w]]
+    return t[0].rope_of[e / MOST]
+
+
+@wp.func
+def end_gap(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int):
     """Gap and normal of a point of contact at the end of the step, as it stands.
 
     Normal and arm of what touches already are those of the start: pulls have the directions of the start, too, and normals ahead
     of them would drive a rope that runs over a drum, by T φ Δt v/R. A point that went farther than its radius is followed on its
     way, each time as far as it cannot touch yet: what would have passed through is told where it met the surface.
     """
+    i = e / MOST
     j = t[0].shape[e, w]
     b = c[0].shapes.body[j]
-    r = s[0].ropes.radius[k]
+    r = s[0].ropes.radius[t[0].rope_of[i]]
     x = s[0].work.r[i, w]
     reach = r + r + MARGIN
     A = moved_solid(s, c, j, w, real(1.0))

@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.collision.data import Collision
 from sharnir.rope.data import RopeStep
 from sharnir.rope.kernels import begin_beside, end_sweeps, goes_astray, miss_all, start_beside, take_bodies, take_step
-from sharnir.rope.passes import JUDGED, judge_step, missed_speeds
+from sharnir.rope.passes import JUDGED, MOST_GAIN, judge_step, missed_speeds
 from sharnir.rope.touch import begin_pass, factor_touch, go_on, keep_touch, look, missed_touch, touch_pass
 from sharnir.rope.touch_bodies import note_bodies, push_bodies
 from sharnir.rope.touch_data import RopeTouch
@@ -14,6 +14,8 @@ from sharnir.types import inline_less, real
 
 inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
+MOST_PASSES = wp.constant(300)  # in a step
+IMPACT_GAIN = wp.constant(real(1.01))  # largest ratio by which a step in which something touches may raise the kinetic energy
 LOOKS = wp.constant(6)  # in a step
 ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
 OPENING = wp.constant(real(1.0e-6))  # of an element's length: what a gap may be off
@@ -41,9 +43,9 @@ def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c
                 _open, lacks, changed = missed_touch(s, t, c, w)
                 if lacks < ROUGH:
                     break
-        factor_touch(s, t, w)
+        factor_touch(s, t, c, w)
         whole = touch_pass(s, t, c, w, round > 0)
-    keep_touch(s, t, w)
+    keep_touch(s, t, c, w)
     for b in range(s[0].bodies.count):
         s[0].body.v[b, w] = s[0].body.start_v[b, w]
         s[0].body.w[b, w] = s[0].body.start_w[b, w]
@@ -78,12 +80,17 @@ def touch_passes(
     length = real(1.0e30)
     for k in range(s[0].ropes.count):
         length = wp.min(length, s[0].state.length[s[0].ropes.first[k], w])
+    lacking = real(LACKING)
+    for _launch in range(wp.min(s[0].done[w], 2)):
+        lacking = lacking * real(10.0)  # of points that press on each other in many ways, bounds of friction settle slowly
     begins = s[0].done[w] == 0
     if begins:
+        t[0].spent[w] = 0
         t[0].looks[w] = wp.where(s[0].hard[w] == 2, 0, LOOKS)
         look(s, t, c, w)
         begin_pass(s, t, c, w)
     whole = bool(True)
+    t[0].met[w] = 0
     for round in range(ROUNDS):
         off = miss_all(s, w)
         first_pass = begins and round == 0
@@ -94,7 +101,7 @@ def touch_passes(
                 settled = True
                 go_on(s, t, c, w)
                 open, lacks, changed = missed_touch(s, t, c, w)
-            off = wp.max(off, wp.max(open * (enough / (OPENING * length)), lacks * (enough / LACKING)))
+            off = wp.max(off, wp.max(open * (enough / (OPENING * length)), lacks * (enough / lacking)))
         if s[0].hard[w] < 2:
             s[0].residual[w] = off
         wrong = int(0)
@@ -102,12 +109,19 @@ def touch_passes(
             wrong = judge_step(s, w, s[0].judged[w] < JUDGED / 2)
         if wrong > 0:
             s[0].judged[w] = s[0].judged[w] + 1
+            t[0].stale[w] = 1
         elif settled and off <= enough:
+            t[0].met[w] = 1
             if round == 0 and left[w] <= tolerance[0]:
                 end_sweeps(s, w, swept)
                 return
             break
-        factor_touch(s, t, w)
+        t[0].spent[w] = t[0].spent[w] + 1
+        if t[0].spent[w] > MOST_PASSES:
+            push_bodies(s, t, c, w)
+            end_sweeps(s, w, swept)
+            return
+        factor_touch(s, t, c, w)
         if wrong > 0:
             miss_all(s, w)
         whole = touch_pass(s, t, c, w, not first_pass)
@@ -122,16 +136,25 @@ def touch_judge(
 ):  # fmt: skip
     """Look at a step before it is taken; one that is begun again has its contacts anew."""
     w = first + wp.tid()
-    if goes_astray(s, w, swept):
+    most = real(MOST_GAIN)
+    for m in range(t[0].live[w]):
+        if wp.length_sq(t[0].impulse[t[0].entry[m, w], w]) > real(0.0):
+            most = real(IMPACT_GAIN)
+    if goes_astray(s, w, swept, most):
         begin_touch(s, t, c, w)
 
 
 @wp.kernel(module="sharnir.rope_touch")
 def touch_commit(
-    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), first: int, swept: wp.array(dtype=wp.int32),
-    left: wp.array(dtype=real), tolerance: wp.array(dtype=real),
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), first: int,
+    swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real), tolerance: wp.array(dtype=real),
 ):  # fmt: skip
-    """Take the step, and keep its contacts."""
+    """Take the step, and keep its contacts. One at velocity level, as impacts are, has met when its passes have."""
     w = first + wp.tid()
+    again = s[0].hard[w] == 2 and t[0].met[w] == 1
+    if again:
+        s[0].residual[w] = real(0.0)
     if take_step(s, w, swept, left, tolerance[0]):
-        keep_touch(s, t, w)
+        keep_touch(s, t, c, w)
+        if again:
+            s[0].body_state.open[w] = real(1.0)  # what velocities left open is closed softly in the next step

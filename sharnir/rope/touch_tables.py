@@ -8,12 +8,20 @@ import numpy as np
 import warp as wp
 
 from sharnir.model import DYNAMIC, Model
+from sharnir.rope.describe import RopeDescription
 from sharnir.rope.touch_data import MOST, RopeTouch
 from sharnir.tables import of_first
-from sharnir.types import real
+from sharnir.types import real, vec3
 
 STIFF = 1e3  # σ of `touch.law`, in all that moves
-BY_SLOT = ("count", "kept_count", "v", "w", "pull", "moment", "alone")
+CHUNK = 8  # elements of a piece, and pieces of a longer one, in the search of pairs
+BLOCK = 512
+FEW = 16  # pairs of elements for which there is room at first
+YIELDING = 4  # bodies that yield for which there is
+BY_SLOT = ("count", "kept_count", "v", "w", "pull", "moment", "low", "high")
+BY_PAIR = ("pair_a", "pair_b", "pair_s", "pair_t", "kept_a", "kept_b", "known")
+BY_WORLD = ("pairs", "kept_pairs", "lost", "crowded", "most", "live", "stale", "scale", "looks", "met", "spent")
+KEPT = ("kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse", "kept_a", "kept_b", "kept_pairs")
 BY_BODY = ("body_v", "body_w", "launch_v", "launch_w", "hat_v", "hat_w", "yields", "place")
 OF_JOINTS = ("mode", "r_parent", "r_child", "W_ll", "W_la", "W_aa")
 
@@ -57,38 +65,141 @@ def parts_of(model: Model) -> tuple[list[int], np.ndarray]:
     return part, body
 
 
-def touch_table(model: Model, work: Any) -> Any:
-    """`RopeTouch` of a model's ropes, nothing touched; `work`: scratch of the joints beside them."""
+def may_meet(model: Model) -> np.ndarray:
+    """(ropes, ropes) whether two ropes, or a rope and itself, touch where they meet."""
+    ropes = model.ropes.described
+    out = [[a.collide and b.collide and b.name not in a.ignored and a.name not in b.ignored for b in ropes] for a in ropes]
+    return np.array(out, bool)
+
+
+def skipped(rope: RopeDescription) -> int:
+    """So many elements after one do not touch it: what is less than half a turn about its radius away, along the rope."""
+    return 1 + int(np.ceil(np.pi * rope.radius / rope.lengths.mean() - 1e-9))
+
+
+def near_at_start(model: Model) -> int:
+    """Pairs of elements that are within a diameter of touching at the start, about."""
+    ropes, meet = model.ropes.described, may_meet(model)
+    middle = np.concatenate([0.5 * (r.points[1:] + r.points[:-1]) for r in ropes])
+    reach = np.concatenate([1.5 * r.radius + 0.25 * r.lengths for r in ropes])
+    owner = np.repeat(np.arange(len(ropes)), [len(r.lengths) for r in ropes])
+    skip = np.array([skipped(r) for r in ropes])[owner]
+    order = np.arange(len(owner))
+    count = 0
+    for k in range(0, len(owner), BLOCK):
+        a = slice(k, k + BLOCK)
+        apart = np.linalg.norm(middle[a, None] - middle[None, k:], axis=2) < reach[a, None] + reach[None, k:]
+        later = order[None, k:] - order[a, None] > np.where(owner[a, None] == owner[None, k:], skip[a, None], 0)
+        count += int((apart & later & meet[owner[a, None], owner[None, k:]]).sum())
+    return count
+
+
+def hooks(ropes: list[RopeDescription]) -> tuple[np.ndarray, np.ndarray]:
+    """(ends,) number of what holds ends at one place, or −1; (ends,) how many elements from there on do not touch each other.
+
+    Ropes that are held at one place overlap there: as far as they do at the start, and a little farther.
+    """
+    ends = [(r, side, r.ends[side]) for r in ropes for side in (0, 1)]
+    hook, near = np.full(len(ends), -1, np.int32), np.zeros(len(ends), np.int32)
+
+    def out(rope: RopeDescription, side: int) -> np.ndarray:
+        return rope.points[::-1] if side else rope.points
+
+    for a, (rope, side, end) in enumerate(ends):
+        thick = 2 * rope.radius
+        if end.rope is not None:
+            near[a] = 1 + int(np.ceil(2 * thick / rope.lengths.mean()))
+        for b, (other, way, also) in enumerate(ends[:a]):
+            reach = rope.radius + other.radius
+            if end.body is None or end.body != also.body or np.linalg.norm(end.point - also.point) > 2 * reach:
+                continue
+            hook[a] = hook[b] = b if hook[b] < 0 else hook[b]
+            n = min(len(rope.points), len(other.points))
+            apart = np.linalg.norm(out(rope, side)[:n] - out(other, way)[:n], axis=1)
+            far = np.flatnonzero(apart > reach)
+            least = (int(far[0]) if len(far) else n) + 1 + int(np.ceil(thick / rope.lengths.mean()))
+            near[a], near[b] = max(near[a], least), max(near[b], least)
+    return hook, near
+
+
+def pieces(out: Any, model: Model) -> None:
+    """Chunks of ropes and spans of chunks, for the search of pairs."""
+    ropes = model.ropes
+    chunks, spans = [], []
+    for first, most in zip(ropes.first, ropes.capacity, strict=True):
+        start = len(chunks)
+        chunks += [(i, min(i + CHUNK, first + most)) for i in range(first, first + most, CHUNK)]
+        spans += [(i, min(i + CHUNK, len(chunks))) for i in range(start, len(chunks), CHUNK)]
+    for name, found in (("chunk", chunks), ("span", spans)):
+        setattr(out, f"{name}s", len(found))
+        for part, column in (("first", 0), ("end", 1)):
+            values = wp.array([x[column] for x in found], dtype=wp.int32, device=model.device)
+            setattr(out, f"{name}_{part}", values)
+        for side in ("low", "high"):
+            setattr(out, f"{name}_{side}", wp.zeros((len(found), model.worlds), dtype=vec3, device=model.device))
+
+
+def touch_table(model: Model, work: Any, old: Any = None) -> Any:
+    """`RopeTouch` of a model's ropes, nothing touched; `work`: scratch of the joints beside them.
+
+    With an `old` one that had too little room: one with twice as much, and all else the same.
+    """
     ropes, worlds, device = model.ropes, model.worlds, model.device
     out = RopeTouch()
+    meet = may_meet(model)
+    moving = int((model.bodies.motion.numpy() == DYNAMIC).sum())
+    out.base = int(MOST) * ropes.slots
+    if old is None:
+        expected = near_at_start(model) if meet.any() else 0
+        out.pair_capacity = max(FEW, 2 * expected) if meet.any() else 0
+        out.columns = 6 * min(moving, YIELDING) + 3 * max(FEW // 2, expected) * int(meet.any())
+    else:
+        out.pair_capacity, out.columns = 2 * old.pair_capacity, max(2 * old.columns, 6)
+    sizes = {"end": 2 * ropes.count, "listed": out.columns // 6 + 1, "dense": out.columns * (out.columns + 1)}
+    sizes |= {"group": ropes.count + len(model.com), "known": out.pair_capacity, "W": (3 * out.pair_capacity) ** 2}
     for name, var in RopeTouch.vars.items():  # type: ignore[attr-defined]
+        if name.startswith(("joint_", "chunk_", "span_")) or name in ("apart", "passes"):
+            continue
         if getattr(var.type, "ndim", 0) == 2:
-            rows = ropes.slots * (1 if name in BY_SLOT else int(MOST))
-            rows = {"end": 2 * ropes.count, "listed": 4, "dense": 24 * 25}.get(name, rows)
-            rows = len(model.com) if name in BY_BODY else 12 if name.startswith("by_") else rows
-            rows = ropes.count if name == "joined" else rows
-            if name.startswith("joint_"):
-                continue
+            rows = ropes.slots if name in BY_SLOT else out.base + out.pair_capacity
+            rows = len(model.com) if name in BY_BODY else 3 * sizes["listed"] if name.startswith("by_") else rows
+            rows = out.pair_capacity if name in BY_PAIR else sizes.get(name, rows)
             setattr(out, name, wp.zeros((rows, worlds), dtype=var.type.dtype, device=device))
+        elif name in BY_WORLD:
+            setattr(out, name, wp.zeros(worlds, dtype=var.type.dtype, device=device))
     apart = np.zeros((ropes.count, len(model.com)), np.int32)
     for k, rope in enumerate(ropes.described):
         apart[k, sorted(rope.apart)] = 1
-    out.apart = wp.array(apart, dtype=wp.int32, device=device)
+    hook, near = hooks(ropes.described)
+    rope_of = np.repeat(np.arange(ropes.count), ropes.capacity + 1)
+    whole = {"apart": apart, "passes": ~meet, "hook": hook, "near": near, "rope_of": rope_of}
+    whole |= {"skip": [skipped(r) for r in ropes.described], "touches": [int(r.collide) for r in ropes.described]}
+    whole["holds"], whole["joint"] = held_bodies(model)
+    whole["rope_part"], whole["body_part"] = parts_of(model)
+    for name, values in whole.items():
+        setattr(out, name, wp.array(np.asarray(values, np.int32), dtype=wp.int32, device=device))
+    out.parts = ropes.count
+    pieces(out, model)
     out.friction = wp.array([r.material.along for r in ropes.described], dtype=real, device=device)
     slides = [r.material.along if r.material.dynamic is None else r.material.dynamic for r in ropes.described]
     out.dynamic = wp.array(slides, dtype=real, device=device)
-    out.touches = wp.array([int(r.collide) for r in ropes.described], dtype=wp.int32, device=device)
     mass = of_first(model.bodies.mass)[model.bodies.motion.numpy() == DYNAMIC].sum()
     mass += sum(r.density * r.lengths.sum() for r in ropes.described)
     out.stiff = wp.array([STIFF * mass], dtype=real, device=device)
-    holds, joint = held_bodies(model)
-    out.holds, out.joint = (wp.array(v, dtype=wp.int32, device=device) for v in (holds, joint))
-    part, body_part = parts_of(model)
-    out.parts = len(part)
-    out.rope_part, out.body_part = (wp.array(v, dtype=wp.int32, device=device) for v in (part, body_part))
     out.joint_child = model.joints.child
     for name in OF_JOINTS:
         setattr(out, f"joint_{name}", getattr(work, name))
-    out.scale = wp.zeros(worlds, dtype=real, device=device)
-    out.looks = wp.zeros(worlds, dtype=wp.int32, device=device)
+    if old is not None:
+        keep(out, old)
     return out
+
+
+def keep(out: Any, old: Any) -> None:
+    """What the last step left, in larger arrays."""
+    for name in (*KEPT, *BY_WORLD, "count", "shape", "pair_a", "pair_b", "pair_s", "pair_t", "n", "gap", "miss", "impulse"):
+        values = getattr(out, name).numpy()
+        before = getattr(old, name).numpy()
+        values[: len(before)] = before
+        getattr(out, name).assign(values)
+    out.lost.zero_()
+    out.most.zero_()

@@ -9,7 +9,7 @@ import warp as wp
 from sharnir.laws.contact import SLOP, meet_scaled
 from sharnir.rows import Twists
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Patch, Step
-from sharnir.sequential.patches import from_axes, in_axes, sweep_patches, unscaled
+from sharnir.sequential.patches import BELT, belt_speed, from_axes, in_axes, pull_belt, sweep_patches, unscaled
 from sharnir.types import real, vec3
 
 PUSH = wp.constant(real(0.2))  # share of an overlap that is taken back in a step
@@ -117,6 +117,8 @@ def measure_points(s: wp.array(dtype=Step), w: int) -> int:
         u_c = twist.linear[g.b, w] + wp.cross(twist.angular[g.b, w], g.c_b)
         u_c = u_c - twist.linear[g.a, w] - wp.cross(twist.angular[g.a, w], g.c_a)
         U = in_axes(g.n, g.t1, g.t2, u_c) + g.slide
+        if g.special & BELT != 0:
+            U = U + belt_speed(s, twist.angular, g.first, w)
         O = in_axes(g.n, g.t1, g.t2, twist.angular[g.b, w] - twist.angular[g.a, w])
         for i in range(g.first, g.first + g.size):
             u = U + wp.cross(O, s[0].touch.row[i, w].d)
@@ -209,12 +211,18 @@ def strike_points(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
         if s[0].touch.aim[i, w] < real(1.0e29):
             row = s[0].touch.row[i, w]
             u = point_speed(s, s[0].solves[VELOCITIES].twist, i, w) + slide_of(s, i, w)
+            belt = s[0].contacts.special[i, w] & BELT != 0
+            if belt:
+                u = u + belt_speed(s, s[0].solves[VELOCITIES].twist.angular, i, w)
             p = s[0].touch.struck[i, w]
             new = meet_scaled(p, u, row.K, row.G, row.mu, s[0].touch.aim[i, w], real(0.0), real(1.0) / row.K[0])
             d = unscaled(new - p, row.mu)
             s[0].touch.struck[i, w] = new
             most = wp.max(most, wp.max(wp.abs(d[0]) * row.K[0], (wp.abs(d[1]) + wp.abs(d[2])) * row.K[3]))
             push_point(s, s[0].solves[VELOCITIES].twist, i, w, d)
+            if belt:
+                g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
+                pull_belt(s, s[0].solves[VELOCITIES].twist.angular, i, w, from_axes(g.n, g.t1, g.t2, d))
     return most
 
 

@@ -45,6 +45,7 @@ class Work:
     position: wp.array2d(dtype=vec3)  # the new pose
     rest: wp.array2d(dtype=vec3)
     rotation: wp.array2d(dtype=quat)
+    linked: wp.array(dtype=wp.int32)  # [body] 1: it belongs to a joint, a gear or a spring
     follows: wp.array(dtype=wp.int32)  # [body] 1: a kinematic one whose velocities lead along a path
     driven_v: wp.array2d(dtype=vec3)  # velocity and spin of kinematic bodies in the step before
     driven_w: wp.array2d(dtype=vec3)
@@ -93,6 +94,7 @@ class Patch:
     c_b: vec3
     slide: vec3  # m/s, of moving surfaces
     rests: wp.int32  # 1: neither body moves in this step
+    special: wp.int32  # of its only point, see `Contacts`
     middle: vec3  # m
     point: vec3  # m, the first point, and where the two bodies were anchored: while these are the same, the rows are
     x_a: vec3
@@ -133,6 +135,8 @@ class Touch:
     force: wp.array2d(dtype=vec3)  # [patch, world] what a patch is to be pushed with, along its axes
     torque: wp.array2d(dtype=vec3)
     roll: wp.array2d(dtype=vec3)  # N·m·s, world axes
+    yields: wp.array2d(dtype=vec2)  # of a tyre, along t₁, t₂: u + yields·p + lead = 0 while it holds
+    lead: wp.array2d(dtype=vec2)  # m/s
     struck: wp.array2d(dtype=vec3)  # impulse of a round of an impact, and of all rounds (world axes)
     blow: wp.array2d(dtype=vec3)
     island: wp.array2d(dtype=wp.int32)  # [body, world] see `sleep`
@@ -153,6 +157,7 @@ class Whole:
     lead: wp.array2d(dtype=wp.int32)  # [place, world] the first place to which a row reaches
     kept_v: wp.array2d(dtype=vec3)  # [body, world] velocities and spins before it
     kept_w: wp.array2d(dtype=vec3)
+    kept_energy: wp.array(dtype=real)  # [world] J, of these
     base: wp.array2d(dtype=wp.int32)  # [row, world] where column 0 of a row would be
     H: wp.array2d(dtype=real)  # [entry, world]
     x: wp.array2d(dtype=real)  # [row, world]

@@ -5,19 +5,21 @@ All points of a patch feel one relative twist of its two bodies, in its middle, 
     u = U + Ω × d        U = v_b + ω_b × c_b − v_a − ω_a × c_a + slide        Ω = ω_b − ω_a        d: the point from the middle
 
 so a visit reads six numbers and its own `Row`, changes them by B p, and the two bodies are written once a patch.
+Points of tyres and belts are patches of their own, with more to their speed: `extra_speed`.
 """
 
 import warp as wp
 
 from sharnir.collision.still import AWAKE, WOKEN
-from sharnir.laws.contact import across, approach, meet_scaled, softness, tangent_inverse
+from sharnir.laws.contact import across, approach, is_spent, meet_scaled, softness, tangent_inverse, tread
 from sharnir.rows import Twists
 from sharnir.sequential.begin import kick_body
 from sharnir.sequential.data import VELOCITIES, Patch, Row, Step
 from sharnir.sequential.sleep import at_rest_together
-from sharnir.spatial import rotated
+from sharnir.spatial import rotated, turned
 from sharnir.types import mat33, real, vec2, vec3, vec6
 
+TYRE, BELT, WHEEL, OWN_A = (wp.constant(1 << k) for k in range(4))  # bits of `Contacts.special`
 SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
 
 
@@ -38,6 +40,58 @@ def unscaled(p: vec3, mu: vec2) -> vec3:
     return vec3(p[0], p[1] * mu[0], p[2] * mu[1])
 
 
+# ---- tyres and belts --------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def belt_speed(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int) -> vec3:
+    """What a belt adds to the speed of its point, m/s, along n, t₁, t₂."""
+    g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
+    turn = spin[s[0].contacts.belt_body[i, w], w] - spin[s[0].contacts.belt_frame[i, w], w]
+    return in_axes(g.n, g.t1, g.t2, s[0].contacts.belt_pull[i, w]) * wp.dot(s[0].contacts.belt_axis[i, w], turn)
+
+
+@wp.func
+def pull_belt(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int, P: vec3):
+    """What an impulse at a point of a belt does beside the point: it turns the belt's body, and that in which it turns."""
+    l = s[0].contacts.belt_axis[i, w] * wp.dot(s[0].contacts.belt_pull[i, w], P)
+    body = s[0].contacts.belt_body[i, w]
+    frame = s[0].contacts.belt_frame[i, w]
+    spin[body, w] = spin[body, w] + s[0].work.inv_inertia[body, w] * l
+    spin[frame, w] = spin[frame, w] - s[0].work.inv_inertia[frame, w] * l
+
+
+@wp.func
+def belt_response(s: wp.array(dtype=Step), g: Patch, i: int, middle: vec3, w: int) -> vec6:
+    """What a belt adds to K: q qᵀ a·(J_body + J_frame) a, and where the point is on that frame, q gᵀ + g qᵀ, g = r × J a."""
+    a = s[0].contacts.belt_axis[i, w]
+    q = in_axes(g.n, g.t1, g.t2, s[0].contacts.belt_pull[i, w])
+    frame = s[0].contacts.belt_frame[i, w]
+    Ja = s[0].work.inv_inertia[frame, w] * a
+    k = wp.dot(a, Ja + s[0].work.inv_inertia[s[0].contacts.belt_body[i, w], w] * a)
+    arm = vec3(real(0.0))
+    if frame == g.b:
+        arm = wp.cross(middle - s[0].state.position[g.b, w], Ja)
+    elif frame == g.a:
+        arm = wp.cross(Ja, middle - s[0].state.position[g.a, w])
+    arm = in_axes(g.n, g.t1, g.t2, arm)
+    A = wp.outer(q, q) * k + wp.outer(q, arm) + wp.outer(arm, q)
+    return vec6(A[0, 0], A[0, 1], A[0, 2], A[1, 1], A[1, 2], A[2, 2])
+
+
+@wp.func
+def extra_speed(s: wp.array(dtype=Step), spin: wp.array2d(dtype=vec3), i: int, w: int) -> vec3:
+    """What a tyre and a belt add to the speed of their point, m/s, along n, t₁, t₂."""
+    out = vec3(real(0.0))
+    if s[0].contacts.special[i, w] & BELT != 0:
+        out = belt_speed(s, spin, i, w)
+    if s[0].contacts.special[i, w] & TYRE != 0:
+        p = unscaled(s[0].touch.p[i, w], s[0].touch.row[i, w].mu)
+        for k in range(2):
+            out[k + 1] = out[k + 1] + s[0].touch.yields[i, w][k] * p[k + 1] + s[0].touch.lead[i, w][k]
+    return out
+
+
 # ---- prepare ----------------------------------------------------------------------------------------------------------------
 
 
@@ -45,7 +99,10 @@ def unscaled(p: vec3, mu: vec2) -> vec3:
 def place_of(s: wp.array(dtype=Step), i: int, b: int, w: int, reading: int) -> vec3:
     """Where a point is, m; for reading, the bodies have moved since it was found."""
     if reading == 1:
-        return s[0].state.position[b, w] + wp.quat_rotate(s[0].state.rotation[b, w], s[0].contacts.local[i, w])
+        q = s[0].state.rotation[b, w]
+        if s[0].contacts.special[i, w] & WHEEL != 0:  # it has rolled on over its point
+            q = turned(q, s[0].state.spin[b, w] * -s[0].settings.dt[0])
+        return s[0].state.position[b, w] + wp.quat_rotate(q, s[0].contacts.local[i, w])
     return s[0].contacts.point[i, w]
 
 
@@ -56,6 +113,8 @@ def follows(s: wp.array(dtype=Step), i: int, j: int, w: int) -> bool:
     same = same and s[0].contacts.normal[i, w] == s[0].contacts.normal[j, w]
     return (
         same
+        and s[0].contacts.special[i, w] & (TYRE | BELT) == 0
+        and s[0].contacts.special[j, w] & (TYRE | BELT) == 0
         and s[0].contacts.along[i, w] == s[0].contacts.along[j, w]
         and s[0].contacts.surface[i, w] == s[0].contacts.surface[j, w]
     )
@@ -112,6 +171,7 @@ def make_patch(s: wp.array(dtype=Step), k: int, first: int, end: int, w: int, re
     g.n = n
     g.t1 = t1
     g.t2 = t2
+    g.special = s[0].contacts.special[first, w] & (TYRE | BELT)
     middle = vec3(real(0.0))
     for i in range(first, end):
         middle = middle + place_of(s, i, b, w, reading)
@@ -153,6 +213,8 @@ def make_patch(s: wp.array(dtype=Step), k: int, first: int, end: int, w: int, re
             row.B_a = wp.transpose(la) + aa * D
             A = row.B_l - D * row.B_a
             row.K = vec6(A[0, 0], A[0, 1], A[0, 2], A[1, 1], A[1, 2], A[2, 2])
+        if g.special & BELT != 0:
+            row.K = row.K + belt_response(s, g, first, middle, w)
         row.mu = vec2(real(-1.0), real(-1.0))
         s[0].touch.patch_of[i, w] = k
         s[0].touch.row[i, w] = row
@@ -180,6 +242,8 @@ def prepare_patch(s: wp.array(dtype=Step), k: int, first: int, w: int, reading: 
     U = s[0].state.velocity[g.b, w] + wp.cross(s[0].state.spin[g.b, w], c_b)
     U = U - s[0].state.velocity[g.a, w] - wp.cross(s[0].state.spin[g.a, w], c_a)
     U = in_axes(g.n, g.t1, g.t2, U) + slide
+    if g.special & BELT != 0:
+        U = U + belt_speed(s, s[0].state.spin, first, w)
     O = in_axes(g.n, g.t1, g.t2, s[0].state.spin[g.b, w] - s[0].state.spin[g.a, w])
     for i in range(first, end):
         prepare_row(s, i, w, g.n, g.t1, g.t2, U + wp.cross(O, s[0].touch.row[i, w].d), reading)
@@ -191,19 +255,27 @@ def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: 
     """The law of a point; the impulse of the last step on the axes of today. `before`: its speed before forces acted, m/s."""
     h = s[0].settings.dt[0]
     mu = s[0].contacts.friction[i, w]
-    if mu[0] > real(0.0) and before[1] * before[1] + before[2] * before[2] > SLIDES * SLIDES:
+    P = in_axes(n, t1, t2, s[0].contacts.impulse[i, w]) * (s[0].settings.kick[w] / h)
+    slides = before[1] * before[1] + before[2] * before[2] > SLIDES * SLIDES
+    if s[0].contacts.special[i, w] & TYRE != 0:  # a tread that holds slips, too
+        slides = is_spent(P, mu)
+    if mu[0] > real(0.0) and slides:
         mu = mu * (s[0].contacts.dynamic[i, w] / mu[0])
     stiffness = s[0].contacts.stiffness[i, w]
     damping = s[0].contacts.damping[i, w]
     bias = approach(s[0].contacts.gap[i, w], stiffness, damping, h)
     soft = softness(stiffness, damping, h)
+    if reading == 1 and stiffness > real(0.0):  # its force does not change on the way to the pose
+        soft = real(1.0e9) * s[0].touch.row[i, w].K[0]
+        bias = -soft * P[0]
     same = mu == s[0].touch.row[i, w].mu and soft == s[0].touch.row[i, w].soft
     if not same:
         s[0].touch.row[i, w].mu = mu
         s[0].touch.row[i, w].G = tangent_inverse(s[0].touch.row[i, w].K, mu)
         s[0].touch.row[i, w].soft = soft
         s[0].touch.row[i, w].inverse = real(1.0) / (s[0].touch.row[i, w].K[0] + soft)
-    P = in_axes(n, t1, t2, s[0].contacts.impulse[i, w]) * (s[0].settings.kick[w] / h)
+    if s[0].contacts.special[i, w] & TYRE != 0:
+        prepare_tyre(s, i, w, P, mu, reading)
     s[0].touch.before[i, w] = before[0] * real(1 - reading)
     if P[0] <= real(0.0):
         P = vec3(real(0.0))
@@ -219,6 +291,31 @@ def prepare_row(s: wp.array(dtype=Step), i: int, w: int, n: vec3, t1: vec3, t2: 
     if s[0].contacts.rolling[i, w] > real(0.0) or s[0].contacts.torsion[i, w] > real(0.0):
         s[0].touch.turns[w] = 1
         s[0].touch.roll[i, w] = vec3(real(0.0))
+
+
+@wp.func
+def prepare_tyre(s: wp.array(dtype=Step), i: int, w: int, P: vec3, mu: vec2, reading: int):
+    """How the tread of a point yields. `P`: impulse of the last step, over this one's kick. What is read does not roll on."""
+    h = s[0].settings.dt[0]
+    K = s[0].touch.row[i, w].K
+    kick = s[0].settings.kick[w]
+    g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
+    v = s[0].state.velocity[g.b, w] - s[0].state.velocity[g.a, w]
+    if s[0].contacts.special[i, w] & OWN_A != 0:
+        v = v + wp.cross(s[0].state.spin[g.b, w], g.c_b)
+    else:
+        v = v - wp.cross(s[0].state.spin[g.a, w], g.c_a)
+    fade = wp.length(v - g.n * wp.dot(g.n, v)) / s[0].contacts.relaxation[i, w]
+    for k in range(2):
+        yields, lead = tread(s[0].contacts.shear[i, w][k], fade, P[k + 1], h, kick)
+        if reading == 1:
+            yields = real(1.0e9) * (K[3] + K[5])
+            lead = -yields * P[k + 1]
+        s[0].touch.yields[i, w][k] = yields
+        s[0].touch.lead[i, w][k] = lead
+        K[3 + 2 * k] = K[3 + 2 * k] + yields
+    s[0].touch.row[i, w].G = tangent_inverse(K, mu)
+    s[0].touch.turns[w] = 1
 
 
 @wp.kernel(module="sharnir.contact")
@@ -276,6 +373,9 @@ def warm_points(s: wp.array(dtype=Step), w: int):
             F = F + p
             T = T + wp.cross(s[0].touch.row[i, w].d, p)
         push_patch(s, s[0].solves[VELOCITIES].twist, k, w, F, T)
+        if s[0].touch.patch[k, w].special & BELT != 0:
+            g = s[0].touch.patch[k, w]
+            pull_belt(s, s[0].solves[VELOCITIES].twist.angular, first, w, from_axes(g.n, g.t1, g.t2, F))
 
 
 @wp.func
@@ -304,6 +404,8 @@ def sweep_patches(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
                 if wp.dot(g.n, u_c) + s[0].touch.row[g.first, w].bias >= real(0.0):
                     continue
         U = in_axes(g.n, g.t1, g.t2, u_c) + g.slide
+        if g.special != 0:
+            U = U + extra_speed(s, twist.angular, g.first, w)
         O = vec3(real(0.0))
         F = vec3(real(0.0))
         T = vec3(real(0.0))
@@ -335,4 +437,6 @@ def sweep_patches(s: wp.array(dtype=Step), w: int, backwards: int) -> real:
             twist.angular[a, w] = wa - s[0].work.inv_inertia[a, w] * (L + wp.cross(g.c_a, P))
         twist.linear[b, w] = vb + P * s[0].work.inv_mass[b, w]
         twist.angular[b, w] = wb + s[0].work.inv_inertia[b, w] * (L + wp.cross(g.c_b, P))
+        if g.special & BELT != 0:
+            pull_belt(s, twist.angular, g.first, w, P)
     return most

@@ -57,6 +57,10 @@ class RopePasses:
         if self.touching is not None:
             self._step.append(wp.array([self.touching], dtype=RopeTouch, device=self.solver.device))
 
+    def make_room(self) -> None:
+        """Room for twice as many points of contact between ropes, and unknowns; to be bound again."""
+        self.touching = touch_table(self.solver.model, self.solver.work, self.touching)
+
     def begin(self, first: int, worlds: int) -> None:
         """Where the ropes' elements and the bodies that hold them stand without any impulse."""
         if self.touching is not None:
@@ -83,8 +87,11 @@ class RopePasses:
     def commit(self, first: int, worlds: int) -> None:
         """Take the step, and count it."""
         solver = self.solver
-        kernel = rope_commit if self.touching is None else touch_commit
-        self._launch(kernel, worlds, first, self.velocities.done, solver.residual, solver.settings.tolerance)
+        inputs = first, self.velocities.done, solver.residual, solver.settings.tolerance
+        if self.touching is not None:
+            self._launch(touch_commit, worlds, solver.collider.array, *inputs)
+        else:
+            self._launch(rope_commit, worlds, *inputs)
 
     def _launch(self, kernel: Any, worlds: int, *inputs: Any) -> None:
         wp.launch(kernel, dim=worlds, inputs=[*self._step, *inputs], device=self.solver.device)

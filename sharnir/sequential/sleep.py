@@ -2,7 +2,8 @@
 
 A body is idle since it was last anchored (`collision.still`): since then it has not moved by a micrometre. When all bodies of an
 island, which contacts join, have been idle for half a second, they sleep: they have no velocity and take no kick, to others they
-are fixed, and their points keep their impulses. A world in which all sleep does nothing but wait. What wakes a body wakes all
+are fixed, and their points keep their impulses. Bodies of joints, gears and springs stay awake, and what rests on them. A world
+in which all sleep does nothing but wait. What wakes a body wakes all
 that it touches: what a caller does to it, another material, mass or gravity, and a moving body that touches it, or did.
 """
 
@@ -120,7 +121,7 @@ def fall_asleep(s: wp.array(dtype=Step), w: int):
         return
     find_islands(s, w)
     for b in range(s[0].bodies.count):
-        if s[0].contacts.asleep[b, w] == AWAKE and s[0].contacts.idle[b, w] < after:
+        if s[0].contacts.asleep[b, w] == AWAKE and (s[0].contacts.idle[b, w] < after or s[0].work.linked[b] == 1):
             s[0].touch.busy[s[0].touch.island[b, w], w] = 1
     rests = int(1)
     for b in range(s[0].bodies.count):

@@ -23,7 +23,7 @@ from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
-from sharnir.types import load_modules, real, vec3
+from sharnir.types import EPSILON, load_modules, real, vec3
 
 SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
 NO_CAP = 1_000_000
@@ -269,7 +269,7 @@ class SolverImpulse(Solver):
         if not 0 < erp <= 1:
             raise SimulationError(f"erp is a fraction, 0 < erp ≤ 1, got {erp!r}")
         mass, length, speed = scene_scale(model, dt)
-        tolerance = 1e-10 * mass * speed if tolerance is None else tolerance
+        tolerance = max(1e-10, 10 * EPSILON) * mass * speed if tolerance is None else tolerance
         if not (is_positive(tolerance) or tolerance == 0):
             raise SimulationError(f"tolerance is a finite impulse of at least 0 N·s, got {tolerance!r}")
         super().__init__(model, dt, Settings(), threads)
@@ -296,8 +296,7 @@ class SolverImpulse(Solver):
         self.settings.touch = wp.array(
             [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
         )
-        linked = model.joint_kinds or model.gear_names or model.spring_names or model.cable_names or model.ropes is not None
-        after = SLEEPS_AFTER if sleep and model.collision is not None and not linked else NEVER
+        after = SLEEPS_AFTER if sleep and model.collision is not None and model.ropes is None else NEVER
         self.settings.sleep = wp.array([after], dtype=real, device=self.device)
         self._sweeps = sweeps.sweeps_plain
         self.tolerance = float(tolerance)
@@ -364,14 +363,19 @@ class SolverImpulse(Solver):
         step.touch, step.whole = self.touch, self.whole_points
 
     def _whole(self) -> Whole:
-        """Room to solve for all points of a world at once; none where bodies are many."""
+        """Room to solve for all points of a world at once; none where bodies are many.
+
+        And none on a GPU: a factorisation by one thread takes as long there as hundreds of sweeps (heaps of 20 boxes: 5 times
+        the time of 50 sweeps).
+        """
         whole, bodies = Whole(), int((self.model.bodies.motion.numpy() == DYNAMIC).sum())
         rows = 6 * bodies
-        whole.capacity = min(rows * (rows + 1) // 2, LONG * rows) if few_move(self.model) else 0
+        pays = wp.get_device(self.device).is_cpu and few_move(self.model)
+        whole.capacity = min(rows * (rows + 1) // 2, LONG * rows) if pays else 0
         fill(whole, self.model, len(self.model.com), "place line lead kept_v kept_w")
         fill(whole, self.model, rows, "base x")
         fill(whole, self.model, whole.capacity, "H")
-        fill(whole, self.model, None, "tries failed")
+        fill(whole, self.model, None, "tries failed kept_energy")
         return whole
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
@@ -433,6 +437,11 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     fill(work, model, bodies, "gyro spin_start momentum inv_inertia inv_mass position rest rotation")
     fill(work, model, bodies, "driven_v driven_w")
     work.open = wp.array(_in_trees(model), dtype=wp.int32, device=model.device)
+    linked = np.zeros(bodies, np.int32)
+    ends = (model.springs.parent.numpy(), model.springs.child.numpy(), model.cables.body.numpy())
+    linked[[*model.parents, *model.children, *(b for some in ends for b in some)]] = 1
+    linked[model.bodies.motion.numpy() != DYNAMIC] = 0
+    work.linked = wp.array(linked, dtype=wp.int32, device=model.device)
     work.follows = wp.zeros(bodies, dtype=wp.int32, device=model.device)
     fill(work, model, None, "sweeps left")
     fill(work, model, joints, "mode r_parent r_child drive_force drive_torque")

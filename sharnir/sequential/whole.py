@@ -22,6 +22,7 @@ STIFF = wp.constant(real(1.0 / EPSILON**0.5))
 OPEN, SLIDES, HOLDS = (wp.constant(k) for k in range(3))
 LATE, APART, TIMES = 4, 3, 4  # sweeps before points are solved for at once, sweeps between, and how often at most
 CALM, NEARLY = wp.constant(real(1.0e-3)), wp.constant(real(100.0))  # of the tolerance: asked for where it is nearly met at once
+WILD = wp.constant(real(100.0))  # of the energy before: no conveyor gives so much in a step
 FOLLOWS = wp.constant(8)  # times that friction of sliding points follows
 DEAR = wp.constant(1500)  # operations a point that a factorisation may cost: about twenty sweeps
 
@@ -51,6 +52,7 @@ def keep_points(s: wp.array(dtype=Step), w: int):
         s[0].whole.kept_w[b, w] = twist.angular[b, w]
     for i in range(s[0].contacts.count[w]):
         s[0].touch.kept[i, w] = s[0].touch.p[i, w]
+    s[0].whole.kept_energy[w] = kinetic(s, w)
 
 
 @wp.func
@@ -91,6 +93,16 @@ def kinetic(s: wp.array(dtype=Step), w: int) -> real:
             sum = sum + wp.length_sq(twist.linear[b, w]) / s[0].work.inv_mass[b, w]
             sum = sum + wp.dot(twist.angular[b, w], wp.inverse(s[0].work.inv_inertia[b, w]) * twist.angular[b, w])
     return real(0.5) * sum
+
+
+@wp.func
+def ran_wild(s: wp.array(dtype=Step), w: int) -> bool:
+    """Whether the points meet their laws at speeds that they cannot have given, as bodies that friction jams may."""
+    free = real(0.0)
+    for b in range(s[0].bodies.count):
+        if s[0].work.inv_mass[b, w] > real(0.0):
+            free = free + real(0.5) * wp.length_sq(s[0].settings.gravity[w] * s[0].settings.dt[0]) / s[0].work.inv_mass[b, w]
+    return kinetic(s, w) > WILD * (s[0].whole.kept_energy[w] + free)
 
 
 @wp.func
@@ -498,4 +510,7 @@ def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, unmet: b
         return -1
     if times == 0:
         keep_points(s, w)
-    return solve_whole(s, w, times)
+    now = solve_whole(s, w, times)
+    if now < 0 and times > 0:
+        put_back_points(s, w, 1)
+    return now

@@ -15,9 +15,12 @@ from sharnir.direct.energy.rows import clear_changes
 from sharnir.direct.energy.touch_points import (
     BOUNCES,
     axis_of,
+    belt_moment,
     close_loops,
+    count_work,
     forget_response,
     moment_of,
+    passing,
     push_link,
     rate_of,
     relative,
@@ -26,14 +29,16 @@ from sharnir.direct.energy.touch_points import (
     row_of,
     softness_of,
     spring_speed,
+    work_left,
 )
 from sharnir.direct.energy.touch_sweeps import PARTED, gap_left, part_all, sweep_all
 from sharnir.laws.cone import missed, rate, solve_cone, strike_round, struck_speed
-from sharnir.laws.contact import FRICTIONLESS, SLOP, across
+from sharnir.laws.contact import FRICTIONLESS, SLOP, across, is_spent, tread
 from sharnir.types import real, vec2, vec3
 
 ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
 MISSED = wp.constant(real(1.0e-6))  # of the largest impulse, or m/s where points are swept: a step with more is not met
+FLOPS = wp.constant(real(2.0e-3))  # visits of a link that an entry of the small problem, cubed, takes the time of
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
@@ -56,12 +61,16 @@ def open_points(s: wp.array(dtype=Direct), w: int):
         un = wp.dot(n, u)
         s[0].touch.before[i, w] = un
         mu = s[0].contacts.friction[i, w]
-        if mu[0] > real(0.0) and wp.length_sq(u - n * un) > SLIDES * SLIDES:
+        P = s[0].contacts.impulse[i, w] * (h / s[0].settings.dt[0])
+        slides = wp.length_sq(u - n * un) > SLIDES * SLIDES
+        tyre = s[0].contacts.special[i, w] & 1 != 0
+        if tyre:  # a tread that holds slips, too
+            slides = is_spent(vec3(wp.dot(n, P), wp.dot(t1, P), wp.dot(wp.cross(n, t1), P)), mu)
+        if mu[0] > real(0.0) and slides:
             mu = mu * (s[0].contacts.dynamic[i, w] / mu[0])
         if mu[0] < FRICTIONLESS or mu[1] < FRICTIONLESS:
             mu = vec2(real(0.0))
         s[0].touch.mu[i, w] = mu
-        P = s[0].contacts.impulse[i, w] * (h / s[0].settings.dt[0])
         p = vec3(wp.max(real(0.0), wp.dot(n, P)), real(0.0), real(0.0))
         if mu[0] > real(0.0) and p[0] > real(0.0):
             p = vec3(p[0], wp.dot(t1, P) / mu[0], wp.dot(wp.cross(n, t1), P) / mu[1])
@@ -69,6 +78,14 @@ def open_points(s: wp.array(dtype=Direct), w: int):
         if s[0].touch.acts[i, w] == 0:
             p = vec3(real(0.0))
         s[0].touch.p[i, w] = p
+        s[0].touch.yields[i, w] = vec2(real(0.0))
+        s[0].touch.lead[i, w] = vec2(real(0.0))
+        if tyre and mu[0] > real(0.0):
+            fade = passing(s, i, w) / s[0].contacts.relaxation[i, w]
+            for k in range(2):
+                yields, lead = tread(s[0].contacts.shear[i, w][k], fade, p[k + 1] * mu[k], h, h)
+                s[0].touch.yields[i, w][k] = yields * mu[k] * mu[k]
+                s[0].touch.lead[i, w][k] = lead * mu[k]
         s[0].touch.blow[i, w] = vec3(real(0.0))
         s[0].touch.roll[i, w] = vec3(real(0.0))
 
@@ -89,6 +106,12 @@ def push_bodies(s: wp.array(dtype=Direct), w: int):
             s[0].touch.push_a[a, w] = s[0].touch.push_a[a, w] - wp.cross(s[0].touch.r_a[i, w], P)
             s[0].touch.push_l[b, w] = s[0].touch.push_l[b, w] + P
             s[0].touch.push_a[b, w] = s[0].touch.push_a[b, w] + wp.cross(s[0].touch.r_b[i, w], P)
+            if s[0].contacts.belt_body[i, w] > 0:
+                l_belt = belt_moment(s, i, w, P)
+                frame = s[0].contacts.belt_frame[i, w]
+                body = s[0].contacts.belt_body[i, w]
+                s[0].touch.push_a[frame, w] = s[0].touch.push_a[frame, w] - l_belt
+                s[0].touch.push_a[body, w] = s[0].touch.push_a[body, w] + l_belt
             l = s[0].touch.roll[i, w]
             m = moment_of(s, i, w, 0) * l[0] + moment_of(s, i, w, 1) * l[1] + moment_of(s, i, w, 2) * l[2]
             s[0].touch.push_a[a, w] = s[0].touch.push_a[a, w] - m
@@ -174,6 +197,8 @@ def find_response(s: wp.array(dtype=Direct), w: int):
             c[0].p[3 * k + x, w] = p[x]
         if c[0].host[k, w] < 0:
             c[0].W[3 * k, 3 * k, w] = c[0].W[3 * k, 3 * k, w] + softness_of(s, i, w)
+            for x in range(2):
+                c[0].W[3 * k + x + 1, 3 * k + x + 1, w] = c[0].W[3 * k + x + 1, 3 * k + x + 1, w] + s[0].touch.yields[i, w][x]
     find_speeds(s, w)
 
 
@@ -262,6 +287,9 @@ def find_speeds(s: wp.array(dtype=Direct), w: int):
             if x == 0 and c[0].host[k, w] < 0:  # a soft point is pushed by its spring
                 i = s[0].touch.point[k, w]
                 left = left + spring_speed(s, i, w) + softness_of(s, i, w) * c[0].p[r, w]
+            elif c[0].host[k, w] < 0:
+                i = s[0].touch.point[k, w]
+                left = left + s[0].touch.lead[i, w][x - 1] + s[0].touch.yields[i, w][x - 1] * c[0].p[r, w]
             c[0].b[r, w] = left
 
 
@@ -290,6 +318,8 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
         s[0].touch.residual[w] = off
         return off <= ENOUGH
     find_response(s, w)
+    rows = real(3 * s[0].cone[0].count[w])
+    count_work(s, w, rows * (real(4.0) + real(0.1) * rows))
     struck = bool(False)
     if turn == 0:
         struck = strike(s, w)
@@ -298,6 +328,7 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     if off <= ENOUGH and not struck:
         return True
     solve_cone(s[0].cone, w, real(0.1) * ENOUGH)
+    count_work(s, w, FLOPS * rows * rows * rows)
     take_impulses(s, w)
     return False
 
@@ -313,6 +344,8 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         push_bodies(s, w)
         met = attempt(s, w, scope)
         if not met or s[0].contacts.count[w] == 0 or turn == ROUNDS:
+            break
+        if turn > 0 and work_left(s, w) <= 0:
             break
         if change_impulses(s, w, turn):
             break

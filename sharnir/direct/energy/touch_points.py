@@ -12,12 +12,49 @@ BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
 
 
 @wp.func
+def work_left(s: wp.array(dtype=Direct), w: int) -> int:
+    """Passes that contacts may take the time of: what a step takes in any case is kept for the tree."""
+    return s[0].settings.iterations[2] - s[0].settings.iterations[4] - s[0].passes[w]
+
+
+@wp.func
+def count_work(s: wp.array(dtype=Direct), w: int, visits: real):
+    """Contacts took the time of so many visits of a link: it counts as passes over the tree, as far as these are left."""
+    passes = int(wp.min(visits / real(wp.max(s[0].tree.count, 1)), real(1.0e6)))
+    s[0].passes[w] = s[0].passes[w] + wp.clamp(passes, 0, wp.max(work_left(s, w), 0))
+
+
+@wp.func
 def relative(s: wp.array(dtype=Direct), i: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
     """Velocity of b's point relative to a's; world axes."""
     a = s[0].contacts.body_a[i, w]
     b = s[0].contacts.body_b[i, w]
     u = v[b, w] + wp.cross(turn[b, w], s[0].touch.r_b[i, w])
-    return u - v[a, w] - wp.cross(turn[a, w], s[0].touch.r_a[i, w])
+    u = u - v[a, w] - wp.cross(turn[a, w], s[0].touch.r_a[i, w])
+    if s[0].contacts.belt_body[i, w] > 0:
+        spin = turn[s[0].contacts.belt_body[i, w], w] - turn[s[0].contacts.belt_frame[i, w], w]
+        u = u + s[0].contacts.belt_pull[i, w] * wp.dot(s[0].contacts.belt_axis[i, w], spin)
+    return u
+
+
+@wp.func
+def passing(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """The speed at which the middle of a tyre's wheel passes over the other surface at the start of the step, m/s."""
+    a = s[0].contacts.body_a[i, w]
+    b = s[0].contacts.body_b[i, w]
+    v = s[0].state.velocity[b, w] - s[0].state.velocity[a, w]
+    if s[0].contacts.special[i, w] & 8 != 0:
+        v = v + wp.cross(s[0].state.spin[b, w], s[0].touch.r_b[i, w])
+    else:
+        v = v - wp.cross(s[0].state.spin[a, w], s[0].touch.r_a[i, w])
+    n = s[0].contacts.normal[i, w]
+    return wp.length(v - n * wp.dot(n, v))
+
+
+@wp.func
+def belt_moment(s: wp.array(dtype=Direct), i: int, w: int, P: vec3) -> vec3:
+    """What an impulse at a point of a belt does beside the point: it turns the belt's body so, and its frame against it."""
+    return s[0].contacts.belt_axis[i, w] * wp.dot(s[0].contacts.belt_pull[i, w], P)
 
 
 @wp.func
@@ -85,6 +122,13 @@ def push_link(s: wp.array(dtype=Direct), i: int, w: int, P: vec3):
     if link >= 0:
         s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] - P
         s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - wp.cross(s[0].touch.r_a[i, w], P)
+    if s[0].contacts.belt_body[i, w] > 0:
+        l = belt_moment(s, i, w, P)
+        link = s[0].rows.link_of[s[0].contacts.belt_body[i, w]]
+        s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + l
+        link = s[0].rows.link_of[s[0].contacts.belt_frame[i, w]]
+        if link >= 0:
+            s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] - l
 
 
 @wp.func

@@ -8,18 +8,23 @@ from sharnir.direct.energy.rows import clear_changes
 from sharnir.direct.energy.touch_points import (
     BOUNCES,
     axis_of,
+    count_work,
     forget_response,
     relative,
     respond_to,
     softness_of,
     span_of,
     spring_speed,
+    work_left,
 )
 from sharnir.laws.contact import SLOP, meet_point, tangent_inverse
 from sharnir.types import real, vec2, vec3, vec4, vec6
 
 PARTED = wp.constant(40)  # sweeps over the overlaps
 SWEEPS = wp.constant(60)  # over points that are too many to be solved for at once
+STILL = wp.constant(real(1.0e-9))  # m: a sweep over the overlaps that changes less is the last
+FEWEST = wp.constant(4)  # in any case
+VISIT = wp.constant(4)  # visits of a link that one of a point takes the time of
 MET = wp.constant(real(1.0e-9))  # m/s: what a sweep may change of a point that is met
 
 
@@ -76,6 +81,8 @@ def visit_point(s: wp.array(dtype=Direct), i: int, w: int) -> real:
     speeds = vec3(wp.dot(axis_of(s, i, w, 0), u), wp.dot(axis_of(s, i, w, 1), u), wp.dot(axis_of(s, i, w, 2), u))
     K = s[0].touch.K[i, w]
     p = s[0].touch.p[i, w]
+    for k in range(2):
+        speeds[k + 1] = speeds[k + 1] + s[0].touch.lead[i, w][k] + s[0].touch.yields[i, w][k] * p[k + 1]
     one = vec2(real(1.0), real(1.0))
     bias = spring_speed(s, i, w)
     if s[0].touch.before[i, w] < -BOUNCES:
@@ -101,11 +108,19 @@ def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
         if s[0].touch.acts[i, w] == 1:
             K = own_response(s, i, w)
             s[0].touch.K[i, w] = K
+            K[3] = K[3] + s[0].touch.yields[i, w][0]
+            K[5] = K[5] + s[0].touch.yields[i, w][1]
             s[0].touch.G[i, w] = vec4(real(0.0))
             if s[0].touch.mu[i, w][0] > real(0.0):
                 s[0].touch.G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
     first = real(0.0)
-    for it in range(SWEEPS):
+    acts = int(0)
+    for i in range(count):
+        acts = acts + s[0].touch.acts[i, w]
+    visits = real(VISIT * wp.max(acts, 1))
+    sweeps = wp.clamp(int(real(work_left(s, w)) * real(s[0].tree.count) / visits), FEWEST, SWEEPS)
+    for it in range(sweeps):
+        count_work(s, w, visits)
         most = real(0.0)
         for k in range(count):
             i = k
@@ -149,8 +164,8 @@ def keep_moves(s: wp.array(dtype=Direct), w: int, start: int, end: int):
 
 
 @wp.func
-def part_one(s: wp.array(dtype=Direct), i: int, w: int, landed: bool):
-    """Displace the two trees of one point until its gap is as it should be."""
+def part_one(s: wp.array(dtype=Direct), i: int, w: int, landed: bool) -> real:
+    """Displace the two trees of one point until its gap is as it should be; returns by how much that changed it, m."""
     h = real(0.5) * s[0].drift[w]
     n = s[0].contacts.normal[i, w]
     gap = s[0].touch.aim[i, w] + h * wp.dot(n, relative(s, i, w, s[0].touch.move_l, s[0].touch.move_a))
@@ -159,7 +174,7 @@ def part_one(s: wp.array(dtype=Direct), i: int, w: int, landed: bool):
         new = wp.max(real(0.0), new)
     d = new - s[0].touch.pseudo[i, w]
     if d == real(0.0):
-        return
+        return real(0.0)
     s[0].touch.pseudo[i, w] = new
     respond_to(s, i, w, n * d, False)
     start, end = span_of(s, i, w, 0)
@@ -172,6 +187,7 @@ def part_one(s: wp.array(dtype=Direct), i: int, w: int, landed: bool):
     if other != start:
         keep_moves(s, w, other, last)
     forget_response(s, i, w)
+    return wp.abs(d) * h * s[0].touch.K[i, w][0]
 
 
 @wp.func
@@ -192,13 +208,16 @@ def part_all(s: wp.array(dtype=Direct), w: int):
         s[0].touch.move_l[b, w] = vec3(real(0.0))
         s[0].touch.move_a[b, w] = vec3(real(0.0))
     for it in range(PARTED):
+        most = real(0.0)
         for k in range(count):
             i = k
             if it % 2 == 1:
                 i = count - 1 - k
             if s[0].touch.acts[i, w] == 1:
                 _left, landed = gap_left(s, i, w)
-                part_one(s, i, w, landed)
+                most = wp.max(most, part_one(s, i, w, landed))
+        if most <= STILL:
+            break
     for n in range(s[0].tree.count):
         b = s[0].tree.body[n]
         s[0].work.change_l[b, w] = s[0].touch.move_l[b, w]

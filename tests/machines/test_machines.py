@@ -1,0 +1,102 @@
+"""KRT100-MP and MF-4: what an operator's inputs do, what the hitch allows, that both solvers drive them alike."""
+
+import math
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+from sharnir.machines.controls import Controls
+from sharnir.machines.krt100 import Krt100
+from sharnir.machines.mf4 import Mf4
+
+LIMITS = np.degrees((0.3141592653589793, 0.2617993877991494, 0.3141592653589793))
+
+
+def put(machine, dt, solver, mu, **options):
+    scene = sh.Scene()
+    scene.add_ground(material=sh.Material(friction=mu))
+    machine.add(scene)
+    sim = sh.Simulation(scene, dt, solver=solver, **options)
+    return sim, Controls(sim, machine.inputs())
+
+
+def test_both_solvers_pull_a_trailer_alike():
+    ends = []
+    for solver in ("sequential", "direct"):
+        robot = Krt100()
+        sim, inputs = put(robot, 0.005, solver, 0.9)
+        inputs["throttle"], inputs["steer"] = 0.6, 0.3
+        inputs.step(300)
+        ends.append(np.array([sim.body(n).position for n in ("krt100", "krt100 trailer")]))
+    off = np.abs(ends[1] - ends[0]).max()
+    print(f"after {np.linalg.norm(ends[0][0]):.2f} m they are {1e3 * off:.2f} mm apart")
+    assert off < 0.01
+
+
+def drive_at_random(seed, time):
+    """Degrees by which a drive with random inputs passes a limit of the hitch."""
+    rng, robot = np.random.default_rng(seed), Krt100()
+    sim, inputs = put(robot, 0.005, "sequential", 0.9, iterations=20)
+    most = np.zeros(3)
+    for _ in range(round(time / 0.5)):
+        inputs["throttle"], inputs["steer"], inputs["brake"] = rng.uniform(-0.6, 1), rng.uniform(-0.45, 0.45), rng.uniform(0, 0.3)
+        for _ in range(100):
+            inputs.apply()
+            sim.step()
+            most = np.maximum(most, np.degrees(np.abs(robot.angles(sim))))
+    return float((most - LIMITS).max())
+
+
+def test_the_hitch_keeps_its_limits_in_random_drives():
+    past = max(drive_at_random(seed, 3.0) for seed in range(2))
+    print(f"past a limit of the hitch by at most {past:.1e}°")
+    assert past < 1e-3
+
+
+@pytest.mark.slow
+def test_the_hitch_keeps_its_limits_in_many_random_drives():
+    past = max(drive_at_random(seed, 4.0) for seed in range(100, 200))
+    print(f"100 drives: past a limit of the hitch by at most {past:.1e}°")
+    assert past < 1e-3
+
+
+def test_mf4_goes_turns_and_stands_as_it_is_told():
+    robot = Mf4()
+    sim, inputs = put(robot, 0.002, "sequential", 0.8, iterations=12)
+    mass = sum(sim.body(n).mass for n in sim.model.body_names if n != "world")
+    inputs["front"] = inputs["rear"] = 0.117
+    inputs["throttle"] = 0.5
+    inputs.step(750)
+    speed = float(sim.body("mf4").velocity[0])
+    inputs["throttle"], inputs["turn"] = 0.0, 0.4
+    inputs.step(750)
+    rate = float(sim.body("mf4").spin[2])
+    inputs["turn"] = 0.0
+    inputs.step(750)
+    still = float(np.abs(sim.body("mf4").velocity).max())
+    print(f"{mass:.0f} kg: {speed:.4f} m/s at half throttle, turns at {rate:.3f} rad/s, stands to {still:.1e} m/s")
+    assert 280 < mass < 320 and abs(speed - 0.5) < 0.01 and rate > 0.2 and still < 1e-4
+
+
+def test_mf4_lifts_its_arm_to_where_it_is_told():
+    robot = Mf4()
+    sim, inputs = put(robot, 0.002, "sequential", 0.8, iterations=12)
+    inputs["shoulder"], inputs["elbow"] = 1.0, -0.5
+    inputs.step(1250)
+    angles = [sim.joint(f"mf4 arm {part}").position for part in ("shoulder", "elbow")]
+    print(f"shoulder {angles[0]:.4f}, elbow {angles[1]:.4f} rad")
+    assert angles == pytest.approx([1.0, -0.5], abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Krt100(trailer="chain"), "trailer is 'hitch', 'rope' or None, got 'chain'"),
+        (lambda: Krt100(load=0.0), "load .*0.0"),
+        (lambda: Mf4(speed=math.nan), "speed .*nan"),
+    ],
+)
+def test_bad_machines_are_named(make, words):
+    with pytest.raises(sh.SceneError, match=words):
+        make()
