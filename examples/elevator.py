@@ -55,12 +55,9 @@ def check(sim: sh.Simulation) -> None:
         off = max(off, abs(sim.body("car").position[2] - 1.1 - wanted(sim.time)[0]))
         work, sag = work + drive.power * sim.dt, min(sag, drive.battery_voltage)
     left, right = rope.tension
-    print(
-        f"car up {sim.body('car').position[2] - 1.1:.4f} m, never off its way by more than {1000 * off:.1f} mm; cable slack {rope.slack:.0e} m"
-    )
-    print(
-        f"tensions {left:.1f} and {right:.1f} N; {work / 1e3:.1f} kJ taken, the car alone needs {CAR * G * UP / 1e3:.0f} kJ; {sag:.2f} V at least"
-    )
+    up, needs = sim.body("car").position[2] - 1.1, CAR * G * UP / 1e3
+    print(f"car up {up:.4f} m, off its way by at most {1000 * off:.1f} mm; cable slack {rope.slack:.0e} m")
+    print(f"tensions {left:.1f}, {right:.1f} N; {work / 1e3:.1f} kJ taken, the car alone needs {needs:.0f} kJ; {sag:.2f} V")
     assert off < 0.05 and abs(rope.slack) < 1e-9 and abs(left / (CAR * G) - 1) < 1e-2 and abs(right / (COUNTER * G) - 1) < 1e-2
     assert abs(work) < 0.3 * CAR * G * UP and sag < 400.0
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sharnir.machines.controls import Input
 
 from sharnir.axes import Friction, HydraulicCylinder, number
 from sharnir.cable_tables import Drum, Sheave
 from sharnir.descriptions import vector
 from sharnir.errors import SceneError
 from sharnir.joints import Prismatic, Revolute, Spherical
+from sharnir.machines.controls import Input
 from sharnir.machines.hydraulics import Place, add_ram
 from sharnir.scene import Scene
 from sharnir.shapes import Box, Compound, Cylinder
@@ -94,11 +94,12 @@ class MobileCrane:
             leg = f"{self.name} leg {i}"
             scene.add_body(
                 leg, Compound(Box(0.2, 0.2, 0.9, position=(0, 0, 0.55)), Box(0.6, 0.6, 0.1, position=(0, 0, 0.05))), mass=250.0,
-                collision=Box(0.6, 0.6, 0.1, position=(0, 0, 0.05)), position=place.at(x, y, 0), rotation=place.turn, color="#5b6470",
+                collision=Box(0.6, 0.6, 0.1, position=(0, 0, 0.05)), position=place.at(x, y, 0), rotation=place.turn, 
+                color="#5b6470",
             )  # fmt: skip
             ram = HydraulicCylinder(pressure=OIL, flow=1.0e-3, area=0.015, leak=1e-14)
             down = Prismatic([0, 0, -1], drive=ram, limit=(-0.3, 0.3))
-            scene.add_joint(leg, down, f"{self.name} carrier", leg, position=place.at(x, y, 0.8), rotation=place.turn)
+            scene.add_joint(f"{leg} ram", down, f"{self.name} carrier", leg, position=place.at(x, y, 0.8), rotation=place.turn)
 
     def _point(self, along: float, across: float) -> tuple[float, float, float]:
         """A point of the boom in the machine's frame, m from its pivot, along and across it."""
@@ -131,10 +132,11 @@ class MobileCrane:
     def _hoist(self, scene: Scene, place: Place) -> None:
         """A winch behind the boom, its cable over the boom's head to the hook block, as often as there are parts."""
         n, r = self.name, 0.2
-        head = self._point(9.8 + self.out, 0)
+        across: Any = frame_from_axes(np.array(place.left))
+        head = self.head()
         scene.add_body(
             f"{n} drum", Cylinder(0.25, 0.8), mass=300.0, collide=False,
-            position=place.at(-2.2, 0, 3.4), rotation=frame_from_axes(np.array(place.left)), color="#5b6470",
+            position=place.at(-2.2, 0, 3.4), rotation=across, color="#5b6470",
         )  # fmt: skip
         motor = HydraulicCylinder(pressure=OIL, flow=3.0e-3, area=6.0e-4, leak=1e-15)
         winch = Revolute(place.left, drive=motor, friction=Friction(20.0))
@@ -159,10 +161,14 @@ class MobileCrane:
         path.append((f"{n} inner boom", end.tolist()))
         scene.add_cable(f"{n} cable", path)
 
+    def head(self) -> tuple[float, float, float]:
+        """Where the hook hangs at the start: m, in the machine's frame."""
+        return self._point(9.8 + self.out, 0.0)[0], 0.0, self.hook
+
     def add_sling(self, scene: Scene, load: str, at: Sequence[float] = (0.0, 0.0, 0.0)) -> str:
         """A hook for a body of the scene, at a point of its frame (m); returns the joint's name.
 
-        It is put out by `sim.joint(name).enabled = False`, at the start, and in by `sim.joint(name).attach()` once the hook is near.
+        It is put out by `sim.joint(name).enabled = False`, at the start, and in by `sim.joint(name).attach()` near the load.
         """
         name, body = f"{self.name} sling {load}", scene.bodies[load]
         point = body.position + quat_rotate(body.rotation, vector(at, f"MobileCrane {self.name!r}", "at (m)"))

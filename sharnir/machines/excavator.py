@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sharnir.machines.controls import Input
-
 from sharnir.axes import HydraulicCylinder, number
 from sharnir.collision.material import Material
 from sharnir.joints import Revolute
+from sharnir.machines.controls import Input
 from sharnir.machines.hydraulics import Place, add_ram
 from sharnir.scene import Scene
 from sharnir.shapes import Box, Compound
@@ -86,7 +85,8 @@ class Excavator:
         elbow = out(foot, a, BOOM)
         wrist = out(elbow, b, STICK)
         bodies = (
-            ("boom", Box(BOOM, 0.4, 0.5), 0.55, out(foot, a, BOOM / 2), a), ("stick", Box(STICK, 0.35, 0.4), 0.3, out(elbow, b, STICK / 2), b),
+            ("boom", Box(BOOM, 0.4, 0.5), 0.55, out(foot, a, BOOM / 2), a),
+            ("stick", Box(STICK, 0.35, 0.4), 0.3, out(elbow, b, STICK / 2), b),
             ("bucket", Box(1.1, 1.0, 0.5), 0.15, out(wrist, c, 0.55), c),
         )  # fmt: skip
         for part, shape, share, middle, angle in bodies:

@@ -24,7 +24,7 @@ class Place:
         self.origin = vector(position, who, "position (m)")
         if not math.isfinite(heading):
             raise SceneError(f"{who}: heading is a finite angle in rad, got {heading!r}")
-        self.turn = np.array([0.0, 0.0, math.sin(0.5 * heading), math.cos(0.5 * heading)])
+        self.turn: Any = np.array([0.0, 0.0, math.sin(0.5 * heading), math.cos(0.5 * heading)])
 
     def at(self, *p: float) -> Any:
         """A point of the machine's frame, m."""
@@ -55,7 +55,7 @@ def add_ram(
     along = end - start
     length = float(np.linalg.norm(along))
     half = 0.62 * length
-    turn = np.array(frame_from_axes(along / length))  # z along the ram
+    turn: Any = np.array(frame_from_axes(along / length))  # z along the ram
     scene.add_body(
         f"{name} barrel", Capsule(0.07, max(half - 0.14, 0.05)), mass=0.6 * mass, position=start + along / length * half * 0.5,
         rotation=turn, collide=False, color="#5b6470",
