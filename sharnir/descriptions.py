@@ -13,6 +13,7 @@ from sharnir.axes import Axis
 from sharnir.errors import SceneError, as_numbers
 from sharnir.joints import Joint
 from sharnir.shapes import Shape, check_inertia
+from sharnir.spatial import unit_quat
 
 
 @dataclass
@@ -112,3 +113,11 @@ def mass_properties(
     if np.any(tensor) and np.linalg.eigvalsh(tensor)[0] <= 1e-12 * np.linalg.eigvalsh(tensor)[2]:
         raise SceneError(f"{who}: its mass lies on a line, about which it has no inertia; give inertia=, got {tensor.tolist()}")
     return total, centre, tensor
+
+
+def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A path's pose at time t: (position, rotation), or a position alone."""
+    value = path(t)
+    place, turn = value if len(value) == 2 else (value, (0.0, 0.0, 0.0, 1.0))
+    who = f"path of body {name!r} at t = {t:g} s"
+    return vector(place, who, "position (m)"), unit_quat(turn, who)

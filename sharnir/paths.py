@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.arrays import memory
-from sharnir.scene import path_pose
+from sharnir.descriptions import path_pose
 from sharnir.spatial import quat_conjugate, quat_log, quat_multiply, quat_rotate
 
 # The Simulation; it stands a floor above, so that it is not named here.

@@ -23,6 +23,7 @@ from sharnir.descriptions import (
     SpringDescription,
     as_color,
     mass_properties,
+    path_pose,
     vector,
 )
 from sharnir.drive_tables import drive_table
@@ -31,7 +32,7 @@ from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope.build import Ropes
-from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, ignore_rope, keep_apart, too_tight, touch_as
+from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, ignore_rope, keep_apart, tie_end, too_tight, touch_as
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
@@ -40,14 +41,6 @@ from sharnir.terrain import Terrain
 from sharnir.types import load_modules
 
 log = logging.getLogger("sharnir")
-
-
-def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A path's pose at time t: (position, rotation), or a position alone."""
-    value = path(t)
-    place, turn = value if len(value) == 2 else (value, (0.0, 0.0, 0.0, 1.0))
-    who = f"path of body {name!r} at t = {t:g} s"
-    return vector(place, who, "position (m)"), unit_quat(turn, who)
 
 
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
@@ -446,7 +439,7 @@ class Scene:
         for side, (body, clamped) in enumerate(zip(attach, clamp, strict=True)):
             held = False if clamped is None else clamped
             if isinstance(body, str) and body in self.ropes:
-                self._tie_end(rope, side, self.ropes[body], held)
+                tie_end(rope, side, self.ropes[body], held)
             elif body is not None:
                 self._hold_end(rope, side, self._body(who, "attach", body), held)
             elif held is not False:
@@ -457,17 +450,6 @@ class Scene:
         touch_as(rope, material, collide)
         self.ropes[name] = rope
         return name
-
-    def _tie_end(self, rope: RopeDescription, side: int, other: RopeDescription, clamp: Any) -> None:
-        """Tie an end to the point of another rope that is there."""
-        who, mine = f"rope {rope.name!r}", rope.points[-side]
-        if clamp is not False or other.reel >= 0:
-            raise SceneError(f"{who}: an end on a rope is not clamped, and rope {other.name!r} has no reel")
-        at = int(np.argmin(np.linalg.norm(other.points - mine, axis=1)))
-        if np.linalg.norm(other.points[at] - mine) > 1e-6 * rope.lengths.sum():
-            near = other.points[at].tolist()
-            raise SceneError(f"{who}: its end {mine.tolist()} is at no point of rope {other.name!r}; the nearest is {near}")
-        rope.ends[side].rope = (other.name, at)
 
     def _hold_end(self, rope: RopeDescription, side: int, body: BodyDescription, clamp: Any) -> None:
         """Tie an end to a body, where both are."""

@@ -119,7 +119,9 @@ class Touching:
         share = t.pair_t.numpy()[p, world, None].astype(float)
         other, second = (np.searchsorted(ropes.first, x, side="right") - 1 for x in (a, b))
         at, owner = np.concatenate([at, t.base + p]), np.concatenate([owner, second])
-        centre = np.concatenate([position[slots], position[b] * (1 - share) + position[np.minimum(b + 1, len(position) - 1)] * share])
+        centre = np.concatenate(
+            [position[slots], position[b] * (1 - share) + position[np.minimum(b + 1, len(position) - 1)] * share]
+        )
 
         def of(array: Any) -> np.ndarray:
             return np.array(array.numpy()[at, world], float)
@@ -174,7 +176,9 @@ class Touching:
             lost, most, pairs, crowded = (int(x.max()) for x in self._room)
             t = self._ropes
             if crowded:
-                words = f"a point of a rope was near more than {t.base // t.count.shape[0]} shapes at once: the farthest are left out"
+                words = (
+                    f"a point of a rope was near more than {t.base // t.count.shape[0]} shapes at once: the farthest are left out"
+                )
                 warnings.warn(f"{words} (t = {self._sim.time:.6g} s)", StepWarning, stacklevel=3)
                 t.crowded.zero_()
             if lost or most > FULL * t.columns or pairs > FULL * t.pair_capacity:

@@ -376,3 +376,15 @@ def keep_apart(ropes: Iterable[RopeDescription], bodies: list[str]) -> None:
     for rope in ropes:
         held = {end.body for end in rope.ends if end.body} | {tie.body for tie in rope.ties if tie.body}
         rope.apart = held | {i for i, name in enumerate(bodies) if name in rope.ignored}
+
+
+def tie_end(rope: RopeDescription, side: int, other: RopeDescription, clamp: Any) -> None:
+    """Tie an end to the point of another rope that is there."""
+    who, mine = f"rope {rope.name!r}", rope.points[-side]
+    if clamp is not False or other.reel >= 0:
+        raise SceneError(f"{who}: an end on a rope is not clamped, and rope {other.name!r} has no reel")
+    at = int(np.argmin(np.linalg.norm(other.points - mine, axis=1)))
+    if np.linalg.norm(other.points[at] - mine) > 1e-6 * rope.lengths.sum():
+        near = other.points[at].tolist()
+        raise SceneError(f"{who}: its end {mine.tolist()} is at no point of rope {other.name!r}; the nearest is {near}")
+    rope.ends[side].rope = (other.name, at)

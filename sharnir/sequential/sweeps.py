@@ -31,7 +31,7 @@ from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.sequential.patches import warm_points
 from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
 from sharnir.sequential.sleep import at_rest_together, fall_asleep, sleeps, wait
-from sharnir.sequential.whole import goal_of, help_sweeps, put_back_points, ran_wild
+from sharnir.sequential.whole import goal_of, help_sweeps, put_back_points
 from sharnir.spatial import advance_rotation, turned
 from sharnir.types import inline_less, real, vec3, vec6
 
@@ -436,11 +436,7 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                         largest = wp.max(largest, size * size)
                         if alone:
                             goal = goal_of(tolerance, done, largest, goal)
-                            if whole > 0 and largest <= goal and ran_wild(s, w):
-                                put_back_points(s, w, 1)
-                                whole = -1
-                                largest = real(4.0) * goal
-                            whole = help_sweeps(s, w, done, whole, largest > goal)
+                            whole, largest = help_sweeps(s, w, done, whole, largest, goal)
                     else:
                         size = part_points(s, w)
                         largest = wp.max(largest, size * size)

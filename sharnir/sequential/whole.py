@@ -496,21 +496,24 @@ def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
 
 
 @wp.func
-def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, unmet: bool) -> int:
-    """After a sweep that has not met its goal: solve for all at once, if it is time to, or drop what that led to.
+def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest: real, goal: real):
+    """After a sweep: solve for all at once, if its goal is not met and it is time to, or drop what that led to.
 
-    done: sweeps before this one; times: how often it was done, −1: not any more. Returns that of now.
+    done: sweeps before this one; times: how often it was done, −1: not any more; largest: the sweep's change. Returns these of now.
     """
+    if times > 0 and largest <= goal and ran_wild(s, w):
+        put_back_points(s, w, 1)
+        return -1, real(4.0) * goal
     since = done - (LATE - 1)
-    if times < 0 or since < 0 or since % APART != 0 or not unmet:
-        return times
+    if times < 0 or since < 0 or since % APART != 0 or largest <= goal:
+        return times, largest
     if since == APART * TIMES:
         if times > 0:
             put_back_points(s, w, 1)
-        return -1
+        return -1, largest
     if times == 0:
         keep_points(s, w)
     now = solve_whole(s, w, times)
     if now < 0 and times > 0:
         put_back_points(s, w, 1)
-    return now
+    return now, largest

@@ -69,7 +69,9 @@ def test_a_rope_slides_across_two_others():
             attach=("world", "world"), length=0.7000001, material=m,
         )  # fmt: skip
     stiff = {"rod": True, "EI": 100.0, "GJ": 100.0, "mass_per_length": 0.5}
-    scene.add_rope("slides", (0, -0.2, 2 * RADIUS), (0, 0.2, 2 * RADIUS), segments=8, radius=RADIUS, velocity=(1, 0, 0), material=m, **stiff)
+    scene.add_rope(
+        "slides", (0, -0.2, 2 * RADIUS), (0, 0.2, 2 * RADIUS), segments=8, radius=RADIUS, velocity=(1, 0, 0), material=m, **stiff
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sh.SceneWarning)
         sim = sh.Simulation(scene, 0.005)
