@@ -165,6 +165,13 @@ class JointView:
         self._sim._touched = True
         self._sim._acts_changed()
 
+    def attach(self) -> None:
+        """Put a joint that is out in again as its bodies stand now (a hook, a grapple): coordinates begin at 0, nothing is moved.
+
+        `enabled = True` instead brings the bodies back to where the joint was made; with several worlds that is the only way.
+        """
+        parameters.attach(self._sim, self._i, f"joint {self.name!r}")
+
     @property
     def friction(self) -> Any:
         """A Friction, where worlds differ a list of one a world, where axes differ a dict by name; set a Friction or a bound, as

@@ -16,7 +16,7 @@ from sharnir.launches import LOCK
 from sharnir.model import DYNAMIC, Model
 from sharnir.rope.build import Ropes
 from sharnir.rope.data import ROPE
-from sharnir.spatial import cross, quat_rotate
+from sharnir.spatial import cross, quat_conjugate, quat_multiply, quat_rotate
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -176,6 +176,7 @@ def set_centre(sim: Owner, body: int, who: str, value: Any) -> None:
     by = point - model.com[body]
     tied = [(model.parents, model.joints.parent_point), (model.children, model.joints.child_point)]
     tied += [(getattr(model.springs, end).numpy(), getattr(model.springs, f"{end}_point")) for end in ("parent", "child")]
+    tied.append((model.cables.body.numpy(), model.cables.center))
     if model.ropes is not None:
         table = model.ropes.table
         tied += [(np.where(table.kind.numpy() == ROPE, -1, table.body.numpy()), table.point)]
@@ -198,6 +199,8 @@ def set_centre(sim: Owner, body: int, who: str, value: Any) -> None:
             values = points.numpy().copy()
             values[np.asarray(bodies) == body] -= by
             points.assign(values)
+        for node in (node for cable in model.cable_paths for node in cable.nodes if node.body == body):
+            node.center = node.center - by
         model.com[body] = point
         sim.body(names[body])._take_centre()
 
@@ -228,6 +231,38 @@ def set_anchor(sim: Owner, joint: int, who: str, side: int, value: Any) -> None:
             raise
 
     _in_both(sim, follow, lambda: points.assign(new))
+
+
+def attach(sim: Owner, joint: int, who: str) -> None:
+    """Put a joint in where its two bodies stand: its frame on the parent is laid over that on the child, coordinates are 0."""
+    model = sim.model
+    if sim.worlds > 1:
+        raise SimulationError(f"{who}: attach() lays a joint's frame anew, which all worlds share; allowed with one world")
+    if model.joint_kinds[joint].mask and not model.joint_kinds[joint].v_size:
+        raise SimulationError(f"{who}: attach() is for joints with a frame, and a Distance has none; set enabled")
+    if sim._commands.enabled[joint].all():
+        raise SimulationError(f"{who}: it is attached already; set enabled = False first")
+    with LOCK:
+        state, t = sim.state, model.joints
+        (x_p, q_p), (x_c, q_c) = (
+            [getattr(state, name).numpy()[b, 0].astype(float) for name in ("position", "rotation")]
+            for b in (int(model.parents[joint]), int(model.children[joint]))
+        )
+        point, frame = t.parent_point.numpy().copy(), t.parent_frame.numpy().copy()
+        there = x_c + quat_rotate(q_c, t.child_point.numpy()[joint].astype(float))
+        point[joint] = quat_rotate(quat_conjugate(q_p), there - x_p)
+        frame[joint] = quat_multiply(quat_conjugate(q_p), quat_multiply(q_c, t.child_frame.numpy()[joint].astype(float)))
+        t.parent_point.assign(point)
+        t.parent_frame.assign(frame)
+        at, size = int(model.q_start[joint]), model.joint_kinds[joint].q_size
+        q = state.q.numpy()
+        q[at : at + size] = 0.0
+        state.q.assign(q)
+        sim._commands.put("enabled", joint, np.ones(1, np.int32))
+        sim._rebuild()
+    sim._touched = True
+    sim._acts_changed()
+    sim.changed()
 
 
 def _in_both(sim: Owner, place: Any, change: Any) -> None:

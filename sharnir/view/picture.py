@@ -236,6 +236,8 @@ class Picture:
         self._rods = scene.add_line_segments(f"{root}/rods", none, ROD, visible=bool(looks.rods), **line)
         springs = bool(model.spring_names)
         self._springs = scene.add_line_segments(f"{root}/springs", none, SPRING, visible=springs, thickness=0.004 * size)
+        cables = bool(model.cable_names)
+        self._cables = scene.add_line_segments(f"{root}/cables", none, ROD, visible=cables, thickness=0.004 * size)
         self._ropes: dict[str, Any] = {}
         for k, name in enumerate(model.ropes.names if model.ropes is not None else ()):
             self._ropes[name] = scene.add_line_segments(
@@ -291,6 +293,9 @@ class Picture:
         if self.looks.rods:
             ends = self._ends(centre, turn)[:, self.looks.rods]
             self._rods.points = ends.transpose(1, 0, 2).astype(np.float32)
+        if sim.model.cable_names and self.world == 0:
+            paths = [sim.cable(name).points for name in sim.model.cable_names]
+            self._cables.points = np.concatenate([np.stack([p[:-1], p[1:]], 1) for p in paths]).astype(np.float32)
         if sim.model.spring_names:
             radius = 0.012 * self.looks.size
             pairs = [[np.atleast_2d(p)[self.world] for p in sim.spring(name).ends] for name in sim.model.spring_names]

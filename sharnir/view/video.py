@@ -121,6 +121,7 @@ class Video:
         sim, model = self._sim, self._sim.model
         ropes = [sim.rope(name).position for name in sim._ropes]
         lines: list[Any] = [(np.asarray(points if sim.worlds == 1 else points[0]), ROPE, 2.0) for points in ropes]
+        lines += [(sim.cable(name).points, ROPE, 1.5) for name in model.cable_names]
         for name in model.spring_names:
             a, b = (np.atleast_2d(end)[0] for end in sim.spring(name).ends)
             zigzag = coil(a, b, 0.04 * float(np.linalg.norm(b - a)))

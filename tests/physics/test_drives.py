@@ -109,12 +109,16 @@ def test_an_engine_lets_its_clutch_in(solver):
     shaft.drive.throttle = 0.5
     sim.run(0.1)
     a = G * 50.0 / (inertia + G * G * J)
-    show(f"locked, {solver}: acceleration", abs((shaft.velocity - speed) / (a * (sim.time - start)) - 1), 5e-3)
+    show(
+        f"locked, {solver}: acceleration",
+        abs((shaft.velocity - speed) / (a * (sim.time - start)) - 1),
+        1e-3 if half < 0.01 else 1e-2,
+    )
     show(f"locked, {solver}: slip, rad/s", abs(shaft.drive.engine_speed - G * shaft.velocity), 5e-4 if half < 0.01 else 0.02)
     shaft.drive.gear = 0
     held = shaft.velocity
     sim.run(0.05)
-    show(f"out of gear, {solver}", abs(shaft.velocity - held), 1e-9)
+    show(f"out of gear, {solver}", abs(shaft.velocity - held), 1e-9 if half < 0.01 else 2e-3)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
