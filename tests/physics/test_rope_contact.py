@@ -153,6 +153,60 @@ def test_a_rope_turns_a_pulley_by_friction():
     assert sim.body("pulley").touching == ("rope",) and 90 < -load[2] < 110
 
 
+def sling(y, side, radius, top):
+    """Points of a rope from a hook at height `top` around three sides of a cube about the origin, in the plane of y, and back."""
+    turn = np.linspace(0, np.pi / 2, 9)
+    right = np.stack([side / 2 + radius * np.cos(turn), -side / 2 - radius * np.sin(turn)], 1)
+    half = np.concatenate([[[0.0, top], [side / 2 + radius, side / 2]], right])
+    line = np.concatenate([half, half[::-1] * (-1, 1)])
+    out = y * np.minimum((top - line[:, 1]) / (top - side / 2), 1.0)
+    points = np.stack([line[:, 0], out, line[:, 1]], 1)
+    s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    at = np.linspace(0, s[-1], round(s[-1] / (1.2 * radius)) + 1)
+    return np.stack([np.interp(at, s, x) for x in points.T], 1)
+
+
+def carried(settles, lifts):
+    """A box in two slings whose ends are on a hook, which then lifts it."""
+    side, mass, radius, top = 0.3, 20.0, 0.008, 0.75
+    scene, m = sh.Scene(contact=True), sh.Material(friction=0.5)
+    scene.add_body("hook", sh.Sphere(0.03), position=(0, 0, top), motion="kinematic", collide=False)
+    scene.add_body("box", sh.Box(side, side, side), mass=mass, material=m)
+    for k, y in enumerate((-0.08, 0.08)):
+        p = sling(y, side, radius, top)
+        lengths = np.linalg.norm(np.diff(p, axis=0), axis=1)
+        rope = {"radius": radius, "mass_per_length": 0.15, "EI": 1e-3, "GJ": 1e-3, "damping": 0.02, "drag": 1.0, "material": m}
+        scene.add_rope(f"sling {k}", points=p, segments=lengths, attach=("hook", "hook"), **rope)
+    sim = sh.Simulation(scene, 0.005)
+    hook, box, ropes = sim.body("hook"), sim.body("box"), [sim.rope(f"sling {k}") for k in (0, 1)]
+    start, rise, stretch = sim.energy().total, 0.0, 0.0
+    while sim.time < settles:
+        sim.step()
+        rise, stretch = max(rise, sim.energy().total - start), max(stretch, ropes[0].stretch, ropes[1].stretch)
+    hangs, creep = hook.position[2] - box.position[2], 0.0
+    while sim.time < settles + lifts:
+        hook.velocity = (0, 0, 0.3 * min((sim.time - settles) / 0.1, 1.0))
+        sim.step()
+        creep = max(creep, abs(hook.position[2] - box.position[2] - hangs))
+    borne = -sum(sim.contact_force(f"sling {k}", "box")[2] for k in (0, 1))
+    due = mass * (G + (3.0 if lifts < 0.1 else 0.0))
+    ends = sum(rope.tension[[0, -1]].sum() for rope in ropes)
+    print(f"hangs {hangs:.5f} m below the hook, lifted by {hook.position[2] - top:.3f} m it creeps {creep:.0e} m and turns by "
+          f"{np.linalg.norm(box.rotation[:3]):.0e}; slings bear {borne:.3f} N of {due:.3f}, ends pull with {ends:.1f} N; energy at "
+          f"most {rise:.0e} J above the start, stretch {stretch:.0e}, {sim.health().not_converged} steps did not converge")  # fmt: skip
+    assert creep < 5e-4 and rise < 1e-9 and stretch < 1e-6 and np.linalg.norm(box.rotation[:3]) < 1e-3
+    assert borne == pytest.approx(due, rel=0.02) and box.position[2] > 0.004
+
+
+def test_a_sling_carries_a_box():
+    carried(0.12, 0.08)
+
+
+@pytest.mark.slow
+def test_a_sling_carries_a_box_a_long_way():
+    carried(0.5, 1.5)
+
+
 def block():
     """A cube of 0.2 m as a mesh."""
     corners = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])
