@@ -139,10 +139,12 @@ def touch_judge(
     """Look at a step before it is taken; one that is begun again has its contacts anew."""
     w = first + wp.tid()
     most = real(MOST_GAIN)
+    rest = real(1.0)
     for m in range(t[0].live[w]):
         if wp.length_sq(t[0].impulse[t[0].entry[m, w], w]) > real(0.0):
             most = real(IMPACT_GAIN)
-    if goes_astray(s, w, swept, most):
+            rest = real(0.0)
+    if goes_astray(s, w, swept, most, rest):
         begin_touch(s, t, c, w)
 
 
