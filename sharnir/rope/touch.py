@@ -26,7 +26,7 @@ from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import advance_body, clear_ties
 from sharnir.rope.passes import advance_ropes, factor_ropes, stand_anew
 from sharnir.rope.terms import element_inertia
-from sharnir.rope.touch_bodies import is_coupled, push_body
+from sharnir.rope.touch_bodies import is_coupled, make_groups, push_body
 from sharnir.rope.touch_couple import NO_ROOM, entry_moves, solve_coupled
 from sharnir.rope.touch_data import LIFTED, MOST, OPEN, SLIPS, STICKS, RopeTouch
 from sharnir.rope.touch_find import end_gap, entry_speed, rope_of, start_speed
@@ -227,39 +227,6 @@ def note_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int)
             t[0].w[i, w] = s[0].work.w[i, w]
             t[0].pull[i, w] = s[0].state.pull[i, w]
             t[0].moment[i, w] = s[0].state.moment[i, w]
-
-
-@wp.func
-def join(t: wp.array(dtype=RopeTouch), a: int, b: int, w: int):
-    """Let two parts of the scene, or a part and a body, go one way in this pass."""
-    x = int(a)
-    y = int(b)
-    while t[0].group[x, w] != x:
-        x = t[0].group[x, w]
-    while t[0].group[y, w] != y:
-        y = t[0].group[y, w]
-    t[0].group[wp.max(x, y), w] = wp.min(x, y)
-
-
-@wp.func
-def make_groups(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
-    """What goes one way in this pass: parts of the scene that ropes tie together, and what touches; each by its least number."""
-    nodes = t[0].group.shape[0]
-    for i in range(nodes):
-        t[0].group[i, w] = i
-    for m in range(t[0].live[w]):
-        e = t[0].entry[m, w]
-        own = t[0].rope_part[rope_of(t, e, w)]
-        if e >= t[0].base:
-            join(t, own, t[0].rope_part[t[0].rope_of[t[0].pair_a[e - t[0].base, w]]], w)
-        else:
-            b = c[0].shapes.body[t[0].shape[e, w]]
-            if t[0].place[b, w] >= 0:
-                join(t, own, t[0].parts + b, w)
-            elif is_coupled(s, t, c, e, w):
-                join(t, own, t[0].body_part[b], w)
-    for i in range(nodes):
-        t[0].group[i, w] = t[0].group[t[0].group[i, w], w]  # numbers only fall: the one before is known already
 
 
 @wp.func

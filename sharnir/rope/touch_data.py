@@ -115,6 +115,9 @@ class RopeTouch:
     by_torque_v: wp.array2d(dtype=vec3)
     by_torque_w: wp.array2d(dtype=vec3)
     dense: wp.array2d(dtype=real)  # [row · (columns + 1) + column, world]
+    asked: wp.array2d(dtype=wp.int32)  # [part, or parts + body, world] the unknown of this group whose column is sought, or −1, −2
+    owner: wp.array2d(dtype=wp.int32)  # [column, world] the group of an unknown
+    of_entry: wp.array2d(dtype=wp.int32)  # [column, world] the entry of an unknown impulse
     parts: wp.int32  # of the scene that ropes do not tie together
     group: wp.array2d(dtype=wp.int32)  # [part, or parts + body, world] another one with which a pass goes one way, or itself
     rope_part: wp.array(dtype=wp.int32)  # [rope]

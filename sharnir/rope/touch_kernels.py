@@ -14,6 +14,7 @@ from sharnir.types import inline_less, real
 
 inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
+SHARE = wp.constant(real(0.01))  # of what is missed after the first one, where sweeps go on: enough for now
 MOST_PASSES = wp.constant(300)  # in a step
 IMPACT_GAIN = wp.constant(real(1.01))  # largest ratio by which a step in which something touches may raise the kinetic energy
 ASTRAY = wp.constant(real(1.0))  # what rows miss, of their length, where passes lead nowhere
@@ -92,6 +93,7 @@ def touch_passes(
         begin_pass(s, t, c, w)
     whole = bool(True)
     t[0].met[w] = 0
+    aim = enough
     for round in range(ROUNDS):
         off = miss_all(s, w)
         rows = off
@@ -104,6 +106,8 @@ def touch_passes(
                 go_on(s, t, c, w)
                 open, lacks, changed = missed_touch(s, t, c, w)
             off = wp.max(off, wp.max(open * (enough / (OPENING * length)), lacks * (enough / lacking)))
+        if round == 1 and left[w] > tolerance[0]:
+            aim = wp.max(enough, SHARE * off)  # sweeps will change it again
         if s[0].hard[w] < 2:
             s[0].residual[w] = off
         wrong = int(0)
@@ -112,9 +116,9 @@ def touch_passes(
         if wrong > 0:
             s[0].judged[w] = s[0].judged[w] + 1
             t[0].stale[w] = 1
-        elif settled and off <= enough:
-            t[0].met[w] = 1
-            if round == 0 and left[w] <= tolerance[0]:
+        elif settled and off <= aim:
+            t[0].met[w] = int(off <= enough)
+            if round == 0 and off <= enough and left[w] <= tolerance[0]:
                 end_sweeps(s, w, swept)
                 return
             break

@@ -157,7 +157,8 @@ def touch_table(model: Model, work: Any, old: Any = None) -> Any:
     else:
         out.pair_capacity, out.columns = 2 * old.pair_capacity, max(2 * old.columns, 6)
     sizes = {"end": 2 * ropes.count, "listed": out.columns // 6 + 1, "dense": out.columns * (out.columns + 1)}
-    sizes |= {"group": ropes.count + len(model.com), "known": out.pair_capacity, "W": (3 * out.pair_capacity) ** 2}
+    sizes |= {"group": ropes.count + len(model.com), "asked": ropes.count + len(model.com), "owner": out.columns}
+    sizes |= {"of_entry": out.columns, "known": out.pair_capacity, "W": (3 * out.pair_capacity) ** 2}
     for name, var in RopeTouch.vars.items():  # type: ignore[attr-defined]
         if name.startswith(("joint_", "chunk_", "span_")) or name in ("apart", "passes"):
             continue

@@ -79,7 +79,7 @@ def test_a_rope_slides_around_a_drum_by_the_capstan_law():
 @pytest.mark.slow
 @pytest.mark.parametrize(("dt", "mu", "turn", "most"), [
     (0.005, 0.1, np.pi, 0.01), (0.005, 0.3, np.pi, 0.01), (0.005, 0.1, 2 * np.pi, 0.01), (0.005, 0.3, 2 * np.pi, 0.01),
-    (0.015, 0.1, np.pi, 0.03), (0.015, 0.1, 2 * np.pi, 0.03),
+    (0.015, 0.1, np.pi, 0.03), (0.015, 0.1, 2 * np.pi, 0.03), (0.015, 0.3, 2 * np.pi, 0.03),
 ])  # fmt: skip
 def test_capstan_up_to_one_turn(dt, mu, turn, most):
     capstan(dt, mu, turn, most)
@@ -205,6 +205,61 @@ def test_a_sling_carries_a_box():
 @pytest.mark.slow
 def test_a_sling_carries_a_box_a_long_way():
     carried(0.5, 1.5)
+
+
+def landing(shape, mass, count, steps):
+    """Ropes fall on bodies that lie on the ground, one on each: by how much energy rises in a step and above the start, J."""
+    scene = sh.Scene()
+    scene.add_ground()
+    for k in range(count):
+        y, z = 0.5 * k, 0.24 + 0.02 * k
+        scene.add_body(f"body {k}", shape, mass=mass, position=(0, y, 0.1))
+        scene.add_rope(
+            f"rope {k}", (-0.25, y + 0.01, z), (0.28, y - 0.01, z + 0.02), segments=14, radius=0.008, mass_per_length=0.3
+        )
+    sim = sh.Simulation(scene, 0.005, on_divergence="ignore")
+    energies, met = [sim.energy().total], 0
+    for _ in range(steps):
+        sim.step()
+        energies.append(sim.energy().total)
+        met = max(met, sum(np.linalg.norm(sim.contact_force(f"rope {k}", f"body {k}")) > 0.1 for k in range(count)))
+    lost = energies[0] - min(energies)
+    print(f"{count} of {mass} kg, {met} met at once: energy rises by at most {np.diff(energies).max():.1e} J a step, "
+          f"{max(energies) - energies[0]:.1e} above the start, of {lost:.2f} J lost; {sim.health().not_converged} of {steps} steps "
+          f"did not converge")  # fmt: skip
+    assert max(energies) <= energies[0] + 1e-9 and np.diff(energies).max() < 3e-3 * lost and met == count
+
+
+def test_ropes_that_land_on_bodies_that_yield_gain_no_energy():
+    landing(sh.Sphere(0.1), 1.0, 6, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "mass", "count"), [
+    (sh.Sphere(0.1), 0.05, 1), (sh.Box(0.2, 0.2, 0.2), 0.05, 1), (sh.Box(0.2, 0.2, 0.2), 1.0, 9), (sh.Sphere(0.1), 1.0, 9),
+])  # fmt: skip
+def test_ropes_that_land_on_light_bodies_and_on_many(shape, mass, count):
+    landing(shape, mass, count, 80)
+
+
+def test_a_load_of_300_kg_on_a_light_rope_is_put_down():
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("load", sh.Box(0.5, 0.5, 0.5), mass=300.0, position=(0, 0, 0.28))
+    rope = {"segments": 30, "radius": 0.006, "mass_per_length": 0.1, "attach": ("world", "load"), "reel": "start", "longest": 4.0}
+    scene.add_rope("rope", (0, 0, 3.53), (0, 0, 0.53), **rope)
+    sim = sh.Simulation(scene, 0.005)
+    sim.rope("rope").reel_speed = 0.2
+    start, above, stretch, heights = sim.energy().total, -np.inf, 0.0, []
+    for _ in range(80):
+        sim.step()
+        heights.append(sim.body("load").position[2])
+        above, stretch = max(above, sim.energy().total - start), max(stretch, sim.rope("rope").stretch)
+    landed = int(np.argmax(np.array(heights) < 0.2502))
+    bounce, pulls = max(heights[landed:]) - min(heights[landed:]), abs(sim.rope("rope").tension[-1])
+    print(f"lands after {landed * 5} ms, then rises by {bounce:.0e} m; the rope pulls it with {pulls:.1e} N of 2943; energy at most "
+          f"{above:.2f} J from the start; stretch {stretch:.0e}")  # fmt: skip
+    assert 0 < landed < 50 and bounce < 1e-6 and pulls < 1e-6 and above <= 0 and stretch < 1e-9
 
 
 def block():
