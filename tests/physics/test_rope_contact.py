@@ -192,14 +192,14 @@ def carried(settles, lifts):
     due = mass * (G + (3.0 if lifts < 0.1 else 0.0))
     ends = sum(rope.tension[[0, -1]].sum() for rope in ropes)
     print(f"hangs {hangs:.5f} m below the hook, lifted by {hook.position[2] - top:.3f} m it creeps {creep:.0e} m and turns by "
-          f"{np.linalg.norm(box.rotation[:3]):.0e}; slings bear {borne:.3f} N of {due:.3f}, ends pull with {ends:.1f} N; energy at "
-          f"most {rise:.0e} J above the start, stretch {stretch:.0e}, {sim.health().not_converged} steps did not converge")  # fmt: skip
+          f"{np.linalg.norm(box.rotation[:3]):.0e}; slings bear {borne:.3f} N of {due:.3f}, ends pull with {ends:.1f} N; energy "
+          f"at most {rise:.0e} J above the start, stretch {stretch:.0e}, {sim.health().not_converged} steps not met")  # fmt: skip
     assert creep < 5e-4 and rise < 1e-9 and stretch < 1e-6 and np.linalg.norm(box.rotation[:3]) < 1e-3
     assert borne == pytest.approx(due, rel=0.02) and box.position[2] > 0.004
 
 
 def test_a_sling_carries_a_box():
-    carried(0.12, 0.08)
+    carried(0.08, 0.06)
 
 
 @pytest.mark.slow
@@ -212,7 +212,7 @@ def landing(shape, mass, count, steps):
     scene = sh.Scene()
     scene.add_ground()
     for k in range(count):
-        y, z = 0.5 * k, 0.24 + 0.02 * k
+        y, z = 0.5 * k, 0.22 + 0.01 * k
         scene.add_body(f"body {k}", shape, mass=mass, position=(0, y, 0.1))
         scene.add_rope(
             f"rope {k}", (-0.25, y + 0.01, z), (0.28, y - 0.01, z + 0.02), segments=14, radius=0.008, mass_per_length=0.3
@@ -225,8 +225,8 @@ def landing(shape, mass, count, steps):
         met = max(met, sum(np.linalg.norm(sim.contact_force(f"rope {k}", f"body {k}")) > 0.1 for k in range(count)))
     lost = energies[0] - min(energies)
     print(f"{count} of {mass} kg, {met} met at once: energy rises by at most {np.diff(energies).max():.1e} J a step, "
-          f"{max(energies) - energies[0]:.1e} above the start, of {lost:.2f} J lost; {sim.health().not_converged} of {steps} steps "
-          f"did not converge")  # fmt: skip
+          f"{max(energies) - energies[0]:.1e} above the start, of {lost:.2f} J lost; {sim.health().not_converged} of {steps} "
+          f"steps did not converge")  # fmt: skip
     assert max(energies) <= energies[0] + 1e-9 and np.diff(energies).max() < 3e-3 * lost and met == count
 
 
@@ -257,8 +257,8 @@ def test_a_load_of_300_kg_on_a_light_rope_is_put_down():
         above, stretch = max(above, sim.energy().total - start), max(stretch, sim.rope("rope").stretch)
     landed = int(np.argmax(np.array(heights) < 0.2502))
     bounce, pulls = max(heights[landed:]) - min(heights[landed:]), abs(sim.rope("rope").tension[-1])
-    print(f"lands after {landed * 5} ms, then rises by {bounce:.0e} m; the rope pulls it with {pulls:.1e} N of 2943; energy at most "
-          f"{above:.2f} J from the start; stretch {stretch:.0e}")  # fmt: skip
+    print(f"lands after {landed * 5} ms, then rises by {bounce:.0e} m; the rope pulls it with {pulls:.1e} N of 2943; energy at "
+          f"most {above:.2f} J from the start; stretch {stretch:.0e}")  # fmt: skip
     assert 0 < landed < 50 and bounce < 1e-6 and pulls < 1e-6 and above <= 0 and stretch < 1e-9
 
 
