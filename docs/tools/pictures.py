@@ -19,6 +19,7 @@ WHEN = {
     "drone_sling": 3.0, "tow_rope": 1.5, "mooring_line": 2.0, "hexapod": 1.2, "trailer_hitch": 2.5, "dominoes": 0.45,
     "newtons_cradle": 0.3, "gripper": 1.5, "twisted_ring": 1.0, "swinging_door": 0.8, "conveyor": 1.5, "spinning_top": 0.5,
     "knot": 0.2,
+    "mobile_crane": 9.0, "block_and_tackle": 4.0, "elevator": 5.0, "excavator_wall": 3.4, "winch_recovery": 6.0,
 }  # fmt: skip
 """Seconds after the start at which an example looks like itself; 1 where nothing is said."""
 

@@ -72,9 +72,10 @@ class MobileCrane:
         place, n = Place(f"MobileCrane {self.name!r}", position, heading), self.name
         feet = [] if self.jacks else [self._foot(x, y) for x, y in self._corners()]
         frame = Box(8.0, 2.5, 0.8, position=(0, 0, 1.2))
+        beams = [Box(0.4, 2 * self.outriggers[1], 0.3, position=(x, 0, 0.95)) for x in (self.outriggers[0], -self.outriggers[0])]
         scene.add_body(
-            f"{n} carrier", Compound(frame, *(part for foot in feet for part in foot)), mass=self.chassis, com=(0, 0, 1.0),
-            collision=[frame, *(foot[1] for foot in feet)], position=place.at(0, 0, 0), rotation=place.turn, color="#f2b134",
+            f"{n} carrier", Compound(frame, *beams, *(part for foot in feet for part in foot)),
+            mass=self.chassis, com=(0, 0, 1.0), collision=[frame, *(foot[1] for foot in feet)], position=place.at(0, 0, 0), rotation=place.turn, color="#f2b134",
         )  # fmt: skip
         if self.jacks:
             self._jacks(scene, place)
@@ -102,7 +103,13 @@ class MobileCrane:
         for i, (x, y) in enumerate(self._corners()):
             leg, (post, foot) = f"{self.name} leg {i}", self._foot(0.0, 0.0)
             scene.add_body(
-                leg, Compound(post, foot), mass=250.0, collision=foot, position=place.at(x, y, 0), rotation=place.turn, color="#5b6470"
+                leg,
+                Compound(post, foot),
+                mass=250.0,
+                collision=foot,
+                position=place.at(x, y, 0),
+                rotation=place.turn,
+                color="#5b6470",
             )
             ram = HydraulicCylinder(pressure=OIL, flow=1.0e-3, area=0.015, leak=1e-13)
             down = Prismatic([0, 0, -1], drive=ram, limit=(-0.3, 0.3))
