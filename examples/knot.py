@@ -56,8 +56,8 @@ def check(sim: sh.Simulation, lasts: float = 1.2) -> None:
         thin = max(thin, -sim.contacts().gap.min(initial=0.0))
         ends.append(np.linalg.norm(rope.position[-1] - rope.position[0]))
     slips = max(ends[-40:]) - min(ends[-40:])
-    print(f"pulled by {rope.tension[0]:.2f} N the knot slips by {slips:.0e} m in 0.2 s and takes {rope.length - ends[-1]:.3f} m of "
-          f"rope; strands overlap by {thin * 1e3:.2f} mm of {2e3 * RADIUS:.0f} mm at most")  # fmt: skip
+    print(f"pulled by {rope.tension[0]:.2f} N the knot slips by {slips:.0e} m in 0.2 s and takes {rope.length - ends[-1]:.3f} m "
+          f"of rope; strands overlap by {thin * 1e3:.2f} mm of {2e3 * RADIUS:.0f} mm at most")  # fmt: skip
     assert abs(rope.tension[0] / PULL - 1) < 1e-3 and slips < 3e-5 and thin < 0.1 * RADIUS and rope.stretch < 1e-6
     assert rope.length - ends[-1] > 12 * RADIUS and sim.health().not_converged == 0
 

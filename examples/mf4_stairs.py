@@ -16,7 +16,7 @@ RISE, TREAD, STEPS, FOLLOW = 0.17, 0.17 / math.tan(math.radians(30.0)), 5, "mf4"
 START, END, ROBOT = 1.2, 1.2 + STEPS * TREAD, Mf4()  # m along x, of the stairs
 
 
-def make(dt: float = 2e-3) -> sh.Simulation:
+def make(dt: float = 4e-3) -> sh.Simulation:
     scene = sh.Scene()
     rough = sh.Material(friction=0.9)
     scene.add_ground(material=rough)

@@ -19,7 +19,8 @@ from sharnir.model import MOTIONS
 from sharnir.simulation import Simulation
 from sharnir.spatial import quat_conjugate, quat_rotate
 from sharnir.tables import of_first
-from sharnir.types import PRECISION, load_modules
+from sharnir.types import PRECISION
+from sharnir.warmup import compile_all
 
 HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
 
@@ -29,7 +30,7 @@ HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest ga
 def info(name: str | None, compile_now: bool) -> int:
     """What is installed, which examples there are, or what one is made of."""
     if compile_now:
-        _say(f"kernels for the CPU ready in {_compile():.1f} s")
+        _say(f"kernels for the CPU ready in {compile_all():.1f} s")
     if name is not None:
         return _describe(name)
     if compile_now:
@@ -52,37 +53,6 @@ def info(name: str | None, compile_now: bool) -> int:
     for example, path in known.items():
         _say(f"  {example:<{width}}  {catalogue.summary(path)}")
     return 0
-
-
-def _compile() -> float:
-    """Seconds to compile or load every kernel that a scene with a joint uses, in both formulations, on the CPU."""
-    from sharnir.collision.collide import collide_all
-    from sharnir.direct.energy.rope import energy_rope_steps
-    from sharnir.direct.energy.step import KERNELS as ENERGY
-    from sharnir.direct.energy.step import TOUCHING
-    from sharnir.direct.leapfrog.rope import direct_rope_steps
-    from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG
-    from sharnir.rope.kernels import rope_begin
-    from sharnir.rope.touch_kernels import touch_begin
-    from sharnir.sequential.begin import predict
-    from sharnir.sequential.patches import prepare_points
-
-    started = time.perf_counter()
-    longest = (energy_rope_steps, direct_rope_steps, ENERGY[2], TOUCHING, LEAPFROG[2], prepare_points, collide_all, touch_begin)
-    load_modules([kernel.module for kernel in (*longest, ENERGY[1], LEAPFROG[1], rope_begin, predict)], "cpu")
-    ways = {"sequential": None, "direct": None, "articulated": (-1.0, 1.0)}  # an integration with a limit has kernels of its own
-    for solver, limit in ways.items():
-        scene = sharnir.Scene()
-        scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
-        scene.add_joint("hinge", sharnir.Revolute("y", limit=limit), scene.world, "arm", position=(0, 0, 0))
-        sim = Simulation(scene, 1e-3, solver=solver)  # type: ignore[arg-type]
-        sim.step()
-        sim.gaps()
-        sim.integrate(sim.time + 1e-3)
-    scene = sharnir.Scene()
-    scene.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)
-    Simulation(scene, 1e-3).step()
-    return time.perf_counter() - started
 
 
 def _describe(name: str) -> int:

@@ -230,8 +230,8 @@ class Touching:
             self._solver.collider.make_room(max(pairs, self._data.pair_capacity), max(points, self._data.capacity))
             self._solver.rebind()
             self._look()
-        rows = len(snapshot.get("rope_contact.kept_a", ()))
-        while self._ropes is not None and self._ropes.kept_a.shape[0] < rows:
+        kept = len(snapshot.get("rope_contact.kept_a", ()))
+        while self._ropes is not None and self._ropes.kept_a.shape[0] < kept:
             self._grow_ropes(0)
 
 

@@ -120,10 +120,14 @@ class Controls(Mapping[str, Any]):
     def apply(self) -> None:
         """Move every input by one step's worth towards its command, and hand on those that changed."""
         for name, given in self.inputs.items():
-            most = given.rate * self.sim.dt
             value = self._value[name]
+            if name in self._acted and self._command[name] is value:  # it is where it should be
+                continue
+            most = given.rate * self.sim.dt
             change = self._command[name] - value
             moved = value + np.clip(change, -most, most) if np.ndim(change) else value + min(max(change, -most), most)
+            if np.all(moved == self._command[name]):
+                moved = self._command[name]
             self._value[name] = moved
             if name not in self._acted or np.any(self._acted[name] != moved):
                 given.act(self.sim, moved)

@@ -200,7 +200,7 @@ class Wheel:
         drive: Servo | DCMotor | None = None,
         brake: float | Friction = 0.0,
         velocity: Sequence[float] = (0.0, 0.0, 0.0),
-        color: Any = None,
+        color: Any = "#2f3437",
     ) -> str:
         """Put the wheel on a body of the scene; returns the name of its hinge, which is `name`.
 

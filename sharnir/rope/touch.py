@@ -193,7 +193,7 @@ def factor_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
         e = t[0].entry[m, w]
         if not is_coupled(s, t, c, e, w):
             change = t[0].A[e, w] - t[0].used_A[e, w]
-            if not wp.ddot(change, change) == real(0.0):
+            if wp.ddot(change, change) != real(0.0):
                 anew = True
     if not anew:
         return

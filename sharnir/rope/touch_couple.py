@@ -7,7 +7,8 @@ contact, and the rows
 
     V̂ = − Ω Σ Jᵀ (P⁺ − P),     P⁺ = Π(q) − A (du − J V̂)              δ = Π(q) − P − A (du + W δ),
 
-du what the elimination gives without them, are solved at the end. W, the mobility of pairs of elements, is kept while factors are.
+du what the elimination gives without them, are solved at the end. W, the mobility of pairs of elements, is kept while factors
+are.
 """
 
 import warp as wp

@@ -16,6 +16,7 @@ inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
 MOST_PASSES = wp.constant(300)  # in a step
 IMPACT_GAIN = wp.constant(real(1.01))  # largest ratio by which a step in which something touches may raise the kinetic energy
+ASTRAY = wp.constant(real(1.0))  # what rows miss, of their length, where passes lead nowhere
 LOOKS = wp.constant(6)  # in a step
 ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
 OPENING = wp.constant(real(1.0e-6))  # of an element's length: what a gap may be off
@@ -93,6 +94,7 @@ def touch_passes(
     t[0].met[w] = 0
     for round in range(ROUNDS):
         off = miss_all(s, w)
+        rows = off
         first_pass = begins and round == 0
         settled = bool(False)
         if not first_pass:
@@ -117,7 +119,7 @@ def touch_passes(
                 return
             break
         t[0].spent[w] = t[0].spent[w] + 1
-        if t[0].spent[w] > MOST_PASSES:
+        if t[0].spent[w] > MOST_PASSES or (round > 2 and rows > ASTRAY):
             push_bodies(s, t, c, w)
             end_sweeps(s, w, swept)
             return

@@ -93,10 +93,9 @@ def axis_normal(d: vec3, u: vec3, otherwise: vec3) -> vec3:
 @wp.func
 def overlap(low: vec3, high: vec3, other_low: vec3, other_high: vec3) -> bool:
     """Whether two boxes have a point in common."""
-    for k in range(3):
-        if low[k] > other_high[k] or other_low[k] > high[k]:
-            return False
-    return True
+    along = low[0] <= other_high[0] and other_low[0] <= high[0]
+    across = low[1] <= other_high[1] and other_low[1] <= high[1]
+    return along and across and low[2] <= other_high[2] and other_low[2] <= high[2]
 
 
 @wp.func
@@ -265,7 +264,7 @@ def begin_pairs(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: in
     t[0].lost[w] = wp.max(t[0].lost[w], before)
 
 
-# ---- how far off ----------------------------------------------------------------------------------------------------------------
+# ---- how far off ------------------------------------------------------------------------------------------------------------
 
 
 @wp.func

@@ -125,7 +125,8 @@ def hooks(ropes: list[RopeDescription]) -> tuple[np.ndarray, np.ndarray]:
 def pieces(out: Any, model: Model) -> None:
     """Chunks of ropes and spans of chunks, for the search of pairs."""
     ropes = model.ropes
-    chunks, spans = [], []
+    chunks: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for first, most in zip(ropes.first, ropes.capacity, strict=True):
         start = len(chunks)
         chunks += [(i, min(i + CHUNK, first + most)) for i in range(first, first + most, CHUNK)]
@@ -172,7 +173,7 @@ def touch_table(model: Model, work: Any, old: Any = None) -> Any:
         apart[k, sorted(rope.apart)] = 1
     hook, near = hooks(ropes.described)
     rope_of = np.repeat(np.arange(ropes.count), ropes.capacity + 1)
-    whole = {"apart": apart, "passes": ~meet, "hook": hook, "near": near, "rope_of": rope_of}
+    whole: dict[str, Any] = {"apart": apart, "passes": ~meet, "hook": hook, "near": near, "rope_of": rope_of}
     whole |= {"skip": [skipped(r) for r in ropes.described], "touches": [int(r.collide) for r in ropes.described]}
     whole["holds"], whole["joint"] = held_bodies(model)
     whole["rope_part"], whole["body_part"] = parts_of(model)

@@ -499,7 +499,7 @@ def solve_whole(s: wp.array(dtype=Step), w: int, times: int) -> int:
 def help_sweeps(s: wp.array(dtype=Step), w: int, done: int, times: int, largest: real, goal: real):
     """After a sweep: solve for all at once, if its goal is not met and it is time to, or drop what that led to.
 
-    done: sweeps before this one; times: how often it was done, −1: not any more; largest: the sweep's change. Returns these of now.
+    done: sweeps before this one; times: how often it was done, −1: not any more; largest: its change. Returns these of now.
     """
     if times > 0 and largest <= goal and ran_wild(s, w):
         put_back_points(s, w, 1)

@@ -27,7 +27,7 @@ def test_both_solvers_pull_a_trailer_alike():
         robot = Krt100()
         sim, inputs = put(robot, 0.005, solver, 0.9)
         inputs["throttle"], inputs["steer"] = 0.6, 0.3
-        inputs.step(300)
+        inputs.step(200)
         ends.append(np.array([sim.body(n).position for n in ("krt100", "krt100 trailer")]))
     off = np.abs(ends[1] - ends[0]).max()
     print(f"after {np.linalg.norm(ends[0][0]):.2f} m they are {1e3 * off:.2f} mm apart")
@@ -39,9 +39,9 @@ def drive_at_random(seed, time):
     rng, robot = np.random.default_rng(seed), Krt100()
     sim, inputs = put(robot, 0.005, "sequential", 0.9, iterations=20)
     most = np.zeros(3)
-    for _ in range(round(time / 0.5)):
-        inputs["throttle"], inputs["steer"], inputs["brake"] = rng.uniform(-0.6, 1), rng.uniform(-0.45, 0.45), rng.uniform(0, 0.3)
-        for _ in range(100):
+    for _ in range(round(time / 1.5)):
+        inputs["throttle"], inputs["steer"], inputs["brake"] = rng.uniform(0.3, 1), rng.choice((-0.45, 0.45)), rng.uniform(0, 0.2)
+        for _ in range(300):
             inputs.apply()
             sim.step()
             most = np.maximum(most, np.degrees(np.abs(robot.angles(sim))))
@@ -51,12 +51,12 @@ def drive_at_random(seed, time):
 def test_the_hitch_keeps_its_limits_in_random_drives():
     past = max(drive_at_random(seed, 3.0) for seed in range(2))
     print(f"past a limit of the hitch by at most {past:.1e}°")
-    assert past < 1e-3
+    assert -0.1 < past < 1e-3
 
 
 @pytest.mark.slow
 def test_the_hitch_keeps_its_limits_in_many_random_drives():
-    past = max(drive_at_random(seed, 4.0) for seed in range(100, 200))
+    past = max(drive_at_random(seed, 4.5) for seed in range(100, 200))
     print(f"100 drives: past a limit of the hitch by at most {past:.1e}°")
     assert past < 1e-3
 

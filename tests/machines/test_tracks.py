@@ -9,6 +9,7 @@ import sharnir as sh
 
 G, MU, R, GAUGE = 9.81, 0.7, 0.1, 0.7
 SOLVERS = ["sequential", "direct"]
+QUICK = ["sequential", pytest.param("direct", marks=pytest.mark.slow)]
 
 
 def tank(solver, drives=(0.0, 0.0), slope=0.0, brake=0.0, dt=0.005, kd=2000.0, **options):
@@ -30,7 +31,7 @@ def ground(sim):
     return c.point - sim.body("hull").position, c.force[:, 2], c.slip, c.force
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", QUICK)
 def test_straight_on_it_goes_as_fast_as_its_sprocket(solver):
     sim, _ = tank(solver, (8.0, 8.0))
     sim.run(2.0)
@@ -39,7 +40,7 @@ def test_straight_on_it_goes_as_fast_as_its_sprocket(solver):
     assert abs(v - belt) < 1e-6 and abs(v - 0.8) < 1e-3
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", QUICK)
 def test_a_belt_starts_as_heavy_as_it_is(solver):
     """A constant torque T at each sprocket: a = 2T/R/(m + 2I/R²), the belts' inertia and mass with it."""
     sim, track = tank(solver, (0.0, 0.0), kd=0.0)
@@ -88,7 +89,7 @@ def test_a_pivot_turn_costs_what_the_ground_takes(solver):
     assert pull == pytest.approx(across, rel=0.02)  # of the belt's middle: its edges pull a little differently
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", QUICK)
 def test_on_a_slope_it_turns_and_slides_as_friction_says(solver):
     """Belts against each other at 5°: it turns; every point slides, so it comes down, as fast as Coulomb's law asks.
 
@@ -124,7 +125,7 @@ def test_on_a_slope_it_turns_and_slides_as_friction_says(solver):
     assert turned > 2.0 and drift == pytest.approx(exact, rel=0.1)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", QUICK)
 def test_a_braked_track_holds_on_a_slope(solver):
     sim, _ = tank(solver, slope=math.radians(25.0), brake=1e4)
     sim.run(4.0)

@@ -12,6 +12,7 @@ from sharnir.machines.wheels import ackermann, add_differential, mecanum, omni
 G = 9.81
 TYRE = sh.Tyre(slip=(60e3, 50e3), relaxation=0.3)
 SOLVERS = ["sequential", "direct"]
+QUICK = ["sequential", pytest.param("direct", marks=pytest.mark.slow)]
 
 
 def car(mu=0.8, tyres=(None, None), mass=800.0, centre=0.5, rolling=0.0, steering=None, drive=None, ahead=0.0):
@@ -43,7 +44,7 @@ def test_braking_distance(solver, tyre):
     assert abs(way / exact - 1) < 0.01
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", QUICK)
 @pytest.mark.parametrize("tyre", [None, TYRE])
 def test_the_steepest_grade_is_the_coefficient_of_friction(solver, tyre):
     speeds = []
@@ -121,7 +122,7 @@ def test_the_radius_of_a_slow_turn_is_ackermanns(solver, tyre):
     assert abs(radius / exact - 1) < 0.01
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", QUICK)
 def test_the_understeer_gradient_is_that_of_the_single_track(solver):
     tyres, ahead = (sh.Tyre((60e3, 30e3), 0.2), sh.Tyre((60e3, 45e3), 0.2)), 0.1
     angle, speed = math.radians(1.5), 12.0
@@ -136,7 +137,7 @@ def test_the_understeer_gradient_is_that_of_the_single_track(solver):
     assert abs(measured / exact - 1) < 0.03
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", QUICK)
 def test_it_tips_over_where_its_centre_leaves_its_wheels(solver):
     vehicle = car(mu=2.0, centre=0.8)
     masses = vehicle.mass + 80.0
@@ -187,7 +188,7 @@ def test_rollers_let_a_cart_go_where_its_wheels_drive_it(kind):
         assert abs(v[0]) < 1e-3 and v[1] == pytest.approx(2.0 * (30.0 / 38.0 - 0.01 * G), rel=0.01)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", QUICK)
 def test_a_differential_shares_the_turns_of_its_case(solver):
     scene = sh.Scene()
     scene.add_ground(material=sh.Material(friction=0.8))

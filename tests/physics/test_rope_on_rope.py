@@ -98,7 +98,7 @@ def test_a_rope_falls_in_a_heap_on_itself_and_there_is_room_for_all_its_points()
     room, top, rise, deep = sim._touching._ropes.pair_capacity, sim.energy().total, 0.0, 0.0
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", sh.StepWarning)
-        for _ in range(80):
+        for _ in range(40):
             last = sim.energy().total
             sim.step()
             rise, deep = max(rise, sim.energy().total - last), max(deep, -sim.contacts().gap.min(initial=0.0))
@@ -115,9 +115,9 @@ def test_a_rope_falls_in_a_heap_on_itself_and_there_is_room_for_all_its_points()
     sim.restore(snapshot)
     sim.step(5)
     assert np.array_equal(sim.rope("rope").position, after)
-    other.step(20)
+    other.step(14)
     alone = pile()
-    alone.step(20)
+    alone.step(14)
     assert np.array_equal(other.rope("rope").position[1], alone.rope("rope").position)
 
 

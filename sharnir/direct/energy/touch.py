@@ -406,7 +406,8 @@ def commit_points(s: wp.array(dtype=Direct), w: int):
     whole = s[0].settings.dt[0] / s[0].drift[w]
     for i in range(s[0].contacts.count[w]):
         p = s[0].touch.p[i, w] * whole
-        if s[0].touch.before[i, w] < -LANDS:  # what stopped it is no guess of what carries it
+        hard = s[0].contacts.stiffness[i, w] <= real(0.0)
+        if hard and s[0].touch.before[i, w] < -LANDS:  # what stopped it is no guess of what carries it
             s[0].touch.blow[i, w] = s[0].touch.blow[i, w] + s[0].touch.p[i, w]
             p = vec3(real(0.0))
         s[0].contacts.impulse[i, w] = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]

@@ -1,0 +1,82 @@
+"""All kernels compiled ahead for the CPU, as many at a time as there are cores; each in a process of its own.
+
+Most of a compile is one thread's work (Python writes the source, LLVM compiles it), so processes share it better than threads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
+from multiprocessing import get_context
+from typing import Any
+
+from sharnir.types import load_modules
+
+KERNELS: tuple[tuple[str, str, int | None], ...] = (
+    ("direct.energy.rope", "energy_rope_steps", None),
+    ("direct.leapfrog.rope", "direct_rope_steps", None),
+    ("direct.energy.step", "TOUCHING", None),
+    ("direct.energy.step", "KERNELS", 2),
+    ("direct.leapfrog.step", "KERNELS", 2),
+    ("rope.touch_kernels", "touch_begin", None),
+    ("sequential.patches", "prepare_points", None),
+    ("collision.collide", "collide_all", None),
+    ("direct.energy.step", "KERNELS", 1),
+    ("direct.leapfrog.step", "KERNELS", 1),
+    ("rope.kernels", "rope_begin", None),
+    ("sequential.begin", "predict", None),
+)
+"""Where one kernel of each large module stands, the longest compiles first: file of sharnir, name, index."""
+
+SCENES = ("sequential", "direct", "articulated", "rope")
+"""Small scenes whose first step needs the small modules: solvers, or a rope."""
+
+
+def compile_all() -> float:
+    """Compile or load every kernel that a scene on the CPU may need; returns the seconds it took."""
+    started = time.perf_counter()
+    tasks: list[Any] = [*KERNELS, *SCENES]
+    workers = min(os.cpu_count() or 1, len(tasks))
+    if workers == 1:
+        for task in tasks:
+            make(task)
+        return time.perf_counter() - started
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_quiet) as pool:
+        jobs = [pool.submit(make, task) for task in tasks]
+        for n, job in enumerate(as_completed(jobs), 1):
+            job.result()
+            if time.perf_counter() - started > 1.0:
+                sys.stderr.write(f"sharnir: {n} of {len(tasks)} groups of kernels are ready\n")
+                sys.stderr.flush()
+    return time.perf_counter() - started
+
+
+def _quiet() -> None:
+    """A worker says nothing: the one who waits for it does."""
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def make(task: Any) -> None:
+    """Compile one of KERNELS, or what one of SCENES needs."""
+    if isinstance(task, tuple):
+        file, name, index = task
+        found = getattr(import_module(f"sharnir.{file}"), name)
+        load_modules([(found if index is None else found[index]).module], "cpu")
+        return
+    import sharnir
+
+    scene = sharnir.Scene()
+    if task == "rope":
+        scene.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)
+        sharnir.Simulation(scene, 1e-3).step()
+        return
+    scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
+    limit = (-1.0, 1.0) if task == "articulated" else None  # an integration with a limit has kernels of its own
+    scene.add_joint("hinge", sharnir.Revolute("y", limit=limit), scene.world, "arm", position=(0, 0, 0))
+    sim = sharnir.Simulation(scene, 1e-3, solver=task)
+    sim.step()
+    sim.gaps()
+    sim.integrate(sim.time + 1e-3)
