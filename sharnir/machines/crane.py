@@ -75,7 +75,8 @@ class MobileCrane:
         beams = [Box(0.4, 2 * self.outriggers[1], 0.3, position=(x, 0, 0.95)) for x in (self.outriggers[0], -self.outriggers[0])]
         scene.add_body(
             f"{n} carrier", Compound(frame, *beams, *(part for foot in feet for part in foot)),
-            mass=self.chassis, com=(0, 0, 1.0), collision=[frame, *(foot[1] for foot in feet)], position=place.at(0, 0, 0), rotation=place.turn, color="#f2b134",
+            mass=self.chassis, com=(0, 0, 1.0), collision=[frame, *(foot[1] for foot in feet)],
+            position=place.at(0, 0, 0), rotation=place.turn, color="#f2b134",
         )  # fmt: skip
         if self.jacks:
             self._jacks(scene, place)
