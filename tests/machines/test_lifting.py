@@ -9,6 +9,7 @@ import sharnir as sh
 from sharnir.machines.controls import Controls
 from sharnir.machines.crane import MobileCrane
 from sharnir.machines.excavator import Excavator
+from sharnir.machines.forklift import Forklift
 
 
 def show(what, error, allowed):
@@ -90,3 +91,25 @@ def test_an_excavator_holds_and_swings():
     show("ram, as its flow", abs(sim.joint("excavator boom ram").velocity / (-0.5 * 4.0e-3 / 0.02) - 1), 1e-2)
     with pytest.raises(sh.SceneError, match=r"Excavator 'x': boom \(rad\) is a number from 0 to"):
         Excavator("x", boom=math.pi)
+
+
+def test_a_forklift_lifts_by_its_chain():
+    """The forks rise by twice what the ram does, and the chain carries them and their load; it drives off with it."""
+    scene = sh.Scene()
+    scene.add_ground()
+    lift = Forklift()
+    lift.add(scene)
+    sim = sh.Simulation(scene, 0.01)
+    hands = Controls(sim, lift.inputs())
+    hands.step(50)
+    chain, forks = sim.cable("forklift chain"), sim.body("forklift forks")
+    show("tension of the chain", abs(chain.tension[0] / (lift.forks * 9.81) - 1), 1e-2)
+    start, ram = forks.position[2], sim.joint("forklift lift").position
+    hands["lift"] = 1.0
+    hands.step(200)
+    risen, out = forks.position[2] - start, sim.joint("forklift lift").position - ram
+    show("forks rise twice as far as the ram", abs(risen / (2 * out) - 1), 1e-3)
+    assert out > 0.2
+    hands["lift"], hands["throttle"] = 0.0, 1.0
+    hands.step(150)
+    show("it drives, m/s", abs(sim.body("forklift").velocity[0] - 1.0), 0.05)
