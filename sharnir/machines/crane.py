@@ -40,6 +40,7 @@ class MobileCrane:
         parts: of the hoist's reeving, an even number: the hook is lifted by so many parts of the cable.
         hook: m, of the hook above the ground at the start.
         outriggers: half the distances between their feet, m, along and across.
+        jacks: whether each foot is on a ram of its own, called "leg 0 ram" …; without, they are set and locked.
         chassis, platform, boom, inner, block: kg: of the carrier, the upper works with counterweight, the boom's two parts, the
             hook block.
     """
@@ -50,6 +51,7 @@ class MobileCrane:
     parts: int = 4
     hook: float = 2.5
     outriggers: tuple[float, float] = (3.2, 2.8)
+    jacks: bool = False
     chassis: float = 18000.0
     platform: float = 9000.0
     boom: float = 2500.0
@@ -68,15 +70,16 @@ class MobileCrane:
     def add(self, scene: Scene, position: Sequence[float] = (0.0, 0.0, 0.0), heading: float = 0.0) -> str:
         """Put it on ground of the height of `position` (m), on its outriggers; returns the carrier's name."""
         place, n = Place(f"MobileCrane {self.name!r}", position, heading), self.name
+        feet = [] if self.jacks else [self._foot(x, y) for x, y in self._corners()]
+        frame = Box(8.0, 2.5, 0.8, position=(0, 0, 1.2))
+        beams = [Box(0.4, 2 * self.outriggers[1], 0.3, position=(x, 0, 0.95)) for x in (self.outriggers[0], -self.outriggers[0])]
         scene.add_body(
-            f"{n} carrier",
-            Box(8.0, 2.5, 0.8),
-            mass=self.chassis,
-            position=place.at(0, 0, 1.2),
-            rotation=place.turn,
-            color="#f2b134",
-        )
-        self._outriggers(scene, place)
+            f"{n} carrier", Compound(frame, *beams, *(part for foot in feet for part in foot)),
+            mass=self.chassis, com=(0, 0, 1.0), collision=[frame, *(foot[1] for foot in feet)],
+            position=place.at(0, 0, 0), rotation=place.turn, color="#f2b134",
+        )  # fmt: skip
+        if self.jacks:
+            self._jacks(scene, place)
         works = Compound(Box(4.0, 2.4, 0.9, position=(-0.6, 0, -0.2)), Box(1.0, 2.4, 1.2, position=(-2.2, 0, 0.2)))
         scene.add_body(
             f"{n} platform", works, mass=self.platform, com=(-1.4, 0, 0.0), position=place.at(0, 0, 2.3), rotation=place.turn,
@@ -88,16 +91,28 @@ class MobileCrane:
         self._hoist(scene, place)
         return f"{n} carrier"
 
-    def _outriggers(self, scene: Scene, place: Place) -> None:
+    def _corners(self) -> list[tuple[float, float]]:
+        """Where its feet are, m."""
+        return [(sx * self.outriggers[0], sy * self.outriggers[1]) for sx in (1, -1) for sy in (1, -1)]
+
+    def _foot(self, x: float, y: float) -> tuple[Box, Box]:
+        """A leg and its foot."""
+        return Box(0.2, 0.2, 0.9, position=(x, y, 0.55)), Box(0.6, 0.6, 0.1, position=(x, y, 0.05))
+
+    def _jacks(self, scene: Scene, place: Place) -> None:
         """Four legs, each on a ram, their feet on the ground."""
-        for i, (x, y) in enumerate((sx * self.outriggers[0], sy * self.outriggers[1]) for sx in (1, -1) for sy in (1, -1)):
-            leg = f"{self.name} leg {i}"
+        for i, (x, y) in enumerate(self._corners()):
+            leg, (post, foot) = f"{self.name} leg {i}", self._foot(0.0, 0.0)
             scene.add_body(
-                leg, Compound(Box(0.2, 0.2, 0.9, position=(0, 0, 0.55)), Box(0.6, 0.6, 0.1, position=(0, 0, 0.05))), mass=250.0,
-                collision=Box(0.6, 0.6, 0.1, position=(0, 0, 0.05)), position=place.at(x, y, 0), rotation=place.turn, 
+                leg,
+                Compound(post, foot),
+                mass=250.0,
+                collision=foot,
+                position=place.at(x, y, 0),
+                rotation=place.turn,
                 color="#5b6470",
-            )  # fmt: skip
-            ram = HydraulicCylinder(pressure=OIL, flow=1.0e-3, area=0.015, leak=1e-14)
+            )
+            ram = HydraulicCylinder(pressure=OIL, flow=1.0e-3, area=0.015, leak=1e-13)
             down = Prismatic([0, 0, -1], drive=ram, limit=(-0.3, 0.3))
             scene.add_joint(f"{leg} ram", down, f"{self.name} carrier", leg, position=place.at(x, y, 0.8), rotation=place.turn)
 

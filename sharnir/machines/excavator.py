@@ -19,7 +19,7 @@ OIL = 3.0e7  # Pa
 BOOM, STICK = 5.2, 2.8  # m
 PIVOT = (0.3, 1.9)  # m, of the boom
 INPUTS = {
-    "slew": "part of 0.6 rad/s, to the left positive",
+    "slew": "part of 0.5 rad/s, to the left positive",
     "boom": "part of its ram's flow, up positive",
     "stick": "part of its ram's flow, in positive",
     "bucket": "part of 1 rad/s, curling in positive",
@@ -66,7 +66,7 @@ class Excavator:
             f"{n} works", Compound(*cab), mass=self.works, com=(-0.8, 0, 0.6), position=place.at(0, 0, 1.1), rotation=place.turn,
             collide=False, color="#f2b134",
         )  # fmt: skip
-        motor = HydraulicCylinder(pressure=OIL, flow=3.0e-3, area=0.005, leak=1e-12)
+        motor = HydraulicCylinder(pressure=1.2e7, flow=2.5e-3, area=0.005, leak=1e-11)
         scene.add_joint(f"{n} slew", Revolute("z", drive=motor), f"{n} undercarriage", f"{n} works", position=place.at(0, 0, 1.1))
         self._arm(scene, place)
         return f"{n} undercarriage"
@@ -98,7 +98,7 @@ class Excavator:
         scene.add_joint(f"{n} elbow", Revolute(place.left), f"{n} boom", f"{n} stick", position=place.at(*elbow))
         curl = HydraulicCylinder(pressure=OIL, flow=1.0e-3, area=1.0e-3, leak=1e-14)
         hinge = Revolute(place.left, drive=curl, limit=(-1.2, 2.0))
-        scene.add_joint(f"{n} bucket", hinge, f"{n} stick", f"{n} bucket", position=place.at(*wrist))
+        scene.add_joint(f"{n} curl", hinge, f"{n} stick", f"{n} bucket", position=place.at(*wrist))
         ram = HydraulicCylinder(pressure=OIL, flow=4.0e-3, area=0.02, leak=1e-14)
         low = (PIVOT[0] + 0.6, 0.0, PIVOT[1] - 0.5)
         add_ram(scene, f"{n} boom ram", place, f"{n} works", low, f"{n} boom", out(foot, a, 2.2, -0.25), ram, (-1.2, 1.2), 200.0)
@@ -109,7 +109,7 @@ class Excavator:
 
     def inputs(self) -> list[Input]:
         """slew, boom, stick, bucket: each −1 to 1 of its flow."""
-        joints = {"slew": "slew", "boom": "boom ram", "stick": "stick ram", "bucket": "bucket"}
+        joints = {"slew": "slew", "boom": "boom ram", "stick": "stick ram", "bucket": "curl"}
 
         def act(joint: str) -> Any:
             def command(sim: Any, value: Any) -> None:

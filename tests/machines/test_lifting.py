@@ -1,0 +1,115 @@
+"""Cranes and excavators: they stand, move as their oil says, and the hook takes a load as it stands."""
+
+import math
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+from sharnir.machines.controls import Controls
+from sharnir.machines.crane import MobileCrane
+from sharnir.machines.excavator import Excavator
+from sharnir.machines.forklift import Forklift
+
+
+def show(what, error, allowed):
+    print(f"{what}: {error:.3g} (allowed {allowed:g})")
+    assert error <= allowed, f"{what}: {error:.3g} > {allowed:g}"
+
+
+def test_a_crane_lifts_by_its_parts_and_its_oil():
+    """The hook rises by R ω / parts, ω the winch's flow over its displacement; slewing is as fast as its flow."""
+    scene = sh.Scene()
+    scene.add_ground()
+    crane = MobileCrane()
+    crane.add(scene, heading=0.3)
+    sim = sh.Simulation(scene, 0.02)
+    hands = Controls(sim, crane.inputs())
+    hands.step(20)
+    weight = crane.block * 9.81 / crane.parts
+    show("tension of a part", float(max(abs(sim.cable("crane cable").tension / weight - 1))), 1e-3)
+    hands["hoist"] = 1.0
+    hands.step(80)
+    low = sim.body("crane hook").position[2]
+    hands.step(50)
+    rise = (sim.body("crane hook").position[2] - low) / 1.0
+    show("speed of the hook", abs(rise / (0.25 * 3.0e-3 / 6.0e-4 / crane.parts) - 1), 1e-2)
+    hands["hoist"], hands["slew"] = 0.0, 1.0
+    hands.step(100)
+    show("slewing", abs(sim.joint("crane slew").velocity / 0.15 - 1), 1e-2)
+    show("the carrier stands, m", float(np.linalg.norm(sim.body("crane carrier").position)), 1e-3)
+    with pytest.raises(sh.SceneError, match="MobileCrane 'crane': parts is 2, 4, 6 or 8, got 3"):
+        MobileCrane(parts=3)
+
+
+@pytest.mark.parametrize("solver", ["direct", "sequential"])
+def test_a_hook_takes_a_load_where_it_stands(solver):
+    """attach() moves nothing, holds from then on; enabled = False lets go again."""
+    scene = sh.Scene()
+    scene.add_body("hook", sh.Box(0.2, 0.2, 0.2), mass=5.0, position=(0, 0, 2))
+    scene.add_joint("rail", sh.Prismatic("x", drive=sh.Servo(kp=1e4, kd=2e3)), scene.world, "hook", position=(0, 0, 2))
+    scene.add_body("load", sh.Box(0.3, 0.3, 0.3), mass=10.0, position=(0.1, 0.05, 1.5), rotation=(0, 0, 0.1, 0.99498744))
+    scene.add_joint("grip", sh.Fixed(), "hook", "load", position=(0.1, 0.05, 1.5))
+    sim = sh.Simulation(scene, 0.005, solver=solver)
+    grip, load = sim.joint("grip"), sim.body("load")
+    grip.enabled = False
+    sim.run(0.1)
+    place = load.position
+    show(f"fell freely, {solver}", abs(place[2] - 1.5 + 0.5 * 9.81 * 0.1 * 0.1), 1e-3)
+    load.velocity, load.spin = (0, 0, 0), (0, 0, 0)
+    grip.attach()
+    with pytest.raises(sh.SimulationError, match="joint 'grip': it is attached already"):
+        grip.attach()
+    sim.run(0.3)
+    off = float(np.linalg.norm(load.position - place))
+    show(f"held where it was, {solver}: moved", off, 1e-9 if solver == "direct" else 4e-4)
+    force = grip.reaction[0][2]
+    show(f"by its weight, {solver}", abs(force / (10.0 * 9.81) - 1), 1e-2)
+    grip.enabled = False
+    sim.run(0.1)
+    assert load.position[2] < place[2] - 0.04
+    many = sh.Simulation(scene, 0.005, solver=solver, worlds=2)
+    many.joint("grip").enabled = False
+    with pytest.raises(sh.SimulationError, match="allowed with one world"):
+        many.joint("grip").attach()
+
+
+def test_an_excavator_holds_and_swings():
+    scene = sh.Scene()
+    scene.add_ground()
+    digger = Excavator()
+    digger.add(scene)
+    sim = sh.Simulation(scene, 0.02)
+    hands = Controls(sim, digger.inputs())
+    hands.step(10)
+    start = sim.body("excavator bucket").position
+    hands.step(30)
+    show("the arm holds, m", float(np.linalg.norm(sim.body("excavator bucket").position - start)), 1e-4)
+    hands["boom"] = -0.5
+    hands.step(40)
+    assert sim.body("excavator bucket").position[2] < start[2] - 0.2
+    show("ram, as its flow", abs(sim.joint("excavator boom ram").velocity / (-0.5 * 4.0e-3 / 0.02) - 1), 1e-2)
+    with pytest.raises(sh.SceneError, match=r"Excavator 'x': boom \(rad\) is a number from 0 to"):
+        Excavator("x", boom=math.pi)
+
+
+def test_a_forklift_lifts_by_its_chain():
+    """The forks rise by twice what the ram does, and the chain carries them and their load; it drives off with it."""
+    scene = sh.Scene()
+    scene.add_ground()
+    lift = Forklift()
+    lift.add(scene)
+    sim = sh.Simulation(scene, 0.01)
+    hands = Controls(sim, lift.inputs())
+    hands.step(50)
+    chain, forks = sim.cable("forklift chain"), sim.body("forklift forks")
+    show("tension of the chain", abs(chain.tension[0] / (lift.forks * 9.81) - 1), 1e-2)
+    start, ram = forks.position[2], sim.joint("forklift lift").position
+    hands["lift"] = 1.0
+    hands.step(200)
+    risen, out = forks.position[2] - start, sim.joint("forklift lift").position - ram
+    show("forks rise twice as far as the ram", abs(risen / (2 * out) - 1), 1e-3)
+    assert out > 0.2
+    hands["lift"], hands["throttle"] = 0.0, 1.0
+    hands.step(150)
+    show("it drives, m/s", abs(sim.body("forklift").velocity[0] - 1.0), 0.05)
