@@ -63,8 +63,6 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
         return "rope", SolverRope
     if word == "auto" and model.collision is not None and (ropes is not None or not jointed):
         word = "sequential"  # free bodies that touch are swept; ropes beside contacts are known to it alone
-    if word == "auto" and ropes is not None and model.cable_names:
-        word = "sequential"  # which alone knows both
     if word == "auto":
         word = automatic(model) if ropes is None or not ropes.refused else "direct"
     return word, SOLVERS[word]
