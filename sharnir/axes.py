@@ -219,6 +219,8 @@ class Battery:
     name: str = "battery"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise SceneError(f"Battery: name is a string, got {self.name!r}")
         if not is_positive(self.voltage):
             raise SceneError(f"Battery {self.name!r}: voltage is a positive finite number of V, got {self.voltage!r}")
         number(f"Battery {self.name!r}", "resistance", self.resistance, least=0.0)
@@ -262,6 +264,7 @@ class DCMotor:
         if not (is_positive(self.efficiency) and self.efficiency <= 1):
             raise SceneError(f"DCMotor: efficiency is above 0 and at most 1, got {self.efficiency!r}")
         number("DCMotor", "command", self.command, least=-1.0, most=1.0)
+        _fed("DCMotor", self.battery)
         if self.battery is not None and self.voltage != 0:
             raise SceneError(f"DCMotor: on a battery its voltage follows from command=, got voltage = {self.voltage!r}")
 
@@ -276,6 +279,11 @@ def _curve(who: str, what: str, points: Any) -> tuple[list[float], list[float]]:
     if np.any(table[:, 1] < 0):
         raise SceneError(f"{who}: torques of the {what} are at least 0, got {table[:, 1].min():g}")
     return table[:, 0].tolist(), table[:, 1].tolist()
+
+
+def _fed(who: str, battery: Any) -> None:
+    if battery is not None and not isinstance(battery, Battery):
+        raise SceneError(f"{who}: battery is a Battery(voltage=…) or None, got {battery!r}")
 
 
 def _above(who: str, drive: Any, *names: str) -> None:
@@ -319,6 +327,7 @@ class Motor:
             raise SceneError(f"Motor: efficiency is above 0 and at most 1, got {self.efficiency!r}")
         if self.nominal_voltage is not None:
             _above("Motor", self, "nominal_voltage")
+        _fed("Motor", self.battery)
         self._map()
 
     def _map(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:

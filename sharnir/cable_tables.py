@@ -104,13 +104,13 @@ def _unit(who: str, axis: Any) -> tuple[np.ndarray, np.ndarray]:
 def _node(cable: str, i: int, last: int, given: Any, bodies: dict[str, BodyDescription]) -> CableNode:
     """One place of a path."""
     who = f"{cable}, place {i} of its path"
-    if not isinstance(given, Sheave | Drum):
+    fixed, end = not isinstance(given, Sheave | Drum), i in (0, last)
+    if fixed:
         pair = (given, (0.0, 0.0, 0.0)) if isinstance(given, str) else given
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
             raise SceneError(f"{who}: allowed are a body, (body, point), Sheave(…) and Drum(…), got {given!r}")
         given = Drum(pair[0], 0.0, pair[1])
-    end, fixed = i in (0, last), isinstance(given, Drum) and given.radius == 0 and isinstance(given.radius, float)
-    if given.body not in bodies:
+    if not isinstance(given.body, str) or given.body not in bodies:
         raise SceneError(f"{who}: {given.body!r} is no body of the scene; known: {', '.join(map(repr, bodies))}")
     what = type(given).__name__
     if not fixed and not is_positive(given.radius):
@@ -126,6 +126,8 @@ def _node(cable: str, i: int, last: int, given: Any, bodies: dict[str, BodyDescr
         raise SceneError(f"{who}: body {given.body!r} is a point mass, which a cable can only hold at its centre")
     sheave = given if isinstance(given, Sheave) else None
     mu = number(who, "friction", sheave.friction, least=0.0) if sheave else 0.0
+    if sheave and not isinstance(sheave.grips, bool):
+        raise SceneError(f"{who}: grips is True or False, got {sheave.grips!r}")
     turns = sheave.turns if sheave else 0
     if not isinstance(turns, int) or turns < 0:
         raise SceneError(f"{who}: turns is a whole number of at least 0, got {turns!r}")

@@ -224,8 +224,8 @@ class Scene:
         """
         who = f"belt of joint {joint!r}"
         owner = self._body(who, "body", body)
-        if joint not in self.joints or self.joints[joint].joint.free not in (("rx",), ("ry",), ("rz",)):
-            hinges = [n for n, j in self.joints.items() if j.joint.free in (("rx",), ("ry",), ("rz",))]
+        hinges = [n for n, j in self.joints.items() if j.joint.free in (("rx",), ("ry",), ("rz",))]
+        if joint not in hinges:
             raise SceneError(f"{who}: a belt runs with a hinge; known: {', '.join(map(repr, hinges)) or 'none'}")
         if not is_positive(radius):
             raise SceneError(f"{who}: radius is a positive finite number (m), got {radius!r}")

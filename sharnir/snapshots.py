@@ -21,6 +21,7 @@ PER_WORLD = (
     "state.time",
     "state.failed",
     "rope_control.wind",
+    "rope_contact.kept_pairs",
     "contact.count",
     "contact.lost",
     "contact.pairs",
@@ -116,7 +117,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
     foreign = [n for n in values if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(values[n])]
     fresh = {name: values.pop(name) for name in foreign}  # taken with another solver: this one begins anew
     for name in values:
-        if name.startswith("contact.") and name in snapshot:  # room may have been made since
+        if name.startswith(("contact.", "rope_contact.")) and name in snapshot:  # room may have been made since
             missing = len(values[name]) - len(snapshot[name])
             if missing > 0:
                 snapshot = snapshot | {name: np.pad(snapshot[name], [(0, missing)] + [(0, 0)] * (values[name].ndim - 1))}
@@ -161,7 +162,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         for name, values in values_of(sim).items():
             where = (slice(None),) * int(name not in PER_WORLD) + (worlds,)
             saved = snapshot[name]
-            if len(saved) < len(values) and name.startswith("contact."):  # room may have been made since
+            if len(saved) < len(values) and name.startswith(("contact.", "rope_contact.")):  # room may have been made since
                 saved = np.pad(saved, [(0, len(values) - len(saved))] + [(0, 0)] * (values.ndim - 1))
             values[where] = saved[where]
         for array in (sim.solver.whole, sim.solver.real):

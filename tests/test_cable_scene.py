@@ -17,7 +17,7 @@ def scene():
 
 WRONG = {
     "radius of 0": (["load", sh.Sheave("world", 0.0), "world"], None, r"radius of the Sheave on 'world'.*above 0 m, got 0.0"),
-    "drum of 0": ([sh.Drum("world", -1.0), "load"], None, r"radius of the Drum.*got -1.0"),
+    "drum of 0": ([sh.Drum("world", 0.0), "load"], None, r"radius of the Drum.*got 0.0"),
     "unknown body": (["load", ("wrld", (0, 0, 1))], None, r"'wrld' is no body"),
     "one place": (["load"], None, "at least two places"),
     "sheave at an end": ([sh.Sheave("world", 0.1), "load"], None, "an end is a body"),

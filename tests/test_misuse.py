@@ -156,7 +156,9 @@ MADE = {
     sh.Box: (1.0, 1.0, 1.0), sh.Sphere: (1.0,), sh.Capsule: (1.0, 1.0), sh.Cylinder: (1.0, 1.0), sh.Cone: (1.0, 1.0),
     sh.Ellipsoid: (1.0, 1.0, 1.0), sh.Revolute: ("x",), sh.Prismatic: ("x",), sh.Cylindrical: ("x",), sh.PointOnLine: ("x",),
     sh.Universal: (("x", "y"),), sh.Planar: ("x",), sh.Distance: (), sh.Friction: (1.0,), sh.Servo: (), sh.DCMotor: (),
-    sh.Limit: (), sh.Cardan: (), sh.SwingTwist: (), sh.Material: (),
+    sh.Limit: (), sh.Cardan: (), sh.SwingTwist: (), sh.Material: (), sh.Motor: (), sh.Battery: (12.0,), sh.Engine: (),
+    sh.HydraulicCylinder: (), sh.Wheel: (0.3, 0.2, 10.0), sh.Tyre: (1e4,), sh.Suspension: (1e4,), sh.Steering: (),
+    sh.Track: ([(0, 0, 0.1), (1, 0, 0.1)], 0.1, 5.0),
 }  # fmt: skip
 ADDED = {
     "add_body": {"name": "n", "shape": sh.Sphere(0.1)},
@@ -166,6 +168,8 @@ ADDED = {
     "add_ground": {},
     "add_terrain": {"name": "n", "heights": np.zeros((4, 4)), "size": (1, 1)},
     "add_frame": {"name": "n", "body": "a"},
+    "add_cable": {"name": "n", "path": ["a", "b"]},
+    "add_belt": {"joint": "j", "body": "a", "shapes": [sh.Sphere(0.1)], "radius": 0.1},
     "ignore": {"a": "a", "b": "b"},
     "set_pair": {"a": "a", "b": "b", "material": sh.Material()},
 }
@@ -228,7 +232,14 @@ def test_no_call_of_a_scene_takes_what_it_never_is():
     def take(kind, **given):
         copy.deepcopy(made).add_joint("n", kind(**given), "a", "c", position=(0, 0, 0))
 
+    def over(wheel, **given):
+        copy.deepcopy(made).add_cable("n", ["a", wheel(**given), "c"][: 3 if wheel is sh.Sheave else 2])
+
     calls = [(method, call(method), given, arguments(getattr(sh.Scene, method))) for method, given in ADDED.items()]
+    for wheel in (sh.Sheave, sh.Drum):
+        given = {"body": "b", "radius": 0.05}
+        run = functools.partial(over, wheel)
+        calls.append((wheel.__name__, run, given, arguments(wheel)))
     for law in ("limit", "friction", "spring", "damping", "drive"):
         for kind in (sh.Revolute, sh.Spherical, sh.Universal):
             calls.append((kind.__name__, functools.partial(take, kind), {}, [law]))

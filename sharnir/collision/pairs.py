@@ -12,13 +12,16 @@ from sharnir.collision.data import (
     MARGIN,
     PLANE,
     SPHERE,
+    TRIANGLE,
     Collision,
     Manifold,
     Solid,
     put,
 )
+from sharnir.collision.disc import beyond, is_wheel, on_face
 from sharnir.collision.faces import convex_convex, plane_ellipsoid, plane_hull, plane_rim
 from sharnir.collision.round import capsule_capsule, plane_box, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
+from sharnir.collision.terrain import face_normal
 from sharnir.model import DYNAMIC
 from sharnir.types import real, vec3
 
@@ -55,6 +58,14 @@ def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, las
             return capsule_box(A, B, margin)
     if A.kind == BOX and B.kind == BOX:
         return box_box(A, B, margin, last)
+    if B.kind == TRIANGLE and (A.kind == BOX or is_wheel(A)):
+        f = face_normal(B)
+        if beyond(A, B, f, margin):
+            return Manifold()
+        if is_wheel(A) and wp.dot(f, A.x - B.x) > real(0.0):
+            m = on_face(A, B, f, margin)
+            if m.count > 0:
+                return m
     return convex_convex(s, A, B, margin, w)
 
 

@@ -19,7 +19,7 @@ from sharnir.collision.material import Material
 from sharnir.descriptions import vector
 from sharnir.errors import SceneError
 from sharnir.joints import Revolute
-from sharnir.machines.wheels import positive
+from sharnir.machines.wheels import positive, where_given
 from sharnir.scene import Scene
 from sharnir.shapes import Box, Cylinder, Shape
 from sharnir.spatial import frame_from_axes, quat_multiply, quat_rotate
@@ -70,6 +70,9 @@ class Track:
             positive(who, what, getattr(self, what))
         for what in ("wheel_mass", "tension", "rounding"):
             number(who, what, getattr(self, what), least=0.0)
+        for value in self.friction if isinstance(self.friction, tuple | list) else (self.friction,):
+            number(who, "friction", value, least=0.0)
+        where_given(who, self, "dynamic", "stiffness", "damping")
         if not isinstance(self.sprocket, int) or not -len(self.wheels) <= self.sprocket < len(self.wheels):
             raise SceneError(f"{who}: sprocket is the number of one of {len(self.wheels)} wheels, got {self.sprocket!r}")
 

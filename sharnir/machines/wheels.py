@@ -12,7 +12,7 @@ import numpy as np
 from sharnir.axes import DCMotor, Drive, Friction, Servo, number
 from sharnir.collision.material import Material
 from sharnir.descriptions import vector
-from sharnir.errors import SceneError, is_positive
+from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.joints import Cylindrical, Gear, Prismatic, Revolute
 from sharnir.scene import Scene
 from sharnir.shapes import Cylinder
@@ -44,6 +44,13 @@ def pair(who: str, what: str, value: Any) -> tuple[float, float]:
     return positive(who, what, both[0]), positive(who, what, both[1])
 
 
+def where_given(who: str, of: Any, *names: str) -> None:
+    """Numbers of at least 0, or None."""
+    for name in names:
+        if getattr(of, name) is not None:
+            number(who, name, getattr(of, name), least=0.0)
+
+
 @dataclass(frozen=True)
 class Tyre:
     """A tread that yields: rolling, its force is slip · stiffness; at rest it is a spring, so that a parked wheel stands.
@@ -62,6 +69,7 @@ class Tyre:
     def __post_init__(self) -> None:
         object.__setattr__(self, "slip", pair("Tyre", "slip (N)", self.slip))
         positive("Tyre", "relaxation (m)", self.relaxation)
+        where_given("Tyre", self, "stiffness", "damping")
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,9 @@ class Suspension:
         positive("Suspension", "mass (kg)", self.mass)
         for what in ("damping", "load"):
             number("Suspension", what, getattr(self, what), least=0.0)
+        ends = as_numbers(self.travel)
+        if ends.shape != (2,) or not ends[0] < ends[1]:
+            raise SceneError(f"Suspension: travel is (lower, upper) in m, lower < upper, got {self.travel!r}")
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,7 @@ class Steering:
         positive("Steering", "limit (rad)", self.limit)
         positive("Steering", "kp (N·m/rad)", self.kp)
         number("Steering", "kd (N·m·s)", self.kd, least=0.0)
+        number("Steering", "max_force (N·m)", self.max_force, least=0.0, endless=True)
 
 
 @dataclass(frozen=True)
@@ -146,6 +158,7 @@ class Wheel:
             positive(who, what, getattr(self, what))
         object.__setattr__(self, "friction", pair(who, "friction", self.friction))
         number(who, "rolling", self.rolling, least=0.0)
+        where_given(who, self, "dynamic")
         positive(who, "roller_friction", self.roller_friction)
         if self.tyre is not None and not isinstance(self.tyre, Tyre):
             raise SceneError(f"{who}: tyre is a Tyre(slip=…, relaxation=…) or None, got {self.tyre!r}")

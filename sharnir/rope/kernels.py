@@ -260,9 +260,9 @@ def rope_pass(
 
 
 @wp.func
-def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32), most: real) -> bool:
+def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32), most: real, rest: real) -> bool:
     """Look at a step before it is taken: one that sweeps did not bring together, or whose kinetic energy grew by more than a
-    factor `most`, is begun again.
+    factor `most` beyond what it was given (`supply`), is begun again.
 
     Rows are then closed at velocity level: with both joints and ropes linear, sweeps and passes can only take energy. `swept` is
     −1 in a world that begins again, and beyond any cap in the others.
@@ -270,7 +270,7 @@ def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.in
     end_sweeps(s, w, swept)
     if s[0].body_state.failed[w] != 0:
         return False
-    gained = kinetic(s, w) - most * s[0].energy[w] - supply(s, w)
+    gained = kinetic(s, w) - most * s[0].energy[w] - supply(s, w, rest)
     if s[0].residual[w] <= OPEN and gained <= real(0.0):  # neither is true of what is not a number
         count(s, w, s[0].sudden[w] * (1 - s[0].hard[w]), 0, s[0].hard[w], 0)
         return False
@@ -291,7 +291,7 @@ def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.in
 @wp.kernel(module="sharnir.rope")
 def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32)):
     """Look at a step before it is taken."""
-    goes_astray(s, first + wp.tid(), swept, MOST_GAIN)
+    goes_astray(s, first + wp.tid(), swept, MOST_GAIN, real(1.0))
 
 
 @wp.func

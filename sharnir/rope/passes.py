@@ -393,8 +393,10 @@ def kinetic(s: wp.array(dtype=RopeStep), w: int) -> real:
 
 
 @wp.func
-def supply(s: wp.array(dtype=RopeStep), w: int) -> real:
-    """Generous bound of the energy that bend and twist, driven ends, reels and a start from rest may add in a step, J."""
+def supply(s: wp.array(dtype=RopeStep), w: int, rest: real) -> real:
+    """Generous bound of the energy that bend and twist, driven ends, reels and (`rest`, 1 or 0) a start from rest may add in a
+    step, J.
+    """
     out = real(0.0)
     mass = real(0.0)
     speed = real(0.0)
@@ -413,7 +415,7 @@ def supply(s: wp.array(dtype=RopeStep), w: int) -> real:
             if s[0].ropes.kind[2 * k + side] == DRIVEN:
                 speed = wp.max(speed, wp.length(s[0].work.v[first + side * n, w]))
         speed = speed + wp.abs(s[0].control.reel_speed[k, w])
-    speed = speed + wp.length(s[0].settings.gravity[w]) * s[0].kick[w]
+    speed = speed + rest * wp.length(s[0].settings.gravity[w]) * s[0].kick[w]
     return out + mass * speed * speed
 
 
@@ -430,7 +432,7 @@ def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
     factor(s, w, True)
     before = kinetic(s, w)
     off = solve(s, w, attempt)
-    if attempt < 2 and not kinetic(s, w) <= MOST_GAIN * before + supply(s, w):
+    if attempt < 2 and not kinetic(s, w) <= MOST_GAIN * before + supply(s, w, real(1.0)):
         off = real(1.0)  # the rows are closed, but on another branch (impulses of rows take energy), or it is not a number
     return off
 

@@ -26,7 +26,7 @@ from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import advance_body, clear_ties
 from sharnir.rope.passes import advance_ropes, factor_ropes, stand_anew
 from sharnir.rope.terms import element_inertia
-from sharnir.rope.touch_bodies import is_coupled, push_body
+from sharnir.rope.touch_bodies import is_coupled, make_groups, push_body
 from sharnir.rope.touch_couple import NO_ROOM, entry_moves, solve_coupled
 from sharnir.rope.touch_data import LIFTED, MOST, OPEN, SLIPS, STICKS, RopeTouch
 from sharnir.rope.touch_find import end_gap, entry_speed, rope_of, start_speed
@@ -72,11 +72,22 @@ def slope_of(q: vec3, n: vec3, g: real):
 def look(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
     """Gaps and normals at the end of the step, as it stands; until the next look gaps are linear in velocities."""
     for m in range(t[0].live[w]):
-        e = t[0].entry[m, w]
-        if e >= t[0].base:
-            pair_gap(s, t, e - t[0].base, w)
-        else:
-            end_gap(s, t, c, e, w)
+        look_at(s, t, c, t[0].entry[m, w], w)
+
+
+@wp.func
+def look_at(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int):
+    """`look` at one point of contact."""
+    if e >= t[0].base:
+        pair_gap(s, t, e - t[0].base, w)
+    else:
+        end_gap(s, t, c, e, w)
+
+
+@wp.func
+def group_of(t: wp.array(dtype=RopeTouch), e: int, w: int) -> int:
+    """The group to which a point of contact belongs, as the last pass had them."""
+    return t[0].group[t[0].rope_part[rope_of(t, e, w)], w]
 
 
 @wp.func
@@ -125,14 +136,13 @@ def begin_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.
 def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
     """What the law asks of every point of contact at the velocities at hand; by how much it is missed.
 
-    Returns the largest gap or slip that should not be, m, the largest impulse that is lacking, of the largest there is, and how
-    many points changed their state.
+    Returns the largest gap or slip that should not be, m, the largest impulse that is lacking, of the largest there is. Groups in
+    which a point changed its state are noted (`moved`).
     """
     sigma = t[0].stiff[0]
     open = real(0.0)
     lacks = real(0.0)
     largest = real(0.0)
-    changed = int(0)
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
         n = t[0].n[e, w]
@@ -144,7 +154,7 @@ def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
         across = wanted - n * wp.dot(n, wanted)
         slip = wp.normalize(across)
         if state != t[0].state[e, w] or (state == SLIPS and wp.dot(slip, t[0].slip[e, w]) < real(0.0)):
-            changed = changed + 1
+            t[0].moved[group_of(t, e, w), w] = 1
         t[0].state[e, w] = state
         t[0].slip[e, w] = slip
         t[0].miss[e, w] = miss
@@ -164,22 +174,47 @@ def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
     t[0].scale[w] = largest
     if largest > real(0.0):
         lacks = lacks / largest
-    return open, lacks, changed
+    return open, lacks
+
+
+@wp.func
+def all_stand(t: wp.array(dtype=RopeTouch), w: int) -> bool:
+    """Whether all was as it was taken to be in the last pass, which was gone whole."""
+    out = int(0)
+    for i in range(t[0].group.shape[0]):
+        out = out + t[0].moved[i, w]
+    return out == 0
 
 
 @wp.func
 def go_on(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
-    """P and g as the passes found them, for the next ones; gaps and normals, too, a few times: then passes come to an end."""
-    if t[0].looks[w] > 0:
-        t[0].looks[w] = t[0].looks[w] - 1
-        look(s, t, c, w)
+    """P and g as the passes found them, for the next ones, in groups in which all is as it was taken to be; gaps and normals,
+    too, a few times: then passes come to an end.
+    """
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
+        which = group_of(t, e, w)
+        if t[0].moved[which, w] == 1:
+            continue
+        if t[0].looks[which, w] > 0:
+            look_at(s, t, c, e, w)
         P = t[0].impulse[e, w]
         n = t[0].n[e, w]
         g = t[0].mu[e, w] * wp.max(wp.dot(n, P), real(0.0))
         t[0].bound[e, w] = g
         t[0].centre[e, w] = onto_cone(P, n, g)
+    for i in range(t[0].group.shape[0]):
+        if t[0].moved[i, w] == 0 and t[0].looks[i, w] > 0:
+            t[0].looks[i, w] = t[0].looks[i, w] - 1
+
+
+@wp.func
+def begin_groups(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), looks: int, w: int):
+    """Before the first pass of a step nothing goes one way."""
+    for i in range(t[0].group.shape[0]):
+        t[0].group[i, w] = i
+        t[0].moved[i, w] = 0
+        t[0].looks[i, w] = looks
 
 
 # ---- a pass -----------------------------------------------------------------------------------------------------------------
@@ -227,39 +262,6 @@ def note_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int)
             t[0].w[i, w] = s[0].work.w[i, w]
             t[0].pull[i, w] = s[0].state.pull[i, w]
             t[0].moment[i, w] = s[0].state.moment[i, w]
-
-
-@wp.func
-def join(t: wp.array(dtype=RopeTouch), a: int, b: int, w: int):
-    """Let two parts of the scene, or a part and a body, go one way in this pass."""
-    x = int(a)
-    y = int(b)
-    while t[0].group[x, w] != x:
-        x = t[0].group[x, w]
-    while t[0].group[y, w] != y:
-        y = t[0].group[y, w]
-    t[0].group[wp.max(x, y), w] = wp.min(x, y)
-
-
-@wp.func
-def make_groups(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
-    """What goes one way in this pass: parts of the scene that ropes tie together, and what touches; each by its least number."""
-    nodes = t[0].group.shape[0]
-    for i in range(nodes):
-        t[0].group[i, w] = i
-    for m in range(t[0].live[w]):
-        e = t[0].entry[m, w]
-        own = t[0].rope_part[rope_of(t, e, w)]
-        if e >= t[0].base:
-            join(t, own, t[0].rope_part[t[0].rope_of[t[0].pair_a[e - t[0].base, w]]], w)
-        else:
-            b = c[0].shapes.body[t[0].shape[e, w]]
-            if t[0].place[b, w] >= 0:
-                join(t, own, t[0].parts + b, w)
-            elif is_coupled(s, t, c, e, w):
-                join(t, own, t[0].body_part[b], w)
-    for i in range(nodes):
-        t[0].group[i, w] = t[0].group[t[0].group[i, w], w]  # numbers only fall: the one before is known already
 
 
 @wp.func
@@ -376,8 +378,8 @@ def shorten(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: in
 @wp.func
 def touch_pass(
     s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int, careful: bool
-) -> bool:  # fmt: skip
-    """One pass with what is missed at hand, and the new pose; returns whether it was gone whole."""
+):  # fmt: skip
+    """One pass with what is missed at hand, and the new pose; notes of groups whether it was gone in part (`moved`)."""
     note_pass(s, t, w)
     solve_coupled(s, t, c, w)
     for b in range(s[0].bodies.count):
@@ -391,15 +393,14 @@ def touch_pass(
         if t[0].column[e, w] == NO_ROOM:
             continue  # it goes on as it did: there is no room to know better, which is told
         t[0].impulse[e, w] = t[0].wanted[e, w] - t[0].A[e, w] * t[0].moves[e, w]
-    whole = bool(True)
-    if careful:
-        make_groups(s, t, c, w)
-        for which in range(t[0].group.shape[0]):
-            if t[0].group[which, w] == which:
-                part = along_pass(s, t, which, w)
-                if part < WHOLE:
-                    shorten(s, t, which, w, part)
-                    whole = False
+    make_groups(s, t, c, w)
+    for which in range(t[0].group.shape[0]):
+        t[0].moved[which, w] = 0
+        if careful and t[0].group[which, w] == which:
+            part = along_pass(s, t, which, w)
+            if part < WHOLE:
+                shorten(s, t, which, w, part)
+                t[0].moved[which, w] = 1
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
         if not is_coupled(s, t, c, e, w):
@@ -410,7 +411,6 @@ def touch_pass(
         if s[0].bodies.motion[b] == DYNAMIC:
             advance_body(s, b, w)
     advance_ropes(s, w)
-    return whole
 
 
 @wp.func

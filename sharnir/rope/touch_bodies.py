@@ -11,6 +11,7 @@ from sharnir.collision.data import Collision
 from sharnir.model import DYNAMIC
 from sharnir.rope.data import RopeStep
 from sharnir.rope.touch_data import OPEN, RopeTouch
+from sharnir.rope.touch_find import rope_of
 from sharnir.types import mat33, real, vec3
 
 
@@ -103,6 +104,39 @@ def give(t: wp.array(dtype=RopeTouch), at: int, w: int, f: vec3, l: vec3):
 def carried_surface(t: wp.array(dtype=RopeTouch), b: int, e: int, w: int) -> vec3:
     """J V̂ at a point of contact."""
     return t[0].hat_v[b, w] + wp.cross(t[0].hat_w[b, w], t[0].arm[e, w])
+
+
+@wp.func
+def join(t: wp.array(dtype=RopeTouch), a: int, b: int, w: int):
+    """Let two parts of the scene, or a part and a body, go one way in this pass."""
+    x = int(a)
+    y = int(b)
+    while t[0].group[x, w] != x:
+        x = t[0].group[x, w]
+    while t[0].group[y, w] != y:
+        y = t[0].group[y, w]
+    t[0].group[wp.max(x, y), w] = wp.min(x, y)
+
+
+@wp.func
+def make_groups(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """What goes one way in this pass: parts of the scene that ropes tie together, and what touches; each by its least number."""
+    nodes = t[0].group.shape[0]
+    for i in range(nodes):
+        t[0].group[i, w] = i
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        own = t[0].rope_part[rope_of(t, e, w)]
+        if e >= t[0].base:
+            join(t, own, t[0].rope_part[t[0].rope_of[t[0].pair_a[e - t[0].base, w]]], w)
+        else:
+            b = c[0].shapes.body[t[0].shape[e, w]]
+            if t[0].place[b, w] >= 0:
+                join(t, own, t[0].parts + b, w)
+            elif is_coupled(s, t, c, e, w):
+                join(t, own, t[0].body_part[b], w)
+    for i in range(nodes):
+        t[0].group[i, w] = t[0].group[t[0].group[i, w], w]  # numbers only fall: the one before is known already
 
 
 # ---- what bodies take from a launch of passes -------------------------------------------------------------------------------

@@ -17,8 +17,9 @@ from sharnir.collision.data import Collision
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import clear_ties
 from sharnir.rope.passes import bring_ropes, move_all
-from sharnir.rope.touch_bodies import carried_surface, give, is_coupled, list_bodies
+from sharnir.rope.touch_bodies import carried_surface, give, is_coupled, list_bodies, make_groups
 from sharnir.rope.touch_data import MOST, OPEN, RopeTouch
+from sharnir.rope.touch_find import rope_of
 from sharnir.rope.touch_pairs import between, spread
 from sharnir.types import real, vec3
 
@@ -103,6 +104,16 @@ def set_unit(t: wp.array(dtype=RopeTouch), e: int, a: int, value: real, w: int):
 
 
 @wp.func
+def set_column(t: wp.array(dtype=RopeTouch), q: int, of_bodies: int, value: real, w: int):
+    """One unknown."""
+    if q < of_bodies:
+        set_hat(t, q, value, w)
+    else:
+        e = t[0].of_entry[q, w]
+        set_unit(t, e, q - t[0].column[e, w], value, w)
+
+
+@wp.func
 def add_rows(t: wp.array(dtype=RopeTouch), row: int, P: vec3, column: int, w: int):
     """Add to three rows of a column; the last column is the right-hand side."""
     wide = t[0].columns + 1
@@ -137,12 +148,15 @@ def list_coupled(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
 
 
 @wp.func
-def fill_column(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), column: int, w: int):
-    """What the last solve did at the points of contact beyond what it does alone, as a column of the rows."""
+def fill_columns(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """What the last solve did at the points of contact beyond what it does alone, as a column of the rows, one of each group."""
     for m in range(t[0].live[w]):
         e = t[0].entry[m, w]
         row = t[0].column[e, w]
         A = t[0].A[e, w]
+        column = t[0].asked[t[0].group[t[0].rope_part[rope_of(t, e, w)], w], w]
+        if column < 0:
+            continue
         if row >= 0:
             add_rows(t, row, A * (entry_moves(s, t, c, e, w) - t[0].alone_moves[e, w]), column, w)
         elif not is_coupled(s, t, c, e, w):
@@ -240,6 +254,50 @@ def eliminate_dense(t: wp.array(dtype=RopeTouch), n: int, w: int):
 
 
 @wp.func
+def ask_next(t: wp.array(dtype=RopeTouch), n: int, of_bodies: int, w: int) -> int:
+    """Set the next unknown of every group to 1; how many groups have one."""
+    found = int(0)
+    for i in range(t[0].group.shape[0]):
+        last = t[0].asked[i, w]
+        if t[0].group[i, w] == i and last > -2:
+            q = int(last + 1)
+            while q < n and t[0].owner[wp.min(q, n - 1), w] != i:
+                q = q + 1
+            t[0].asked[i, w] = wp.where(q < n, q, -2)
+            if q < n:
+                found = found + 1
+                set_column(t, q, of_bodies, real(1.0), w)
+    return found
+
+
+@wp.func
+def find_columns(
+    s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), n: int, of_bodies: int, w: int
+):  # fmt: skip
+    """All columns, those of groups that do not touch each other at once: each is asked for its next one until none has any."""
+    make_groups(s, t, c, w)
+    nodes = t[0].group.shape[0]
+    for i in range(nodes):
+        t[0].asked[i, w] = -1
+    for q in range(of_bodies):
+        t[0].owner[q, w] = t[0].group[t[0].parts + t[0].listed[q / 6, w], w]
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        first = t[0].column[e, w]
+        for a in range(wp.where(first >= 0, 3, 0)):
+            t[0].owner[first + a, w] = t[0].group[t[0].rope_part[rope_of(t, e, w)], w]
+            t[0].of_entry[first + a, w] = e
+    more = ask_next(t, n, of_bodies, w)
+    while more > 0:
+        solve_ropes(s, t, c, w)
+        fill_columns(s, t, c, w)
+        for i in range(nodes):
+            if t[0].group[i, w] == i and t[0].asked[i, w] >= 0:
+                set_column(t, t[0].asked[i, w], of_bodies, real(0.0), w)
+        more = ask_next(t, n, of_bodies, w)
+
+
+@wp.func
 def solve_coupled(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
     """Changes of velocities in a pass, of ropes, of what couples them, and of the bodies that they touch."""
     bodies = list_bodies(s, t, c, w)
@@ -248,25 +306,15 @@ def solve_coupled(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: 
     if n == 0:
         return
     fill_right(s, t, c, n, w)
-    for q in range(6 * bodies):
-        set_hat(t, q, real(1.0), w)
-        solve_ropes(s, t, c, w)
-        fill_column(s, t, c, q, w)
-        set_hat(t, q, real(0.0), w)
-    for m in range(t[0].live[w]):
-        e = t[0].entry[m, w]
-        column = t[0].column[e, w]
-        if column >= 0:
-            if plain:
+    if plain:
+        for m in range(t[0].live[w]):
+            e = t[0].entry[m, w]
+            if t[0].column[e, w] >= 0:
                 if t[0].known[e - t[0].base, w] == 0:
                     learn_pair(s, t, c, e - t[0].base, w)
                 fill_pair(t, e - t[0].base, w)
-            else:
-                for a in range(3):
-                    set_unit(t, e, a, real(1.0), w)
-                    solve_ropes(s, t, c, w)
-                    fill_column(s, t, c, column + a, w)
-                    set_unit(t, e, a, real(0.0), w)
+    else:
+        find_columns(s, t, c, n, 6 * bodies, w)
     eliminate_dense(t, n, w)
     last = t[0].columns
     for q in range(6 * bodies):

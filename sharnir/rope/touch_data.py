@@ -115,6 +115,9 @@ class RopeTouch:
     by_torque_v: wp.array2d(dtype=vec3)
     by_torque_w: wp.array2d(dtype=vec3)
     dense: wp.array2d(dtype=real)  # [row · (columns + 1) + column, world]
+    asked: wp.array2d(dtype=wp.int32)  # [part, or parts + body, world] the unknown of a group whose column is sought, or −1, −2
+    owner: wp.array2d(dtype=wp.int32)  # [column, world] the group of an unknown
+    of_entry: wp.array2d(dtype=wp.int32)  # [column, world] the entry of an unknown impulse
     parts: wp.int32  # of the scene that ropes do not tie together
     group: wp.array2d(dtype=wp.int32)  # [part, or parts + body, world] another one with which a pass goes one way, or itself
     rope_part: wp.array(dtype=wp.int32)  # [rope]
@@ -131,7 +134,8 @@ class RopeTouch:
     scale: wp.array(dtype=real)  # [world] N·s, the largest impulse of a point
     spent: wp.array(dtype=wp.int32)  # [world] passes of this step
     met: wp.array(dtype=wp.int32)  # [world] 1 where the last passes met rows and contacts
-    looks: wp.array(dtype=wp.int32)  # [world] how often gaps and normals may still be looked at in the step
+    looks: wp.array2d(dtype=wp.int32)  # [part, or parts + body, world] how often gaps and normals of a group may yet be looked at
+    moved: wp.array2d(dtype=wp.int32)  # [part, or parts + body, world] 1 where the last pass was gone in part, or changed states
 
 
 @wp.func

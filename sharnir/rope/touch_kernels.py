@@ -6,7 +6,17 @@ from sharnir.collision.data import Collision
 from sharnir.rope.data import RopeStep
 from sharnir.rope.kernels import begin_beside, end_sweeps, goes_astray, miss_all, start_beside, take_bodies, take_step
 from sharnir.rope.passes import JUDGED, MOST_GAIN, judge_step, missed_speeds
-from sharnir.rope.touch import begin_pass, factor_touch, go_on, keep_touch, look, missed_touch, touch_pass
+from sharnir.rope.touch import (
+    all_stand,
+    begin_groups,
+    begin_pass,
+    factor_touch,
+    go_on,
+    keep_touch,
+    look,
+    missed_touch,
+    touch_pass,
+)
 from sharnir.rope.touch_bodies import note_bodies, push_bodies
 from sharnir.rope.touch_data import RopeTouch
 from sharnir.rope.touch_find import begin_touch
@@ -14,6 +24,7 @@ from sharnir.types import inline_less, real
 
 inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
+SHARE = wp.constant(real(0.01))  # of what is missed after the first one, where sweeps go on: enough for now
 MOST_PASSES = wp.constant(300)  # in a step
 IMPACT_GAIN = wp.constant(real(1.01))  # largest ratio by which a step in which something touches may raise the kinetic energy
 ASTRAY = wp.constant(real(1.0))  # what rows miss, of their length, where passes lead nowhere
@@ -30,22 +41,21 @@ def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
             s[0].work.extra[i, w] = real(0.0)
     note_bodies(s, t, w)
-    t[0].looks[w] = 0
+    begin_groups(s, t, 0, w)
     look(s, t, c, w)
     begin_pass(s, t, c, w)
-    whole = bool(True)
     for round in range(ROUNDS):
         for k in range(s[0].ropes.count):
             missed_speeds(s, k, w, real(1.0))
         if round > 0:
-            _open, lacks, changed = missed_touch(s, t, c, w)
-            if whole and changed == 0:
-                go_on(s, t, c, w)
-                _open, lacks, changed = missed_touch(s, t, c, w)
-                if lacks < ROUGH:
-                    break
+            missed_touch(s, t, c, w)
+            settled = all_stand(t, w)
+            go_on(s, t, c, w)
+            _open, lacks = missed_touch(s, t, c, w)
+            if settled and lacks < ROUGH:
+                break
         factor_touch(s, t, c, w)
-        whole = touch_pass(s, t, c, w, round > 0)
+        touch_pass(s, t, c, w, round > 0)
     keep_touch(s, t, c, w)
     for b in range(s[0].bodies.count):
         s[0].body.v[b, w] = s[0].body.start_v[b, w]
@@ -87,23 +97,27 @@ def touch_passes(
     begins = s[0].done[w] == 0
     if begins:
         t[0].spent[w] = 0
-        t[0].looks[w] = wp.where(s[0].hard[w] == 2, 0, LOOKS)
+        begin_groups(s, t, wp.where(s[0].hard[w] == 2, 0, int(LOOKS)), w)
         look(s, t, c, w)
         begin_pass(s, t, c, w)
-    whole = bool(True)
+    else:
+        for i in range(t[0].moved.shape[0]):
+            t[0].moved[i, w] = 0
     t[0].met[w] = 0
+    aim = enough
     for round in range(ROUNDS):
         off = miss_all(s, w)
         rows = off
         first_pass = begins and round == 0
         settled = bool(False)
         if not first_pass:
-            open, lacks, changed = missed_touch(s, t, c, w)
-            if whole and changed == 0:
-                settled = True
-                go_on(s, t, c, w)
-                open, lacks, changed = missed_touch(s, t, c, w)
+            missed_touch(s, t, c, w)
+            settled = all_stand(t, w)
+            go_on(s, t, c, w)
+            open, lacks = missed_touch(s, t, c, w)
             off = wp.max(off, wp.max(open * (enough / (OPENING * length)), lacks * (enough / lacking)))
+        if round == 1 and left[w] > tolerance[0]:
+            aim = wp.max(enough, SHARE * off)  # sweeps will change it again
         if s[0].hard[w] < 2:
             s[0].residual[w] = off
         wrong = int(0)
@@ -112,9 +126,9 @@ def touch_passes(
         if wrong > 0:
             s[0].judged[w] = s[0].judged[w] + 1
             t[0].stale[w] = 1
-        elif settled and off <= enough:
-            t[0].met[w] = 1
-            if round == 0 and left[w] <= tolerance[0]:
+        elif settled and off <= aim:
+            t[0].met[w] = int(off <= enough)
+            if round == 0 and off <= enough and left[w] <= tolerance[0]:
                 end_sweeps(s, w, swept)
                 return
             break
@@ -126,7 +140,7 @@ def touch_passes(
         factor_touch(s, t, c, w)
         if wrong > 0:
             miss_all(s, w)
-        whole = touch_pass(s, t, c, w, not first_pass)
+        touch_pass(s, t, c, w, not first_pass)
     push_bodies(s, t, c, w)
     s[0].done[w] = s[0].done[w] + 1
 
@@ -139,10 +153,12 @@ def touch_judge(
     """Look at a step before it is taken; one that is begun again has its contacts anew."""
     w = first + wp.tid()
     most = real(MOST_GAIN)
+    rest = real(1.0)
     for m in range(t[0].live[w]):
         if wp.length_sq(t[0].impulse[t[0].entry[m, w], w]) > real(0.0):
             most = real(IMPACT_GAIN)
-    if goes_astray(s, w, swept, most):
+            rest = real(0.0)
+    if goes_astray(s, w, swept, most, rest):
         begin_touch(s, t, c, w)
 
 

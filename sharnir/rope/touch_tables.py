@@ -20,7 +20,7 @@ FEW = 16  # pairs of elements for which there is room at first
 YIELDING = 4  # bodies that yield for which there is
 BY_SLOT = ("count", "kept_count", "v", "w", "pull", "moment", "low", "high")
 BY_PAIR = ("pair_a", "pair_b", "pair_s", "pair_t", "kept_a", "kept_b", "known")
-BY_WORLD = ("pairs", "kept_pairs", "lost", "crowded", "most", "live", "stale", "scale", "looks", "met", "spent")
+BY_WORLD = ("pairs", "kept_pairs", "lost", "crowded", "most", "live", "stale", "scale", "met", "spent")
 KEPT = ("kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse", "kept_a", "kept_b", "kept_pairs")
 BY_BODY = ("body_v", "body_w", "launch_v", "launch_w", "hat_v", "hat_w", "yields", "place")
 OF_JOINTS = ("mode", "r_parent", "r_child", "W_ll", "W_la", "W_aa")
@@ -157,7 +157,8 @@ def touch_table(model: Model, work: Any, old: Any = None) -> Any:
     else:
         out.pair_capacity, out.columns = 2 * old.pair_capacity, max(2 * old.columns, 6)
     sizes = {"end": 2 * ropes.count, "listed": out.columns // 6 + 1, "dense": out.columns * (out.columns + 1)}
-    sizes |= {"group": ropes.count + len(model.com), "known": out.pair_capacity, "W": (3 * out.pair_capacity) ** 2}
+    sizes |= dict.fromkeys(("group", "asked", "looks", "moved"), ropes.count + len(model.com))
+    sizes |= {"owner": out.columns, "of_entry": out.columns, "known": out.pair_capacity, "W": (3 * out.pair_capacity) ** 2}
     for name, var in RopeTouch.vars.items():  # type: ignore[attr-defined]
         if name.startswith(("joint_", "chunk_", "span_")) or name in ("apart", "passes"):
             continue

@@ -11,7 +11,9 @@ from sharnir.machines.controls import Controls, Input
 def driven():
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("arm", sh.Box(1, 0.1, 0.1), mass=1.0)
-    scene.add_joint("hinge", sh.Revolute("z", drive=sh.Servo(velocity=0.0, kd=100.0, max_force=1e4)), scene.world, "arm")
+    scene.add_joint(
+        "hinge", sh.Revolute("z", drive=sh.Servo(velocity=0.0, kd=100.0, max_force=1e4)), scene.world, "arm", position=(0, 0, 0)
+    )
 
     def turn(sim, value):
         sim.joint("hinge").drive.velocity = value

@@ -79,7 +79,7 @@ def test_a_rope_slides_around_a_drum_by_the_capstan_law():
 @pytest.mark.slow
 @pytest.mark.parametrize(("dt", "mu", "turn", "most"), [
     (0.005, 0.1, np.pi, 0.01), (0.005, 0.3, np.pi, 0.01), (0.005, 0.1, 2 * np.pi, 0.01), (0.005, 0.3, 2 * np.pi, 0.01),
-    (0.015, 0.1, np.pi, 0.03), (0.015, 0.1, 2 * np.pi, 0.03),
+    (0.015, 0.1, np.pi, 0.03), (0.015, 0.1, 2 * np.pi, 0.03), (0.015, 0.3, 2 * np.pi, 0.03),
 ])  # fmt: skip
 def test_capstan_up_to_one_turn(dt, mu, turn, most):
     capstan(dt, mu, turn, most)
@@ -151,6 +151,115 @@ def test_a_rope_turns_a_pulley_by_friction():
           f"{max(top) - top[0]:.1e} J above the start; the rope presses with {-load[2]:.2f} N")  # fmt: skip
     assert speed == pytest.approx(expected, rel=0.01) and rim == pytest.approx(speed, rel=2e-3) and max(top) - top[0] < 1e-3
     assert sim.body("pulley").touching == ("rope",) and 90 < -load[2] < 110
+
+
+def sling(y, side, radius, top):
+    """Points of a rope from a hook at height `top` around three sides of a cube about the origin, in the plane of y, and back."""
+    turn = np.linspace(0, np.pi / 2, 9)
+    right = np.stack([side / 2 + radius * np.cos(turn), -side / 2 - radius * np.sin(turn)], 1)
+    half = np.concatenate([[[0.0, top], [side / 2 + radius, side / 2]], right])
+    line = np.concatenate([half, half[::-1] * (-1, 1)])
+    out = y * np.minimum((top - line[:, 1]) / (top - side / 2), 1.0)
+    points = np.stack([line[:, 0], out, line[:, 1]], 1)
+    s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    at = np.linspace(0, s[-1], round(s[-1] / (1.2 * radius)) + 1)
+    return np.stack([np.interp(at, s, x) for x in points.T], 1)
+
+
+def carried(settles, lifts):
+    """A box in two slings whose ends are on a hook, which then lifts it."""
+    side, mass, radius, top = 0.3, 20.0, 0.008, 0.75
+    scene, m = sh.Scene(contact=True), sh.Material(friction=0.5)
+    scene.add_body("hook", sh.Sphere(0.03), position=(0, 0, top), motion="kinematic", collide=False)
+    scene.add_body("box", sh.Box(side, side, side), mass=mass, material=m)
+    for k, y in enumerate((-0.08, 0.08)):
+        p = sling(y, side, radius, top)
+        lengths = np.linalg.norm(np.diff(p, axis=0), axis=1)
+        rope = {"radius": radius, "mass_per_length": 0.15, "EI": 1e-3, "GJ": 1e-3, "damping": 0.02, "drag": 1.0, "material": m}
+        scene.add_rope(f"sling {k}", points=p, segments=lengths, attach=("hook", "hook"), **rope)
+    sim = sh.Simulation(scene, 0.005)
+    hook, box, ropes = sim.body("hook"), sim.body("box"), [sim.rope(f"sling {k}") for k in (0, 1)]
+    start, rise, stretch = sim.energy().total, 0.0, 0.0
+    while sim.time < settles:
+        sim.step()
+        rise, stretch = max(rise, sim.energy().total - start), max(stretch, ropes[0].stretch, ropes[1].stretch)
+    hangs, creep = hook.position[2] - box.position[2], 0.0
+    while sim.time < settles + lifts:
+        hook.velocity = (0, 0, 0.3 * min((sim.time - settles) / 0.1, 1.0))
+        sim.step()
+        creep = max(creep, abs(hook.position[2] - box.position[2] - hangs))
+    borne = -sum(sim.contact_force(f"sling {k}", "box")[2] for k in (0, 1))
+    due = mass * (G + (3.0 if lifts < 0.1 else 0.0))
+    ends = sum(rope.tension[[0, -1]].sum() for rope in ropes)
+    print(f"hangs {hangs:.5f} m below the hook, lifted by {hook.position[2] - top:.3f} m it creeps {creep:.0e} m and turns by "
+          f"{np.linalg.norm(box.rotation[:3]):.0e}; slings bear {borne:.3f} N of {due:.3f}, ends pull with {ends:.1f} N; energy "
+          f"at most {rise:.0e} J above the start, stretch {stretch:.0e}, {sim.health().not_converged} steps not met")  # fmt: skip
+    assert creep < 5e-4 and rise < 1e-9 and stretch < 1e-6 and np.linalg.norm(box.rotation[:3]) < 1e-3
+    assert borne == pytest.approx(due, rel=0.02) and box.position[2] > 0.004
+
+
+def test_a_sling_carries_a_box():
+    carried(0.08, 0.06)
+
+
+@pytest.mark.slow
+def test_a_sling_carries_a_box_a_long_way():
+    carried(0.5, 1.5)
+
+
+def landing(shape, mass, count, steps):
+    """Ropes fall on bodies that lie on the ground, one on each: by how much energy rises in a step and above the start, J."""
+    scene = sh.Scene()
+    scene.add_ground()
+    for k in range(count):
+        y, z = 0.5 * k, 0.22 + 0.01 * k
+        scene.add_body(f"body {k}", shape, mass=mass, position=(0, y, 0.1))
+        scene.add_rope(
+            f"rope {k}", (-0.25, y + 0.01, z), (0.28, y - 0.01, z + 0.02), segments=14, radius=0.008, mass_per_length=0.3
+        )
+    sim = sh.Simulation(scene, 0.005, on_divergence="ignore")
+    energies, met = [sim.energy().total], 0
+    for _ in range(steps):
+        sim.step()
+        energies.append(sim.energy().total)
+        met = max(met, sum(np.linalg.norm(sim.contact_force(f"rope {k}", f"body {k}")) > 0.1 for k in range(count)))
+    lost = energies[0] - min(energies)
+    print(f"{count} of {mass} kg, {met} met at once: energy rises by at most {np.diff(energies).max():.1e} J a step, "
+          f"{max(energies) - energies[0]:.1e} above the start, of {lost:.2f} J lost; {sim.health().not_converged} of {steps} "
+          f"steps did not converge")  # fmt: skip
+    assert max(energies) <= energies[0] + 1e-9 and np.diff(energies).max() < 3e-3 * lost and met == count
+
+
+def test_ropes_that_land_on_bodies_that_yield_gain_no_energy():
+    landing(sh.Sphere(0.1), 1.0, 6, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "mass", "count"), [
+    (sh.Sphere(0.1), 0.05, 1), (sh.Box(0.2, 0.2, 0.2), 0.05, 1), (sh.Box(0.2, 0.2, 0.2), 1.0, 9), (sh.Sphere(0.1), 1.0, 9),
+])  # fmt: skip
+def test_ropes_that_land_on_light_bodies_and_on_many(shape, mass, count):
+    landing(shape, mass, count, 80)
+
+
+def test_a_load_of_300_kg_on_a_light_rope_is_put_down():
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("load", sh.Box(0.5, 0.5, 0.5), mass=300.0, position=(0, 0, 0.28))
+    rope = {"segments": 30, "radius": 0.006, "mass_per_length": 0.1, "attach": ("world", "load"), "reel": "start", "longest": 4.0}
+    scene.add_rope("rope", (0, 0, 3.53), (0, 0, 0.53), **rope)
+    sim = sh.Simulation(scene, 0.005)
+    sim.rope("rope").reel_speed = 0.2
+    start, above, stretch, heights = sim.energy().total, -np.inf, 0.0, []
+    for _ in range(80):
+        sim.step()
+        heights.append(sim.body("load").position[2])
+        above, stretch = max(above, sim.energy().total - start), max(stretch, sim.rope("rope").stretch)
+    landed = int(np.argmax(np.array(heights) < 0.2502))
+    bounce, pulls = max(heights[landed:]) - min(heights[landed:]), abs(sim.rope("rope").tension[-1])
+    print(f"lands after {landed * 5} ms, then rises by {bounce:.0e} m; the rope pulls it with {pulls:.1e} N of 2943; energy at "
+          f"most {above:.2f} J from the start; stretch {stretch:.0e}")  # fmt: skip
+    assert 0 < landed < 50 and bounce < 1e-6 and pulls < 1e-6 and above <= 0 and stretch < 1e-9
 
 
 def block():

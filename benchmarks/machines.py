@@ -1,0 +1,77 @@
+"""How much faster than real time the machines drive on one core: MF-4 complete at 2 ms, KRT100-MP with rope and trailer at 5 ms.
+
+Settings are those that a user gets but for the cap of the sweeps, which is stated (and of MF-4, 2 sweeps that close gaps); what
+that costs is told beside it: how far the machine is from where it comes with the default cap of 50. CPU time, medians of turns.
+Run: python -m benchmarks.machines
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+import sharnir as sh
+from sharnir.machines.controls import Controls
+from sharnir.machines.krt100 import Krt100
+from sharnir.machines.mf4 import Mf4
+
+TURN, TURNS = 100, 9
+
+
+def mf4(iterations: int | None) -> tuple[sh.Simulation, Controls]:
+    """On a mesh (the triangles of a floor), units down, arm stretched out."""
+    scene = sh.Scene()
+    floor = sh.Mesh(sh.Box(15.0, 6.0, 0.2).mesh())
+    scene.add_body("floor", floor, motion="fixed", position=(4.0, 0.0, -0.1), material=sh.Material(friction=0.8))
+    robot = Mf4()
+    robot.add(scene)
+    caps: dict[str, Any] = {} if iterations is None else {"iterations": iterations, "position_iterations": 2}
+    sim = sh.Simulation(scene, 2e-3, solver="sequential", **caps)
+    inputs = Controls(sim, robot.inputs())
+    inputs["front"] = inputs["rear"] = 0.117
+    inputs["shoulder"], inputs["elbow"], inputs["throttle"] = 1.2, -1.2, 0.5
+    return sim, inputs
+
+
+def krt100(iterations: int | None) -> tuple[sh.Simulation, Controls]:
+    """In a turn on level ground, its trailer on the rope."""
+    scene = sh.Scene()
+    scene.add_ground(material=sh.Material(friction=0.9))
+    robot = Krt100(trailer="rope")
+    robot.add(scene)
+    caps: dict[str, Any] = {} if iterations is None else {"iterations": iterations}
+    sim = sh.Simulation(scene, 5e-3, solver="sequential", **caps)
+    inputs = Controls(sim, robot.inputs())
+    inputs["throttle"], inputs["steer"] = 0.5, 0.05
+    return sim, inputs
+
+
+def measure(name: str, hull: str, make: Any, iterations: int) -> float:
+    """A line of the table; returns how many times faster than real time."""
+    ends = []
+    for cap in (None, iterations):
+        sim, inputs = make(cap)
+        inputs.step(round(2.5 / sim.dt))
+        ends.append(sim.body(hull).position)
+    took = []
+    for _ in range(TURNS):
+        started = time.process_time()
+        sim.step(TURN)
+        took.append((time.process_time() - started) / TURN)
+    times = float(sim.dt / np.median(took))
+    off, way = np.linalg.norm(ends[1] - ends[0]), np.linalg.norm(ends[0][:2])
+    print(
+        f"{name}, {1e3 * sim.dt:g} ms, {iterations} sweeps: {1e6 * np.median(took):.0f} µs a step, {times:.1f} × real time; "
+        f"{1e3 * off:.2f} mm off after {way:.2f} m; {len(sim.contacts())} points",
+        flush=True,
+    )
+    return times
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    measure("MF-4", "mf4", mf4, 6)
+    measure("KRT100-MP with rope and trailer", "krt100", krt100, 8)
