@@ -18,8 +18,8 @@ from sharnir.axes import DCMotor, Friction, Servo, number
 from sharnir.collision.material import Material
 from sharnir.descriptions import vector
 from sharnir.errors import SceneError
-from sharnir.joints import Revolute
-from sharnir.machines.wheels import positive, where_given
+from sharnir.joints import Prismatic, Revolute
+from sharnir.machines.wheels import Suspension, positive, where_given
 from sharnir.scene import Scene
 from sharnir.shapes import Box, Cylinder, Shape
 from sharnir.spatial import frame_from_axes, quat_multiply, quat_rotate
@@ -42,6 +42,8 @@ class Track:
         rounding: m, of the edges of wheels.
         stiffness, damping: N/m and N·s/m, of the belt's pads where it touches, a point; rigid if None. With it points share the
             load as the ground's shape says, without it as the solver finds it.
+        suspension: of each wheel, which then stands on a strut of its own, joint "name strut 0", …; its runs do not touch. None:
+            wheels and runs are fast to the body.
     """
 
     wheels: Sequence[tuple[float, float, float]]
@@ -55,6 +57,7 @@ class Track:
     rounding: float = 0.01
     stiffness: float | None = None
     damping: float | None = None
+    suspension: Suspension | None = None
 
     def __post_init__(self) -> None:
         who = "Track"
@@ -73,6 +76,8 @@ class Track:
         for value in self.friction if isinstance(self.friction, tuple | list) else (self.friction,):
             number(who, "friction", value, least=0.0)
         where_given(who, self, "dynamic", "stiffness", "damping")
+        if self.suspension is not None and not isinstance(self.suspension, Suspension):
+            raise SceneError(f"{who}: suspension is a Suspension(stiffness, …) or None, got {self.suspension!r}")
         if not isinstance(self.sprocket, int) or not -len(self.wheels) <= self.sprocket < len(self.wheels):
             raise SceneError(f"{who}: sprocket is the number of one of {len(self.wheels)} wheels, got {self.sprocket!r}")
 
@@ -171,8 +176,37 @@ class Track:
         )  # fmt: skip
         scene.add_joint(name, Revolute(axle.tolist(), drive=drive, friction=brake), body, sprocket, position=world)
         given = self.material(quat_rotate(turn, np.array([0.0, 1.0, 0.0])).tolist()) if material is None else material
-        scene.add_belt(name, body, self.shapes(place, turn), radius=self.radius, material=given)
+        if self.suspension is None:
+            scene.add_belt(name, body, self.shapes(place, turn), radius=self.radius, material=given)
+        else:
+            self._spring(scene, name, body, place, turn, self.suspension, material)
         return name
+
+    def _spring(
+        self, scene: Scene, name: str, body: str, place: np.ndarray, turn: np.ndarray, strut: Suspension,
+        material: Material | None,
+    ) -> None:  # fmt: skip
+        """Wheels on struts along the track's z, each with the belt around it."""
+        owner = scene.bodies[body]
+        stand = quat_multiply(owner.rotation, turn).tolist()
+        across = tuple(frame_from_axes(np.array([0.0, 1.0, 0.0])))
+        size = 0.4 * strut.mass * 0.01
+        carriers: list[str] = []
+        laws: dict[str, Any] = {"spring": (strut.stiffness, -strut.load / strut.stiffness), "damping": strut.damping}
+        for k, (x, z, r) in enumerate(self.wheels):
+            at: Any = owner.position + quat_rotate(owner.rotation, place + quat_rotate(turn, np.array([x, 0.0, z])))
+            carrier = scene.add_body(
+                f"{name} carrier {k}", mass=strut.mass, inertia=(size,) * 3, position=at, rotation=stand,
+                velocity=owner.velocity.tolist(),
+            )  # fmt: skip
+            slide = Prismatic("z", limit=strut.travel, **laws)
+            scene.add_joint(f"{name} strut {k}", slide, body, carrier, position=at, rotation=stand)
+            wheel = Cylinder(r, self.width, rounding=min(self.rounding, 0.5 * self.width, r), rotation=across)
+            given = self.material() if material is None else material
+            scene.add_belt(name, carrier, wheel, radius=self.radius, material=given)
+            for other in carriers:
+                scene.ignore(other, carrier)
+            carriers.append(carrier)
 
     def traction(self, sim: Any, name: str) -> float:
         """N, by which the ground pushes the belt ahead in the last step."""

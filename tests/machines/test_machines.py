@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from benchmarks import machines
 from sharnir.machines.controls import Controls
 from sharnir.machines.krt100 import Krt100
 from sharnir.machines.mf4 import Mf4
@@ -100,3 +101,11 @@ def test_mf4_lifts_its_arm_to_where_it_is_told():
 def test_bad_machines_are_named(make, words):
     with pytest.raises(sh.SceneError, match=words):
         make()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_they_drive_as_fast_as_is_said():
+    """A third of what the figures say, since nobody knows what else the machine does."""
+    assert machines.measure("MF-4", "mf4", machines.mf4, 6) > 10 / 3
+    assert machines.measure("KRT100-MP with rope and trailer", "krt100", machines.krt100, 8) > 20 / 3

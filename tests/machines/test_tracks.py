@@ -136,6 +136,31 @@ def test_a_braked_track_holds_on_a_slope(solver):
     assert off < 1e-8
 
 
+@pytest.mark.parametrize("solver", QUICK)
+def test_sprung_wheels_press_evenly(solver):
+    """Five wheels a side at the middles of equal runs, on soft springs: turned with belts held, the moment is that of uniform
+    pressure over the track's length, 2 ∫ μ p |r| dx.
+    """
+    scene, length = sh.Scene(), 1.0
+    scene.add_ground(material=sh.Material(friction=MU))
+    scene.add_body("hull", sh.Box(1.0, 0.5, 0.2), mass=280.0, position=(0, 0, 0.2), collide=False)
+    strut = sh.Suspension(2e4, 1e3, load=304.0 * G / 10, travel=(-0.05, 0.05), mass=2.0)
+    wheels = [(x, 0.0, 0.09) for x in (-0.4, -0.2, 0.0, 0.2, 0.4)]
+    track = sh.Track(wheels, 0.06, 8.0, wheel_mass=4.0, friction=MU, suspension=strut)
+    for side, y in (("left", 0.5 * GAUGE), ("right", -0.5 * GAUGE)):
+        track.add(scene, side, "hull", (0.0, y, -0.11), brake=1e5)
+    sim = sh.Simulation(scene, 0.005, solver=solver)
+    sim.run(1.0)
+    sim.body("hull").apply_torque((0.0, 0.0, 1500.0), once=False)
+    sim.run(0.3)
+    r, N, _, force = ground(sim)
+    moment, own = -np.cross(r, force)[:, 2].sum(), (MU * N * np.linalg.norm(r[:, :2], axis=1)).sum()
+    x = (np.arange(1000) + 0.5) / 1000 * length - 0.5 * length
+    even = MU * N.sum() * np.hypot(x, 0.5 * GAUGE).mean()
+    print(f"{solver}: {moment:.2f} N·m, Σ μ N |r| {own:.2f}, uniform pressure {even:.2f} N·m, off {moment / even - 1:+.2%}")
+    assert moment == pytest.approx(own, rel=0.005) and moment == pytest.approx(even, rel=0.03)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
