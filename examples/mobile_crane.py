@@ -1,4 +1,4 @@
-"""A mobile crane on its outriggers picks up 5 t, lifts it, slews by a right angle, puts it down and lets go.
+"""A mobile crane on its outriggers picks up 5 t, lifts it, slews by 78°, puts it down and lets go.
 
 Boom, slewing and winch are hydraulic; the hoist has four parts. The hook takes the load where it stands, and leaves it there.
 """

@@ -315,6 +315,7 @@ class Motor:
     nominal_voltage: float | None = None
 
     kind: ClassVar[str] = "motor"
+    numbers: ClassVar[tuple[str, ...]] = ("gear_ratio", "efficiency")  # that may be varied, the first of its columns
     words: ClassVar[tuple[str, ...]] = ("command",)
     ranges: ClassVar[tuple[tuple[float, float], ...]] = ((-1.0, 1.0),)
 
@@ -380,6 +381,7 @@ class Engine:
     gear: int = 0
 
     kind: ClassVar[str] = "engine"
+    numbers: ClassVar[tuple[str, ...]] = ("inertia", "idle", "limit", "drag", "clutch")
     words: ClassVar[tuple[str, ...]] = ("throttle", "engaged", "gear")
 
     def __post_init__(self) -> None:
@@ -427,6 +429,7 @@ class HydraulicCylinder:
     cushion: float = 0.0
 
     kind: ClassVar[str] = "cylinder"
+    numbers: ClassVar[tuple[str, ...]] = ("area", "rod_area", "pressure", "flow", "leak", "cushion")
     words: ClassVar[tuple[str, ...]] = ("command",)
     ranges: ClassVar[tuple[tuple[float, float], ...]] = ((-1.0, 1.0),)
 

@@ -183,10 +183,12 @@ def span(who: str, a: CableNode, b: CableNode, position: np.ndarray, rotation: n
         )
     l = math.sqrt(e2 - float(across @ across))
     n = (e * l - np.cross(across, e)) / e2
-    for _ in range(40):
+    for _ in range(40 if abs(float(a1 @ e)) * a.radius + abs(float(a2 @ e)) * b.radius > 0 else 0):
         line = e + rim(n, a2, b.radius) - rim(n, a1, a.radius)
-        l = float(np.linalg.norm(line))
+        l, before = float(np.linalg.norm(line)), n
         n = line / l
+        if np.abs(n - before).max() < 1e-15:
+            break
     return n, l
 
 

@@ -55,11 +55,7 @@ class TableDrive:
                 self._told = True
                 words = f"{who} lies from {low:g} to {high:g}, got {value!r}; it is limited to that, and so are later ones"
                 warnings.warn(words, StepWarning, stacklevel=4)
-            sim._commands.drive_command[DRIVE_WORDS * i + number] = limited
-            if not sim._on_cpu:
-                values = sim.control.drive_command.numpy()
-                values[DRIVE_WORDS * i + number] = limited
-                sim.control.drive_command.assign(values)
+            sim._commands.put("drive_command", DRIVE_WORDS * i + number, limited)
 
     @property
     def command(self) -> Any:
@@ -125,6 +121,37 @@ class TableDrive:
             share = np.array([_bilinear(grid, abs(x), abs(y)) for x, y in zip(speed, torque, strict=True)])
         out = torque * speed
         return sim._out(np.where(out < 0, out * share, out / share))
+
+    def number(self, name: str) -> Any:
+        """A number of the drive's description, such as "pressure", or one a world."""
+        i, column = self._column(name)
+        return self._joint._sim._out(np.array(self._joint._sim.model.drives.p.numpy()[i, column], float))
+
+    def set_number(self, name: str, value: Any) -> None:
+        """Change a number of the drive's description: one for all worlds, or one a world."""
+        i, column = self._column(name)
+        sim, given = self._joint._sim, as_numbers(value)
+        least = 0.0 if name in ("drag", "cushion") else np.finfo(float).tiny
+        ok = (
+            given.shape in ((), (sim.worlds,))
+            and np.all(np.isfinite(given))
+            and np.all((given >= least) | (name == "gear_ratio"))
+        )
+        if not ok or (name == "gear_ratio" and np.any(given == 0)) or (name == "efficiency" and np.any(given > 1)):
+            raise SimulationError(
+                f"joint {self._joint.name!r}: {name} is what its description allows, one number or one a world, got {value!r}"
+            )
+        values = sim.model.drives.p.numpy().copy()
+        values[i, column] = given
+        sim.model.drives.p.assign(values)
+
+    def _column(self, name: str) -> tuple[int, int]:
+        (i, drive), *_ = self._rows(name, Motor, Engine, HydraulicCylinder)
+        if name not in drive.numbers:
+            raise SimulationError(
+                f"joint {self._joint.name!r}: {type(drive).__name__} has no number {name!r}; allowed: {', '.join(drive.numbers)}"
+            )
+        return i, drive.numbers.index(name)
 
     @property
     def battery_voltage(self) -> Any:

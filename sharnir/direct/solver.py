@@ -94,15 +94,10 @@ class SolverDirect(TreeSolver):
         self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
 
     def _check_cables(self, closing: str) -> None:
-        """Cables are rows of the energy closing alone, and not yet beside ropes."""
+        """Cables are rows of the energy closing alone."""
         for name in self.model.cable_names:
             if closing != "energy":
                 raise SimulationError(f"closing={closing!r} knows no cables, and the scene has cable {name!r}; use 'energy'")
-            if self.model.ropes is not None:
-                raise SimulationError(
-                    f"{type(self).__name__}: cable {name!r} beside rope {next(iter(self.model.ropes.names))!r}, which this "
-                    "solver does not know together; use solver='sequential'"
-                )
 
     def _hang(self) -> Links:
         return Links(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import DCMotor, Friction, Servo, number
+from sharnir.axes import DCMotor, Drive, Friction, Servo, number
 from sharnir.collision.material import Material
 from sharnir.descriptions import vector
 from sharnir.errors import SceneError, as_numbers, is_positive
@@ -296,7 +296,7 @@ def ackermann(angle: float, wheelbase: float, track: float) -> tuple[float, floa
 
 def add_differential(
     scene: Scene, name: str, body: str, wheel: Wheel, left: Sequence[float], right: Sequence[float], *,
-    drive: Servo | DCMotor | None = None, ratio: float = 1.0, mass: float = 10.0, brake: float | Friction = 0.0,
+    drive: Drive | None = None, ratio: float = 1.0, mass: float = 10.0, brake: float | Friction = 0.0,
 ) -> tuple[str, str]:  # fmt: skip
     """Two wheels on one axle whose mean turns with the joint `name`, which the drive acts on; returns the names of their hinges.
 

@@ -10,6 +10,7 @@ from sharnir.machines.controls import Controls
 from sharnir.machines.crane import MobileCrane
 from sharnir.machines.excavator import Excavator
 from sharnir.machines.forklift import Forklift
+from sharnir.machines.truck import Truck
 
 
 def show(what, error, allowed):
@@ -113,3 +114,24 @@ def test_a_forklift_lifts_by_its_chain():
     hands["lift"], hands["throttle"] = 0.0, 1.0
     hands.step(150)
     show("it drives, m/s", abs(sim.body("forklift").velocity[0] - 1.0), 0.05)
+
+
+def test_a_truck_pulls_away_through_its_gears():
+    """The clutch slips and locks, the crank turns with the wheels in its gear; the trailer follows on its pin."""
+    scene = sh.Scene()
+    scene.add_ground()
+    truck = Truck()
+    truck.add(scene)
+    sim = sh.Simulation(scene, 0.01)
+    hands = Controls(sim, truck.inputs())
+    hands.step(20)
+    drive, hinge = sim.joint("truck rear").drive, sim.joint("truck rear")
+    hands["gear"], hands["throttle"], hands["clutch"] = 1, 0.4, 1.0
+    hands.step(300)
+    speed = sim.body("truck").velocity[0]
+    print(f"{speed:.2f} m/s after 3 s, crank {drive.engine_speed:.1f} rad/s")
+    assert speed > 1.0
+    show("locked: crank over wheels, of the gear", abs(drive.engine_speed / (truck.motor.gears[0] * hinge.velocity) - 1), 1e-2)
+    apart = np.linalg.norm(sim.body("truck trailer").position - sim.body("truck").position)
+    show("the trailer follows, m", abs(apart - np.linalg.norm([5.0, 0.0, 0.75])), 0.02)
+    show("straight on, m", abs(sim.body("truck trailer").position[1]), 0.01)

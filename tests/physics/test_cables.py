@@ -184,3 +184,33 @@ def test_the_hook_of_a_trolley_crane_stays_level(solver):
     show(f"tension of a part is half the load, {solver}", abs(sim.cable("hoist").tension[1] / (250 * G) - 1), 0.1)
     show(f"length, {solver}", abs(sim.cable("hoist").slack), 1e-9 if solver == "direct" else 2e-7)
     assert high - low < 0.15, "the load swings, no more"
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_rope_hangs_below_a_cable(solver):
+    """Hook, rope and load against a counterweight: a = g (M − m)/(M + m); dropped into a slack cable no energy is gained."""
+
+    def scene(slack):
+        out = sh.Scene()
+        out.add_body("hook", BOX, mass=5.0, position=(0.1, 0, 2))
+        out.add_body("load", BOX, mass=20.0, position=(0.1, 0, 0.7))
+        weight(out, "counter", -0.1, 1.0, 40.0)
+        path = [("hook", (0, 0, 0.05)), sh.Sheave(out.world, 0.1, at=(0, 0, 3), axis="-y"), ("counter", (0, 0, 0.05))]
+        out.add_cable("cable", path, length=0.95 + 1.95 + 0.1 * math.pi + slack)
+        out.add_rope(
+            "rope", (0.1, 0, 1.95), (0.1, 0, 0.75), segments=6, mass_per_length=0.2, radius=0.01, attach=("hook", "load")
+        )
+        return sh.Simulation(out, 0.005, solver=solver)
+
+    sim, m, M = scene(0.0), 25.24, 40.0
+    sim.run(0.2)
+    a = G * (M - m) / (M + m)
+    show(f"rope below a cable, {solver}", abs(sim.body("load").velocity[2] / (a * 0.2) - 1), 1e-6)
+    show(f"tension, {solver}", abs(sim.cable("cable").tension[0] / (m * (G + a)) - 1), 1e-6)
+    sim, least, rises = scene(0.3), np.inf, 0.0
+    for _ in range(100):
+        sim.step()
+        now = sim.energy().total
+        rises, least = max(rises, now - least), min(least, now)
+    show(f"energy gained in a snatch, J, {solver}", rises, 1e-4 if solver == "direct" else 0.1)
+    assert sim.cable("cable").tension[0] > 0

@@ -188,3 +188,13 @@ def test_worlds_have_their_own_commands():
     sim.joint("shaft").drive.command = [0.0, 0.5, 1.0]
     sim.run(0.1)
     assert np.allclose(sim.joint("shaft").velocity, np.array([0.0, 0.5, 1.0]) * 0.1 / 2.0)
+    drive = sim.joint("shaft").drive
+    drive.set_number("gear_ratio", [1.0, 2.0, 4.0])
+    assert np.array_equal(drive.number("gear_ratio"), [1.0, 2.0, 4.0])
+    before = sim.joint("shaft").velocity
+    sim.run(0.1)
+    assert np.allclose(sim.joint("shaft").velocity - before, np.array([0.0, 0.5 * 2, 4.0]) * 0.1 / 2.0)
+    with pytest.raises(sh.SimulationError, match=r"joint 'shaft': gear_ratio is .*got 0"):
+        drive.set_number("gear_ratio", 0)
+    with pytest.raises(sh.SimulationError, match="Motor has no number 'pressure'; allowed: gear_ratio, efficiency"):
+        drive.number("pressure")

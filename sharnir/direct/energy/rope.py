@@ -13,6 +13,7 @@ The factors of ropes are symmetric, their equations not quite, so passes are mix
 import warp as wp
 
 from sharnir.direct.data import ALL, Direct, Roped
+from sharnir.direct.energy.cables import any_struck
 from sharnir.direct.energy.finish import commit, report, worst_body
 from sharnir.direct.energy.links import AGAIN, ANEW
 from sharnir.direct.energy.means import place
@@ -354,6 +355,9 @@ def keep_part(x: wp.array(dtype=Roped), w: int, scope: int, part: int) -> bool:
     if s[0].stopped[w] > 0:
         j = s[0].stopped[w] - 1
         s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, JOINTS)
+    elif s[0].cables.count > 0:
+        if any_struck(s, w):
+            project(s, r, p, w, JOINTS)  # a cable that becomes taut does not throw back
     return True
 
 

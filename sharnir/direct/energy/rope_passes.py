@@ -3,6 +3,7 @@
 import warp as wp
 
 from sharnir.direct.data import ALL, Direct
+from sharnir.direct.energy.cables import switch_cables
 from sharnir.direct.energy.laws import outward, relinearise, soften, worst_law
 from sharnir.direct.energy.links import AGAIN, ANEW, follow_all, hand_pushes, inward, skew_times
 from sharnir.direct.energy.means import place
@@ -243,7 +244,12 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
     ropes_outward(r, w)
     hold_driven_ties(r, w)
     gap, _size = place(s, w, ALL, 2)
-    return after_place(s, r, w, gap), off
+    gap = after_place(s, r, w, gap)
+    if s[0].cables.count > 0:
+        if switch_cables(s, w):
+            gap = wp.max(gap, find_rows(s, w))
+            s[0].done[w] = s[0].done[w] + 1
+    return gap, off
 
 
 @wp.func
@@ -253,7 +259,7 @@ def after_place(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, 
         refresh_springs(s, w)
     rope_poses(s, r, w)
     if s[0].closures.count > 0:
-        return wp.max(gap, find_rows(s, w))
+        gap = wp.max(gap, find_rows(s, w))
     return gap
 
 

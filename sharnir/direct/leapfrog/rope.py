@@ -266,7 +266,7 @@ def close_step(
     s[0].state.open[w] = off
     closed = slack <= ACCEPTED and off <= wp.max(STALLED, s[0].settings.tolerance[1])
     # false of what is not a number, which the largest gap passes over
-    return closed and kinetic(r, w) <= GAIN * before + rope_supply(r, w) + supply(s, w, ALL)
+    return closed and kinetic(r, w) <= GAIN * before + rope_supply(r, w, real(1.0)) + supply(s, w, ALL)
 
 
 @wp.func
