@@ -111,8 +111,10 @@ def sight(sim: Owner, bit: int, w: int = 0) -> str:
 def advice(sim: Owner) -> str:
     """What helps against steps that go badly."""
     if isinstance(sim.solver, SolverImpulse):
+        model = sim.solver.model
+        exact = "" if model.ropes is not None and model.collision is not None else "solver='direct', "  # which knows no such scenes
         return (
-            f"take solver='direct', a smaller dt than {sim.dt:g} s, or more iterations than {sim.solver.iterations}; "
+            f"take {exact}a smaller dt than {sim.dt:g} s, or more iterations than {sim.solver.iterations}; "
             "on_divergence= says whether this is an error"
         )
     if isinstance(sim.solver, SolverArticulated):
