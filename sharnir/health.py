@@ -112,7 +112,7 @@ def advice(sim: Owner) -> str:
     """What helps against steps that go badly."""
     if isinstance(sim.solver, SolverImpulse):
         model = sim.solver.model
-        exact = "" if model.ropes is not None and model.collision is not None else "solver='direct', "  # which knows no such scenes
+        exact = "" if model.ropes is not None and model.collision is not None else "solver='direct', "  # it refuses these
         return (
             f"take {exact}a smaller dt than {sim.dt:g} s, or more iterations than {sim.solver.iterations}; "
             "on_divergence= says whether this is an error"
