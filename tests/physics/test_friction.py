@@ -238,7 +238,7 @@ def test_per_axis_bounds():
     (dict(limit=3.0), ("(lower, upper)", "3.0")),
     (dict(spring=5.0), ("(stiffness, rest)", "5.0")),
     (dict(damping=-2.0), ("damping", "at least 0")),
-    (dict(drive="fast"), ("Servo or a DCMotor", "fast")),
+    (dict(drive="fast"), ("Servo, DCMotor", "HydraulicCylinder", "fast")),
     (dict(limit=sh.Cardan(x=(-1, 1))), ("Cardan", "three free rotations")),
 ])  # fmt: skip
 def test_mistakes_name_the_joint(options, words):
