@@ -13,6 +13,8 @@ from importlib import import_module
 from multiprocessing import get_context
 from typing import Any
 
+import sharnir
+from sharnir.simulation import Simulation  # with all kernels: a module is compiled with those that are known
 from sharnir.types import load_modules
 
 KERNELS: tuple[tuple[str, str, int | None], ...] = (
@@ -66,17 +68,15 @@ def make(task: Any) -> None:
         found = getattr(import_module(f"sharnir.{file}"), name)
         load_modules([(found if index is None else found[index]).module], "cpu")
         return
-    import sharnir
-
     scene = sharnir.Scene()
     if task == "rope":
         scene.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)
-        sharnir.Simulation(scene, 1e-3).step()
+        Simulation(scene, 1e-3).step()
         return
     scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
     limit = (-1.0, 1.0) if task == "articulated" else None  # an integration with a limit has kernels of its own
     scene.add_joint("hinge", sharnir.Revolute("y", limit=limit), scene.world, "arm", position=(0, 0, 0))
-    sim = sharnir.Simulation(scene, 1e-3, solver=task)
+    sim = Simulation(scene, 1e-3, solver=task)
     sim.step()
     sim.gaps()
     sim.integrate(sim.time + 1e-3)
