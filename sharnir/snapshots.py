@@ -108,7 +108,7 @@ def take(sim: Owner) -> Snapshot:
 
 
 def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot, dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Refuse what is no snapshot of this scene; it with room for as many contacts, arrays that it fills, and those it does not."""
+    """Refuse what is no snapshot of this scene; it padded, the arrays that it fills, and those it does not."""
     if not isinstance(snapshot, dict):
         raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
     if sim._touching is not None:
