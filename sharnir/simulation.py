@@ -19,6 +19,7 @@ from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.health import Health
+from sharnir.io.checkpoint import Saving, content
 from sharnir.joint_views import JointView
 from sharnir.launches import LOCK, Recorded
 from sharnir.measures import Energy, Measures, Momentum, gaps, misfit, note_misfit
@@ -51,7 +52,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting):
+class Simulation(ArrayAccess, Contacting, Saving):
     """A scene in motion.
 
     Args:
@@ -70,7 +71,7 @@ class Simulation(ArrayAccess, Contacting):
     """
 
     __slots__ = (
-        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_epoch",
+        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content", "_epoch",
         "_followers", "_forced", "_gears", "_gravities", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
         "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader",
         "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
@@ -119,6 +120,7 @@ class Simulation(ArrayAccess, Contacting):
         check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.model = self.solver.model  # with ropes laid out as the solver takes them
+        self._content = content(self.model)  # before anything can change it
         self._state, self.control = self.model.state(), self.model.control()
         self.solver.furnish(self._state)
         self._gravities = np.array(self.model.gravity)

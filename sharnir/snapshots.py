@@ -107,8 +107,8 @@ def take(sim: Owner) -> Snapshot:
     return out
 
 
-def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
-    """Continue from a snapshot of this scene."""
+def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Refuse what is no snapshot of this scene; it padded, the arrays that it fills, and those it does not."""
     if not isinstance(snapshot, dict):
         raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
     if sim._touching is not None:
@@ -127,6 +127,12 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
             check_finite(sim, name, np.asarray(snapshot[name]))
     if not is_positive(float(snapshot.get("dt", np.nan))):
         raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
+    return snapshot, values, fresh
+
+
+def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
+    """Continue from a snapshot of this scene."""
+    snapshot, values, fresh = check(sim, snapshot, known)
     with LOCK:
         sim.gravity = snapshot.get("gravity")
         sim.solver.dt, sim._epoch = float(snapshot["dt"]), float(snapshot.get("epoch", 0.0))
