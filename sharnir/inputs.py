@@ -239,6 +239,10 @@ class Controls(Mapping[str, Any]):
         """What was done, oldest first; the last 4096."""
         self.timeout = math.inf
         """s, simulated: an operator of whom nothing was heard for so long is lost, and all inputs go to their safe values."""
+        self.stuck: set[str] = set()
+        """Inputs that are stuck where they are (`sharnir.failures`)."""
+        self.faults: dict[tuple[str, str], Any] = {}
+        """What has failed: (kind, name) → what holds it so, what undoes it (`sharnir.failures`)."""
         self._told: set[str] = set()
         self._acts = {name: given.act if given.act is not None else Setter(sim, given) for name, given in self.inputs.items()}
         self._command: dict[str, Any] = {}
@@ -348,12 +352,13 @@ class Controls(Mapping[str, Any]):
                 self.release("lost", "operator")
             elif any(np.any(self._command[name] != given.safe) for name, given in self.inputs.items()):
                 self.busy = True  # until it is lost, or all is safe
+        acted = False
         for name, given in self.inputs.items():
             value, command = self._value[name], self._command[name]
             if self._noted.get(name) is not command and np.any(self._noted.get(name) != command):
                 self._noted[name] = command
                 self.note("command", name, command, self._by.get(name, "script"))
-            if name in self._acted and command is value:  # it is where it should be
+            if name in self._acted and (command is value or name in self.stuck):  # it is where it should be
                 continue
             most = given.rate * self._pace.get(name, 1.0) * self.sim.dt
             change = command - value
@@ -366,6 +371,10 @@ class Controls(Mapping[str, Any]):
             if name not in self._acted or np.any(self._acted[name] != moved):
                 self._acts[name](self.sim, moved)
                 self._acted[name] = moved
+                acted = True
+        if acted:
+            for hold, _ in self.faults.values():
+                hold()
 
     def step(self, n: int = 1) -> Any:
         """`apply` and a step of the simulation, n times; returns the report of the last."""
