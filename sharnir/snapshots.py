@@ -103,6 +103,8 @@ def take(sim: Owner) -> Snapshot:
     sim._look()
     sim._coordinates()
     out = {name: values.copy() for name, values in values_of(sim).items()}
+    if sim.controls:
+        out["controls"] = sim.controls.state()
     out |= {"dt": np.array(sim.dt), "gravity": np.array(sim.gravity), "epoch": np.array(sim._epoch)}
     return out
 
@@ -150,6 +152,8 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
         if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
             sim._acts_changed()
         sim._at_pose = True
+        if "controls" in snapshot:
+            sim.controls.put_back(snapshot["controls"])
         sim.changed()
 
 

@@ -64,7 +64,7 @@ from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.rope_state import RopeState
 from sharnir.stepping import SPENT, dividing, halve
-from sharnir.types import EPSILON, inline_less, real, vec3
+from sharnir.types import EPSILON, inline_less, real
 
 inline_less("sharnir.energy_rope")
 inline_less("sharnir.energy_rope_touch", 100)

@@ -19,7 +19,6 @@ from sharnir.rope.terms import tangent
 from sharnir.spatial import turned
 from sharnir.types import real, vec3
 
-
 CLOSINGS = wp.constant(8)  # rounds in which gaps are closed, at most
 
 
