@@ -150,6 +150,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
         if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
             sim._acts_changed()
         sim._at_pose = True
+        sim._versions[1] += 1
         sim.changed()
 
 
@@ -162,6 +163,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         if sim._images is not None:  # on a GPU, without leaving it
             for image in sim._images:
                 image.put_back(worlds)
+            sim._versions[1] += 1
             sim.changed()
             return
         shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
@@ -179,6 +181,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
         if any((a != b).any() for a, b in zip(shared, acts, strict=True)):
             sim._acts_changed()
+        sim._versions[1] += 1
         sim.changed()
 
 
