@@ -19,6 +19,7 @@ from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.health import Health
+from sharnir.inputs import Controls, Operated
 from sharnir.io.checkpoint import content
 from sharnir.io.keeping import Keeping
 from sharnir.joint_views import JointView
@@ -52,7 +53,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting, Keeping):
+class Simulation(ArrayAccess, Contacting, Operated, Keeping):
     """A scene in motion.
 
     Args:
@@ -72,7 +73,7 @@ class Simulation(ArrayAccess, Contacting, Keeping):
 
     __slots__ = (
         "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content", "_epoch",
-        "_followers", "_forced", "_gears", "_gravities", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
+        "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
         "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader", "_recorder",
         "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
         "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
@@ -159,6 +160,7 @@ class Simulation(ArrayAccess, Contacting, Keeping):
         names = {i: name for name, i in self.model.body_names.items()}
         self._followers = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
         self._target = Targets(self)
+        self._hands = Controls(self, self.model.inputs)
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
@@ -177,6 +179,8 @@ class Simulation(ArrayAccess, Contacting, Keeping):
         several the world is marked in `failed` and stays at its last good step while the others go on.
         """
         if n == 1 and budget is None and iterations is None and not self._logs:  # the usual call, kept short
+            if self._hands.busy:
+                self._hands.apply()
             if self._followers:
                 self._follow()
             report = self._attempts.once()
@@ -190,9 +194,11 @@ class Simulation(ArrayAccess, Contacting, Keeping):
         how = {"budget": budget, "iterations": iterations}
         done, took, late, tally = 0, 0.0, False, Sum(self.solver)
         while done < n:
+            if self._hands.busy:
+                self._hands.apply()
             if self._followers:
                 self._follow()
-            part = 1 if self._followers or budget is not None else min(n - done, self._chunk())
+            part = 1 if self._followers or self._hands.busy or budget is not None else min(n - done, self._chunk())
             for log in self._logs:
                 part = min(part, log.due())
                 log.before(how)

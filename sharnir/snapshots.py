@@ -98,11 +98,23 @@ def arrays_of(sim: Owner) -> dict[str, Any]:
     return arrays if sim._touching is None else arrays | sim._touching.arrays()
 
 
+def forget_rows(sim: Owner) -> None:
+    """Have the next step make all rows of contact anew: those that are kept from step to step are the same but for rounding."""
+    known = getattr(sim.solver.touch, "known", None)
+    if known is not None:
+        known.zero_()
+    if sim._recorder is not None:
+        sim._recorder.reads = True
+
+
 def take(sim: Owner) -> Snapshot:
     """All that changes, as a dict of copies; `put_back` continues from it bit for bit."""
     sim._look()
     sim._coordinates()
+    forget_rows(sim)
     out = {name: values.copy() for name, values in values_of(sim).items()}
+    if sim.controls:
+        out["controls"] = sim.controls.state()
     out |= {"dt": np.array(sim.dt), "gravity": np.array(sim.gravity), "epoch": np.array(sim._epoch)}
     return out
 
@@ -145,11 +157,14 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
             for name, array in arrays_of(sim).items():
                 array.assign(fresh[name] if name in fresh else values[name])
         sim.solver.forget()
+        forget_rows(sim)
         sim._projected[:] = 0.0
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
         if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
             sim._acts_changed()
         sim._at_pose = True
+        if "controls" in snapshot:
+            sim.controls.put_back(snapshot["controls"])
         sim._versions[1] += 1
         sim.changed()
 

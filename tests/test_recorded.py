@@ -230,3 +230,46 @@ def test_checkpoints_and_recordings_are_not_confused(tmp_path):
         sim.record_to(tmp_path / "d.mcap").__enter__()
     with pytest.raises(sh.SimulationError, match="is no checkpoint of sharnir"):
         checkpoint.restore(sim, (tmp_path / "c.mcap").read_bytes(), "c")
+
+
+def test_controls_and_ropes_are_recorded_and_exported(tmp_path):
+    """A cart on rails with a rope behind it, driven by an input: values, events, USD."""
+    pxr = pytest.importorskip("pxr.Usd")
+    scene = sh.Scene()
+    scene.add_body("cart", sh.Box(0.4, 0.3, 0.2), mass=5.0, color="#a9744f")
+    scene.add_joint("rail", sh.Prismatic("x"), scene.world, "cart", position=(0, 0, 0))
+    scene.add_rope("tail", (0, 0, 0), (-1, 0, 0), segments=6, radius=0.01, mass_per_length=0.1, EI=0.01, GJ=0.01,
+                   attach=("cart", None))  # fmt: skip
+    scene.add_control("push", "joint/rail.force", scale=20.0, rate=4.0)
+    sim = sh.Simulation(scene, 5e-3)
+    path = tmp_path / "cart.mcap"
+    with sim.record_to(path, rate=50):
+        for k in range(10):
+            sim.controls["push"] = 1.0 if k % 4 < 2 else -0.5
+            sim.step(10)
+    recording = sh.Recording(path)
+    replayed = recording.replay(sh.Simulation(scene, 5e-3))
+    print(f"{replayed}; {path.stat().st_size / 1024:.0f} kB")
+    assert replayed.equal and recording["rope/tail.position"].shape == (26, 7, 3)
+    assert np.allclose(recording["rope/tail.position"][-1], sim.rope("tail").position, atol=1e-6)
+    assert recording["control/push"].max() == 1.0 and [e["kind"] for e in recording.events()].count("command") >= 5
+    file = recording.to_usd(tmp_path / "cart.usda")
+    stage = pxr.Stage.Open(str(file))
+    move = stage.GetPrimAtPath("/World/cart").GetAttribute("xformOp:translate")
+    last = stage.GetEndTimeCode()
+    assert np.allclose(move.Get(last), recording["body/cart.position"][-1], atol=1e-6) and move.GetNumTimeSamples() == 26
+    assert len(stage.GetPrimAtPath("/World/tail").GetAttribute("points").Get(last)) == 7
+    assert stage.GetTimeCodesPerSecond() == pytest.approx(50)
+    with pytest.raises(sh.SimulationError, match="ends with one of"):
+        recording.to_usd(tmp_path / "cart.obj")
+
+
+def test_from_the_command_line(tmp_path, capsys):
+    from sharnir.cli import main
+
+    out = tmp_path / "door.mcap"
+    assert main(["record", "swinging_door", "--out", str(out), "--duration", "0.5"]) == 0
+    assert main(["replay", str(out), "--csv", str(tmp_path / "door.csv")]) == 0
+    said = capsys.readouterr().out
+    assert "MB a minute" in said and "equal in every bit" in said and (tmp_path / "door.csv").exists()
+    assert main(["replay", str(tmp_path / "none.mcap")]) == 1

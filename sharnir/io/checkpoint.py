@@ -37,6 +37,7 @@ def content(model: Any) -> str:
     for name in STRUCTS:
         _feed(h, getattr(model, name))
     _feed(h, [list(model.parents), list(model.children), model.joint_kinds, model.drive_commands])
+    _feed(h, [given.name for given in model.inputs])
     if model.ropes is not None:
         _feed(h, [model.ropes.described, model.ropes.names])
     if model.collision is not None:

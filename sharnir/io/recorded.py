@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import struct
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sharnir.errors import SimulationError
-from sharnir.io import checkpoint, mcap, ros
+from sharnir import snapshots
+from sharnir.errors import SimulationError, StepWarning
+from sharnir.io import checkpoint, mcap, ros, usd
 from sharnir.io.recorder import COMMAND, QUANTITIES, STEPS, WHOLE, Checks, Memory
 from sharnir.launches import LOCK
 from sharnir.recording import Values
@@ -47,7 +49,8 @@ class Recording(Values):
 
     `time` (n,) s, simulated since the start; `names`; `recording[name]` (n, …): "body/NAME.position", "body/NAME.rotation",
     "joint/NAME.q", ".qd", ".effort" (a joint with several axes: "joint/NAME/AXIS.q"), "rope/NAME.position"; for looking at, in
-    float32. `plot`, `to_csv`, `to_npz`, `to_parquet` as of `sim.record`. `replay` makes the exact motion again.
+    float32; "control/NAME" what inputs had in effect. `plot`, `to_csv`, `to_npz`, `to_parquet` as of `sim.record`. `replay` makes
+    the exact motion again.
     """
 
     __slots__ = ("_contents", "facts", "path", "steps", "whole")
@@ -91,6 +94,9 @@ class Recording(Values):
         for k, name in enumerate(joints):
             for row, word in enumerate(("q", "qd", "effort")):
                 self._rows[f"joint/{name}.{word}"] = values[:, row, k]
+        given = [json.loads(data) for _, data in by.get("/controls", [])][: len(frames)]
+        for name in self.facts["controls"]:
+            self._rows[f"control/{name}"] = np.array([each[name] for each in given])
         lines = [ros.read_lines(data) for _, data in by.get("/ropes", [])][: len(frames)]
         for k, name in enumerate(ropes):
             self._rows[f"rope/{name}.position"] = [each[k] for each in lines]
@@ -100,6 +106,10 @@ class Recording(Values):
         for _, data in by.get("/sharnir/steps", []):
             first, count = struct.unpack_from("<QI", data)
             self.steps = max(self.steps, first + int(np.frombuffer(data, STEPS, count, 12)["steps"].sum()))
+
+    def events(self) -> list[dict[str, Any]]:
+        """What somebody did (commands, failures, …): time (s), kind, name, value, by."""
+        return [json.loads(data) for topic, _, data in self._contents.messages if topic == "/events"]
 
     @property
     def scene(self) -> str:
@@ -118,8 +128,26 @@ class Recording(Values):
                 (at,) = struct.unpack_from("<Q", data)
                 if best < at <= step:
                     found, best = data[8:], at
-        checkpoint.restore(sim, found, str(self.path))
+        self._restore(sim, found)
         return best
+
+    def _restore(self, sim: Owner, data: bytes) -> None:
+        checkpoint.restore(sim, data, str(self.path))
+        sim.controls.busy = False  # what they did is among the commands
+
+    def to_usd(self, path: str | Path) -> Path:
+        """Write bodies and ropes in motion as a USD stage, z up, m (needs `sharnir[usd]`)."""
+        looks: dict[str, Any] = {}
+        radii: dict[str, float] = {}
+        for topic, _, data in self._contents.messages:
+            if topic == "/bodies":
+                for name, (_, *color), corners in ros.read_markers(data):
+                    looks[name] = corners, np.arange(len(corners)).reshape(-1, 3), color
+            elif topic == "/ropes" and not radii:
+                radii = {name: 0.5 * width for name, (width, *_), _ in ros.read_markers(data)}
+        bodies = {n: (self[f"body/{n}.position"], self[f"body/{n}.rotation"], None) for n in self.facts["bodies"]}
+        ropes = {n: (self._rows[f"rope/{n}.position"], radii[n]) for n in self.facts["ropes"]}
+        return usd.write(path, self.time, bodies, looks, ropes)
 
     def replay(self, sim: Owner, progress: Any = None) -> Replayed:
         """Make the motion again from its commands, and compare every step.
@@ -133,7 +161,9 @@ class Recording(Values):
             raise SimulationError(f"{self.path}: was recorded with another layout of memory (sharnir {self.facts['sharnir']})")
         followers, sim._followers = sim._followers, []  # paths are among the commands
         try:
-            return self._replay(sim, progress)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", StepWarning)  # told when they were made
+                return self._replay(sim, progress)
         finally:
             sim._followers = followers
 
@@ -145,14 +175,17 @@ class Recording(Values):
                 if at != made:
                     raise SimulationError(f"{self.path}: is damaged: a command before step {at} comes after step {made}")
                 if kind == WHOLE:
-                    checkpoint.restore(sim, data[COMMAND.size :], str(self.path))
+                    self._restore(sim, data[COMMAND.size :])
                 else:
                     where = np.frombuffer(data, "<u4", count, COMMAND.size)
                     put(sim, memory, where, np.frombuffer(data, "<u8", count, COMMAND.size + 4 * count), bool(at_pose))
             elif topic == "/sharnir/steps":
                 _first, count = struct.unpack_from("<QI", data)
-                for steps, cap, wanted in np.frombuffer(data, STEPS, count, 12).tolist():
+                for steps, cap, read, wanted in np.frombuffer(data, STEPS, count, 12).tolist():
                     n, dt = int(steps), sim.dt
+                    if read:
+                        sim.state  # noqa: B018
+                        snapshots.forget_rows(sim)
                     sim.step(n, iterations=abs(int(cap)) or None, budget=AMPLE if cap < 0 else None)
                     made, passed = made + n, passed + n * dt
                     wrong = [what for what, a, b in zip(QUANTITIES, checks.now(), wanted, strict=True) if a != b]

@@ -5,7 +5,8 @@ set), as the words of memory that changed; of each step the iterations that it w
 and ropes some 60 times a second for looking at; a complete state every few seconds. What is written stands in chunks of a tenth
 of a second, each handed to the operating system as it is made: a process that is killed loses no more than the last.
 
-Channels: `/tf`, `/joint_states`, `/ropes`, `/bodies` (messages of ROS 2), `/sharnir/steps`, `/sharnir/commands`, `/sharnir/key`.
+Channels: `/tf`, `/joint_states`, `/ropes`, `/bodies` (messages of ROS 2), `/controls`, `/events` (JSON),
+`/sharnir/steps`, `/sharnir/commands`, `/sharnir/key`.
 """
 
 from __future__ import annotations
@@ -32,9 +33,13 @@ from sharnir.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 Owner = Any
 FLUSH = 0.08  # s of the wall clock between chunks
 # steps made in one go; their iterations: 0 as many as it took, above a cap, below those that a budget left; checks
-STEPS = np.dtype([("steps", "<u4"), ("cap", "<i4"), ("checks", "<u2", 6)])
+# of these steps; and whether the state was read before them, which may change them by rounding
+STEPS = np.dtype([("steps", "<u4"), ("cap", "<i4"), ("read", "<u2"), ("checks", "<u2", 6)])
 QUANTITIES = ("position of bodies", "rotation of bodies", "velocity of bodies", "angular momentum of bodies", "points of ropes",
               "velocity of ropes")  # fmt: skip
+CONTROLS = ("sharnir.Controls", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "number"}}))
+EVENTS = ("sharnir.Event", "jsonschema", json.dumps({"type": "object", "properties": {
+    "time": {"type": "number"}, "kind": {"type": "string"}, "name": {"type": "string"}, "by": {"type": "string"}}}))  # fmt: skip
 DELTA, WHOLE = 0, 1
 COMMAND = struct.Struct("<QBBHI")  # before which step, kind, whether velocities stood at the pose, words
 
@@ -105,11 +110,11 @@ class Recorder:
         self.steps = 0
         """Steps recorded so far."""
         self._elapsed = (0, 0.0)  # at which step the present dt began, and s of simulated time until then
-        self._groups: list[tuple[int, int, tuple[int, ...]]] = []
+        self._groups: list[tuple[int, int, int, tuple[int, ...]]] = []
         self._first = 0
         self._queue: deque[tuple[int, int, bytes]] = deque()
         self._reference = self._memory.words.copy()
-        self._dirty = False
+        self._dirty, self.reads, self._read_first = False, False, False
         self._error: OSError | None = None
         self._done = threading.Event()
 
@@ -123,11 +128,17 @@ class Recorder:
         self._stream = self.path.open("wb")
         facts = checkpoint.facts(sim) | {"what": "recording", "name": self.name, "every": self._every, "dt": sim.dt}
         self._writer = w = mcap.Writer(self._stream, f"sharnir {facts['sharnir']}")
-        self._start = time.time_ns()
+        self._start: int = time.time_ns()
         names = self._camera.layout.bodies, self._camera.layout.ropes
         joints = [n if sim.model.joint_kinds[i].v_size == 1 else f"{n}/{sim.model.joint_kinds[i].free[a]}"
                   for n, i in self._single for a in range(sim.model.joint_kinds[i].v_size)]  # fmt: skip
-        facts |= {"bodies": names[0], "ropes": names[1], "joints": joints, "words": len(self._memory.words)}
+        facts |= {
+            "controls": list(sim.controls),
+            "bodies": names[0],
+            "ropes": names[1],
+            "joints": joints,
+            "words": len(self._memory.words),
+        }
         w.add_metadata("sharnir", {key: json.dumps(value) for key, value in facts.items()})
         w.add_attachment("start", "application/x-sharnir", checkpoint.dump(sim), self._start)
         scene = getattr(sim, "_described", None)
@@ -138,7 +149,8 @@ class Recorder:
             "tf": w.add_channel("/tf", "cdr", ros.TF), "joints": w.add_channel("/joint_states", "cdr", ros.JOINTS),
             "ropes": w.add_channel("/ropes", "cdr", ros.MARKERS), "bodies": w.add_channel("/bodies", "cdr", ros.MARKERS),
             "steps": w.add_channel("/sharnir/steps", "sharnir"), "commands": w.add_channel("/sharnir/commands", "sharnir"),
-            "key": w.add_channel("/sharnir/key", "sharnir"),
+            "key": w.add_channel("/sharnir/key", "sharnir"), "controls": w.add_channel("/controls", "json", CONTROLS),
+            "events": w.add_channel("/events", "json", EVENTS),
         }  # fmt: skip
         model = sim.model
         meshes = [None if s is None else s.mesh() for s in model.shapes[1:]]
@@ -146,6 +158,7 @@ class Recorder:
         self._widths = [] if model.ropes is None else [float(r.radius) for r in model.ropes.described]
         self._versions, self._given = list(sim._versions), (sim.dt, sim._gravities)
         np.copyto(self._reference, self._memory.words)
+        self._told = sim.controls.events[-1] if sim.controls.events else None
         sim._recorder = self
         sim._logs.append(self)
         self._show()
@@ -187,7 +200,7 @@ class Recorder:
     def _now(self) -> int:
         """ns: the wall clock at the start, and simulated time since."""
         since, passed = self._elapsed
-        return int(self._start) + round(1e9 * (passed + (self.steps - since) * self._given[0]))
+        return self._start + int(round(1e9 * (passed + (self.steps - since) * self._given[0])))
 
     # ---- told by the simulation ----
 
@@ -201,6 +214,7 @@ class Recorder:
 
     def read(self) -> None:
         """They were."""
+        self.reads = True
         if not self._dirty:
             now, ref = self._memory.words, self._reference
             np.copyto(ref, now, where=~self._memory.command)
@@ -210,6 +224,7 @@ class Recorder:
         sim, m = self._sim, self._memory
         if sim._lent:
             sim._look()
+        self._read_first, self.reads = self.reads, False
         budget, cap = how.get("budget"), how.get("iterations")
         self._cap = -1 if budget is not None else 0 if cap is None else int(cap)
         if sim._versions[1] != self._versions[1] or sim.dt != self._given[0] or sim._gravities is not self._given[1]:
@@ -229,7 +244,7 @@ class Recorder:
         """So many steps were made."""
         self.steps += steps
         cap = -max(1, int(self._sim.solver.done.numpy()[0])) if self._cap < 0 else self._cap
-        self._groups.append((steps, cap, self._checks.now()))
+        self._groups.append((steps, cap, int(self._read_first), self._checks.now()))
         np.copyto(self._reference, self._memory.words)
         if self.steps % self._every == 0:
             self._show()
@@ -276,5 +291,24 @@ class Recorder:
             s = sim._moving
             values = [s.q[q, 0], s.qd[v, 0], s.axis_impulse[v, 0] / sim.dt]
             self._put("joints", self._joints.fill(now, np.concatenate(values)))
+        if sim.controls:
+            self._put("controls", json.dumps({name: float(value) for name, value in sim.controls.items()}).encode())
+        self._tell_events()
         if self._widths:
             self._put("ropes", ros.lines(self._camera.layout.ropes, frame.ropes(), self._widths, now))
+
+    def _tell_events(self) -> None:
+        """What somebody did since the last time, in words."""
+        events = self._sim.controls.events
+        if not events or events[-1] is self._told:
+            return
+        new = []
+        for event in reversed(events):
+            if event is self._told:
+                break
+            new.append(event)
+        self._told = events[-1]
+        for event in reversed(new):
+            value = event.value if isinstance(event.value, str | int | float | bool | None) else str(event.value)
+            words = {"time": event.time, "kind": event.kind, "name": event.name, "value": value, "by": event.by}
+            self._put("events", json.dumps(words).encode())

@@ -118,7 +118,9 @@ class Template:
 
 def transforms(names: tuple[str, ...], parent: str = "world") -> Template:
     """A TFMessage of bodies: x, y, z, qx, qy, qz, qw of each."""
-    cdr, stamps, places = Cdr(), [], []
+    cdr = Cdr()
+    stamps: list[int] = []
+    places: list[int] = []
     cdr.put("I", len(names))
     for name in names:
         stamps.append(cdr.header(parent))
@@ -199,7 +201,13 @@ def read_reals(data: bytes, places: np.ndarray) -> np.ndarray:
 
 def read_lines(data: bytes) -> list[np.ndarray]:
     """(points, 3) of each rope of a message of `lines`."""
-    body, at, out = data[4:], 4, []
+    return [points for _, _, points in read_markers(data)]
+
+
+def read_markers(data: bytes) -> list[tuple[str, tuple[float, ...], np.ndarray]]:
+    """Of each marker its name, its first size and colour (4 numbers), and its points (n, 3)."""
+    body, at = data[4:], 4
+    out: list[tuple[str, tuple[float, ...], np.ndarray]] = []
 
     def text(at: int) -> int:
         at += -at % 4
@@ -208,20 +216,24 @@ def read_lines(data: bytes) -> list[np.ndarray]:
     (count,) = struct.unpack_from("<I", body, 0)
     for _ in range(count):
         at += -at % 4
-        at = text(text(at + 8))
+        at = text(at + 8)
+        at += -at % 4
+        name = body[at + 4 : text(at) - 1].decode()
+        at = text(at)
         at += -at % 4 + 12
         at += -at % 8 + 80  # pose and scale
+        looks = struct.unpack_from("<d", body, at - 24) + struct.unpack_from("<3f", body, at)
         at += 16 + 8 + 1
         at += -at % 4
         (n,) = struct.unpack_from("<I", body, at)
         at += 4
         if n:
             at += -at % 8
-        out.append(np.frombuffer(body, "<f8", 3 * n, at).reshape(n, 3))
+        out.append((name, looks, np.frombuffer(body, "<f8", 3 * n, at).reshape(n, 3)))
         at += 24 * n + 4
         at = text(at)
         at += -at % 4 + 8
-        at = text(text(at)) + 0
+        at = text(text(at))
         at += -at % 4 + 4
         at += 4
         at = text(text(text(at)))
