@@ -33,6 +33,7 @@ from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope.build import Ropes
 from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, ignore_rope, keep_apart, tie_end, too_tight, touch_as
+from sharnir.said import Telling
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
@@ -46,7 +47,7 @@ log = logging.getLogger("sharnir")
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
-class Scene:
+class Scene(Telling):
     """A mechanism in the making. Bodies and joints have names; `scene.world` is the name of the ground.
 
     Args:
@@ -71,6 +72,7 @@ class Scene:
         self.frames: dict[str, FrameDescription] = {}
         self.notes: list[str] = []
         """What may be a mistake, and what an importer changed in its file, left out or found odd there: a line each."""
+        self.calls, self.options, self._inside = [], {}, False
         self._built = False
         self._whole = True
 
@@ -81,7 +83,7 @@ class Scene:
         if name == "gravity":
             value = vector(value, "Scene", "gravity (m/s²)")
             if self.__dict__.get("_built"):
-                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity for those")
+                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity for those", 3)
         super().__setattr__(name, value)
 
     # ---- bodies ----
@@ -460,12 +462,12 @@ class Scene:
         if arm > FAR * max(reach, 1e-9) and np.any(body.inertia):
             self._note(
                 f"{who}: its end is {arm:.3g} m from body {body.name!r}, which is {reach:.3g} m wide; is it meant to be there?",
-                stacklevel=4,
+                stacklevel=5,
             )
         if (arm > 1e-9 or clamp is not False) and dynamic and not np.any(body.inertia):
             raise SceneError(f"{who}: body {body.name!r} is a point mass; a rope holds it at its centre, without a clamp")
 
-    def _note(self, words: str, stacklevel: int = 3) -> None:
+    def _note(self, words: str, stacklevel: int = 4) -> None:
         """Say what may be a mistake; it is kept in `notes`."""
         self.notes.append(words)
         warnings.warn(words, SceneWarning, stacklevel=stacklevel)
@@ -531,6 +533,7 @@ class Scene:
         start |= cable_start(list(self.cables.values()), start["position"].astype(float), start["rotation"].astype(float))
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
+        model.told = self.told()
         if self.ropes:
             keep_apart(self.ropes.values(), list(self.bodies))
             motion = np.array([b.motion for b in self.bodies.values()])
