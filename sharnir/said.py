@@ -28,8 +28,18 @@ def kept(value: Any) -> Any:
     return {key: kept(v) for key, v in value.items()} if isinstance(value, dict) else value
 
 
+class _OfInit:
+    """The signature of a class is that of its `__init__`, though it has a `__new__`."""
+
+    def __get__(self, made: Any, cls: type) -> inspect.Signature:
+        whole = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
 class Said:
     """An object that keeps the arguments it was made with: its fields may hold them in another form, a unit vector for one."""
+
+    __signature__ = _OfInit()
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
         made = super().__new__(cls)
@@ -100,7 +110,8 @@ class Telling:
         """
         from sharnir.io.write import save_scene
 
-        save_scene(self, path)
+        own: Any = self
+        save_scene(own, path)
 
 
 def _telling(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

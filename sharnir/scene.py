@@ -83,7 +83,7 @@ class Scene(Telling):
         if name == "gravity":
             value = vector(value, "Scene", "gravity (m/s²)")
             if self.__dict__.get("_built"):
-                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity for those", 3)
+                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity there", 3)
         super().__setattr__(name, value)
 
     # ---- bodies ----
@@ -109,6 +109,7 @@ class Scene(Telling):
         group: int | tuple[int, int] | None = None,
         surface_velocity: Sequence[float] | None = None,
         color: Sequence[float] | str | None = None,
+        strict: bool = True,
     ) -> str:
         """Add a body; returns its name, by which joints and a simulation refer to it.
 
@@ -128,6 +129,7 @@ class Scene(Telling):
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches).
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
             color: in pictures: (red, green, blue) from 0 to 1, or "#rrggbb".
+            strict: False: an inertia that no body has (one moment above the sum of the others) is taken as it is.
         """
         who = f"body {name!r}"
         self._new_name(name)
@@ -146,7 +148,7 @@ class Scene(Telling):
             raise SceneError(f"{who}: a dynamic body needs a shape or a mass")
 
         used = shape if shape is not None and (motion == "dynamic" or shape.volume > 0) else None
-        total, centre, tensor = mass_properties(who, used, mass, density, com, inertia)
+        total, centre, tensor = mass_properties(who, used, mass, density, com, inertia, strict)
         place, turn = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
         if path is not None:
             place, turn = path_pose(path, 0.0, name)
@@ -490,9 +492,7 @@ class Scene(Telling):
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(
-            name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.cables, self.ropes, self.frames)
-        ):
+        if any(name in taken for k, taken in vars(self).items() if isinstance(taken, dict) and k != "options"):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
