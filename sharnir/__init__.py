@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from sharnir.machines.wheels import Steering, Suspension, Tyre, Wheel
     from sharnir.measures import Energy, Momentum
     from sharnir.model import Control, Model, State
+    from sharnir.realtime.loop import RealTime
     from sharnir.scene import Scene
     from sharnir.sequential.solver import SolverImpulse
     from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
@@ -98,6 +99,7 @@ __all__ = [
     "PointMass",
     "PointOnLine",
     "Prismatic",
+    "RealTime",
     "Report",
     "Revolute",
     "Scene",
@@ -147,6 +149,7 @@ _WHERE = {
     "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",
     "sharnir.measures": "Energy Momentum",
     "sharnir.model": "Control Model State",
+    "sharnir.realtime.loop": "RealTime",
     "sharnir.scene": "Scene",
     "sharnir.sequential.solver": "SolverImpulse",
     "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",

@@ -59,6 +59,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page = ("port", "host", "speed", "paused", "follow", "plot")
     view.set_defaults(run=lambda a: _commands().view(a.name, a.dt, {word: getattr(a, word) for word in page}, a.set))
 
+    words = "sit at the controls of a machine in the browser: keys, a gamepad, sliders; and an instructor's page beside it"
+    drive = commands.add_parser("drive", help=words)
+    drive.add_argument("name", help="an example with controls (mf4_door, krt100_trailer, mobile_crane, …), or a file of your own")
+    drive.add_argument("--port", type=_port, default=8080, help="of the page (default: 8080)")
+    drive.add_argument("--host", default="127.0.0.1", help="address of the page (default: 127.0.0.1, this machine alone)")
+    drive.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own, or 0.001)")
+    drive.add_argument("--follow", metavar="BODY", help="move the picture along with a body")
+    _takes_values(drive)
+    desk = ("port", "host", "follow")
+    drive.set_defaults(run=lambda a: _commands().drive(a.name, a.dt, {word: getattr(a, word) for word in desk}, a.set))
+
     words = "what a step size costs: an example by the sequential and the direct method beside an integration to many digits"
     compare = commands.add_parser("compare", help=words)
     compare.add_argument("name", help="an example without a kinematic path")

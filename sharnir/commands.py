@@ -181,6 +181,23 @@ def view(name: str, dt: float | None, options: dict[str, Any], values: Sequence[
     return 0
 
 
+def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
+    """A machine with its controls in the browser."""
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        sim, module = own(Path(name), dt, values)
+    else:
+        module = catalogue.load(name)
+        sim = module.make() if dt is None else module.make(dt)
+    if not sim.controls:
+        raise catalogue.UsageError(f"{name} has no controls: add them with scene.add_control, or see `sharnir view {name}`")
+    from sharnir.view import viewer
+
+    options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
+    title = Path(name).stem.replace("_", " ")
+    viewer.serve(sim, title, desk=True, **options)
+    return 0
+
+
 def own(path: Path, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:
     """The simulation of a file of one's own, and its module (None of a scene file): `make(dt)`, `build()`, `sim` or `scene`."""
     if is_scene_file(str(path)):

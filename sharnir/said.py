@@ -106,7 +106,8 @@ class Telling:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the scene to a TOML file, from which `load_scene` makes the same one, to the bit.
 
-        A SceneError names what no file can hold: a path of a kinematic body that is a Python function.
+        A SceneError names what no file can hold: a path of a kinematic body that is a Python function. Controls that are
+        functions are left out, with a SceneWarning.
         """
         from sharnir.io.write import save_scene
 

@@ -28,16 +28,17 @@ from sharnir.descriptions import (
 )
 from sharnir.drive_tables import drive_table
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
+from sharnir.inputs import Input, add_control
 from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
+from sharnir.rope import describe as roping
 from sharnir.rope.build import Ropes
-from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, ignore_rope, keep_apart, tie_end, too_tight, touch_as
 from sharnir.said import Telling
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
-from sharnir.spatial import quat_conjugate, quat_rotate, unit_quat
+from sharnir.spatial import quat_rotate, unit_quat
 from sharnir.terrain import Terrain
 from sharnir.types import load_modules
 
@@ -67,9 +68,10 @@ class Scene(Telling):
         self.gears: dict[str, Gear] = {}
         self.springs: dict[str, SpringDescription] = {}
         self.cables: dict[str, CableDescription] = {}
-        self.ropes: dict[str, RopeDescription] = {}
+        self.ropes: dict[str, roping.RopeDescription] = {}
         self.touch = ContactScene(contact)
         self.frames: dict[str, FrameDescription] = {}
+        self.controls: dict[str, Input] = {}
         self.notes: list[str] = []
         """What may be a mistake, and what an importer changed in its file, left out or found odd there: a line each."""
         self.calls, self.options, self._inside = [], {}, False
@@ -203,7 +205,7 @@ class Scene(Telling):
 
     def ignore(self, a: str, b: str) -> None:
         """Let two bodies, or a rope and a body, pass through each other."""
-        if ignore_rope(self.ropes, self.bodies, a, b):
+        if roping.ignore_rope(self.ropes, self.bodies, a, b):
             return
         names = [self._body("ignore", what, body).name for what, body in (("a", a), ("b", b))]
         self.touch.ignored.add(self.touch.pair("ignore", *names))
@@ -431,7 +433,7 @@ class Scene(Telling):
         """
         self._new_name(name)
         who = f"rope {name!r}"
-        rope = describe(
+        rope = roping.describe(
             name, start, end, points=points, length=length, segments=segments, radius=radius, density=density,
             mass_per_length=mass_per_length, E=E, G=G, EI=EI, GJ=GJ, rest_curvature=rest_curvature, rest_twist=rest_twist,
             twist=twist, damping=damping, drag=drag, drag_coefficient=drag_coefficient, breaking_load=breaking_load, rod=rod,
@@ -443,22 +445,22 @@ class Scene(Telling):
         for side, (body, clamped) in enumerate(zip(attach, clamp, strict=True)):
             held = False if clamped is None else clamped
             if isinstance(body, str) and body in self.ropes:
-                tie_end(rope, side, self.ropes[body], held)
+                roping.tie_end(rope, side, self.ropes[body], held)
             elif body is not None:
                 self._hold_end(rope, side, self._body(who, "attach", body), held)
             elif held is not False:
                 raise SceneError(f"{who}: a clamped end is attached to a body or to the world, got clamp={clamp!r}")
-        words = too_tight(rope, self.gravity) if all(end.body == 0 for end in rope.ends) else None
+        words = roping.too_tight(rope, self.gravity) if all(end.body == 0 for end in rope.ends) else None
         if words:
             self._note(words)
-        touch_as(rope, material, collide)
+        roping.touch_as(rope, material, collide)
         self.ropes[name] = rope
         return name
 
-    def _hold_end(self, rope: RopeDescription, side: int, body: BodyDescription, clamp: Any) -> None:
+    def _hold_end(self, rope: roping.RopeDescription, side: int, body: BodyDescription, clamp: Any) -> None:
         """Tie an end to a body, where both are."""
         who, dynamic = f"rope {rope.name!r}", body.motion == MOTIONS["dynamic"]
-        hold(rope, bool(side), list(self.bodies).index(body.name), body.position, body.rotation, body.com, clamp)
+        roping.hold(rope, bool(side), list(self.bodies).index(body.name), body.position, body.rotation, body.com, clamp)
         arm = float(np.linalg.norm(rope.ends[side].point))
         reach = float(np.sqrt(6 * np.trace(body.inertia) / body.mass)) if dynamic and body.mass else np.inf
         if arm > FAR * max(reach, 1e-9) and np.any(body.inertia):
@@ -479,20 +481,15 @@ class Scene(Telling):
         who = f"rope {rope!r}"
         if rope not in self.ropes:
             raise SceneError(f"tie_rope: {rope!r} is no rope of the scene; known: {', '.join(map(repr, self.ropes)) or 'none'}")
-        r, b = self.ropes[rope], self._body(who, "body", body)
-        n = len(r.lengths)
-        whole = isinstance(point, int | np.integer) and not isinstance(point, bool)
-        if r.reel >= 0 or not whole or not 0 < point < n:
-            raise SceneError(f"{who}: a body is tied to a point from 1 to {n - 1} of a rope without a reel, got {point!r}")
-        at = quat_rotate(quat_conjugate(b.rotation), r.points[point] - b.position) - b.com
-        if b.motion == MOTIONS["dynamic"] and not np.any(b.inertia) and np.linalg.norm(at) > 1e-9:
-            raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre")
-        r.ties.append(RopeTie(int(point), list(self.bodies).index(body), at))
+        roping.tie_point(self.ropes[rope], point, self._body(who, "body", body), list(self.bodies).index(body))
+
+    add_control = add_control
 
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(name in taken for k, taken in vars(self).items() if isinstance(taken, dict) and k != "options"):
+        others = ("options", "controls")
+        if any(name in taken for kind, taken in vars(self).items() if isinstance(taken, dict) and kind not in others):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
@@ -535,7 +532,7 @@ class Scene(Telling):
         model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
         model.told = self.told()
         if self.ropes:
-            keep_apart(self.ropes.values(), list(self.bodies))
+            roping.keep_apart(self.ropes.values(), list(self.bodies))
             motion = np.array([b.motion for b in self.bodies.values()])
             jointed = bool(self.joints or self.springs or self.cables)
             model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device, trees=jointed)
@@ -595,5 +592,6 @@ class Scene(Telling):
             colors=[b.color for b in bodies],
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
             frames=dict(self.frames),
+            inputs=list(self.controls.values()),
             **drives,
         )

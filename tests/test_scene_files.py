@@ -62,7 +62,9 @@ def round_trip(scene, folder):
     file = folder / "scene.toml"
     scene.save(file)
     again = sh.load_scene(file)
-    assert difference(content(scene), content(again), "scene") is None
+    wanted = content(scene)
+    wanted["controls"] = {name: given for name, given in wanted["controls"].items() if given.act is None}
+    assert difference(wanted, content(again), "scene") is None
     return again
 
 
@@ -137,6 +139,7 @@ def test_every_kind_of_object_comes_back(tmp_path):
     scene.add_belt("j0", "world", sh.Box(1, 1, 1), radius=0.2)
     mesh = sh.Box(1, 2, 3).mesh()
     scene.add_body("mesh", sh.Compound(sh.Mesh(mesh), sh.Sphere(0.1, position=(0, 0, 2))), density=800.0)
+    scene.add_control("j0", "joint/j0.command", rate=2.0, keys=("w", "s"), about="{part}")
     again = round_trip(scene, tmp_path)
     assert again.joints["j0"].axes[0].drive.battery is again.joints["j1"].axes[1].drive.battery
     assert difference(content(scene), content(said_again(scene.told())), "") is None
@@ -152,6 +155,8 @@ SAME = {"door": "swinging_door", "chain": "chain", "four_bar": "four_bar", "box_
 def test_scene_file_of_the_examples(name, scene_of):
     problems, _ = check_file(SCENES / f"{name}.toml")
     assert not problems
+    if name == "trailer_hitch":
+        assert list(sh.load_scene(SCENES / f"{name}.toml").controls) == ["throttle", "steer", "brake"]
     if name in SAME:
         scene, wanted = sh.load_scene(SCENES / f"{name}.toml"), scene_of(SAME[name])
         for kind in ("bodies", "joints"):

@@ -95,8 +95,8 @@ class Takes:
 
 
 @functools.cache
-def takes(function: Callable[..., Any]) -> Takes:
-    """Of a class, function or method (without its owner)."""
+def takes(function: Callable[..., Any], owned: bool = False) -> Takes:
+    """Of a class or function; of a method without its owner (`owned`)."""
     signature = inspect.signature(function)
     owner = getattr(function, "__init__", None) if inspect.isclass(function) else function
     names = {**typing.get_type_hints(owner)} if owner is not None else {}
@@ -105,9 +105,7 @@ def takes(function: Callable[..., Any]) -> Takes:
     hints: dict[str, Any] = {}
     needed: list[str] = []
     several = None
-    for name, parameter in signature.parameters.items():
-        if name == "self":
-            continue
+    for name, parameter in list(signature.parameters.items())[int(owned) :]:
         if parameter.kind is parameter.VAR_KEYWORD:
             hints |= {k: v for words in typing.get_args(names.get(name)) for k, v in typing.get_type_hints(words).items()}
             continue

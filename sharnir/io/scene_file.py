@@ -33,7 +33,7 @@ DEEPEST, MOST = 20, 200_000
 RULES = {"ignore": "ignore", "pair": "set_pair", "tie": "tie_rope"}
 SECTIONS = {name[4:]: name for name in vars(Scene) if name.startswith("add_")} | RULES
 """Tables of a file, and the method of a scene that each is."""
-NAMED = {section: "name" in takes(getattr(Scene, method)).needed for section, method in SECTIONS.items()}
+NAMED = {section: "name" in takes(getattr(Scene, method), True).needed for section, method in SECTIONS.items()}
 FIRST = (
     "ground",
     "body",
@@ -338,14 +338,14 @@ class Reader:
             cls = self.kind(
                 data, document, path, [k for k, v in kinds().items() if isinstance(v, type) and issubclass(v, Joint | Gear)]
             )
-            both = {**takes(function).hints, **takes(cls).hints}
+            both = {**takes(function, True).hints, **takes(cls).hints}
             self.note_unknown([k for k in data if k not in ("name", "joint")], [*both, "type"], document, path, data)
             mine = {k: v for k, v in data.items() if k in takes(cls).hints}
-            rest = {k: v for k, v in data.items() if k in takes(function).hints and k not in ("name", "joint")}
+            rest = {k: v for k, v in data.items() if k in takes(function, True).hints and k not in ("name", "joint")}
             first["joint"] = self.make(cls, mine, scope, document, path)
         else:
             rest = data
-        arguments = self.arguments(function, rest, scope, document, path, first)
+        arguments = self.arguments(function, rest, scope, document, path, first, owned=True)
         arguments = place_arguments(section, arguments, scope.pose) if scope.pose is not HERE else arguments
         self.look_for_failed(arguments)
         self.call(method, {**first, **arguments}, document, path)
@@ -353,17 +353,22 @@ class Reader:
     def add_machine(self, name: str, data: dict[str, Any], scope: Scope, document: Document, path: Keys) -> None:
         """A machine by its class: keys are its own fields, and the arguments of its `add`."""
         cls = self.kind(data, document, path, machines())
-        own, placing = takes(cls).hints, takes(cls.add).hints
-        self.note_unknown(list(data), [*own, *(k for k in placing if k != "scene"), "type"], document, path, data)
+        own, placing = takes(cls).hints, takes(cls.add, True).hints
+        self.note_unknown(list(data), [*own, *(k for k in placing if k != "scene"), "type", "controls"], document, path, data)
+        controls = data.pop("controls", True)
         fields = {k: v for k, v in data.items() if k in own and k != "name"}
         rest = {k: v for k, v in data.items() if k in placing and k not in own and k != "name"}
         called = {"name": name} if "name" in own else {}
         machine = self.make(cls, fields, scope, document, path, called)
         first = {"scene": self.scene} | ({"name": name} if "name" in placing else {})
-        arguments = self.arguments(cls.add, rest, scope, document, path, first)
+        arguments = self.arguments(cls.add, rest, scope, document, path, first, owned=True)
         arguments = place_arguments("machine", arguments, scope.pose) if scope.pose is not HERE else arguments
         self.look_for_failed(arguments)
         self.call(machine.add, {**first, **arguments}, document, path)
+        if not isinstance(controls, bool):
+            raise self.wrong(document, (*path, "controls"), f"true or false, got {controls!r}")
+        for given in machine.inputs() if controls and hasattr(machine, "inputs") else ():
+            self.call(self.scene.add_control, {"name": given}, document, path)
 
     def place(
         self, name: str, data: dict[str, Any], scope: Scope, document: Document, path: Keys, documents: list[Document]
@@ -446,10 +451,10 @@ class Reader:
 
     def arguments(
         self, function: Any, data: dict[str, Any], scope: Scope, document: Document, path: Keys,
-        first: Mapping[str, Any] = {}, hidden: tuple[str, ...] = (), refers: bool = False,
+        first: Mapping[str, Any] = {}, hidden: tuple[str, ...] = (), refers: bool = False, owned: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
         """Arguments of a function from a table, each checked as far as its type tells; all that is wrong is kept."""
-        wants = takes(function)
+        wants = takes(function, owned)
         self.note_unknown(
             [k for k in data if k not in first or k == "name"],
             [k for k in wants.hints if k not in (*first, *hidden)],
