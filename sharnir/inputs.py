@@ -449,3 +449,13 @@ class Operated:
     def controls(self) -> Controls:
         """The scene's inputs (`Scene.add_control`): `sim.controls["throttle"] = 0.5` is taken at the next step."""
         return self._hands
+
+    def html(self, path: Any, *, fps: float = 30.0, title: str | None = None, follow: str | None = None) -> Any:
+        """Keep the motion of the first world as one HTML file: `with sim.html("out.html"): sim.run(4)`.
+
+        Args:
+            fps: frames a simulated second. title: above the picture. follow: a body to move along with.
+        """
+        from sharnir.view.page import Page
+
+        return Page(self, path, fps, title, follow)
