@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sharnir.direct.solver import SolverDirect
     from sharnir.errors import DivergenceError, SceneError, SceneFileError, SceneWarning, SimulationError, StepWarning
     from sharnir.health import Health
-    from sharnir.io import load_scene, load_urdf
+    from sharnir.io import load_mjcf, load_scene, load_urdf
     from sharnir.joints import (
         Cylindrical,
         Distance,
@@ -128,6 +128,7 @@ __all__ = [
     "compare",
     "control",
     "dynamics",
+    "load_mjcf",
     "load_scene",
     "load_urdf",
     "sensors",
@@ -143,7 +144,7 @@ _WHERE = {
     "sharnir.direct.solver": "SolverDirect",
     "sharnir.errors": "DivergenceError SceneError SceneFileError SceneWarning SimulationError StepWarning",
     "sharnir.health": "Health",
-    "sharnir.io": "load_scene load_urdf",
+    "sharnir.io": "load_mjcf load_scene load_urdf",
     "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
     "sharnir.machines.tracks": "Track",
     "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",
