@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sharnir.errors import DivergenceError, SceneError, SceneFileError, SceneWarning, SimulationError, StepWarning
     from sharnir.health import Health
     from sharnir.io import load_mjcf, load_scene, load_urdf
+    from sharnir.io.recorded import Recording
     from sharnir.joints import (
         Cylindrical,
         Distance,
@@ -100,6 +101,7 @@ __all__ = [
     "PointOnLine",
     "Prismatic",
     "RealTime",
+    "Recording",
     "Report",
     "Revolute",
     "Scene",
@@ -145,6 +147,7 @@ _WHERE = {
     "sharnir.errors": "DivergenceError SceneError SceneFileError SceneWarning SimulationError StepWarning",
     "sharnir.health": "Health",
     "sharnir.io": "load_mjcf load_scene load_urdf",
+    "sharnir.io.recorded": "Recording",
     "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
     "sharnir.machines.tracks": "Track",
     "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import sharnir
 from sharnir.catalogue import UsageError
@@ -70,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     desk = ("port", "host", "follow")
     drive.set_defaults(run=lambda a: _commands().drive(a.name, a.dt, {word: getattr(a, word) for word in desk}, a.set))
 
+    _add_recording(commands)
+
     words = "what a step size costs: an example by the sequential and the direct method beside an integration to many digits"
     compare = commands.add_parser("compare", help=words)
     compare.add_argument("name", help="an example without a kinematic path")
@@ -95,6 +98,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _add_recording(commands: Any) -> None:
+    """record and replay."""
+    record = commands.add_parser("record", help="run an example or a file of your own, and record it (MCAP, opens in Foxglove)")
+    record.add_argument("name", help="an example, or a .py, .toml or .urdf file, as for view")
+    record.add_argument("--out", type=Path, metavar="FILE", help="(default: NAME.mcap)")
+    record.add_argument("--duration", type=_positive, default=10.0, metavar="S", help="simulated time, s (default: 10)")
+    record.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own, or 0.001)")
+    record.add_argument("--rate", type=_positive, default=60.0, metavar="HZ", help="of what is looked at (default: 60)")
+    record.add_argument("--real-time", action="store_true", help="at the pace of the wall clock, and tell how that went")
+    record.set_defaults(run=lambda a: _part("record").record(a.name, a.out, a.duration, a.dt, a.rate, a.real_time))
+
+    words = "make a recorded motion again from its commands, and say whether it is the same, bit for bit"
+    replay = commands.add_parser("replay", help=words)
+    replay.add_argument("file", type=Path, help="a recording (.mcap)")
+    replay.add_argument("--scene", metavar="NAME", help="an example or a file, where the recording does not know it by name")
+    replay.add_argument("--plot", type=Path, metavar="FILE", help="draw what was recorded (.png, .svg)")
+    replay.add_argument("--csv", type=Path, metavar="FILE", help="write what was recorded as a table")
+    replay.add_argument("--usd", type=Path, metavar="FILE", help="write bodies and ropes in motion (.usda, .usdc, .usdz)")
+    replay.set_defaults(run=lambda a: _part("record").replay(a.file, a.scene, a.plot, a.csv, a.usd))
+
+
 def _commands() -> ModuleType:
     """What the commands do; imported when one is given, since it takes seconds."""
     return importlib.import_module("sharnir.commands")
@@ -103,6 +127,11 @@ def _commands() -> ModuleType:
 def _takes_values(parser: argparse.ArgumentParser) -> None:
     words = "a parameter of a .toml file, such as mass=12; again for more"
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=words)
+
+
+def _part(name: str) -> ModuleType:
+    """Commands that have a file of their own."""
+    return importlib.import_module(f"sharnir.{name}_commands")
 
 
 def _positive(text: str) -> float:
