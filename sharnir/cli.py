@@ -47,8 +47,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     view.add_argument(
         "--plot", metavar="VALUE", action="append", default=[], help="such as joint/hinge.q or sim.energy; again for more"
     )
+    view.add_argument("--html", type=Path, metavar="FILE", help="write one HTML file to open and scrub; also of a recording")
+    view.add_argument("--duration", type=_positive, default=10.0, metavar="S", help="of the motion in that file, s (default: 10)")
     page = ("port", "host", "speed", "paused", "follow", "plot")
-    view.set_defaults(run=lambda a: _commands().view(a.name, a.dt, {word: getattr(a, word) for word in page}))
+    view.set_defaults(
+        run=lambda a: (
+            _commands().view(a.name, a.dt, {word: getattr(a, word) for word in page})
+            if a.html is None
+            else _commands().html(a.name, a.dt, a.html, a.duration, a.follow)
+        )
+    )
 
     words = "sit at the controls of a machine in the browser: keys, a gamepad, sliders; and an instructor's page beside it"
     drive = commands.add_parser("drive", help=words)
@@ -60,6 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     drive.set_defaults(
         run=lambda a: _commands().drive(a.name, a.dt, {word: getattr(a, word) for word in ("port", "host", "follow")})
     )
+
+    words = "do an exercise: by its automatic driver, or (--drive) in the browser; writes a protocol with plots"
+    score = commands.add_parser("score", help=words)
+    score.add_argument("name", nargs="?", help="of an exercise; all are listed without one")
+    score.add_argument("--drive", action="store_true", help="sit at the controls yourself")
+    score.add_argument("--port", type=_port, default=8080, help="of the page (default: 8080)")
+    score.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder of the protocol (default: ./out)")
+    score.set_defaults(run=lambda a: _commands().score(a.name, a.out, a.drive, a.port))
 
     words = "what a step size costs: an example by the sequential and the direct method beside an integration to many digits"
     compare = commands.add_parser("compare", help=words)

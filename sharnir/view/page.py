@@ -130,7 +130,7 @@ class Page:
         planes = [p for p in self._looks.planes() if abs(p.rotation[0]) + abs(p.rotation[1]) < 1e-9]
         floor = float(planes[0].position[2]) if planes else 0.0 if -1e-3 * size <= low[2] <= 0.2 * size else float(low[2])
         names = [self._looks.names[i] for i in self._looks.bodies]
-        follow, home, at, far = -1, [0.0, 0.0, 0.0], 0.5 * (low + high), 1.15 * size
+        follow, home, at, far = -1, [0.0, 0.0, 0.0], 0.5 * (low + high) - np.array([0, 0, 0.04 * size]), 1.3 * size
         if self.follow in names:
             follow = names.index(self.follow)
             home = self._poses[0][follow, :3].astype(float).tolist()
