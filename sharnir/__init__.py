@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from sharnir.collision.material import Material
     from sharnir.compare import Comparison, compare
     from sharnir.direct.solver import SolverDirect
-    from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
+    from sharnir.errors import DivergenceError, SceneError, SceneFileError, SceneWarning, SimulationError, StepWarning
     from sharnir.health import Health
-    from sharnir.io import load_urdf
+    from sharnir.io import load_scene, load_urdf
     from sharnir.joints import (
         Cylindrical,
         Distance,
@@ -104,6 +104,7 @@ __all__ = [
     "Revolute",
     "Scene",
     "SceneError",
+    "SceneFileError",
     "SceneWarning",
     "Servo",
     "Shape",
@@ -127,6 +128,7 @@ __all__ = [
     "compare",
     "control",
     "dynamics",
+    "load_scene",
     "load_urdf",
     "sensors",
     "terrain",
@@ -139,9 +141,9 @@ _WHERE = {
     "sharnir.collision.material": "Material",
     "sharnir.compare": "Comparison compare",
     "sharnir.direct.solver": "SolverDirect",
-    "sharnir.errors": "DivergenceError SceneError SceneWarning SimulationError StepWarning",
+    "sharnir.errors": "DivergenceError SceneError SceneFileError SceneWarning SimulationError StepWarning",
     "sharnir.health": "Health",
-    "sharnir.io": "load_urdf",
+    "sharnir.io": "load_scene load_urdf",
     "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
     "sharnir.machines.tracks": "Track",
     "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",

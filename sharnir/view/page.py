@@ -152,8 +152,9 @@ class Page:
             }
             for word, (radius, colour, smooth, points) in self._lines.items()
         ]  # fmt: skip
+        some = f"{len(bodies)} bod{'y' if len(bodies) == 1 else 'ies'}"
         return {
-            "title": self.title, "about": f"{len(bodies)} bodies, {self._times[-1] - self._times[0]:.1f} s; drag to look around",
+            "title": self.title, "about": f"{some}, {self._times[-1] - self._times[0]:.1f} s; drag to look around",
             "times": text(self._times, np.float32), "poses": text(np.array(self._poses), np.float32), "bodies": bodies,
             "lines": lines, "floor": floor, "shadows": not self._looks.sim.model.collision or bool(planes),
             "cell": round_length(size / 8), "follow": follow, "home": home,
