@@ -358,7 +358,9 @@ class Controls(Mapping[str, Any]):
             if self._noted.get(name) is not command and np.any(self._noted.get(name) != command):
                 self._noted[name] = command
                 self.note("command", name, command, self._by.get(name, "script"))
-            if name in self._acted and (command is value or name in self.stuck):  # it is where it should be
+            if name in self.stuck:
+                command = value
+            if name in self._acted and command is value:  # it is where it should be
                 continue
             most = given.rate * self._pace.get(name, 1.0) * self.sim.dt
             change = command - value

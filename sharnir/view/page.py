@@ -130,7 +130,7 @@ class Page:
         planes = [p for p in self._looks.planes() if abs(p.rotation[0]) + abs(p.rotation[1]) < 1e-9]
         floor = float(planes[0].position[2]) if planes else 0.0 if -1e-3 * size <= low[2] <= 0.2 * size else float(low[2])
         names = [self._looks.names[i] for i in self._looks.bodies]
-        follow, home, at, far = -1, [0.0, 0.0, 0.0], 0.5 * (low + high), 1.15 * size
+        follow, home, at, far = -1, [0.0, 0.0, 0.0], 0.5 * (low + high) - np.array([0, 0, 0.04 * size]), 1.3 * size
         if self.follow in names:
             follow = names.index(self.follow)
             home = self._poses[0][follow, :3].astype(float).tolist()
@@ -152,8 +152,9 @@ class Page:
             }
             for word, (radius, colour, smooth, points) in self._lines.items()
         ]  # fmt: skip
+        some = f"{len(bodies)} bod{'y' if len(bodies) == 1 else 'ies'}"
         return {
-            "title": self.title, "about": f"{len(bodies)} bodies, {self._times[-1] - self._times[0]:.1f} s; drag to look around",
+            "title": self.title, "about": f"{some}, {self._times[-1] - self._times[0]:.1f} s; drag to look around",
             "times": text(self._times, np.float32), "poses": text(np.array(self._poses), np.float32), "bodies": bodies,
             "lines": lines, "floor": floor, "shadows": not self._looks.sim.model.collision or bool(planes),
             "cell": round_length(size / 8), "follow": follow, "home": home,
