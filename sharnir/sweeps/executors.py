@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from importlib.machinery import PathFinder
 from typing import Any
 
 from sharnir.errors import SceneError, SimulationError
@@ -46,22 +47,30 @@ def rows_of(reply: tuple[bool, Any]) -> Rows:
     raise SceneError(text) if kind == "SceneError" else SimulationError(text)
 
 
-def packed(job: Job) -> bytes:
-    """A job as bytes; functions of a script or a notebook travel by value, which needs cloudpickle."""
+def packed(job: Job, far: bool = False) -> bytes:
+    """A job as bytes. Functions that a worker cannot import travel by value (cloudpickle); so do all to a `far` one."""
     functions = [f for f in (job.source, *job.measure) if callable(f)]
-    loose = [f for f in functions if getattr(f, "__module__", None) in (None, "__main__") or not _importable(f)]
+    loose = [f for f in functions if far or not _importable(f)]
     try:
-        if loose:
-            return bytes(need("cloudpickle", "sweep").dumps(job))
-        return pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+        if not loose:
+            return pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+        cloudpickle = need("cloudpickle", "sweep")
+        for module in {sys.modules.get(getattr(f, "__module__", None) or "") for f in loose}:
+            if module is not None and module.__name__.partition(".")[0] not in ("__main__", "sharnir", "builtins"):
+                cloudpickle.register_pickle_by_value(module)
+        return bytes(cloudpickle.dumps(job))
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         names = ", ".join(repr(called(f)) for f in functions) or "the scene"
         raise SimulationError(f"sweep: {names} cannot be sent to another process ({error}); workers=1 needs no sending") from None
 
 
 def _importable(function: Any) -> bool:
-    module, name = sys.modules.get(getattr(function, "__module__", "")), getattr(function, "__qualname__", "")
-    return not hasattr(function, "__qualname__") or (module is not None and getattr(module, name, None) is function)
+    """Whether another process finds a function by its name."""
+    name, where = getattr(function, "__qualname__", None), getattr(function, "__module__", None) or "__main__"
+    if name is None:
+        return True  # an object, which knows how it is pickled
+    found = PathFinder.find_spec(where.partition(".")[0]) is not None
+    return found and getattr(sys.modules.get(where), name, None) is function
 
 
 def here(runner: Callable[[], Runner], parts: Iterator[Part]) -> Done:

@@ -128,6 +128,9 @@ def fit(
 def _told(run: _Batches, found: Any, confidence: float, known: bool) -> Fit:
     """The result, with its uncertainty."""
     x, r, jacobian, words = found.x, run.residuals(found.x), run.jacobian(found.x), [p.word for p in run.parameters]
+    spare = len(r) - len(x)
+    if spare < 1:
+        raise SimulationError(f"fit: {len(r)} recorded values are too few for {len(x)} parameters")
     norms = np.linalg.norm(jacobian, axis=0)
     if (norms * run.scale <= 1e-12 * np.sqrt(len(r))).any():
         word = words[int((norms * run.scale).argmin())]
@@ -138,9 +141,6 @@ def _told(run: _Batches, found: Any, confidence: float, known: bool) -> Fit:
         raise SimulationError(
             f"fit: {', '.join(map(repr, mixed))} cannot be told apart by this recording: fix one, or record more"
         )
-    spare = len(r) - len(x)
-    if spare < 1:
-        raise SimulationError(f"fit: {len(r)} recorded values are too few for {len(x)} parameters")
     inverse = (turned.T / sizes**2) @ turned / np.outer(norms, norms)
     covariance = inverse * (1.0 if known else float(r @ r) / spare)
     stats = need("scipy.stats", "sweep")

@@ -112,7 +112,7 @@ def _done(job: Job, parts: list[Part], executor: str, workers: int | None, addre
     if not parts:
         return iter(())
     if executor == "ray":
-        return executors.on_ray(executors.packed(job), parts, workers, address)
+        return executors.on_ray(executors.packed(job, far=True), parts, workers, address)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     count = min(workers or cores, len(parts))
     if count == 1:
