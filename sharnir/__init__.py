@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
     from sharnir.simulation import Simulation
     from sharnir.solver import Report
+    from sharnir.sweeps.fitting import Fit, fit
+    from sharnir.sweeps.result import SweepResult
+    from sharnir.sweeps.run import sweep
     from sharnir.touching import ContactPoints
 
 __version__ = "0.2.0"
@@ -83,6 +86,7 @@ __all__ = [
     "Ellipsoid",
     "Energy",
     "Engine",
+    "Fit",
     "Fixed",
     "Free",
     "Friction",
@@ -122,6 +126,7 @@ __all__ = [
     "Steering",
     "StepWarning",
     "Suspension",
+    "SweepResult",
     "SwingTwist",
     "Track",
     "Tyre",
@@ -130,10 +135,12 @@ __all__ = [
     "compare",
     "control",
     "dynamics",
+    "fit",
     "load_mjcf",
     "load_scene",
     "load_urdf",
     "sensors",
+    "sweep",
     "terrain",
 ]
 
@@ -159,6 +166,9 @@ _WHERE = {
     "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
     "sharnir.simulation": "Simulation",
     "sharnir.solver": "Report",
+    "sharnir.sweeps.fitting": "Fit fit",
+    "sharnir.sweeps.result": "SweepResult",
+    "sharnir.sweeps.run": "sweep",
     "sharnir.touching": "ContactPoints",
 }
 _MODULES = ("control", "dynamics", "sensors", "terrain")
