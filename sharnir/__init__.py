@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sharnir import control as control
     from sharnir import dynamics as dynamics
+    from sharnir import gym as gym
     from sharnir import sensors as sensors
     from sharnir import terrain as terrain
     from sharnir.articulated.solver import SolverArticulated
@@ -127,6 +128,7 @@ __all__ = [
     "compare",
     "control",
     "dynamics",
+    "gym",
     "load_urdf",
     "sensors",
     "terrain",
@@ -155,7 +157,7 @@ _WHERE = {
     "sharnir.solver": "Report",
     "sharnir.touching": "ContactPoints",
 }
-_MODULES = ("control", "dynamics", "sensors", "terrain")
+_MODULES = ("control", "dynamics", "gym", "sensors", "terrain")
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
 
