@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sharnir import control as control
     from sharnir import dynamics as dynamics
+    from sharnir import gym as gym
     from sharnir import sensors as sensors
     from sharnir import terrain as terrain
     from sharnir.articulated.solver import SolverArticulated
@@ -136,6 +137,7 @@ __all__ = [
     "control",
     "dynamics",
     "fit",
+    "gym",
     "load_mjcf",
     "load_scene",
     "load_urdf",
@@ -171,7 +173,7 @@ _WHERE = {
     "sharnir.sweeps.run": "sweep",
     "sharnir.touching": "ContactPoints",
 }
-_MODULES = ("control", "dynamics", "sensors", "terrain")
+_MODULES = ("control", "dynamics", "gym", "sensors", "terrain")
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
 
