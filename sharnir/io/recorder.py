@@ -15,6 +15,7 @@ import json
 import struct
 import threading
 import time
+import warnings
 import zlib
 from collections import deque
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.errors import SimulationError, is_positive
+from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
 from sharnir.io import checkpoint, mcap, ros
 from sharnir.io.frames import Camera
 from sharnir.model import CONTROL_FIELDS, STATE_FIELDS
@@ -90,6 +91,18 @@ class Checks:
         return (*found, *[0] * (6 - len(found)))
 
 
+def described(sim: Owner) -> str:
+    """The scene as text; "" where it holds what a file cannot, such as functions."""
+    from sharnir.io.write import scene_text
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SceneWarning)
+            return "" if sim.model.told is None else scene_text(sim.model.told)
+    except SceneError:
+        return ""
+
+
 class Recorder:
     """Writes a recording while steps are made; a context manager. See `Simulation.record_to`."""
 
@@ -141,7 +154,7 @@ class Recorder:
         }
         w.add_metadata("sharnir", {key: json.dumps(value) for key, value in facts.items()})
         w.add_attachment("start", "application/x-sharnir", checkpoint.dump(sim), self._start)
-        scene = getattr(sim, "_described", None)
+        scene = described(sim)
         if scene:
             w.add_attachment("scene.toml", "application/toml", scene.encode(), self._start)
         self._tf, self._joints = ros.transforms(names[0]), ros.joint_states(joints)
