@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -201,6 +202,28 @@ def test_killed_it_opens_and_is_made_again(tmp_path):
 @pytest.mark.slow
 def test_killed_at_any_time_it_loses_a_fifth_of_a_second_at_most(tmp_path):
     kills(200, tmp_path)
+
+
+@pytest.mark.slow
+def test_ten_minutes_of_random_driving(tmp_path, example):
+    """KRT100 with its trailer, random commands two times a second, budgets that cut; made again in every bit."""
+    module = example("krt100_trailer")
+    sim, rng = module.make(), np.random.default_rng(1)
+    minutes = float(os.environ.get("SHARNIR_MINUTES", "10"))
+    path = tmp_path / "drive.mcap"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sh.StepWarning)
+        with sim.record_to(path) as recorder:
+            while sim.time < 60 * minutes:
+                for name, given in sim.controls.inputs.items():
+                    sim.controls[name] = float(rng.uniform(given.low, given.high))
+                for _ in range(max(1, round(0.5 / sim.dt))):
+                    sim.step(budget=2e-3)
+    recording = sh.Recording(path)
+    replayed = recording.replay(module.make())
+    size = path.stat().st_size / 1e6 / minutes
+    print(f"{minutes:g} min, {replayed}; {size:.2f} MB a minute")
+    assert replayed.equal and replayed.steps == recorder.steps and size < 10
 
 
 def test_eight_hours_on_the_clock():
