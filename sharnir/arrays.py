@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sharnir import dynamics
+from sharnir import dynamics, mechanics
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
 from sharnir.model import FIXED, KINEMATIC
@@ -127,7 +127,7 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
     given = []
     for what, value, size in (("q", q, int(sum(k.q_size for k in model.joint_kinds))), ("qd", qd, model.speeds)):
         given.append(None if value is None else checked(value, (len(worlds), size), f"set_state({what}=…)", len(worlds)))
-    if sim._on_cpu and sim.worlds == 1 and _set_quickly(sim, *given):
+    if sim._on_cpu and (_set_quickly(sim, *given) if sim.worlds == 1 else _set_some(sim, worlds, *given)):
         return
     with LOCK:
         state = sim.state
@@ -169,6 +169,34 @@ def _set_quickly(sim: Owner, q: np.ndarray | None, qd: np.ndarray | None) -> boo
     local = np.einsum("bji,bj->bi", R, spin[rows])
     s.momentum[rows, 0] = np.einsum("bij,bj->bi", R, (sim._inertia(rows)[:, 0] @ local[..., None])[..., 0])
     s.q[:, 0] = places
+    sim.changed()
+    return True
+
+
+def _set_some(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarray | None) -> bool:
+    """Some worlds whose joints are a tree on the ground; what it costs grows with those worlds, not with all."""
+    tree, s = dynamics.links(sim.model), sim._moving
+    if tree.loops or tree.nq != len(s.q) or not tree.links or not len(worlds):
+        return False
+    if q is None or qd is None:
+        sim._coordinates()
+    else:
+        sim._settled()  # the other worlds keep their velocities
+    places = np.array(s.q[:, worlds].T if q is None else q, float)
+    unit_coordinates(sim, places)
+    speeds = np.array(s.qd[:, worlds].T if qd is None else qd, float)
+    rows = np.array([link.body for link in tree.links])
+    at = np.ix_(rows, worlds)
+    with LOCK:
+        position, rotation, velocity, spin = (values[rows] for values in mechanics.moving(tree, places, speeds))
+    R = quat_to_matrix(rotation)
+    inertia = sim._inertia(rows)  # (rows, 1 or worlds, 3, 3)
+    inertia = inertia if inertia.shape[1] == 1 else inertia[:, worlds]
+    local = np.swapaxes(R, -1, -2) @ spin[..., None]
+    s.position[at], s.rotation[at], s.velocity[at], s.spin[at] = position, rotation, velocity, spin
+    s.momentum[at] = (R @ (inertia @ local))[..., 0]
+    s.q[:, worlds], s.qd[:, worlds] = places.T, speeds.T
+    sim._at_pose = True
     sim.changed()
     return True
 
