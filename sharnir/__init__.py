@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from sharnir.collision.material import Material
     from sharnir.compare import Comparison, compare
     from sharnir.direct.solver import SolverDirect
-    from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
+    from sharnir.errors import DivergenceError, SceneError, SceneFileError, SceneWarning, SimulationError, StepWarning
     from sharnir.health import Health
-    from sharnir.io import load_urdf
+    from sharnir.io import load_mjcf, load_scene, load_urdf
+    from sharnir.io.recorded import Recording
     from sharnir.joints import (
         Cylindrical,
         Distance,
@@ -60,6 +61,9 @@ if TYPE_CHECKING:
     from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
     from sharnir.simulation import Simulation
     from sharnir.solver import Report
+    from sharnir.sweeps.fitting import Fit, fit
+    from sharnir.sweeps.result import SweepResult
+    from sharnir.sweeps.run import sweep
     from sharnir.touching import ContactPoints
 
 __version__ = "0.2.0"
@@ -83,6 +87,7 @@ __all__ = [
     "Ellipsoid",
     "Energy",
     "Engine",
+    "Fit",
     "Fixed",
     "Free",
     "Friction",
@@ -101,10 +106,12 @@ __all__ = [
     "PointOnLine",
     "Prismatic",
     "RealTime",
+    "Recording",
     "Report",
     "Revolute",
     "Scene",
     "SceneError",
+    "SceneFileError",
     "SceneWarning",
     "Servo",
     "Shape",
@@ -120,6 +127,7 @@ __all__ = [
     "Steering",
     "StepWarning",
     "Suspension",
+    "SweepResult",
     "SwingTwist",
     "Track",
     "Tyre",
@@ -128,9 +136,13 @@ __all__ = [
     "compare",
     "control",
     "dynamics",
+    "fit",
     "gym",
+    "load_mjcf",
+    "load_scene",
     "load_urdf",
     "sensors",
+    "sweep",
     "terrain",
 ]
 
@@ -141,9 +153,10 @@ _WHERE = {
     "sharnir.collision.material": "Material",
     "sharnir.compare": "Comparison compare",
     "sharnir.direct.solver": "SolverDirect",
-    "sharnir.errors": "DivergenceError SceneError SceneWarning SimulationError StepWarning",
+    "sharnir.errors": "DivergenceError SceneError SceneFileError SceneWarning SimulationError StepWarning",
     "sharnir.health": "Health",
-    "sharnir.io": "load_urdf",
+    "sharnir.io": "load_mjcf load_scene load_urdf",
+    "sharnir.io.recorded": "Recording",
     "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
     "sharnir.machines.tracks": "Track",
     "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",
@@ -155,6 +168,9 @@ _WHERE = {
     "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
     "sharnir.simulation": "Simulation",
     "sharnir.solver": "Report",
+    "sharnir.sweeps.fitting": "Fit fit",
+    "sharnir.sweeps.result": "SweepResult",
+    "sharnir.sweeps.run": "sweep",
     "sharnir.touching": "ContactPoints",
 }
 _MODULES = ("control", "dynamics", "gym", "sensors", "terrain")

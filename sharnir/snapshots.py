@@ -147,10 +147,20 @@ def arrays_of(sim: Owner) -> dict[str, Any]:
     return arrays if sim._touching is None else arrays | sim._touching.arrays()
 
 
+def forget_rows(sim: Owner) -> None:
+    """Have the next step make all rows of contact anew: those that are kept from step to step are the same but for rounding."""
+    known = getattr(sim.solver.touch, "known", None)
+    if known is not None:
+        known.zero_()
+    if sim._recorder is not None:
+        sim._recorder.reads = True
+
+
 def take(sim: Owner) -> Snapshot:
     """All that changes, as a dict of copies; `put_back` continues from it bit for bit."""
     sim._look()
     sim._coordinates()
+    forget_rows(sim)
     out = {name: values.copy() for name, values in values_of(sim).items()}
     if sim.controls:
         out["controls"] = sim.controls.state()
@@ -196,6 +206,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
             for name, array in arrays_of(sim).items():
                 array.assign(fresh[name] if name in fresh else values[name])
         sim.solver.forget()
+        forget_rows(sim)
         sim._projected[:] = 0.0
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
         if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
@@ -203,6 +214,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
         sim._at_pose = True
         if "controls" in snapshot:
             sim.controls.put_back(snapshot["controls"])
+        sim._versions[1] += 1
         sim.changed()
 
 
@@ -215,6 +227,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         if sim._images is not None:  # on a GPU, without leaving it
             for image in sim._images:
                 image.put_back(worlds)
+            sim._versions[1] += 1
             sim.changed()
             return
         shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
@@ -230,6 +243,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
         if any((a != b).any() for a, b in zip(shared, acts, strict=True)):
             sim._acts_changed()
+        sim._versions[1] += 1
         sim.changed()
 
 
