@@ -64,6 +64,8 @@ class DirectTouch:
     acts: wp.array2d(dtype=wp.int32)  # 1: it touches in this step
     pseudo: wp.array2d(dtype=real)  # what displaces it, where points are swept
     many: wp.array(dtype=wp.int32)  # [world] 1: more points act than the small problem has room for; they are swept
+    turn: wp.array(dtype=wp.int32)  # [world] how often the step was solved with other impulses
+    known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
     point: wp.array2d(dtype=wp.int32)  # [point of the small problem, world] which it is

@@ -249,7 +249,7 @@ class SolverDirect(TreeSolver):
         fill(touch, m, len(tree.half_of), "move_l move_a")
         fill(touch, m, POINTS, "point")
         fill(touch, m, len(m.com), "push_l push_a")
-        fill(touch, m, None, "residual many")
+        fill(touch, m, None, "residual many known turn")
         tree_of, ranges = tree.trees()
         spans = np.array([ranges[tree_of[link.body]] for link in tree.links], np.int32).reshape(-1, 2)
         touch.tree_first, touch.tree_end = (wp.array(x.copy(), dtype=wp.int32, device=self.device) for x in spans.T)
