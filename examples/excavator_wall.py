@@ -6,7 +6,6 @@ Boom and stick are on hydraulic rams, each a closed loop of three hinges and a s
 import numpy as np
 
 import sharnir as sh
-from sharnir.machines.controls import Controls
 from sharnir.machines.excavator import Excavator
 
 DIGGER = Excavator(boom=np.radians(35.0), stick=np.radians(75.0))
@@ -25,17 +24,16 @@ def make(dt: float = 2e-2) -> sh.Simulation:
         about = (0, 0, np.sin(turn / 2), np.cos(turn / 2))
         box = {"mass": 120.0, "material": sh.Material(friction=0.5), "color": "#e15759" if (i + row) % 2 else "#4e79a7"}
         scene.add_body(f"box {i} {row}", sh.Box(SIDE, SIDE, SIDE), position=place, rotation=about, **box)
+    for given in DIGGER.inputs():
+        scene.add_control(given)
     return sh.Simulation(scene, dt)
 
 
 def control(sim: sh.Simulation) -> None:
     """The operator's plan."""
-    if not hasattr(control, "hands") or control.hands.sim is not sim:
-        control.hands = Controls(sim, DIGGER.inputs())
     held = next((what for until, what in PLAN if sim.time < until), {})
-    for name in control.hands:
-        control.hands[name] = held.get(name, 0.0)
-    control.hands.apply()
+    for name in sim.controls:
+        sim.controls[name] = held.get(name, 0.0)
 
 
 def check(sim: sh.Simulation) -> None:

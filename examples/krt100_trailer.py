@@ -3,14 +3,12 @@
 Four motors of 24 V drive it; its tyres have slip along and across.
 """
 
-import functools
 import math
 
 import numpy as np
 
 import sharnir as sh
 from sharnir import terrain
-from sharnir.machines.controls import Controls
 from sharnir.machines.krt100 import Krt100
 
 LIMITS, FOLLOW = np.radians((18.0, 15.0, 18.0)), "krt100"  # about x, y, z
@@ -22,22 +20,18 @@ def make(dt: float = 5e-3) -> sh.Simulation:
     hill = terrain.ridge(size=(24.0, 8.0), height=0.5, length=4.0, at=2.5, step=0.1)
     scene.add_terrain("hill", hill, position=(9.0, 0.0, 0.0), material=sh.Material(friction=0.9))
     ROBOT.add(scene)
+    for given in ROBOT.inputs():
+        scene.add_control(given)
     return sh.Simulation(scene, dt, solver="sequential", iterations=20)
-
-
-@functools.lru_cache(maxsize=1)
-def controls(sim: sh.Simulation) -> Controls:
-    return Controls(sim, ROBOT.inputs())
 
 
 def control(sim: sh.Simulation) -> None:
     """Turns to the left and to the right, then straight over the hill."""
-    inputs, t, robot = controls(sim), sim.time, sim.body("krt100")
+    inputs, t, robot = sim.controls, sim.time, sim.body("krt100")
     x, y, z, w = robot.rotation
     heading = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
     inputs["throttle"] = 0.55
     inputs["steer"] = 0.42 * math.sin(math.tau * t / 4.0) if t < 4.0 else -0.8 * heading - 0.3 * float(robot.position[1])
-    inputs.apply()
 
 
 def check(sim: sh.Simulation) -> None:

@@ -3,13 +3,11 @@
 Pushed, the door turns as the robot drives; let go, it slows at the constant rate of its friction; then it stands, to the bit.
 """
 
-import functools
 import math
 
 import numpy as np
 
 import sharnir as sh
-from sharnir.machines.controls import Controls
 from sharnir.machines.mf4 import Mf4
 
 DOOR, FRICTION, FOLLOW = 2.4, 20.0, "mf4"  # m along x, N·m
@@ -23,20 +21,16 @@ def make(dt: float = 4e-3) -> sh.Simulation:
     hinge = sh.Revolute("z", limit=(0.0, 2.2), friction=FRICTION)
     scene.add_joint("hinge", hinge, scene.world, "door", position=(DOOR, 0.45, 1.01))
     ROBOT.add(scene, position=(0.0, -0.15, 0.0))
+    for given in ROBOT.inputs():
+        scene.add_control(given)
     return sh.Simulation(scene, dt, solver="sequential", iterations=12)
-
-
-@functools.lru_cache(maxsize=1)
-def controls(sim: sh.Simulation) -> Controls:
-    return Controls(sim, ROBOT.inputs())
 
 
 def control(sim: sh.Simulation) -> None:
     """Unfold the arm, drive up, push for a while, stop, and back off."""
-    inputs, t = controls(sim), sim.time
+    inputs, t = sim.controls, sim.time
     inputs["shoulder"], inputs["elbow"], inputs["front"], inputs["rear"] = 2.3, -2.3, 0.117, 0.117
     inputs["throttle"] = 0.0 if t < 4.0 else 0.5 if t < 7.0 else -0.5 if t < 9.0 else 0.0
-    inputs.apply()
 
 
 def check(sim: sh.Simulation) -> None:

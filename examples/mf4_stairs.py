@@ -4,12 +4,10 @@ It comes with its front units raised, lays them on the edges, stretches to get o
 A track is one belt around wheels: every edge that touches it acts on the unit and, along the belt, on its sprocket.
 """
 
-import functools
 import math
 
 import sharnir as sh
 from sharnir import terrain
-from sharnir.machines.controls import Controls
 from sharnir.machines.mf4 import Mf4
 
 RISE, TREAD, STEPS, FOLLOW = 0.17, 0.17 / math.tan(math.radians(30.0)), 5, "mf4"
@@ -25,24 +23,20 @@ def make(dt: float = 4e-3) -> sh.Simulation:
     whole = sh.Compound(flight, landing)
     scene.add_body("stairs", whole, motion="fixed", position=(START, 0, 0), material=rough, color="#b8b2a7")
     ROBOT.add(scene)
+    for given in ROBOT.inputs():
+        scene.add_control(given)
     return sh.Simulation(scene, dt, solver="sequential", iterations=12)
-
-
-@functools.lru_cache(maxsize=1)
-def controls(sim: sh.Simulation) -> Controls:
-    return Controls(sim, ROBOT.inputs())
 
 
 def control(sim: sh.Simulation) -> None:
     """What an operator does, by how far the robot has come."""
-    inputs, x = controls(sim), float(sim.body("mf4").position[0])
+    inputs, x = sim.controls, float(sim.body("mf4").position[0])
     front, rear = -0.7, 0.0
     for at, *pitch in ((0.75, 0.12, 0.35), (1.6, 0.12, 0.12), (1.95, 0.5, 0.5), (END + 0.45, 0.1, 0.1)):
         if x > at:
             front, rear = pitch
     inputs["front"], inputs["rear"] = front, rear
     inputs["throttle"] = 0.4 if x < END + 0.8 else 0.0
-    inputs.apply()
 
 
 def check(sim: sh.Simulation) -> None:

@@ -6,7 +6,6 @@ Boom, slewing and winch are hydraulic; the hoist has four parts. The hook takes 
 import numpy as np
 
 import sharnir as sh
-from sharnir.machines.controls import Controls
 from sharnir.machines.crane import MobileCrane
 
 LOAD, G = 5000.0, 9.81  # kg, m/s²
@@ -24,17 +23,16 @@ def make(dt: float = 2e-2) -> sh.Simulation:
     at = CRANE.head()
     scene.add_body("load", sh.Box(1.6, 1.6, 1.0), mass=LOAD, position=(at[0], 0, 0.5), color="#4e79a7")
     CRANE.add_sling(scene, "load", (0, 0, 0.5))
+    for given in CRANE.inputs():
+        scene.add_control(given)
     return sh.Simulation(scene, dt)
 
 
 def control(sim: sh.Simulation) -> None:
     """The operator's plan; the hook takes the load at the start, and lets go when it stands."""
-    if not hasattr(control, "hands") or control.hands.sim is not sim:
-        control.hands = Controls(sim, CRANE.inputs())
     held = next((what for until, what in PLAN if sim.time < until), {})
-    for name in control.hands:
-        control.hands[name] = held.get(name, 0.0)
-    control.hands.apply()
+    for name in sim.controls:
+        sim.controls[name] = held.get(name, 0.0)
     if sim.time > 21.5 and sim.joint(SLING).enabled:
         sim.joint(SLING).enabled = False
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from sharnir.collision.material import Material
     from sharnir.compare import Comparison, compare
     from sharnir.direct.solver import SolverDirect
-    from sharnir.errors import DivergenceError, SceneError, SceneWarning, SimulationError, StepWarning
+    from sharnir.errors import DivergenceError, SceneError, SceneFileError, SceneWarning, SimulationError, StepWarning
     from sharnir.health import Health
-    from sharnir.io import load_urdf
+    from sharnir.io import load_scene, load_urdf
     from sharnir.joints import (
         Cylindrical,
         Distance,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from sharnir.machines.wheels import Steering, Suspension, Tyre, Wheel
     from sharnir.measures import Energy, Momentum
     from sharnir.model import Control, Model, State
+    from sharnir.realtime.loop import RealTime
     from sharnir.scene import Scene
     from sharnir.sequential.solver import SolverImpulse
     from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
@@ -98,10 +99,12 @@ __all__ = [
     "PointMass",
     "PointOnLine",
     "Prismatic",
+    "RealTime",
     "Report",
     "Revolute",
     "Scene",
     "SceneError",
+    "SceneFileError",
     "SceneWarning",
     "Servo",
     "Shape",
@@ -125,6 +128,7 @@ __all__ = [
     "compare",
     "control",
     "dynamics",
+    "load_scene",
     "load_urdf",
     "sensors",
     "terrain",
@@ -137,14 +141,15 @@ _WHERE = {
     "sharnir.collision.material": "Material",
     "sharnir.compare": "Comparison compare",
     "sharnir.direct.solver": "SolverDirect",
-    "sharnir.errors": "DivergenceError SceneError SceneWarning SimulationError StepWarning",
+    "sharnir.errors": "DivergenceError SceneError SceneFileError SceneWarning SimulationError StepWarning",
     "sharnir.health": "Health",
-    "sharnir.io": "load_urdf",
+    "sharnir.io": "load_scene load_urdf",
     "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
     "sharnir.machines.tracks": "Track",
     "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",
     "sharnir.measures": "Energy Momentum",
     "sharnir.model": "Control Model State",
+    "sharnir.realtime.loop": "RealTime",
     "sharnir.scene": "Scene",
     "sharnir.sequential.solver": "SolverImpulse",
     "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",

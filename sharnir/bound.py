@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import atan2, sqrt
 from typing import Any
 
 import numpy as np
 import warp as wp
 
 from sharnir import mechanics
-from sharnir.errors import SimulationError
 from sharnir.launches import LOCK, Recorded
-from sharnir.spatial import quat_rotate, unit_quat
+from sharnir.spatial import quat_rotate
 from sharnir.tree import functions
 from sharnir.tree.hang import Links, Scratch
+from sharnir.tree.reach import Reach
 from sharnir.types import load_modules, real
 
 Chain = tuple[int, Any, np.ndarray, tuple[float, ...]]
@@ -42,8 +41,8 @@ class Dynamics:
         "_mass",
         "_on_cpu",
         "_place",
-        "_plain",
         "_q",
+        "_reach",
         "_rotation",
         "_t",
         "_tau",
@@ -58,7 +57,7 @@ class Dynamics:
         self._t, self.nq, self.nv = t, t.nq, t.nv
         self._on_cpu: bool = wp.get_device(t.device).is_cpu
         self._chains: dict[str, Chain] = {}
-        self._plain = all(not kind.v_size or len(kind.turns) < 3 for kind in t.kinds)
+        self._reach: Reach | None = None  # made when it is first asked for
         self._zero_q, self._zero_v = np.zeros(self.nq), np.zeros(self.nv)
         if not self._on_cpu:
             return
@@ -222,42 +221,10 @@ class Dynamics:
 
         See `sharnir.dynamics.inverse_kinematics`.
         """
-        given: dict[str, Any] = {"rotation": rotation, "point": point, "damping": damping, "tolerance": tolerance}
-        if not self._on_cpu:
-            return mechanics.inverse_kinematics(self._t, body, position, start=start, iterations=iterations, **given)
-        mechanics._tree(self._t, "inverse_kinematics")
-        q = mechanics.neutral(self._t) if start is None else self._t.state("start", start, self.nq)[0].copy()
-        goal = [float(x) for x in position]
-        wanted = None
-        if rotation is not None:
-            wanted = unit_quat(np.asarray(rotation, float), "inverse_kinematics", SimulationError).tolist()
-        b, columns, owners, com = self._chain(body)
-        error: list[float] = goal
-        self._v[:] = 0.0
-        rows = 3 if wanted is None else 6
-        eye = np.eye(rows)
-        for _ in range(iterations):
-            self._q[:] = q
-            self._kinematics()
-            place = self._point(b, com, point)
-            error = [goal[0] - place[0], goal[1] - place[1], goal[2] - place[2]]
-            if wanted is not None:
-                error += turn_between(wanted, self._rotation[b].tolist())
-            size = sqrt(sum(e * e for e in error))
-            if size <= tolerance:
-                return q
-            J = self._rows(columns, owners, place)[:rows]
-            step = J.T @ np.linalg.solve(J @ J.T + (damping * min(1.0, size)) ** 2 * eye, error)
-            most = float(np.abs(step).max(initial=0.0))
-            if self._plain:
-                q[columns] += step * min(1.0, 0.5 / max(most, 1e-300))
-            else:
-                whole = np.zeros(self.nv)
-                whole[columns] = step * min(1.0, 0.5 / max(most, 1e-300))
-                q = mechanics.moved(self._t, q, whole)
-        raise SimulationError(
-            f"inverse_kinematics: body {body!r} cannot be brought to {goal}: {np.linalg.norm(error):.3g} (m, rad) remain"
-        )
+        if self._reach is None:
+            self._reach = Reach(self._t)
+        how = damping, tolerance, iterations
+        return mechanics.reached(self._t, self._reach, body, position, rotation, point, start, how)
 
     def neutral(self) -> np.ndarray:
         """(nq,) the coordinates of the scene's start."""
@@ -290,14 +257,3 @@ class Dynamics:
     def integrate(self, q: Any, v: Any, times: Any, **options: Any) -> mechanics.Trajectory:
         """The motion through the given times; options are those of `sharnir.dynamics.integrate`."""
         return mechanics.integrate(self._t, q, v, times, **options)
-
-
-def turn_between(goal: list[float], now: list[float]) -> list[float]:
-    """(3,) the rotation vector from a rotation to the goal, world axes."""
-    a, b, c, w = goal
-    d, e, f, g = now
-    p, q, r = a * g - w * d - b * f + c * e, b * g - w * e - c * d + a * f, c * g - w * f - a * e + b * d
-    s = w * g + a * d + b * e + c * f
-    sine = sqrt(p * p + q * q + r * r)
-    rate = 2.0 * atan2(sine if s >= 0 else -sine, abs(s)) / sine if sine > 1e-12 else 2.0
-    return [p * rate, q * rate, r * rate]

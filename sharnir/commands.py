@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import tomllib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ import numpy as np
 import sharnir
 from sharnir import catalogue
 from sharnir.errors import StepWarning
+from sharnir.io.check import check_file
+from sharnir.io.scene_file import SUFFIXES, load_scene
 from sharnir.model import MOTIONS
 from sharnir.simulation import Simulation
 from sharnir.spatial import quat_conjugate, quat_rotate
@@ -27,12 +30,12 @@ HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest ga
 # ---- info ----
 
 
-def info(name: str | None, compile_now: bool) -> int:
+def info(name: str | None, compile_now: bool, values: Sequence[str] = ()) -> int:
     """What is installed, which examples there are, or what one is made of."""
     if compile_now:
         _say(f"kernels for the CPU ready in {compile_all():.1f} s")
     if name is not None:
-        return _describe(name)
+        return _describe(name, values)
     if compile_now:
         return 0
     import warp as wp
@@ -55,13 +58,16 @@ def info(name: str | None, compile_now: bool) -> int:
     return 0
 
 
-def _describe(name: str) -> int:
-    """What an example is made of."""
-    module = catalogue.load(name)
-    sim: Simulation = module.make()
+def _describe(name: str, values: Sequence[str]) -> int:
+    """What an example or a scene file is made of."""
+    if is_scene_file(name):
+        sim, about = own(Path(name), None, values)[0], name
+    else:
+        module = catalogue.load(name)
+        sim, about = module.make(), (module.__doc__ or "").strip()
     model = sim.model
     names = list(model.body_names)
-    _say((module.__doc__ or "").strip())
+    _say(about)
     _say("")
     motion, mass = model.bodies.motion.numpy(), of_first(model.bodies.mass)
     words = {number: word for word, number in MOTIONS.items()}
@@ -96,8 +102,56 @@ def _shape(shape: Any) -> str:
 # ---- run, view ----
 
 
-def run(name: str) -> int:
-    """An example and its check."""
+def is_scene_file(name: str) -> bool:
+    """Whether a name is that of a file that holds a scene as data."""
+    return Path(name).suffix.lower() in SUFFIXES
+
+
+def values_of(words: Sequence[str]) -> dict[str, Any]:
+    """Parameters from words such as mass=12 or kind=steel; a value that is no TOML is a text."""
+    out: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name.isidentifier():
+            raise catalogue.UsageError(f"--set takes NAME=VALUE, such as mass=12, got {word!r}")
+        try:
+            out[name] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            out[name] = text
+    return out
+
+
+def check(files: Sequence[Path], values: Sequence[str]) -> int:
+    """Everything that is wrong with scene files."""
+    bad = 0
+    for file in files:
+        problems, notes = check_file(file, **values_of(values))
+        for line in problems:
+            sys.stderr.write(f"{line}\n")
+        for line in notes:
+            _say(f"note: {line}")
+        bad += bool(problems)
+        _say(f"{file}: {'ok' if not problems else f'{len(problems)} wrong'}")
+    return int(bad > 0)
+
+
+def run_file(path: Path, duration: float, values: Sequence[str]) -> int:
+    """A scene file for a while: how fast, and where its energy stands."""
+    sim, _ = own(path, None, values)
+    start, started = sim.energy().total, time.perf_counter()
+    sim.run(duration)
+    wall, energy = time.perf_counter() - started, sim.energy()
+    _say(f"{path.name}: {duration:g} s simulated in {wall:.2f} s, step {1e3 * sim.dt:g} ms, {sim.solver_name}")
+    _say(f"energy {start:.6g} J at the start, {energy.total:.6g} J now ({energy.kinetic:.6g} J of it kinetic)")
+    gap = float(sim.gaps()[..., 0].max(initial=0.0))
+    _say(f"largest joint gap {gap:.1e} m; {sim.health().not_converged} steps did not meet the tolerance")
+    return 0
+
+
+def run(name: str, duration: float = 5.0, values: Sequence[str] = ()) -> int:
+    """An example and its check, or a scene file."""
+    if is_scene_file(name):
+        return run_file(Path(name), duration, values)
     module = catalogue.load(name)
     started = time.perf_counter()
     try:
@@ -109,10 +163,10 @@ def run(name: str) -> int:
     return 0
 
 
-def view(name: str, dt: float | None, options: dict[str, Any]) -> int:
+def view(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
     """An example, a scene of one's own or a robot in the browser."""
-    if Path(name).suffix in (".py", ".urdf") or "/" in name:
-        sim, module = own(Path(name), dt)
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        sim, module = own(Path(name), dt, values)
         title = Path(name).stem
     else:
         module, title = catalogue.load(name), name
@@ -127,10 +181,28 @@ def view(name: str, dt: float | None, options: dict[str, Any]) -> int:
     return 0
 
 
-def own(path: Path, dt: float | None) -> tuple[Simulation, Any]:
-    """The simulation of a file of one's own, and its module (None of a robot): `make(dt)`, `build()`, `sim` or `scene`."""
-    if path.suffix == ".urdf":
-        return Simulation(sharnir.load_urdf(path), dt or 1e-3), None
+def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
+    """A machine with its controls in the browser."""
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        sim, module = own(Path(name), dt, values)
+    else:
+        module = catalogue.load(name)
+        sim = module.make() if dt is None else module.make(dt)
+    if not sim.controls:
+        raise catalogue.UsageError(f"{name} has no controls: add them with scene.add_control, or see `sharnir view {name}`")
+    from sharnir.view import viewer
+
+    options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
+    title = Path(name).stem.replace("_", " ")
+    viewer.serve(sim, title, desk=True, **options)
+    return 0
+
+
+def own(path: Path, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:
+    """The simulation of a file of one's own, and its module (None of a scene file): `make(dt)`, `build()`, `sim` or `scene`."""
+    if is_scene_file(str(path)):
+        scene = load_scene(path, **values_of(values))
+        return Simulation(scene, **({"dt": 1e-3} | scene.options | ({} if dt is None else {"dt": dt}))), None
     module = catalogue.load_file(path)
     try:
         if callable(getattr(module, "make", None)):

@@ -11,7 +11,7 @@ import warp as wp
 from sharnir import assembly
 from sharnir.axes import Axis
 from sharnir.drive_tables import is_tabled
-from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
 from sharnir.model import CONTROL_FIELDS, Control, Model, State
 from sharnir.ode.data import Motion
 from sharnir.ode.events import check_events
@@ -19,12 +19,13 @@ from sharnir.ode.integrate import Options, first_of, run
 from sharnir.ode.integrate import Trajectory as Trajectory
 from sharnir.ode.methods import ADAMS_ORDER, NAMES
 from sharnir.scene import Scene
-from sharnir.spatial import cross, quat_exp, quat_log, quat_multiply, quat_rotate, turn_from
+from sharnir.spatial import cross, quat_exp, quat_multiply, quat_rotate, turn_from, unit_quat
 from sharnir.tables import of_first
 from sharnir.tree import functions
 from sharnir.tree.functions import forward_dynamics as forward_dynamics_kernel
 from sharnir.tree.hang import Links, Scratch
 from sharnir.tree.hang import links as links_of
+from sharnir.tree.reach import Reach
 from sharnir.types import load_modules, np_real, quat, real, vec3
 
 
@@ -303,28 +304,28 @@ def inverse_kinematics(
 
     Damped least squares from `start` (the model's if None); the damping shrinks with the error. Raises where it is out of reach.
     """
-    t = links(model)
+    return reached(links(model), None, body, position, rotation, point, start, (damping, tolerance, iterations))
+
+
+def reached(
+    t: Links, search: Reach | None, body: str, position: Sequence[float], rotation: Sequence[float] | None,
+    point: Sequence[float], start: Any, how: tuple[float, float, int],
+) -> np.ndarray:  # fmt: skip
+    """`inverse_kinematics` with a search that was recorded before, or with one of its own."""
     _tree(t, "inverse_kinematics")
-    q = neutral(t) if start is None else t.state("start", start, t.nq)[0].copy()
-    goal = np.asarray(position, float)
-    error = np.zeros(3)
-    for _ in range(iterations):
-        pose = forward_kinematics(t, q)[body]
-        error = goal - pose["position"] - quat_rotate(pose["rotation"], np.asarray(point, float))
-        J = jacobian(t, q, body, point)
-        if rotation is None:
-            J = J[:3]
-        else:
-            turn = quat_log(quat_multiply(np.asarray(rotation, float), pose["rotation"] * [-1, -1, -1, 1]))
-            error = np.concatenate([error, turn])
-        size = float(np.linalg.norm(error))
-        if size <= tolerance:
-            return q
-        step = J.T @ np.linalg.solve(J @ J.T + (damping * min(1.0, size)) ** 2 * np.eye(len(J)), error)
-        q = moved(t, q, step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-300)))
-    raise SimulationError(
-        f"inverse_kinematics: body {body!r} cannot be brought to {goal.tolist()}: {np.linalg.norm(error):.3g} (m, rad) remain"
-    )
+    b = _body(t, body)
+    begin = neutral(t) if start is None else t.state("start", start, t.nq)[0]
+    place, at = as_numbers(position), as_numbers(point)
+    for name, given, value in (("position", position, place), ("point", point, at)):
+        if value.shape != (3,) or not np.isfinite(value).all():
+            raise SimulationError(f"inverse_kinematics: {name} is three finite numbers (m), got {given!r}")
+    turn = None if rotation is None else unit_quat(np.asarray(rotation, float), "inverse_kinematics", SimulationError)
+    q, left = (search or Reach(t))(b, at, place, turn, begin, *how)
+    if not left <= how[1]:
+        raise SimulationError(
+            f"inverse_kinematics: body {body!r} cannot be brought to {list(map(float, place))}: {left:.3g} (m, rad) remain"
+        )
+    return q
 
 
 def linearise(model: Any, q: Any, v: Any = None, *, step: float = 1e-6) -> tuple[np.ndarray, np.ndarray]:

@@ -28,15 +28,17 @@ from sharnir.descriptions import (
 )
 from sharnir.drive_tables import drive_table
 from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
+from sharnir.inputs import Input, add_control
 from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
+from sharnir.rope import describe as roping
 from sharnir.rope.build import Ropes
-from sharnir.rope.describe import RopeDescription, RopeTie, describe, hold, ignore_rope, keep_apart, tie_end, too_tight, touch_as
+from sharnir.said import Telling
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
-from sharnir.spatial import quat_conjugate, quat_rotate, unit_quat
+from sharnir.spatial import quat_rotate, unit_quat
 from sharnir.terrain import Terrain
 from sharnir.types import load_modules
 
@@ -46,7 +48,7 @@ log = logging.getLogger("sharnir")
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
-class Scene:
+class Scene(Telling):
     """A mechanism in the making. Bodies and joints have names; `scene.world` is the name of the ground.
 
     Args:
@@ -66,11 +68,13 @@ class Scene:
         self.gears: dict[str, Gear] = {}
         self.springs: dict[str, SpringDescription] = {}
         self.cables: dict[str, CableDescription] = {}
-        self.ropes: dict[str, RopeDescription] = {}
+        self.ropes: dict[str, roping.RopeDescription] = {}
         self.touch = ContactScene(contact)
         self.frames: dict[str, FrameDescription] = {}
+        self.controls: dict[str, Input] = {}
         self.notes: list[str] = []
         """What may be a mistake, and what an importer changed in its file, left out or found odd there: a line each."""
+        self.calls, self.options, self._inside = [], {}, False
         self._built = False
         self._whole = True
 
@@ -81,7 +85,7 @@ class Scene:
         if name == "gravity":
             value = vector(value, "Scene", "gravity (m/s²)")
             if self.__dict__.get("_built"):
-                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity for those")
+                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity there", 3)
         super().__setattr__(name, value)
 
     # ---- bodies ----
@@ -107,6 +111,7 @@ class Scene:
         group: int | tuple[int, int] | None = None,
         surface_velocity: Sequence[float] | None = None,
         color: Sequence[float] | str | None = None,
+        strict: bool = True,
     ) -> str:
         """Add a body; returns its name, by which joints and a simulation refer to it.
 
@@ -126,6 +131,7 @@ class Scene:
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches).
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
             color: in pictures: (red, green, blue) from 0 to 1, or "#rrggbb".
+            strict: False: an inertia that no body has (one moment above the sum of the others) is taken as it is.
         """
         who = f"body {name!r}"
         self._new_name(name)
@@ -144,7 +150,7 @@ class Scene:
             raise SceneError(f"{who}: a dynamic body needs a shape or a mass")
 
         used = shape if shape is not None and (motion == "dynamic" or shape.volume > 0) else None
-        total, centre, tensor = mass_properties(who, used, mass, density, com, inertia)
+        total, centre, tensor = mass_properties(who, used, mass, density, com, inertia, strict)
         place, turn = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
         if path is not None:
             place, turn = path_pose(path, 0.0, name)
@@ -199,7 +205,7 @@ class Scene:
 
     def ignore(self, a: str, b: str) -> None:
         """Let two bodies, or a rope and a body, pass through each other."""
-        if ignore_rope(self.ropes, self.bodies, a, b):
+        if roping.ignore_rope(self.ropes, self.bodies, a, b):
             return
         names = [self._body("ignore", what, body).name for what, body in (("a", a), ("b", b))]
         self.touch.ignored.add(self.touch.pair("ignore", *names))
@@ -427,7 +433,7 @@ class Scene:
         """
         self._new_name(name)
         who = f"rope {name!r}"
-        rope = describe(
+        rope = roping.describe(
             name, start, end, points=points, length=length, segments=segments, radius=radius, density=density,
             mass_per_length=mass_per_length, E=E, G=G, EI=EI, GJ=GJ, rest_curvature=rest_curvature, rest_twist=rest_twist,
             twist=twist, damping=damping, drag=drag, drag_coefficient=drag_coefficient, breaking_load=breaking_load, rod=rod,
@@ -439,33 +445,33 @@ class Scene:
         for side, (body, clamped) in enumerate(zip(attach, clamp, strict=True)):
             held = False if clamped is None else clamped
             if isinstance(body, str) and body in self.ropes:
-                tie_end(rope, side, self.ropes[body], held)
+                roping.tie_end(rope, side, self.ropes[body], held)
             elif body is not None:
                 self._hold_end(rope, side, self._body(who, "attach", body), held)
             elif held is not False:
                 raise SceneError(f"{who}: a clamped end is attached to a body or to the world, got clamp={clamp!r}")
-        words = too_tight(rope, self.gravity) if all(end.body == 0 for end in rope.ends) else None
+        words = roping.too_tight(rope, self.gravity) if all(end.body == 0 for end in rope.ends) else None
         if words:
             self._note(words)
-        touch_as(rope, material, collide)
+        roping.touch_as(rope, material, collide)
         self.ropes[name] = rope
         return name
 
-    def _hold_end(self, rope: RopeDescription, side: int, body: BodyDescription, clamp: Any) -> None:
+    def _hold_end(self, rope: roping.RopeDescription, side: int, body: BodyDescription, clamp: Any) -> None:
         """Tie an end to a body, where both are."""
         who, dynamic = f"rope {rope.name!r}", body.motion == MOTIONS["dynamic"]
-        hold(rope, bool(side), list(self.bodies).index(body.name), body.position, body.rotation, body.com, clamp)
+        roping.hold(rope, bool(side), list(self.bodies).index(body.name), body.position, body.rotation, body.com, clamp)
         arm = float(np.linalg.norm(rope.ends[side].point))
         reach = float(np.sqrt(6 * np.trace(body.inertia) / body.mass)) if dynamic and body.mass else np.inf
         if arm > FAR * max(reach, 1e-9) and np.any(body.inertia):
             self._note(
                 f"{who}: its end is {arm:.3g} m from body {body.name!r}, which is {reach:.3g} m wide; is it meant to be there?",
-                stacklevel=4,
+                stacklevel=5,
             )
         if (arm > 1e-9 or clamp is not False) and dynamic and not np.any(body.inertia):
             raise SceneError(f"{who}: body {body.name!r} is a point mass; a rope holds it at its centre, without a clamp")
 
-    def _note(self, words: str, stacklevel: int = 3) -> None:
+    def _note(self, words: str, stacklevel: int = 4) -> None:
         """Say what may be a mistake; it is kept in `notes`."""
         self.notes.append(words)
         warnings.warn(words, SceneWarning, stacklevel=stacklevel)
@@ -475,22 +481,15 @@ class Scene:
         who = f"rope {rope!r}"
         if rope not in self.ropes:
             raise SceneError(f"tie_rope: {rope!r} is no rope of the scene; known: {', '.join(map(repr, self.ropes)) or 'none'}")
-        r, b = self.ropes[rope], self._body(who, "body", body)
-        n = len(r.lengths)
-        whole = isinstance(point, int | np.integer) and not isinstance(point, bool)
-        if r.reel >= 0 or not whole or not 0 < point < n:
-            raise SceneError(f"{who}: a body is tied to a point from 1 to {n - 1} of a rope without a reel, got {point!r}")
-        at = quat_rotate(quat_conjugate(b.rotation), r.points[point] - b.position) - b.com
-        if b.motion == MOTIONS["dynamic"] and not np.any(b.inertia) and np.linalg.norm(at) > 1e-9:
-            raise SceneError(f"{who}: body {body!r} is a point mass; a rope holds it at its centre")
-        r.ties.append(RopeTie(int(point), list(self.bodies).index(body), at))
+        roping.tie_point(self.ropes[rope], point, self._body(who, "body", body), list(self.bodies).index(body))
+
+    add_control = add_control
 
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(
-            name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.cables, self.ropes, self.frames)
-        ):
+        others = ("options", "controls")
+        if any(name in taken for kind, taken in vars(self).items() if isinstance(taken, dict) and kind not in others):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
@@ -531,8 +530,9 @@ class Scene:
         start |= cable_start(list(self.cables.values()), start["position"].astype(float), start["rotation"].astype(float))
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
+        model.told = self.told()
         if self.ropes:
-            keep_apart(self.ropes.values(), list(self.bodies))
+            roping.keep_apart(self.ropes.values(), list(self.bodies))
             motion = np.array([b.motion for b in self.bodies.values()])
             jointed = bool(self.joints or self.springs or self.cables)
             model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device, trees=jointed)
@@ -592,5 +592,6 @@ class Scene:
             colors=[b.color for b in bodies],
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
             frames=dict(self.frames),
+            inputs=list(self.controls.values()),
             **drives,
         )

@@ -19,6 +19,8 @@ from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.health import Health
+from sharnir.inputs import Controls, Operated
+from sharnir.io.checkpoint import Saving, content
 from sharnir.joint_views import JointView
 from sharnir.launches import LOCK, Recorded
 from sharnir.measures import Energy, Measures, Momentum, gaps, misfit, note_misfit
@@ -51,7 +53,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting):
+class Simulation(ArrayAccess, Contacting, Operated, Saving):
     """A scene in motion.
 
     Args:
@@ -70,8 +72,8 @@ class Simulation(ArrayAccess, Contacting):
     """
 
     __slots__ = (
-        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_epoch",
-        "_followers", "_forced", "_gears", "_gravities", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
+        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content", "_epoch",
+        "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
         "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader",
         "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
         "_touching", "_views", "control", "model", "solver", "solver_name", "worlds",
@@ -119,6 +121,7 @@ class Simulation(ArrayAccess, Contacting):
         check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.model = self.solver.model  # with ropes laid out as the solver takes them
+        self._content = content(self.model)  # before anything can change it
         self._state, self.control = self.model.state(), self.model.control()
         self.solver.furnish(self._state)
         self._gravities = np.array(self.model.gravity)
@@ -155,6 +158,7 @@ class Simulation(ArrayAccess, Contacting):
         names = {i: name for name, i in self.model.body_names.items()}
         self._followers = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
         self._target = Targets(self)
+        self._hands = Controls(self, self.model.inputs)
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
@@ -173,6 +177,8 @@ class Simulation(ArrayAccess, Contacting):
         several the world is marked in `failed` and stays at its last good step while the others go on.
         """
         if n == 1 and budget is None and iterations is None and not self._logs:  # the usual call, kept short
+            if self._hands.busy:
+                self._hands.apply()
             if self._followers:
                 self._follow()
             report = self._attempts.once()
@@ -186,9 +192,11 @@ class Simulation(ArrayAccess, Contacting):
         how = {"budget": budget, "iterations": iterations}
         done, took, late, tally = 0, 0.0, False, Sum(self.solver)
         while done < n:
+            if self._hands.busy:
+                self._hands.apply()
             if self._followers:
                 self._follow()
-            part = 1 if self._followers or budget is not None else min(n - done, self._chunk())
+            part = 1 if self._followers or self._hands.busy or budget is not None else min(n - done, self._chunk())
             part = min([part, *(log.due() for log in self._logs)])
             report = self._attempts.advance(part, how)
             if self._touching is not None:

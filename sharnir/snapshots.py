@@ -103,12 +103,14 @@ def take(sim: Owner) -> Snapshot:
     sim._look()
     sim._coordinates()
     out = {name: values.copy() for name, values in values_of(sim).items()}
+    if sim.controls:
+        out["controls"] = sim.controls.state()
     out |= {"dt": np.array(sim.dt), "gravity": np.array(sim.gravity), "epoch": np.array(sim._epoch)}
     return out
 
 
-def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
-    """Continue from a snapshot of this scene."""
+def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Refuse what is no snapshot of this scene; it padded, the arrays that it fills, and those it does not."""
     if not isinstance(snapshot, dict):
         raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
     if sim._touching is not None:
@@ -127,6 +129,12 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
             check_finite(sim, name, np.asarray(snapshot[name]))
     if not is_positive(float(snapshot.get("dt", np.nan))):
         raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
+    return snapshot, values, fresh
+
+
+def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
+    """Continue from a snapshot of this scene."""
+    snapshot, values, fresh = check(sim, snapshot, known)
     with LOCK:
         sim.gravity = snapshot.get("gravity")
         sim.solver.dt, sim._epoch = float(snapshot["dt"]), float(snapshot.get("epoch", 0.0))
@@ -144,6 +152,8 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
         if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
             sim._acts_changed()
         sim._at_pose = True
+        if "controls" in snapshot:
+            sim.controls.put_back(snapshot["controls"])
         sim.changed()
 
 

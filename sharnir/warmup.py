@@ -18,6 +18,7 @@ from sharnir.simulation import Simulation  # with all kernels: a module is compi
 from sharnir.types import load_modules
 
 KERNELS: tuple[tuple[str, str, int | None], ...] = (
+    ("direct.energy.rope", "TOUCHING", None),
     ("direct.energy.rope", "energy_rope_steps", None),
     ("direct.leapfrog.rope", "direct_rope_steps", None),
     ("direct.energy.step", "TOUCHING", None),

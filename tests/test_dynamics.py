@@ -162,6 +162,23 @@ def test_statics_linearisation_and_inverse_kinematics():
         dyn.inverse_kinematics(model, "lower", (3.0, 0, 0), point=(0.2, 0, 0))
 
 
+def test_inverse_kinematics_through_balls():
+    scene = sh.Scene()
+    for i, name in enumerate("abc"):
+        joint = sh.Spherical() if i else sh.Revolute("y")
+        scene.add_body(name, sh.Box(0.1, 0.1, 0.5), mass=1.0, position=(0, 0, 0.5 * i + 0.25))
+        scene.add_joint(f"to {name}", joint, "abc"[i - 1] if i else scene.world, name, position=(0, 0, 0.5 * i))
+    bound, rng, worst, tip = sh.dynamics.of(scene), np.random.default_rng(0), 0.0, (0, 0, 0.25)
+    for _ in range(50):
+        place, turn = bound.pose(bound.moved(bound.neutral(), 0.7 * rng.normal(size=bound.nv)), "c", tip)
+        there, so = bound.pose(bound.inverse_kinematics("c", place, rotation=turn, point=tip), "c", tip)
+        worst = max(worst, np.abs(there - place).max(), 1.0 - abs(so @ turn))
+    print(f"inverse kinematics through two balls: {worst:.1e} m off")
+    assert worst < 1e-9
+    with pytest.raises(sh.SimulationError, match="position is three finite numbers"):
+        bound.inverse_kinematics("c", (0.1, np.nan, 0.2))
+
+
 def test_reactions_are_those_of_the_step():
     scene = sh.Scene()
     scene.add_body("upper", sh.Box(0.5, 0.05, 0.05), mass=2.0, position=(0.25, 0, 0))

@@ -44,6 +44,24 @@ class BallWork:
 
 
 @wp.struct
+class PortRows:
+    """Rows by which ropes tie links together (`rope.ports`), as pushes on two bodies each: that of the port, and of the root."""
+
+    count: wp.int32
+    body: wp.array2d(dtype=wp.int32)  # [2 row + side, world] −1: none
+    push_l: wp.array2d(dtype=vec3)  # [2 row + side, world] what one on a row does to the body, at the mean arm
+    push_a: wp.array2d(dtype=vec3)
+    rate_l: wp.array2d(dtype=vec3)  # [2 row + side, world] by what the row moves with the body, at the arm of the end
+    rate_a: wp.array2d(dtype=vec3)
+    x: wp.array2d(dtype=real)  # [row, world]
+    matrix: wp.array3d(dtype=real)  # [row, row, world] factored, with its envelope
+    first: wp.array(dtype=wp.int32)
+    last: wp.array(dtype=wp.int32)
+    kept_l: wp.array2d(dtype=vec3)  # [body, world] changes without them
+    kept_a: wp.array2d(dtype=vec3)
+
+
+@wp.struct
 class DirectTouch:
     """Scratch of the points of contact, [point, world]; impulses along the normal and, by the friction, across."""
 
@@ -62,8 +80,10 @@ class DirectTouch:
     aim: wp.array2d(dtype=real)  # m, what displacements are to make of a gap
     slip: wp.array2d(dtype=vec3)  # m/s, along the surfaces, at the end of the step
     acts: wp.array2d(dtype=wp.int32)  # 1: it touches in this step
-    pseudo: wp.array2d(dtype=real)  # what displaces it, where points are swept
+    pseudo: wp.array2d(dtype=real)  # what displaces it
+    ports: PortRows
     many: wp.array(dtype=wp.int32)  # [world] 1: more points act than the small problem has room for; they are swept
+    alone: wp.int32  # 1: no ropes, which may hold a tree
     turn: wp.array(dtype=wp.int32)  # [world] how often the step was solved with other impulses
     known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step

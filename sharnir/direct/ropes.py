@@ -6,8 +6,8 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.direct.data import Roped
-from sharnir.direct.energy.rope import energy_rope_steps
+from sharnir.direct.data import PortRows, Roped
+from sharnir.direct.energy.rope import TOUCHING, energy_rope_steps
 from sharnir.direct.leapfrog.rope import direct_rope_steps
 from sharnir.model import Control, Model, State, fill
 from sharnir.rope.data import MIXED, PORT, RopeSettings, RopeStep
@@ -35,6 +35,8 @@ class RopesOnTrees:
         self.settings: Any = rope_settings(RopeSettings(), tolerance, [self.iterations], self.device)
         self.settings.dt, self.settings.gravity = solver.settings.dt, solver.settings.gravity
         self.kernel = energy_rope_steps if self.energy else direct_rope_steps
+        if self.model.collision is not None:
+            self.kernel = TOUCHING
 
     @property
     def ports(self) -> int:
@@ -53,6 +55,10 @@ class RopesOnTrees:
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
         rope.h, rope.kick = s.drift, s.kick
         ports = make_ports(m.ropes, moves_with)
+        if m.collision is not None:
+            touch = s.touch
+            touch.ports = self._port_rows(ports, bodies)
+            s.touch = touch
         mid, other = (rope, self._apart(s, rope, bodies)) if self.energy else halves(rope)
         self._kept = rope, mid, other, ports
         self._roped: Any = Roped()
@@ -61,6 +67,17 @@ class RopesOnTrees:
         )
         self._roped.ports = wp.array([ports], dtype=Ports, device=self.device)
         load_modules([self.kernel.module], self.device)
+
+    def _port_rows(self, ports: Any, bodies: int) -> Any:
+        """What contacts need of the ports: the same matrix, and room for its rows as pushes on bodies."""
+        rows: Any = PortRows()
+        rows.count = 3 * ports.count
+        rows.matrix, rows.first, rows.last = ports.matrix, ports.first, ports.last
+        fill(rows, self.model, rows.count, "x")
+        fill(rows, self.model, 2 * rows.count, "body push_l push_a rate_l rate_a")
+        fill(rows, self.model, bodies, "kept_l kept_a")
+        self._rows = rows  # its arrays stay alive
+        return rows
 
     def join(self, step: Any) -> None:
         """Take the structure of the trees' step, on the device."""

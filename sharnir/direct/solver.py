@@ -74,11 +74,12 @@ class SolverDirect(TreeSolver):
         if model.collision is not None:
             if closing != "energy":
                 raise SimulationError(f"closing={closing!r} knows no contacts, and bodies of the scene may touch; use 'energy'")
-            if model.ropes is not None:
-                raise SimulationError(
-                    f"{type(self).__name__}: bodies of the scene may touch beside rope {next(iter(model.ropes.names))!r}, which "
-                    "this solver does not know yet; use solver='sequential', or Scene(contact=False)"
-                )
+            for rope in () if model.ropes is None else model.ropes.described:
+                if rope.collide:
+                    raise SimulationError(
+                        f"{type(self).__name__}: rope {rope.name!r} may touch shapes, which this solver does not know: bodies "
+                        "touch beside ropes, these do not; use collide=False for the rope, or solver='sequential'"
+                    )
             self.collider = Collider(model, dt)
         self._check_cables(closing)
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
@@ -245,6 +246,7 @@ class SolverDirect(TreeSolver):
         at.bind(state)
         load_modules([collide_all.module], self.device)
         touch, cone = DirectTouch(), Cone()
+        touch.alone = int(self._ropes is None)
         fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p blow roll K G before aim slip acts pseudo yields lead")
         fill(touch, m, len(tree.half_of), "move_l move_a")
         fill(touch, m, POINTS, "point")

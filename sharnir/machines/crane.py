@@ -22,11 +22,11 @@ from sharnir.spatial import frame_from_axes, quat_rotate
 
 OIL = 2.5e7  # Pa
 PIVOT, FOOT, TIE = (-1.2, 3.0), (0.9, 1.7), (3.2, -0.45)  # m: of the boom; of its ram below, and on the boom along and across it
-INPUTS = {
-    "slew": ("slew", "part of 0.15 rad/s, to the left positive"),
-    "luff": ("luff", "part of the flow of the boom's ram, up positive"),
-    "telescope": ("telescope", "part of its flow, out positive"),
-    "hoist": ("winch", "part of the winch's flow, up positive"),
+INPUTS = {  # joint, about, keys, stick
+    "slew": ("slew", "part of 0.15 rad/s, to the left positive", ("a", "d"), "-axis 0"),
+    "luff": ("luff", "part of the flow of the boom's ram, up positive", ("w", "s"), "-axis 1"),
+    "telescope": ("telescope", "part of its flow, out positive", ("e", "q"), "axis 2"),
+    "hoist": ("winch", "part of the winch's flow, up positive", ("r", "f"), "-axis 3"),
 }
 
 
@@ -201,6 +201,6 @@ class MobileCrane:
             return command
 
         return [
-            Input(word, act(f"{self.name} {joint}", -1.0 if word == "hoist" else 1.0), rate=1.0, about=about)
-            for word, (joint, about) in INPUTS.items()
+            Input(word, act(f"{self.name} {joint}", -1.0 if word == "hoist" else 1.0), rate=1.0, about=about, keys=keys, pad=pad)
+            for word, (joint, about, keys, pad) in INPUTS.items()
         ]

@@ -18,11 +18,11 @@ from sharnir.shapes import Box, Compound
 OIL = 3.0e7  # Pa
 BOOM, STICK = 5.2, 2.8  # m
 PIVOT = (0.3, 1.9)  # m, of the boom
-INPUTS = {
-    "slew": "part of 0.5 rad/s, to the left positive",
-    "boom": "part of its ram's flow, up positive",
-    "stick": "part of its ram's flow, in positive",
-    "bucket": "part of 1 rad/s, curling in positive",
+INPUTS = {  # about, keys, stick
+    "slew": ("part of 0.5 rad/s, to the left positive", ("a", "d"), "-axis 0"),
+    "boom": ("part of its ram's flow, up positive", ("r", "f"), "axis 3"),
+    "stick": ("part of its ram's flow, in positive", ("s", "w"), "axis 1"),
+    "bucket": ("part of 1 rad/s, curling in positive", ("q", "e"), "-axis 2"),
 }
 
 
@@ -117,4 +117,7 @@ class Excavator:
 
             return command
 
-        return [Input(word, act(f"{self.name} {joints[word]}"), rate=2.0, about=about) for word, about in INPUTS.items()]
+        return [
+            Input(word, act(f"{self.name} {joints[word]}"), rate=2.0, about=about, keys=keys, pad=pad)
+            for word, (about, keys, pad) in INPUTS.items()
+        ]

@@ -95,10 +95,23 @@ class Forklift:
 
         return [
             Input(
-                "throttle", lambda sim, v: self.vehicle.drive(sim, speed=v), -SPEED, SPEED, rate=1.5, about="m/s, ahead positive"
+                "throttle", lambda sim, v: self.vehicle.drive(sim, speed=v), -SPEED, SPEED, rate=1.5, about="m/s, ahead positive",
+                keys=("w", "s"), pad="-axis 1",
             ),
-            Input("steer", lambda sim, v: self.vehicle.steer(sim, v), -TURN, TURN, rate=1.0, about="rad, to the left positive"),
-            Input("brake", lambda sim, v: self.vehicle.brake(sim, v * BRAKE), 0.0, 1.0, rate=4.0, about="part of the brakes"),
-            Input("lift", drive(f"{self.name} lift"), rate=2.0, about="part of 0.15 m/s of the ram, 0.3 m/s of the forks"),
-            Input("tilt", drive(f"{self.name} tilt"), rate=2.0, about="part of 0.1 rad/s, forward positive"),
-        ]
+            Input(
+                "steer", lambda sim, v: self.vehicle.steer(sim, v), -TURN, TURN, rate=1.0, about="rad, to the left positive",
+                keys=("a", "d"), pad="-axis 0",
+            ),
+            Input(
+                "brake", lambda sim, v: self.vehicle.brake(sim, v * BRAKE), 0.0, 1.0, rate=4.0, about="part of the brakes",
+                keys=(" ",), pad="button 0",
+            ),
+            Input(
+                "lift", drive(f"{self.name} lift"), rate=2.0, about="part of 0.15 m/s of the ram, 0.3 m/s of the forks",
+                keys=("r", "f"), pad="-axis 3",
+            ),
+            Input(
+                "tilt", drive(f"{self.name} tilt"), rate=2.0, about="part of 0.1 rad/s, forward positive", keys=("e", "q"),
+                pad="axis 2",
+            ),
+        ]  # fmt: skip

@@ -101,10 +101,19 @@ class Krt100:
     def inputs(self) -> list[Input]:
         """throttle −1 … 1 of the voltage, steer rad to the left, brake 0 … 1."""
         return [
-            Input("throttle", self._throttle, rate=2.0, about="part of the motors' voltage, ahead positive"),
-            Input("steer", self.vehicle.steer, low=-STEER, high=STEER, rate=1.0, about="rad, to the left positive"),
-            Input("brake", self._brake, low=0.0, high=1.0, rate=4.0, about="part of the brakes' torque; 1 parks it"),
-        ]
+            Input(
+                "throttle", self._throttle, rate=2.0, about="part of the motors' voltage, ahead positive",
+                keys=("w", "s"), pad="-axis 1",
+            ),
+            Input(
+                "steer", self.vehicle.steer, low=-STEER, high=STEER, rate=1.0, about="rad, to the left positive",
+                keys=("a", "d"), pad="-axis 0",
+            ),
+            Input(
+                "brake", self._brake, low=0.0, high=1.0, rate=4.0, about="part of the brakes' torque; 1 parks it",
+                keys=(" ",), pad="button 0",
+            ),
+        ]  # fmt: skip
 
     def _throttle(self, sim: Any, value: float) -> None:
         for hinge in self.vehicle.hinges():

@@ -21,6 +21,10 @@ from sharnir.spatial import quat_rotate
 CORNERS = (("front left", 1, 1), ("front right", 1, -1), ("rear left", -1, 1), ("rear right", -1, -1))
 AXES = ("yaw", "shoulder", "elbow", "roll", "wrist", "tool")
 LETTER = {"yaw": "z", "shoulder": "y", "elbow": "y", "roll": "x", "wrist": "y", "tool": "x"}
+KEYS = {
+    "yaw": ("y", "h"), "shoulder": ("u", "j"), "elbow": ("i", "k"), "roll": ("o", "l"), "wrist": ("n", "b"), "tool": ("m", ","),
+}  # fmt: skip
+PAD = {"yaw": "-axis 2", "shoulder": "-axis 3"}
 COLOURS = {"hull": "#4e5d3a", "unit": "#2f3437", "arm": "#f2b134", "finger": "#3b4252"}
 
 
@@ -136,16 +140,34 @@ class Mf4:
     def inputs(self) -> list[Input]:
         """throttle and turn (−1 … 1), front and rear (rad, tips down positive), the arm's six angles (rad), grip (0 … 1)."""
         made = [
-            Input("throttle", self._belts("throttle"), rate=4.0, about="part of the speed, ahead positive"),
-            Input("turn", self._belts("turn"), rate=4.0, about="part of the speed, to the left positive"),
-            Input("front", self._pitch("front"), low=-1.5, high=1.5, rate=0.8, about="rad, of the front units, down positive"),
-            Input("rear", self._pitch("rear"), low=-1.5, high=1.5, rate=0.8, about="rad, of the rear units, down positive"),
-        ]
+            Input(
+                "throttle", self._belts("throttle"), rate=4.0, about="part of the speed, ahead positive",
+                keys=("w", "s"), pad="-axis 1",
+            ),
+            Input(
+                "turn", self._belts("turn"), rate=4.0, about="part of the speed, to the left positive",
+                keys=("a", "d"), pad="-axis 0",
+            ),
+            Input(
+                "front", self._pitch("front"), low=-1.5, high=1.5, rate=0.8, about="rad, of the front units, down positive",
+                keys=("r", "f"), returns=False,
+            ),
+            Input(
+                "rear", self._pitch("rear"), low=-1.5, high=1.5, rate=0.8, about="rad, of the rear units, down positive",
+                keys=("t", "g"), returns=False,
+            ),
+        ]  # fmt: skip
         if self.arm:
             made += [
-                Input(part, self._joint(part), low=-3.1, high=3.1, rate=0.6, about="rad, from folded") for part in AXES
+                Input(
+                    part, self._joint(part), low=-3.1, high=3.1, rate=0.6, about="rad, from folded",
+                    keys=KEYS[part], pad=PAD.get(part, ""), returns=False,
+                )
+                for part in AXES
             ]  # fmt: skip
-            made.append(Input("grip", self._grip, low=0.0, high=1.0, rate=2.0, about="0 open, 1 closed"))
+            made.append(
+                Input("grip", self._grip, 0.0, 1.0, rate=2.0, about="0 open, 1 closed", keys=("c", "v"), returns=False)
+            )  # fmt: skip
         return made
 
     def _belts(self, part: str) -> Any:

@@ -90,9 +90,16 @@ class Truck:
         """throttle and clutch 0 to 1, gear −1 to the highest, steer, brake."""
         top = len(self.motor.gears)
         return [
-            Input("throttle", self._tell("throttle"), 0.0, 1.0, rate=2.0, about="part of the engine's torque"),
-            Input("clutch", self._tell("engaged"), 0.0, 1.0, rate=1.0, safe=0.0, about="how far it is let in"),
-            Input("gear", self._tell("gear"), -1.0, float(top), about="−1, 0 or the number of the gear"),
-            Input("steer", self._steer, -TURN, TURN, rate=0.5, about="rad, to the left positive"),
-            Input("brake", self._brake, 0.0, 1.0, rate=2.0, about="part of the brakes"),
-        ]
+            Input(
+                "throttle", self._tell("throttle"), 0.0, 1.0, rate=2.0, about="part of the engine's torque", keys=("w",),
+                pad="button 7",
+            ),
+            Input(
+                "clutch", self._tell("engaged"), 0.0, 1.0, rate=1.0, about="how far it is let in", keys=("e", "q"), returns=False
+            ),
+            Input("gear", self._tell("gear"), -1.0, float(top), about="−1, 0 or the number of the gear", returns=False),
+            Input(
+                "steer", self._steer, -TURN, TURN, rate=0.5, about="rad, to the left positive", keys=("a", "d"), pad="-axis 0"
+            ),
+            Input("brake", self._brake, 0.0, 1.0, rate=2.0, about="part of the brakes", keys=("s",), pad="button 6"),
+        ]  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from sharnir.collision.material import Material, checked
 from sharnir.errors import SceneError, as_numbers, is_positive
+from sharnir.model import MOTIONS
 from sharnir.spatial import frame_from_axes, quat_conjugate, quat_exp, quat_log, quat_multiply, quat_rotate
 
 AIR = 1.225  # kg/m³
@@ -307,6 +308,18 @@ def describe(
         strength,
         bool(rod), (RopeEnd(), RopeEnd()), {None: -1, "start": 0, "end": 1}[reel], max(most, total),
     )  # fmt: skip
+
+
+def tie_point(rope: RopeDescription, point: int, body: Any, index: int) -> None:
+    """Tie a body (`BodyDescription` and its number) to a point between the ends, where that point is."""
+    who, n = f"rope {rope.name!r}", len(rope.lengths)
+    whole = isinstance(point, int | np.integer) and not isinstance(point, bool)
+    if rope.reel >= 0 or not whole or not 0 < point < n:
+        raise SceneError(f"{who}: a body is tied to a point from 1 to {n - 1} of a rope without a reel, got {point!r}")
+    at = quat_rotate(quat_conjugate(body.rotation), rope.points[point] - body.position) - body.com
+    if body.motion == MOTIONS["dynamic"] and not np.any(body.inertia) and np.linalg.norm(at) > 1e-9:
+        raise SceneError(f"{who}: body {body.name!r} is a point mass; a rope holds it at its centre")
+    rope.ties.append(RopeTie(int(point), index, at))
 
 
 def too_tight(rope: RopeDescription, gravity: np.ndarray) -> str | None:

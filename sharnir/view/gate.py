@@ -14,7 +14,7 @@ import ipaddress
 import logging
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -69,8 +69,11 @@ def _is_number(name: str) -> bool:
 
 
 @contextlib.contextmanager
-def _guarded(served_on: str) -> Iterator[list[bool]]:
-    """While this holds, a websocket server that is started asks `allowed` before anything else."""
+def _guarded(served_on: str, pages: dict[str, Callable[[], str]], sockets: dict[str, Any]) -> Iterator[list[bool]]:
+    """While this holds, a websocket server that is started asks `allowed` before anything else.
+
+    It has further pages (HTML by path) and sockets (handlers by path) of our own.
+    """
     server = need("websockets.asyncio.server", "view")
     websockets = need("websockets.http11", "view")
     headers = need("websockets.datastructures", "view")
@@ -88,9 +91,20 @@ def _guarded(served_on: str) -> Iterator[list[bool]]:
                 length = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body))}
                 status = http.HTTPStatus.FORBIDDEN
                 return websockets.Response(status.value, status.phrase, headers.Headers(**length), body)
+            path = urlsplit(request.path).path
+            if path in pages and request.headers.get("Upgrade") is None:
+                body = pages[path]().encode()
+                kind = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+                return websockets.Response(http.HTTPStatus.OK.value, "OK", headers.Headers(**kind), body)
+            if path in sockets:
+                return None  # the handshake goes on
             return None if process_request is None else process_request(connection, request)
 
-        return plain(handler, *place, process_request=ask, **({"logger": QUIET} | options))
+        async def handle(connection: Any) -> None:
+            own = sockets.get(urlsplit(connection.request.path).path)
+            await (handler if own is None else own)(connection)
+
+        return plain(handle, *place, process_request=ask, **({"logger": QUIET} | options))
 
     with _LOCK:
         server.serve = serve
@@ -100,10 +114,12 @@ def _guarded(served_on: str) -> Iterator[list[bool]]:
             server.serve = plain
 
 
-def open_server(host: str, port: int, title: str) -> Any:
-    """viser's server behind the gate; its own banner is not shown."""
+def open_server(
+    host: str, port: int, title: str, pages: dict[str, Callable[[], str]] | None = None, sockets: dict[str, Any] | None = None
+) -> Any:
+    """viser's server behind the gate, with pages and sockets of our own beside it; its banner is not shown."""
     viser = need("viser", "view")
-    with _guarded(host) as used, contextlib.redirect_stdout(io.StringIO()):
+    with _guarded(host, pages or {}, sockets or {}) as used, contextlib.redirect_stdout(io.StringIO()):
         server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
     if not used[0]:
         server.stop()

@@ -22,8 +22,11 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.failures import forget
 from sharnir.simulation import Simulation
 from sharnir.view.gate import open_server
+from sharnir.view.hands import Past, Pull
+from sharnir.view.operator import Desk
 from sharnir.view.panel import Plot, Sliders, within
 from sharnir.view.picture import Layers, Looks, Picture, Scale, poses, watch
 from sharnir.view.pieces import figures, round_length, table
@@ -91,10 +94,12 @@ class Viewer:
         self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were told
         self._steps = 0
         self.layers = Layers()
+        self._past = Past(sim)
         low, high = watch(sim, control)
         self.size = float(np.linalg.norm(high - low))
         looks = Looks(sim, self.size)
-        self.server: Any = open_server(host, port, title)
+        self.desk = Desk(title)
+        self.server: Any = open_server(host, port, title, self.desk.pages(), self.desk.sockets())
         self._host = host
         shown = min(sim.worlds, worlds)
         wide = math.ceil(math.sqrt(shown))
@@ -112,7 +117,9 @@ class Viewer:
         self._add_controls(title, speed, paused)
         self.sliders = Sliders(self.server.gui, sim, self.size, self._act)
         self.plot = Plot(self.server.gui, sim, tuple(plot))
+        self.pull = Pull(sim, self)
         self.follow(follow)
+        self.desk.viewer = self
         self.show()
         self.tell()
 
@@ -132,6 +139,15 @@ class Viewer:
         """Where the picture is."""
         host = "127.0.0.1" if self._host in ("0.0.0.0", "::", "") else self._host
         return f"http://{host}:{self.server.get_port()}"
+
+    def drive_url(self, role: str = "drive") -> str:
+        """Where the operator ("drive") or the "instructor" sits; the token in it lets them in."""
+        return f"{self.url}/{role}?token={self.desk.token}"
+
+    @property
+    def past(self) -> float:
+        """s, simulated, that one can go back."""
+        return self._past.length
 
     @property
     def handles(self) -> dict[str, Any]:
@@ -185,11 +201,26 @@ class Viewer:
         """Back to how the viewer found it; playing goes on if it was playing."""
         with self._lock:
             self.sim.restore(self._start)
+            forget(self.sim)
+            self._past.clear()
             self._fail("")
             self._owed = 0.0
             self._since = (time.perf_counter(), self.sim.time, self._steps)
             self.show()
             self.tell()
+
+    def back(self, seconds: float) -> None:
+        """Pause, and go back by so many simulated seconds, as far as is remembered (the last minute, four times a second)."""
+        with self._lock:
+            self.pause()
+            if self._past.go_back(seconds):
+                self.sim.controls.note("back", "", seconds)
+            self.show()
+            self.tell()
+
+    def act(self, what: Callable[[], Any]) -> None:
+        """Do something between two steps, and say on the page why where it cannot be."""
+        self._act(what, False)
 
     def show_layer(self, name: str, visible: bool = True) -> None:
         """Show or hide axes, names, forces, tensions, contacts or collision."""
@@ -253,11 +284,14 @@ class Viewer:
     def _advance(self, n: int) -> None:
         started = time.perf_counter()
         try:
-            if self.control is None:
+            self._past.look()
+            if self.control is None and not self.pull.active:
                 self.sim.step(n)
-            else:  # forces that it applies act in one step
+            else:  # forces that are applied act in one step
                 for _ in range(n):
-                    self.control(self.sim)
+                    if self.control is not None:
+                        self.control(self.sim)
+                    self.pull.act()
                     self.sim.step()
             self._steps += n
         except SimulationError as error:
@@ -266,7 +300,7 @@ class Viewer:
         cost = (time.perf_counter() - started) / n
         self._step_cost = 0.9 * self._step_cost + 0.1 * cost if self._step_cost else cost
 
-    def _act(self, what: Callable[[], None], stop: bool) -> None:
+    def _act(self, what: Callable[[], Any], stop: bool) -> None:
         """Do what a hand on the panel asks for; say why where it cannot be."""
         with self._lock:
             if stop:
@@ -289,6 +323,7 @@ class Viewer:
                 picture.show(state, self.layers)
             if self._followed is not None:
                 self._root.position = self._home - self._body_place(self._followed)
+            self.pull.show()
         self.plot.take()
 
     def _body_place(self, name: str) -> np.ndarray:
@@ -303,13 +338,15 @@ class Viewer:
             self._rates = ((self._steps - steps_then) / (now - then), (self.sim.time - sim_then) / (now - then))
             self._since = (now, self.sim.time, self._steps)
         energy = self.sim.energy()
-        kinetic, potential, total = (float(np.atleast_1d(e)[0]) for e in (energy.kinetic, energy.potential, energy.total))
+        kinds = (energy.kinetic, energy.potential, energy.elastic, energy.total)
+        kinetic, potential, elastic, total = (float(np.atleast_1d(e)[0]) for e in kinds)
         steps, factor = self._rates
         moving = not self._paused and factor > 0
         rows = [
             ("time", f"{self.sim.time:.3f}", "s"),
             ("kinetic energy", figures(kinetic), "J"),
             ("potential energy", figures(potential), "J"),
+            *([("elastic energy", figures(elastic), "J")] if elastic else []),
             ("total energy", figures(total), "J"),
             ("steps a second", f"{steps:,.0f}".replace(",", " ") if moving else "–", ""),
             ("real-time factor", f"{factor:.2f}" if moving else "–", ""),
@@ -410,13 +447,20 @@ class Viewer:
 NOBODY = "– nobody –"
 
 
-def serve(sim: Simulation, title: str = "sharnir", *, block: bool = True, **options: Any) -> Viewer:
-    """Show a simulation in the browser: until Ctrl-C, or in a thread of its own (`block=False`). Options are those of Viewer."""
+def serve(sim: Simulation, title: str = "sharnir", *, block: bool = True, desk: bool = False, **options: Any) -> Viewer:
+    """Show a simulation in the browser: until Ctrl-C, or in a thread of its own (`block=False`). Options are those of Viewer.
+
+    With `desk` it says where the operator and the instructor sit.
+    """
     viewer = Viewer(sim, title, **options)
     if not block:
         threading.Thread(target=viewer.run, name="sharnir viewer", daemon=True).start()
         return viewer
-    sys.stdout.write(f"{title}: open {viewer.url} in a browser; time runs while a page is open; Ctrl-C ends\n")
+    if desk:
+        places = {"drive": viewer.drive_url(), "instructor": viewer.drive_url("instructor"), "watch": viewer.url}
+        sys.stdout.write(f"{title}\n" + "".join(f"  {what + ':':<12}{url}\n" for what, url in places.items()) + "Ctrl-C ends\n")
+    else:
+        sys.stdout.write(f"{title}: open {viewer.url} in a browser; time runs while a page is open; Ctrl-C ends\n")
     sys.stdout.flush()
     try:
         viewer.run()

@@ -98,7 +98,7 @@ def test_mf4_lifts_its_arm_to_where_it_is_told():
 def test_points_of_tracks_that_all_but_slide_are_met_at_once():
     """While the arm moves, sixteen points share a load that W all but leaves open; most steps took all the passes there are."""
     robot = Mf4()
-    sim, inputs = put(robot, 0.002, "direct", 0.8)
+    _sim, inputs = put(robot, 0.002, "direct", 0.8)
     inputs["front"] = inputs["rear"] = 0.117
     inputs["shoulder"], inputs["elbow"], inputs["throttle"] = 1.2, -1.2, 0.5
     inputs.step(300)

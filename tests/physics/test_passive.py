@@ -85,9 +85,9 @@ def check_seeds(seeds):
     assert least >= -1e-15
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 10))])
 def test_passive_mechanisms_lose_energy(part):
-    check_seeds(range(5 * part, 5 * part + 5))  # 4 × 5 mechanisms × 50 starts = 1000 seeds
+    check_seeds(range(2 * part, 2 * part + 2))  # 10 × 2 mechanisms × 50 starts = 1000 seeds
 
 
 @pytest.mark.slow

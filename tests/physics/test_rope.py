@@ -237,7 +237,7 @@ def writhing_moment(T):
     return M[1 + np.flatnonzero((v[1:-1] < v[:-2]) & (v[1:-1] < v[2:]))[0]]
 
 
-@pytest.mark.parametrize("GJ", [0.2, 1.0])
+@pytest.mark.parametrize("GJ", [pytest.param(0.2, marks=pytest.mark.slow), 1.0])
 def test_twisted_rod_under_tension_writhes(GJ):
     T = 20.0
     critical = writhing_moment(T)

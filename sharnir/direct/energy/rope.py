@@ -10,6 +10,8 @@ tree's response.
 The factors of ropes are symmetric, their equations not quite, so passes are mixed (`rope.mixing`), bodies and rows included.
 """
 
+from typing import Any
+
 import warp as wp
 
 from sharnir.direct.data import ALL, Direct, Roped
@@ -18,10 +20,8 @@ from sharnir.direct.energy.finish import commit, report, worst_body
 from sharnir.direct.energy.links import AGAIN, ANEW
 from sharnir.direct.energy.means import place
 from sharnir.direct.energy.passes import STALLED, UNMET, count_pass, open_attempt
-from sharnir.direct.energy.repair import close_gaps, displace, open_gaps
 from sharnir.direct.energy.rope_passes import (
     after_place,
-    couple,
     end_arms,
     extent,
     find_change,
@@ -30,13 +30,14 @@ from sharnir.direct.energy.rope_passes import (
     rope_poses,
 )
 from sharnir.direct.energy.rope_projection import JOINTS, fit_speeds, project
+from sharnir.direct.energy.rope_repair import repair, take_apart
+from sharnir.direct.energy.rope_touch import note_ports
 from sharnir.direct.energy.step import copy_reals, copy_state, copy_vectors, end_call, forget_guess, resume
 from sharnir.direct.energy.step import end_step as finish_step
-from sharnir.direct.hung import push_links
+from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies, tell_missed
 from sharnir.guard import count_step
 from sharnir.laws.drives import set_drives
-from sharnir.rope.data import MIXED, RopeStep
-from sharnir.rope.ends import end_point, is_held, tie_point
+from sharnir.rope.data import RopeStep
 from sharnir.rope.energy import keep_impulses, keep_rope, start_rope, take_back_impulses
 from sharnir.rope.energy_bodies import (
     FACTORS,
@@ -56,18 +57,17 @@ from sharnir.rope.energy_bodies import (
 from sharnir.rope.energy_bodies import STALLED as STILL
 from sharnir.rope.energy_kernels import any_snaps, note_velocities
 from sharnir.rope.kernels import ropes_untouched, spend_pushes
-from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals, recall_pass
-from sharnir.rope.passes import ropes_inward, ropes_outward, scale_pulls
+from sharnir.rope.mixing import mix_passes, mix_reals, note_pass, note_reals
+from sharnir.rope.passes import scale_pulls
 from sharnir.rope.ports import Ports
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
-from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, new_span, take_slack, widest_gap
-from sharnir.rope.terms import tangent
+from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.rope_state import RopeState
-from sharnir.spatial import turned
 from sharnir.stepping import SPENT, dividing, halve
-from sharnir.types import EPSILON, inline_less, real, vec3
+from sharnir.types import EPSILON, inline_less, real
 
 inline_less("sharnir.energy_rope")
+inline_less("sharnir.energy_rope_touch", 100)
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
@@ -181,17 +181,40 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
 
 
 @wp.func
-def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
-    """A part that was met becomes the state; what is torn, inserted or removed then contradicts what was there."""
-    dt = s[0].settings.dt[0]
-    h = s[0].drift[w]
+def touch_attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int) -> bool:
+    """`attempt` with all contacts, in rounds as without ropes (`touch`)."""
+    open_points(s, w)
+    s[0].touch.many[w] = 0
+    s[0].touch.residual[w] = real(0.0)
+    met = bool(True)
+    for turn in range(ROUNDS + 1):
+        push_bodies(s, w)
+        met = attempt(s, r, p, w)
+        if not met or is_last(s, w, turn):
+            break
+        note_ports(s, r, p, w)
+        if change_impulses(s, w, turn):
+            break
+    tell_missed(s, w)
+    return met
+
+
+@wp.func
+def close_part(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """What acted in a part that was met, exactly; and passed limits taken back in."""
     s[0].stopped[w] = 0
     end_arms(r, w)
     pull_links(s, r, w)
     report(s, w)
     if s[0].acting == 1:
         repair(s, r, p, w)
-    commit(s, w, ALL)
+
+
+@wp.func
+def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
+    """Ropes of a part that was met become the state; what is torn, inserted or removed then contradicts what was there."""
+    dt = s[0].settings.dt[0]
+    h = s[0].drift[w]
     scale_pulls(r, w, dt / h)
     for k in range(r[0].ropes.count):
         keep_rope(r, k, w)
@@ -206,81 +229,6 @@ def keep(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dty
             r[0].state.started[k, w] = 0
         r[0].state.owed[k, w] = r[0].state.owed[k, w] * (real(1.0) - REPAID * h / dt)
     keep_impulses(r, w)
-
-
-@wp.func
-def repair(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
-    """Take passed limits back in, by displacements alone that leave joints and ropes closed; their energy is the limit's."""
-    _most, passed = open_gaps(s, w, True)
-    if passed < 0:
-        return
-    raised = real(0.0)
-    note_pass(r, 0, w)
-    for _i in range(8):
-        for k in range(r[0].ropes.count):
-            miss_lengths(r, k, w, real(-2.0) / s[0].drift[w])
-        ropes_inward(r, w)
-        push_links(s, r, w)
-        close_gaps(s, w)
-        if p[0].count > 0:
-            couple(s, r, p, w, False, False)
-        ropes_outward(r, w)
-        raised = raised + displace(s, w)
-        for k in range(r[0].ropes.count):
-            raised = raised + displace_rope(r, k, w, real(0.5) * s[0].drift[w])
-        recall_pass(r, w)
-        most, _j = open_gaps(s, w, False)
-        for k in range(r[0].ropes.count):
-            most = wp.max(most, miss_lengths(r, k, w, real(0.0)))
-        if most <= s[0].settings.tolerance[1] * real(1.0e-3):
-            break
-    s[0].state.dissipated[passed, w] = s[0].state.dissipated[passed, w] + raised
-
-
-@wp.func
-def miss_lengths(r: wp.array(dtype=RopeStep), k: int, w: int, rate: real) -> real:
-    """Gaps of a rope's rows, times `rate`, and nothing else that is missed; returns the largest gap, m."""
-    first = r[0].ropes.first[k]
-    n = r[0].state.segments[k, w]
-    most = real(0.0)
-    for j in range(n + 1):
-        i = first + j
-        r[0].work.e[i, w] = vec3(real(0.0))
-        r[0].work.defect[i, w] = vec3(real(0.0))
-        if j < n:
-            gap = r[0].work.r[i + 1, w] - r[0].work.r[i, w] - tangent(r[0].work.q[i, w]) * new_span(r, i, w)
-            r[0].work.push_out[i, w] = real(0.0)
-            r[0].work.c[i, w] = gap * rate
-            r[0].work.load[i, w] = vec3(real(0.0))
-            if r[0].state.cut[i, w] == 0:
-                most = wp.max(most, wp.length(gap))
-    return most
-
-
-@wp.func
-def displace_rope(r: wp.array(dtype=RopeStep), k: int, w: int, h: real) -> real:
-    """Displacements by the changes of velocities since they were noted, h times; held points go where bodies are.
-
-    Returns the work of gravity, J.
-    """
-    first = r[0].ropes.first[k]
-    n = r[0].state.segments[k, w]
-    slots = r[0].work.v.shape[0]
-    raised = real(0.0)
-    for j in range(n + 1):
-        i = first + j
-        by = (r[0].work.v[i, w] - r[0].work.mix_v[MIXED * slots + i, w]) * h
-        raised = raised + wp.dot(r[0].settings.gravity[w], by) * r[0].work.mass[i, w]
-        r[0].work.r[i, w] = r[0].work.r[i, w] + by
-        if j < n:
-            r[0].work.q[i, w] = turned(r[0].work.q[i, w], (r[0].work.w[i, w] - r[0].work.mix_w[MIXED * slots + i, w]) * h)
-    for side in range(2):
-        if is_held(r, 2 * k + side):
-            r[0].work.r[first + side * n, w] = end_point(r, 2 * k + side, w)
-    for t in range(r[0].ropes.ties):
-        if r[0].ropes.tie_rope[t] == k:
-            r[0].work.r[r[0].ropes.tie_slot[t], w] = tie_point(r, t, w)
-    return raised
 
 
 @wp.func
@@ -330,35 +278,49 @@ def go_back(x: wp.array(dtype=Roped), w: int, failed: int):
     s[0].state.failed[w] = failed
 
 
-@wp.func
-def make_part(x: wp.array(dtype=Roped), w: int, scope: int, share: real, way: int) -> bool:
-    """Velocities that fit, then the passes of a part of the step; whether they met."""
-    s = x[0].step
-    r = x[0].rope
-    p = x[0].ports
-    s[0].drift[w] = s[0].settings.dt[0] * share
-    for k in range(r[0].ropes.count):
-        pay_out(r, k, w, s[0].drift[w])
-    fit_speeds(s, r, p, w)
-    met = attempt(s, r, p, w)
-    s[0].pivots[w] = wp.max(s[0].pivots[w], s[0].done[w])
-    return met
+def making(meet: Any, name: str) -> Any:
+    """Velocities that fit, then the passes of a part of the step, those of `meet`; whether they met."""
+
+    @wp.func(name=name)
+    def make_part(x: wp.array(dtype=Roped), w: int, scope: int, share: real, way: int) -> bool:
+        s = x[0].step
+        r = x[0].rope
+        p = x[0].ports
+        s[0].drift[w] = s[0].settings.dt[0] * share
+        for k in range(r[0].ropes.count):
+            pay_out(r, k, w, s[0].drift[w])
+        fit_speeds(s, r, p, w)
+        met = meet(s, r, p, w)
+        s[0].pivots[w] = wp.max(s[0].pivots[w], s[0].done[w])
+        return met
+
+    return make_part
 
 
-@wp.func
-def keep_part(x: wp.array(dtype=Roped), w: int, scope: int, part: int) -> bool:
-    """A part that was met becomes the state."""
-    s = x[0].step
-    r = x[0].rope
-    p = x[0].ports
-    keep(s, r, p, w)
-    if s[0].stopped[w] > 0:
-        j = s[0].stopped[w] - 1
-        s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, JOINTS)
-    elif s[0].cables.count > 0:
-        if any_struck(s, w):
-            project(s, r, p, w, JOINTS)  # a cable that becomes taut does not throw back
-    return True
+def keeping(touching: bool, name: str) -> Any:
+    """A part that was met becomes the state: with contacts or without."""
+
+    @wp.func(name=name)
+    def keep_part(x: wp.array(dtype=Roped), w: int, scope: int, part: int) -> bool:
+        s = x[0].step
+        r = x[0].rope
+        p = x[0].ports
+        close_part(s, r, p, w)
+        if wp.static(touching):
+            take_apart(s, r, p, w)
+        commit(s, w, ALL)
+        if wp.static(touching):
+            commit_points(s, w)
+        keep(s, r, p, w)
+        if s[0].stopped[w] > 0:
+            j = s[0].stopped[w] - 1
+            s[0].state.dissipated[j, w] = s[0].state.dissipated[j, w] + project(s, r, p, w, JOINTS)
+        elif s[0].cables.count > 0:
+            if any_struck(s, w):
+                project(s, r, p, w, JOINTS)  # a cable that becomes taut does not throw back
+        return True
+
+    return keep_part
 
 
 @wp.func
@@ -387,9 +349,14 @@ def end_step(x: wp.array(dtype=Roped), w: int, parts: int, ways: int):
     spend_pushes(r, w)
 
 
-whole_step = dividing(
-    "roped_step", 1 << 16, start_step, make_part, keep_part, ease_step, end_step, may=passes_left, stop=stop_step, grows=True
-)
+def whole(meet: Any, touching: bool, name: str) -> Any:
+    """A step in halves, quarters, … where passes do not meet."""
+    make, keep = making(meet, f"make_{name}"), keeping(touching, f"keep_{name}")
+    return dividing(name, 1 << 16, start_step, make, keep, ease_step, end_step, may=passes_left, stop=stop_step, grows=True)
+
+
+whole_step = whole(attempt, False, "roped_step")
+touching_step = whole(touch_attempt, True, "roped_touching_step")
 
 
 @wp.func
@@ -451,30 +418,41 @@ def copy_ropes(a: RopeState, b: RopeState, w: int):
 # ---- calls ------------------------------------------------------------------------------------------------------------------
 
 
-@wp.kernel(module="sharnir.energy_rope")
-def energy_rope_steps(x: wp.array(dtype=Roped), first: int, n: wp.array(dtype=wp.int32)):
-    """n steps of a world; where one cannot be made, the world is marked and its state stays."""
-    w = first + wp.tid()
-    s = x[0].step
-    r = x[0].rope
-    if s[0].state.failed[w] != 0 or n[w] == 0:
-        return
-    if resume(s, w, ALL) or not ropes_untouched(r, w):
-        for k in range(r[0].ropes.count):
-            r[0].state.started[k, w] = 0
-    used = int(0)
-    s[0].made[w] = n[w]
-    for step in range(n[w]):
-        if s[0].state.failed[w] != 0:
-            break
-        if used > s[0].settings.iterations[6]:
-            s[0].made[w] = step
-            break
-        if s[0].drives.count > 0:
-            set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
-        whole_step(x, w, ALL)
-        used = used + s[0].passes[w]
-        if s[0].state.failed[w] == 0:
-            count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
-    end_call(s, w)
-    note_velocities(r, w)
+def make_kernel(module: str, touching: bool = False) -> Any:
+    """The kernel for scenes in which nothing touches, or for those in which bodies do."""
+
+    one_step = touching_step if touching else whole_step
+
+    @wp.kernel(module=module)
+    def energy_rope_steps(x: wp.array(dtype=Roped), first: int, n: wp.array(dtype=wp.int32)):
+        """n steps of a world; where one cannot be made, the world is marked and its state stays."""
+        w = first + wp.tid()
+        s = x[0].step
+        r = x[0].rope
+        if s[0].state.failed[w] != 0 or n[w] == 0:
+            return
+        if resume(s, w, ALL) or not ropes_untouched(r, w):
+            for k in range(r[0].ropes.count):
+                r[0].state.started[k, w] = 0
+        used = int(0)
+        s[0].made[w] = n[w]
+        for step in range(n[w]):
+            if s[0].state.failed[w] != 0:
+                break
+            if used > s[0].settings.iterations[6]:
+                s[0].made[w] = step
+                break
+            if s[0].drives.count > 0:
+                set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
+            one_step(x, w, ALL)
+            used = used + s[0].passes[w]
+            if s[0].state.failed[w] == 0:
+                count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
+        end_call(s, w)
+        note_velocities(r, w)
+
+    return energy_rope_steps
+
+
+energy_rope_steps = make_kernel("sharnir.energy_rope")
+TOUCHING = make_kernel("sharnir.energy_rope_touch", True)

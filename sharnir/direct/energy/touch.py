@@ -374,7 +374,7 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
         off = sweep_all(s, w, turn)
         s[0].touch.residual[w] = off
         return off <= ENOUGH
-    if turn == 0 and meets_already(s, w):
+    if turn == 0 and s[0].touch.alone == 1 and meets_already(s, w):
         s[0].touch.known[w] = 0
         return True
     s[0].touch.known[w] = 1
@@ -411,25 +411,70 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         s[0].touch.turn[w] = turn
         push_bodies(s, w)
         met = attempt(s, w, scope)
-        if not met or s[0].contacts.count[w] == 0 or turn == ROUNDS:
-            break
-        if turn > 0 and work_left(s, w) <= 0:
+        if not met or is_last(s, w, turn):
             break
         if change_impulses(s, w, turn):
             break
-    if s[0].touch.residual[w] > MISSED:  # the report tells that the step is not met
-        s[0].residual[w] = wp.max(s[0].residual[w], UNMET * s[0].settings.tolerance[0])
-    if met and s[0].contacts.count[w] > 0:
-        if s[0].touch.many[w] == 1:
-            part_all(s, w)
-        else:
-            part_points(s, w)
+    tell_missed(s, w)
+    if met:
+        if find_parting(s, w):
+            push_apart(s, w)
+            respond(s, w, 0, s[0].tree.count)
+            close_loops(s, w)
+            displace(s, w)
+            note_parted(s, w)
     return met
 
 
 @wp.func
-def part_points(s: wp.array(dtype=Direct), w: int):
-    """Overlaps at the end of the step are taken back by displacements of the trees; a point that landed in it stays in touch."""
+def is_last(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
+    """Whether no better impulses are looked for after a round."""
+    if s[0].contacts.count[w] == 0 or turn == ROUNDS:
+        return True
+    return turn > 0 and work_left(s, w) <= 0
+
+
+@wp.func
+def tell_missed(s: wp.array(dtype=Direct), w: int):
+    """The report tells where points are not met."""
+    if s[0].touch.residual[w] > MISSED:
+        s[0].residual[w] = wp.max(s[0].residual[w], UNMET * s[0].settings.tolerance[0])
+
+
+# ---- overlaps ---------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def find_parting(s: wp.array(dtype=Direct), w: int) -> bool:
+    """What takes back the overlaps at the end of the step, by displacements, into `pseudo`; whether there are any."""
+    if s[0].contacts.count[w] == 0:
+        return False
+    if s[0].touch.many[w] == 1:
+        return part_all(s, w)
+    return part_points(s, w)
+
+
+@wp.func
+def push_apart(s: wp.array(dtype=Direct), w: int):
+    """These pushes, on links; no changes of them yet."""
+    clear_changes(s, w, 0, s[0].tree.count)
+    for i in range(s[0].contacts.count[w]):
+        if s[0].touch.acts[i, w] == 1:
+            push_link(s, i, w, s[0].contacts.normal[i, w] * s[0].touch.pseudo[i, w])
+
+
+@wp.func
+def note_parted(s: wp.array(dtype=Direct), w: int):
+    """What displacements, in work.change, made of the gaps, for the next step and the caller."""
+    for i in range(s[0].contacts.count[w]):
+        if s[0].touch.acts[i, w] == 1:
+            moved = wp.dot(s[0].contacts.normal[i, w], relative(s, i, w, s[0].work.change_l, s[0].work.change_a))
+            s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + real(0.5) * s[0].drift[w] * moved
+
+
+@wp.func
+def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
+    """`find_parting` of points that are solved for at once; one that landed in the step stays in touch."""
     c = s[0].cone
     h = real(0.5) * s[0].drift[w]
     off = bool(False)
@@ -442,7 +487,7 @@ def part_points(s: wp.array(dtype=Direct), w: int):
             c[0].spins[k, w] = int(landed)
             off = off or landed or left < real(0.0)
     if not off:
-        return
+        return False
     if s[0].touch.known[w] == 0:
         find_response(s, w)
     for _it in range(PARTED):
@@ -455,19 +500,10 @@ def part_points(s: wp.array(dtype=Direct), w: int):
                 if c[0].spins[k, w] == 0:
                     push = wp.max(real(0.0), push)
                 c[0].guess[3 * k, w] = push
-    clear_changes(s, w, 0, s[0].tree.count)
     for k in range(c[0].count[w]):
-        i = s[0].touch.point[k, w]
-        push_link(s, i, w, s[0].contacts.normal[i, w] * c[0].guess[3 * k, w])
-    respond(s, w, 0, s[0].tree.count)
-    if s[0].closures.count > 0:
-        close_loops(s, w)
-    displace(s, w)
-    for k in range(c[0].count[w]):  # what that made of the gaps, for the next step and the caller
-        i = s[0].touch.point[k, w]
         if c[0].host[k, w] < 0:
-            moved = wp.dot(s[0].contacts.normal[i, w], relative(s, i, w, s[0].work.change_l, s[0].work.change_a))
-            s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + h * moved
+            s[0].touch.pseudo[s[0].touch.point[k, w], w] = c[0].guess[3 * k, w]
+    return True
 
 
 @wp.func

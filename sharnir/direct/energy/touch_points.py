@@ -4,7 +4,8 @@ import warp as wp
 
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.links import follow_some, hand_pushes
-from sharnir.direct.energy.rows import clear_changes, close_rows, keep_changes
+from sharnir.direct.energy.rows import clear_changes, clear_pushes, close_rows, keep_changes
+from sharnir.envelope import substitute
 from sharnir.laws.contact import approach, softness
 from sharnir.types import real, vec3
 
@@ -139,12 +140,62 @@ def respond(s: wp.array(dtype=Direct), w: int, start: int, end: int):
 
 
 @wp.func
+def ties_trees(s: wp.array(dtype=Direct)) -> bool:
+    """Whether rows beside the tree, or ropes, tie links together."""
+    return s[0].closures.count > 0 or s[0].touch.ports.count > 0
+
+
+@wp.func
 def close_loops(s: wp.array(dtype=Direct), w: int):
-    """Rows beside the tree answer to these changes, too."""
-    keep_changes(s, w)
-    for r in range(s[0].closures.count):
-        s[0].rows.gap[r, w] = real(0.0)
-    close_rows(s, w, False, 1)
+    """Rows beside the tree, and ropes between links, answer to these changes, too."""
+    close_cut(s, w)
+    if s[0].touch.ports.count > 0:
+        pull_ports(s, w)
+
+
+@wp.func
+def close_cut(s: wp.array(dtype=Direct), w: int):
+    """Rows beside the tree answer."""
+    if s[0].closures.count > 0:
+        keep_changes(s, w)
+        for r in range(s[0].closures.count):
+            s[0].rows.gap[r, w] = real(0.0)
+        close_rows(s, w, False, 1)
+
+
+@wp.func
+def pull_ports(s: wp.array(dtype=Direct), w: int):
+    """Ropes between links pull so that their ends stay on their bodies."""
+    rows = s[0].touch.ports.count
+    for k in range(rows):
+        u = real(0.0)
+        for at in range(2 * k, 2 * k + 2):
+            b = s[0].touch.ports.body[at, w]
+            if b >= 0:
+                u = u + wp.dot(s[0].touch.ports.rate_l[at, w], s[0].work.change_l[b, w])
+                u = u + wp.dot(s[0].touch.ports.rate_a[at, w], s[0].work.change_a[b, w])
+        s[0].touch.ports.x[k, w] = -u
+    substitute(s[0].touch.ports.matrix, s[0].touch.ports.first, s[0].touch.ports.last, s[0].touch.ports.x, rows, w)
+    for n in range(s[0].tree.count):
+        b = s[0].tree.body[n]
+        s[0].touch.ports.kept_l[b, w] = s[0].work.change_l[b, w]
+        s[0].touch.ports.kept_a[b, w] = s[0].work.change_a[b, w]
+    clear_pushes(s, w, 0, s[0].tree.count)
+    for k in range(rows):
+        for at in range(2 * k, 2 * k + 2):
+            b = s[0].touch.ports.body[at, w]
+            if b >= 0:
+                link = s[0].rows.link_of[b]
+                if link >= 0:
+                    x = s[0].touch.ports.x[k, w]
+                    s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].touch.ports.push_l[at, w] * x
+                    s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].touch.ports.push_a[at, w] * x
+    respond(s, w, 0, s[0].tree.count)
+    close_cut(s, w)
+    for n in range(s[0].tree.count):
+        b = s[0].tree.body[n]
+        s[0].work.change_l[b, w] = s[0].work.change_l[b, w] + s[0].touch.ports.kept_l[b, w]
+        s[0].work.change_a[b, w] = s[0].work.change_a[b, w] + s[0].touch.ports.kept_a[b, w]
 
 
 @wp.func
@@ -168,7 +219,8 @@ def respond_to(s: wp.array(dtype=Direct), i: int, w: int, P: vec3, turns: bool):
         push_link(s, i, w, P)
     start, end = span_of(s, i, w, 0)
     other, last = span_of(s, i, w, 1)
-    if s[0].closures.count > 0:
+    all = ties_trees(s)
+    if all:
         start = int(0)
         end = s[0].tree.count
         other = int(0)
@@ -178,14 +230,14 @@ def respond_to(s: wp.array(dtype=Direct), i: int, w: int, P: vec3, turns: bool):
                 start = other
                 end = last
             respond(s, w, start, end)
-    if s[0].closures.count > 0:
+    if all:
         close_loops(s, w)
 
 
 @wp.func
 def forget_response(s: wp.array(dtype=Direct), i: int, w: int):
     """No changes any more of the links that `respond_to` may have moved."""
-    if s[0].closures.count > 0:
+    if ties_trees(s):
         clear_changes(s, w, 0, s[0].tree.count)
         return
     start, end = span_of(s, i, w, 0)

@@ -3,7 +3,6 @@
 import warp as wp
 
 from sharnir.direct.data import Direct
-from sharnir.direct.energy.repair import displace
 from sharnir.direct.energy.rows import clear_changes
 from sharnir.direct.energy.touch_points import (
     BOUNCES,
@@ -15,6 +14,7 @@ from sharnir.direct.energy.touch_points import (
     softness_of,
     span_of,
     spring_speed,
+    ties_trees,
     work_left,
 )
 from sharnir.laws.contact import SLOP, meet_point, tangent_inverse
@@ -63,7 +63,7 @@ def move_span(s: wp.array(dtype=Direct), w: int, start: int, end: int):
 def give(s: wp.array(dtype=Direct), i: int, w: int, d: vec3):
     """An impulse at a point, and what it does to the velocities at the end of the step."""
     respond_to(s, i, w, axis_of(s, i, w, 0) * d[0] + axis_of(s, i, w, 1) * d[1] + axis_of(s, i, w, 2) * d[2], False)
-    if s[0].closures.count > 0:
+    if ties_trees(s):
         move_span(s, w, 0, s[0].tree.count)
     else:
         start, end = span_of(s, i, w, 0)
@@ -179,7 +179,7 @@ def part_one(s: wp.array(dtype=Direct), i: int, w: int, landed: bool) -> real:
     respond_to(s, i, w, n * d, False)
     start, end = span_of(s, i, w, 0)
     other, last = span_of(s, i, w, 1)
-    if s[0].closures.count > 0:
+    if ties_trees(s):
         start = int(0)
         end = s[0].tree.count
         other = int(0)
@@ -191,8 +191,8 @@ def part_one(s: wp.array(dtype=Direct), i: int, w: int, landed: bool) -> real:
 
 
 @wp.func
-def part_all(s: wp.array(dtype=Direct), w: int):
-    """Overlaps at the end of the step are taken back by displacements, the trees answering to each visit."""
+def part_all(s: wp.array(dtype=Direct), w: int) -> bool:
+    """What takes back the overlaps at the end of the step, the trees answering to each visit; whether there are any."""
     count = s[0].contacts.count[w]
     off = bool(False)
     for i in range(count):
@@ -202,7 +202,7 @@ def part_all(s: wp.array(dtype=Direct), w: int):
             s[0].touch.aim[i, w] = left
             off = off or landed or left < real(0.0)
     if not off:
-        return
+        return False
     clear_changes(s, w, 0, s[0].tree.count)
     for b in range(s[0].touch.move_l.shape[0]):
         s[0].touch.move_l[b, w] = vec3(real(0.0))
@@ -218,12 +218,4 @@ def part_all(s: wp.array(dtype=Direct), w: int):
                 most = wp.max(most, part_one(s, i, w, landed))
         if most <= STILL:
             break
-    for n in range(s[0].tree.count):
-        b = s[0].tree.body[n]
-        s[0].work.change_l[b, w] = s[0].touch.move_l[b, w]
-        s[0].work.change_a[b, w] = s[0].touch.move_a[b, w]
-    displace(s, w)
-    for i in range(count):
-        if s[0].touch.acts[i, w] == 1:
-            moved = wp.dot(s[0].contacts.normal[i, w], relative(s, i, w, s[0].touch.move_l, s[0].touch.move_a))
-            s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + real(0.5) * s[0].drift[w] * moved
+    return True

@@ -1,0 +1,263 @@
+"""Checkpoints: all that changes of a simulation in one file, from which it goes on bit for bit.
+
+A file is 64 bytes of head (magic, version, sizes, a BLAKE2b digest of all the rest), a description in JSON (scene, solver,
+names and shapes of arrays) and the arrays, compressed. Nothing of the simulation is written before all of it was found right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sharnir import parameters, snapshots, tables
+from sharnir.errors import SimulationError
+from sharnir.launches import LOCK
+from sharnir.types import PRECISION
+
+# The Simulation; it stands a floor above, so that it is not named here.
+Owner = Any
+MAGIC, VERSION = b"SHARNIR\n", 1
+HEAD = struct.Struct("<8sIIQ40s")  # magic, version, size of the description, size of the arrays, digest
+STRUCTS = ("bodies", "joints", "gears", "axes", "springs", "cables", "drives")
+MOST = 1 << 32  # bytes that arrays may unpack to: a damaged size is no reason to fill the memory
+UNSEEN = ("color", "name")  # of shapes and parts: what is only seen, or said
+
+
+def content(model: Any) -> str:
+    """A hash of what a model was built from: names, bodies, joints, axes, shapes, ropes, contact; the same in every process."""
+    h = hashlib.blake2b(digest_size=16)
+    for name in ("body_names", "joint_names", "gear_names", "spring_names", "cable_names", "start", "gravity", "com"):
+        _feed(h, getattr(model, name))
+    for name in STRUCTS:
+        _feed(h, getattr(model, name))
+    _feed(h, [list(model.parents), list(model.children), model.joint_kinds, model.drive_commands])
+    if model.ropes is not None:
+        _feed(h, [model.ropes.described, model.ropes.names])
+    if model.collision is not None:
+        _feed(h, model.collision)
+    return h.hexdigest()
+
+
+def _feed(h: Any, value: Any) -> None:
+    """Hand a value to a hash, whatever it is made of; what has no content of its own counts by its type."""
+    if hasattr(value, "numpy"):
+        value = value._base.numpy() if tables.is_shared(value) else value.numpy()
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        h.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+    elif value is None or isinstance(value, bool | int | float | str | np.generic):
+        h.update(f"{value!r};".encode() if not isinstance(value, np.generic) else f"{value.item()!r};".encode())
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _feed(h, key)
+            _feed(h, item)
+    elif isinstance(value, set | frozenset):
+        _feed(h, sorted(value, key=repr))
+    elif isinstance(value, list | tuple | np.ndarray):
+        h.update(f"[{len(value)}".encode())
+        for item in value:
+            _feed(h, item)
+    elif hasattr(value, "_cls"):  # a structure of the device
+        for name in value._cls.vars:
+            _feed(h, getattr(value, name))
+    else:
+        h.update(type(value).__qualname__.encode())
+        if dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                if field.name not in UNSEEN:
+                    _feed(h, getattr(value, field.name))
+
+
+# ---- parameters: tables of the model that a user may change ----
+
+
+def parameters_of(sim: Owner) -> dict[str, np.ndarray]:
+    """Masses, points, springs, limits, motors, … of now, by name; (items, …) where worlds share them, else (items, worlds, …)."""
+    out = {"model.com": sim.model.com}
+    for where, table in _tables(sim).items():
+        for name in table._cls.vars:
+            array = getattr(table, name)
+            if hasattr(array, "numpy") and array.size:
+                out[f"{where}.{name}"] = array._base.numpy() if tables.is_shared(array) else array.numpy()
+    return out
+
+
+def _tables(sim: Owner) -> dict[str, Any]:
+    """The device's tables that change with parameters."""
+    model = sim.model
+    out = {name: getattr(model, name) for name in ("bodies", "joints", "axes", "springs", "drives")}
+    return out if model.ropes is None else out | {"ropes": model.ropes.table}
+
+
+def put_parameters(sim: Owner, given: dict[str, np.ndarray]) -> None:
+    """Make the parameters those given; the caller has seen that they fit (`misfit`)."""
+    model, now = sim.model, parameters_of(sim)
+    other = [n for n in now if now[n].shape != given[n].shape or not np.array_equal(now[n], given[n], equal_nan=True)]
+    if not other:
+        return
+    with LOCK:
+        sim._settled()
+        for full in other:
+            where, _, name = full.partition(".")
+            if where == "model":
+                model.com[...] = given[full]
+                continue
+            struct_ = _tables(sim)[where]
+            array, values = getattr(struct_, name), given[full]
+            if now[full].shape == values.shape:
+                (array._base if tables.is_shared(array) else array).assign(values)
+            else:
+                setattr(struct_, name, tables.table(values, array.dtype, sim.worlds, model.device))
+        _describe_axes(sim)
+        sim._rebuild()
+        sim._acts_changed()
+    parameters.told(sim)
+
+
+def _describe_axes(sim: Owner) -> None:
+    """Bring the described axes in line with their tables."""
+    model = sim.model
+    for joint, axes in enumerate(model.joint_axes):
+        described = []
+        for i, axis in enumerate(axes):
+            names = {f.name for f in dataclasses.fields(axis)} & {"stiffness", "rest", "damping", "lower", "upper", "restitution"}
+            at = int(model.v_start[joint]) + i
+            values = {n: float(tables.columns(getattr(model.axes, n))[at, 0]) for n in names}
+            described.append(dataclasses.replace(axis, **{n: v for n, v in values.items() if np.isfinite(v) and abs(v) < 1e29}))
+        model.joint_axes[joint] = tuple(described)
+
+
+def misfit(sim: Owner, given: dict[str, np.ndarray]) -> str:
+    """Which parameter does not fit this simulation, or ""."""
+    now = parameters_of(sim)
+    for name in sorted({*now, *given}):
+        if name not in now or name not in given:
+            return name
+        a, b = now[name], given[name]
+        varied = b.ndim == a.ndim + 1 and b.shape == (len(a), sim.worlds, *a.shape[1:]) and sim.worlds > 1
+        if a.dtype != b.dtype or not (a.shape == b.shape or varied):
+            return name
+    return ""
+
+
+# ---- bytes ----
+
+
+def pack(description: dict[str, Any], arrays: dict[str, np.ndarray], level: int = 6) -> bytes:
+    """A description and arrays as bytes with a head."""
+    whole = {n: np.ascontiguousarray(a) for n, a in arrays.items()}
+    listed = [[name, a.dtype.str, list(arrays[name].shape)] for name, a in whole.items()]
+    told = json.dumps(description | {"arrays": listed}).encode()
+    body = zlib.compress(b"".join(a.tobytes() for a in whole.values()), level)
+    digest = _digest(len(told), len(body), told, body)
+    return HEAD.pack(MAGIC, VERSION, len(told), len(body), digest) + told + body
+
+
+def _digest(told: int, packed: int, *parts: bytes | memoryview) -> bytes:
+    h = hashlib.blake2b(HEAD.pack(MAGIC, VERSION, told, packed, b""), digest_size=40)
+    for part in parts:
+        h.update(part)
+    return h.digest()
+
+
+def unpack(data: bytes, who: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `pack` was given; an error that says why where the bytes are not whole."""
+    if len(data) < HEAD.size or data[:8] != MAGIC:
+        raise SimulationError(f"{who}: is no checkpoint of sharnir (it begins with {data[:8]!r})")
+    _, version, told, packed, digest = HEAD.unpack_from(data)
+    if version != VERSION:
+        raise SimulationError(f"{who}: is of version {version}; allowed: {VERSION}")
+    if len(data) != HEAD.size + told + packed:
+        raise SimulationError(f"{who}: is damaged: {len(data)} bytes, {HEAD.size + told + packed} announced")
+    view = memoryview(data)
+    if _digest(told, packed, view[HEAD.size : HEAD.size + told], view[HEAD.size + told :]) != digest:
+        raise SimulationError(f"{who}: is damaged: its check does not fit")
+    description = json.loads(data[HEAD.size : HEAD.size + told])
+    sizes = [int(np.prod(shape, dtype=np.int64)) * np.dtype(kind).itemsize for _, kind, shape in description["arrays"]]
+    if sum(sizes) > MOST:
+        raise SimulationError(f"{who}: unpacks to {sum(sizes)} bytes; allowed: {MOST}")
+    body = zlib.decompressobj().decompress(data[HEAD.size + told :], max(1, sum(sizes) + 1))
+    if len(body) != sum(sizes):
+        raise SimulationError(f"{who}: is damaged: {len(body)} bytes of arrays, {sum(sizes)} announced")
+    arrays, at = {}, 0
+    for (name, kind, shape), size in zip(description["arrays"], sizes, strict=True):
+        arrays[name] = np.frombuffer(body, kind, size // np.dtype(kind).itemsize, at).reshape(shape).copy()
+        at += size
+    return description, arrays
+
+
+def dump(sim: Owner, level: int = 6) -> bytes:
+    """All that changes, as bytes."""
+    state = snapshots.take(sim)
+    arrays = state | {f"parameter:{name}": values for name, values in parameters_of(sim).items()}
+    return pack(facts(sim), arrays, level)
+
+
+def facts(sim: Owner) -> dict[str, Any]:
+    """What a checkpoint or a recording belongs to."""
+    import sharnir
+
+    return {
+        "what": "checkpoint", "sharnir": sharnir.__version__, "scene": sim._content, "solver": sim.solver_name,
+        "precision": PRECISION, "worlds": sim.worlds, "time": sim.time,
+    }  # fmt: skip
+
+
+def restore(sim: Owner, data: bytes, who: str) -> None:
+    """Go on from bytes of `dump`; where they are not of this scene or not whole, nothing is changed."""
+    description, arrays = unpack(data, who)
+    if description.get("what") != "checkpoint":
+        raise SimulationError(f"{who}: is no checkpoint but {description.get('what')!r}")
+    words = {"scene": "another scene", "solver": "another solver", "precision": "another precision", "worlds": "other worlds"}
+    own = facts(sim)
+    for name, what in words.items():
+        if description.get(name) != own[name]:
+            raise SimulationError(f"{who}: is of {what}: {name} {description.get(name)!r}, this simulation has {own[name]!r}")
+    given = {n.removeprefix("parameter:"): a for n, a in arrays.items() if n.startswith("parameter:")}
+    state = {n: a for n, a in arrays.items() if not n.startswith("parameter:")}
+    wrong = misfit(sim, given)
+    if wrong:
+        raise SimulationError(f"{who}: parameter {wrong!r} does not fit this simulation")
+    snapshots.check(sim, state)
+    put_parameters(sim, given)
+    snapshots.put_back(sim, state)
+
+
+class Saving:
+    """The part of a Simulation that is about files."""
+
+    __slots__ = ()
+
+    def save(self, path: str | Path) -> Path:
+        """Write all that changes (state, commands, parameters) to a file, from which `load` goes on bit for bit.
+
+        An older file of that name stays until the new one is whole.
+        """
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            with part.open("wb") as stream:
+                stream.write(dump(self))
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(part, file)
+        finally:
+            part.unlink(missing_ok=True)
+        return file
+
+    def load(self, path: str | Path) -> None:
+        """Go on from a file of `save`; one that is damaged, or of another scene or solver, is refused and nothing is changed."""
+        file = Path(path)
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise SimulationError(f"{file}: cannot be read: {error.strerror or error}") from None
+        restore(self, data, str(file))

@@ -1,0 +1,1 @@
+"""Real time: the loop with deadlines (`loop`), frames for other processes (`board`)."""
