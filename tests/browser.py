@@ -53,7 +53,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def _wait(self, work):
-        return asyncio.run_coroutine_threadsafe(self._as(work), self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(self._as(work), self._loop).result(240)
 
     @staticmethod
     async def _as(work):

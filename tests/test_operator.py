@@ -81,6 +81,11 @@ def test_one_operates_and_others_watch(viewer):
         await until(lambda: controls.command("push") == 1.0)
         sim.step(60)  # and says nothing more
         assert controls.command("push") == 0.0 and controls.events[-1].kind == "lost"
+        for _ in range(2):  # held again, lost again, and held on
+            await first.send(json.dumps({"keys": ["w"]}))
+            await until(lambda: controls.command("push") == 1.0)
+            sim.step(60)
+            assert controls.command("push") == 0.0
         await first.send(json.dumps({"keys": ["w"]}))
         await first.close()
         await until(lambda: viewer.desk.operator is None and controls.command("push") == 0.0)
