@@ -42,9 +42,14 @@ def main(runs: int) -> None:
     """Print the rates and their ratios."""
     say = sys.stdout.write
     say(f"{runs} door runs of {DURATION:g} s at {DT:g} s, chunks of {CHUNK}; load of the machine {os.getloadavg()[0]:.1f}\n")
+    before = time.process_time()
     one, rate, took = timed(runs, workers=1)
-    say(f"one process:     {rate:7.0f} runs/s, {took:.1f} s in all\n")
+    say(f"one process:     {rate:7.0f} runs/s, {took:.1f} s in all, {time.process_time() - before:.1f} s of CPU\n")
+    before = time.process_time()
     two, both, took = timed(runs, workers=2)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    theirs = children.ru_utime + children.ru_stime
+    say(f"                 CPU: driver {time.process_time() - before:.1f} s, workers {theirs:.1f} s\n")
     say(f"two processes:   {both:7.0f} runs/s, {took:.1f} s in all: {both / rate:.2f} × one; same bits: {_same(one, two)}\n")
     try:
         import ray  # noqa: F401
