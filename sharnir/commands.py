@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
+import tomllib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +17,8 @@ import numpy as np
 import sharnir
 from sharnir import catalogue
 from sharnir.errors import StepWarning
+from sharnir.io.check import check_file
+from sharnir.io.scene_file import SUFFIXES, load_scene
 from sharnir.model import MOTIONS
 from sharnir.simulation import Simulation
 from sharnir.spatial import quat_conjugate, quat_rotate
@@ -24,15 +28,17 @@ from sharnir.warmup import compile_all
 
 HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
 
+MACHINE, AT_WORK = "krt100_trailer", 6.0  # the demo's machine, and s that it works
+
 # ---- info ----
 
 
-def info(name: str | None, compile_now: bool) -> int:
+def info(name: str | None, compile_now: bool, values: Sequence[str] = ()) -> int:
     """What is installed, which examples there are, or what one is made of."""
     if compile_now:
         _say(f"kernels for the CPU ready in {compile_all():.1f} s")
     if name is not None:
-        return _describe(name)
+        return _describe(name, values)
     if compile_now:
         return 0
     import warp as wp
@@ -55,13 +61,16 @@ def info(name: str | None, compile_now: bool) -> int:
     return 0
 
 
-def _describe(name: str) -> int:
-    """What an example is made of."""
-    module = catalogue.load(name)
-    sim: Simulation = module.make()
+def _describe(name: str, values: Sequence[str]) -> int:
+    """What an example or a scene file is made of."""
+    if is_scene_file(name):
+        sim, about = own(Path(name), None, values)[0], name
+    else:
+        module = catalogue.load(name)
+        sim, about = module.make(), (module.__doc__ or "").strip()
     model = sim.model
     names = list(model.body_names)
-    _say((module.__doc__ or "").strip())
+    _say(about)
     _say("")
     motion, mass = model.bodies.motion.numpy(), of_first(model.bodies.mass)
     words = {number: word for word, number in MOTIONS.items()}
@@ -96,8 +105,56 @@ def _shape(shape: Any) -> str:
 # ---- run, view ----
 
 
-def run(name: str) -> int:
-    """An example and its check."""
+def is_scene_file(name: str) -> bool:
+    """Whether a name is that of a file that holds a scene as data."""
+    return Path(name).suffix.lower() in SUFFIXES
+
+
+def values_of(words: Sequence[str]) -> dict[str, Any]:
+    """Parameters from words such as mass=12 or kind=steel; a value that is no TOML is a text."""
+    out: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name.isidentifier():
+            raise catalogue.UsageError(f"--set takes NAME=VALUE, such as mass=12, got {word!r}")
+        try:
+            out[name] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            out[name] = text
+    return out
+
+
+def check(files: Sequence[Path], values: Sequence[str]) -> int:
+    """Everything that is wrong with scene files."""
+    bad = 0
+    for file in files:
+        problems, notes = check_file(file, **values_of(values))
+        for line in problems:
+            sys.stderr.write(f"{line}\n")
+        for line in notes:
+            _say(f"note: {line}")
+        bad += bool(problems)
+        _say(f"{file}: {'ok' if not problems else f'{len(problems)} wrong'}")
+    return int(bad > 0)
+
+
+def run_file(path: Path, duration: float, values: Sequence[str]) -> int:
+    """A scene file for a while: how fast, and where its energy stands."""
+    sim, _ = own(path, None, values)
+    start, started = sim.energy().total, time.perf_counter()
+    sim.run(duration)
+    wall, energy = time.perf_counter() - started, sim.energy()
+    _say(f"{path.name}: {duration:g} s simulated in {wall:.2f} s, step {1e3 * sim.dt:g} ms, {sim.solver_name}")
+    _say(f"energy {start:.6g} J at the start, {energy.total:.6g} J now ({energy.kinetic:.6g} J of it kinetic)")
+    gap = float(sim.gaps()[..., 0].max(initial=0.0))
+    _say(f"largest joint gap {gap:.1e} m; {sim.health().not_converged} steps did not meet the tolerance")
+    return 0
+
+
+def run(name: str, duration: float = 5.0, values: Sequence[str] = ()) -> int:
+    """An example and its check, or a scene file."""
+    if is_scene_file(name):
+        return run_file(Path(name), duration, values)
     module = catalogue.load(name)
     started = time.perf_counter()
     try:
@@ -109,10 +166,10 @@ def run(name: str) -> int:
     return 0
 
 
-def view(name: str, dt: float | None, options: dict[str, Any]) -> int:
+def view(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
     """An example, a scene of one's own or a robot in the browser."""
-    if Path(name).suffix in (".py", ".urdf") or "/" in name:
-        sim, module = own(Path(name), dt)
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        sim, module = own(Path(name), dt, values)
         title = Path(name).stem
     else:
         module, title = catalogue.load(name), name
@@ -127,10 +184,66 @@ def view(name: str, dt: float | None, options: dict[str, Any]) -> int:
     return 0
 
 
-def drive(name: str, dt: float | None, options: dict[str, Any]) -> int:
+def html(name: str, dt: float | None, path: Path, duration: float, follow: str | None, values: Sequence[str] = ()) -> int:
+    """One HTML file of a motion: of an example or a scene of one's own, which is simulated, or of a recording."""
+    from sharnir.view.page import Page
+
+    if Path(name).suffix == ".mcap":
+        _say(f"wrote {_recorded(Path(name), path, follow)}")
+        return 0
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        sim, module = own(Path(name), dt, values)
+    else:
+        module = catalogue.load(name)
+        sim = module.make() if dt is None else module.make(dt)
+    control = getattr(module, "control", None)
+    page = Page(sim, path, title=Path(name).stem.replace("_", " "), follow=follow or getattr(module, "FOLLOW", None))
+    _film(sim, page, duration, control)
+    _say(f"wrote {page.path}")
+    return 0
+
+
+def _film(sim: Simulation, page: Any, duration: float, control: Callable[[Any], None] | None) -> None:
+    """Run a simulation for a page."""
+    with page:
+        for _ in range(max(1, round(duration / sim.dt))):
+            if control is not None:
+                control(sim)
+            sim.step()
+
+
+def _recorded(recording: Path, path: Path, follow: str | None) -> Path:
+    """The page of a recording; what it looks like is told by the example that it was made of."""
+    from sharnir.view.page import Page
+
+    found = importlib.import_module("sharnir.io.recorded").Recording(recording)
+    name = str(found.facts.get("name", ""))
+    sim = catalogue.load(name).make()
+    page = Page(sim, path, title=recording.stem.replace("_", " "), follow=follow)
+    names = list(sim.model.body_names)
+    at, turn, _ = poses_of(sim)
+    place, turns = (np.repeat(x[None], len(found.time), 0) for x in (at, turn))
+    for k, body in enumerate(names):
+        if f"body/{body}.position" in found.names:
+            place[:, k], turns[:, k] = found[f"body/{body}.position"], found[f"body/{body}.rotation"]
+    ropes = [word for word in found.names if word.startswith("rope/") and word.endswith(".position")]
+    for i, now in enumerate(found.time):
+        lines = {word.removesuffix(".position"): found[word][i] for word in ropes}
+        page.add(float(now), place[i], turns[i], lines)
+    return page.write()
+
+
+def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the bodies of the first world are."""
+    from sharnir.view.picture import poses
+
+    return poses(sim, sim.state, 0)
+
+
+def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
     """A machine with its controls in the browser."""
-    if Path(name).suffix in (".py", ".urdf") or "/" in name:
-        sim, module = own(Path(name), dt)
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        sim, module = own(Path(name), dt, values)
     else:
         module = catalogue.load(name)
         sim = module.make() if dt is None else module.make(dt)
@@ -144,10 +257,67 @@ def drive(name: str, dt: float | None, options: dict[str, Any]) -> int:
     return 0
 
 
-def own(path: Path, dt: float | None) -> tuple[Simulation, Any]:
-    """The simulation of a file of one's own, and its module (None of a robot): `make(dt)`, `build()`, `sim` or `scene`."""
-    if path.suffix == ".urdf":
-        return Simulation(sharnir.load_urdf(path), dt or 1e-3), None
+def score(name: str | None, out: Path, by_hand: bool, port: int) -> int:
+    """Exercises: a list of them, or one by its automatic driver or by hand, with its protocol; 1 where it is not passed."""
+    from sharnir.exercises.exercise import Session
+    from sharnir.exercises.three import EXERCISES
+
+    if name is None:
+        width = max(map(len, EXERCISES))
+        for exercise in EXERCISES.values():
+            _say(f"  {exercise.name:<{width}}  {exercise.about}")
+        return 0
+    if name not in EXERCISES:
+        raise catalogue.UsageError(f"no exercise is named {name!r}; there are: {', '.join(EXERCISES)}")
+    session = Session(EXERCISES[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StepWarning)
+        if by_hand:
+            from sharnir.view import viewer
+
+            viewer.serve(
+                session.sim, name.replace("_", " "), desk=True, port=port, control=session.look, paused=True,
+                follow=session.exercise.follow, until=lambda: session.over,
+            )  # fmt: skip
+        else:
+            session.run(session.exercise.driver)
+    if not session.over:
+        _say("not finished")
+        return 1
+    _say(session.protocol.words())
+    _say(f"wrote {session.protocol.html(out / f'{name}.html')}")
+    return 0 if session.protocol.passed else 1
+
+
+def bench(name: str, duration: float, dt: float | None, values: Sequence[str] = ()) -> int:
+    """What a step takes: the middle, 99 % and the longest, and how much faster than the wall clock that is."""
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        sim, module = own(Path(name), dt, values)
+    else:
+        module = catalogue.load(name)
+        sim = module.make() if dt is None else module.make(dt)
+    control, took = getattr(module, "control", None), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StepWarning)
+        sim.step()  # which captures what is replayed
+        for _ in range(max(10, round(duration / sim.dt))):
+            if control is not None:
+                control(sim)
+            started = time.perf_counter()
+            sim.step()
+            took.append(time.perf_counter() - started)
+    middle, rare, longest = 1e6 * np.quantile(took, (0.5, 0.99, 1.0))
+    factor = len(took) * sim.dt / sum(took)
+    rows = [(name, str(len(took)), f"{1e3 * sim.dt:g}", f"{middle:.1f}", f"{rare:.1f}", f"{longest:.1f}", f"{factor:.1f}")]
+    _table(("scene", "steps", "dt, ms", "middle, µs", "99 %, µs", "longest, µs", "× real time"), rows, words=1)
+    return 0
+
+
+def own(path: Path, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:
+    """The simulation of a file of one's own, and its module (None of a scene file): `make(dt)`, `build()`, `sim` or `scene`."""
+    if is_scene_file(str(path)):
+        scene = load_scene(path, **values_of(values))
+        return Simulation(scene, **({"dt": 1e-3} | scene.options | ({} if dt is None else {"dt": dt}))), None
     module = catalogue.load_file(path)
     try:
         if callable(getattr(module, "make", None)):
@@ -281,9 +451,25 @@ def demo(out: Path) -> int:
             np.array(chain_run.potential), subtitles[1],
         ),
     ]  # fmt: skip
+    written.append(_machine(out / "machine.html"))
     for path in written:
         _say(f"wrote {path}")
+    _say(f"open {written[-1]} by a double click: a machine at work, to look at from all sides and to scrub")
     return 0
+
+
+def _machine(path: Path) -> Path:
+    """A machine at work, as one file."""
+    from sharnir.view.page import Page
+
+    example = catalogue.load(MACHINE)
+    sim = example.make()
+    sys.stderr.write(f"{MACHINE}: {AT_WORK:g} s for {path}\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StepWarning)
+        page = Page(sim, path, fps=25.0, title="KRT100 with a trailer", follow=example.FOLLOW)
+        _film(sim, page, AT_WORK, example.control)
+    return page.path
 
 
 def _chain_nodes(sim: Simulation) -> Callable[[], np.ndarray]:

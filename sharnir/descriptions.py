@@ -79,7 +79,7 @@ def vector(value: Any, who: str, what: str) -> np.ndarray:
     v = as_numbers(value)
     if v.shape != (3,) or not np.all(np.isfinite(v)):
         raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
-    return v
+    return v.copy()  # the user's own array may be changed later
 
 
 def as_color(value: Any, who: str) -> tuple[float, float, float] | None:
@@ -96,9 +96,17 @@ def as_color(value: Any, who: str) -> tuple[float, float, float] | None:
 
 
 def mass_properties(
-    who: str, shape: Shape | None, mass: float | None, density: float | None, com: Any, inertia: Any
+    who: str,
+    shape: Shape | None,
+    mass: float | None,
+    density: float | None,
+    com: Any,
+    inertia: Any,
+    strict: bool = True,
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Mass, its centre and the inertia about it, in a body's frame: the shape's, unless they are given."""
+    if not isinstance(strict, bool):
+        raise SceneError(f"{who}: strict is True or False, got {strict!r}")
     total, centre, tensor = float(mass or 0.0), np.zeros(3), np.zeros((3, 3))
     if shape is not None:
         try:
@@ -109,7 +117,9 @@ def mass_properties(
     if com is not None:
         centre = vector(com, who, "com (m)")
     if inertia is not None:
-        tensor = check_inertia(inertia, who)
+        tensor = check_inertia(inertia, who) if strict else as_numbers(inertia)
+        if tensor.shape != (3, 3) or not np.isfinite(tensor).all():
+            raise SceneError(f"{who}: inertia (kg·m²) is 3×3 finite numbers, got {inertia!r}")
     if np.any(tensor) and np.linalg.eigvalsh(tensor)[0] <= 1e-12 * np.linalg.eigvalsh(tensor)[2]:
         raise SceneError(f"{who}: its mass lies on a line, about which it has no inertia; give inertia=, got {tensor.tolist()}")
     return total, centre, tensor

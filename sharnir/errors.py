@@ -11,6 +11,14 @@ class SceneError(ValueError):
     """A scene cannot be built as described: a wrong value, an unknown name, a mechanism that cannot be assembled."""
 
 
+class SceneFileError(SceneError):
+    """A file holds no scene: `problems` has a line for each thing that is wrong, with file, line, key and what is allowed."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
 class SimulationError(RuntimeError):
     """A running simulation was asked for something impossible, or its state would have become non-finite."""
 

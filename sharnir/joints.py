@@ -25,6 +25,7 @@ import warp as wp
 
 from sharnir.axes import Axis, Cardan, DCMotor, Drive, Engine, Friction, Limit, SwingTwist, describe_axes
 from sharnir.errors import SceneError, as_numbers, is_positive
+from sharnir.said import Said
 from sharnir.spatial import frame_from_axes
 from sharnir.tables import table
 from sharnir.types import quat, real, vec3
@@ -48,7 +49,7 @@ class Actions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Joint:
+class Joint(Said):
     """A joint that leaves the axes named in `free` free, such as `Joint("x rz")`; of two rotations the first is the parent's.
 
     Axes are those of the joint frame that `Scene.add_joint` places; `frame` turns them further (quaternion). What acts on the

@@ -178,6 +178,7 @@ class Model:
     frames: dict[str, Any] = field(default_factory=dict)  # `scene.FrameDescription`s
     redundant: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # `Scene.notes`
+    told: Any = None  # `said.Told`: what the scene was told, for files
     inputs: list[Any] = field(default_factory=list)  # `inputs.Input`, of the scene's operator
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
     ropes: Any = None  # `rope.build.Ropes`, where there are any

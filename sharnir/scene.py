@@ -34,6 +34,7 @@ from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope import describe as roping
 from sharnir.rope.build import Ropes
+from sharnir.said import Telling
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.shapes import Shape
@@ -47,7 +48,7 @@ log = logging.getLogger("sharnir")
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
-class Scene:
+class Scene(Telling):
     """A mechanism in the making. Bodies and joints have names; `scene.world` is the name of the ground.
 
     Args:
@@ -73,6 +74,7 @@ class Scene:
         self.controls: dict[str, Input] = {}
         self.notes: list[str] = []
         """What may be a mistake, and what an importer changed in its file, left out or found odd there: a line each."""
+        self.calls, self.options, self._inside = [], {}, False
         self._built = False
         self._whole = True
 
@@ -83,7 +85,7 @@ class Scene:
         if name == "gravity":
             value = vector(value, "Scene", "gravity (m/s²)")
             if self.__dict__.get("_built"):
-                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity for those")
+                self._note(f"Scene: gravity = {value.tolist()}: simulations made so far keep theirs; set sim.gravity there", 3)
         super().__setattr__(name, value)
 
     # ---- bodies ----
@@ -109,6 +111,7 @@ class Scene:
         group: int | tuple[int, int] | None = None,
         surface_velocity: Sequence[float] | None = None,
         color: Sequence[float] | str | None = None,
+        strict: bool = True,
     ) -> str:
         """Add a body; returns its name, by which joints and a simulation refer to it.
 
@@ -128,6 +131,7 @@ class Scene:
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches).
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
             color: in pictures: (red, green, blue) from 0 to 1, or "#rrggbb".
+            strict: False: an inertia that no body has (one moment above the sum of the others) is taken as it is.
         """
         who = f"body {name!r}"
         self._new_name(name)
@@ -146,7 +150,7 @@ class Scene:
             raise SceneError(f"{who}: a dynamic body needs a shape or a mass")
 
         used = shape if shape is not None and (motion == "dynamic" or shape.volume > 0) else None
-        total, centre, tensor = mass_properties(who, used, mass, density, com, inertia)
+        total, centre, tensor = mass_properties(who, used, mass, density, com, inertia, strict)
         place, turn = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
         if path is not None:
             place, turn = path_pose(path, 0.0, name)
@@ -462,12 +466,12 @@ class Scene:
         if arm > FAR * max(reach, 1e-9) and np.any(body.inertia):
             self._note(
                 f"{who}: its end is {arm:.3g} m from body {body.name!r}, which is {reach:.3g} m wide; is it meant to be there?",
-                stacklevel=4,
+                stacklevel=5,
             )
         if (arm > 1e-9 or clamp is not False) and dynamic and not np.any(body.inertia):
             raise SceneError(f"{who}: body {body.name!r} is a point mass; a rope holds it at its centre, without a clamp")
 
-    def _note(self, words: str, stacklevel: int = 3) -> None:
+    def _note(self, words: str, stacklevel: int = 4) -> None:
         """Say what may be a mistake; it is kept in `notes`."""
         self.notes.append(words)
         warnings.warn(words, SceneWarning, stacklevel=stacklevel)
@@ -484,9 +488,8 @@ class Scene:
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise SceneError(f"a name is a non-empty string, got {name!r}")
-        if any(
-            name in taken for taken in (self.bodies, self.joints, self.gears, self.springs, self.cables, self.ropes, self.frames)
-        ):
+        others = ("options", "controls")
+        if any(name in taken for kind, taken in vars(self).items() if isinstance(taken, dict) and kind not in others):
             raise SceneError(f"the name {name!r} is taken; bodies, joints and ropes have different names")
 
     def _body(self, who: str, what: str, name: str | None) -> BodyDescription:
@@ -527,6 +530,7 @@ class Scene:
         start |= cable_start(list(self.cables.values()), start["position"].astype(float), start["rotation"].astype(float))
         model = one if worlds == 1 and device == "cpu" else self._tables(worlds, device)
         model.start, model.redundant, model.rigid, model.notes = start, redundant, rigid, list(self.notes)
+        model.told = self.told()
         if self.ropes:
             roping.keep_apart(self.ropes.values(), list(self.bodies))
             motion = np.array([b.motion for b in self.bodies.values()])

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sharnir.errors import SceneError
+from sharnir.said import Said
 from sharnir.spatial import quat_to_matrix, unit_quat
 
 Array = NDArray[np.float64]
@@ -108,7 +109,7 @@ def check_inertia(inertia: ArrayLike, who: str) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape(ABC):
+class Shape(Said, ABC):
     """A piece of matter placed in a body's frame.
 
     ``position`` (m) and ``rotation`` (quaternion x, y, z, w) place the shape's own axes in the body's frame.

@@ -10,10 +10,11 @@ import numpy as np
 
 from sharnir.axes import number
 from sharnir.errors import SceneError, is_positive
+from sharnir.said import Said
 
 
 @dataclass(frozen=True)
-class Material:
+class Material(Said):
     """How a surface rubs, bounces and yields.
 
     Where two surfaces meet, friction is √(μ_a μ_b), dynamic friction likewise; of restitution, rolling, torsion, stiffness and

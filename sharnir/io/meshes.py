@@ -125,6 +125,33 @@ class Surface(Shape):
         return vertices, faces[:, ::-1] if np.prod(self.scale) < 0 else faces
 
 
+@dataclass(frozen=True, eq=False)
+class Skin(Shape):
+    """Triangles for drawing, open surfaces too: vertices (n, 3) in m and faces (m, 3). No volume and no mass."""
+
+    vertices: Any
+    faces: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vertices, faces = np.array(self.vertices, np.float64), np.array(self.faces, np.int64)
+        inside = faces.size == 0 or (faces.min() >= 0 and faces.max() < len(vertices))
+        if vertices.ndim != 2 or vertices.shape[1] != 3 or faces.ndim != 2 or faces.shape[1] != 3 or not inside:
+            raise SceneError(f"Skin: vertices are (n, 3) and faces (m, 3) of them, got {vertices.shape} and {faces.shape}")
+        object.__setattr__(self, "vertices", vertices)
+        object.__setattr__(self, "faces", faces)
+
+    @property
+    def volume(self) -> float:
+        return 0.0
+
+    def _per_kilogram(self) -> tuple[Array, Array]:
+        return np.zeros(3), np.zeros((3, 3))
+
+    def _own_mesh(self) -> Triangles:
+        return self.vertices, self.faces
+
+
 class Drawing(Compound):
     """Shapes that are drawn and weigh nothing; the body's mass is given apart from them."""
 

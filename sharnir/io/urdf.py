@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.axes import Servo
-from sharnir.errors import SceneError, is_positive
+from sharnir.errors import SceneError, SceneFileError, is_positive
 from sharnir.io.meshes import Drawing, Maker, Meshes, read_geometry
 from sharnir.io.xml import Element, FilePath, log, read_xml
 from sharnir.joints import Fixed, Free, Gear, Joint, Planar, Prismatic, Revolute, Spherical
@@ -181,16 +181,23 @@ def read_robot(root: Element, meshes: Meshes | None) -> Robot:
             child.refuse("a macro; expand the file with xacro first")
     robot = Robot(root, {}, {})
     paints = {paint.attributes.get("name", ""): color for paint in root.all("material") if (color := read_color(paint, {}))}
-    for element in root.all("link"):
-        refuse_taken(robot.links, element)
-        link = read_link(element, meshes, paints)
-        robot.links[link.name] = link
-    if not robot.links:
+    wrong: list[str] = []  # all of it is told at once
+    named = {element.attributes.get("name") for element in root.all("link")}
+    for element in (*root.all("link"), *root.all("joint")):
+        ends = [child.attributes.get("link") for child in element.children if child.tag in ("parent", "child")]
+        if element.tag == "joint" and any(end in named and end not in robot.links for end in ends):
+            continue  # it hangs on a link that has been told of
+        taken: dict[str, Any] = robot.links if element.tag == "link" else robot.joints
+        try:
+            refuse_taken(taken, element)
+            made = read_link(element, meshes, paints) if element.tag == "link" else read_joint(element, robot.links)
+            taken[made.name] = made
+        except SceneError as error:
+            wrong.append(str(error))
+    if not robot.links and not wrong:
         root.refuse("needs at least one <link>", "name")
-    for element in root.all("joint"):
-        refuse_taken(robot.joints, element)
-        joint = read_joint(element, robot.links)
-        robot.joints[joint.name] = joint
+    if wrong:
+        raise SceneFileError(wrong)
     return robot
 
 
@@ -542,10 +549,9 @@ def add_body(scene: Scene, group: Group, motion: str, lift: float) -> str:
         link.element.note(f"moves without mass; taken as {whole.mass:.6g} kg, {moment:.6g} kg·m²")
     if whole is not None:
         place |= {"mass": whole.mass, "com": whole.com.tolist()}
-    scene.add_body(name, group.drawing(), **place)
     if whole is not None and motion == "dynamic":
-        scene.bodies[name].inertia = lifted_inertia(group, whole, lift)
-    return name
+        place |= {"inertia": lifted_inertia(group, whole, lift), "strict": False}
+    return scene.add_body(name, group.drawing(), **place)
 
 
 def lifted_inertia(group: Group, whole: MassProperties, lift: float) -> Array:

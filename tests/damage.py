@@ -1,0 +1,74 @@
+"""Files damaged at random: what the tests of scene files and MJCF share."""
+
+import re
+
+NUMBERS = (
+    "1e308",
+    "-1e308",
+    "-1",
+    "0",
+    "1e-320",
+    "nan",
+    "inf",
+    "-inf",
+    "99999999999999999999",
+    "true",
+    '"x"',
+    "[]",
+    "{}",
+    "1e9",
+    "[1,2]",
+)
+
+
+def damaged(text, rng, numbers=NUMBERS):
+    """A text with one to three things wrong: lines gone, doubled or swapped, other bytes, numbers, names or words misspelt."""
+    for _ in range(int(rng.integers(1, 4))):
+        lines = text.split("\n")
+        i, j = (int(k) for k in rng.integers(0, len(lines), 2))
+        match int(rng.integers(0, 9)):
+            case 0:
+                del lines[i]
+            case 1:
+                lines.insert(j, lines[i])
+            case 2:
+                lines[i], lines[j] = lines[j], lines[i]
+            case 3 | 4:
+                found = list(re.finditer(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?", text))
+                if found:
+                    at = found[int(rng.integers(0, len(found)))]
+                    text = text[: at.start()] + str(rng.choice(numbers)) + text[at.end() :]
+                continue
+            case 5:
+                words = list(re.finditer(r"[A-Za-z_]{3,}", text))
+                at = words[int(rng.integers(0, len(words)))]
+                word = list(at[0])
+                k = int(rng.integers(0, len(word)))
+                word[k] = str(rng.choice(["", word[k] * 2, "q"]))
+                text = text[: at.start()] + "".join(word) + text[at.end() :]
+                continue
+            case 6:
+                names = list(re.finditer(r'"([^"\n]*)"', text))
+                if len(names) > 1:
+                    a, b = (names[int(k)] for k in rng.integers(0, len(names), 2))
+                    text = text[: a.start()] + b[0] + text[a.end() :]
+                continue
+            case 7:
+                k = int(rng.integers(0, len(text)))
+                text = text[:k] + "".join(map(chr, rng.integers(0, 256, 3))) + text[k + int(rng.integers(0, 4)) :]
+                continue
+            case 8:
+                text = text[: int(rng.integers(0, len(text)))]
+                continue
+        text = "\n".join(lines) or " "
+    return text or " "
+
+
+def unfinished(scene):
+    """Whether a number of a scene's descriptions is not finite where it has to be."""
+    import numpy as np
+
+    bodies = [x for b in scene.bodies.values() for x in (b.mass, b.com, b.inertia, b.position, b.rotation, b.velocity, b.spin)]
+    joints = [x for j in scene.joints.values() for x in (j.parent_point, j.child_point, j.parent_frame, j.child_frame)]
+    ropes = [x for r in scene.ropes.values() for x in (r.points, r.lengths, r.rotations, r.velocity, r.density, r.EI, r.GJ)]
+    return not all(np.isfinite(x).all() for x in [*bodies, *joints, *ropes])
