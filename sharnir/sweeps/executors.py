@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -156,12 +157,20 @@ def local(data: bytes, parts: list[Part], workers: int, watch: Callable[[list[in
             thread.end()
 
 
+def _knock(address: str | None) -> None:
+    """See that somebody listens at host:port; Ray itself would wait for minutes."""
+    host, colon, port = (address or "").rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
 def on_ray(data: bytes, parts: list[Part], workers: int | None, address: str | None) -> Done:
     """As tasks of a Ray cluster: the one that is connected, that at an address, or one of this machine."""
     ray = need("ray", "ray")
     started = not ray.is_initialized()
     if started:
         try:
+            _knock(address)
             given = {"num_cpus": workers} if address is None else {}
             ray.init(address=address or "local", include_dashboard=False, log_to_driver=False, configure_logging=False, **given)
         except (ConnectionError, ValueError, RuntimeError, OSError, TimeoutError) as error:
