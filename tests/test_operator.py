@@ -212,8 +212,14 @@ def test_back_in_time_and_a_pull(viewer):
 # ---- in a browser ----
 
 
+def share(picture):
+    """How much of the picture between the panels is coloured; 0 while it is being faded in."""
+    found = (np.ptp(picture[60:, 320:555], axis=2) > 25).mean()
+    return found if found > 1e-3 else 0.0
+
+
 def driven(sim, title, key, moved, folder, follow=None):
-    """A machine in a browser: a key, a slider, a fake gamepad, pause and a drag, each seen in the state; what the page said."""
+    """A machine in a browser: a key, a slider, a fake gamepad, each seen in the state, and pause; what the page said."""
     viewer = sim.view(title, port=PORT + 1, block=False, follow=follow)
     browser = Browser(folder)
     try:
@@ -227,7 +233,7 @@ def driven(sim, title, key, moved, folder, follow=None):
         browser.key(key, True)
         browser.until(lambda: sim.controls.command(given.name) == given.high)
         browser.until(lambda: abs(moved() - before) > 0.02)
-        picture = browser.picture(OUT / f"{title}.png")
+        coloured = browser.until(lambda: share(browser.picture(OUT / f"{title}.png")))
         browser.key(key, False)
         browser.until(lambda: sim.controls.command(given.name) == given.safe)
         browser.ask(f"rows[{json.dumps(given.name)}].slider.value = {given.high / 2}; 0")
@@ -246,7 +252,6 @@ def driven(sim, title, key, moved, folder, follow=None):
         assert sim.time == stands
         own = tuple(f"{kind}://127.0.0.1:{PORT + 1}" for kind in ("http", "ws"))
         foreign = [url for url in browser.requests if not url.startswith((*own, "data:", "blob:"))]
-        coloured = (np.ptp(picture[60:, 290:600], axis=2) > 25).mean()
         print(f"{title}: {coloured:.2%} of the picture is coloured; errors {browser.errors}; foreign requests {foreign}")
         return coloured, browser.errors, foreign
     finally:
