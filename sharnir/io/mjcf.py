@@ -1,6 +1,6 @@
 """MJCF in: a model of MuJoCo as a Scene. MuJoCo itself (extra `mjcf`) reads the file and resolves defaults, frames and inertias.
 
-    file ── MjSpec ──▶ compiled model ── weld ──▶ bodies ── join ──▶ joints ── touch, drive, tie ──▶ Scene
+file ── MjSpec ──▶ compiled model ── weld ──▶ bodies ── join ──▶ joints ── touch, drive, tie ──▶ Scene
 """
 
 from __future__ import annotations
@@ -145,7 +145,16 @@ def compiled(file: Path) -> tuple[Any, Any]:
             mujoco.mj_kinematics(model, data)
     except Exception as error:  # MuJoCo's own errors, of several kinds
         raise SceneError(f"{file.name}: {' '.join(str(error).split())}") from None
-    arrays = (model.body_mass, model.body_inertia, data.xpos, data.xquat, model.jnt_range, model.opt.gravity, data.xanchor, data.xaxis)
+    arrays = (
+        model.body_mass,
+        model.body_inertia,
+        data.xpos,
+        data.xquat,
+        model.jnt_range,
+        model.opt.gravity,
+        data.xanchor,
+        data.xaxis,
+    )
     if not all(np.isfinite(values).all() for values in arrays):
         raise SceneError(f"{file.name}: masses, poses and ranges are finite numbers; some of the file's are not")
     return model, data
@@ -194,7 +203,9 @@ def add_frames(made: Imported) -> None:
     """Bodies that became part of others, and sites, as frames."""
     m = made.model
     places = [("body", i, i, made.data.xpos[i], turned(made.data.xquat[i])) for i in range(1, m.nbody) if m.body_weldid[i] != i]
-    places += [("site", i, int(m.site_bodyid[i]), made.data.site_xpos[i], matrix_quat(made.data.site_xmat[i])) for i in range(m.nsite)]
+    places += [
+        ("site", i, int(m.site_bodyid[i]), made.data.site_xpos[i], matrix_quat(made.data.site_xmat[i])) for i in range(m.nsite)
+    ]
     for kind, i, body, place, turn in places:
         owner = made.body(body)
         base = made.scene.bodies[owner]
@@ -301,7 +312,9 @@ def join_together(made: Imported, js: list[int], together: tuple[Array, list[str
             words.setdefault(what, {})[axis] = value
     joint = Joint(axes, **words)
     name = made.new(made.name("joint", js[0]), "joint")
-    made.scene.add_joint(name, joint, parent, child, position=made.data.xanchor[js[-1]].copy(), rotation=frame, collide=parent == Scene.world)
+    made.scene.add_joint(
+        name, joint, parent, child, position=made.data.xanchor[js[-1]].copy(), rotation=frame, collide=parent == Scene.world
+    )
     for j, axis in zip(js, axes, strict=True):
         made.joints[j] = name, (axis,)
     told = ", ".join(f"{made.name('joint', j)!r} ({axis})" for j, axis in zip(js, axes, strict=True))
@@ -365,5 +378,3 @@ def note_rest(made: Imported) -> None:
     if np.any(m.body_gravcomp):
         made.note("gravcomp of bodies is left out")
     made.scene.options.setdefault("dt", float(m.opt.timestep))
-
-

@@ -116,7 +116,11 @@ def add_equalities(made: Any) -> None:
 def both_single(made: Any, a: int, b: int) -> bool:
     """Whether two joints are different ones of ours with one axis each."""
     found = [made.joints.get(j, ("", ())) for j in (a, b)]
-    return all(len(made.scene.joints[name].joint.free) == 1 for name, axes in found if axes) and found[0][0] != found[1][0] and all(f[1] for f in found)
+    return (
+        all(len(made.scene.joints[name].joint.free) == 1 for name, axes in found if axes)
+        and found[0][0] != found[1][0]
+        and all(f[1] for f in found)
+    )
 
 
 def tie(made: Any, name: str, kind: int, e: int, a: int, b: int) -> None:
@@ -153,14 +157,21 @@ def add_tendons(made: Any) -> None:
             continue
         frames = [made.scene.bodies[body] for body in ends]
         points = [
-            quat_rotate(quat_conjugate(f.rotation), made.data.site_xpos[s] - f.position) for f, s in zip(frames, sites, strict=True)
+            quat_rotate(quat_conjugate(f.rotation), made.data.site_xpos[s] - f.position)
+            for f, s in zip(frames, sites, strict=True)
         ]
         stiffness, damping = float(m.tendon_stiffness[t]), float(m.tendon_damping[t])
         try:
             if stiffness or damping:
                 rest = float(np.mean(m.tendon_lengthspring[t]))
                 made.scene.add_spring(
-                    made.new(name, "spring"), *ends, at_a=points[0], at_b=points[1], stiffness=stiffness, rest=rest, damping=damping
+                    made.new(name, "spring"),
+                    *ends,
+                    at_a=points[0],
+                    at_b=points[1],
+                    stiffness=stiffness,
+                    rest=rest,
+                    damping=damping,
                 )
             if m.tendon_limited[t]:
                 path = [(body, point.tolist()) for body, point in zip(ends, points, strict=True)]
