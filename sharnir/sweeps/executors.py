@@ -101,11 +101,19 @@ class _Worker(threading.Thread):
                     part = self.todo.get_nowait()
                 except queue.Empty:
                     break
-                self.done.put((part, self._rows(part)))
+                self._tell((part, self._rows(part)))
         except BaseException as error:
-            self.done.put((None, error))
+            self._tell((None, error))
         finally:
             self.end()
+
+    def _tell(self, what: Any) -> None:
+        """Hand over what came, unless nobody asks any more."""
+        while not self.stopped:
+            try:
+                return self.done.put(what, timeout=0.5)
+            except queue.Full:
+                continue
 
     def _rows(self, part: Part) -> Rows:
         code: int | None = None
@@ -115,6 +123,8 @@ class _Worker(threading.Thread):
                 path = os.pathsep.join(p for p in sys.path if p)
                 environment = os.environ | {"PYTHONPATH": path}
                 self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+            if self.stopped:  # meanwhile
+                self.process.kill()
             assert self.process.stdin is not None and self.process.stdout is not None
             try:
                 send(self.process.stdin, (sys.path, self.data, part))
