@@ -8,8 +8,11 @@ Two networks, one for the policy and one for the value of a state, learn from wh
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from itertools import pairwise
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for matrices as small as these, threads cost more than they give
 
 import numpy as np
 from gymnasium.spaces import Discrete
