@@ -89,9 +89,7 @@ class Pair:
 def worst_of(file):
     pair, rng = Pair(file), np.random.default_rng(0)
     worst = max(pair.error(rng) for _ in range(5))
-    print(
-        f"{file.parent.name}/{file.name}: {len(pair.bodies) - 1} bodies, accelerations within {worst:.1e} of their scale of MuJoCo's"
-    )
+    print(f"{file.parent.name}/{file.name}: {len(pair.bodies) - 1} bodies, accelerations {worst:.1e} of their scale off MuJoCo's")
     return worst
 
 
