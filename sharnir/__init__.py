@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sharnir import control as control
     from sharnir import dynamics as dynamics
+    from sharnir import gym as gym
     from sharnir import sensors as sensors
     from sharnir import terrain as terrain
     from sharnir.articulated.solver import SolverArticulated
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from sharnir.errors import DivergenceError, SceneError, SceneFileError, SceneWarning, SimulationError, StepWarning
     from sharnir.health import Health
     from sharnir.io import load_mjcf, load_scene, load_urdf
+    from sharnir.io.recorded import Recording
     from sharnir.joints import (
         Cylindrical,
         Distance,
@@ -59,6 +61,9 @@ if TYPE_CHECKING:
     from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
     from sharnir.simulation import Simulation
     from sharnir.solver import Report
+    from sharnir.sweeps.fitting import Fit, fit
+    from sharnir.sweeps.result import SweepResult
+    from sharnir.sweeps.run import sweep
     from sharnir.touching import ContactPoints
 
 __version__ = "0.2.0"
@@ -82,6 +87,7 @@ __all__ = [
     "Ellipsoid",
     "Energy",
     "Engine",
+    "Fit",
     "Fixed",
     "Free",
     "Friction",
@@ -100,6 +106,7 @@ __all__ = [
     "PointOnLine",
     "Prismatic",
     "RealTime",
+    "Recording",
     "Report",
     "Revolute",
     "Scene",
@@ -120,6 +127,7 @@ __all__ = [
     "Steering",
     "StepWarning",
     "Suspension",
+    "SweepResult",
     "SwingTwist",
     "Track",
     "Tyre",
@@ -128,10 +136,13 @@ __all__ = [
     "compare",
     "control",
     "dynamics",
+    "fit",
+    "gym",
     "load_mjcf",
     "load_scene",
     "load_urdf",
     "sensors",
+    "sweep",
     "terrain",
 ]
 
@@ -145,6 +156,7 @@ _WHERE = {
     "sharnir.errors": "DivergenceError SceneError SceneFileError SceneWarning SimulationError StepWarning",
     "sharnir.health": "Health",
     "sharnir.io": "load_mjcf load_scene load_urdf",
+    "sharnir.io.recorded": "Recording",
     "sharnir.joints": "Cylindrical Distance Fixed Free Gear Joint Planar PointOnLine Prismatic Revolute Spherical Universal",
     "sharnir.machines.tracks": "Track",
     "sharnir.machines.wheels": "Steering Suspension Tyre Wheel",
@@ -156,9 +168,12 @@ _WHERE = {
     "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
     "sharnir.simulation": "Simulation",
     "sharnir.solver": "Report",
+    "sharnir.sweeps.fitting": "Fit fit",
+    "sharnir.sweeps.result": "SweepResult",
+    "sharnir.sweeps.run": "sweep",
     "sharnir.touching": "ContactPoints",
 }
-_MODULES = ("control", "dynamics", "sensors", "terrain")
+_MODULES = ("control", "dynamics", "gym", "sensors", "terrain")
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
 

@@ -53,6 +53,7 @@ class Attempts:
     def __init__(self, sim: Owner, whole: Any, arrays: list[Any]) -> None:
         solver = sim.solver
         self._sim, self._solver = sim, solver
+        self.whole, self.starts = whole, None  # the memory, and starts of worlds that are put back (`snapshots.Starts`)
         self._state, self._control = sim._state, sim.control
         self._make: Callable[..., Report] = getattr(solver, "advance", solver.step)
         self._once: Callable[[], Report] | None = getattr(solver, "once", None)

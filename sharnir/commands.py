@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 import tomllib
@@ -26,6 +27,8 @@ from sharnir.types import PRECISION
 from sharnir.warmup import compile_all
 
 HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
+
+MACHINE, AT_WORK = "krt100_trailer", 6.0  # the demo's machine, and s that it works
 
 # ---- info ----
 
@@ -181,6 +184,62 @@ def view(name: str, dt: float | None, options: dict[str, Any], values: Sequence[
     return 0
 
 
+def html(name: str, dt: float | None, path: Path, duration: float, follow: str | None, values: Sequence[str] = ()) -> int:
+    """One HTML file of a motion: of an example or a scene of one's own, which is simulated, or of a recording."""
+    from sharnir.view.page import Page
+
+    if Path(name).suffix == ".mcap":
+        _say(f"wrote {_recorded(Path(name), path, follow)}")
+        return 0
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        sim, module = own(Path(name), dt, values)
+    else:
+        module = catalogue.load(name)
+        sim = module.make() if dt is None else module.make(dt)
+    control = getattr(module, "control", None)
+    page = Page(sim, path, title=Path(name).stem.replace("_", " "), follow=follow or getattr(module, "FOLLOW", None))
+    _film(sim, page, duration, control)
+    _say(f"wrote {page.path}")
+    return 0
+
+
+def _film(sim: Simulation, page: Any, duration: float, control: Callable[[Any], None] | None) -> None:
+    """Run a simulation for a page."""
+    with page:
+        for _ in range(max(1, round(duration / sim.dt))):
+            if control is not None:
+                control(sim)
+            sim.step()
+
+
+def _recorded(recording: Path, path: Path, follow: str | None) -> Path:
+    """The page of a recording; what it looks like is told by the example that it was made of."""
+    from sharnir.view.page import Page
+
+    found = importlib.import_module("sharnir.io.recorded").Recording(recording)
+    name = str(found.facts.get("name", ""))
+    sim = catalogue.load(name).make()
+    page = Page(sim, path, title=recording.stem.replace("_", " "), follow=follow)
+    names = list(sim.model.body_names)
+    at, turn, _ = poses_of(sim)
+    place, turns = (np.repeat(x[None], len(found.time), 0) for x in (at, turn))
+    for k, body in enumerate(names):
+        if f"body/{body}.position" in found.names:
+            place[:, k], turns[:, k] = found[f"body/{body}.position"], found[f"body/{body}.rotation"]
+    ropes = [word for word in found.names if word.startswith("rope/") and word.endswith(".position")]
+    for i, now in enumerate(found.time):
+        lines = {word.removesuffix(".position"): found[word][i] for word in ropes}
+        page.add(float(now), place[i], turns[i], lines)
+    return page.write()
+
+
+def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the bodies of the first world are."""
+    from sharnir.view.picture import poses
+
+    return poses(sim, sim.state, 0)
+
+
 def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
     """A machine with its controls in the browser."""
     if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
@@ -195,6 +254,62 @@ def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
     title = Path(name).stem.replace("_", " ")
     viewer.serve(sim, title, desk=True, **options)
+    return 0
+
+
+def score(name: str | None, out: Path, by_hand: bool, port: int) -> int:
+    """Exercises: a list of them, or one by its automatic driver or by hand, with its protocol; 1 where it is not passed."""
+    from sharnir.exercises.exercise import Session
+    from sharnir.exercises.three import EXERCISES
+
+    if name is None:
+        width = max(map(len, EXERCISES))
+        for exercise in EXERCISES.values():
+            _say(f"  {exercise.name:<{width}}  {exercise.about}")
+        return 0
+    if name not in EXERCISES:
+        raise catalogue.UsageError(f"no exercise is named {name!r}; there are: {', '.join(EXERCISES)}")
+    session = Session(EXERCISES[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StepWarning)
+        if by_hand:
+            from sharnir.view import viewer
+
+            viewer.serve(
+                session.sim, name.replace("_", " "), desk=True, port=port, control=session.look, paused=True,
+                follow=session.exercise.follow, until=lambda: session.over,
+            )  # fmt: skip
+        else:
+            session.run(session.exercise.driver)
+    if not session.over:
+        _say("not finished")
+        return 1
+    _say(session.protocol.words())
+    _say(f"wrote {session.protocol.html(out / f'{name}.html')}")
+    return 0 if session.protocol.passed else 1
+
+
+def bench(name: str, duration: float, dt: float | None, values: Sequence[str] = ()) -> int:
+    """What a step takes: the middle, 99 % and the longest, and how much faster than the wall clock that is."""
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        sim, module = own(Path(name), dt, values)
+    else:
+        module = catalogue.load(name)
+        sim = module.make() if dt is None else module.make(dt)
+    control, took = getattr(module, "control", None), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StepWarning)
+        sim.step()  # which captures what is replayed
+        for _ in range(max(10, round(duration / sim.dt))):
+            if control is not None:
+                control(sim)
+            started = time.perf_counter()
+            sim.step()
+            took.append(time.perf_counter() - started)
+    middle, rare, longest = 1e6 * np.quantile(took, (0.5, 0.99, 1.0))
+    factor = len(took) * sim.dt / sum(took)
+    rows = [(name, str(len(took)), f"{1e3 * sim.dt:g}", f"{middle:.1f}", f"{rare:.1f}", f"{longest:.1f}", f"{factor:.1f}")]
+    _table(("scene", "steps", "dt, ms", "middle, µs", "99 %, µs", "longest, µs", "× real time"), rows, words=1)
     return 0
 
 
@@ -336,9 +451,25 @@ def demo(out: Path) -> int:
             np.array(chain_run.potential), subtitles[1],
         ),
     ]  # fmt: skip
+    written.append(_machine(out / "machine.html"))
     for path in written:
         _say(f"wrote {path}")
+    _say(f"open {written[-1]} by a double click: a machine at work, to look at from all sides and to scrub")
     return 0
+
+
+def _machine(path: Path) -> Path:
+    """A machine at work, as one file."""
+    from sharnir.view.page import Page
+
+    example = catalogue.load(MACHINE)
+    sim = example.make()
+    sys.stderr.write(f"{MACHINE}: {AT_WORK:g} s for {path}\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StepWarning)
+        page = Page(sim, path, fps=25.0, title="KRT100 with a trailer", follow=example.FOLLOW)
+        _film(sim, page, AT_WORK, example.control)
+    return page.path
 
 
 def _chain_nodes(sim: Simulation) -> Callable[[], np.ndarray]:

@@ -103,6 +103,7 @@ def repair(sim: Owner, kind: str | None = None, name: str | None = None, by: str
             _, undo = sim.controls.faults[key]
             undo()
             del sim.controls.faults[key]
+            sim.controls.busy = True
             sim.controls.note("failure", f"{key[0]}/{key[1]}", 0.0, by)
 
 

@@ -358,7 +358,9 @@ class Controls(Mapping[str, Any]):
             if self._noted.get(name) is not command and np.any(self._noted.get(name) != command):
                 self._noted[name] = command
                 self.note("command", name, command, self._by.get(name, "script"))
-            if name in self._acted and (command is value or name in self.stuck):  # it is where it should be
+            if name in self.stuck:
+                command = value
+            if name in self._acted and command is value:  # it is where it should be
                 continue
             most = given.rate * self._pace.get(name, 1.0) * self.sim.dt
             change = command - value
@@ -449,3 +451,13 @@ class Operated:
     def controls(self) -> Controls:
         """The scene's inputs (`Scene.add_control`): `sim.controls["throttle"] = 0.5` is taken at the next step."""
         return self._hands
+
+    def html(self, path: Any, *, fps: float = 30.0, title: str | None = None, follow: str | None = None) -> Any:
+        """Keep the motion of the first world as one HTML file: `with sim.html("out.html"): sim.run(4)`.
+
+        Args:
+            fps: frames a simulated second. title: above the picture. follow: a body to move along with.
+        """
+        from sharnir.view.page import Page
+
+        return Page(self, path, fps, title, follow)

@@ -101,6 +101,7 @@ def write(sim: Owner, struct: Any, name: str, row: int, values: np.ndarray) -> N
 def told(sim: Owner) -> None:
     """What was changed may give energy; the next step has half a kick of the old values, half of the new."""
     sim.solver.begin_anew(sim.state)
+    sim._versions[1] += 1
     sim._measures = None
     sim._touched = sim._forced = True
     for made in ("_links", "_bound"):  # `dynamics` hangs it anew
@@ -261,6 +262,7 @@ def attach(sim: Owner, joint: int, who: str) -> None:
         sim._commands.put("enabled", joint, np.ones(1, np.int32))
         sim._rebuild()
     sim._touched = True
+    sim._versions[1] += 1
     sim._acts_changed()
     sim.changed()
 

@@ -8,7 +8,7 @@ view of that name has (q and qd stand for a joint's position and velocity). `sim
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -25,59 +25,15 @@ ENERGIES = {"energy": "total", "kinetic": "kinetic", "potential": "potential", "
 KINDS = ("joint", "body", "rope", "cable", "spring", "gear", "frame", "sim")
 
 
-class Log:
-    """What was recorded: `log.time` (n,), `log["joint/a.q"]` (n, …), `log.names`; with several worlds (n, worlds, …)."""
+class Values:
+    """Values over time by name, whether they were kept here (`Log`) or read from a file (`sharnir.Recording`)."""
 
-    __slots__ = ("_every", "_left", "_rows", "_sim", "_sources", "_times")
-
-    def __init__(self, sim: Owner, words: tuple[str, ...], every: float | int) -> None:
-        self._sim = sim
-        if isinstance(every, int) and not isinstance(every, bool) and every >= 1:
-            self._every = every
-        elif is_positive(every) and not isinstance(every, bool):
-            self._every = max(1, round(every / sim.dt))
-        else:
-            raise SimulationError(f"record: every is a number of steps of at least 1, or a time in s above 0, got {every!r}")
-        if not words:
-            raise SimulationError("record: say what, such as 'joint/*.q', 'body/hook.position', 'sim.energy'")
-        self._sources: dict[str, Callable[[], Any]] = {}
-        for word in words:
-            self._sources |= sources(sim, word)
-        self._left = self._every
-        self._times: list[float] = []
-        self._rows: dict[str, list[Any]] = {name: [] for name in self._sources}
-
-    def __enter__(self) -> Log:
-        self._sim._logs.append(self)
-        self.take()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._sim._logs.remove(self)
-
-    def __repr__(self) -> str:
-        return f"<log of {len(self._times)} times: {', '.join(self.names)}>"
+    __slots__ = ("_rows", "_times")
+    _times: list[float]
+    _rows: dict[str, Any]
 
     def __len__(self) -> int:
         return len(self._times)
-
-    def due(self) -> int:
-        """Steps until the next value is taken."""
-        return self._left
-
-    def made(self, steps: int) -> None:
-        """So many steps were made."""
-        self._left -= steps
-        if self._left <= 0:
-            self._left = self._every
-            self.take()
-
-    def take(self) -> None:
-        """Take the values of now."""
-        self._times.append(self._sim.time)
-        for name, source in self._sources.items():
-            value = source()
-            self._rows[name].append(value.copy() if isinstance(value, np.ndarray) else value)
 
     @property
     def names(self) -> list[str]:
@@ -91,7 +47,7 @@ class Log:
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._rows:
-            raise SimulationError(f"log: {name!r} is not recorded; there are: {', '.join(self.names)}")
+            raise SimulationError(f"recording: {name!r} is not recorded; there are: {', '.join(self.names)}")
         rows = self._rows[name]
         if len({np.shape(row) for row in rows}) <= 1:
             return np.array(rows)
@@ -168,6 +124,61 @@ class Log:
         figure.savefig(path, dpi=120)
         plt.close(figure)
         return Path(path)
+
+
+class Log(Values):
+    """What was recorded: `log.time` (n,), `log["joint/a.q"]` (n, …), `log.names`; with several worlds (n, worlds, …)."""
+
+    __slots__ = ("_every", "_left", "_sim", "_sources")
+
+    def __init__(self, sim: Owner, words: tuple[str, ...], every: float | int) -> None:
+        self._sim = sim
+        if isinstance(every, int) and not isinstance(every, bool) and every >= 1:
+            self._every = every
+        elif is_positive(every) and not isinstance(every, bool):
+            self._every = max(1, round(every / sim.dt))
+        else:
+            raise SimulationError(f"record: every is a number of steps of at least 1, or a time in s above 0, got {every!r}")
+        if not words:
+            raise SimulationError("record: say what, such as 'joint/*.q', 'body/hook.position', 'sim.energy'")
+        self._sources: dict[str, Callable[[], Any]] = {}
+        for word in words:
+            self._sources |= sources(sim, word)
+        self._left = self._every
+        self._times = []
+        self._rows = {name: [] for name in self._sources}
+
+    def __enter__(self) -> Log:
+        self._sim._logs.append(self)
+        self.take()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sim._logs.remove(self)
+
+    def __repr__(self) -> str:
+        return f"<log of {len(self._times)} times: {', '.join(self.names)}>"
+
+    def due(self) -> int:
+        """Steps until the next value is taken."""
+        return self._left
+
+    def before(self, how: Mapping[str, Any]) -> None:
+        """Steps are about to be made."""
+
+    def made(self, steps: int) -> None:
+        """So many steps were made."""
+        self._left -= steps
+        if self._left <= 0:
+            self._left = self._every
+            self.take()
+
+    def take(self) -> None:
+        """Take the values of now."""
+        self._times.append(self._sim.time)
+        for name, source in self._sources.items():
+            value = source()
+            self._rows[name].append(value.copy() if isinstance(value, np.ndarray) else value)
 
 
 def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:

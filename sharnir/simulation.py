@@ -20,7 +20,8 @@ from sharnir.cable_views import CableView
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.health import Health
 from sharnir.inputs import Controls, Operated
-from sharnir.io.checkpoint import Saving, content
+from sharnir.io.checkpoint import content
+from sharnir.io.keeping import Keeping
 from sharnir.joint_views import JointView
 from sharnir.launches import LOCK, Recorded
 from sharnir.measures import Energy, Measures, Momentum, gaps, misfit, note_misfit
@@ -28,7 +29,6 @@ from sharnir.model import Model, State
 from sharnir.options import Options, Spreads, VideoOptions, ViewOptions, check_options
 from sharnir.parameters import owned, randomise
 from sharnir.paths import Follower
-from sharnir.recording import Log
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView
 from sharnir.scene import Scene
@@ -53,7 +53,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting, Operated, Saving):
+class Simulation(ArrayAccess, Contacting, Operated, Keeping):
     """A scene in motion.
 
     Args:
@@ -74,9 +74,9 @@ class Simulation(ArrayAccess, Contacting, Operated, Saving):
     __slots__ = (
         "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content", "_epoch",
         "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
-        "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader",
+        "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader", "_recorder",
         "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
-        "_touching", "_views", "control", "model", "solver", "solver_name", "worlds",
+        "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
     def __init__(
@@ -120,6 +120,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Saving):
             options.pop("sleep", None)  # elsewhere nothing sleeps
         check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
+        self.solver.given = options
         self.model = self.solver.model  # with ropes laid out as the solver takes them
         self._content = content(self.model)  # before anything can change it
         self._state, self.control = self.model.state(), self.model.control()
@@ -133,6 +134,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Saving):
         self._bodies_lent, self._read, self._known = False, NOTHING, NOTHING
         self._lent: list[Lent] = []  # arrays that a user may write
         self._logs: list[Any] = []  # what is told of every step: recordings and videos
+        self._recorder: Any = None  # the one of them that is told when the state is read
+        self._versions = [0, 0]  # how often the state was changed from outside, and parameters were or all of it was put back
         self._pace = 0.0  # s, that a step took of late
         self._epoch = 0.0  # s, at which the device's clock began: steps do not depend on what a user calls the time
         self._projected = np.zeros(self.worlds)
@@ -197,7 +200,9 @@ class Simulation(ArrayAccess, Contacting, Operated, Saving):
             if self._followers:
                 self._follow()
             part = 1 if self._followers or self._hands.busy or budget is not None else min(n - done, self._chunk())
-            part = min([part, *(log.due() for log in self._logs)])
+            for log in self._logs:
+                part = min(part, log.due())
+                log.before(how)
             report = self._attempts.advance(part, how)
             if self._touching is not None:
                 self._touching.after()
@@ -246,17 +251,6 @@ class Simulation(ArrayAccess, Contacting, Operated, Saving):
                 sys.stderr.write(f"\r[{bar:<30}] {self.time:8.2f} s" + ("\n" if done == total else ""))
                 sys.stderr.flush()
         return report
-
-    def record(self, *words: str, every: float | int = 1) -> Log:
-        """Record values while steps are made: `with sim.record("joint/*.q", "rope/r.tension", "sim.energy", every=0.01) as log`.
-
-        Args:
-            words: kind/name.value, where the name may be a pattern (`sharnir.recording`).
-            every: so many steps, or (a float) so many seconds.
-
-        `log.time`, `log["joint/a.q"]`, `log.plot()`, `log.to_csv(path)`, `to_npz`, `to_parquet`.
-        """
-        return Log(self, words, every)
 
     def video(self, path: str | Path, **options: Unpack[VideoOptions]) -> Video:
         """Film the first world while steps are made: `with sim.video("out.gif", fps=25): sim.run(4)`; needs no screen.
@@ -316,6 +310,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Saving):
         again after a step.
         """
         if not self._at_pose:
+            if self._recorder is not None:
+                self._recorder.reading()
             self._at_pose = True
             if self.solver._bound is None:
                 with LOCK:
@@ -326,15 +322,17 @@ class Simulation(ArrayAccess, Contacting, Operated, Saving):
             self._read = min(self._read, PLACES)
             if self._lent:
                 self._take()
+            if self._recorder is not None:
+                self._recorder.read()
         state: State = self._state
         return state
 
     @property
     def time(self) -> float:
         """Time since the start, s (of the worlds that have not failed)."""
-        if self._clock is not None:
-            return float(self._clock[0]) + self._epoch
-        return float(self._moving.time.max()) + self._epoch
+        t = float(self._clock[0] if self._clock is not None else self._moving.time.max())
+        whole = round(t / self.solver._dt) * self.solver._dt  # the device adds up steps, and rounding with them
+        return (whole if abs(whole - t) <= 1e-9 * t else t) + self._epoch
 
     @time.setter
     def time(self, value: float) -> None:
@@ -434,6 +432,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Saving):
         if self._lent:
             self._look()
         self._touched = True
+        self._versions[0] += 1
         self._read = self._known = NOTHING
 
     def health(self) -> Health:

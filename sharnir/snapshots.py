@@ -11,6 +11,7 @@ from sharnir.launches import LOCK
 from sharnir.model import CONTROL_FIELDS, OWNED, STATE_FIELDS
 from sharnir.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 from sharnir.solver import pack
+from sharnir.types import np_real
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -61,6 +62,54 @@ class Columns:
             live[where] = safe[where]
 
 
+class Starts:
+    """A snapshot laid out by worlds, from which some of them are put back at once, whatever the number of arrays (CPU).
+
+    All that a step changes stands in one memory of words; `at` is where the words of world 0 are, `stride` how far on those of
+    the next world.
+    """
+
+    def __init__(self, sim: Owner, snapshot: Snapshot) -> None:
+        self.of, whole, size = snapshot, sim._attempts.whole, np.dtype(np_real).itemsize
+        self._live = whole.numpy().view(np.dtype(f"i{size}"))
+        at: list[np.ndarray] = []
+        stride: list[np.ndarray] = []
+        kept: list[np.ndarray] = []
+        self._others = []  # arrays that stand elsewhere, or have smaller items
+        for name, values in values_of(sim).items():
+            if not values.size or not snapshot[name].size:
+                continue
+            axis = int(name not in PER_WORLD)
+            begin = values.__array_interface__["data"][0] - whole.ptr
+            each = values[0, 0].nbytes if axis else values[0].nbytes
+            if not 0 <= begin < whole.size or each % size or begin % size:
+                self._others.append((name, axis))
+                continue
+            words = each // size
+            rows = len(values) if axis else 1
+            where = begin // size + words * sim.worlds * np.arange(rows)[:, None] + np.arange(words)
+            at.append(where.ravel())
+            stride.append(np.full(where.size, words))
+            saved = np.ascontiguousarray(snapshot[name]).view(self._live.dtype).reshape(rows, sim.worlds, words)
+            kept.append(saved.swapaxes(0, 1).reshape(sim.worlds, -1))
+        self._at, self._stride = np.concatenate(at), np.concatenate(stride)
+        self._kept = np.concatenate(kept, 1)
+
+    def put_back(self, sim: Owner, worlds: np.ndarray) -> None:
+        """Make some worlds what they were."""
+        now, others = values_of(sim), self._others
+        if 4 * len(worlds) < sim.worlds:
+            self._live[self._at + worlds[:, None] * self._stride] = self._kept[worlds]
+        else:  # array by array is quicker
+            others = [(name, int(name not in PER_WORLD)) for name, values in now.items() if values.size]
+        for name, axis in others:
+            values, saved = now[name], self.of[name]
+            where = (slice(None),) * axis + (worlds,)
+            if len(saved) < len(values) and name.startswith(("contact.", "rope_contact.")):  # room may have been made since
+                saved = np.pad(saved, [(0, len(values) - len(saved))] + [(0, 0)] * (values.ndim - 1))
+            values[where] = saved[where]
+
+
 def pack_all(sim: Owner, ropes: bool) -> tuple[Any, list[Any]]:
     """All arrays that a step changes, moved into one memory; that, and the arrays."""
     fields: list[tuple[Any, str]] = [(sim._state, n) for n in STATE_FIELDS] + [(sim.control, n) for n in CONTROL_FIELDS]
@@ -98,10 +147,20 @@ def arrays_of(sim: Owner) -> dict[str, Any]:
     return arrays if sim._touching is None else arrays | sim._touching.arrays()
 
 
+def forget_rows(sim: Owner) -> None:
+    """Have the next step make all rows of contact anew: those that are kept from step to step are the same but for rounding."""
+    known = getattr(sim.solver.touch, "known", None)
+    if known is not None:
+        known.zero_()
+    if sim._recorder is not None:
+        sim._recorder.reads = True
+
+
 def take(sim: Owner) -> Snapshot:
     """All that changes, as a dict of copies; `put_back` continues from it bit for bit."""
     sim._look()
     sim._coordinates()
+    forget_rows(sim)
     out = {name: values.copy() for name, values in values_of(sim).items()}
     if sim.controls:
         out["controls"] = sim.controls.state()
@@ -147,6 +206,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
             for name, array in arrays_of(sim).items():
                 array.assign(fresh[name] if name in fresh else values[name])
         sim.solver.forget()
+        forget_rows(sim)
         sim._projected[:] = 0.0
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
         if any((a != b).any() for a, b in zip(acted, acts, strict=True)):
@@ -154,6 +214,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
         sim._at_pose = True
         if "controls" in snapshot:
             sim.controls.put_back(snapshot["controls"])
+        sim._versions[1] += 1
         sim.changed()
 
 
@@ -166,15 +227,14 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         if sim._images is not None:  # on a GPU, without leaving it
             for image in sim._images:
                 image.put_back(worlds)
+            sim._versions[1] += 1
             sim.changed()
             return
         shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
-        for name, values in values_of(sim).items():
-            where = (slice(None),) * int(name not in PER_WORLD) + (worlds,)
-            saved = snapshot[name]
-            if len(saved) < len(values) and name.startswith(("contact.", "rope_contact.")):  # room may have been made since
-                saved = np.pad(saved, [(0, len(values) - len(saved))] + [(0, 0)] * (values.ndim - 1))
-            values[where] = saved[where]
+        starts = sim._attempts.starts
+        if starts is None or starts.of is not snapshot:
+            starts = sim._attempts.starts = Starts(sim, snapshot)
+        starts.put_back(sim, worlds)
         for array in (sim.solver.whole, sim.solver.real):
             array.numpy()[:, worlds] = 0
         sim.solver.parts.numpy()[worlds] = 1
@@ -183,6 +243,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
         if any((a != b).any() for a, b in zip(shared, acts, strict=True)):
             sim._acts_changed()
+        sim._versions[1] += 1
         sim.changed()
 
 

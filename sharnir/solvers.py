@@ -61,8 +61,9 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
                 f"Simulation: solver={word!r} is of joints, and the scene has ropes alone, with their own solver; leave it out"
             )
         return "rope", SolverRope
-    if word == "auto" and model.collision is not None and (ropes is not None or not jointed):
-        word = "sequential"  # free bodies that touch are swept; ropes beside contacts are known to it alone
+    touching = ropes is not None and any(rope.collide for rope in ropes.described)
+    if word == "auto" and model.collision is not None and (touching or not jointed):
+        word = "sequential"  # free bodies that touch are swept; ropes that touch are known to it alone
     if word == "auto":
         word = automatic(model) if ropes is None or not ropes.refused else "direct"
     return word, SOLVERS[word]

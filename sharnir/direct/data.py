@@ -76,6 +76,8 @@ class DirectTouch:
     lead: wp.array2d(dtype=vec2)
     K: wp.array2d(dtype=vec6)  # its response to itself, where points are swept
     G: wp.array2d(dtype=vec4)
+    turn_K: wp.array2d(dtype=vec6)  # the same of what resists turning there
+    turn_G: wp.array2d(dtype=vec4)
     before: wp.array2d(dtype=real)  # m/s, normal speed at the start of the step
     aim: wp.array2d(dtype=real)  # m, what displacements are to make of a gap
     slip: wp.array2d(dtype=vec3)  # m/s, along the surfaces, at the end of the step

@@ -247,6 +247,7 @@ class SolverDirect(TreeSolver):
         load_modules([collide_all.module], self.device)
         touch, cone = DirectTouch(), Cone()
         fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p blow roll K G before aim slip acts pseudo yields lead")
+        fill(touch, m, at.data.contacts.capacity, "turn_K turn_G")
         fill(touch, m, len(tree.half_of), "move_l move_a")
         fill(touch, m, POINTS, "point")
         fill(touch, m, len(m.com), "push_l push_a")

@@ -9,10 +9,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import struct
 import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +37,7 @@ def content(model: Any) -> str:
     for name in STRUCTS:
         _feed(h, getattr(model, name))
     _feed(h, [list(model.parents), list(model.children), model.joint_kinds, model.drive_commands])
+    _feed(h, [given.name for given in model.inputs])
     if model.ropes is not None:
         _feed(h, [model.ropes.described, model.ropes.names])
     if model.collision is not None:
@@ -228,36 +227,3 @@ def restore(sim: Owner, data: bytes, who: str) -> None:
     snapshots.check(sim, state)
     put_parameters(sim, given)
     snapshots.put_back(sim, state)
-
-
-class Saving:
-    """The part of a Simulation that is about files."""
-
-    __slots__ = ()
-
-    def save(self, path: str | Path) -> Path:
-        """Write all that changes (state, commands, parameters) to a file, from which `load` goes on bit for bit.
-
-        An older file of that name stays until the new one is whole.
-        """
-        file = Path(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_name(f".{file.name}.{os.getpid()}")
-        try:
-            with part.open("wb") as stream:
-                stream.write(dump(self))
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(part, file)
-        finally:
-            part.unlink(missing_ok=True)
-        return file
-
-    def load(self, path: str | Path) -> None:
-        """Go on from a file of `save`; one that is damaged, or of another scene or solver, is refused and nothing is changed."""
-        file = Path(path)
-        try:
-            data = file.read_bytes()
-        except OSError as error:
-            raise SimulationError(f"{file}: cannot be read: {error.strerror or error}") from None
-        restore(self, data, str(file))

@@ -90,6 +90,9 @@ class Video:
         """Steps until the next frame."""
         return int(self._left)
 
+    def before(self, how: Any) -> None:
+        """Steps are about to be made."""
+
     def made(self, steps: int) -> None:
         """So many steps were made."""
         self._left -= steps

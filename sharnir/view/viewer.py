@@ -253,10 +253,10 @@ class Viewer:
 
     # ---- the clock ----
 
-    def run(self) -> None:
-        """Run until `stop` or Ctrl-C."""
+    def run(self, until: Callable[[], bool] | None = None) -> None:
+        """Run until `stop`, Ctrl-C, or (asked after each picture) `until()` is true."""
         last = time.perf_counter()
-        while not self._stop.is_set():
+        while not self._stop.is_set() and not (until is not None and until()):
             now = time.perf_counter()
             self.tick(now - last)
             last = now
@@ -358,6 +358,7 @@ class Viewer:
         if self.sim.worlds > 1:
             rows.append(("worlds shown", f"{len(self.pictures)} of {self.sim.worlds}", ""))
         self._values.content = table(*rows)
+        self.pictures[0].rub()
         self.sliders.show()
         if now - self._drawn > 0.2:
             self._drawn = now
@@ -447,10 +448,18 @@ class Viewer:
 NOBODY = "– nobody –"
 
 
-def serve(sim: Simulation, title: str = "sharnir", *, block: bool = True, desk: bool = False, **options: Any) -> Viewer:
+def serve(
+    sim: Simulation,
+    title: str = "sharnir",
+    *,
+    block: bool = True,
+    desk: bool = False,
+    until: Callable[[], bool] | None = None,
+    **options: Any,
+) -> Viewer:
     """Show a simulation in the browser: until Ctrl-C, or in a thread of its own (`block=False`). Options are those of Viewer.
 
-    With `desk` it says where the operator and the instructor sit.
+    With `desk` it says where the operator and the instructor sit; it ends when `until()` is true.
     """
     viewer = Viewer(sim, title, **options)
     if not block:
@@ -463,7 +472,7 @@ def serve(sim: Simulation, title: str = "sharnir", *, block: bool = True, desk: 
         sys.stdout.write(f"{title}: open {viewer.url} in a browser; time runs while a page is open; Ctrl-C ends\n")
     sys.stdout.flush()
     try:
-        viewer.run()
+        viewer.run(until)
     except KeyboardInterrupt:
         sys.stdout.write("\n")
     finally:

@@ -166,6 +166,28 @@ def test_rolling_resistance_and_torsion_stop_a_ball(solver):
     assert far == pytest.approx(0.5 / a, rel=1e-2) and stops == pytest.approx(spun, rel=1e-2)
 
 
+def test_rolling_resistance_and_torsion_act_at_many_points():
+    """More balls than the direct step solves for at once: they are swept, and slow down by the same laws."""
+    m = sh.Material(friction=0.8, rolling=2e-3, torsion=3e-3)
+    scene = sh.Scene()
+    scene.add_ground(material=m)
+    for k in range(24):
+        at, ball = (0.0, 0.3 * k, 0.1), sh.Sphere(0.1)
+        if k % 2:
+            scene.add_body(f"rolls {k}", ball, mass=2.0, position=at, velocity=(1, 0, 0), spin=(0, 10, 0), material=m)
+        else:
+            scene.add_body(f"spins {k}", ball, mass=2.0, position=at, spin=(0, 0, 10), material=m)
+    sim = sh.Simulation(scene, 5e-3, solver="direct")
+    missed = sum(not sim.step().converged for _ in range(60))
+    v = [sim.body(f"rolls {k}").velocity[0] for k in range(1, 24, 2)]
+    spin = [sim.body(f"spins {k}").spin[2] for k in range(0, 24, 2)]
+    slower, stiller = 2e-3 * G * sim.time / (0.1 * 1.4), 3e-3 * G * sim.time / (0.4 * 0.01)
+    off = np.abs(1 - np.array(v) - slower).max() / slower, np.abs(10 - np.array(spin) - stiller).max() / stiller
+    print(f"slow down by {slower:.4f} m/s, off by {off[0]:.0e} of it; by {stiller:.4f} rad/s, off by {off[1]:.0e}; {missed} "
+          "steps not met")  # fmt: skip
+    assert max(off) < 1e-2 and missed == 0
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_conveyor_carries(solver):
     scene = sh.Scene()

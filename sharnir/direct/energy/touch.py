@@ -24,6 +24,7 @@ from sharnir.direct.energy.touch_points import (
     push_link,
     rate_of,
     relative,
+    resists_turning,
     respond,
     respond_to,
     row_of,
@@ -140,7 +141,7 @@ def choose(s: wp.array(dtype=Direct), w: int) -> int:
     lost = int(0)
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.acts[i, w] == 1:
-            turns = s[0].contacts.rolling[i, w] > real(0.0) or s[0].contacts.torsion[i, w] > real(0.0)
+            turns = resists_turning(s, i, w)
             if k + int(turns) < c[0].most:
                 s[0].touch.point[k, w] = i
                 c[0].host[k, w] = -1

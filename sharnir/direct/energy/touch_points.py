@@ -84,19 +84,37 @@ def moment_of(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> vec3:
 
 
 @wp.func
-def row_of(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> vec3:
-    """Row x of an entry of the small problem."""
-    i = s[0].touch.point[k, w]
-    if s[0].cone[0].host[k, w] >= 0:
+def line_of(s: wp.array(dtype=Direct), i: int, w: int, x: int, turns: bool) -> vec3:
+    """Row x of a point, or of what resists turning there."""
+    if turns:
         return moment_of(s, i, w, x)
     return axis_of(s, i, w, x)
 
 
 @wp.func
+def row_of(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> vec3:
+    """Row x of an entry of the small problem."""
+    return line_of(s, s[0].touch.point[k, w], w, x, s[0].cone[0].host[k, w] >= 0)
+
+
+@wp.func
+def resists_turning(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
+    """Whether a point resists rolling or spinning."""
+    return s[0].contacts.rolling[i, w] > real(0.0) or s[0].contacts.torsion[i, w] > real(0.0)
+
+
+@wp.func
 def rate_of(s: wp.array(dtype=Direct), k: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3)) -> vec3:
     """The velocity, or spin, that an entry of the small problem feels."""
-    i = s[0].touch.point[k, w]
-    if s[0].cone[0].host[k, w] >= 0:
+    return felt_at(s, s[0].touch.point[k, w], w, v, turn, s[0].cone[0].host[k, w] >= 0)
+
+
+@wp.func
+def felt_at(
+    s: wp.array(dtype=Direct), i: int, w: int, v: wp.array2d(dtype=vec3), turn: wp.array2d(dtype=vec3), turns: bool
+) -> vec3:  # fmt: skip
+    """The velocity at a point, or the spin that is resisted there."""
+    if turns:
         return turn[s[0].contacts.body_b[i, w], w] - turn[s[0].contacts.body_a[i, w], w]
     return relative(s, i, w, v, turn)
 

@@ -8,8 +8,12 @@ from sharnir.direct.energy.touch_points import (
     BOUNCES,
     axis_of,
     count_work,
+    felt_at,
     forget_response,
+    line_of,
+    moment_of,
     relative,
+    resists_turning,
     respond_to,
     softness_of,
     span_of,
@@ -17,7 +21,7 @@ from sharnir.direct.energy.touch_points import (
     ties_trees,
     work_left,
 )
-from sharnir.laws.contact import SLOP, meet_point, tangent_inverse
+from sharnir.laws.contact import SLOP, meet_point, rub, tangent_inverse
 from sharnir.types import real, vec2, vec3, vec4, vec6
 
 PARTED = wp.constant(40)  # sweeps over the overlaps
@@ -32,16 +36,16 @@ MET = wp.constant(real(1.0e-9))  # m/s: what a sweep may change of a point that 
 
 
 @wp.func
-def own_response(s: wp.array(dtype=Direct), i: int, w: int) -> vec6:
-    """A point's response to itself: nn, n1, n2, 11, 12, 22."""
+def own_response(s: wp.array(dtype=Direct), i: int, w: int, turns: bool) -> vec6:
+    """A point's response to itself: nn, n1, n2, 11, 12, 22; or that of what resists turning there."""
     K = vec6()
     for x in range(3):
-        axis = axis_of(s, i, w, x)
-        if x == 0 or wp.length_sq(axis) > real(0.0):
-            respond_to(s, i, w, axis, False)
-            u = relative(s, i, w, s[0].work.change_l, s[0].work.change_a)
+        axis = line_of(s, i, w, x, turns)
+        if wp.length_sq(axis) > real(0.0):
+            respond_to(s, i, w, axis, turns)
+            u = felt_at(s, i, w, s[0].work.change_l, s[0].work.change_a, turns)
             for y in range(x, 3):
-                rate = wp.dot(axis_of(s, i, w, y), u)
+                rate = wp.dot(line_of(s, i, w, y, turns), u)
                 if x == 0:
                     K[y] = rate
                 else:
@@ -60,9 +64,10 @@ def move_span(s: wp.array(dtype=Direct), w: int, start: int, end: int):
 
 
 @wp.func
-def give(s: wp.array(dtype=Direct), i: int, w: int, d: vec3):
-    """An impulse at a point, and what it does to the velocities at the end of the step."""
-    respond_to(s, i, w, axis_of(s, i, w, 0) * d[0] + axis_of(s, i, w, 1) * d[1] + axis_of(s, i, w, 2) * d[2], False)
+def give(s: wp.array(dtype=Direct), i: int, w: int, d: vec3, turns: bool):
+    """An impulse, or a moment, at a point, and what it does to the velocities at the end of the step."""
+    P = line_of(s, i, w, 0, turns) * d[0] + line_of(s, i, w, 1, turns) * d[1] + line_of(s, i, w, 2, turns) * d[2]
+    respond_to(s, i, w, P, turns)
     if ties_trees(s):
         move_span(s, w, 0, s[0].tree.count)
     else:
@@ -92,8 +97,35 @@ def visit_point(s: wp.array(dtype=Direct), i: int, w: int) -> real:
     if wp.length_sq(d) == real(0.0):
         return real(0.0)
     s[0].touch.p[i, w] = new
-    give(s, i, w, d)
+    give(s, i, w, d, False)
     return wp.max(wp.abs(d[0]) * K[0], wp.max(wp.abs(d[1]) * K[3], wp.abs(d[2]) * K[5]))
+
+
+@wp.func
+def visit_turning(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """Meet what resists turning at a point, by the normal impulse of now; returns a speed that tells how much that changes, m/s.
+
+    Moments, by their coefficients, are on the interval about the normal, and on the disc across it, that p_n allows.
+    """
+    bound = s[0].touch.p[i, w][0]
+    l = s[0].touch.roll[i, w]
+    K = s[0].touch.turn_K[i, w]
+    spin = felt_at(s, i, w, s[0].work.acceleration, s[0].work.turning, True)
+    new = vec3(real(0.0))
+    u = vec3(wp.dot(moment_of(s, i, w, 0), spin), wp.dot(moment_of(s, i, w, 1), spin), wp.dot(moment_of(s, i, w, 2), spin))
+    if K[0] > real(0.0):
+        new[0] = wp.clamp(l[0] - u[0] / K[0], -bound, bound)
+    if s[0].contacts.rolling[i, w] > real(0.0):
+        d = new[0] - l[0]
+        a, b = rub(l[1], l[2], u[1] + K[1] * d, u[2] + K[2] * d, s[0].touch.turn_G[i, w], bound)
+        new = vec3(new[0], a, b)
+    by = new - l
+    if wp.length_sq(by) == real(0.0):
+        return real(0.0)
+    s[0].touch.roll[i, w] = new
+    give(s, i, w, by, True)
+    # a moment of c p_n moves a point as c/r of an impulse p_n does: told on the scale of that
+    return wp.max(wp.abs(by[0]), wp.max(wp.abs(by[1]), wp.abs(by[2]))) * s[0].touch.K[i, w][0]
 
 
 @wp.func
@@ -106,7 +138,12 @@ def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
         s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
     for i in range(count):
         if s[0].touch.acts[i, w] == 1:
-            K = own_response(s, i, w)
+            if resists_turning(s, i, w):
+                K = own_response(s, i, w, True)
+                s[0].touch.turn_K[i, w] = K
+                if s[0].contacts.rolling[i, w] > real(0.0):
+                    s[0].touch.turn_G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
+            K = own_response(s, i, w, False)
             s[0].touch.K[i, w] = K
             K[3] = K[3] + s[0].touch.yields[i, w][0]
             K[5] = K[5] + s[0].touch.yields[i, w][1]
@@ -128,6 +165,8 @@ def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
                 i = count - 1 - k
             if s[0].touch.acts[i, w] == 1:
                 most = wp.max(most, visit_point(s, i, w))
+                if resists_turning(s, i, w):
+                    most = wp.max(most, visit_turning(s, i, w))
         if it == 0:
             first = most
         if most <= MET:

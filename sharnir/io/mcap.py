@@ -1,0 +1,245 @@
+"""MCAP, the container: a writer whose file is whole up to its last chunk at any time, and a reader that takes what there is.
+
+A file is magic, records (an opcode, a size of 8 bytes, a content), magic. Messages stand in chunks, compressed with zstd and
+checked by a CRC; a clean end adds an index, with which viewers find their way at once. See https://mcap.dev/spec.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from sharnir.errors import SimulationError
+from sharnir.view import need
+
+MAGIC = b"\x89MCAP0\r\n"
+HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
+ATTACHMENT, ATTACHMENT_INDEX, STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = range(9, 16)
+MOST = 1 << 30  # bytes that a chunk may unpack to
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return struct.pack("<I", len(data)) + data
+
+
+def _map(values: dict[str, str]) -> bytes:
+    data = b"".join(_text(key) + _text(value) for key, value in values.items())
+    return struct.pack("<I", len(data)) + data
+
+
+def record(opcode: int, content: bytes) -> bytes:
+    """One record as bytes."""
+    return struct.pack("<BQ", opcode, len(content)) + content
+
+
+class Writer:
+    """Writes a file; `flush` puts what was added since the last one into a chunk and hands it to the operating system."""
+
+    def __init__(self, stream: BinaryIO, library: str) -> None:
+        self._stream, self._at = stream, 0
+        self._press = need("zstandard", "record").ZstdCompressor(level=3)
+        self._schemas: list[bytes] = []
+        self._channels: list[bytes] = []
+        self._counts: dict[int, int] = {}
+        self._messages: list[tuple[int, int, bytes]] = []
+        self._chunks: list[bytes] = []
+        self._indices: list[tuple[int, bytes]] = []
+        self._span = [0, 0]
+        self._put(MAGIC + record(HEADER, _text("") + _text(library)))
+
+    def _put(self, data: bytes) -> int:
+        at = self._at
+        self._stream.write(data)
+        self._stream.flush()
+        self._at += len(data)
+        return at
+
+    def add_channel(self, topic: str, encoding: str, schema: tuple[str, str, str] | None = None) -> int:
+        """The number of a new channel; a schema is (name, encoding, text)."""
+        number = 0
+        if schema is not None:
+            number = len(self._schemas) + 1
+            name, kind, text = schema
+            self._schemas.append(record(SCHEMA, struct.pack("<H", number) + _text(name) + _text(kind) + _text(text)))
+            self._put(self._schemas[-1])
+        channel = len(self._channels) + 1
+        content = struct.pack("<HH", channel, number) + _text(topic) + _text(encoding) + _map({})
+        self._channels.append(record(CHANNEL, content))
+        self._put(self._channels[-1])
+        return channel
+
+    def add_metadata(self, name: str, values: dict[str, str]) -> None:
+        """Words about the file."""
+        data = record(METADATA, _text(name) + _map(values))
+        at = self._put(data)
+        self._indices.append((METADATA_INDEX, struct.pack("<QQ", at, len(data)) + _text(name)))
+
+    def add_attachment(self, name: str, kind: str, data: bytes, when: int) -> None:
+        """A file within the file."""
+        content = struct.pack("<QQ", when, when) + _text(name) + _text(kind) + struct.pack("<Q", len(data)) + data
+        whole = record(ATTACHMENT, content + struct.pack("<I", zlib.crc32(content)))
+        at = self._put(whole)
+        words = struct.pack("<QQQQQ", at, len(whole), when, when, len(data)) + _text(name) + _text(kind)
+        self._indices.append((ATTACHMENT_INDEX, words))
+
+    def add(self, channel: int, when: int, data: bytes) -> None:
+        """A message; ns."""
+        self._messages.append((channel, when, data))
+
+    def flush(self) -> None:
+        """Write a chunk of what was added since the last."""
+        if not self._messages:
+            return
+        messages, self._messages = self._messages, []
+        index: dict[int, list[tuple[int, int]]] = {}
+        parts, at = [], 0
+        for channel, when, data in messages:
+            number = self._counts[channel] = self._counts.get(channel, 0) + 1
+            parts.append(record(MESSAGE, struct.pack("<HIQQ", channel, number, when, when) + data))
+            index.setdefault(channel, []).append((when, at))
+            at += len(parts[-1])
+        plain = b"".join(parts)
+        first, last = min(m[1] for m in messages), max(m[1] for m in messages)
+        if not self._chunks:
+            self._span[0] = first
+        self._span[1] = max(self._span[1], last)
+        packed = self._press.compress(plain)
+        words = struct.pack("<QQQI", first, last, len(plain), zlib.crc32(plain)) + _text("zstd")
+        chunk = record(CHUNK, words + struct.pack("<Q", len(packed)) + packed)
+        entries = {
+            channel: record(
+                MESSAGE_INDEX, struct.pack("<HI", channel, 16 * len(found)) + b"".join(struct.pack("<QQ", *f) for f in found)
+            )
+            for channel, found in index.items()
+        }
+        start, offsets, after = self._at, [], self._at + len(chunk)
+        for channel, entry in entries.items():
+            offsets.append(struct.pack("<HQ", channel, after))
+            after += len(entry)
+        self._put(chunk + b"".join(entries.values()))
+        told = struct.pack("<QQQQ", first, last, start, len(chunk)) + struct.pack("<I", 10 * len(offsets)) + b"".join(offsets)
+        told += struct.pack("<Q", after - start - len(chunk)) + _text("zstd") + struct.pack("<QQ", len(packed), len(plain))
+        self._chunks.append(told)
+
+    def close(self) -> None:
+        """Write the rest and the index."""
+        self.flush()
+        self._put(record(DATA_END, struct.pack("<I", 0)))
+        start = self._at
+        groups = [
+            (SCHEMA, b"".join(self._schemas)), (CHANNEL, b"".join(self._channels)),
+            (CHUNK_INDEX, b"".join(record(CHUNK_INDEX, c) for c in self._chunks)),
+            *((kind, record(kind, content)) for kind, content in self._indices),
+        ]  # fmt: skip
+        total = sum(self._counts.values())
+        counts = b"".join(struct.pack("<HQ", *item) for item in sorted(self._counts.items()))
+        kinds = [kind for kind, _ in self._indices]
+        told = struct.pack("<QHIIIIQQ", total, len(self._schemas), len(self._channels), kinds.count(ATTACHMENT_INDEX),
+                           kinds.count(METADATA_INDEX), len(self._chunks), *self._span)  # fmt: skip
+        groups.append((STATISTICS, record(STATISTICS, told + struct.pack("<I", len(counts)) + counts)))
+        self._put(b"".join(data for _, data in groups))
+        self._put(record(FOOTER, struct.pack("<QQI", start, 0, 0)) + MAGIC)
+
+
+@dataclass
+class Contents:
+    """What a file holds: channels by number, words, attachments; `whole` where it was closed, else it ends with a chunk."""
+
+    channels: dict[int, tuple[str, str]]  # topic, encoding
+    metadata: dict[str, dict[str, str]]
+    attachments: dict[str, bytes]
+    messages: list[tuple[str, int, bytes]]  # topic, time (ns), content
+    whole: bool
+
+
+class _Cursor:
+    """Reads the fields of a record."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def take(self, form: str) -> Any:
+        values = struct.unpack_from(f"<{form}", self._data, self._at)
+        self._at += struct.calcsize(f"<{form}")
+        return values[0] if len(values) == 1 else values
+
+    def some(self, size: int) -> bytes:
+        if size > len(self._data) - self._at:
+            raise struct.error("too short")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def text(self) -> str:
+        return self.some(self.take("I")).decode()
+
+    def map(self) -> dict[str, str]:
+        inner, out = _Cursor(self.some(self.take("I"))), {}
+        while inner._at < len(inner._data):
+            key = inner.text()
+            out[key] = inner.text()
+        return out
+
+    def rest(self) -> bytes:
+        return self._data[self._at :]
+
+
+def read(path: Path) -> Contents:
+    """All of a file; of one that was cut off, what stands before the cut. Damage within is an error that says where."""
+    data = path.read_bytes()
+    if not data.startswith(MAGIC):
+        raise SimulationError(f"{path}: is no MCAP file (it begins with {data[:8]!r})")
+    out = Contents({}, {}, {}, [], False)
+    for at, opcode, content in _records(data, len(MAGIC)):
+        try:
+            if opcode == DATA_END:
+                out.whole = data.endswith(MAGIC) and len(data) > len(MAGIC)
+                return out
+            _take(out, opcode, content)
+        except (struct.error, UnicodeDecodeError, ValueError, need("zstandard", "record").ZstdError) as error:
+            raise SimulationError(f"{path}: is damaged at byte {at}: {error}") from None
+    return out
+
+
+def _records(data: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
+    while at + 9 <= len(data):
+        opcode, size = struct.unpack_from("<BQ", data, at)
+        if opcode == 0 or size > len(data) - at - 9:
+            return  # cut off
+        yield at, opcode, data[at + 9 : at + 9 + size]
+        at += 9 + size
+
+
+def _take(out: Contents, opcode: int, content: bytes) -> None:
+    c = _Cursor(content)
+    if opcode == CHANNEL:
+        number, _schema = c.take("HH")
+        out.channels[number] = c.text(), c.text()
+    elif opcode == METADATA:
+        name = c.text()
+        out.metadata[name] = c.map()
+    elif opcode == ATTACHMENT:
+        c.take("QQ")
+        name, _kind = c.text(), c.text()
+        out.attachments[name] = c.some(c.take("Q"))
+        if c.take("I") != zlib.crc32(content[:-4]):
+            raise ValueError(f"the check of attachment {name!r} does not fit")
+    elif opcode == MESSAGE:
+        channel, _number, when, _published = c.take("HIQQ")
+        out.messages.append((out.channels[channel][0] if channel in out.channels else "", when, c.rest()))
+    elif opcode == CHUNK:
+        _first, _last, size, check = c.take("QQQI")
+        kind, packed = c.text(), c.some(c.take("Q"))
+        if kind not in ("zstd", ""):
+            raise ValueError(f"compression {kind!r}; allowed: zstd, none")
+        if size > MOST:
+            raise ValueError(f"a chunk of {size} bytes; allowed: {MOST}")
+        plain = need("zstandard", "record").ZstdDecompressor().decompress(packed, size) if kind else packed
+        if check and zlib.crc32(plain) != check:
+            raise ValueError("the check of a chunk does not fit")
+        for _, inner, message in _records(plain, 0):
+            _take(out, inner, message)

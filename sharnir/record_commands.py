@@ -1,0 +1,73 @@
+"""What `sharnir record` and `sharnir replay` do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from sharnir import catalogue
+from sharnir.commands import own
+from sharnir.io.recorded import Recording
+from sharnir.io.scene_file import read_text
+from sharnir.realtime.loop import RealTime
+from sharnir.simulation import Simulation
+
+
+def made(name: str, dt: float | None) -> tuple[Simulation, Any]:
+    """The simulation of an example or of a file, and the module that it comes from."""
+    if Path(name).suffix or "/" in name:
+        return own(Path(name), dt)
+    module = catalogue.load(name)
+    return (module.make() if dt is None else module.make(dt)), module
+
+
+def record(name: str, out: Path | None, duration: float, dt: float | None, rate: float, real_time: bool) -> int:
+    """Run something and record it."""
+    sim, module = made(name, dt)
+    control, path = getattr(module, "control", None), out or Path(f"{Path(name).stem}.mcap")
+    steps = max(1, round(duration / sim.dt))
+    with sim.record_to(path, rate=rate, name=name):
+        if real_time:
+            print(RealTime(sim, control=control).run(duration).table())
+        else:
+            for k in range(steps):
+                if control is not None:
+                    control(sim)
+                sim.step()
+                _bar((k + 1) / steps, f"{sim.time:7.2f} s")
+    size = path.stat().st_size
+    print(f"wrote {path}: {steps} steps, {size / 1e6:.2f} MB ({60 * size / 1e6 / (steps * sim.dt):.2f} MB a minute)")
+    return 0
+
+
+def replay(file: Path, scene: str | None, plot: Path | None, csv: Path | None, usd: Path | None) -> int:
+    """Make a recorded motion again."""
+    recording = Recording(file)
+    cut = "" if recording.whole else "; it was cut off, and is read up to its last chunk"
+    print(f"{file}: {recording.steps} steps of {1e3 * recording.facts['dt']:g} ms, {len(recording)} times{cut}")
+    for path, write in ((plot, recording.plot), (csv, recording.to_csv), (usd, recording.to_usd)):
+        if path is not None:
+            print(f"wrote {write(path)}")
+    name = scene or recording.facts["name"]
+    if name:
+        sim = made(name, recording.facts["dt"])[0]
+    elif recording.scene:
+        sim = simulation(recording)
+    else:
+        raise catalogue.UsageError(f"{file}: does not say of what it is; give --scene, an example or a file")
+    replayed = recording.replay(sim, _bar)
+    print(replayed)
+    return 0 if replayed.equal else 1
+
+
+def simulation(recording: Recording) -> Simulation:
+    """A simulation of the scene that a recording holds."""
+    facts = recording.facts
+    return Simulation(read_text(recording.scene, str(recording.path)), facts["dt"], solver=facts["solver"], **facts["options"])
+
+
+def _bar(share: float, words: str = "") -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{'█' * int(24 * share):░<24} {words}" + ("\n" if share >= 1 else ""))
+        sys.stderr.flush()

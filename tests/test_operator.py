@@ -1,0 +1,330 @@
+"""The operator's desk: roles, tokens, keys and sticks over the socket, senseless messages, the past, a pull; and a browser."""
+
+import asyncio
+import json
+import pathlib
+import random
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import sharnir as sh
+from sharnir import catalogue
+
+pytest.importorskip("viser")
+websockets = pytest.importorskip("websockets")
+from browser import Browser, chromium  # noqa: E402
+
+from sharnir.view.operator import stick  # noqa: E402
+from sharnir.view.viewer import Viewer  # noqa: E402
+
+PORT = 8765
+OUT = pathlib.Path(__file__).parent.parent / "out" / "browser"
+
+
+def door():
+    scene = sh.Scene()
+    scene.add_body("door", sh.Box(0.9, 0.04, 2.0), mass=26.0, position=(0.45, 0, 1), color="#a9744f")
+    scene.add_joint("hinge", sh.Revolute("z", limit=(0, 2.0), friction=20.0), scene.world, "door", position=(0, 0, 1))
+    scene.add_control("push", "joint/hinge.torque", scale=60.0, keys=("w", "s"), pad="-axis 1", about="part of 60 N·m")
+    return sh.Simulation(scene, 0.01, solver="sequential")
+
+
+@pytest.fixture
+def viewer():
+    made = Viewer(door(), "<b>door</b>", port=PORT, wait=False)
+    yield made
+    made.stop()
+
+
+def talk(viewer, *conversations):
+    """Run coroutines `f(connect)`, where connect(role) gives a socket that has said hello."""
+
+    async def connect(role, token=None):
+        socket = await websockets.connect(f"ws://127.0.0.1:{viewer.server.get_port()}/desk", max_size=None)
+        await socket.send(json.dumps({"token": viewer.desk.token if token is None else token, "role": role}))
+        return socket, json.loads(await socket.recv())
+
+    async def all_of_them():
+        return [await conversation(connect) for conversation in conversations]
+
+    return asyncio.run(all_of_them())
+
+
+async def until(what, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+def test_one_operates_and_others_watch(viewer):
+    sim, controls = viewer.sim, viewer.sim.controls
+
+    async def people(connect):
+        first, told = await connect("operator")
+        assert told["title"] == "<b>door</b>" and [i["name"] for i in told["inputs"]] == ["push"]
+        second, _ = await connect("operator")
+        await first.send(json.dumps({"take": True}))
+        await until(lambda: viewer.desk.operator is not None)
+        await second.send(json.dumps({"take": True}))
+        await second.send(json.dumps({"keys": ["s"]}))
+        await first.send(json.dumps({"keys": ["w"]}))
+        await until(lambda: controls.command("push") == 1.0)
+        sim.step(20)
+        assert sim.joint("hinge").velocity > 0.1  # the state proves it
+        await first.send(json.dumps({"keys": [], "axes": [0.0, 1.0], "buttons": []}))
+        await until(lambda: controls.command("push") == -1.0)
+        await first.send(json.dumps({"slide": ["push", 7.0]}))
+        await until(lambda: controls.command("push") == 1.0)
+        sim.step(60)  # and says nothing more
+        assert controls.command("push") == 0.0 and controls.events[-1].kind == "lost"
+        await first.send(json.dumps({"keys": ["w"]}))
+        await first.close()
+        await until(lambda: viewer.desk.operator is None and controls.command("push") == 0.0)
+        await second.close()
+
+    talk(viewer, people)
+
+
+def test_an_instructor_freezes_changes_and_lets_fail(viewer):
+    sim = viewer.sim
+
+    async def lesson(connect):
+        socket, _ = await connect("instructor")
+        for message in ({"do": "freeze"}, {"do": "gravity", "value": 1.62}, {"do": "fail", "kind": "brake", "name": "hinge"}):
+            await socket.send(json.dumps(message))
+        await until(lambda: sim.controls.faults)
+        assert viewer.paused and sim.gravity.tolist() == [0, 0, -1.62]
+        kinds = [(e.kind, e.name, e.by) for e in sim.controls.events]
+        assert kinds == [
+            ("freeze", "", "instructor"), ("parameter", "gravity", "instructor"), ("failure", "brake/hinge", "instructor"),
+        ]  # fmt: skip
+        await socket.send(json.dumps({"do": "fail", "kind": "motor", "name": "hinge"}))  # it has none
+        await until(lambda: "no drive" in viewer.error)
+        await socket.send(json.dumps({"do": "reset"}))
+        await until(lambda: not sim.controls.faults)
+        await socket.close()
+        operator, _ = await connect("operator")
+        await operator.send(json.dumps({"do": "freeze"}))  # not his to do
+        await operator.close()
+
+    talk(viewer, lesson)
+
+
+def test_a_wrong_token_is_refused_and_so_are_strangers(viewer):
+    async def stranger(connect):
+        with pytest.raises(websockets.ConnectionClosed) as refused:
+            await connect("operator", "guess")
+        assert refused.value.rcvd.code == 1008
+        url = f"ws://127.0.0.1:{viewer.server.get_port()}/desk"
+        with pytest.raises(websockets.InvalidStatus):
+            await websockets.connect(url, origin="http://evil.example")
+
+    talk(viewer, stranger)
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_senseless_messages_do_not_disturb_a_step(viewer, count):
+    rng, sim = random.Random(1), viewer.sim
+    alone = door()
+    alone.step(200)
+
+    def nonsense():
+        words = ["keys", "axes", "buttons", "slide", "take", "do", "token", "x"]
+        values = [
+            None,
+            1e400,
+            "w",
+            [],
+            [["push", 1]],
+            {"a": {}},
+            -1,
+            True,
+            ["push", "nan"],
+            ["push", float("nan")],
+            "fail",
+            "x" * 5000,
+        ]
+        kind = rng.random()
+        if kind < 0.2:
+            return rng.randbytes(rng.randrange(200))
+        if kind < 0.4:
+            return "".join(chr(rng.randrange(32, 0x3000)) for _ in range(rng.randrange(100)))
+        return json.dumps({rng.choice(words): rng.choice(values) for _ in range(rng.randrange(1, 4))} | {"keys2": 0})
+
+    async def attack(connect):
+        sent = 0
+        stalled, _ = await connect("operator")  # which never reads what it is told
+        while sent < count:
+            socket, _ = await connect(rng.choice(["operator", "instructor", "watcher"]))
+            try:
+                for _ in range(min(25, count - sent)):
+                    sent += 1
+                    await socket.send(nonsense())
+            except websockets.ConnectionClosed:
+                pass
+            await socket.close()
+        await stalled.close()
+        return sent
+
+    viewer.pause()
+    start = sim.snapshot()
+    (sent,) = talk(viewer, attack)
+    print(f"{sent} messages; the door's inputs: {dict(sim.controls)}")
+    sim.restore(start)
+    sim.step(200)
+    assert np.array_equal(sim.snapshot()["state.position"], alone.snapshot()["state.position"]) and np.isfinite(sim.q).all()
+
+
+def test_sticks_have_a_dead_zone():
+    assert stick("axis 0", [0.1], []) == 0.0 and stick("axis 0", [1.0], []) == 1.0 and stick("-axis 0", [1.0], []) == -1.0
+    assert stick("button 1", [], [0.0, 1.0]) == 1.0
+    for wrong in ([None], ["x"], [float("nan")], [], [[1]]):
+        assert stick("axis 0", wrong, []) == 0.0
+
+
+def test_back_in_time_and_a_pull(viewer):
+    sim = viewer.sim
+    viewer.control = lambda sim: setattr(sim.joint("hinge"), "force", 25.0)
+    for _ in range(20):
+        viewer._advance(10)
+    seen = sim.time, sim.joint("hinge").position
+    viewer.back(0.5)
+    assert sim.time == pytest.approx(1.5, abs=0.26) and sim.joint("hinge").position < seen[1] and viewer.paused
+    viewer.control = lambda sim: None
+    sim.reset()
+    viewer.pull.take("door", (0.9, 0, 1), (0.9, 1.0, 1))
+    viewer._advance(100)
+    assert sim.joint("hinge").position > 0.3 and np.linalg.norm(viewer.pull.force) <= viewer.pull.bound
+    viewer.pull.let_go()
+    viewer._advance(100)
+    assert sim.joint("hinge").stuck
+
+
+# ---- in a browser ----
+
+
+def driven(sim, title, key, moved, folder, follow=None):
+    """A machine in a browser: a key, a slider, a fake gamepad, pause and a drag, each seen in the state; what the page said."""
+    viewer = sim.view(title, port=PORT + 1, block=False, follow=follow)
+    browser = Browser(folder)
+    try:
+        browser.open(viewer.drive_url())
+        browser.until("!document.getElementById('take').hidden")
+        browser.until(lambda: viewer.open_pages > 0 and sim.time > 0.05)
+        browser.ask("document.getElementById('take').click()")
+        browser.until("document.getElementById('role').textContent === 'you drive'")
+        given = next(g for g in sim.controls.inputs.values() if key in g.keys)
+        before = moved()
+        browser.key(key, True)
+        browser.until(lambda: sim.controls.command(given.name) == given.high)
+        browser.until(lambda: abs(moved() - before) > 0.02)
+        picture = browser.picture(OUT / f"{title}.png")
+        browser.key(key, False)
+        browser.until(lambda: sim.controls.command(given.name) == given.safe)
+        browser.ask(f"rows[{json.dumps(given.name)}].slider.value = {given.high / 2}; 0")
+        browser.ask(f"rows[{json.dumps(given.name)}].slider.oninput(); 0")
+        browser.until(lambda: abs(sim.controls.command(given.name) - given.high / 2) < 0.02)
+        turn, number = (-1.0 if given.pad.startswith("-") else 1.0), int(given.pad.split()[1])
+        axes = [0.0] * 4
+        axes[number] = -turn
+        browser.ask(f"navigator.getGamepads = () => [{{connected: true, axes: {axes}, buttons: []}}]")
+        browser.until(lambda: sim.controls.command(given.name) == given.low)
+        browser.ask("navigator.getGamepads = () => []")
+        browser.until(lambda: sim.controls.command(given.name) == given.safe)
+        viewer.pause()
+        stands = sim.time
+        time.sleep(0.2)
+        assert sim.time == stands
+        own = tuple(f"{kind}://127.0.0.1:{PORT + 1}" for kind in ("http", "ws"))
+        foreign = [url for url in browser.requests if not url.startswith((*own, "data:", "blob:"))]
+        coloured = (np.ptp(picture[60:, 290:600], axis=2) > 25).mean()
+        print(f"{title}: {coloured:.2%} of the picture is coloured; errors {browser.errors}; foreign requests {foreign}")
+        return coloured, browser.errors, foreign
+    finally:
+        browser.close()
+        viewer.stop()
+
+
+@pytest.mark.slow
+def test_a_key_in_a_browser_opens_the_door(tmp_path):
+    chromium()
+    sim = door()
+    coloured, errors, foreign = driven(sim, "door", "w", lambda: sim.joint("hinge").position, tmp_path)
+    assert coloured > 1e-3 and not errors and not foreign
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "key", "moved"),
+    [
+        ("mf4_door", "w", lambda sim: sim.body("mf4").position[0]),
+        ("mobile_crane", "a", lambda sim: sim.joint("crane slew").position),
+        ("krt100_trailer", "w", lambda sim: sim.body("krt100").position[0]),
+    ],
+)
+def test_machines_are_driven_in_a_browser(name, key, moved, tmp_path):
+    chromium()
+    module = catalogue.load(name)
+    sim = module.make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        coloured, errors, foreign = driven(sim, name, key, lambda: moved(sim), tmp_path, getattr(module, "FOLLOW", None))
+    assert coloured > 1e-3 and not errors and not foreign
+
+
+@pytest.mark.slow
+def test_a_body_is_dragged_with_the_mouse(tmp_path):
+    chromium()
+    sim = door()
+    viewer, browser = sim.view("drag", port=PORT + 2, block=False), Browser(tmp_path)
+    try:
+        browser.open(viewer.url)
+        browser.until(lambda: viewer.open_pages > 0 and sim.time > 0.3)
+        time.sleep(2.0)
+        browser.picture(OUT / "before drag.png")
+        browser.mouse("mousePressed", 440, 260, 8)
+        for k in range(12):
+            browser.mouse("mouseMoved", 440 + 8 * k, 260 - 8 * k, 8)
+            time.sleep(0.2)
+        browser.until(lambda: viewer.pull.active)
+        browser.until(lambda: sim.joint("hinge").position > 0.02)
+        held = viewer.pull.active
+        browser.picture(OUT / "drag.png")
+        browser.mouse("mouseReleased", 530, 170, 8)
+        browser.until(lambda: not viewer.pull.active)
+        print(f"the door was held: {held}; it stands at {sim.joint('hinge').position:.3f} rad")
+        assert held and sim.joint("hinge").position > 0.02
+    finally:
+        browser.close()
+        viewer.stop()
+
+
+def test_a_page_of_a_motion_opens_by_itself(tmp_path):
+    """One file: no request, no error, not blank, it scrubs, and a name with HTML in it is text."""
+    scene = sh.Scene(gravity=(0, 0, -9.81))
+    scene.add_body("</script><img src=x onerror=alert(1)>", sh.Box(0.9, 0.04, 2.0), position=(0.45, 0, 1), color="#a9744f")
+    name = next(n for n in scene.bodies if n != "world")
+    scene.add_joint("hinge", sh.Revolute("y"), scene.world, name, position=(0, 0, 1))
+    sim = sh.Simulation(scene, 0.01, solver="sequential")
+    with sim.html(tmp_path / "page.html", title="<i>swing</i>") as page:
+        sim.run(1.0)
+    text = (tmp_path / "page.html").read_text()
+    assert len(page) == 34 and "<img" not in text and "http://" not in text and len(text) < 200_000
+    chromium()
+    browser = Browser(tmp_path / "profile", (700, 450))
+    try:
+        browser.open(f"file://{tmp_path}/page.html")
+        browser.ask("document.getElementById('play').click(); 0")
+        first = browser.picture(OUT / "page 0.png")
+        browser.ask("scrub.value = 20; scrub.oninput(); 0")
+        second = browser.picture(OUT / "page 1.png")
+        shown = browser.ask("[document.querySelector('h1').textContent, document.querySelector('#parts').textContent]")
+        print(f"{np.abs(first - second).mean():.2f} of 255 differ after scrubbing; errors {browser.errors}")
+        assert shown[0] == "<i>swing</i>" and name in shown[1] and not browser.errors and len(browser.requests) == 1
+        assert (np.ptp(first, axis=2) > 25).mean() > 0.01 and np.abs(first - second).mean() > 0.5
+    finally:
+        browser.close()
