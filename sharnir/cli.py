@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     info = commands.add_parser("info", help="what is installed, which examples there are, or what one is made of")
     info.add_argument("name", nargs="?", help="an example, or a file (.toml, .urdf, .xml)")
-    info.add_argument("--compile", action="store_true", help="compile the kernels for the CPU now")
+    info.add_argument("--compile", action="store_true", help="compile the kernels that most scenes need now")
     _takes_values(info)
     info.set_defaults(run=lambda a: _commands().info(a.name, a.compile, a.set))
 
@@ -180,7 +180,7 @@ def _add_desk(commands: Any) -> None:
 def _add_machine(commands: Any) -> None:
     """warmup and bench."""
     warmup = commands.add_parser("warmup", help="compile all kernels for the CPU now, so that nothing has to wait for it later")
-    warmup.set_defaults(run=lambda a: _commands().info(None, True))
+    warmup.set_defaults(run=lambda a: _commands().warmup())
 
     bench = commands.add_parser("bench", help="what a step of an example, or of a file of your own, takes on this machine")
     bench.add_argument("name", help="an example, or a file as for view")
