@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import re
 import traceback
@@ -263,6 +264,7 @@ def made(job: Job, worlds: int) -> Simulation:
     from sharnir.scene import Scene
     from sharnir.simulation import Simulation
 
+    gc.collect()  # the simulation of the last chunk is in a circle of references: its arrays are many, its objects few
     if isinstance(job.source, Scene):
         if job.dt is None:
             raise SimulationError("sweep: a Scene needs dt=, the step in s")
