@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     info = commands.add_parser("info", help="what is installed, which examples there are, or what one is made of")
     info.add_argument("name", nargs="?", help="an example, or a file (.toml, .urdf, .xml)")
-    info.add_argument("--compile", action="store_true", help="compile the kernels for the CPU now")
+    info.add_argument("--compile", action="store_true", help="compile the kernels that most scenes need now")
     _takes_values(info)
     info.set_defaults(run=lambda a: _commands().info(a.name, a.compile, a.set))
 
@@ -70,7 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compare.set_defaults(run=lambda a: _commands().compare(a.name, a.duration, a.out))
 
     sweep = commands.add_parser("sweep", help="run a scene with many values of its parameters, and measure each run")
-    sweep.add_argument("name", help="a .py file with a function build() or make(worlds), or a variable scene; or a .urdf file")
+    sweep.add_argument(
+        "name",
+        help="a .py file with a function build() or make(worlds), or a variable scene; or a scene file (.toml, .urdf, .xml)",
+    )
     words = "such as joint/hinge.friction=0.1:2:20, body/door.mass=10,20 or, where values are drawn, 0.1:2; again for more"
     sweep.add_argument("--vary", metavar="WORD=VALUES", action="append", required=True, help=words)
     words = "such as joint/hinge.q, max(joint/hinge.qd), or a function of the file; again for more"
@@ -78,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sweep.add_argument("--out", type=Path, default=Path("results.parquet"), help="the table (default: ./results.parquet)")
     sweep.add_argument("--report", type=Path, metavar="HTML", help="one HTML file with plots")
     sweep.add_argument("--duration", type=_positive, metavar="S", help="of a run, s; without it a function makes the run")
-    sweep.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: 0.001)")
+    sweep.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the scene file's, or 0.001)")
     sweep.add_argument("--sampling", default="grid", help="grid, list, random, sobol or latin (default: grid)")
     sweep.add_argument("--executor", default="local", help="local or ray (default: local)")
     sweep.add_argument("--address", help="of a Ray cluster")
@@ -177,7 +180,7 @@ def _add_desk(commands: Any) -> None:
 def _add_machine(commands: Any) -> None:
     """warmup and bench."""
     warmup = commands.add_parser("warmup", help="compile all kernels for the CPU now, so that nothing has to wait for it later")
-    warmup.set_defaults(run=lambda a: _commands().info(None, True))
+    warmup.set_defaults(run=lambda a: _commands().warmup())
 
     bench = commands.add_parser("bench", help="what a step of an example, or of a file of your own, takes on this machine")
     bench.add_argument("name", help="an example, or a file as for view")

@@ -33,10 +33,16 @@ MACHINE, AT_WORK = "krt100_trailer", 6.0  # the demo's machine, and s that it wo
 # ---- info ----
 
 
+def warmup() -> int:
+    """All kernels, compiled now."""
+    _say(f"kernels for the CPU ready in {compile_all():.1f} s")
+    return 0
+
+
 def info(name: str | None, compile_now: bool, values: Sequence[str] = ()) -> int:
     """What is installed, which examples there are, or what one is made of."""
     if compile_now:
-        _say(f"kernels for the CPU ready in {compile_all():.1f} s")
+        _say(f"kernels for the CPU ready in {compile_all(rare=False):.1f} s")
     if name is not None:
         return _describe(name, values)
     if compile_now:

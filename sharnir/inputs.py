@@ -316,6 +316,11 @@ class Controls(Mapping[str, Any]):
         self._command[name], self._pace[name], self._by[name] = value, pace, by
         self.heartbeat()
 
+    @property
+    def silent(self) -> bool:
+        """Whether nobody has commanded anything since the start, or since all inputs were released."""
+        return self._heard is None
+
     def heartbeat(self) -> None:
         """The operator is there, though nothing is new: see `timeout`."""
         self._heard, self.busy = self.sim.time if self.sim is not None else 0.0, True

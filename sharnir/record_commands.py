@@ -9,6 +9,7 @@ from typing import Any
 from sharnir import catalogue
 from sharnir.commands import own
 from sharnir.io.recorded import Recording
+from sharnir.io.scene_file import read_text
 from sharnir.realtime.loop import RealTime
 from sharnir.simulation import Simulation
 
@@ -49,12 +50,21 @@ def replay(file: Path, scene: str | None, plot: Path | None, csv: Path | None, u
         if path is not None:
             print(f"wrote {write(path)}")
     name = scene or recording.facts["name"]
-    if not name:
+    if name:
+        sim = made(name, recording.facts["dt"])[0]
+    elif recording.scene:
+        sim = simulation(recording)
+    else:
         raise catalogue.UsageError(f"{file}: does not say of what it is; give --scene, an example or a file")
-    sim, _module = made(name, None)
     replayed = recording.replay(sim, _bar)
     print(replayed)
     return 0 if replayed.equal else 1
+
+
+def simulation(recording: Recording) -> Simulation:
+    """A simulation of the scene that a recording holds."""
+    facts = recording.facts
+    return Simulation(read_text(recording.scene, str(recording.path)), facts["dt"], solver=facts["solver"], **facts["options"])
 
 
 def _bar(share: float, words: str = "") -> None:

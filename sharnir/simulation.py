@@ -120,6 +120,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
             options.pop("sleep", None)  # elsewhere nothing sleeps
         check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
+        self.solver.given = options
         self.model = self.solver.model  # with ropes laid out as the solver takes them
         self._content = content(self.model)  # before anything can change it
         self._state, self.control = self.model.state(), self.model.control()

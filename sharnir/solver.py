@@ -37,6 +37,8 @@ class Solver:
     """Whether a step leaves the coordinates of all joints in the state."""
     at_pose = True
     """Whether a step leaves the velocities of its pose in the state; if not, `read_pose` brings them there."""
+    given: dict[str, Any] | None = None
+    """The options that it was made with, where a Simulation made it."""
     collider: Any = None
     """Finds the contacts between steps, where bodies may touch."""
     touch: Any = None

@@ -18,7 +18,6 @@ from sharnir.simulation import Simulation  # with all kernels: a module is compi
 from sharnir.types import load_modules
 
 KERNELS: tuple[tuple[str, str, int | None], ...] = (
-    ("direct.energy.rope", "TOUCHING", None),
     ("direct.energy.rope", "energy_rope_steps", None),
     ("direct.leapfrog.rope", "direct_rope_steps", None),
     ("direct.energy.step", "TOUCHING", None),
@@ -34,14 +33,17 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
 )
 """Where one kernel of each large module stands, the longest compiles first: file of sharnir, name, index."""
 
+RARE: tuple[tuple[str, str, int | None], ...] = (("direct.energy.rope", "TOUCHING", None),)
+"""As above: what only scenes with contacts beside ropes take from the direct solver."""
+
 SCENES = ("sequential", "direct", "articulated", "rope")
 """Small scenes whose first step needs the small modules: solvers, or a rope."""
 
 
-def compile_all() -> float:
-    """Compile or load every kernel that a scene on the CPU may need; returns the seconds it took."""
+def compile_all(rare: bool = True) -> float:
+    """Compile or load the kernels that scenes on the CPU need, the rare ones too if asked; returns the seconds it took."""
     started = time.perf_counter()
-    tasks: list[Any] = [*KERNELS, *SCENES]
+    tasks: list[Any] = [*(RARE if rare else ()), *KERNELS, *SCENES]
     workers = min(os.cpu_count() or 1, len(tasks))
     if workers == 1:
         for task in tasks:

@@ -30,7 +30,7 @@ FLAGS = [
 class Browser:
     """One page; `errors` are its console's errors and exceptions, `requests` the addresses that it asked for."""
 
-    def __init__(self, folder, size=(1100, 700)):
+    def __init__(self, folder, size=(900, 560)):
         websockets = pytest.importorskip("websockets")
         flags = [*FLAGS, f"--window-size={size[0]},{size[1]}", f"--user-data-dir={folder}", "--remote-debugging-port=0"]
         self._process = subprocess.Popen(
@@ -38,7 +38,7 @@ class Browser:
         )
         port_file, deadline = pathlib.Path(folder) / "DevToolsActivePort", time.monotonic() + 30
         while not (port_file.exists() and len(port_file.read_text().splitlines()) == 2):
-            assert time.monotonic() < deadline and self._process.poll() is None, "chromium does not start"
+            assert time.monotonic() < deadline + 60 and self._process.poll() is None, "chromium does not start"
             time.sleep(0.05)
         port, path = port_file.read_text().splitlines()
         self.errors, self.requests, self._answers, self._number = [], [], {}, 0
@@ -53,7 +53,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def _wait(self, work):
-        return asyncio.run_coroutine_threadsafe(self._as(work), self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(self._as(work), self._loop).result(240)
 
     @staticmethod
     async def _as(work):
@@ -100,7 +100,7 @@ class Browser:
         assert "exceptionDetails" not in told, told["exceptionDetails"]
         return told["result"].get("value")
 
-    def until(self, script, seconds=20.0):
+    def until(self, script, seconds=150.0):
         """Wait until an expression, or a function of Python, is true."""
         deadline = time.monotonic() + seconds
         while True:

@@ -85,6 +85,8 @@ def test_demo_prints_finite_numbers_and_writes_pictures(capsys, tmp_path):
         duration, steps, cost, factor, gap, drift, missed = numbers
         assert steps == round(duration / dt) and cost > 0 and factor > 0
         assert gap < 1e-4 and drift < lost and missed <= steps
+    page = (tmp_path / "new" / "machine.html").read_text()
+    assert "krt100 trailer" in page and "http://" not in page and str(tmp_path / "new" / "machine.html") in out
     for file in ("door.png", "chain.png"):
         picture = (tmp_path / "new" / file).read_bytes()
         assert picture.startswith(PNG) and len(picture) > 10_000

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -182,7 +183,7 @@ def kill_while_recording(sim, path, after):
     return told, sh.Recording(path)
 
 
-def kills(n, tmp_path):
+def kills(n, tmp_path, most):
     rng, lost = np.random.default_rng(9), []
     sim, twin = door(), door()
     sim.step(3, budget=1e-3)
@@ -191,16 +192,38 @@ def kills(n, tmp_path):
         lost.append(2e-3 * (told - recording.steps))
         assert not recording.whole and recording.replay(twin).equal
     print(f"{n} times killed: all open, lost at most {max(lost):.3f} s, in the mean {np.mean(lost):.3f} s")
-    assert max(lost) <= 0.2
+    assert max(lost) <= most
 
 
 def test_killed_it_opens_and_is_made_again(tmp_path):
-    kills(3, tmp_path)
+    kills(3, tmp_path, 0.6)  # threads of a machine that tests fill wait for their turn
 
 
 @pytest.mark.slow
 def test_killed_at_any_time_it_loses_a_fifth_of_a_second_at_most(tmp_path):
-    kills(200, tmp_path)
+    kills(200, tmp_path, 0.2)
+
+
+@pytest.mark.slow
+def test_ten_minutes_of_random_driving(tmp_path, example):
+    """KRT100 with its trailer, random commands two times a second, budgets that cut; made again in every bit."""
+    module = example("krt100_trailer")
+    sim, rng = module.make(), np.random.default_rng(1)
+    minutes = float(os.environ.get("SHARNIR_MINUTES", "10"))
+    path = tmp_path / "drive.mcap"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sh.StepWarning)
+        with sim.record_to(path) as recorder:
+            while sim.time < 60 * minutes:
+                for name, given in sim.controls.inputs.items():
+                    sim.controls[name] = float(rng.uniform(given.low, given.high))
+                for _ in range(max(1, round(0.5 / sim.dt))):
+                    sim.step(budget=2e-3)
+    recording = sh.Recording(path)
+    replayed = recording.replay(module.make())
+    size = path.stat().st_size / 1e6 / minutes
+    print(f"{minutes:g} min, {replayed}; {size:.2f} MB a minute")
+    assert replayed.equal and replayed.steps == recorder.steps and size < 10
 
 
 def test_eight_hours_on_the_clock():
@@ -240,7 +263,7 @@ def test_controls_and_ropes_are_recorded_and_exported(tmp_path):
     scene.add_joint("rail", sh.Prismatic("x"), scene.world, "cart", position=(0, 0, 0))
     scene.add_rope("tail", (0, 0, 0), (-1, 0, 0), segments=6, radius=0.01, mass_per_length=0.1, EI=0.01, GJ=0.01,
                    attach=("cart", None))  # fmt: skip
-    scene.add_control("push", "joint/rail.force", scale=20.0, rate=4.0)
+    scene.add_control("push", "joint/rail.force", scale=20.0, rate=40.0)
     sim = sh.Simulation(scene, 5e-3)
     path = tmp_path / "cart.mcap"
     with sim.record_to(path, rate=50):
@@ -273,3 +296,7 @@ def test_from_the_command_line(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "MB a minute" in said and "equal in every bit" in said and (tmp_path / "door.csv").exists()
     assert main(["replay", str(tmp_path / "none.mcap")]) == 1
+    sim = door(iterations=15)
+    with sim.record_to(out):
+        sim.step(20)
+    assert "[body.door]" in sh.Recording(out).scene and main(["replay", str(out)]) == 0, "its scene is in it"

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -235,3 +237,54 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "no joint is named 'hing'" in capsys.readouterr().err
     assert main(["sweep", "door_of_mine.py", "--vary", "0.1:2", "--measure", "angle"]) == 2
     assert "--vary takes WORD=VALUES" in capsys.readouterr().err
+
+
+SLOW_SCRIPT = """
+import sys, time
+import sharnir as sh
+
+def squares(x):
+    time.sleep(0.1)
+    return {"square": x * x}
+
+sh.sweep(squares, {"x": (0.0, 1.0, 400)}, chunk=10, workers=2, out=sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_a_sweep_killed_with_9_goes_on_to_the_same_file(tmp_path):
+    """The driver itself dies, workers and all, wherever it stands; the same script again ends with the same bytes."""
+    script = tmp_path / "script.py"
+    script.write_text(SLOW_SCRIPT)
+
+    def start(name):
+        return subprocess.Popen([sys.executable, str(script), str(tmp_path / name)])
+
+    assert start("whole.parquet").wait() == 0
+    kept, killed = 0, 0
+    for _ in range(5):
+        process = start("r.parquet")
+        parts = tmp_path / "r.parquet.parts"
+        while process.poll() is None and len(list(parts.glob("chunk*.parquet"))) < kept + 5:
+            time.sleep(0.01)
+        process.kill()
+        killed += process.wait() == -signal.SIGKILL
+        kept = len(list(parts.glob("chunk*.parquet")))
+    assert start("r.parquet").wait() == 0
+    print(f"killed {killed} times, the last with {kept} of 40 chunks")
+    assert killed == 5 and (tmp_path / "r.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+@pytest.mark.slow
+def test_the_memory_of_the_driver_is_flat_over_a_million_rows(tmp_path):
+    code = "import sys, resource, sharnir as sh\n"
+    code += "sh.sweep(lambda x: {'y': x * x, 'z': -x}, {'x': (0.0, 1.0)}, runs=int(sys.argv[1]), sampling='random', workers=1,\n"
+    code += "         chunk=1000, out=sys.argv[2])\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)\n"
+    sizes = []
+    for runs in (100_000, 1_000_000):
+        out = str(tmp_path / f"{runs}.parquet")
+        sizes.append(float(subprocess.run([sys.executable, "-c", code, str(runs), out], capture_output=True, check=True).stdout))
+    print(
+        f"largest memory of the driver: {sizes[0]:.0f} MB at 10⁵ rows, {sizes[1]:.0f} MB at 10⁶ (values and seeds are 16 B a row)"
+    )
+    assert sizes[1] - sizes[0] < 150

@@ -192,8 +192,8 @@ class Session:
         if now - self._kept >= EVERY - 1e-9:
             self._kept = now
             p.times.append(now)
-            for c, value in values.items():
-                p.curves[c.name].append(value)
+            for name, value in {c.name: value for c, value in values.items()}.items():  # a goal and a fault may share a value
+                p.curves[name].append(value)
             for name, value in self.sim.controls.items():
                 p.curves[f"input {name}"].append(float(np.ravel(value)[0]))
         for failure in [f for f in self._left if f.time <= now]:

@@ -1,6 +1,6 @@
 """Frames: where everything is at one instant, as arrays, and as bytes for streams and other processes.
 
-A frame as bytes, little endian, one header of 64 bytes and float32 values (`docs/tutorials/streams.md` tells it to receivers):
+A frame as bytes, little endian, one header of 64 bytes and float32 values (`docs/tutorials/realtime.md` tells it to receivers):
 
     0   4s   "SHFR"               32  u32  bodies n
     4   u16  version, 1           36  u32  ropes r

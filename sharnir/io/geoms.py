@@ -32,7 +32,8 @@ class Geoms:
         self.made, self.m, self.d, self.meshes = made, made.model, made.data, meshes
         self.hulls: dict[int, tuple[Array, Any]] = {}
         self.classes: dict[tuple[int, int], int] = {}
-        planes = [g for g in range(self.m.ngeom) if int(self.m.geom_type[g]) == PLANE and self.m.body_weldid[self.m.geom_bodyid[g]] == 0]
+        still = [g for g in range(self.m.ngeom) if self.m.body_weldid[self.m.geom_bodyid[g]] == 0]
+        planes = [g for g in still if int(self.m.geom_type[g]) == PLANE]
         for g in [*planes[:1], *range(self.m.ngeom)]:  # the world's planes are of the first class
             self.classes.setdefault(self.kind(g), len(self.classes))
         if not planes and self.classes:
@@ -78,7 +79,8 @@ class Geoms:
         """How it rubs: sliding, torsion (m) and rolling (m)."""
         slide, torsion, rolling = (max(float(v), 0.0) for v in self.m.geom_friction[g])
         condim = int(self.m.geom_condim[g])
-        return Material(slide if condim > 1 else 0.0, torsion=torsion if condim > 3 else 0.0, rolling=rolling if condim > 4 else 0.0)
+        turning: dict[str, Any] = {"torsion": torsion if condim > 3 else 0.0, "rolling": rolling if condim > 4 else 0.0}
+        return Material(slide if condim > 1 else 0.0, **turning)
 
     def shapes(self, g: int, at: dict[str, Any]) -> tuple[Shape | None, Shape | None]:
         """What a geom looks like, and what touches others."""
@@ -91,7 +93,8 @@ class Geoms:
             return self.mesh(g, at)
         if kind == MESH:
             return None, None
-        self.made.note(f"geom {name!r} is left out: {'a plane or a height field' if kind in (PLANE, HFIELD) else 'a shape'} not of the world")
+        if kind not in (PLANE, HFIELD) or self.m.body_weldid[m.geom_bodyid[g]] != 0:
+            self.made.note(f"geom {name!r} is left out: a shape without a counterpart, or a plane on a body that moves")
         return None, None
 
     def mesh(self, g: int, at: dict[str, Any]) -> tuple[Shape | None, Shape | None]:

@@ -1,6 +1,6 @@
 """MJCF in: a model of MuJoCo as a Scene. MuJoCo itself (extra `mjcf`) reads the file and resolves defaults, frames and inertias.
 
-    file ── MjSpec ──▶ compiled model ── weld ──▶ bodies ── join ──▶ joints ── touch, drive, tie ──▶ Scene
+file ── MjSpec ──▶ compiled model ── weld ──▶ bodies ── join ──▶ joints ── touch, drive, tie ──▶ Scene
 """
 
 from __future__ import annotations
@@ -17,14 +17,30 @@ from sharnir.axes import Friction
 from sharnir.errors import SceneError, is_positive
 from sharnir.io.geoms import Geoms, matrix_quat
 from sharnir.io.mjcf_drives import add_actuators, add_equalities, add_tendons, drive_of
-from sharnir.io.xml import FilePath, read_xml
+from sharnir.io.xml import Element, FilePath, read_xml
 from sharnir.joints import Free, Joint, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
 from sharnir.shapes import Array, MassProperties, combine
 from sharnir.spatial import frame_from_axes, quat_conjugate, quat_multiply, quat_rotate
 
-LIFT = 1e-3
+LIFT = 1e-12
 FREE, BALL, SLIDE, HINGE = range(4)
+LARGEST, SMALLEST, MOST = 1e12, 1e-30, 1e5
+"""Numbers of a file, and of counts such as the rows of a height field."""
+COUNTS = (
+    "nrow",
+    "ncol",
+    "count",
+    "nuser_body",
+    "nuser_jnt",
+    "nuser_geom",
+    "size_memory",
+    "builtin",
+    "width",
+    "height",
+    "iterations",
+)
+WORDS = ("name", "file", "class", "model")
 STRAIGHT = 1e-9
 """Cosine or distance (m) up to which axes are across each other, and anchors one point."""
 
@@ -107,7 +123,9 @@ def read_mjcf(
         raise SceneError(f"load_mjcf: lift is a number above 0 and at most 1, got {lift!r}")
     file = Path(path)
     model, data = compiled(file)
-    scene = Scene(model.opt.gravity if gravity is None else gravity, None if contact else False)
+    pull: Any = np.zeros(3) if disabled(model, "gravity") else model.opt.gravity
+    contact = contact and not disabled(model, "contact") and not disabled(model, "constraint")
+    scene = Scene(pull if gravity is None else gravity, None if contact else False)
     made = Imported(file.name, scene, model, data, lift)
     geoms = Geoms(made, meshes)
     roots = [int(i) for i in range(model.nbody) if model.body_weldid[i] == i]
@@ -119,7 +137,8 @@ def read_mjcf(
         join(made, i)
     add_frames(made)
     geoms.add_rules()
-    add_equalities(made)
+    if not disabled(model, "equality") and not disabled(model, "constraint"):
+        add_equalities(made)
     add_tendons(made)
     add_actuators(made)
     note_rest(made)
@@ -137,6 +156,7 @@ def compiled(file: Path) -> tuple[Any, Any]:
     root = read_xml(file)  # bounded, without entities, and with the line of what is no XML
     if root.tag not in ("mujoco", "mujocoinclude"):
         root.refuse("an MJCF file starts with <mujoco>")
+    check_numbers(root)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -145,10 +165,43 @@ def compiled(file: Path) -> tuple[Any, Any]:
             mujoco.mj_kinematics(model, data)
     except Exception as error:  # MuJoCo's own errors, of several kinds
         raise SceneError(f"{file.name}: {' '.join(str(error).split())}") from None
-    arrays = (model.body_mass, model.body_inertia, data.xpos, data.xquat, model.jnt_range, model.opt.gravity, data.xanchor, data.xaxis)
+    arrays = (
+        model.body_mass,
+        model.body_inertia,
+        data.xpos,
+        data.xquat,
+        model.jnt_range,
+        model.opt.gravity,
+        data.xanchor,
+        data.xaxis,
+    )
     if not all(np.isfinite(values).all() for values in arrays):
         raise SceneError(f"{file.name}: masses, poses and ranges are finite numbers; some of the file's are not")
     return model, data
+
+
+def check_numbers(element: Element) -> None:
+    """Refuse numbers with which MuJoCo's compiler may run for hours or leave a model that is not finite, with their line."""
+    stack = [element]
+    while stack:
+        element = stack.pop()
+        stack += element.children
+        for attribute, text in element.attributes.items():
+            for word in text.split() if attribute not in WORDS else ():
+                try:
+                    value = abs(float(word))
+                except ValueError:
+                    continue
+                most = LARGEST if attribute not in COUNTS else MOST
+                if not value <= most or 0 < value < SMALLEST:
+                    element.refuse(f"numbers are finite, at most {most:g} and, unless 0, at least {SMALLEST:g}", attribute)
+
+
+def disabled(model: Any, what: str) -> bool:
+    """Whether a file's `<flag>` has put something out."""
+    import mujoco
+
+    return bool(model.opt.disableflags & getattr(mujoco.mjtDisableBit, f"mjDSBL_{what.upper()}"))
 
 
 def turned(quat: Any) -> Array:
@@ -194,13 +247,16 @@ def add_frames(made: Imported) -> None:
     """Bodies that became part of others, and sites, as frames."""
     m = made.model
     places = [("body", i, i, made.data.xpos[i], turned(made.data.xquat[i])) for i in range(1, m.nbody) if m.body_weldid[i] != i]
-    places += [("site", i, int(m.site_bodyid[i]), made.data.site_xpos[i], matrix_quat(made.data.site_xmat[i])) for i in range(m.nsite)]
+    places += [
+        ("site", i, int(m.site_bodyid[i]), made.data.site_xpos[i], matrix_quat(made.data.site_xmat[i])) for i in range(m.nsite)
+    ]
     for kind, i, body, place, turn in places:
         owner = made.body(body)
         base = made.scene.bodies[owner]
         back = quat_conjugate(base.rotation)
         name = made.new(made.name(kind, i), kind)
-        made.scene.add_frame(name, owner, position=quat_rotate(back, place - base.position), rotation=quat_multiply(back, turn))
+        at: Any = {"position": quat_rotate(back, place - base.position), "rotation": quat_multiply(back, turn)}
+        made.scene.add_frame(name, owner, **at)
 
 
 # ---- joints ----
@@ -220,6 +276,8 @@ def join(made: Imported, i: int) -> None:
     if together is not None:
         join_together(made, js, together, parent, child)
         return
+    if len(js) > 1 and parent != Scene.world:
+        made.scene.ignore(parent, child)  # as neighbours at a joint; here are bodies between them
     for k, j in enumerate(js):
         last = k == len(js) - 1
         below = child if last else add_between(made, i, j)
@@ -233,16 +291,12 @@ def add_joint(made: Imported, j: int, parent: str, child: str) -> None:
     name = made.new(made.name("joint", j), "joint")
     axis = made.data.xaxis[j].tolist()
     acts = actions(made, j)
-    joint: Joint
+    joint: Joint = Spherical(**acts) if kind == BALL else (Revolute if kind == HINGE else Prismatic)(axis, **acts)
     if kind == BALL:
-        joint, free = Spherical(**acts), ("rx", "ry", "rz")
         if m.jnt_limited[j]:
             made.note(f"the limit of the ball {name!r} is left out: it bounds the angle of the whole turn")
-    else:
-        joint = (Revolute if kind == HINGE else Prismatic)(axis, **acts)
-        free = tuple(joint.free)
     made.scene.add_joint(name, joint, parent, child, position=made.data.xanchor[j].copy(), collide=parent == Scene.world)
-    made.joints[j] = name, free
+    made.joints[j] = name, tuple(joint.free)
 
 
 def join_free(made: Imported, j: int, child: str) -> None:
@@ -268,8 +322,6 @@ def frame_of(made: Imported, js: list[int]) -> tuple[Array, list[str]] | None:
     wrapped = set(m.wrap_objid[m.wrap_type == 1].tolist())
     if BALL in kinds or kinds != sorted(kinds) or kinds.count(HINGE) > 2 or any(j in driven | wrapped for j in js):
         return None
-    if any(m.dof_armature[m.jnt_dofadr[j]] for j in js):
-        return None
     hinges = [j for j, kind in zip(js, kinds, strict=True) if kind == HINGE]
     if len(hinges) == 2 and np.linalg.norm(d.xanchor[hinges[0]] - d.xanchor[hinges[1]]) > STRAIGHT:
         return None
@@ -294,14 +346,16 @@ def frame_of(made: Imported, js: list[int]) -> tuple[Array, list[str]] | None:
 
 def join_together(made: Imported, js: list[int], together: tuple[Array, list[str]], parent: str, child: str) -> None:
     """Several joints of the file as one of ours."""
-    frame, axes = together
+    frame, axes = together[0].tolist(), together[1]
     words: dict[str, dict[str, Any]] = {}
     for j, axis in zip(js, axes, strict=True):
         for what, value in actions(made, j).items():
             words.setdefault(what, {})[axis] = value
-    joint = Joint(axes, **words)
+    laws: Any = words
+    joint = Joint(axes, **laws)
     name = made.new(made.name("joint", js[0]), "joint")
-    made.scene.add_joint(name, joint, parent, child, position=made.data.xanchor[js[-1]].copy(), rotation=frame, collide=parent == Scene.world)
+    place, met = made.data.xanchor[js[-1]].copy(), parent == Scene.world
+    made.scene.add_joint(name, joint, parent, child, position=place, rotation=frame, collide=met)
     for j, axis in zip(js, axes, strict=True):
         made.joints[j] = name, (axis,)
     told = ", ".join(f"{made.name('joint', j)!r} ({axis})" for j, axis in zip(js, axes, strict=True))
@@ -327,15 +381,16 @@ def actions(made: Imported, j: int) -> dict[str, Any]:
     ref = float(m.qpos0[m.jnt_qposadr[j]]) if int(m.jnt_type[j]) != BALL else 0.0
     name = made.name("joint", j)
     out: dict[str, Any] = {}
-    if m.jnt_limited[j] and int(m.jnt_type[j]) != BALL:
+    rigid = disabled(m, "constraint")
+    if m.jnt_limited[j] and not rigid and not disabled(m, "limit") and int(m.jnt_type[j]) != BALL:
         out["limit"] = (float(m.jnt_range[j, 0]) - ref, float(m.jnt_range[j, 1]) - ref)
         if not out["limit"][0] <= out["limit"][1]:
             raise SceneError(f"{made.file}: joint {name!r}: its range is (lower, upper), got {m.jnt_range[j].tolist()}")
-    if m.dof_damping[at] > 0:
+    if m.dof_damping[at] > 0 and not disabled(m, "damper"):
         out["damping"] = float(m.dof_damping[at])
-    if m.dof_frictionloss[at] > 0:
+    if m.dof_frictionloss[at] > 0 and not rigid and not disabled(m, "frictionloss"):
         out["friction"] = Friction(float(m.dof_frictionloss[at]))
-    if m.jnt_stiffness[j] > 0:
+    if m.jnt_stiffness[j] > 0 and not disabled(m, "spring"):
         if int(m.jnt_type[j]) == BALL:
             made.note(f"the stiffness of the ball {name!r} is left out")
         else:
@@ -365,5 +420,3 @@ def note_rest(made: Imported) -> None:
     if np.any(m.body_gravcomp):
         made.note("gravcomp of bodies is left out")
     made.scene.options.setdefault("dt", float(m.opt.timestep))
-
-

@@ -53,7 +53,7 @@ def drive_of(made: Any, j: int) -> Servo | DCMotor | None:
     m, a = made.model, actuator_of(made, j)
     armature = float(m.dof_armature[m.jnt_dofadr[j]])
     found = law(made, a) if a is not None else None
-    if a is None or found is None or found[0] == "torque" and not (found[2] or found[3]) and armature > 0:
+    if a is None or found is None or (found[0] == "torque" and not (found[2] or found[3]) and armature > 0):
         if not armature > 0:
             return None
         return DCMotor(resistance=OPEN, torque_constant=WEAK, rotor_inertia=armature)
@@ -116,14 +116,16 @@ def add_equalities(made: Any) -> None:
 def both_single(made: Any, a: int, b: int) -> bool:
     """Whether two joints are different ones of ours with one axis each."""
     found = [made.joints.get(j, ("", ())) for j in (a, b)]
-    return all(len(made.scene.joints[name].joint.free) == 1 for name, axes in found if axes) and found[0][0] != found[1][0] and all(f[1] for f in found)
+    single = all(name and len(made.scene.joints[name].joint.free) == 1 for name, _ in found)
+    return single and found[0][0] != found[1][0]
 
 
 def tie(made: Any, name: str, kind: int, e: int, a: int, b: int) -> None:
     """A ball where two bodies are connected, or a weld; each anchor on its own body, so that they may start apart."""
     m, scene = made.model, made.scene
     frames = []
-    for i, rows in ((a, slice(0, 3) if kind == CONNECT else slice(3, 6)), (b, slice(3, 6) if kind == CONNECT else slice(0, 3))):
+    first = 0 if kind == CONNECT else 3
+    for i, rows in ((a, slice(first, first + 3)), (b, slice(3 - first, 6 - first))):
         place, turn = made.pose(i)
         owner = scene.bodies[made.body(i)]
         back = quat_conjugate(owner.rotation)
@@ -153,14 +155,21 @@ def add_tendons(made: Any) -> None:
             continue
         frames = [made.scene.bodies[body] for body in ends]
         points = [
-            quat_rotate(quat_conjugate(f.rotation), made.data.site_xpos[s] - f.position) for f, s in zip(frames, sites, strict=True)
+            quat_rotate(quat_conjugate(f.rotation), made.data.site_xpos[s] - f.position)
+            for f, s in zip(frames, sites, strict=True)
         ]
         stiffness, damping = float(m.tendon_stiffness[t]), float(m.tendon_damping[t])
         try:
             if stiffness or damping:
                 rest = float(np.mean(m.tendon_lengthspring[t]))
                 made.scene.add_spring(
-                    made.new(name, "spring"), *ends, at_a=points[0], at_b=points[1], stiffness=stiffness, rest=rest, damping=damping
+                    made.new(name, "spring"),
+                    *ends,
+                    at_a=points[0],
+                    at_b=points[1],
+                    stiffness=stiffness,
+                    rest=rest,
+                    damping=damping,
                 )
             if m.tendon_limited[t]:
                 path = [(body, point.tolist()) for body, point in zip(ends, points, strict=True)]

@@ -2,8 +2,8 @@
 
 Kept are: the scene and the state at the start; what was changed from outside before each step (commands, and states that were
 set), as the words of memory that changed; of each step the iterations that it was given and checks of its result; poses, joints
-and ropes some 60 times a second for looking at; a complete state every few seconds. What is written stands in chunks of a tenth
-of a second, each handed to the operating system as it is made: a process that is killed loses no more than the last.
+and ropes some 60 times a second for looking at; a complete state every few seconds. What is written stands in chunks of 40 ms
+of the wall clock, each handed to the operating system as it is made: a process that is killed loses no more than the last.
 
 Channels: `/tf`, `/joint_states`, `/ropes`, `/bodies` (messages of ROS 2), `/controls`, `/events` (JSON),
 `/sharnir/steps`, `/sharnir/commands`, `/sharnir/key`.
@@ -15,15 +15,16 @@ import json
 import struct
 import threading
 import time
+import warnings
 import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sharnir.errors import SimulationError, is_positive
+from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
 from sharnir.io import checkpoint, mcap, ros
 from sharnir.io.frames import Camera
 from sharnir.model import CONTROL_FIELDS, STATE_FIELDS
@@ -31,7 +32,7 @@ from sharnir.rope_state import ROPE_CONTROL_FIELDS, ROPE_STATE_FIELDS
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-FLUSH = 0.08  # s of the wall clock between chunks
+FLUSH = 0.04  # s of the wall clock between chunks
 # steps made in one go; their iterations: 0 as many as it took, above a cap, below those that a budget left; checks
 # of these steps; and whether the state was read before them, which may change them by rounding
 STEPS = np.dtype([("steps", "<u4"), ("cap", "<i4"), ("read", "<u2"), ("checks", "<u2", 6)])
@@ -40,6 +41,7 @@ QUANTITIES = ("position of bodies", "rotation of bodies", "velocity of bodies", 
 CONTROLS = ("sharnir.Controls", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "number"}}))
 EVENTS = ("sharnir.Event", "jsonschema", json.dumps({"type": "object", "properties": {
     "time": {"type": "number"}, "kind": {"type": "string"}, "name": {"type": "string"}, "by": {"type": "string"}}}))  # fmt: skip
+STEP = struct.Struct("<IiH6H")  # one of them
 DELTA, WHOLE = 0, 1
 COMMAND = struct.Struct("<QBBHI")  # before which step, kind, whether velocities stood at the pose, words
 
@@ -90,6 +92,18 @@ class Checks:
         return (*found, *[0] * (6 - len(found)))
 
 
+def described(sim: Owner) -> str:
+    """The scene as text; "" where it holds what a file cannot, such as functions."""
+    from sharnir.io.write import scene_text
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SceneWarning)
+            return "" if sim.model.told is None else scene_text(sim.model.told)
+    except SceneError:
+        return ""
+
+
 class Recorder:
     """Writes a recording while steps are made; a context manager. See `Simulation.record_to`."""
 
@@ -107,12 +121,14 @@ class Recorder:
             (int(sim.model.q_start[i]) + a, int(sim.model.v_start[i]) + a)
             for _, i in self._single for a in range(sim.model.joint_kinds[i].v_size)
         ]  # fmt: skip
+        self._columns = np.array(self._rows, int).reshape(-1, 2).T
         self.steps = 0
         """Steps recorded so far."""
         self._elapsed = (0, 0.0)  # at which step the present dt began, and s of simulated time until then
-        self._groups: list[tuple[int, int, int, tuple[int, ...]]] = []
+        self._groups: list[bytes] = []
         self._first = 0
-        self._queue: deque[tuple[int, int, bytes]] = deque()
+        self._queue: deque[tuple[int, int, bytes | Callable[[], bytes]]] = deque()
+        self._counted = sim.solver.done.numpy()
         self._reference = self._memory.words.copy()
         self._dirty, self.reads, self._read_first = False, False, False
         self._error: OSError | None = None
@@ -134,6 +150,7 @@ class Recorder:
                   for n, i in self._single for a in range(sim.model.joint_kinds[i].v_size)]  # fmt: skip
         facts |= {
             "controls": list(sim.controls),
+            "options": sim.solver.given or {},
             "bodies": names[0],
             "ropes": names[1],
             "joints": joints,
@@ -141,7 +158,7 @@ class Recorder:
         }
         w.add_metadata("sharnir", {key: json.dumps(value) for key, value in facts.items()})
         w.add_attachment("start", "application/x-sharnir", checkpoint.dump(sim), self._start)
-        scene = getattr(sim, "_described", None)
+        scene = described(sim)
         if scene:
             w.add_attachment("scene.toml", "application/toml", scene.encode(), self._start)
         self._tf, self._joints = ros.transforms(names[0]), ros.joint_states(joints)
@@ -191,9 +208,11 @@ class Recorder:
 
     def _drain(self) -> None:
         while self._queue:
-            self._writer.add(*self._queue.popleft())
+            channel, when, data = self._queue.popleft()
+            self._writer.add(channel, when, data if isinstance(data, bytes) else data())
 
-    def _put(self, channel: str, data: bytes) -> None:
+    def _put(self, channel: str, data: bytes | Callable[[], bytes]) -> None:
+        """Queue a message, or what makes it, which the thread then does."""
         if self._error is None:
             self._queue.append((self._channels[channel], self._now(), data))
 
@@ -243,8 +262,8 @@ class Recorder:
     def made(self, steps: int) -> None:
         """So many steps were made."""
         self.steps += steps
-        cap = -max(1, int(self._sim.solver.done.numpy()[0])) if self._cap < 0 else self._cap
-        self._groups.append((steps, cap, int(self._read_first), self._checks.now()))
+        cap = -max(1, int(self._counted[0])) if self._cap < 0 else self._cap
+        self._groups.append(STEP.pack(steps, cap, self._read_first, *self._checks.now()))
         np.copyto(self._reference, self._memory.words)
         if self.steps % self._every == 0:
             self._show()
@@ -275,8 +294,7 @@ class Recorder:
     def _close_groups(self) -> None:
         """Queue what is known of the steps since the last time."""
         if self._groups:
-            data = np.array(self._groups, STEPS).tobytes()
-            self._put("steps", struct.pack("<QI", self._first, len(self._groups)) + data)
+            self._put("steps", struct.pack("<QI", self._first, len(self._groups)) + b"".join(self._groups))
             self._groups = []
         self._first = self.steps
 
@@ -284,18 +302,18 @@ class Recorder:
         """Poses, joints and ropes for looking at."""
         sim, now = self._sim, self._now()
         frame = self._camera.take(self.steps)
-        self._put("tf", self._tf.fill(now, np.concatenate([frame.position, frame.rotation], 1).ravel()))
+        self._put("tf", lambda: self._tf.fill(now, np.concatenate([frame.position, frame.rotation], 1).ravel()))
         if self._rows:
             sim._coordinates()
-            q, v = (np.array(rows) for rows in zip(*self._rows, strict=True))
+            q, v = self._columns
             s = sim._moving
-            values = [s.q[q, 0], s.qd[v, 0], s.axis_impulse[v, 0] / sim.dt]
-            self._put("joints", self._joints.fill(now, np.concatenate(values)))
+            values = np.concatenate([s.q[q, 0], s.qd[v, 0], s.axis_impulse[v, 0] / sim.dt])
+            self._put("joints", lambda: self._joints.fill(now, values))
         if sim.controls:
             self._put("controls", json.dumps({name: float(value) for name, value in sim.controls.items()}).encode())
         self._tell_events()
         if self._widths:
-            self._put("ropes", ros.lines(self._camera.layout.ropes, frame.ropes(), self._widths, now))
+            self._put("ropes", lambda: ros.lines(self._camera.layout.ropes, frame.ropes(), self._widths, now))
 
     def _tell_events(self) -> None:
         """What somebody did since the last time, in words."""

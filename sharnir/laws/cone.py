@@ -16,6 +16,8 @@ HALVES = wp.constant(5)  # of one of its steps
 STRUCK = wp.constant(100)  # sweeps of a round of an impact
 OPEN = wp.constant(real(1.0e29))  # aims above it are none
 NEAREST = wp.constant(real(1.0e-6))  # of a point's own response: what W leaves open stays near the impulses there were
+NEAR = wp.constant(real(1.0e-3))  # and at first, so that what W all but leaves open is not driven out of its cone
+BOLD = wp.constant(5)  # steps of Newton's method that are taken as they are, before those that must lead down
 
 
 @wp.struct
@@ -43,8 +45,10 @@ class Cone:
 def rate(c: wp.array(dtype=Cone), r: int, w: int) -> real:
     """A row of u."""
     u = c[0].b[r, w]
+    W = c[0].W
+    p = c[0].p
     for x in range(3 * c[0].count[w]):
-        u = u + c[0].W[r, x, w] * c[0].p[x, w]
+        u = u + W[r, x, w] * p[x, w]
     return u
 
 
@@ -168,13 +172,15 @@ def put_row(c: wp.array(dtype=Cone), r: int, w: int, n: int, soft: real):
     """A row that holds: u = 0, and what that leaves open near the impulses there were."""
     c[0].row[n, w] = r
     c[0].rhs[n, w] = soft * c[0].p[r, w] - c[0].b[r, w]
+    M = c[0].M
+    W = c[0].W
     for x in range(3 * c[0].count[w]):
-        c[0].M[n, x, w] = c[0].W[r, x, w]
+        M[n, x, w] = W[r, x, w]
     c[0].M[n, r, w] = c[0].M[n, r, w] + soft
 
 
 @wp.func
-def put_disc(c: wp.array(dtype=Cone), r: int, w: int, n: int, bound: int, k: real, qn: real):
+def put_disc(c: wp.array(dtype=Cone), r: int, w: int, n: int, bound: int, k: real, qn: real, near: real):
     """Rows r and r + 1 of a disc whose radius is the impulse of row `bound`, linear about the impulses of now.
 
     q = p − u/w: they hold where |q| ≤ q_n, with u = 0; else they slide, with
@@ -183,10 +189,12 @@ def put_disc(c: wp.array(dtype=Cone), r: int, w: int, n: int, bound: int, k: rea
     q1 = c[0].p[r, w] - k * rate(c, r, w)
     q2 = c[0].p[r + 1, w] - k * rate(c, r + 1, w)
     slip = wp.sqrt(q1 * q1 + q2 * q2)
+    M = c[0].M
+    W = c[0].W
     for a in range(2):
         at = r + a
         if slip <= qn:
-            put_row(c, at, w, n + a, NEAREST / k)
+            put_row(c, at, w, n + a, near / k)
         else:
             t = vec2(q1 / slip, q2 / slip)
             share = wp.min(real(1.0), qn / slip)
@@ -195,7 +203,7 @@ def put_disc(c: wp.array(dtype=Cone), r: int, w: int, n: int, bound: int, k: rea
             c[0].row[n + a, w] = at
             c[0].rhs[n + a, w] = -k * (T[0] * c[0].b[r, w] + T[1] * c[0].b[r + 1, w])
             for x in range(3 * c[0].count[w]):
-                c[0].M[n + a, x, w] = k * (T[0] * c[0].W[r, x, w] + T[1] * c[0].W[r + 1, x, w])
+                M[n + a, x, w] = k * (T[0] * W[r, x, w] + T[1] * W[r + 1, x, w])
             c[0].M[n + a, at, w] = c[0].M[n + a, at, w] + real(1.0)
             c[0].M[n + a, r, w] = c[0].M[n + a, r, w] - T[0]
             c[0].M[n + a, r + 1, w] = c[0].M[n + a, r + 1, w] - T[1]
@@ -203,7 +211,7 @@ def put_disc(c: wp.array(dtype=Cone), r: int, w: int, n: int, bound: int, k: rea
 
 
 @wp.func
-def put_newton(c: wp.array(dtype=Cone), i: int, w: int, n: int) -> int:
+def put_newton(c: wp.array(dtype=Cone), i: int, w: int, n: int, near: real) -> int:
     """The rows of a point or of its moments, linear about its impulse of now; returns the number of rows with them."""
     r = 3 * i
     bound = r
@@ -215,11 +223,11 @@ def put_newton(c: wp.array(dtype=Cone), i: int, w: int, n: int) -> int:
         return n
     k = real(1.0) / own_size(c, i, w)
     if bound == r:
-        put_row(c, r, w, n, NEAREST / k)
+        put_row(c, r, w, n, near / k)
         n = n + 1
     elif c[0].spins[i, w] == 1:
         q = c[0].p[r, w] - k * rate(c, r, w)
-        put_row(c, r, w, n, NEAREST / k)
+        put_row(c, r, w, n, near / k)
         if wp.abs(q) > qn:
             for x in range(3 * c[0].count[w]):
                 c[0].M[n, x, w] = real(0.0)
@@ -228,7 +236,7 @@ def put_newton(c: wp.array(dtype=Cone), i: int, w: int, n: int) -> int:
             c[0].M[n, bound, w] = -wp.sign(q)
         n = n + 1
     if c[0].rubs[i, w] == 1:
-        put_disc(c, r + 1, w, n, bound, k, qn)
+        put_disc(c, r + 1, w, n, bound, k, qn, near)
         n = n + 2
     return n
 
@@ -236,63 +244,117 @@ def put_newton(c: wp.array(dtype=Cone), i: int, w: int, n: int) -> int:
 @wp.func
 def eliminate_newton(c: wp.array(dtype=Cone), w: int, n: int) -> bool:
     """M p = rhs for the rows in `row`, into `guess`, by elimination with row pivots; false where M is singular."""
+    M = c[0].M  # copies: what is read most
+    rhs = c[0].rhs
+    row = c[0].row
+    for k in range(n):
+        for y in range(n):  # columns of rows that are out are left out; row[y] ≥ y
+            M[k, y, w] = M[k, row[y, w], w]
     for k in range(n):
         best = k
         for x in range(k + 1, n):
-            if wp.abs(c[0].M[x, c[0].row[k, w], w]) > wp.abs(c[0].M[best, c[0].row[k, w], w]):
+            if wp.abs(M[x, k, w]) > wp.abs(M[best, k, w]):
                 best = x
-        pivot = c[0].M[best, c[0].row[k, w], w]
+        pivot = M[best, k, w]
         if wp.abs(pivot) < real(1.0e-300):
             return False
         if best != k:
             for y in range(k, n):
-                col = c[0].row[y, w]
-                kept = c[0].M[k, col, w]
-                c[0].M[k, col, w] = c[0].M[best, col, w]
-                c[0].M[best, col, w] = kept
-            held = c[0].rhs[k, w]
-            c[0].rhs[k, w] = c[0].rhs[best, w]
-            c[0].rhs[best, w] = held
+                kept = M[k, y, w]
+                M[k, y, w] = M[best, y, w]
+                M[best, y, w] = kept
+            held = rhs[k, w]
+            rhs[k, w] = rhs[best, w]
+            rhs[best, w] = held
         for x in range(k + 1, n):
-            f = c[0].M[x, c[0].row[k, w], w] / pivot
+            f = M[x, k, w] / pivot
             if f != real(0.0):
                 for y in range(k + 1, n):
-                    c[0].M[x, c[0].row[y, w], w] = c[0].M[x, c[0].row[y, w], w] - f * c[0].M[k, c[0].row[y, w], w]
-                c[0].rhs[x, w] = c[0].rhs[x, w] - f * c[0].rhs[k, w]
+                    M[x, y, w] = M[x, y, w] - f * M[k, y, w]
+                rhs[x, w] = rhs[x, w] - f * rhs[k, w]
     for back in range(n):
         k = n - 1 - back
-        value = c[0].rhs[k, w]
+        value = rhs[k, w]
         for y in range(k + 1, n):
-            value = value - c[0].M[k, c[0].row[y, w], w] * c[0].guess[c[0].row[y, w], w]
-        c[0].guess[c[0].row[k, w], w] = value / c[0].M[k, c[0].row[k, w], w]
+            value = value - M[k, y, w] * rhs[y, w]
+        rhs[k, w] = value / M[k, k, w]
+        c[0].guess[row[k, w], w] = rhs[k, w]
     return True
+
+
+@wp.func
+def put_in_cones(c: wp.array(dtype=Cone), w: int):
+    """The nearest impulses that can be."""
+    for i in range(c[0].count[w]):
+        q = vec3(c[0].p[3 * i, w], c[0].p[3 * i + 1, w], c[0].p[3 * i + 2, w])
+        if c[0].host[i, w] >= 0:  # it stands after its point
+            q = bounded(q, c[0].p[3 * c[0].host[i, w], w])
+        else:
+            q = projected(q)
+        for a in range(3):
+            c[0].p[3 * i + a, w] = q[a]
+
+
+@wp.func
+def linear_step(c: wp.array(dtype=Cone), w: int, near: real) -> bool:
+    """Into `guess`: the impulses that all laws, linear about those of now, ask for; false where they ask for none."""
+    n = int(0)
+    for i in range(c[0].count[w]):
+        n = put_newton(c, i, w, n, near)
+    for r in range(3 * c[0].count[w]):
+        c[0].guess[r, w] = real(0.0)
+    return eliminate_newton(c, w, n)
+
+
+@wp.func
+def bold_steps(c: wp.array(dtype=Cone), w: int, off: real, enough: real):
+    """Steps of Newton's method, each from where the last one led, be it outside the cones; returns the residual of the best,
+    and how many they were.
+
+    What holds in one and slides in the next is found so in two or three; a step that is cut where its residual rises finds it
+    late, because the way there leads over larger ones.
+    """
+    rows = 3 * c[0].count[w]
+    for r in range(rows):
+        c[0].best[r, w] = c[0].p[r, w]
+    near = real(NEAR)
+    made = int(0)
+    for it in range(BOLD):
+        if off <= enough:
+            break
+        made = made + 1
+        if not linear_step(c, w, near):
+            break
+        for r in range(rows):
+            c[0].p[r, w] = c[0].guess[r, w]
+        put_in_cones(c, w)
+        now = missed(c, w)
+        if now < off:
+            off = now
+            for r in range(rows):
+                c[0].best[r, w] = c[0].p[r, w]
+        for r in range(rows):
+            c[0].p[r, w] = c[0].guess[r, w]
+        if it > 0:
+            near = wp.max(near * real(0.1), NEAREST)
+    for r in range(rows):
+        c[0].p[r, w] = c[0].best[r, w]
+    return off, made
 
 
 @wp.func
 def newton(c: wp.array(dtype=Cone), w: int, off: real) -> real:
     """One step of Newton's method from `best`, halved until the residual falls; returns the residual, no larger than `off`."""
     rows = 3 * c[0].count[w]
-    n = int(0)
-    for i in range(c[0].count[w]):
-        n = put_newton(c, i, w, n)
     for r in range(rows):
         c[0].best[r, w] = c[0].p[r, w]
-        c[0].guess[r, w] = real(0.0)
-    if not eliminate_newton(c, w, n):
+    if not linear_step(c, w, NEAREST):
         return off
     share = real(1.0)
     for _half in range(HALVES):
-        for i in range(c[0].count[w]):
-            q = vec3(real(0.0))
-            for a in range(3):
-                r = 3 * i + a
-                q[a] = c[0].best[r, w] + share * (c[0].guess[r, w] - c[0].best[r, w])
-            if c[0].host[i, w] >= 0:  # it stands after its point
-                q = bounded(q, c[0].p[3 * c[0].host[i, w], w])
-            else:
-                q = projected(q)
-            for a in range(3):
-                c[0].p[3 * i + a, w] = q[a]
+        for r in range(rows):
+            c[0].p[r, w] = c[0].best[r, w] + share * (c[0].guess[r, w] - c[0].best[r, w])
+        put_in_cones(c, w)
         now = missed(c, w)
         if now < off:
             return now
@@ -319,23 +381,30 @@ def sweep(c: wp.array(dtype=Cone), w: int, times: int, enough: real) -> real:
 
 
 @wp.func
-def solve_cone(c: wp.array(dtype=Cone), w: int, enough: real) -> real:
-    """Impulses of all points, from those there are; returns the residual.
+def solve_cone(c: wp.array(dtype=Cone), w: int, enough: real, nearly: real) -> int:
+    """Impulses of all points, from those there are, to a residual of `enough`, or `nearly` where it falls no further.
+
+    Returns how many eliminations that took the time of.
 
     Newton's method comes first: of all impulses that do the same it finds those nearest to the ones there were, where sweeps
     would let the first point carry all that it can.
     """
-    off = missed(c, w)
+    off, made = bold_steps(c, w, missed(c, w), enough)
     for _it in range(SOLVES):
         if off <= enough:
-            return off
+            return made
         now = newton(c, w, off)
+        made = made + 1
         if now >= off:  # no way down: go on by sweeps, and try again from there
+            if off <= nearly:
+                return made
             now = sweep(c, w, 6, enough)
+            made = made + 1
         off = now
-    if off > enough:
-        off = sweep(c, w, SWEEPS, enough)
-    return off
+    if off > nearly:
+        sweep(c, w, SWEEPS, enough)
+        made = made + SWEEPS / 6
+    return made
 
 
 # ---- impacts ----------------------------------------------------------------------------------------------------------------

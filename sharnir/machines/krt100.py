@@ -123,12 +123,11 @@ class Krt100:
         self.vehicle.brake(sim, value * BRAKE)
 
     def angles(self, sim: Any) -> np.ndarray:
-        """(3,) rad, of the hitch about x, y, z: R = R(x) R(y) R(z)."""
-        x, y, z, w = sim.joint(f"{self.name} hitch").position
-        return np.array(
-            [
-                math.atan2(2 * (x * w - y * z), 1 - 2 * (x * x + y * y)),
-                math.asin(max(-1.0, min(1.0, 2 * (x * z + y * w)))),
-                math.atan2(2 * (z * w - x * y), 1 - 2 * (y * y + z * z)),
-            ]
+        """(3,) rad, of the hitch about x, y, z: R = R(x) R(y) R(z); (worlds, 3) with several worlds."""
+        x, y, z, w = np.moveaxis(np.asarray(sim.joint(f"{self.name} hitch").position), -1, 0)
+        about = (
+            np.arctan2(2 * (x * w - y * z), 1 - 2 * (x * x + y * y)),
+            np.arcsin(np.clip(2 * (x * z + y * w), -1.0, 1.0)),
+            np.arctan2(2 * (z * w - x * y), 1 - 2 * (y * y + z * z)),
         )
+        return np.stack(about, axis=-1)

@@ -120,25 +120,27 @@ class Vehicle:
 
     # ---- while it runs ----
 
-    def steer(self, sim: Any, angle: float) -> None:
+    def steer(self, sim: Any, angle: Any) -> None:
         """Turn the steered wheels about one point (Ackermann): `angle` (rad, to the left positive) of the axle's middle.
 
-        The point lies on the line of the axles that do not steer.
+        The point lies on the line of the axles that do not steer. With several worlds, one angle or one a world.
         """
         fixed = [axle.x for axle in self.axles.values() if axle.steering is None]
         if len(fixed) == len(self.axles):
             raise SimulationError(f"vehicle {self.name!r}: no axle steers")
         pole = sum(fixed) / len(fixed) if fixed else 0.0
         first = next(axle for axle in self.axles.values() if axle.steering is not None)
-        curve = math.tan(number(f"vehicle {self.name!r}", "angle (rad)", angle)) / abs(first.x - pole)
+        for one in np.ravel(angle):
+            number(f"vehicle {self.name!r}", "angle (rad)", one.item())
+        curve = np.tan(angle) / abs(first.x - pole)
         for key, axle in self.axles.items():
             if axle.steering is not None and axle.x != pole:
-                turns = ackermann(math.atan(curve * (axle.x - pole)), abs(axle.x - pole), axle.track)
+                turns = ackermann(np.arctan(curve * (axle.x - pole)), abs(axle.x - pole), axle.track)
                 for (side, _), turned in zip(SIDES, turns, strict=True):
                     view = sim.joint(f"{self.name} {key} {side} strut")
                     most = axle.steering.limit
-                    turned = min(max(turned, -most), most)
-                    view.drive.position = turned if axle.suspension is None else np.array([0.0, turned])
+                    turned = np.clip(turned, -most, most)
+                    view.drive.position = turned if axle.suspension is None else np.stack((0.0 * turned, turned), axis=-1)
 
     def brake(self, sim: Any, torque: float) -> None:
         """Brake all wheels by a torque (N·m), which holds them at rest: the parking brake."""

@@ -281,17 +281,16 @@ def mecanum(wheel: Wheel, hand: int) -> Wheel:
     return replace(wheel, rollers=hand * 0.25 * math.pi)
 
 
-def ackermann(angle: float, wheelbase: float, track: float) -> tuple[float, float]:
+def ackermann(angle: Any, wheelbase: float, track: float) -> tuple[Any, Any]:
     """Angles (left, right; rad) of two steered wheels that turn about one point with the middle of the axle at `angle` (rad).
 
-    Positive to the left; wheelbase and track in m.
+    Positive to the left; wheelbase and track in m. Of an array of angles, arrays.
     """
-    angle = number("ackermann", "angle (rad)", angle, least=-1.5, most=1.5)
+    for one in np.ravel(angle):
+        number("ackermann", "angle (rad)", one.item(), least=-1.5, most=1.5)
     length, half = positive("ackermann", "wheelbase (m)", wheelbase), 0.5 * positive("ackermann", "track (m)", track)
-    way = length * math.sin(angle)
-    return math.atan2(way, length * math.cos(angle) - half * math.sin(angle)), math.atan2(
-        way, length * math.cos(angle) + half * math.sin(angle)
-    )
+    way, ahead, aside = length * np.sin(angle), length * np.cos(angle), half * np.sin(angle)
+    return np.arctan2(way, ahead - aside), np.arctan2(way, ahead + aside)
 
 
 def add_differential(

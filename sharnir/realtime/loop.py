@@ -22,6 +22,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.io.frames import Camera, Frame, Layout
 from sharnir.realtime.statistics import Statistics, Times
@@ -112,7 +114,7 @@ class RealTime:
         self.statistics = Statistics(Times(), Times(), Times())
         self._posted: deque[tuple[float, Callable[[Any], Any], Future[Any]]] = deque()
         self._boards: list[Any] = []
-        self._senses: Any = None  # what fills the channels of a frame
+        self._channels: dict[str, Any] = {}  # what fills the channels of a frame (`sharnir.realtime.channels`)
         self._stop, self._paused, self._running = threading.Event(), False, False
         self._thread: threading.Thread | None = None
         self._due_anew = True  # whether the schedule begins with the next tick
@@ -185,6 +187,16 @@ class RealTime:
     def add_board(self, board: Any) -> None:
         """Hand every frame to `board.show(frame)`, which must not wait (`sharnir.realtime.board`)."""
         self._boards.append(board)
+
+    def add_channel(self, name: str, channel: Any) -> None:
+        """Have frames carry the values of a channel (`sharnir.realtime.channels`); before the loop is started."""
+        if self._running or not isinstance(name, str) or name in self._channels:
+            raise SimulationError(f"RealTime: a channel is added before the loop runs, by a name of its own, got {name!r}")
+        self._channels[name] = channel
+        layout = self.camera.layout
+        named = tuple((key, tuple(each.values)) for key, each in self._channels.items())
+        self.camera.layout = Layout(layout.bodies, layout.ropes, named)
+        self._show(0.0)
 
     def start(self) -> RealTime:
         """Run in a thread until `stop`."""
@@ -308,8 +320,8 @@ class RealTime:
     def _show(self, now: float) -> None:
         """Take a frame; the next is due a frame's time after this one was."""
         self._frame_due = max(self._frame_due + self._frame_period, now)
-        senses = None if self._senses is None else self._senses()
-        frame = self._latest = self.camera.take(self.statistics.steps, self._paused, senses)
+        senses = [float(x) for channel in self._channels.values() for x in channel.read()]
+        frame = self._latest = self.camera.take(self.statistics.steps, self._paused, np.array(senses))
         for board in self._boards:
             board.show(frame)
 

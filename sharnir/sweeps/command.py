@@ -9,6 +9,7 @@ from typing import Any
 
 import sharnir
 from sharnir import catalogue
+from sharnir.io.scene_file import SUFFIXES
 from sharnir.scene import Scene
 from sharnir.simulation import Simulation
 from sharnir.sweeps.run import sweep as run_sweep
@@ -29,7 +30,7 @@ def sweep(words: dict[str, Any]) -> int:
     same = ("duration", "out", "sampling", "executor", "address", "runs", "seed", "workers", "chunk", "repeats")
     options = {name: words[name] for name in same if name in words}
     if isinstance(source, Scene):
-        options["dt"] = words["dt"] or DT
+        options |= {"dt": DT} | source.options | ({} if words["dt"] is None else {"dt": words["dt"]})
     found = run_sweep(source, vary, measure, progress=sys.stderr.isatty(), **options)
     sys.stdout.write(f"{found.path}: {len(found)} runs, {len(found.failed)} failed; columns: {', '.join(found.names)}\n")
     if words["report"] is not None:
@@ -39,8 +40,8 @@ def sweep(words: dict[str, Any]) -> int:
 
 def _source(path: Path, dt: float | None) -> tuple[Any, Any]:
     """The scene of a file, or its function make(worlds), and its module."""
-    if path.suffix == ".urdf":
-        return sharnir.load_urdf(path), None
+    if path.suffix in SUFFIXES:
+        return sharnir.load_scene(path), None
     module = catalogue.load_file(path)
     make = getattr(module, "make", None)
     if callable(make) and "worlds" in inspect.signature(make).parameters:

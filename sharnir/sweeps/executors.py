@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -100,11 +101,19 @@ class _Worker(threading.Thread):
                     part = self.todo.get_nowait()
                 except queue.Empty:
                     break
-                self.done.put((part, self._rows(part)))
+                self._tell((part, self._rows(part)))
         except BaseException as error:
-            self.done.put((None, error))
+            self._tell((None, error))
         finally:
             self.end()
+
+    def _tell(self, what: Any) -> None:
+        """Hand over what came, unless nobody asks any more."""
+        while not self.stopped:
+            try:
+                return self.done.put(what, timeout=0.5)
+            except queue.Full:
+                continue
 
     def _rows(self, part: Part) -> Rows:
         code: int | None = None
@@ -114,6 +123,8 @@ class _Worker(threading.Thread):
                 path = os.pathsep.join(p for p in sys.path if p)
                 environment = os.environ | {"PYTHONPATH": path}
                 self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+            if self.stopped:  # meanwhile
+                self.process.kill()
             assert self.process.stdin is not None and self.process.stdout is not None
             try:
                 send(self.process.stdin, (sys.path, self.data, part))
@@ -156,12 +167,20 @@ def local(data: bytes, parts: list[Part], workers: int, watch: Callable[[list[in
             thread.end()
 
 
+def _knock(address: str | None) -> None:
+    """See that somebody listens at host:port; Ray itself would wait for minutes."""
+    host, colon, port = (address or "").rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
 def on_ray(data: bytes, parts: list[Part], workers: int | None, address: str | None) -> Done:
     """As tasks of a Ray cluster: the one that is connected, that at an address, or one of this machine."""
     ray = need("ray", "ray")
     started = not ray.is_initialized()
     if started:
         try:
+            _knock(address)
             given = {"num_cpus": workers} if address is None else {}
             ray.init(address=address or "local", include_dashboard=False, log_to_driver=False, configure_logging=False, **given)
         except (ConnectionError, ValueError, RuntimeError, OSError, TimeoutError) as error:

@@ -17,7 +17,7 @@ import numpy as np
 
 from sharnir import recording as recordings
 from sharnir.errors import SimulationError, as_numbers
-from sharnir.recording import Log
+from sharnir.recording import Values
 from sharnir.scene import Scene
 from sharnir.simulation import Simulation
 from sharnir.sweeps.job import called
@@ -84,7 +84,7 @@ class Fit:
 
 def fit(
     sim: Simulation | Scene | Callable[[int], Simulation],
-    recording: Log | Mapping[str, Any],
+    recording: Values | Mapping[str, Any],
     parameters: Mapping[str, Any],
     *,
     control: Callable[[Simulation], None] | None = None,
@@ -283,9 +283,9 @@ def _simulation(sim: Any, worlds: int, dt: float | None, options: dict[str, Any]
     return sim
 
 
-def _recorded(recording: Log | Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _recorded(recording: Values | Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Times and values of a recording, looked at."""
-    if isinstance(recording, Log):
+    if isinstance(recording, Values):
         time, values = recording.time, {name: recording[name] for name in recording.names}
     elif isinstance(recording, Mapping) and "time" in recording:
         time, values = as_numbers(recording["time"]), {name: as_numbers(v) for name, v in recording.items() if name != "time"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,9 @@ class Watch:
     def due(self) -> int:
         """Steps until the next look."""
         return self.left
+
+    def before(self, how: Mapping[str, Any]) -> None:
+        """Steps are about to be made."""
 
     def made(self, steps: int) -> None:
         """So many steps were made."""

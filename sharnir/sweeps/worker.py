@@ -38,4 +38,7 @@ def serve() -> None:
         sys.path[:] = path
         from sharnir.sweeps.executors import answer
 
-        send(out, answer(data, part))
+        try:
+            send(out, answer(data, part))
+        except BrokenPipeError:  # whoever asked is gone
+            os._exit(0)

@@ -171,6 +171,8 @@ class Desk:
         if not all(isinstance(x, list) and len(x) <= 64 for x in (keys, axes, buttons)) or "keys" not in message:
             return False
         held = {key for key in keys if isinstance(key, str)}
+        if controls.silent:  # all was released: what is still held acts anew
+            self._shares = {}
         for name, given in controls.inputs.items():
             share = sum((1.0, -1.0)[i] for i, key in enumerate(given.keys) if key in held) + stick(given.pad, axes, buttons)
             share = min(max(share, -1.0), 1.0)

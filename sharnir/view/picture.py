@@ -32,6 +32,8 @@ from sharnir.view.pieces import (
     part_mesh,
     round_length,
     safe,
+    sector,
+    smooth,
 )
 
 # The Simulation; it stands a floor above, so that it is not named here.
@@ -40,6 +42,8 @@ FADE = 0.98  # of the largest force seen, that is left after a picture
 WATCHED, PATIENCE = 8.0, 1.5  # s of motion that the first view takes in; s of work that this may cost
 GREY, SILVER, EARTH = (150, 155, 160), (190, 195, 200), (142, 134, 112)
 TURN, SLIDE, BALL, ROD, SPRING = (214, 69, 65), (38, 166, 91), (142, 68, 173), (70, 80, 90), (90, 120, 90)
+STICK, ARC, STRIPE = (120, 30, 45), (236, 188, 96), (250, 250, 250)
+FINE = 4  # parts of a segment of a rope, drawn
 FORCE, PRESS, NORMAL = (230, 126, 34), (192, 57, 43), (41, 128, 185)
 SLACK, TIGHT = np.array([70.0, 110.0, 200.0]), np.array([220.0, 50.0, 40.0])  # a rope without pull, and with the largest seen
 
@@ -83,6 +87,7 @@ class Mark:
     colour: Colour
     position: np.ndarray
     wxyz: np.ndarray
+    joint: str = ""  # whose axis it is
 
 
 class Looks:
@@ -173,9 +178,11 @@ class Looks:
                 out.append(
                     Mark(
                         f"{safe(names[k])}.{i}", body, mesh, colour, quat_rotate(back, anchor - place[body]),
-                        along(quat_rotate(back, axis)[None])[0],
+                        along(quat_rotate(back, axis)[None])[0], names[k],
                     )
                 )  # fmt: skip
+                if joint.v_size == 1 and i >= slides:
+                    out += self._arc(names[k], k, view, anchor, axis, place, turn)
             if len(joint.turns) == 3:
                 body = int(model.children[k])
                 at = quat_rotate(quat_conjugate(turn[body]), anchor - place[body])
@@ -183,6 +190,26 @@ class Looks:
                 still = np.array([1.0, 0.0, 0.0, 0.0])
                 out.append(Mark(f"{safe(names[k])}.ball", body, ball(min(0.016 * self.size, radius)), BALL, at, still))
         return out
+
+    def _arc(
+        self, name: str, k: int, view: Any, anchor: np.ndarray, axis: np.ndarray, place: np.ndarray, turn: np.ndarray
+    ) -> list[Mark]:
+        """How far a hinge turns, as a ring on the parent that begins where the child stands; none without limits."""
+        low, high = (float(np.ravel(end)[0]) for end in (view.limit if view.limit is not None else (-np.inf, np.inf)))
+        if not (abs(low) < 7 and abs(high) < 7 and low < high):
+            return []
+        child, parent = int(self.sim.model.children[k]), int(self.sim.model.parents[k])
+        toward = place[child] + quat_rotate(turn[child], self.sim.model.com[child]) - anchor
+        toward = toward - (toward @ axis) * axis
+        reach = float(np.linalg.norm(toward))
+        if reach < 1e-6:
+            toward, reach = np.cross(axis, (0.0, 0.0, 1.0) if abs(axis[2]) < 0.9 else (1.0, 0.0, 0.0)), 0.0
+        toward, now = toward / np.linalg.norm(toward), float(np.ravel(view.position)[0])
+        radius = float(np.clip(0.5 * reach, 0.02 * self.size, 0.12 * self.size))
+        vertices, faces = sector(anchor, axis, toward, (low - now, high - now), radius)
+        local = quat_rotate(np.tile(quat_conjugate(turn[parent]), (len(vertices), 1)), vertices - place[parent])
+        still = np.array([1.0, 0.0, 0.0, 0.0])
+        return [Mark(f"{safe(name)}.limits", parent, (local, faces), ARC, np.zeros(3), still)]
 
     @staticmethod
     def _on_parent(joint: Any, i: int, slides: int, axes: list[np.ndarray]) -> bool:
@@ -225,6 +252,10 @@ class Picture:
             if i not in looks.still:
                 self._moving.append((i, node))
         self.marks = [(mark, self._add_mark(mark)) for mark in looks.marks]
+        acts = sim.control.acts.numpy()[:, 0] if sim.worlds == 1 else ()
+        rubs = {name for name, act in zip(model.joint_names, acts, strict=False) if act}
+        self._rubbing = [(sim.joint(mark.joint), mark.colour, handle) for mark, handle in self.marks if mark.joint in rubs]
+        self._stuck = [False] * len(self._rubbing)
         self._labels = [
             scene.add_label(f"{root}/bodies/{safe(name)}/name", name, position=tuple(model.com[i]), visible=False)
             for i, name in looks.names.items()
@@ -239,11 +270,17 @@ class Picture:
         cables = bool(model.cable_names)
         self._cables = scene.add_line_segments(f"{root}/cables", none, ROD, visible=cables, thickness=0.004 * size)
         self._ropes: dict[str, Any] = {}
+        self._stripes: dict[str, Any] = {}
+        self._radius: dict[str, float] = {}
         for k, name in enumerate(model.ropes.names if model.ropes is not None else ()):
             self._ropes[name] = scene.add_line_segments(
                 f"{root}/ropes/{safe(name)}", rope_segments(sim, name, world)[0], PALETTE[(looks.moving + k) % len(PALETTE)],
                 thickness=max(2 * model.ropes.described[k].radius, 0.006 * size),
             )  # fmt: skip
+            self._radius[name] = 0.5 * max(2 * model.ropes.described[k].radius, 0.006 * size)
+            self._stripes[name] = scene.add_line_segments(
+                f"{root}/ropes/{safe(name)}/stripe", none, STRIPE, thickness=0.5 * self._radius[name], visible=True
+            )
         self._plain = {name: np.array(handle.colors) for name, handle in self._ropes.items()}
         arrow = {"shaft_radius": 0.004 * size, "head_radius": 0.011 * size, "head_length": 0.028 * size, "visible": False}
         self._forces = scene.add_arrows(f"{root}/joint forces", none, FORCE, **arrow)
@@ -261,6 +298,14 @@ class Picture:
         return self.server.scene.add_mesh_simple(
             f"{on}/axes/{mark.name}", vertices, faces, color=mark.colour, cast_shadow=False, position=position, wxyz=wxyz
         )
+
+    def rub(self) -> None:
+        """Axes of joints whose friction holds are dark."""
+        for k, (joint, colour, handle) in enumerate(self._rubbing):
+            stuck = bool(np.all(joint.stuck))
+            if stuck != self._stuck[k]:
+                self._stuck[k] = stuck
+                handle.color = STICK if stuck else colour
 
     def lay(self, layers: Layers) -> None:
         """Show or hide what stands still on the bodies."""
@@ -302,6 +347,11 @@ class Picture:
             self._springs.points = np.concatenate([coil(a, b, radius) for a, b in pairs]).astype(np.float32)
         for name, handle in self._ropes.items():
             points, pulls = rope_segments(sim, name, self.world)
+            if len(points) > 1 and np.array_equal(points[:-1, 1], points[1:, 0]):  # whole: a smooth curve, with a stripe
+                points, pulls = joined_smoothly(points), np.repeat(pulls, FINE)
+                self._stripes[name].points = stripe(sim, name, self.world, self._radius[name])
+            else:
+                self._stripes[name].visible = False
             handle.visible = bool(len(points))
             if len(points):
                 handle.points = points
@@ -362,6 +412,21 @@ def rope_segments(sim: Owner, name: str, world: int) -> tuple[np.ndarray, np.nda
     points, broken, pull = (x if sim.worlds == 1 else x[world] for x in (rope.position, rope.broken, rope.tension))
     whole = ~np.asarray(broken)
     return np.asarray(np.stack([points[:-1], points[1:]], 1)[whole], np.float32), np.asarray(pull)[whole]
+
+
+def joined_smoothly(segments: np.ndarray) -> np.ndarray:
+    """(FINE n, 2, 3) segments of a smooth curve through those of a rope (n, 2, 3) that is whole."""
+    curve = smooth(np.vstack([segments[:, 0], segments[-1:, 1]]).astype(float), FINE)
+    return np.stack([curve[:-1], curve[1:]], 1).astype(np.float32)
+
+
+def stripe(sim: Owner, name: str, world: int, radius: float) -> np.ndarray:
+    """(n, 2, 3) a line on the surface of a rope, which shows its twist."""
+    rope = sim.rope(name)
+    points, turn = (np.asarray(x if sim.worlds == 1 else x[world], float) for x in (rope.position, rope.rotation))
+    aside = quat_rotate(turn, np.tile([1.0, 0.0, 0.0], (len(turn), 1)))
+    line = smooth(0.5 * (points[:-1] + points[1:]) + radius * aside, FINE)
+    return np.asarray(np.stack([line[:-1], line[1:]], 1), np.float32)
 
 
 def tension_colours(pulls: np.ndarray, most: float) -> np.ndarray:

@@ -49,6 +49,28 @@ def ball(radius: float) -> Triangles:
     return np.asarray(mesh.vertices), np.asarray(mesh.faces)
 
 
+def sector(anchor: np.ndarray, axis: np.ndarray, toward: np.ndarray, ends: tuple[float, float], radius: float) -> Triangles:
+    """A flat ring about an axis at an anchor, seen from both sides: from one angle to another (rad), counted from `toward`."""
+    angles = np.linspace(*ends, max(3, round(abs(ends[1] - ends[0]) / 0.12)))[:, None]
+    way = np.cos(angles) * toward + np.sin(angles) * np.cross(axis, toward)
+    vertices = np.concatenate([anchor + 0.86 * radius * way, anchor + radius * way])
+    i, n = np.arange(len(angles) - 1), len(angles)
+    faces = np.concatenate([np.stack([i, i + n, i + n + 1], 1), np.stack([i, i + n + 1, i + 1], 1)])
+    return vertices, np.concatenate([faces, faces[:, ::-1]])
+
+
+def smooth(points: np.ndarray, fine: int = 4) -> np.ndarray:
+    """(fine (n − 1) + 1, 3) points of a smooth curve through points (n, 3), after Catmull and Rom."""
+    if len(points) < 3:
+        return points
+    a, b = np.vstack([points[:1], points[:-2]]), points[:-1]
+    c, d = points[1:], np.vstack([points[2:], points[-1:]])
+    t = (np.arange(fine) / fine)[None, :, None]
+    a, b, c, d = (x[:, None] for x in (a, b, c, d))
+    curve = 0.5 * (2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t**2 + (3 * b - a - 3 * c + d) * t**3)
+    return np.vstack([curve.reshape(-1, 3), points[-1:]])
+
+
 def double_arrow(radius: float, half: float) -> Triangles:
     """A double arrow along z of length 2 · half: the axis of a slide."""
     create = need("trimesh.creation", "view")

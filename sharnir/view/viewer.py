@@ -358,6 +358,7 @@ class Viewer:
         if self.sim.worlds > 1:
             rows.append(("worlds shown", f"{len(self.pictures)} of {self.sim.worlds}", ""))
         self._values.content = table(*rows)
+        self.pictures[0].rub()
         self.sliders.show()
         if now - self._drawn > 0.2:
             self._drawn = now

@@ -127,7 +127,7 @@ def test_random_scenes_gain_no_energy():
             above = max(above, (sim.energy().total - start.total) / (start.kinetic + abs(start.potential)))
             deep = max(deep, -sim.contacts().gap.min(initial=0.0))
     print(f"energy at most {above:.0e} of its scale above the start; overlap {deep:.0e} m; {missed} of {made} steps not met")
-    assert above <= 1e-6 and deep < 1e-3 and missed < 0.02 * made
+    assert above <= 1e-6 and deep < 3e-5 and missed < 10
 
 
 @pytest.mark.slow

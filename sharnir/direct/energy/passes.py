@@ -58,6 +58,9 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     take_driven(s, w)
     scale = real(0.0)
     blur = real(0.0)
+    guessed = bool(False)  # solved before with other impulses of contacts: that is the guess
+    if scope > 1 and s[0].touching == 1:
+        guessed = s[0].touch.turn[w] > 0
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
@@ -83,9 +86,10 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             new = new + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own, w]
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
-        ahead = h * wp.min(s[0].state.lag[w], real(1.0))
-        s[0].work.acceleration[b, w] = v + s[0].state.guess_v[own, w] * ahead
-        s[0].work.turning[b, w] = omega + M * s[0].state.guess_w[own, w] * ahead
+        if not guessed:
+            ahead = h * wp.min(s[0].state.lag[w], real(1.0))
+            s[0].work.acceleration[b, w] = v + s[0].state.guess_v[own, w] * ahead
+            s[0].work.turning[b, w] = omega + M * s[0].state.guess_w[own, w] * ahead
         by = new - v
         scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
         x = s[0].state.position[own, w]

@@ -29,18 +29,21 @@ from sharnir.direct.energy.touch_points import (
     respond_to,
     row_of,
     softness_of,
+    span_of,
     spring_speed,
     work_left,
 )
 from sharnir.direct.energy.touch_sweeps import PARTED, gap_left, part_all, sweep_all
-from sharnir.laws.cone import missed, rate, solve_cone, strike_round, struck_speed
+from sharnir.laws.cone import missed, projected, rate, solve_cone, strike_round, struck_speed
 from sharnir.laws.contact import FRICTIONLESS, SLOP, across, is_spent, tread
+from sharnir.tree.data import LOOSE
 from sharnir.types import real, vec2, vec3
 
 ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
 MISSED = wp.constant(real(1.0e-6))  # of the largest impulse, or m/s where points are swept: a step with more is not met
 FLOPS = wp.constant(real(2.0e-3))  # visits of a link that an entry of the small problem, cubed, takes the time of
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
+NEARLY = wp.constant(real(1.0e-6))  # and what it may where rounds bring it no nearer: on the edge between holding and sliding
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
 SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
@@ -295,6 +298,58 @@ def find_speeds(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
+def tree_mass(s: wp.array(dtype=Direct), i: int, w: int) -> real:
+    """Of the lighter tree that floats, of a point's two, kg: what the point gives way by is no less than its inverse.
+
+    1e30 where none floats, and where rows beside the trees may hold them.
+    """
+    least = real(1.0e30)
+    if s[0].closures.count > 0:
+        return least
+    for side in range(2):
+        start, end = span_of(s, i, w, side)
+        if end > start and s[0].work.kind[start, w] == LOOSE:
+            mass = real(0.0)
+            for n in range(start, end):
+                mass = mass + s[0].tree.mass[n, w]
+            least = wp.min(least, mass)
+    return least
+
+
+@wp.func
+def meets_already(s: wp.array(dtype=Direct), w: int) -> bool:
+    """Whether the impulses of the last step are those of this one: then no response is asked for.
+
+    What each point misses, as `missed` tells it, with a bound of its own response in its place.
+    """
+    c = s[0].cone
+    most = real(0.0)
+    largest = real(1.0e-300)
+    for k in range(c[0].count[w]):
+        i = s[0].touch.point[k, w]
+        if c[0].host[k, w] >= 0 or s[0].touch.before[i, w] < -LANDS:
+            return False
+        p = s[0].touch.p[i, w]
+        mu = s[0].touch.mu[i, w]
+        yields = s[0].touch.yields[i, w]
+        u = relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w]
+        soft = softness_of(s, i, w)
+        response = real(1.0) / tree_mass(s, i, w)
+        if mu[0] > real(0.0):
+            response = (response * (real(1.0) + wp.dot(mu, mu)) + soft + yields[0] + yields[1]) / real(3.0)
+        else:
+            response = response + soft
+        q = vec3(p[0] - (wp.dot(axis_of(s, i, w, 0), u) + spring_speed(s, i, w) + soft * p[0]) / response, real(0.0), real(0.0))
+        for x in range(2):
+            slip = wp.dot(axis_of(s, i, w, x + 1), u) + s[0].touch.lead[i, w][x] + yields[x] * p[x + 1]
+            q[x + 1] = p[x + 1] - slip / response
+        most = wp.max(most, wp.length(p - projected(q)))
+        largest = wp.max(largest, p[0])
+    s[0].touch.residual[w] = most / largest
+    return most <= ENOUGH * largest
+
+
+@wp.func
 def take_impulses(s: wp.array(dtype=Direct), w: int):
     """The impulses that the small problem led to."""
     for k in range(s[0].cone[0].count[w]):
@@ -309,8 +364,10 @@ def take_impulses(s: wp.array(dtype=Direct), w: int):
 @wp.func
 def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     """After a step with the impulses of now: find better ones; returns whether these are good enough."""
-    find_acting(s, w)
-    s[0].touch.many[w] = wp.min(choose(s, w), 1)
+    more = find_acting(s, w)
+    if turn == 0 or more > 0 or s[0].touch.many[w] == 1:
+        s[0].touch.many[w] = wp.min(choose(s, w), 1)
+    last = s[0].touch.residual[w]
     s[0].touch.residual[w] = real(0.0)
     if s[0].cone[0].count[w] == 0:
         return True
@@ -318,6 +375,16 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
         off = sweep_all(s, w, turn)
         s[0].touch.residual[w] = off
         return off <= ENOUGH
+    if turn == 0 and s[0].touch.alone == 1 and meets_already(s, w):
+        s[0].touch.known[w] = 0
+        return True
+    s[0].touch.known[w] = 1
+    if turn > 0 and more == 0:  # speeds alone tell what is missed: W is needed where that is too much
+        find_speeds(s, w)
+        off = missed(s[0].cone, w)
+        s[0].touch.residual[w] = off
+        if off <= ENOUGH or (turn > 1 and off <= NEARLY and off > real(0.1) * last):
+            return True
     find_response(s, w)
     rows = real(3 * s[0].cone[0].count[w])
     count_work(s, w, rows * (real(4.0) + real(0.1) * rows))
@@ -328,8 +395,8 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     s[0].touch.residual[w] = off
     if off <= ENOUGH and not struck:
         return True
-    solve_cone(s[0].cone, w, real(0.1) * ENOUGH)
-    count_work(s, w, FLOPS * rows * rows * rows)
+    solves = solve_cone(s[0].cone, w, real(0.5) * ENOUGH, NEARLY)
+    count_work(s, w, FLOPS * rows * rows * rows * real(solves))
     take_impulses(s, w)
     return False
 
@@ -342,6 +409,7 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     s[0].touch.residual[w] = real(0.0)
     met = bool(True)
     for turn in range(ROUNDS + 1):
+        s[0].touch.turn[w] = turn
         push_bodies(s, w)
         met = attempt(s, w, scope)
         if not met or is_last(s, w, turn):
@@ -421,6 +489,8 @@ def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
             off = off or landed or left < real(0.0)
     if not off:
         return False
+    if s[0].touch.known[w] == 0:
+        find_response(s, w)
     for _it in range(PARTED):
         for k in range(c[0].count[w]):
             if c[0].host[k, w] < 0:
