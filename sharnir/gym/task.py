@@ -95,22 +95,22 @@ class Worlds:
 
 
 class Task:
-    """A task; a subclass says what differs. Everything is written for all worlds at once, arrays being (worlds, …).
-
-    Attributes:
-        dt: step of the simulation, s. frame_skip: steps a decision. episode: decisions after which an episode is truncated.
-        options: keywords of the Simulation (`solver`, `iterations`, …).
-        spread: by how much parameters vary from world to world (`Simulation.randomise`), drawn when an environment is seeded.
-        camera: `eye` and `target` of pictures, m. follow: a body with which the camera moves.
-    """
+    """A task; a subclass says what differs. Everything is written for all worlds at once, arrays being (worlds, …)."""
 
     dt: float = 0.02
+    """Step of the simulation, s."""
     frame_skip: int = 1
+    """Steps a decision."""
     episode: int = 500
+    """Decisions after which an episode is truncated."""
     options: Mapping[str, Any] = {}
+    """Keywords of the Simulation (`solver`, `iterations`, …)."""
     spread: Mapping[str, float] = {}
+    """By how much parameters vary from world to world (`Simulation.randomise`); drawn when all worlds are reset."""
     camera: Mapping[str, Any] = {}
+    """`eye` and `target` of pictures, m."""
     follow: str | None = None
+    """A body with which the camera moves."""
 
     def scene(self) -> Scene:
         """The scene of one world."""
