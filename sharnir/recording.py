@@ -28,7 +28,7 @@ KINDS = ("joint", "body", "rope", "cable", "spring", "gear", "frame", "sim")
 class Values:
     """Values over time by name, whether they were kept here (`Log`) or read from a file (`sharnir.Recording`)."""
 
-    __slots__ = ("_rows", "_times")
+    __slots__ = ()
     _times: list[float]
     _rows: dict[str, Any]
 
@@ -126,10 +126,36 @@ class Values:
         return Path(path)
 
 
-class Log(Values):
+class Observer:
+    """Looks at a running simulation every few steps: an entry of `sim._logs`, which tells it of steps before and after them."""
+
+    __slots__ = ("_every", "_left")
+    _every: int
+    _left: int
+
+    def due(self) -> int:
+        """Steps until the next look."""
+        return self._left
+
+    def before(self, how: Mapping[str, Any]) -> None:
+        """Steps are about to be made."""
+
+    def made(self, steps: int) -> None:
+        """So many steps were made."""
+        self._left -= steps
+        if self._left <= 0:
+            self._left = self._every
+            self.take()
+
+    def take(self) -> None:
+        """Look: what a class of its own does."""
+        raise NotImplementedError
+
+
+class Log(Values, Observer):
     """What was recorded: `log.time` (n,), `log["joint/a.q"]` (n, …), `log.names`; with several worlds (n, worlds, …)."""
 
-    __slots__ = ("_every", "_left", "_sim", "_sources")
+    __slots__ = ("_rows", "_sim", "_sources", "_times")
 
     def __init__(self, sim: Owner, words: tuple[str, ...], every: float | int) -> None:
         self._sim = sim
@@ -158,20 +184,6 @@ class Log(Values):
 
     def __repr__(self) -> str:
         return f"<log of {len(self._times)} times: {', '.join(self.names)}>"
-
-    def due(self) -> int:
-        """Steps until the next value is taken."""
-        return self._left
-
-    def before(self, how: Mapping[str, Any]) -> None:
-        """Steps are about to be made."""
-
-    def made(self, steps: int) -> None:
-        """So many steps were made."""
-        self._left -= steps
-        if self._left <= 0:
-            self._left = self._every
-            self.take()
 
     def take(self) -> None:
         """Take the values of now."""

@@ -53,7 +53,7 @@ class Recording(Values):
     the exact motion again.
     """
 
-    __slots__ = ("_contents", "facts", "path", "steps", "whole")
+    __slots__ = ("_contents", "_rows", "_times", "facts", "path", "steps", "whole")
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

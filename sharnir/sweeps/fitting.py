@@ -35,11 +35,10 @@ POSITIVE = "mass friction static dynamic viscous load damping stiffness kp kd EI
 class Fit:
     """Parameters that a recording shows.
 
-    Attributes:
-        values: the parameters by word. error: their standard errors. interval: (low, high) at the confidence asked for.
-        covariance: (p, p), in the order of `values`. noise: root mean square of what is left, by recorded name.
-        time: (n,) s. simulated, recorded: (n, …) by name. evaluations: batches that were run. converged: whether it ended by a
-            tolerance, not by the count.
+    `values` holds the parameters by word, `error` their standard errors, `interval` (low, high) at the confidence asked for,
+    `covariance` (p, p) in the order of `values`, `noise` the root mean square of what is left, by recorded name; `time` (n,) s,
+    `simulated` and `recorded` (n, …) by name; `evaluations` how many batches were run, `converged` whether it ended by a
+    tolerance, not by the count.
     """
 
     values: dict[str, float]

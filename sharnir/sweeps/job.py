@@ -6,7 +6,7 @@ import gc
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,29 +64,15 @@ class Part:
         return {"run": runs, "seed": self.seeds} | self.values | measured | {"failed": list(reasons)}
 
 
-class Watch:
+class Watch(recording.Observer):
     """Follows a word while steps are made: the largest, smallest, mean or effective value of each world."""
 
     def __init__(self, sim: Simulation, every: int, kind: str, word: str) -> None:
-        self.sim, self.kind, self.every = sim, kind, every
+        self.sim, self.kind, self._every = sim, kind, every
         self.sources = recording.sources(sim, word)
-        self.left, self.count, self.sums = every, 0, dict[str, np.ndarray]()
+        self._left, self.count, self.sums = every, 0, dict[str, np.ndarray]()
 
-    def due(self) -> int:
-        """Steps until the next look."""
-        return self.left
-
-    def before(self, how: Mapping[str, Any]) -> None:
-        """Steps are about to be made."""
-
-    def made(self, steps: int) -> None:
-        """So many steps were made."""
-        self.left -= steps
-        if self.left <= 0:
-            self.left = self.every
-            self.look()
-
-    def look(self) -> None:
+    def take(self) -> None:
         """Take the values of now."""
         self.count += 1
         for name, source in self.sources.items():
@@ -183,7 +169,7 @@ class Runner:
         self._put(sim, part, fill)
         watches = [Watch(sim, job.every, *m.groups()) for m in map(REDUCED.fullmatch, self._words()) if m is not None]
         for watch in watches:
-            watch.look()
+            watch.take()
             sim._logs.append(watch)
         if job.duration is not None:
             sim.run(job.duration)

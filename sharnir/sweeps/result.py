@@ -16,9 +16,8 @@ ABOUT = ("run", "seed", "failed")
 class SweepResult:
     """Rows of a sweep: `result["body/door.mass"]` is a column (runs,), `len(result)` the number of runs.
 
-    Attributes:
-        varied: words that vary. measured: names of what was measured. path: the Parquet file, or None. Columns of a file are
-        read when they are asked for.
+    `varied` holds the words that vary, `measured` the names of what was measured, `path` the Parquet file or None. Columns of a
+    file are read when they are asked for.
     """
 
     __slots__ = ("_columns", "_names", "path", "varied")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SimulationError, is_positive
+from sharnir.recording import Observer
 from sharnir.spatial import quat_rotate
 from sharnir.view.picture import Looks, poses
 from sharnir.view.pieces import PALETTE, coil, outermost, round_length
@@ -24,7 +25,7 @@ MOST = 20_000  # frames of a page
 ROD = (70, 80, 90)
 
 
-class Page:
+class Page(Observer):
     """Frames of a running simulation (its first world), written as one HTML file when it is closed.
 
     Args:
@@ -45,7 +46,7 @@ class Page:
         self.title = self.path.stem.replace("_", " ") if title is None else str(title)
         self.follow = follow
         self._every = max(1, round(1.0 / fps / sim.dt))
-        self._left: int = self._every
+        self._left = self._every
         self._times: list[float] = []
         self._poses: list[np.ndarray] = []
         self._looks = Looks(sim, 1.0)
@@ -63,17 +64,6 @@ class Page:
 
     def __len__(self) -> int:
         return len(self._times)
-
-    def due(self) -> int:
-        """Steps until the next frame."""
-        return self._left
-
-    def made(self, steps: int) -> None:
-        """So many steps were made."""
-        self._left -= steps
-        if self._left <= 0:
-            self._left = self._every
-            self.take()
 
     def take(self) -> None:
         """Remember how things are now."""

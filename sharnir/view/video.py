@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SimulationError, is_positive
+from sharnir.recording import Observer
 from sharnir.spatial import quat_rotate
 from sharnir.view import MissingExtra, need
 from sharnir.view.pieces import PALETTE, coil, joined, part_mesh, round_length
@@ -45,7 +46,7 @@ class Camera:
         return out.T, local[:, 2]
 
 
-class Video:
+class Video(Observer):
     """Frames of a running simulation (its first world), written when it is closed."""
 
     def __init__(
@@ -66,7 +67,7 @@ class Video:
                 raise MissingExtra('an .mp4 needs ffmpeg: pip install "sharnir[video]", or write a .gif') from None
         self._fps, self.size = fps, size
         self._every = max(1, round(speed / fps / sim.dt))
-        self._left: int = self._every
+        self._left = self._every
         self._frames: list[Any] = []
         self._meshes = list(meshes(sim))
         self.clock = True  # whether the time is written into the pictures
@@ -85,20 +86,6 @@ class Video:
         self._sim._logs.remove(self)
         if kind is None:
             self.write()
-
-    def due(self) -> int:
-        """Steps until the next frame."""
-        return int(self._left)
-
-    def before(self, how: Any) -> None:
-        """Steps are about to be made."""
-
-    def made(self, steps: int) -> None:
-        """So many steps were made."""
-        self._left -= steps
-        if self._left <= 0:
-            self._left = self._every
-            self.take()
 
     def __len__(self) -> int:
         return int(len(self._frames))
