@@ -21,6 +21,7 @@ def test_info_names_versions_devices_and_every_example(capsys):
     assert "pendulum" in catalogue.examples()
 
 
+@pytest.mark.slow  # `make test` begins with this command
 def test_info_compile_says_how_long_it_took(capsys):
     assert cli.main(["info", "--compile"]) == 0
     assert re.search(r"ready in \d+\.\d s", capsys.readouterr().out)

@@ -278,7 +278,11 @@ def test_a_step_out_of_time_ends_in_a_valid_state():
 
 @pytest.mark.parametrize(
     ("spring", "speed"),
-    [((20.0, 0.3), (6, 8, -3)), ((20.0, 0.3), (3, 2, -1)), ({"rx": (20, 0), "ry": (40, 0), "rz": (10, 0)}, (3, 2, -1))],
+    [
+        ((20.0, 0.3), (6, 8, -3)),
+        pytest.param((20.0, 0.3), (3, 2, -1), marks=pytest.mark.slow),
+        ({"rx": (20, 0), "ry": (40, 0), "rz": (10, 0)}, (3, 2, -1)),
+    ],
 )
 def test_a_ball_joint_spring_keeps_energy(spring, speed):
     worst = []

@@ -111,7 +111,7 @@ def test_the_last_ball_of_a_cradle_leaves(solver):
 
 @pytest.mark.parametrize(
     "solver, dt, most",
-    [("direct", 0.001, 9e-6), ("direct", 0.005, 1.8e-4)],  # by sweeps: test_contact_rest.py
+    [("direct", 0.001, 9e-6), pytest.param("direct", 0.005, 1.8e-4, marks=pytest.mark.slow)],  # by sweeps: test_contact_rest.py
 )
 def test_a_stack_stands(solver, dt, most):
     scene, m = ground(0.6)
