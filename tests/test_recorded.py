@@ -123,7 +123,8 @@ def test_others_read_it(tmp_path):
         schemas = {s.name: s.encoding for s in summary.schemas.values()}
         counts = {summary.channels[k].topic: n for k, n in summary.statistics.channel_message_counts.items()}
         found = [message.log_time for _, _, message in read.iter_messages(topics=["/tf"])]
-        assert [a.name for a in read.iter_attachments()] == ["start"] and [m.name for m in read.iter_metadata()] == ["sharnir"]
+        assert [a.name for a in read.iter_attachments()] == ["start", "scene.toml"]
+        assert [m.name for m in read.iter_metadata()] == ["sharnir"]
     assert set(topics) >= {"/tf", "/joint_states", "/bodies"} and schemas["tf2_msgs/msg/TFMessage"] == "ros2msg"
     assert counts["/tf"] == len(found) == 13 and found == sorted(found) and len(summary.chunk_indexes) >= 1
 
