@@ -40,6 +40,7 @@ def test_gradients_are_those_of_differences(ppo):
     assert worst < 1e-7
 
 
+@pytest.mark.slow
 def test_a_short_run_improves_the_return(ppo):
     code = "import ppo; print(ppo.train('CartPole', worlds=32, horizon=32, rounds=6, parts=4, tell=False)[1])"
     words = [sys.executable, "-c", code]  # a process of its own, or this one's threads of BLAS would stand in each other's way
