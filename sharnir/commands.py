@@ -219,12 +219,11 @@ def _film(sim: Simulation, page: Any, duration: float, control: Callable[[Any], 
 
 
 def _recorded(recording: Path, path: Path, follow: str | None) -> Path:
-    """The page of a recording; what it looks like is told by the example that it was made of."""
+    """The page of a recording; what it looks like is told by the scene that it was made of."""
     from sharnir.view.page import Page
 
     found = importlib.import_module("sharnir.io.recorded").Recording(recording)
-    name = str(found.facts.get("name", ""))
-    sim = catalogue.load(name).make()
+    sim = importlib.import_module("sharnir.record_commands").subject(found)
     page = Page(sim, path, title=recording.stem.replace("_", " "), follow=follow)
     names = list(sim.model.body_names)
     at, turn, _ = poses_of(sim)

@@ -41,6 +41,16 @@ def record(name: str, out: Path | None, duration: float, dt: float | None, rate:
     return 0
 
 
+def subject(recording: Recording, scene: str | None = None) -> Simulation:
+    """The simulation that was recorded, at its start: of the scene that is named here or there, or written in the recording."""
+    name = scene or recording.facts["name"]
+    if name:
+        return made(name, recording.facts["dt"])[0]
+    if recording.scene:
+        return simulation(recording)
+    raise catalogue.UsageError(f"{recording.path}: does not say of what it is; give --scene, an example or a file")
+
+
 def replay(file: Path, scene: str | None, plot: Path | None, csv: Path | None, usd: Path | None) -> int:
     """Make a recorded motion again."""
     recording = Recording(file)
@@ -49,14 +59,7 @@ def replay(file: Path, scene: str | None, plot: Path | None, csv: Path | None, u
     for path, write in ((plot, recording.plot), (csv, recording.to_csv), (usd, recording.to_usd)):
         if path is not None:
             print(f"wrote {write(path)}")
-    name = scene or recording.facts["name"]
-    if name:
-        sim = made(name, recording.facts["dt"])[0]
-    elif recording.scene:
-        sim = simulation(recording)
-    else:
-        raise catalogue.UsageError(f"{file}: does not say of what it is; give --scene, an example or a file")
-    replayed = recording.replay(sim, _bar)
+    replayed = recording.replay(subject(recording, scene), _bar)
     print(replayed)
     return 0 if replayed.equal else 1
 

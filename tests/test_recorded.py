@@ -1,14 +1,17 @@
 """Recordings in files: they open where they were cut off, hold what was, and the motion is made again bit for bit."""
 
 import os
+import pathlib
 import signal
 import time
 import warnings
 
 import numpy as np
 import pytest
+from conftest import EXAMPLES
 
 import sharnir as sh
+from sharnir import cli
 from sharnir.io import checkpoint
 
 
@@ -301,3 +304,11 @@ def test_from_the_command_line(tmp_path, capsys):
     with sim.record_to(out):
         sim.step(20)
     assert "[body.door]" in sh.Recording(out).scene and main(["replay", str(out)]) == 0, "its scene is in it"
+
+
+def test_a_recording_of_a_scene_file_becomes_a_page(tmp_path, capsys):
+    scene, file, page = tmp_path / "door.toml", tmp_path / "run.mcap", tmp_path / "run.html"
+    scene.write_text((pathlib.Path(EXAMPLES) / "scenes" / "door.toml").read_text())
+    assert cli.main(["record", str(scene), "--duration", "0.5", "--out", str(file)]) == 0
+    assert cli.main(["view", str(file), "--html", str(page)]) == 0
+    assert str(page) in capsys.readouterr().out and "door" in page.read_text()
