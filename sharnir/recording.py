@@ -11,7 +11,7 @@ import csv
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -127,11 +127,22 @@ class Values:
 
 
 class Observer:
-    """Looks at a running simulation every few steps: an entry of `sim._logs`, which tells it of steps before and after them."""
+    """Looks at a running simulation every few steps, from `with` to its end; it is told of steps before and after them."""
 
-    __slots__ = ("_every", "_left")
+    __slots__ = ("_every", "_left", "_sim")
     _every: int
     _left: int
+    _sim: Owner
+
+    def __enter__(self) -> Self:
+        self._sim._logs.append(self)
+        self.take()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._sim._logs.remove(self)
+        if kind is None:
+            self.end()
 
     def due(self) -> int:
         """Steps until the next look."""
@@ -151,11 +162,14 @@ class Observer:
         """Look: what a class of its own does."""
         raise NotImplementedError
 
+    def end(self) -> None:
+        """What is to be done once nothing more is looked at."""
+
 
 class Log(Values, Observer):
     """What was recorded: `log.time` (n,), `log["joint/a.q"]` (n, …), `log.names`; with several worlds (n, worlds, …)."""
 
-    __slots__ = ("_rows", "_sim", "_sources", "_times")
+    __slots__ = ("_rows", "_sources", "_times")
 
     def __init__(self, sim: Owner, words: tuple[str, ...], every: float | int) -> None:
         self._sim = sim
@@ -173,14 +187,6 @@ class Log(Values, Observer):
         self._left = self._every
         self._times = []
         self._rows = {name: [] for name in self._sources}
-
-    def __enter__(self) -> Log:
-        self._sim._logs.append(self)
-        self.take()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._sim._logs.remove(self)
 
     def __repr__(self) -> str:
         return f"<log of {len(self._times)} times: {', '.join(self.names)}>"

@@ -83,7 +83,27 @@ class Stage:
         return np.asarray(place * (1.0, 1.0, 0.0))
 
 
-class Env(gymnasium.Env[Any, Any]):
+class Staged:
+    """What environments of one world and of many have in common."""
+
+    _stage: Stage
+
+    @property
+    def sim(self) -> Simulation:
+        """The simulation beneath, with as many worlds as there are environments."""
+        return self._stage.sim
+
+    @property
+    def spread(self) -> dict[str, float]:
+        """By how much parameters vary; from the next reset of all worlds on."""
+        return self._stage.spread
+
+    @spread.setter
+    def spread(self, value: Mapping[str, float]) -> None:
+        self._stage.spread = dict(value)
+
+
+class Env(Staged, gymnasium.Env[Any, Any]):
     """One world of a task.
 
     Args:
@@ -105,20 +125,6 @@ class Env(gymnasium.Env[Any, Any]):
         self.render_mode = render_mode
         self.observation_space, self.action_space = self._stage.observation_space, self._stage.action_space
         self.metadata = {**self.metadata, "render_fps": round(1.0 / (self.task.dt * self.task.frame_skip))}
-
-    @property
-    def sim(self) -> Simulation:
-        """The simulation beneath."""
-        return self._stage.sim
-
-    @property
-    def spread(self) -> dict[str, float]:
-        """By how much parameters vary; from the next reset on."""
-        return self._stage.spread
-
-    @spread.setter
-    def spread(self, value: Mapping[str, float]) -> None:
-        self._stage.spread = dict(value)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """A new episode."""
@@ -144,7 +150,7 @@ class Env(gymnasium.Env[Any, Any]):
         return self._stage.picture() if self.render_mode == "rgb_array" else None
 
 
-class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
+class VectorEnv(Staged, gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Many worlds of a task in one simulation.
 
     Args:
@@ -178,20 +184,6 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": rate, "autoreset_mode": self._mode}
         self._made = np.zeros(num_envs, int)  # decisions in this episode
         self._over = np.zeros(num_envs, bool)  # worlds whose episode has ended, and that are to begin anew
-
-    @property
-    def sim(self) -> Simulation:
-        """The simulation beneath, with `num_envs` worlds."""
-        return self._stage.sim
-
-    @property
-    def spread(self) -> dict[str, float]:
-        """By how much parameters vary; from the next reset of all worlds on."""
-        return self._stage.spread
-
-    @spread.setter
-    def spread(self, value: Mapping[str, float]) -> None:
-        self._stage.spread = dict(value)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """New episodes in all worlds, or in those of `options["reset_mask"]`, (num_envs,) of bool."""

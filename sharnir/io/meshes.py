@@ -82,15 +82,8 @@ def _missing_reader(file: Path) -> str:
     return ""
 
 
-@dataclass(frozen=True, eq=False)
-class Surface(Shape):
-    """The triangles of a file, for drawing: read when first drawn, open surfaces too. No volume and no mass."""
-
-    file: Path
-    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    notes: list[str] = field(repr=False, default_factory=list)
-    """Of the scene: a file that cannot be drawn is told of there, too."""
-    _read: list[Triangles] = field(init=False, repr=False, default_factory=list)
+class Drawn(Shape):
+    """What is looked at alone: it has no volume and no mass."""
 
     @property
     def volume(self) -> float:
@@ -98,6 +91,17 @@ class Surface(Shape):
 
     def _per_kilogram(self) -> tuple[Array, Array]:
         return np.zeros(3), np.zeros((3, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class Surface(Drawn):
+    """The triangles of a file, for drawing: read when first drawn, open surfaces too. No volume and no mass."""
+
+    file: Path
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    notes: list[str] = field(repr=False, default_factory=list)
+    """Of the scene: a file that cannot be drawn is told of there, too."""
+    _read: list[Triangles] = field(init=False, repr=False, default_factory=list)
 
     def _own_mesh(self) -> Triangles:
         if not self._read:
@@ -126,7 +130,7 @@ class Surface(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Skin(Shape):
+class Skin(Drawn):
     """Triangles for drawing, open surfaces too: vertices (n, 3) in m and faces (m, 3). No volume and no mass."""
 
     vertices: Any
@@ -140,13 +144,6 @@ class Skin(Shape):
             raise SceneError(f"Skin: vertices are (n, 3) and faces (m, 3) of them, got {vertices.shape} and {faces.shape}")
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "faces", faces)
-
-    @property
-    def volume(self) -> float:
-        return 0.0
-
-    def _per_kilogram(self) -> tuple[Array, Array]:
-        return np.zeros(3), np.zeros((3, 3))
 
     def _own_mesh(self) -> Triangles:
         return self.vertices, self.faces

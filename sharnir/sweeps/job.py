@@ -68,7 +68,7 @@ class Watch(recording.Observer):
     """Follows a word while steps are made: the largest, smallest, mean or effective value of each world."""
 
     def __init__(self, sim: Simulation, every: int, kind: str, word: str) -> None:
-        self.sim, self.kind, self._every = sim, kind, every
+        self._sim, self.kind, self._every = sim, kind, every
         self.sources = recording.sources(sim, word)
         self._left, self.count, self.sums = every, 0, dict[str, np.ndarray]()
 

@@ -52,15 +52,9 @@ class Page(Observer):
         self._looks = Looks(sim, 1.0)
         self._lines: dict[str, tuple[float, tuple[int, int, int], bool, list[np.ndarray]]] = {}
 
-    def __enter__(self) -> Page:
-        self._sim._logs.append(self)
-        self.take()
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._sim._logs.remove(self)
-        if kind is None:
-            self.write()
+    def end(self) -> None:
+        """Write the file."""
+        self.write()
 
     def __len__(self) -> int:
         return len(self._times)

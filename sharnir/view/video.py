@@ -77,15 +77,9 @@ class Video(Observer):
         start = goal + reach * np.array([0.7, -1.5, 0.6]) if eye is None else np.asarray(eye, float)
         self.camera = Camera(start, goal, size)
 
-    def __enter__(self) -> Video:
-        self._sim._logs.append(self)
-        self.take()
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._sim._logs.remove(self)
-        if kind is None:
-            self.write()
+    def end(self) -> None:
+        """Write the file."""
+        self.write()
 
     def __len__(self) -> int:
         return int(len(self._frames))
