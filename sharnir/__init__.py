@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
     from sharnir.simulation import Simulation
     from sharnir.solver import Report
+    from sharnir.split import SplitSimulation
     from sharnir.sweeps.fitting import Fit, fit
     from sharnir.sweeps.result import SweepResult
     from sharnir.sweeps.run import sweep
@@ -123,6 +124,7 @@ __all__ = [
     "SolverImpulse",
     "Sphere",
     "Spherical",
+    "SplitSimulation",
     "State",
     "Steering",
     "StepWarning",
@@ -167,6 +169,7 @@ _WHERE = {
     "sharnir.sequential.solver": "SolverImpulse",
     "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
     "sharnir.simulation": "Simulation",
+    "sharnir.split": "SplitSimulation",
     "sharnir.solver": "Report",
     "sharnir.sweeps.fitting": "Fit fit",
     "sharnir.sweeps.result": "SweepResult",
