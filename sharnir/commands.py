@@ -26,6 +26,7 @@ from sharnir.tables import of_first
 from sharnir.types import PRECISION
 from sharnir.warmup import compile_all
 
+BUDGET = 0.8  # of a tick, that the steps of a machine under hands may take
 HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
 
 MACHINE, AT_WORK = "krt100_trailer", 6.0  # the demo's machine, and s that it works
@@ -242,7 +243,7 @@ def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the bodies of the first world are."""
     from sharnir.view.picture import poses
 
-    return poses(sim, sim.state, 0)
+    return poses(sim, 0)
 
 
 def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
@@ -258,7 +259,7 @@ def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
     title = Path(name).stem.replace("_", " ")
-    viewer.serve(sim, title, desk=True, **options)
+    viewer.serve(sim, title, desk=True, budget=BUDGET, **options)
     return 0
 
 
@@ -281,7 +282,7 @@ def score(name: str | None, out: Path, by_hand: bool, port: int) -> int:
             from sharnir.view import viewer
 
             viewer.serve(
-                session.sim, name.replace("_", " "), desk=True, port=port, control=session.look, paused=True,
+                session.sim, name.replace("_", " "), desk=True, budget=BUDGET, port=port, control=session.look, paused=True,
                 follow=session.exercise.follow, until=lambda: session.over,
             )  # fmt: skip
         else:

@@ -236,9 +236,14 @@ def driven(sim, title, key, moved, folder, follow=None):
         coloured = browser.until(lambda: share(browser.picture(OUT / f"{title}.png")))
         browser.key(key, False)
         browser.until(lambda: sim.controls.command(given.name) == given.safe)
-        browser.ask(f"rows[{json.dumps(given.name)}].slider.value = {given.high / 2}; 0")
-        browser.ask(f"rows[{json.dumps(given.name)}].slider.oninput(); 0")
-        browser.until(lambda: abs(sim.controls.command(given.name) - given.high / 2) < 0.02)
+        slider = f"rows[{json.dumps(given.name)}].slider"
+
+        def slide():  # again, where a page that was drawing for half a second was taken for lost
+            browser.ask(f"{slider}.value = {given.high / 2}; {slider}.oninput(); 0")
+            time.sleep(0.2)
+            return abs(sim.controls.command(given.name) - given.high / 2) < 0.02
+
+        browser.until(slide)
         turn, number = (-1.0 if given.pad.startswith("-") else 1.0), int(given.pad.split()[1])
         axes = [0.0] * 4
         axes[number] = -turn

@@ -83,9 +83,10 @@ class Pull:
         async def drag(event: Any) -> None:
             shift = np.asarray(self._viewer._root.position, float)
             if event.phase == "end":
-                self.let_go()
+                self._viewer.post(lambda _: self.let_go())
             elif event.phase == "start" or self.body != name:
-                self.take(name, np.asarray(event.start_position, float) - shift, np.asarray(event.end_position, float) - shift)
+                start, end = (np.asarray(p, float) - shift for p in (event.start_position, event.end_position))
+                self._viewer.post(lambda _: self.take(name, start, end))
             else:
                 self.aim(np.asarray(event.end_position, float) - shift)
 
@@ -112,8 +113,8 @@ class Pull:
             self.sim.controls.note("pull", self.body, 0.0, "operator")
         self.body, self.force = None, np.zeros(3)
 
-    def _point(self) -> Any:
-        body = self.sim.body(self.body)
+    def _point(self, sim: Owner, name: str) -> Any:
+        body = sim.body(name)
         return body.position + quat_rotate(body.rotation, self._arm)
 
     def act(self) -> None:
@@ -121,7 +122,7 @@ class Pull:
         name = self.body
         if name is None:
             return
-        body, point = self.sim.body(name), self._point()
+        body, point = self.sim.body(name), self._point(self.sim, name)
         mass = max(float(self._mass[self.sim.model.body_names[name]]), 1e-6)
         slow = max(SOFT, 4 * self.sim.dt)  # explicit: the step has to be short beside it
         speed = body.velocity + np.cross(body.spin, point - body.com)
@@ -129,8 +130,9 @@ class Pull:
         self.force = force * min(1.0, self.bound / max(float(np.linalg.norm(force)), 1e-300))
         body.apply_force(self.force, at=point)
 
-    def show(self) -> None:
-        """Draw the spring."""
-        self._line.visible = self.active
-        if self.active:
-            self._line.points = np.array([[self._point(), self._aim]], np.float32)
+    def show(self, shown: Owner) -> None:
+        """Draw the spring, at the bodies of what is shown."""
+        name = self.body
+        self._line.visible = name is not None
+        if name is not None:
+            self._line.points = np.array([[self._point(shown, name), self._aim]], np.float32)

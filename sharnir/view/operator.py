@@ -123,11 +123,11 @@ class Desk:
     def _state(self, connection: Any) -> dict[str, Any]:
         viewer, controls = self.viewer, self.viewer.sim.controls
         values = {name: float(np.ravel(controls[name])[0]) for name in controls}
-        events = [[e.time, e.kind, e.name, e.value if np.ndim(e.value) == 0 else "…", e.by] for e in list(controls.events)[-12:]]
+        events = [[e.time, e.kind, e.name, e.value if np.ndim(e.value) == 0 else "…", e.by] for e in last(controls.events, 12)]
         return {
             "time": viewer.sim.time, "paused": viewer.paused, "values": values, "events": events, "people": self.people,
             "operating": self.operator is connection, "taken": self.operator is not None, "error": viewer.error,
-            "faults": [f"{kind}/{name}" for kind, name in controls.faults], "past": viewer.past,
+            "faults": [f"{kind}/{name}" for kind, name in tuple(controls.faults)], "past": viewer.past, "pace": viewer.pace,
         }  # fmt: skip
 
     # ---- what pages may do ----
@@ -187,10 +187,10 @@ class Desk:
         viewer, sim, what = self.viewer, self.viewer.sim, message["do"]
         name, kind = message.get("name"), message.get("kind")
         jobs: dict[Any, Any] = {
-            "freeze": lambda: (viewer.pause(), sim.controls.note("freeze", "")),
-            "resume": lambda: (viewer.play(), sim.controls.note("resume", "")),
-            "reset": lambda: (viewer.reset(), sim.controls.note("reset", "")),
-            "back": lambda: viewer.back(within(message.get("value"), 0.0, 1e3) or 0.0),
+            "freeze": lambda: sim.controls.note("freeze", ""),
+            "resume": lambda: sim.controls.note("resume", ""),
+            "reset": lambda: sim.controls.note("reset", ""),
+            "back": lambda: None,
             "friction": lambda: weather(sim, friction=within(message.get("value"), 0.01, 5.0)),
             "gravity": lambda: weather(sim, gravity=(0.0, 0.0, -(within(message.get("value"), 0.0, 50.0) or 0.0))),
             "wind": lambda: weather(sim, wind=(within(message.get("value"), -60.0, 60.0) or 0.0, 0.0, 0.0)),
@@ -199,8 +199,24 @@ class Desk:
         }
         if not isinstance(what, str) or what not in jobs:
             return False
+        first: dict[str, Any] = {
+            "freeze": viewer.pause, "resume": viewer.play, "reset": viewer.reset,
+            "back": lambda: viewer.back(within(message.get("value"), 0.0, 1e3) or 0.0),
+        }  # fmt: skip
+        if what in first:
+            first[what]()
         viewer.act(jobs[what])
         return True
+
+
+def last(events: Any, n: int) -> list[Any]:
+    """The newest of a deque to which another thread appends."""
+    for _ in range(10):
+        try:
+            return list(events)[-n:]
+        except RuntimeError:  # it grew meanwhile
+            continue
+    return []
 
 
 def stick(word: str, axes: list[Any], buttons: list[Any]) -> float:

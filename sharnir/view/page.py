@@ -64,7 +64,7 @@ class Page(Observer):
         if len(self._times) >= MOST:
             return
         sim = self._sim
-        place, turn, _ = poses(sim, sim.state, 0)
+        place, turn, _ = poses(sim, 0)
         lines: dict[str, np.ndarray] = {}
         for name in sim.model.ropes.names if sim.model.ropes is not None else ():
             points = sim.rope(name).position

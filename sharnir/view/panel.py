@@ -92,10 +92,12 @@ class Slider:
 
 
 class Sliders:
-    """Sliders of drives, reels and joints, in folders."""
+    """Sliders of drives, reels and joints, in folders: what hands do goes to `sim`, what is shown is that of `shown`."""
 
-    def __init__(self, gui: Any, sim: Owner, size: float, act: Callable[[Callable[[], None], bool], None]) -> None:
-        self.sim, self.size, self._act = sim, size, act
+    def __init__(
+        self, gui: Any, sim: Owner, shown: Owner, size: float, act: Callable[[Callable[[], None], bool], None]
+    ) -> None:  # fmt: skip
+        self.sim, self._shown, self.size, self._act = sim, shown, size, act
         self.drives: dict[str, Slider] = {}
         self.joints: dict[str, Slider] = {}
         jobs = [("Drives", self.drives, self._drives()), ("Joints", self.joints, self._joints())]
@@ -154,12 +156,14 @@ class Sliders:
                 now = first(getattr(joint.drive, what), i)
                 most = max(most, 2 * abs(now))
                 ends = self._range(joint, i, now) if what == "position" else (-most, most)
-                get, put = partial(read, joint.drive, what, i), self._doing(partial(put_one, joint.drive, what, i))
+                seen = self._shown.joint(name).drive
+                get, put = partial(read, seen, what, i), self._doing(partial(put_one, joint.drive, what, i))
                 out.append((label, ends, get, put, f"{what} that the drive is told, {unit}"))
         for k, name in enumerate(sim.model.ropes.names if sim.model.ropes is not None else ()):
             if sim.model.ropes.described[k].reel >= 0:
                 most = float(f"{0.2 * sim.model.ropes.described[k].lengths.sum():.2g}")
-                get, put = partial(read, sim.rope(name), "reel_speed", 0), partial(setattr, sim.rope(name), "reel_speed")
+                seen = self._shown.rope(name)
+                get, put = partial(read, seen, "reel_speed", 0), partial(setattr, sim.rope(name), "reel_speed")
                 out.append((f"{name} (reel)", (-most, most), get, self._doing(put), "speed at which the reel pays out, m/s"))
         return out
 
@@ -172,7 +176,8 @@ class Sliders:
             if joint.kind.v_size != 1 or joint.kind.q_size != 1:
                 continue
             unit = "rad" if joint.kind.free[0].startswith("r") else "m"
-            get, put = partial(read, joint, "position", 0), self._doing(partial(place_joint, joint), stop=True)
+            get = partial(read, self._shown.joint(name), "position", 0)
+            put = self._doing(partial(place_joint, joint), stop=True)
             out.append((name, self._range(joint, 0, get()), get, put, f"coordinate, {unit}; a hand on it stops time"))
         return out
 

@@ -3,26 +3,31 @@
     sim.view()                                # until Ctrl-C
     viewer = sim.view(block=False)            # goes on in a thread; viewer.stop() ends it
 
-`Viewer` holds the picture and moves it; `Viewer.run` is the clock: about 60 pictures a second, in real time where the
-simulation is fast enough, else slower and never behind (time that cannot be simulated is skipped, not owed). Time runs only
-while a page is open.
+Time is kept by `sharnir.realtime` (absolute deadlines, bounded catch-up), in a thread of its own. `Viewer` holds the picture and
+moves it, up to 40 times a second, from copies that the loop hands out: looking never makes a step wait. What hands do goes to
+the loop and acts between two steps. Time runs only while a page is open.
 """
 
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import math
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
 
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.failures import forget
+from sharnir.realtime.loop import RealTime
+from sharnir.realtime.mirror import Copy, Mirror
+from sharnir.realtime.statistics import Statistics
 from sharnir.simulation import Simulation
 from sharnir.view.gate import open_server
 from sharnir.view.hands import Past, Pull
@@ -33,8 +38,10 @@ from sharnir.view.pieces import figures, round_length, table
 
 Control = Callable[[Simulation], None]
 
-PICTURES = 60  # a second
-SHARE = 0.75  # of a picture's time that steps may take; the rest goes to the picture
+PICTURES = 40  # a second, at most
+SHARE = 0.25  # of the time that drawing may take; where it takes long, there are fewer pictures
+TICK = 0.002  # s, at least, of a tick of the loop
+ANSWER = 30.0  # s, after which a loop that does not answer is no longer waited for
 ROOM = 1.15  # around the motion, in the first view
 APART = 1.25  # of a world's width, from the middle of one to that of the next
 SLOWEST = 0.05  # simulated seconds per second
@@ -64,6 +71,7 @@ class Viewer:
         follow: a body that the picture moves along with.
         plot: values that are plotted, as `sim.record` takes them: "joint/elbow.q", "sim.energy".
         wait: False: time runs although no page is open.
+        budget: share of a tick that its steps may take, as of `RealTime`; None: the solver takes the time that it needs.
     """
 
     def __init__(
@@ -80,24 +88,29 @@ class Viewer:
         follow: str | None = None,
         plot: Sequence[str] = (),
         wait: bool = True,
+        budget: float | None = None,
     ) -> None:
         self._check(sim, speed, worlds, follow)
         self.sim, self.title, self.control, self.wait = sim, title, control, wait
         self._start = sim.snapshot()  # with the commands that were set before the viewer opened
         self.error = ""
-        self._lock = threading.RLock()  # buttons call from other threads
-        self._stop = threading.Event()
-        self._owed = 0.0  # simulated time due, s
-        self._step_cost = 0.0  # s, a running mean; 0 while unknown
+        self._lock = threading.RLock()  # of the picture: buttons call from other threads; the loop never takes it
+        self._stop, self._looping = threading.Event(), False
+        self._crash: Exception | None = None  # what `control` raised
         self._rates = (0.0, 0.0)  # steps a second, real-time factor
         self._told = self._drawn = -math.inf
         self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were told
-        self._steps = 0
+        self.pace = ""
+        """How the loop keeps its deadlines, in words."""
         self.layers = Layers()
         self._past = Past(sim)
         low, high = watch(sim, control)
         self.size = float(np.linalg.norm(high - low))
-        looks = Looks(sim, self.size)
+        self.mirror = Mirror(sim)
+        rate = 1 / (max(1, round(TICK / sim.dt)) * sim.dt)
+        self.rt = RealTime(sim, rate, speed=speed, control=self._before, budget=budget, frames=PICTURES)
+        self.rt.add_board(self.mirror)
+        looks = Looks(self.mirror.sim, self.size)
         self.desk = Desk(title)
         self.server: Any = open_server(host, port, title, self.desk.pages(), self.desk.sockets())
         self._host = host
@@ -115,8 +128,8 @@ class Viewer:
         self._dress(looks, low, high + np.array([(wide - 1) * stride[0], (rows - 1) * stride[1], 0.0]))
         self._followed, self._home = follow, np.zeros(3)
         self._add_controls(title, speed, paused)
-        self.sliders = Sliders(self.server.gui, sim, self.size, self._act)
-        self.plot = Plot(self.server.gui, sim, tuple(plot))
+        self.sliders = Sliders(self.server.gui, sim, self.mirror.sim, self.size, self._act)
+        self.plot = Plot(self.server.gui, self.mirror.sim, tuple(plot))
         self.pull = Pull(sim, self)
         self.follow(follow)
         self.desk.viewer = self
@@ -178,45 +191,42 @@ class Viewer:
 
     def play(self) -> None:
         """Let time run."""
-        with self._lock:
-            self._owed, self._paused = 0.0, False
-            self._since = (time.perf_counter(), self.sim.time, self._steps)
-            self._play.label = "Pause"
+        self._since = (time.perf_counter(), self.sim.time, self.rt.statistics.steps)
+        self.rt.error = None
+        self._paused, self._play.label = False, "Pause"
 
     def pause(self) -> None:
         """Stop time; the picture stays."""
-        with self._lock:
-            self._paused, self._rates = True, (0.0, 0.0)
-            self._play.label = "Play"
+        self._paused, self._rates, self._play.label = True, (0.0, 0.0), "Play"
+        self.rt.pause()
+        for _ in range(2):  # a tick may be under way; the second answer comes after it
+            self.do(lambda _: None)
 
     def step(self, n: int = 1) -> None:
         """Pause, and make n steps."""
-        with self._lock:
-            self.pause()
-            self._advance(n)
-            self.show()
-            self.tell()
+        self.pause()
+        self._act(lambda: self._advance(n), False, "Stopped")
+        self.tell()
 
     def reset(self) -> None:
         """Back to how the viewer found it; playing goes on if it was playing."""
-        with self._lock:
-            self.sim.restore(self._start)
-            forget(self.sim)
-            self._past.clear()
-            self._fail("")
-            self._owed = 0.0
-            self._since = (time.perf_counter(), self.sim.time, self._steps)
-            self.show()
-            self.tell()
+        self.do(self._put_back)
+        self._fail("")
+        self._since = (time.perf_counter(), self.sim.time, self.rt.statistics.steps)
+        self.show()
+        self.tell()
+
+    def _put_back(self, sim: Simulation) -> None:
+        sim.restore(self._start)
+        forget(sim)
+        self._past.clear()
 
     def back(self, seconds: float) -> None:
         """Pause, and go back by so many simulated seconds, as far as is remembered (the last minute, four times a second)."""
-        with self._lock:
-            self.pause()
-            if self._past.go_back(seconds):
-                self.sim.controls.note("back", "", seconds)
-            self.show()
-            self.tell()
+        self.pause()
+        self.do(lambda sim: self._past.go_back(seconds) and sim.controls.note("back", "", seconds))
+        self.show()
+        self.tell()
 
     def act(self, what: Callable[[], Any]) -> None:
         """Do something between two steps, and say on the page why where it cannot be."""
@@ -232,7 +242,8 @@ class Viewer:
                 self._boxes[name].value = bool(visible)
             for picture in self.pictures:
                 picture.lay(self.layers)
-            self.show()
+        self.mirror.asked = len(self.pictures) if self.layers.contacts else 0
+        self.show()
 
     def follow(self, body: str | None) -> None:
         """Move the picture along with a body of the first world, or with none."""
@@ -243,107 +254,142 @@ class Viewer:
             if body is not None:
                 self._home = self._body_place(body) + self._root.position
             self._follow.value = NOBODY if body is None else body
-            self.show()
+        self.show()
 
     def stop(self) -> None:
         """End `run` and close the page's server."""
         self._stop.set()
+        self.rt.stop()
         with self._lock, contextlib.redirect_stdout(io.StringIO()):
             self.server.stop()
 
-    # ---- the clock ----
+    # ---- time ----
 
     def run(self, until: Callable[[], bool] | None = None) -> None:
-        """Run until `stop`, Ctrl-C, or (asked after each picture) `until()` is true."""
-        last = time.perf_counter()
-        while not self._stop.is_set() and not (until is not None and until()):
-            now = time.perf_counter()
-            self.tick(now - last)
-            last = now
-            self._stop.wait(max(0.0, 1 / PICTURES - (time.perf_counter() - now)))
+        """Run until `stop`, Ctrl-C, or (asked after each picture) `until()` is true; raises what `control` raised."""
+        self.rt.pause()
+        self.rt.start()
+        self._looping = True
+        try:
+            with contextlib.suppress(CancelledError):  # stopped while something was asked for
+                while not self._stop.is_set() and self._crash is None and not (until is not None and until()):
+                    started = time.perf_counter()
+                    self.look()
+                    took = time.perf_counter() - started
+                    self._stop.wait(max(1 / PICTURES, took / SHARE) - took)
+        finally:
+            self._looping = False
+            self.rt.stop()
+        if self._crash is not None:
+            raise self._crash
 
-    def tick(self, elapsed: float) -> None:
-        """One picture: simulate what `elapsed` wall-clock seconds ask for, as far as there is time, and show it."""
-        with self._lock:
-            if self._stop.is_set():
-                return
-            if not self._paused and not (self.wait and self.open_pages == 0):
-                self._owed += min(elapsed, 0.1) * self.speed
-                due = int(self._owed / self.sim.dt + 1e-9)
-                fits = max(1, int(SHARE / PICTURES / self._step_cost)) if self._step_cost else 1
-                if due > fits:
-                    self._owed, due = 0.0, fits
-                else:
-                    self._owed -= due * self.sim.dt
-                if due:
-                    self._advance(due)
-                    self.show()
-            if time.perf_counter() - self._told > 0.1:
-                self.tell()
+    def look(self) -> None:
+        """One look at the loop: let it run or stand, draw what is new, and tell how it is, ten times a second."""
+        rt, pages = self.rt, self.open_pages
+        if rt.error is not None and not self._paused:
+            self._paused, self._play.label = True, "Play"
+            self._fail(str(rt.error))
+        stands = self._paused or (self.wait and pages == 0)
+        rt.speed = self.speed
+        if stands != rt.paused:
+            (rt.pause if stands else rt.resume)()
+        if pages == 0:
+            return  # nobody looks
+        copy = self.mirror.fresh()
+        if copy is not None:
+            self._draw(copy)
+        if time.perf_counter() - self._told > 0.1:
+            self.tell()
+
+    def _before(self, sim: Simulation) -> None:
+        """Before each step, in the loop."""
+        self._past.look()
+        if self.control is not None:
+            try:
+                self.control(sim)
+            except (SceneError, SimulationError):
+                raise
+            except Exception as error:
+                self._crash = error
+                raise SimulationError(f"control(sim): {error!r}") from error
+        if self.pull.active:
+            self.pull.act()
 
     def _advance(self, n: int) -> None:
-        started = time.perf_counter()
-        try:
-            self._past.look()
-            if self.control is None and not self.pull.active:
-                self.sim.step(n)
-            else:  # forces that are applied act in one step
-                for _ in range(n):
-                    if self.control is not None:
-                        self.control(self.sim)
-                    self.pull.act()
-                    self.sim.step()
-            self._steps += n
-        except SimulationError as error:
-            self.pause()
-            self._fail(str(error))
-        cost = (time.perf_counter() - started) / n
-        self._step_cost = 0.9 * self._step_cost + 0.1 * cost if self._step_cost else cost
+        for _ in range(n):
+            self._before(self.sim)
+            self.sim.step()
 
-    def _act(self, what: Callable[[], Any], stop: bool) -> None:
-        """Do what a hand on the panel asks for; say why where it cannot be."""
+    def post(self, what: Callable[[Simulation], Any]) -> None:
+        """Have something done between two steps, without waiting for it."""
+        if self._looping:
+            self.rt.post(what)
+        else:
+            with self._lock:
+                what(self.sim)
+
+    def do(self, what: Callable[[Simulation], Any]) -> Any:
+        """Do something between two steps, and return what it returns."""
+        if self._looping and threading.current_thread() is not self.rt._thread:
+            return self.rt.post(what).result(ANSWER)
         with self._lock:
-            if stop:
-                self.pause()
-            try:
-                what()
-                self._fail("")
-            except (SceneError, SimulationError) as error:
-                self._fail(str(error), "Refused")
-            self.show()
+            return what(self.sim)
+
+    def _act(self, what: Callable[[], Any], stop: bool, word: str = "Refused") -> None:
+        """Do what a hand on the panel asks for; say why where it cannot be."""
+        if stop:
+            self.pause()
+        try:
+            self.do(lambda _: what())
+            self._fail("")
+        except (SceneError, SimulationError) as error:
+            self._fail(str(error), word)
+        self.show()
 
     # ---- what is drawn ----
 
     def show(self) -> None:
         """Move the picture to the simulation's state."""
-        with self.server.atomic():
-            state = self.sim.state
-            self._scale.fade()
-            for picture in self.pictures:
-                picture.show(state, self.layers)
-            if self._followed is not None:
-                self._root.position = self._home - self._body_place(self._followed)
-            self.pull.show()
-        self.plot.take()
+        self._draw(self.do(lambda _: self.mirror.take(self.mirror.asked)))
+
+    def _draw(self, copy: Copy) -> None:
+        with self._lock:
+            if self._stop.is_set():
+                return
+            self.mirror.put(copy)
+            with self.server.atomic():
+                self._scale.fade()
+                for picture in self.pictures:
+                    picture.show(self.layers, copy.contacts)
+                if self._followed is not None:
+                    self._root.position = self._home - self._body_place(self._followed)
+                self.pull.show(self.mirror.sim)
+            self.plot.take()
 
     def _body_place(self, name: str) -> np.ndarray:
-        return np.asarray(poses(self.sim, self.sim.state, 0)[2][self.sim.model.body_names[name]])
+        return np.asarray(poses(self.mirror.sim, 0)[2][self.sim.model.body_names[name]])
 
     def tell(self) -> None:
         """Write time, energies and speed beside the picture, and move sliders and plots."""
-        now = time.perf_counter()
+        with self._lock:
+            if not self._stop.is_set():
+                self._tell()
+
+    def _tell(self) -> None:
+        now, shown, statistics = time.perf_counter(), self.mirror.sim, self.rt.statistics
         self._told = now
         then, sim_then, steps_then = self._since
         if not self._paused and now - then > 0.5:
-            self._rates = ((self._steps - steps_then) / (now - then), (self.sim.time - sim_then) / (now - then))
-            self._since = (now, self.sim.time, self._steps)
-        energy = self.sim.energy()
+            self._rates = ((statistics.steps - steps_then) / (now - then), (shown.time - sim_then) / (now - then))
+            self._since = (now, shown.time, statistics.steps)
+            self.pace = pace(statistics, self.rt.rate)
+        energy = shown.energy()
         kinds = (energy.kinetic, energy.potential, energy.elastic, energy.total)
         kinetic, potential, elastic, total = (float(np.atleast_1d(e)[0]) for e in kinds)
         steps, factor = self._rates
         moving = not self._paused and factor > 0
         rows = [
-            ("time", f"{self.sim.time:.3f}", "s"),
+            ("time", f"{shown.time:.3f}", "s"),
             ("kinetic energy", figures(kinetic), "J"),
             ("potential energy", figures(potential), "J"),
             *([("elastic energy", figures(elastic), "J")] if elastic else []),
@@ -351,8 +397,8 @@ class Viewer:
             ("steps a second", f"{steps:,.0f}".replace(",", " ") if moving else "–", ""),
             ("real-time factor", f"{factor:.2f}" if moving else "–", ""),
         ]
-        if self.layers.contacts and self.sim.model.collision is not None:
-            rows.append(("contacts", str(len(self.sim.contacts())), ""))
+        if self.layers.contacts and self.mirror.contacts:
+            rows.append(("contacts", str(len(self.mirror.contacts[0])), ""))
         if self._scale.most > 0 and (self.layers.forces or self.layers.contacts or self.layers.tensions):
             rows.append(("largest force of late", figures(self._scale.most), "N"))
         if self.sim.worlds > 1:
@@ -366,7 +412,9 @@ class Viewer:
 
     def _fail(self, message: str, word: str = "Stopped") -> None:
         self.error = message
-        self._warning.content = f"**{word}.** {message}" if message else ""
+        self._warning.content = (
+            f'<p style="margin:0.4em 1em"><b>{word}.</b> {html.escape(message, quote=False)}</p>' if message else ""
+        )
         self._warning.visible = bool(message)
 
     # ---- building the page ----
@@ -416,7 +464,7 @@ class Viewer:
             "Speed", min=SLOWEST, max=self._fastest, step=0.05, initial_value=start, hint="Simulated seconds per second"
         )
         self._values = gui.add_html("")
-        self._warning = gui.add_markdown("", visible=False)
+        self._warning = gui.add_html("", visible=False)
         joints, touching = bool(model.joint_kinds), model.collision is not None
         there = {"axes": joints, "forces": joints, "tensions": model.ropes is not None} | {
             "contacts": touching,
@@ -446,6 +494,14 @@ class Viewer:
 
 
 NOBODY = "– nobody –"
+
+
+def pace(s: Statistics, rate: float) -> str:
+    """How a loop keeps its deadlines, in words."""
+    work, late = (1e3 * times.percentile(99) for times in (s.work, s.late))
+    cut = f", {s.cut} cut short" if s.cut else ""
+    skipped = f", {s.skipped:.2f} s left out" if s.skipped > 1e-3 else ""
+    return f"{rate:.0f} Hz: work {work:.2f} ms, late {late:.2f} ms (99 %); {100 * s.missed_share:.2f} % missed{cut}{skipped}"
 
 
 def serve(
