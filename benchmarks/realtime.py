@@ -3,7 +3,9 @@
 The bare loop waits for the same deadlines and does nothing: what it misses, the machine's other work took. Both take turns in one
 run. Beside the simulation run a recorder (a thread), a process that reads every frame from shared memory, and a thread that
 posts commands. Targets: missed ticks less than 0.1 % above the bare loop's, drift below 1 ms, command to motion p99 ≤ 20 ms.
-Run: python -m benchmarks.realtime [--seconds 60] [--turn 5] [--load] [--no-record]
+With --view the machine runs as `sharnir drive` runs it: pictures are drawn, and sent to a page (a process that takes all it is
+sent) in place of the one that reads frames.
+Run: python -m benchmarks.realtime [--seconds 60] [--turn 5] [--load] [--no-record] [--view]
 """
 
 from __future__ import annotations
@@ -36,6 +38,22 @@ print("ready", flush=True)
 while True:
     watcher.latest()
     time.sleep(1 / 60)
+"""
+PAGE = """
+import asyncio, sys, msgspec, viser, websockets
+port = sys.argv[1]
+camera = dict(
+    type="ViewerCameraMessage", wxyz=(1.0, 0.0, 0.0, 0.0), position=(3.0, 3.0, 3.0), fov=0.8, near=0.1, far=100.0,
+    image_height=560, image_width=900, look_at=(0.0, 0.0, 0.0), up_direction=(0.0, 0.0, 1.0),
+)
+async def main():
+    names = [f"viser-v{viser.__version__}"]
+    async with websockets.connect(f"ws://127.0.0.1:{port}/", subprotocols=names, max_size=None) as socket:
+        await socket.send(msgspec.msgpack.encode(camera))
+        print("ready", flush=True)
+        async for _ in socket:
+            pass
+asyncio.run(main())
 """
 BUSY = "while True: pass"
 
@@ -71,15 +89,31 @@ def poster(rt: sh.RealTime, done: threading.Event) -> None:
             rt.post(lambda sim: sim.time)
 
 
-def measure(name: str, seconds: float, turn: float, record: bool) -> tuple[float, float, float]:
+def watched(viewer: Any, seconds: float) -> Statistics:
+    """A turn of a machine that is looked at."""
+    ends = time.perf_counter() + seconds
+    viewer.run(lambda: time.perf_counter() > ends)
+    return viewer.loop.rt.statistics  # type: ignore[no-any-return]
+
+
+def measure(name: str, seconds: float, turn: float, record: bool, view: bool) -> tuple[float, float, float]:
     """Prints what was measured; shares missed by the machine and the bare loop, %, and the largest drift of a turn, s."""
     module = example(name)
     sim = module.make(1 / RATE)
     control = getattr(module, "control", None)
-    rt = sh.RealTime(sim, rate=RATE, control=control)
-    rt.run(0.5)
+    viewer = None
+    if view:
+        from sharnir.view.viewer import Viewer
+
+        viewer = Viewer(sim, name, control=control, budget=0.8, port=8790)
+        viewer.step()
+        viewer.play()
+    rt = viewer.loop.rt if viewer is not None else sh.RealTime(sim, rate=RATE, control=control)
+    if viewer is None:
+        rt.run(0.5)
     board, done = Board(rt), threading.Event()
-    watcher = subprocess.Popen([sys.executable, "-c", WATCH, board.name], stdout=subprocess.PIPE, text=True)
+    beside = [PAGE, str(viewer.server.get_port())] if viewer is not None else [WATCH, board.name]
+    watcher = subprocess.Popen([sys.executable, "-c", *beside], stdout=subprocess.PIPE, text=True)
     assert watcher.stdout is not None and watcher.stdout.readline() == "ready\n"
     hand = threading.Thread(target=poster, args=(rt, done), daemon=True)
     hand.start()
@@ -93,7 +127,7 @@ def measure(name: str, seconds: float, turn: float, record: bool) -> tuple[float
             b = bare(turn)
             all_bare[0] += b.misses
             all_bare[1] += b.ticks
-            s = rt.run(turn)
+            s = rt.run(turn) if viewer is None else watched(viewer, turn)
             ticks, misses, drift = ticks + s.ticks, misses + s.misses, max(drift, s.drift)
             told.append(s)
             for total, part in ((late, s.late), (work, s.work), (command, s.command)):
@@ -108,6 +142,8 @@ def measure(name: str, seconds: float, turn: float, record: bool) -> tuple[float
     watcher.send_signal(signal.SIGTERM)
     watcher.wait()
     board.close()
+    if viewer is not None:
+        viewer.stop()
     whole = Statistics(work, late, command, ticks, sum(s.steps for s in told), misses, sum(s.cut for s in told),
                        sum(s.skipped for s in told), drift)  # fmt: skip
     ours, theirs = 100 * misses / ticks, 100 * all_bare[0] / all_bare[1]
@@ -125,12 +161,13 @@ def main() -> None:
     parser.add_argument("--turn", type=float, default=5.0, help="s after which the bare loop has its turn (default: 5)")
     parser.add_argument("--load", action="store_true", help="with the other cores busy")
     parser.add_argument("--no-record", action="store_true", help="without a recorder beside it")
+    parser.add_argument("--view", action="store_true", help="as `sharnir drive` runs them, with a page open")
     options = parser.parse_args()
     warnings.simplefilter("ignore", sh.StepWarning)
     busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range((os.cpu_count() or 1) - 1)] if options.load else []
     try:
         for name in ("mf4_door", "winch_crane"):
-            measure(name, options.seconds, options.turn, not options.no_record)
+            measure(name, options.seconds, options.turn, not options.no_record, options.view)
     finally:
         for process in busy:
             process.kill()

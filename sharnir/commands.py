@@ -26,7 +26,6 @@ from sharnir.tables import of_first
 from sharnir.types import PRECISION
 from sharnir.warmup import compile_all
 
-BUDGET = 0.8  # of a tick, that the steps of a machine under hands may take
 HEADINGS = ("scene", "time, s", "steps", "µs/step", "× real time", "largest gap, m", "energy drift, %", "above tolerance")
 
 MACHINE, AT_WORK = "krt100_trailer", 6.0  # the demo's machine, and s that it works
@@ -255,11 +254,11 @@ def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence
         sim = module.make() if dt is None else module.make(dt)
     if not sim.controls:
         raise catalogue.UsageError(f"{name} has no controls: add them with scene.add_control, or see `sharnir view {name}`")
-    from sharnir.view import viewer
+    from sharnir.view import drive as desk
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
     title = Path(name).stem.replace("_", " ")
-    viewer.serve(sim, title, desk=True, budget=BUDGET, **options)
+    desk.drive(sim, title, **options)
     return 0
 
 
@@ -279,10 +278,10 @@ def score(name: str | None, out: Path, by_hand: bool, port: int) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StepWarning)
         if by_hand:
-            from sharnir.view import viewer
+            from sharnir.view import drive as desk
 
-            viewer.serve(
-                session.sim, name.replace("_", " "), desk=True, budget=BUDGET, port=port, control=session.look, paused=True,
+            desk.drive(
+                session.sim, name.replace("_", " "), port=port, control=session.look, paused=True,
                 follow=session.exercise.follow, until=lambda: session.over,
             )  # fmt: skip
         else:

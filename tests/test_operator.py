@@ -195,17 +195,17 @@ def test_back_in_time_and_a_pull(viewer):
     sim = viewer.sim
     viewer.control = lambda sim: setattr(sim.joint("hinge"), "force", 25.0)
     for _ in range(20):
-        viewer._advance(10)
+        viewer.loop.do("advance", 10)
     seen = sim.time, sim.joint("hinge").position
     viewer.back(0.5)
     assert sim.time == pytest.approx(1.5, abs=0.26) and sim.joint("hinge").position < seen[1] and viewer.paused
     viewer.control = lambda sim: None
     sim.reset()
-    viewer.pull.take("door", (0.9, 0, 1), (0.9, 1.0, 1))
-    viewer._advance(100)
-    assert sim.joint("hinge").position > 0.3 and np.linalg.norm(viewer.pull.force) <= viewer.pull.bound
-    viewer.pull.let_go()
-    viewer._advance(100)
+    viewer.hands.pull.take("door", (0.9, 0, 1), (0.9, 1.0, 1))
+    viewer.loop.do("advance", 100)
+    assert sim.joint("hinge").position > 0.3 and np.linalg.norm(viewer.hands.pull.force) <= viewer.hands.pull.bound
+    viewer.hands.pull.let_go()
+    viewer.loop.do("advance", 100)
     assert sim.joint("hinge").stuck
 
 
@@ -305,12 +305,12 @@ def test_a_body_is_dragged_with_the_mouse(tmp_path):
         for k in range(12):
             browser.mouse("mouseMoved", 440 + 8 * k, 260 - 8 * k, 8)
             time.sleep(0.2)
-        browser.until(lambda: viewer.pull.active)
+        browser.until(lambda: viewer.hands.pull.active)
         browser.until(lambda: sim.joint("hinge").position > 0.02)
-        held = viewer.pull.active
+        held = viewer.hands.pull.active
         browser.picture(OUT / "drag.png")
         browser.mouse("mouseReleased", 530, 170, 8)
-        browser.until(lambda: not viewer.pull.active)
+        browser.until(lambda: not viewer.hands.pull.active)
         print(f"the door was held: {held}; it stands at {sim.joint('hinge').position:.3f} rad")
         assert held and sim.joint("hinge").position > 0.02
     finally:

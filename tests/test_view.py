@@ -12,7 +12,7 @@ import pytest
 import sharnir as sh
 
 pytest.importorskip("viser")
-from sharnir.realtime.mirror import Mirror
+from sharnir.realtime.mirror import Mirror, take
 from sharnir.spatial import quat_rotate
 from sharnir.view import picture, pieces
 from sharnir.view.viewer import Viewer
@@ -115,7 +115,7 @@ def running(viewer):
     finally:
         done.set()
         thread.join(10)
-        assert not thread.is_alive() and not viewer.rt.running
+        assert not thread.is_alive() and not viewer.loop.rt.running
 
 
 def until(what, seconds=10.0):
@@ -141,8 +141,10 @@ def test_time_stands_while_paused_and_keeps_pace_while_playing(viewer):
         time.sleep(0.05)
         assert sim.time == stands  # at once, not after a tick more
         viewer.speed = 1.0
-        skipped = viewer.rt.statistics.skipped
-        print(f"{made:.4f} s in {elapsed:.4f} s at half speed, {skipped:.4f} s skipped; {viewer.rt.statistics.misses} missed")
+        skipped = viewer.loop.rt.statistics.skipped
+        print(
+            f"{made:.4f} s in {elapsed:.4f} s at half speed, {skipped:.4f} s skipped; {viewer.loop.rt.statistics.misses} missed"
+        )
         assert made + 0.5 * skipped == pytest.approx(0.5 * elapsed, abs=0.06)
 
 
@@ -154,7 +156,7 @@ def test_looking_neither_reads_nor_disturbs_the_motion():
         plain.step(5)
         for _ in range(5):
             seen.step()
-            mirror.put(mirror.take())
+            mirror.put(take(seen))
             mirror.sim.energy(), mirror.sim.joint("hinge").velocity, mirror.sim.snapshot()
     assert plain.energy() == mirror.sim.energy() and mirror.sim.time == seen.time == plain.time
     one, other = plain.snapshot(), seen.snapshot()
@@ -170,7 +172,7 @@ def test_what_hands_do_acts_between_steps_of_the_loop(viewer):
         assert viewer.paused and sim.joint("hinge").position == pytest.approx(0.3)
         viewer.step(3)
         viewer.reset()
-        assert sim.time == 0 and viewer.do(lambda sim: sim.joint("hinge").position) == pytest.approx(0.0, abs=1e-12)
+        assert sim.time == 0 and sim.joint("hinge").position == pytest.approx(0.0, abs=1e-12)
 
 
 def test_what_a_control_raises_ends_the_viewer(viewer):
@@ -181,7 +183,7 @@ def test_what_a_control_raises_ends_the_viewer(viewer):
     viewer.play()
     with pytest.raises(ZeroDivisionError, match="mine"):
         viewer.run()
-    viewer._crash = None
+    viewer.hands.crash = None
 
 
 def test_reset_goes_back_to_the_start(viewer):

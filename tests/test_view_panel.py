@@ -88,7 +88,7 @@ def test_values_of_a_page_are_finite_and_within_the_range(viewer):
         viewer._speed._impl.value = value  # as a page's message writes it
         assert 0.05 <= viewer.speed <= 2.0
         viewer.look()
-        assert viewer.rt.speed == viewer.speed
+        assert viewer.loop.rt.speed == viewer.speed
     viewer._speed._impl.value = 1.0
     viewer._follow._impl.value = "nobody we know"
     viewer._on_follow(Page)
@@ -123,12 +123,9 @@ def test_a_slider_makes_room_for_what_the_program_commands(viewer):
 
 
 def test_what_a_hand_asks_for_and_cannot_be_is_told(viewer):
-    def refuse() -> None:
-        raise sh.SimulationError("joint 'elbow': no")
-
-    viewer._act(refuse, False)
+    viewer.act("drive", "elbow", "position", 0, float("nan"))
     assert "Refused" in viewer._warning.content and "'elbow'" in viewer._warning.content and viewer._warning.visible
-    viewer._act(lambda: None, False)
+    viewer.act("nothing")
     assert not viewer._warning.visible
 
 

@@ -1,8 +1,8 @@
 """What a picture looks at: a second simulation of the same model that never steps, and is given copies of the one that does.
 
 Reading a simulation may bring its velocities to the pose, work out coordinates, count contacts. A loop with deadlines has no time
-for that, and another thread must not do it while steps are made. So the loop copies memory (`take`), and whoever looks puts
-the copy into the mirror (`put`) and reads there as much as they like: the running simulation is neither read nor touched.
+for that, and nobody else may do it while steps are made. So the loop copies memory (`take`), and whoever looks, in another
+thread or another process, puts the copy into a mirror and reads there as much as they like: the running simulation is not read.
 """
 
 from __future__ import annotations
@@ -44,45 +44,34 @@ class Given(NamedTuple):
         return self.values
 
 
-class Mirror:
-    """A simulation that shows what another one does."""
+def take(sim: Owner, worlds: int = 0) -> Copy:
+    """A copy of now, made where steps are made; with the contacts of so many worlds."""
+    values = {name: np.array(array) for name, array in values_of(sim).items()}
+    touch = sim.solver.touch
+    blows = {name: np.array(getattr(touch, name).numpy()) for name in BLOWS if getattr(touch, name, None) is not None}
+    contacts = [sim.contacts(w) for w in range(worlds)] if sim._touching is not None else []
+    whole = sim._gravities, sim.solver.dt, sim._epoch, sim._at_pose, sim._versions[1]
+    return Copy(values, blows, *whole, contacts)
 
-    def __init__(self, live: Owner) -> None:
-        self._live = live
-        self.sim = twin(live)
+
+class Mirror:
+    """A simulation that shows what another one does.
+
+    Args:
+        sim: of which copies will be put; a twin of it is made, unless `alone`: then it is itself the mirror, as in a process
+            whose own copy nobody steps.
+    """
+
+    def __init__(self, sim: Owner, alone: bool = False) -> None:
+        self.sim = sim if alone else twin(sim)
         """Holds what was last put; never stepped."""
-        self._version = -1
         self.contacts: list[Any] = []
         """Of the worlds whose contacts were asked for."""
-        self.asked = 0
-        """Of how many worlds the contacts are wanted."""
-        self._wanted = True  # whether somebody waits for a copy
-        self._latest: Copy | None = None
-        self.put(self.take())
+        self._version = -1
+        self.put(take(sim))
         self.sim.state  # noqa: B018  launches that are recorded when they are first made are made here
         self.sim._coordinates()
         self.sim.energy()
-
-    def show(self, _frame: Any) -> None:
-        """A frame of the loop is due (`RealTime.add_board`): copy, if somebody waits for one. Never waits itself."""
-        if self._wanted:
-            self._wanted = False
-            self._latest = self.take(self.asked)
-
-    def fresh(self) -> Copy | None:
-        """The copy that was made since the last call, if there is one; asks for the next."""
-        copy, self._latest, self._wanted = self._latest, None, True
-        return copy
-
-    def take(self, worlds: int = 0) -> Copy:
-        """A copy of now, made where steps are made; with the contacts of so many worlds."""
-        live = self._live
-        values = {name: np.array(array) for name, array in values_of(live).items()}
-        touch = getattr(live.solver, "touch", None)
-        blows = {name: np.array(getattr(touch, name).numpy()) for name in BLOWS if getattr(touch, name, None) is not None}
-        contacts = [live.contacts(w) for w in range(worlds)] if live._touching is not None else []
-        whole = live._gravities, live.solver.dt, live._epoch, live._at_pose, live._versions[1]
-        return Copy(values, blows, *whole, contacts)
 
     def put(self, copy: Copy) -> None:
         """Show a copy."""
@@ -107,11 +96,12 @@ class Mirror:
         self.contacts = copy.contacts
 
 
-def twin(live: Owner) -> Owner:
+def twin(sim: Owner) -> Owner:
     """A simulation of the same model: what belongs to the model (masses, springs, limits) is shared with the other one."""
-    made = object.__new__(type(live))
+    made = object.__new__(type(sim))
+    word = sim.solver_name if sim.solver_name in ("direct", "sequential", "articulated") else "auto"
     with LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made.model = live.model
-        made._prepare(live.solver_name, live.dt, dict(live.solver.given), "ignore")
+        made.model = sim.model
+        made._prepare(word, sim.dt, dict(sim.solver.given), "ignore")
     return made

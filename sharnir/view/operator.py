@@ -9,16 +9,16 @@ safe value. What a page sends is never taken as it is: it has to be small, well 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import math
 import secrets
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sharnir.failures import FAILURES, fail, repair, weather
+from sharnir.failures import FAILURES
 from sharnir.view.panel import within
 
 # The Viewer; it stands a floor above, so that it is not named here.
@@ -38,7 +38,6 @@ class Desk:
         self.viewer: Owner = None  # set when it stands
         self.operator: Any = None  # the connection of the page that operates
         self.people = 0
-        self._shares: dict[str, float] = {}
 
     def pages(self) -> dict[str, Any]:
         """Pages by path."""
@@ -121,13 +120,11 @@ class Desk:
         return {"inputs": inputs, "parts": {kind: names[:200] for kind, names in parts.items() if names}, "can": can}
 
     def _state(self, connection: Any) -> dict[str, Any]:
-        viewer, controls = self.viewer, self.viewer.sim.controls
-        values = {name: float(np.ravel(controls[name])[0]) for name in controls}
-        events = [[e.time, e.kind, e.name, e.value if np.ndim(e.value) == 0 else "…", e.by] for e in last(controls.events, 12)]
-        return {
-            "time": viewer.sim.time, "paused": viewer.paused, "values": values, "events": events, "people": self.people,
-            "operating": self.operator is connection, "taken": self.operator is not None, "error": viewer.error,
-            "faults": [f"{kind}/{name}" for kind, name in tuple(controls.faults)], "past": viewer.past, "pace": viewer.pace,
+        viewer = self.viewer
+        told = {word: viewer.told[word] for word in ("time", "past", "values", "events", "faults")}
+        return told | {
+            "paused": viewer.paused, "people": self.people, "operating": self.operator is connection,
+            "taken": self.operator is not None, "error": viewer.error, "pace": viewer.pace,
         }  # fmt: skip
 
     # ---- what pages may do ----
@@ -139,7 +136,7 @@ class Desk:
         if role == "operator" and message.get("take") is True:
             if self.operator is None:
                 self.operator = connection
-                self.viewer.sim.controls.timeout = LOST
+                self.viewer.loop.send("sit", LOST)
             return True
         if "leave" in message:
             if self.operator is connection:
@@ -151,72 +148,53 @@ class Desk:
 
     def leave(self) -> None:
         """The operator goes: nobody drives."""
-        self.operator, self._shares = None, {}
-        self.viewer.sim.controls.release("lost", "operator")
+        self.operator = None
+        with contextlib.suppress(CancelledError):  # so may the machine have gone
+            self.viewer.loop.send("leave")
 
     def hold(self, message: dict[str, Any]) -> bool:
         """Keys, sticks and buttons that are held now, or a slider that was moved."""
-        controls = self.viewer.sim.controls
+        inputs, loop = self.viewer.sim.controls.inputs, self.viewer.loop
         if "slide" in message:
             pair = message["slide"]
-            if not isinstance(pair, list) or len(pair) != 2 or pair[0] not in controls.inputs:
+            if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or pair[0] not in inputs:
                 return False
-            given = controls.inputs[pair[0]]
+            given = inputs[pair[0]]
             number = within(pair[1], given.low, given.high)
             if number is None:
                 return False
-            controls.set(given.name, number, "operator")
+            loop.send("slide", given.name, number)
             return True
         keys, axes, buttons = (message.get(word, []) for word in ("keys", "axes", "buttons"))
         if not all(isinstance(x, list) and len(x) <= 64 for x in (keys, axes, buttons)) or "keys" not in message:
             return False
         held = {key for key in keys if isinstance(key, str)}
-        if controls.silent:  # all was released: what is still held acts anew
-            self._shares = {}
-        for name, given in controls.inputs.items():
+        shares = {}
+        for name, given in inputs.items():
             share = sum((1.0, -1.0)[i] for i, key in enumerate(given.keys) if key in held) + stick(given.pad, axes, buttons)
-            share = min(max(share, -1.0), 1.0)
-            if share != self._shares.get(name, 0.0):
-                self._shares[name] = share
-                controls.hold(name, share)
-        controls.heartbeat()
+            shares[name] = min(max(share, -1.0), 1.0)
+        loop.send("hold", shares)
         return True
 
     def instruct(self, message: dict[str, Any]) -> bool:
         """What an instructor does: freeze, go on, reset, back, weather, failures."""
-        viewer, sim, what = self.viewer, self.viewer.sim, message["do"]
-        name, kind = message.get("name"), message.get("kind")
+        viewer, what = self.viewer, message["do"]
+        name, kind, value = str(message.get("name")), message.get("kind"), message.get("value")
         jobs: dict[Any, Any] = {
-            "freeze": lambda: sim.controls.note("freeze", ""),
-            "resume": lambda: sim.controls.note("resume", ""),
-            "reset": lambda: sim.controls.note("reset", ""),
-            "back": lambda: None,
-            "friction": lambda: weather(sim, friction=within(message.get("value"), 0.01, 5.0)),
-            "gravity": lambda: weather(sim, gravity=(0.0, 0.0, -(within(message.get("value"), 0.0, 50.0) or 0.0))),
-            "wind": lambda: weather(sim, wind=(within(message.get("value"), -60.0, 60.0) or 0.0, 0.0, 0.0)),
-            "fail": lambda: fail(sim, str(kind), str(name)),
-            "repair": lambda: repair(sim, *((str(kind), str(name)) if kind in FAILURES else ())),
+            "freeze": lambda: (viewer.pause(), viewer.act("note", "freeze")),
+            "resume": lambda: (viewer.play(), viewer.act("note", "resume")),
+            "reset": lambda: (viewer.reset(), viewer.act("note", "reset")),
+            "back": lambda: viewer.back(within(value, 0.0, 1e3) or 0.0),
+            "friction": lambda: viewer.act("weather", what, within(value, 0.01, 5.0)),
+            "gravity": lambda: viewer.act("weather", what, (0.0, 0.0, -(within(value, 0.0, 50.0) or 0.0))),
+            "wind": lambda: viewer.act("weather", what, (within(value, -60.0, 60.0) or 0.0, 0.0, 0.0)),
+            "fail": lambda: viewer.act("fail", str(kind), name),
+            "repair": lambda: viewer.act("repair", *((kind, name) if isinstance(kind, str) and kind in FAILURES else ())),
         }
         if not isinstance(what, str) or what not in jobs:
             return False
-        first: dict[str, Any] = {
-            "freeze": viewer.pause, "resume": viewer.play, "reset": viewer.reset,
-            "back": lambda: viewer.back(within(message.get("value"), 0.0, 1e3) or 0.0),
-        }  # fmt: skip
-        if what in first:
-            first[what]()
-        viewer.act(jobs[what])
+        jobs[what]()
         return True
-
-
-def last(events: Any, n: int) -> list[Any]:
-    """The newest of a deque to which another thread appends."""
-    for _ in range(10):
-        try:
-            return list(events)[-n:]
-        except RuntimeError:  # it grew meanwhile
-            continue
-    return []
 
 
 def stick(word: str, axes: list[Any], buttons: list[Any]) -> float:

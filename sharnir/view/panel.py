@@ -92,12 +92,12 @@ class Slider:
 
 
 class Sliders:
-    """Sliders of drives, reels and joints, in folders: what hands do goes to `sim`, what is shown is that of `shown`."""
+    """Sliders of drives, reels and joints, in folders: what is shown is that of `sim`; what hands do is told to `act`, as the
+    name of a method of `Hands` and what it is given.
+    """
 
-    def __init__(
-        self, gui: Any, sim: Owner, shown: Owner, size: float, act: Callable[[Callable[[], None], bool], None]
-    ) -> None:  # fmt: skip
-        self.sim, self._shown, self.size, self._act = sim, shown, size, act
+    def __init__(self, gui: Any, sim: Owner, size: float, act: Callable[..., None]) -> None:
+        self.sim, self.size, self._act = sim, size, act
         self.drives: dict[str, Slider] = {}
         self.joints: dict[str, Slider] = {}
         jobs = [("Drives", self.drives, self._drives()), ("Joints", self.joints, self._joints())]
@@ -115,9 +115,9 @@ class Sliders:
         for slider in (*self.drives.values(), *self.joints.values()):
             slider.show()
 
-    def _doing(self, what: Callable[[float], None], stop: bool = False) -> Callable[[float], None]:
+    def _doing(self, what: str, *given: Any) -> Callable[[float], None]:
         """What a slider's hand does, between steps."""
-        return lambda value: self._act(partial(what, value), stop)
+        return lambda value: self._act(what, *given, value)
 
     def _range(self, joint: Any, axis: int, now: float) -> tuple[float, float]:
         """Where a coordinate can be: its limits, else a turn or the size of the picture."""
@@ -156,15 +156,13 @@ class Sliders:
                 now = first(getattr(joint.drive, what), i)
                 most = max(most, 2 * abs(now))
                 ends = self._range(joint, i, now) if what == "position" else (-most, most)
-                seen = self._shown.joint(name).drive
-                get, put = partial(read, seen, what, i), self._doing(partial(put_one, joint.drive, what, i))
+                get, put = partial(read, joint.drive, what, i), self._doing("drive", name, what, i)
                 out.append((label, ends, get, put, f"{what} that the drive is told, {unit}"))
         for k, name in enumerate(sim.model.ropes.names if sim.model.ropes is not None else ()):
             if sim.model.ropes.described[k].reel >= 0:
                 most = float(f"{0.2 * sim.model.ropes.described[k].lengths.sum():.2g}")
-                seen = self._shown.rope(name)
-                get, put = partial(read, seen, "reel_speed", 0), partial(setattr, sim.rope(name), "reel_speed")
-                out.append((f"{name} (reel)", (-most, most), get, self._doing(put), "speed at which the reel pays out, m/s"))
+                get, put = partial(read, sim.rope(name), "reel_speed", 0), self._doing("reel", name)
+                out.append((f"{name} (reel)", (-most, most), get, put, "speed at which the reel pays out, m/s"))
         return out
 
     def _joints(self) -> list[tuple[Any, ...]]:
@@ -176,16 +174,9 @@ class Sliders:
             if joint.kind.v_size != 1 or joint.kind.q_size != 1:
                 continue
             unit = "rad" if joint.kind.free[0].startswith("r") else "m"
-            get = partial(read, self._shown.joint(name), "position", 0)
-            put = self._doing(partial(place_joint, joint), stop=True)
+            get, put = partial(read, joint, "position", 0), self._doing("place", name)
             out.append((name, self._range(joint, 0, get()), get, put, f"coordinate, {unit}; a hand on it stops time"))
         return out
-
-
-def place_joint(joint: Any, value: float) -> None:
-    """Put a joint somewhere, at rest."""
-    joint.position = value
-    joint.velocity = 0.0
 
 
 def read(view: Any, what: str, axis: int) -> float:
@@ -199,18 +190,6 @@ def first(value: Any, axis: int) -> float:
     while numbers.ndim > 1:
         numbers = numbers[0]
     return float(numbers if numbers.ndim == 0 else numbers[axis if axis < len(numbers) else 0])
-
-
-def put_one(drive: Any, what: str, axis: int, value: float) -> None:
-    """Command one axis of a drive, in all worlds."""
-    size = drive._joint.kind.v_size
-    if size == 1:
-        setattr(drive, what, value)
-        return
-    now = np.asarray(getattr(drive, what), float)
-    row = (now[0] if now.ndim == 2 else now).copy()
-    row[axis] = value
-    setattr(drive, what, row)
 
 
 class Plot:

@@ -3,9 +3,10 @@
     sim.view()                                # until Ctrl-C
     viewer = sim.view(block=False)            # goes on in a thread; viewer.stop() ends it
 
-Time is kept by `sharnir.realtime` (absolute deadlines, bounded catch-up), in a thread of its own. `Viewer` holds the picture and
-moves it, up to 40 times a second, from copies that the loop hands out: looking never makes a step wait. What hands do goes to
-the loop and acts between two steps. Time runs only while a page is open.
+Time is kept by `sharnir.realtime` (absolute deadlines, bounded catch-up), in a thread of its own; where somebody drives
+(`sharnir.view.drive`), pages have a process of their own. `Viewer` holds the picture and moves it, up to 40 times a second, from
+copies that the loop hands out. What hands do goes to the loop and acts between two steps (`Hands`). Time runs only while a page
+is open.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.failures import forget
+from sharnir.realtime.beside import Here, There
 from sharnir.realtime.loop import RealTime
-from sharnir.realtime.mirror import Copy, Mirror
+from sharnir.realtime.mirror import Mirror, take
 from sharnir.realtime.statistics import Statistics
 from sharnir.simulation import Simulation
 from sharnir.view.gate import open_server
-from sharnir.view.hands import Past, Pull
+from sharnir.view.hands import Grip, Hands
 from sharnir.view.operator import Desk
 from sharnir.view.panel import Plot, Sliders, within
 from sharnir.view.picture import Layers, Looks, Picture, Scale, poses, watch
@@ -41,7 +42,6 @@ Control = Callable[[Simulation], None]
 PICTURES = 40  # a second, at most
 SHARE = 0.25  # of the time that drawing may take; where it takes long, there are fewer pictures
 TICK = 0.002  # s, at least, of a tick of the loop
-ANSWER = 30.0  # s, after which a loop that does not answer is no longer waited for
 ROOM = 1.15  # around the motion, in the first view
 APART = 1.25  # of a world's width, from the middle of one to that of the next
 SLOWEST = 0.05  # simulated seconds per second
@@ -72,6 +72,7 @@ class Viewer:
         plot: values that are plotted, as `sim.record` takes them: "joint/elbow.q", "sim.energy".
         wait: False: time runs although no page is open.
         budget: share of a tick that its steps may take, as of `RealTime`; None: the solver takes the time that it needs.
+        loop: where the simulation runs, if that is another process.
     """
 
     def __init__(
@@ -89,27 +90,24 @@ class Viewer:
         plot: Sequence[str] = (),
         wait: bool = True,
         budget: float | None = None,
+        loop: There | None = None,
     ) -> None:
         self._check(sim, speed, worlds, follow)
-        self.sim, self.title, self.control, self.wait = sim, title, control, wait
-        self._start = sim.snapshot()  # with the commands that were set before the viewer opened
+        self.sim, self.title, self.wait = sim, title, wait
         self.error = ""
         self._lock = threading.RLock()  # of the picture: buttons call from other threads; the loop never takes it
-        self._stop, self._looping = threading.Event(), False
-        self._crash: Exception | None = None  # what `control` raised
+        self._stop, self._stands = threading.Event(), True
         self._rates = (0.0, 0.0)  # steps a second, real-time factor
         self._told = self._drawn = -math.inf
         self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were told
+        self._paced = 0.0  # the speed that the loop was told
         self.pace = ""
         """How the loop keeps its deadlines, in words."""
         self.layers = Layers()
-        self._past = Past(sim)
         low, high = watch(sim, control)
         self.size = float(np.linalg.norm(high - low))
-        self.mirror = Mirror(sim)
-        rate = 1 / (max(1, round(TICK / sim.dt)) * sim.dt)
-        self.rt = RealTime(sim, rate, speed=speed, control=self._before, budget=budget, frames=PICTURES)
-        self.rt.add_board(self.mirror)
+        self.mirror = Mirror(sim, alone=loop is not None)
+        self.loop: Here | There = runs(sim, control, budget) if loop is None else loop
         looks = Looks(self.mirror.sim, self.size)
         self.desk = Desk(title)
         self.server: Any = open_server(host, port, title, self.desk.pages(), self.desk.sockets())
@@ -128,9 +126,11 @@ class Viewer:
         self._dress(looks, low, high + np.array([(wide - 1) * stride[0], (rows - 1) * stride[1], 0.0]))
         self._followed, self._home = follow, np.zeros(3)
         self._add_controls(title, speed, paused)
-        self.sliders = Sliders(self.server.gui, sim, self.mirror.sim, self.size, self._act)
+        self.sliders = Sliders(self.server.gui, self.mirror.sim, self.size, self._hand)
         self.plot = Plot(self.server.gui, self.mirror.sim, tuple(plot))
-        self.pull = Pull(sim, self)
+        self._grip = Grip(sim, self)
+        self.told: dict[str, Any] = self.loop.do("told")
+        """How the machine was when it was last asked."""
         self.follow(follow)
         self.desk.viewer = self
         self.show()
@@ -158,9 +158,20 @@ class Viewer:
         return f"{self.url}/{role}?token={self.desk.token}"
 
     @property
-    def past(self) -> float:
-        """s, simulated, that one can go back."""
-        return self._past.length
+    def hands(self) -> Hands:
+        """What acts on the simulation, where it runs in this process."""
+        if isinstance(self.loop, There):
+            raise SimulationError("view: the simulation runs in another process")
+        return self.loop.hands  # type: ignore[no-any-return]
+
+    @property
+    def control(self) -> Control | None:
+        """Called with the simulation before each step."""
+        return self.hands.control
+
+    @control.setter
+    def control(self, value: Control | None) -> None:
+        self.hands.control = value
 
     @property
     def handles(self) -> dict[str, Any]:
@@ -191,46 +202,49 @@ class Viewer:
 
     def play(self) -> None:
         """Let time run."""
-        self._since = (time.perf_counter(), self.sim.time, self.rt.statistics.steps)
-        self.rt.error = None
         self._paused, self._play.label = False, "Pause"
 
     def pause(self) -> None:
         """Stop time; the picture stays."""
         self._paused, self._rates, self._play.label = True, (0.0, 0.0), "Play"
-        self.rt.pause()
-        for _ in range(2):  # a tick may be under way; the second answer comes after it
-            self.do(lambda _: None)
+        self._stands = True
+        self.loop.do("pause")
+        self.loop.do("nothing")  # a tick may have been under way; this answer comes after it
 
     def step(self, n: int = 1) -> None:
         """Pause, and make n steps."""
         self.pause()
-        self._act(lambda: self._advance(n), False, "Stopped")
+        self._do("Stopped", "advance", n)
         self.tell()
 
     def reset(self) -> None:
         """Back to how the viewer found it; playing goes on if it was playing."""
-        self.do(self._put_back)
-        self._fail("")
-        self._since = (time.perf_counter(), self.sim.time, self.rt.statistics.steps)
-        self.show()
+        self.act("reset")
         self.tell()
-
-    def _put_back(self, sim: Simulation) -> None:
-        sim.restore(self._start)
-        forget(sim)
-        self._past.clear()
 
     def back(self, seconds: float) -> None:
         """Pause, and go back by so many simulated seconds, as far as is remembered (the last minute, four times a second)."""
         self.pause()
-        self.do(lambda sim: self._past.go_back(seconds) and sim.controls.note("back", "", seconds))
-        self.show()
+        self.act("back", seconds)
         self.tell()
 
-    def act(self, what: Callable[[], Any]) -> None:
-        """Do something between two steps, and say on the page why where it cannot be."""
-        self._act(what, False)
+    def act(self, name: str, *given: Any) -> None:
+        """Call a method of `Hands` between two steps, and say on the page why where that cannot be."""
+        self._do("Refused", name, *given)
+
+    def _do(self, word: str, name: str, *given: Any) -> None:
+        try:
+            self.loop.do(name, *given)
+            self._fail("")
+        except (SceneError, SimulationError) as error:
+            self._fail(str(error), word)
+        self.show()
+
+    def _hand(self, name: str, *given: Any) -> None:
+        """What a hand on a slider does; one on a joint stops time."""
+        if name == "place":
+            self.pause()
+        self.act(name, *given)
 
     def show_layer(self, name: str, visible: bool = True) -> None:
         """Show or hide axes, names, forces, tensions, contacts or collision."""
@@ -242,7 +256,6 @@ class Viewer:
                 self._boxes[name].value = bool(visible)
             for picture in self.pictures:
                 picture.lay(self.layers)
-        self.mirror.asked = len(self.pictures) if self.layers.contacts else 0
         self.show()
 
     def follow(self, body: str | None) -> None:
@@ -259,7 +272,7 @@ class Viewer:
     def stop(self) -> None:
         """End `run` and close the page's server."""
         self._stop.set()
-        self.rt.stop()
+        self.loop.stop()
         with self._lock, contextlib.redirect_stdout(io.StringIO()):
             self.server.stop()
 
@@ -267,92 +280,49 @@ class Viewer:
 
     def run(self, until: Callable[[], bool] | None = None) -> None:
         """Run until `stop`, Ctrl-C, or (asked after each picture) `until()` is true; raises what `control` raised."""
-        self.rt.pause()
-        self.rt.start()
-        self._looping = True
+        self.loop.start()
+        self._stands = True
+        over = until or (lambda: False)
         try:
-            with contextlib.suppress(CancelledError):  # stopped while something was asked for
-                while not self._stop.is_set() and self._crash is None and not (until is not None and until()):
+            with contextlib.suppress(CancelledError):  # the loop ended while something was asked for
+                while not self._stop.is_set() and not over() and self.crash is None:
                     started = time.perf_counter()
                     self.look()
                     took = time.perf_counter() - started
                     self._stop.wait(max(1 / PICTURES, took / SHARE) - took)
         finally:
-            self._looping = False
-            self.rt.stop()
-        if self._crash is not None:
-            raise self._crash
+            self.loop.stop()
+        if self.crash is not None:
+            raise self.crash
+
+    @property
+    def crash(self) -> Exception | None:
+        """What `control` raised, where it runs in this process."""
+        return None if isinstance(self.loop, There) else self.hands.crash
 
     def look(self) -> None:
         """One look at the loop: let it run or stand, draw what is new, and tell how it is, ten times a second."""
-        rt, pages = self.rt, self.open_pages
-        if rt.error is not None and not self._paused:
-            self._paused, self._play.label = True, "Play"
-            self._fail(str(rt.error))
+        pages, loop = self.open_pages, self.loop
         stands = self._paused or (self.wait and pages == 0)
-        rt.speed = self.speed
-        if stands != rt.paused:
-            (rt.pause if stands else rt.resume)()
-        if pages == 0:
-            return  # nobody looks
-        copy = self.mirror.fresh()
-        if copy is not None:
-            self._draw(copy)
+        if self.speed != self._paced:
+            self._paced = self.speed
+            loop.do("pace", self._paced)
+        if stands != self._stands:
+            loop.do("pause" if stands else "resume")
+            self._stands, self._since = stands, (-math.inf, 0.0, 0)
+        if pages:
+            self.show()
         if time.perf_counter() - self._told > 0.1:
-            self.tell()
-
-    def _before(self, sim: Simulation) -> None:
-        """Before each step, in the loop."""
-        self._past.look()
-        if self.control is not None:
-            try:
-                self.control(sim)
-            except (SceneError, SimulationError):
-                raise
-            except Exception as error:
-                self._crash = error
-                raise SimulationError(f"control(sim): {error!r}") from error
-        if self.pull.active:
-            self.pull.act()
-
-    def _advance(self, n: int) -> None:
-        for _ in range(n):
-            self._before(self.sim)
-            self.sim.step()
-
-    def post(self, what: Callable[[Simulation], Any]) -> None:
-        """Have something done between two steps, without waiting for it."""
-        if self._looping:
-            self.rt.post(what)
-        else:
-            with self._lock:
-                what(self.sim)
-
-    def do(self, what: Callable[[Simulation], Any]) -> Any:
-        """Do something between two steps, and return what it returns."""
-        if self._looping and threading.current_thread() is not self.rt._thread:
-            return self.rt.post(what).result(ANSWER)
-        with self._lock:
-            return what(self.sim)
-
-    def _act(self, what: Callable[[], Any], stop: bool, word: str = "Refused") -> None:
-        """Do what a hand on the panel asks for; say why where it cannot be."""
-        if stop:
-            self.pause()
-        try:
-            self.do(lambda _: what())
-            self._fail("")
-        except (SceneError, SimulationError) as error:
-            self._fail(str(error), word)
-        self.show()
+            self.tell(pages > 0)
+            if self.told["error"] and not self._stands and not self._paused:
+                self._paused, self._stands, self._play.label = True, True, "Play"
+                self._fail(self.told["error"])
 
     # ---- what is drawn ----
 
     def show(self) -> None:
         """Move the picture to the simulation's state."""
-        self._draw(self.do(lambda _: self.mirror.take(self.mirror.asked)))
-
-    def _draw(self, copy: Copy) -> None:
+        copy, pulled = self.loop.do("look", len(self.pictures) if self.layers.contacts else 0)
         with self._lock:
             if self._stop.is_set():
                 return
@@ -363,26 +333,28 @@ class Viewer:
                     picture.show(self.layers, copy.contacts)
                 if self._followed is not None:
                     self._root.position = self._home - self._body_place(self._followed)
-                self.pull.show(self.mirror.sim)
+                self._grip.show(self.mirror.sim, pulled)
             self.plot.take()
 
     def _body_place(self, name: str) -> np.ndarray:
         return np.asarray(poses(self.mirror.sim, 0)[2][self.sim.model.body_names[name]])
 
-    def tell(self) -> None:
-        """Write time, energies and speed beside the picture, and move sliders and plots."""
+    def tell(self, panel: bool = True) -> None:
+        """Ask how the machine is, for the desk; and write time, energies and speed on the panel, and move sliders and plots."""
+        self.told, self._told = self.loop.do("told"), time.perf_counter()
+        statistics, (then, sim_then, steps_then) = self.told["statistics"], self._since
+        passed = self._told - then
+        if not self._paused and passed > 0.5:
+            self._since = (self._told, self.told["time"], statistics.steps)
+            if math.isfinite(then):
+                self._rates = ((statistics.steps - steps_then) / passed, (self.told["time"] - sim_then) / passed)
+            self.pace = pace(statistics)
         with self._lock:
-            if not self._stop.is_set():
+            if panel and not self._stop.is_set():
                 self._tell()
 
     def _tell(self) -> None:
-        now, shown, statistics = time.perf_counter(), self.mirror.sim, self.rt.statistics
-        self._told = now
-        then, sim_then, steps_then = self._since
-        if not self._paused and now - then > 0.5:
-            self._rates = ((statistics.steps - steps_then) / (now - then), (shown.time - sim_then) / (now - then))
-            self._since = (now, shown.time, statistics.steps)
-            self.pace = pace(statistics, self.rt.rate)
+        now, shown = time.perf_counter(), self.mirror.sim
         energy = shown.energy()
         kinds = (energy.kinetic, energy.potential, energy.elastic, energy.total)
         kinetic, potential, elastic, total = (float(np.atleast_1d(e)[0]) for e in kinds)
@@ -496,36 +468,33 @@ class Viewer:
 NOBODY = "– nobody –"
 
 
-def pace(s: Statistics, rate: float) -> str:
+def pace(s: Statistics) -> str:
     """How a loop keeps its deadlines, in words."""
     work, late = (1e3 * times.percentile(99) for times in (s.work, s.late))
-    cut = f", {s.cut} cut short" if s.cut else ""
+    cut = f", {s.cut} steps cut short" if s.cut else ""
     skipped = f", {s.skipped:.2f} s left out" if s.skipped > 1e-3 else ""
-    return f"{rate:.0f} Hz: work {work:.2f} ms, late {late:.2f} ms (99 %); {100 * s.missed_share:.2f} % missed{cut}{skipped}"
+    return f"ticks: work {work:.2f} ms, late {late:.2f} ms (99 %); {100 * s.missed_share:.2f} % missed{cut}{skipped}"
+
+
+def runs(sim: Simulation, control: Control | None, budget: float | None) -> Here:
+    """A loop for a simulation, not yet started, and the hands that act on it."""
+    hands = Hands(sim, control, take)
+    hands.rt = RealTime(sim, 1 / (max(1, round(TICK / sim.dt)) * sim.dt), control=hands.before, budget=budget, frames=1.0)
+    return Here(hands.rt, hands)
 
 
 def serve(
-    sim: Simulation,
-    title: str = "sharnir",
-    *,
-    block: bool = True,
-    desk: bool = False,
-    until: Callable[[], bool] | None = None,
-    **options: Any,
+    sim: Simulation, title: str = "sharnir", *, block: bool = True, until: Callable[[], bool] | None = None, **options: Any
 ) -> Viewer:
     """Show a simulation in the browser: until Ctrl-C, or in a thread of its own (`block=False`). Options are those of Viewer.
 
-    With `desk` it says where the operator and the instructor sit; it ends when `until()` is true.
+    It ends when `until()` is true.
     """
     viewer = Viewer(sim, title, **options)
     if not block:
         threading.Thread(target=viewer.run, name="sharnir viewer", daemon=True).start()
         return viewer
-    if desk:
-        places = {"drive": viewer.drive_url(), "instructor": viewer.drive_url("instructor"), "watch": viewer.url}
-        sys.stdout.write(f"{title}\n" + "".join(f"  {what + ':':<12}{url}\n" for what, url in places.items()) + "Ctrl-C ends\n")
-    else:
-        sys.stdout.write(f"{title}: open {viewer.url} in a browser; time runs while a page is open; Ctrl-C ends\n")
+    sys.stdout.write(f"{title}: open {viewer.url} in a browser; time runs while a page is open; Ctrl-C ends\n")
     sys.stdout.flush()
     try:
         viewer.run(until)

@@ -1,0 +1,91 @@
+"""A machine under somebody's hands: it runs here, at its deadlines; its pages have a process of their own.
+
+    drive(sim, "crane")        # says where the operator and the instructor sit; until Ctrl-C
+
+A thread that draws holds Python's lock for milliseconds; a process does not. The pages' process is a copy of this one (fork): its
+simulation is never stepped, and shows what the machine's loop hands out.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from sharnir.errors import SimulationError
+from sharnir.realtime.beside import There, answer
+from sharnir.simulation import Simulation
+from sharnir.view import need
+from sharnir.view.viewer import Control, Viewer, runs
+
+BUDGET = 0.8  # of a tick, that its steps may take
+
+
+def drive(
+    sim: Simulation, title: str = "sharnir", *, control: Control | None = None, until: Callable[[], bool] | None = None,
+    budget: float | None = BUDGET, **options: Any,
+) -> None:  # fmt: skip
+    """Let people drive a machine in their browsers until Ctrl-C, or until `until()` is true. Options are those of `Viewer`."""
+    need("viser", "view")
+    if not sim._on_cpu or "fork" not in multiprocessing.get_all_start_methods():
+        _drive_here(sim, title, until, control=control, budget=budget, **options)
+        return
+    here = runs(sim, control, budget)
+    kind = multiprocessing.get_context("fork")
+    (calls, their_calls), (sends, their_sends) = kind.Pipe(), kind.Pipe()
+    given = (sim, title, control, There(their_calls, their_sends), (calls, sends), options)
+    page = kind.Process(target=_page, args=given, name="sharnir page", daemon=True)
+    page.start()
+    their_calls.close()
+    their_sends.close()
+    here.start()
+    try:
+        answer(calls, sends, here, lambda: here.hands.crash is not None or (until is not None and until()))
+    except KeyboardInterrupt:
+        sys.stdout.write("\n")
+    finally:
+        here.stop()
+        calls.close()
+        sends.close()
+        page.join(10)
+        if page.is_alive():
+            page.terminate()
+    if here.hands.crash is not None:
+        raise here.hands.crash
+    if page.exitcode not in (0, None):
+        raise SimulationError(f"view: the process of the pages ended with {page.exitcode}; what it said stands above")
+
+
+def _page(
+    sim: Simulation, title: str, control: Control | None, loop: There, theirs: tuple[Any, ...], options: dict[str, Any]
+) -> None:  # fmt: skip
+    """The process of the pages."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the machine, and that ends this
+    for pipe in theirs:
+        pipe.close()
+    viewer = Viewer(sim, title, control=control, loop=loop, **options)
+    say_where(viewer)
+    viewer.run()
+    viewer.stop()
+
+
+def _drive_here(sim: Simulation, title: str, until: Callable[[], bool] | None, **options: Any) -> None:
+    """All in one process, where there is no copy of one to be had."""
+    viewer = Viewer(sim, title, **options)
+    say_where(viewer)
+    try:
+        viewer.run(until)
+    except KeyboardInterrupt:
+        sys.stdout.write("\n")
+    finally:
+        viewer.stop()
+
+
+def say_where(viewer: Viewer) -> None:
+    """Print where people sit."""
+    places = {"drive": viewer.drive_url(), "instructor": viewer.drive_url("instructor"), "watch": viewer.url}
+    where = "".join(f"  {what + ':':<12}{url}\n" for what, url in places.items())
+    sys.stdout.write(f"{viewer.title}\n{where}Ctrl-C ends\n")
+    sys.stdout.flush()
