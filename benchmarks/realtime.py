@@ -14,6 +14,7 @@ import argparse
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from sharnir.realtime.board import Board
 from sharnir.realtime.loop import Quiet
 from sharnir.realtime.statistics import Statistics, Times
 
-RATE = 500
+RATE, PORT = 500, 8790
 WATCH = """
 import sys, time
 from sharnir.realtime.board import Watcher
@@ -89,11 +90,11 @@ def poster(rt: sh.RealTime, done: threading.Event) -> None:
             rt.post(lambda sim: sim.time)
 
 
-def watched(viewer: Any, seconds: float) -> Statistics:
+def watched(driven: Any, seconds: float) -> Statistics:
     """A turn of a machine that is looked at."""
     ends = time.perf_counter() + seconds
-    viewer.run(lambda: time.perf_counter() > ends)
-    return viewer.loop.rt.statistics  # type: ignore[no-any-return]
+    driven.run(lambda: time.perf_counter() > ends)
+    return driven.here.rt.statistics  # type: ignore[no-any-return]
 
 
 def measure(name: str, seconds: float, turn: float, record: bool, view: bool) -> tuple[float, float, float]:
@@ -101,18 +102,19 @@ def measure(name: str, seconds: float, turn: float, record: bool, view: bool) ->
     module = example(name)
     sim = module.make(1 / RATE)
     control = getattr(module, "control", None)
-    viewer = None
+    driven = None
     if view:
-        from sharnir.view.viewer import Viewer
+        from sharnir.view.drive import Driven
 
-        viewer = Viewer(sim, name, control=control, budget=0.8, port=8790)
-        viewer.step()
-        viewer.play()
-    rt = viewer.loop.rt if viewer is not None else sh.RealTime(sim, rate=RATE, control=control)
-    if viewer is None:
+        driven = Driven(sim, name, control=control, port=PORT)
+        while socket.socket().connect_ex(("127.0.0.1", PORT)):
+            time.sleep(0.1)
+            watched(driven, 0.1)
+    rt = driven.here.rt if driven is not None else sh.RealTime(sim, rate=RATE, control=control)
+    if driven is None:
         rt.run(0.5)
     board, done = Board(rt), threading.Event()
-    beside = [PAGE, str(viewer.server.get_port())] if viewer is not None else [WATCH, board.name]
+    beside = [PAGE, str(PORT)] if driven is not None else [WATCH, board.name]
     watcher = subprocess.Popen([sys.executable, "-c", *beside], stdout=subprocess.PIPE, text=True)
     assert watcher.stdout is not None and watcher.stdout.readline() == "ready\n"
     hand = threading.Thread(target=poster, args=(rt, done), daemon=True)
@@ -127,7 +129,7 @@ def measure(name: str, seconds: float, turn: float, record: bool, view: bool) ->
             b = bare(turn)
             all_bare[0] += b.misses
             all_bare[1] += b.ticks
-            s = rt.run(turn) if viewer is None else watched(viewer, turn)
+            s = rt.run(turn) if driven is None else watched(driven, turn)
             ticks, misses, drift = ticks + s.ticks, misses + s.misses, max(drift, s.drift)
             told.append(s)
             for total, part in ((late, s.late), (work, s.work), (command, s.command)):
@@ -142,8 +144,8 @@ def measure(name: str, seconds: float, turn: float, record: bool, view: bool) ->
     watcher.send_signal(signal.SIGTERM)
     watcher.wait()
     board.close()
-    if viewer is not None:
-        viewer.stop()
+    if driven is not None:
+        driven.close()
     whole = Statistics(work, late, command, ticks, sum(s.steps for s in told), misses, sum(s.cut for s in told),
                        sum(s.skipped for s in told), drift)  # fmt: skip
     ours, theirs = 100 * misses / ticks, 100 * all_bare[0] / all_bare[1]

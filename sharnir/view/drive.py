@@ -32,30 +32,50 @@ def drive(
     if not sim._on_cpu or "fork" not in multiprocessing.get_all_start_methods():
         _drive_here(sim, title, until, control=control, budget=budget, **options)
         return
-    here = runs(sim, control, budget)
-    kind = multiprocessing.get_context("fork")
-    (calls, their_calls), (sends, their_sends) = kind.Pipe(), kind.Pipe()
-    given = (sim, title, control, There(their_calls, their_sends), (calls, sends), options)
-    page = kind.Process(target=_page, args=given, name="sharnir page", daemon=True)
-    page.start()
-    their_calls.close()
-    their_sends.close()
-    here.start()
+    driven = Driven(sim, title, control=control, budget=budget, **options)
     try:
-        answer(calls, sends, here, lambda: here.hands.crash is not None or (until is not None and until()))
+        driven.run(until)
     except KeyboardInterrupt:
         sys.stdout.write("\n")
     finally:
-        here.stop()
+        driven.close()
+
+
+class Driven:
+    """A machine here, and its pages in a process of their own. Arguments are those of `drive`."""
+
+    def __init__(
+        self, sim: Simulation, title: str, *, control: Control | None = None, budget: float | None = BUDGET, **options: Any
+    ) -> None:
+        self.here = runs(sim, control, budget)
+        kind = multiprocessing.get_context("fork")
+        (self._calls, calls), (self._sends, sends) = kind.Pipe(), kind.Pipe()
+        given = (sim, title, control, There(calls, sends), (self._calls, self._sends), options)
+        self._pages = kind.Process(target=_page, args=given, name="sharnir pages", daemon=True)
+        self._pages.start()
         calls.close()
         sends.close()
-        page.join(10)
-        if page.is_alive():
-            page.terminate()
-    if here.hands.crash is not None:
-        raise here.hands.crash
-    if page.exitcode not in (0, None):
-        raise SimulationError(f"view: the process of the pages ended with {page.exitcode}; what it said stands above")
+
+    def run(self, until: Callable[[], bool] | None = None) -> None:
+        """Until the pages' process ends, or `until()` is true; raises what `control` raised."""
+        here = self.here
+        here.start()
+        try:
+            answer(self._calls, self._sends, here, lambda: here.hands.crash is not None or (until is not None and until()))
+        finally:
+            here.stop()
+        if here.hands.crash is not None:
+            raise here.hands.crash
+        if self._pages.exitcode:
+            raise SimulationError(f"view: the process of the pages ended with {self._pages.exitcode}; what it said stands above")
+
+    def close(self) -> None:
+        """End the pages' process."""
+        self._calls.close()
+        self._sends.close()
+        self._pages.join(10)
+        if self._pages.is_alive():
+            self._pages.terminate()
 
 
 def _page(
