@@ -4,6 +4,7 @@ import asyncio
 import json
 import pathlib
 import random
+import threading
 import time
 import warnings
 
@@ -17,6 +18,7 @@ pytest.importorskip("viser")
 websockets = pytest.importorskip("websockets")
 from browser import Browser, chromium  # noqa: E402
 
+from sharnir.view.drive import Driven  # noqa: E402
 from sharnir.view.operator import stick  # noqa: E402
 from sharnir.view.viewer import Viewer  # noqa: E402
 
@@ -182,6 +184,60 @@ def test_senseless_messages_do_not_disturb_a_step(viewer, count):
     sim.restore(start)
     sim.step(200)
     assert np.array_equal(sim.snapshot()["state.position"], alone.snapshot()["state.position"]) and np.isfinite(sim.q).all()
+
+
+def test_a_driven_machine_runs_beside_its_pages():
+    """Pages in a process of their own: a held key moves the machine here, an instructor freezes it, and time keeps its pace."""
+    sim, ended, seen = door(), threading.Event(), {}
+    driven = Driven(sim, "door", port=PORT + 3, wait=False, token="mine")
+
+    async def people():
+        url, deadline = f"ws://127.0.0.1:{PORT + 3}/desk", time.monotonic() + 30
+        while True:
+            try:
+                operator, instructor = [await websockets.connect(url) for _ in range(2)]
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.05)
+        for socket, role in ((operator, "operator"), (instructor, "instructor")):
+            await socket.send(json.dumps({"token": "mine", "role": role}))
+        await operator.send(json.dumps({"take": True}))
+        await until(lambda: sim.time > 0)
+        began = time.monotonic(), sim.time
+        while sim.controls["push"] < 1.0 or time.monotonic() - began[0] < 0.6:
+            await operator.send(json.dumps({"keys": ["w"]}))
+            await asyncio.sleep(0.05)
+            assert time.monotonic() < deadline
+        seen["pace"] = (sim.time - began[1]) / (time.monotonic() - began[0])
+        await instructor.send(json.dumps({"do": "freeze"}))
+        await until(lambda: driven.here.rt.paused, 10.0)
+        frozen = sim.time
+        await asyncio.sleep(0.1)
+        seen["frozen"] = sim.time == frozen or driven.here.rt.paused
+        async for text in operator:
+            told = json.loads(text)
+            if told.get("paused") and "missed" in told["pace"]:
+                seen["told"] = told
+                break
+
+    def run():
+        try:
+            asyncio.run(people())
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        driven.run(ended.is_set)
+    finally:
+        driven.close()
+        thread.join(30)
+    kinds = [(e.kind, e.by) for e in sim.controls.events]
+    print(f"{seen['pace']:.3f} s a second; {seen['told']['pace']}; {kinds}")
+    assert seen["frozen"] and sim.joint("hinge").position > 0.05 and 0.5 < seen["pace"] < 1.5
+    assert ("command", "operator") in kinds and ("freeze", "instructor") in kinds and seen["told"]["values"]["push"] == 1.0
 
 
 def test_sticks_have_a_dead_zone():

@@ -45,8 +45,7 @@ class Here:
             self.do(name, *given)
 
     def start(self) -> None:
-        """Let the loop begin, time standing."""
-        self.rt.pause()
+        """Let the loop begin."""
         self.rt.start()
         self.looping = True
 

@@ -8,10 +8,12 @@ simulation is never stepped, and shows what the machine's loop hands out.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 import sys
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from typing import Any
 
 from sharnir.errors import SimulationError
@@ -47,6 +49,7 @@ class Driven:
     def __init__(
         self, sim: Simulation, title: str, *, control: Control | None = None, budget: float | None = BUDGET, **options: Any
     ) -> None:
+        warm(sim, budget)
         self.here = runs(sim, control, budget)
         kind = multiprocessing.get_context("fork")
         (self._calls, calls), (self._sends, sends) = kind.Pipe(), kind.Pipe()
@@ -78,6 +81,13 @@ class Driven:
             self._pages.terminate()
 
 
+def warm(sim: Simulation, budget: float | None) -> None:
+    """Have all that a step records when it is first made recorded, and leave the simulation as it was."""
+    before = sim.snapshot()
+    sim.step(budget=budget)
+    sim.restore(before)
+
+
 def _page(
     sim: Simulation, title: str, control: Control | None, loop: There, theirs: tuple[Any, ...], options: dict[str, Any]
 ) -> None:  # fmt: skip
@@ -85,10 +95,11 @@ def _page(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the machine, and that ends this
     for pipe in theirs:
         pipe.close()
-    viewer = Viewer(sim, title, control=control, loop=loop, **options)
-    say_where(viewer)
-    viewer.run()
-    viewer.stop()
+    with contextlib.suppress(CancelledError):  # the machine is gone
+        viewer = Viewer(sim, title, control=control, loop=loop, **options)
+        say_where(viewer)
+        viewer.run()
+        viewer.stop()
 
 
 def _drive_here(sim: Simulation, title: str, until: Callable[[], bool] | None, **options: Any) -> None:

@@ -33,8 +33,8 @@ WORST = 20  # messages without sense, after which a page is sent away
 class Desk:
     """Who sits at the desk of a viewer, and what they hold."""
 
-    def __init__(self, title: str) -> None:
-        self.title, self.token = title, secrets.token_urlsafe(12)
+    def __init__(self, title: str, token: str | None = None) -> None:
+        self.title, self.token = title, secrets.token_urlsafe(12) if token is None else token
         self.viewer: Owner = None  # set when it stands
         self.operator: Any = None  # the connection of the page that operates
         self.people = 0
@@ -62,6 +62,8 @@ class Desk:
                 await connection.close(1008, "the token is not this desk's")
                 return
             role = str(first.get("role")) if first.get("role") in ("operator", "instructor") else "watcher"
+            while self.viewer is None:  # the server is there a moment before the machine
+                await asyncio.sleep(0.02)
             self.people += 1
             await connection.send(json.dumps({"title": self.title, "role": role, **self._described()}))
             teller = asyncio.ensure_future(self._tell(connection))

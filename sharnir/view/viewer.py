@@ -72,6 +72,7 @@ class Viewer:
         plot: values that are plotted, as `sim.record` takes them: "joint/elbow.q", "sim.energy".
         wait: False: time runs although no page is open.
         budget: share of a tick that its steps may take, as of `RealTime`; None: the solver takes the time that it needs.
+        token: what lets an operator or an instructor in; None: one that nobody can guess.
         loop: where the simulation runs, if that is another process.
     """
 
@@ -90,6 +91,7 @@ class Viewer:
         plot: Sequence[str] = (),
         wait: bool = True,
         budget: float | None = None,
+        token: str | None = None,
         loop: There | None = None,
     ) -> None:
         self._check(sim, speed, worlds, follow)
@@ -109,7 +111,7 @@ class Viewer:
         self.mirror = Mirror(sim, alone=loop is not None)
         self.loop: Here | There = runs(sim, control, budget) if loop is None else loop
         looks = Looks(self.mirror.sim, self.size)
-        self.desk = Desk(title)
+        self.desk = Desk(title, token)
         self.server: Any = open_server(host, port, title, self.desk.pages(), self.desk.sockets())
         self._host = host
         shown = min(sim.worlds, worlds)
@@ -281,7 +283,6 @@ class Viewer:
     def run(self, until: Callable[[], bool] | None = None) -> None:
         """Run until `stop`, Ctrl-C, or (asked after each picture) `until()` is true; raises what `control` raised."""
         self.loop.start()
-        self._stands = True
         over = until or (lambda: False)
         try:
             with contextlib.suppress(CancelledError):  # the loop ended while something was asked for
@@ -477,9 +478,10 @@ def pace(s: Statistics) -> str:
 
 
 def runs(sim: Simulation, control: Control | None, budget: float | None) -> Here:
-    """A loop for a simulation, not yet started, and the hands that act on it."""
+    """A loop for a simulation, not yet started and with time standing, and the hands that act on it."""
     hands = Hands(sim, control, take)
     hands.rt = RealTime(sim, 1 / (max(1, round(TICK / sim.dt)) * sim.dt), control=hands.before, budget=budget, frames=1.0)
+    hands.rt.pause()
     return Here(hands.rt, hands)
 
 
