@@ -118,7 +118,7 @@ class Desk:
             "motor": driven, "brake": free, "joint": list(sim.model.joint_names), "input": list(sim.controls),
             "rope": list(sim.model.ropes.names) if sim.model.ropes is not None else [],
         }  # fmt: skip
-        can = {"friction": sim.solver.collider is not None, "wind": sim.model.ropes is not None}
+        can = {"friction": sim.solver.collider is not None, "wind": sim.model.ropes is not None or bool(sim.model.drag_areas)}
         return {"inputs": inputs, "parts": {kind: names[:200] for kind, names in parts.items() if names}, "can": can}
 
     def _state(self, connection: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SimulationError
+from sharnir.io.meshes import is_painted, paint
 from sharnir.model import FIXED, KINEMATIC
 from sharnir.shapes import Triangles
 from sharnir.spatial import quat_conjugate, quat_rotate
@@ -103,14 +104,20 @@ class Looks:
             self.parts.setdefault(shape.body, []).append(shape.part)
         self.bodies: dict[int, tuple[Triangles, Colour]] = {}
         self.names = {i: name for name, i in model.body_names.items()}
+        self.paint: dict[int, Any] = {}  # of bodies with colours of their own: a surface (`trimesh.Trimesh`)
         moving = 0
-        for i, shape in enumerate(model.shapes):
+        for i, own in enumerate(model.shapes):
+            shape = model.visuals.get(i, own)
             given, mesh = model.colors[i], self._body_mesh(i, shape)
             colour = {FIXED: GREY if shape is not None else EARTH, KINEMATIC: SILVER}.get(int(motion[i]))
             if colour is None:
                 colour, moving = PALETTE[moving % len(PALETTE)], moving + 1
+            colour = colour if given is None else tuple(round(255 * c) for c in given)
+            if shape is not None and is_painted(shape):
+                made = self.paint[i] = paint(shape, colour)
+                mesh = np.asarray(made.vertices), np.asarray(made.faces)
             if mesh is not None:
-                self.bodies[i] = mesh, colour if given is None else tuple(round(255 * c) for c in given)
+                self.bodies[i] = mesh, colour
         self.still = [i for i in self.bodies if motion[i] == FIXED]
         self.moving = moving
         self.marks = self._marks()
@@ -246,10 +253,13 @@ class Picture:
         self._shown = np.full((len(place), 7), np.inf)  # m: where bodies were last told to be; rotations times the size
         self._moving: list[tuple[int, Any]] = []
         for i, (mesh, colour) in looks.bodies.items():
-            node = scene.add_mesh_simple(
-                f"{root}/bodies/{safe(looks.names[i])}", mesh[0].astype(np.float32), mesh[1].astype(np.uint32), color=colour,
-                position=place[i], wxyz=turn[i, [3, 0, 1, 2]], side="double" if model.shapes[i] is None else "front",
-            )  # fmt: skip
+            name, at = f"{root}/bodies/{safe(looks.names[i])}", {"position": place[i], "wxyz": turn[i, [3, 0, 1, 2]]}
+            if i in looks.paint:
+                node = scene.add_mesh_trimesh(name, looks.paint[i], **at)
+            else:
+                vertices, faces = mesh[0].astype(np.float32), mesh[1].astype(np.uint32)
+                side = "double" if model.shapes[i] is None or i in model.visuals else "front"
+                node = scene.add_mesh_simple(name, vertices, faces, color=colour, side=side, **at)
             self.handles[looks.names[i]] = node
             if i not in looks.still:
                 self._moving.append((i, node))
