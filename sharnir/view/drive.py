@@ -96,7 +96,7 @@ def _page(
     for pipe in theirs:
         pipe.close()
     with contextlib.suppress(CancelledError):  # the machine is gone
-        viewer = Viewer(sim, title, control=control, loop=loop, **options)
+        viewer = Viewer(sim, title, control=control, loop=loop, closed=True, **options)
         say_where(viewer)
         viewer.run()
         viewer.stop()
@@ -104,7 +104,7 @@ def _page(
 
 def _drive_here(sim: Simulation, title: str, until: Callable[[], bool] | None, **options: Any) -> None:
     """All in one process, where there is no copy of one to be had."""
-    viewer = Viewer(sim, title, **options)
+    viewer = Viewer(sim, title, closed=True, **options)
     say_where(viewer)
     try:
         viewer.run(until)
@@ -116,7 +116,7 @@ def _drive_here(sim: Simulation, title: str, until: Callable[[], bool] | None, *
 
 def say_where(viewer: Viewer) -> None:
     """Print where people sit."""
-    places = {"drive": viewer.drive_url(), "instructor": viewer.drive_url("instructor"), "watch": viewer.url}
+    places = {"drive": viewer.drive_url(), "instructor": viewer.drive_url("instructor"), "watch": viewer.watch_url}
     where = "".join(f"  {what + ':':<12}{url}\n" for what, url in places.items())
     sys.stdout.write(f"{viewer.title}\n{where}Ctrl-C ends\n")
     sys.stdout.flush()

@@ -290,6 +290,8 @@ class Grip:
 
     def _dragged(self, name: str) -> Any:
         async def drag(event: Any) -> None:
+            if not self._viewer.may_act(event.client_id):
+                return
             shift, send = np.asarray(self._viewer._root.position, float), self._viewer.loop.send
             start, end = (np.asarray(p, float) - shift for p in (event.start_position, event.end_position))
             if event.phase == "end":

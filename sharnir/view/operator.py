@@ -35,6 +35,8 @@ class Desk:
 
     def __init__(self, title: str, token: str | None = None) -> None:
         self.title, self.token = title, secrets.token_urlsafe(12) if token is None else token
+        self.watch_token = secrets.token_urlsafe(12)
+        """Lets one look, where the viewer is closed."""
         self.viewer: Owner = None  # set when it stands
         self.operator: Any = None  # the connection of the page that operates
         self.people = 0

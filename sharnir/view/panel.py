@@ -26,6 +26,8 @@ MOST_CURVES, MOST_WIDE = 8, 4  # curves of a plot; numbers of one value that are
 SHOWN = 20.0  # s of a plot
 FINE = 200  # steps of a slider
 HELD = 0.5  # s for which a slider stays where a hand put it
+LEDGER, GIVEN = "energies", "given (lost below 0), J"
+ENERGIES = ("sim.energy", "sim.kinetic", "sim.potential", "sim.elastic")
 FAR = 1e20  # beyond: no limit
 
 
@@ -96,13 +98,13 @@ class Sliders:
     name of a method of `Hands` and what it is given.
     """
 
-    def __init__(self, gui: Any, sim: Owner, size: float, act: Callable[..., None]) -> None:
+    def __init__(self, gui: Any, sim: Owner, size: float, act: Callable[..., None], none: bool = False) -> None:
         self.sim, self.size, self._act = sim, size, act
         self.drives: dict[str, Slider] = {}
         self.joints: dict[str, Slider] = {}
         jobs = [("Drives", self.drives, self._drives()), ("Joints", self.joints, self._joints())]
         for title, made, found in jobs:
-            if not found:
+            if none or not found:
                 continue
             with gui.add_folder(title, expand_by_default=title == "Drives" and len(found) <= 12):
                 for label, ends, get, put, hint in found[:MOST_SLIDERS]:
@@ -220,8 +222,14 @@ class Plot:
         return list(self._curves)
 
     def add(self, word: Any) -> None:
-        """Plot one more of the values that are offered."""
-        if word in self.offered:
+        """Plot one more of the values that are offered; `LEDGER` is all energies, and what was lost or given since it began."""
+        if word == LEDGER:
+            begin = total(self._sim)
+            for part in ENERGIES:
+                for name, value in sources(self._sim, part).items():
+                    self._begin(name, value)
+            self._begin(GIVEN, lambda: total(self._sim) - begin)
+        elif word in self.offered:
             for name, value in sources(self._sim, str(word)).items():
                 self._begin(name, value)
 
@@ -279,6 +287,11 @@ class Plot:
             self._chart.data = (times, *rows.T.copy())
 
 
+def total(sim: Owner) -> Any:
+    """All energy, J."""
+    return sim.energy().total
+
+
 def spread(sim: Owner, name: str, value: Any) -> list[tuple[str, float]]:
     """A value of the first world as numbers with names: one by one where they are few, else the largest."""
     numbers = np.asarray(value if sim.worlds == 1 else value[0], float)
@@ -291,7 +304,7 @@ def spread(sim: Owner, name: str, value: Any) -> list[tuple[str, float]]:
 
 def offered(sim: Owner) -> list[str]:
     """Values that a page may choose from."""
-    out = ["sim.energy", "sim.kinetic", "sim.potential", "sim.elastic"]
+    out = [LEDGER, *ENERGIES]
     for name in list(sim.model.joint_names)[:100]:
         if sim.joint(name).kind.v_size:
             out += [f"joint/{glob.escape(name)}.{value}" for value in ("q", "qd", "reaction")]

@@ -268,11 +268,13 @@ class Picture:
         rubs = {name for name, act in zip(model.joint_names, acts, strict=False) if act}
         self._rubbing = [(sim.joint(mark.joint), mark.colour, handle) for mark, handle in self.marks if mark.joint in rubs]
         self._stuck = [False] * len(self._rubbing)
-        self._labels = [
-            scene.add_label(f"{root}/bodies/{safe(name)}/name", name, position=tuple(model.com[i]), visible=False)
+        self._labels = {
+            name: scene.add_label(f"{root}/bodies/{safe(name)}/name", name, position=tuple(model.com[i]), visible=False)
             for i, name in looks.names.items()
             if i > 0
-        ]
+        }
+        self.picked: str | None = None
+        """A body whose name is shown, whatever the layers are."""
         self._outlines: list[Any] = []  # of what touches; made when they are asked for
         line = {"thickness": 0.006 * size}
         none = np.zeros((1, 2, 3), np.float32)
@@ -323,8 +325,8 @@ class Picture:
         """Show or hide what stands still on the bodies."""
         for _, handle in self.marks:
             handle.visible = layers.axes
-        for handle in self._labels:
-            handle.visible = layers.names
+        for name, handle in self._labels.items():
+            handle.visible = layers.names or name == self.picked
         if layers.collision and not self._outlines:
             for i, name in self.looks.names.items():
                 mesh = self.looks.collision(i)

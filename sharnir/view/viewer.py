@@ -30,7 +30,8 @@ from sharnir.realtime.loop import RealTime
 from sharnir.realtime.mirror import Mirror, take
 from sharnir.realtime.statistics import Statistics
 from sharnir.simulation import Simulation
-from sharnir.view.gate import open_server
+from sharnir.view.camera import Ride
+from sharnir.view.gate import known, open_server, shown_by
 from sharnir.view.hands import Grip, Hands
 from sharnir.view.operator import Desk
 from sharnir.view.panel import Plot, Sliders, within
@@ -73,6 +74,8 @@ class Viewer:
         wait: False: time runs although no page is open.
         budget: share of a tick that its steps may take, as of `RealTime`; None: the solver takes the time that it needs.
         token: what lets an operator or an instructor in; None: one that nobody can guess.
+        closed: nobody looks without a token either, and the panel beside the picture neither moves nor stops the machine: that
+            is for the operator and the instructor.
         loop: where the simulation runs, if that is another process.
     """
 
@@ -92,6 +95,7 @@ class Viewer:
         wait: bool = True,
         budget: float | None = None,
         token: str | None = None,
+        closed: bool = False,
         loop: There | None = None,
     ) -> None:
         self._check(sim, speed, worlds, follow)
@@ -112,7 +116,9 @@ class Viewer:
         self.loop: Here | There = runs(sim, control, budget) if loop is None else loop
         looks = Looks(self.mirror.sim, self.size)
         self.desk = Desk(title, token)
-        self.server: Any = open_server(host, port, title, self.desk.pages(), self.desk.sockets())
+        self.closed = closed
+        tokens = (self.desk.token, self.desk.watch_token) if closed else ()
+        self.server: Any = open_server(host, port, title, self.desk.pages(), self.desk.sockets(), tokens)
         self._host = host
         shown = min(sim.worlds, worlds)
         wide = math.ceil(math.sqrt(shown))
@@ -128,9 +134,12 @@ class Viewer:
         self._dress(looks, low, high + np.array([(wide - 1) * stride[0], (rows - 1) * stride[1], 0.0]))
         self._followed, self._home = follow, np.zeros(3)
         self._add_controls(title, speed, paused)
-        self.sliders = Sliders(self.server.gui, self.mirror.sim, self.size, self._hand)
+        self._ride = Ride(self.server, self.mirror.sim)
+        self.sliders = Sliders(self.server.gui, self.mirror.sim, self.size, self._hand, closed)
         self.plot = Plot(self.server.gui, self.mirror.sim, tuple(plot))
         self._grip = Grip(sim, self)
+        for name, handle in self.handles.items():
+            handle.on_click(lambda _, name=name: self.pick(None if self.pictures[0].picked == name else name))
         self.told: dict[str, Any] = self.loop.do("told")
         """How the machine was when it was last asked."""
         self.follow(follow)
@@ -154,6 +163,15 @@ class Viewer:
         """Where the picture is."""
         host = "127.0.0.1" if self._host in ("0.0.0.0", "::", "") else self._host
         return f"http://{host}:{self.server.get_port()}"
+
+    def may_act(self, client: int) -> bool:
+        """Whether the hand of a page counts: of a closed viewer, that of one who may drive."""
+        return not self.closed or known(shown_by(self.server, client), (self.desk.token,))
+
+    @property
+    def watch_url(self) -> str:
+        """Where one looks and does not act, with the token that is needed if the viewer is closed."""
+        return f"{self.url}/?token={self.desk.watch_token}" if self.closed else self.url
 
     def drive_url(self, role: str = "drive") -> str:
         """Where the operator ("drive") or the "instructor" sits; the token in it lets them in."""
@@ -189,13 +207,13 @@ class Viewer:
     def speed(self) -> float:
         """Simulated seconds per second; what a page sends is brought within the slider's range."""
         number = within(self._speed.value, SLOWEST, self._fastest)
-        return 1.0 if number is None else number
+        return self._told_speed if self.closed or number is None else number
 
     @speed.setter
     def speed(self, value: float) -> None:
         if not is_positive(value):
             raise SimulationError(f"view: speed is a positive finite number, got {value!r}")
-        self._speed.value = min(max(float(value), SLOWEST), self._fastest)
+        self._speed.value = self._told_speed = min(max(float(value), SLOWEST), self._fastest)
 
     @property
     def open_pages(self) -> int:
@@ -271,6 +289,21 @@ class Viewer:
             self._follow.value = NOBODY if body is None else body
         self.show()
 
+    def ride(self, where: str | None) -> None:
+        """Let the pages' cameras ride with a body, as they look at it now, or look along the x axis of a frame; None: neither."""
+        with self._lock:
+            self._ride.choose(where)
+            self._camera.value = FREE if where is None else where
+        self.show()
+
+    def pick(self, body: str | None) -> None:
+        """Show a body's name in the picture, and its mass and speed on the panel; None: of none."""
+        if body is not None:
+            self.sim.body(body)
+        with self._lock:
+            self.pictures[0].picked = body
+            self.pictures[0].lay(self.layers)
+
     def stop(self) -> None:
         """End `run` and close the page's server."""
         self._stop.set()
@@ -335,6 +368,7 @@ class Viewer:
                 if self._followed is not None:
                     self._root.position = self._home - self._body_place(self._followed)
                 self._grip.show(self.mirror.sim, pulled)
+            self._ride.show(np.asarray(self._root.position, float))
             self.plot.take()
 
     def _body_place(self, name: str) -> np.ndarray:
@@ -372,6 +406,12 @@ class Viewer:
         ]
         if self.layers.contacts and self.mirror.contacts:
             rows.append(("contacts", str(len(self.mirror.contacts[0])), ""))
+        picked = self.pictures[0].picked
+        if picked is not None:
+            body = shown.body(picked)
+            speed = float(np.linalg.norm(np.reshape(body.velocity, (-1, 3))[0]))
+            rows += [("picked", picked, ""), ("its mass", figures(float(np.ravel(body.mass)[0])), "kg")]
+            rows += [("its speed", figures(speed), "m/s")]
         if self._scale.most > 0 and (self.layers.forces or self.layers.contacts or self.layers.tensions):
             rows.append(("largest force of late", figures(self._scale.most), "N"))
         if self.sim.worlds > 1:
@@ -427,15 +467,16 @@ class Viewer:
         gui, model = self.server.gui, self.sim.model
         gui.configure_theme(show_logo=False, show_share_button=False, control_layout="floating", brand_color=(47, 109, 181))
         gui.set_panel_label(title)
-        self._paused = paused
-        self._play = gui.add_button("Play" if paused else "Pause", hint="Let time run, or stop it")
-        self._single = gui.add_button(f"Step {1e3 * self.sim.dt:g} ms", hint="Pause, and make one step", color="gray")
-        self._reset = gui.add_button("Reset", hint="Back to the start", color="gray")
+        self._paused, acts = paused, {"visible": not self.closed}
+        self._play = gui.add_button("Play" if paused else "Pause", hint="Let time run, or stop it", **acts)
+        self._single = gui.add_button(f"Step {1e3 * self.sim.dt:g} ms", hint="Pause, and make one step", color="gray", **acts)
+        self._reset = gui.add_button("Reset", hint="Back to the start", color="gray", **acts)
         self._fastest = max(2.0, float(speed))
-        start = min(max(float(speed), SLOWEST), self._fastest)
+        self._told_speed = min(max(float(speed), SLOWEST), self._fastest)
         self._speed = gui.add_slider(
-            "Speed", min=SLOWEST, max=self._fastest, step=0.05, initial_value=start, hint="Simulated seconds per second"
-        )
+            "Speed", min=SLOWEST, max=self._fastest, step=0.05, initial_value=self._told_speed,
+            hint="Simulated seconds per second", **acts,
+        )  # fmt: skip
         self._values = gui.add_html("")
         self._warning = gui.add_html("", visible=False)
         joints, touching = bool(model.joint_kinds), model.collision is not None
@@ -451,7 +492,12 @@ class Viewer:
                     box.on_update(lambda event, name=name: self._on_box(event, name))
             bodies = [name for name, i in model.body_names.items() if i > 0][:500]
             self._follow = gui.add_dropdown("Follow", (NOBODY, *bodies), initial_value=NOBODY, hint="Move along with a body")
+            hint = "Ride with a body as it is seen now, or look along a frame"
+            self._camera = gui.add_dropdown("Camera", (FREE, *bodies, *list(model.frames)[:500]), initial_value=FREE, hint=hint)
         self._follow.on_update(self._on_follow)
+        self._camera.on_update(self._on_camera)
+        if self.closed:
+            return
         self._play.on_click(lambda _: self.play() if self.paused else self.pause())
         self._single.on_click(lambda _: self.step())
         self._reset.on_click(lambda _: self.reset())
@@ -465,8 +511,13 @@ class Viewer:
             word = self._follow.value
             self.follow(word if word in self.sim.model.body_names and word != NOBODY else None)
 
+    def _on_camera(self, event: Any) -> None:
+        if event.client is not None:
+            word, model = self._camera.value, self.sim.model
+            self.ride(word if word != FREE and (word in model.body_names or word in model.frames) else None)
 
-NOBODY = "– nobody –"
+
+NOBODY, FREE = "– nobody –", "– free –"
 
 
 def pace(s: Statistics) -> str:
