@@ -48,8 +48,9 @@ camera = dict(
     image_height=560, image_width=900, look_at=(0.0, 0.0, 0.0), up_direction=(0.0, 0.0, 1.0),
 )
 async def main():
-    names = [f"viser-v{viser.__version__}"]
-    async with websockets.connect(f"ws://127.0.0.1:{port}/", subprotocols=names, max_size=None) as socket:
+    names, key = [f"viser-v{viser.__version__}"], {"Cookie": f"sharnir-{port}=mine"}
+    address = f"ws://127.0.0.1:{port}/"
+    async with websockets.connect(address, subprotocols=names, additional_headers=key, max_size=None) as socket:
         await socket.send(msgspec.msgpack.encode(camera))
         print("ready", flush=True)
         async for _ in socket:
@@ -106,7 +107,7 @@ def measure(name: str, seconds: float, turn: float, record: bool, view: bool) ->
     if view:
         from sharnir.view.drive import Driven
 
-        driven = Driven(sim, name, control=control, port=PORT)
+        driven = Driven(sim, name, control=control, port=PORT, token="mine")
         while socket.socket().connect_ex(("127.0.0.1", PORT)):
             time.sleep(0.1)
             watched(driven, 0.1)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import pathlib
 import random
+import socket
 import threading
 import time
 import warnings
@@ -200,8 +201,8 @@ def test_a_driven_machine_runs_beside_its_pages():
             except OSError:
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0.05)
-        for socket, role in ((operator, "operator"), (instructor, "instructor")):
-            await socket.send(json.dumps({"token": "mine", "role": role}))
+        for one, role in ((operator, "operator"), (instructor, "instructor")):
+            await one.send(json.dumps({"token": "mine", "role": role}))
         await operator.send(json.dumps({"take": True}))
         await until(lambda: sim.time > 0)
         began = time.monotonic(), sim.time
@@ -345,6 +346,75 @@ def test_machines_are_driven_in_a_browser(name, key, moved, tmp_path):
         warnings.simplefilter("ignore")
         coloured, errors, foreign = driven(sim, name, key, lambda: moved(sim), tmp_path, getattr(module, "FOLLOW", None))
     assert coloured > 1e-3 and not errors and not foreign
+
+
+@pytest.mark.slow
+def test_names_with_html_in_them_are_text_in_a_browser(tmp_path):
+    """Titles, parts, labels, sliders, plots, the desk and its events: nothing of a name becomes an element of a page."""
+    chromium()
+    name, hinge = "<img src=x onerror=window.top.hurt=1>", "<img src=x onerror=window.top.hurt=2>"
+    scene = sh.Scene()
+    scene.add_body(name, sh.Box(0.9, 0.04, 2.0), position=(0.45, 0, 1), color="#a9744f")
+    scene.add_joint(hinge, sh.Revolute("z", drive=sh.Servo(kd=5.0)), scene.world, name, position=(0, 0, 1))
+    scene.add_control(name, f"joint/{hinge}.velocity", keys=("w",), about=name)
+    sim = sh.Simulation(scene, 0.01, solver="sequential")
+    viewer = sim.view(name, port=PORT + 4, block=False, plot=(f"joint/{hinge}.q",))
+    browser = Browser(tmp_path)
+    try:
+        viewer.show_layer("names")
+        viewer.pick(name)
+        viewer.act("fail", "brake", hinge)
+        browser.open(viewer.drive_url("instructor"))
+        browser.until(lambda: viewer.open_pages > 0 and sim.time > 0.2)
+        browser.until(f"document.body.innerText.includes({json.dumps(name)})")
+        inner = "document.getElementById('picture').contentDocument"
+        browser.until(f"{inner}.body.innerText.includes({json.dumps(name)})")
+        found = browser.ask(f"[document, {inner}].map((d) => d.querySelectorAll('img[src=x]').length)")
+        browser.picture(OUT / "names.png")
+        print(f"images made of names: {found}; errors {browser.errors}")
+        assert found == [0, 0] and browser.ask("window.hurt === undefined") and not browser.errors
+    finally:
+        browser.close()
+        viewer.stop()
+
+
+@pytest.mark.slow
+def test_a_driven_machine_in_a_browser(tmp_path):
+    """As `sharnir drive` runs it: pages in a process of their own, behind a token."""
+    chromium()
+    sim, ended, seen = door(), threading.Event(), {}
+    driven = Driven(sim, "driven", port=PORT + 5, token="mine")
+
+    def look():
+        browser = Browser(tmp_path)
+        try:
+            deadline = time.monotonic() + 60
+            with socket.socket() as s:
+                while s.connect_ex(("127.0.0.1", PORT + 5)):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.1)
+            browser.open(f"http://127.0.0.1:{PORT + 5}/drive?token=mine")
+            browser.until("!document.getElementById('take').hidden")
+            browser.until(lambda: sim.time > 0.05)  # a page looks
+            browser.ask("document.getElementById('take').click()")
+            browser.until("document.getElementById('role').textContent === 'you drive'")
+            browser.key("w", True)
+            browser.until(lambda: sim.controls["push"] == 1.0)
+            browser.until(lambda: share(browser.picture(OUT / "driven.png")))
+            seen.update(errors=browser.errors, pace=browser.ask("document.getElementById('pace').textContent"))
+        finally:
+            browser.close()
+            ended.set()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        driven.run(ended.is_set)
+    finally:
+        driven.close()
+        thread.join(60)
+    print(seen, f"the door stands at {sim.joint('hinge').position:.3f} rad")
+    assert not seen["errors"] and "missed" in seen["pace"] and sim.joint("hinge").position > 0.02
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@
     viewer = sim.view(block=False)            # goes on in a thread; viewer.stop() ends it
 
 Time is kept by `sharnir.realtime` (absolute deadlines, bounded catch-up), in a thread of its own; where somebody drives
-(`sharnir.view.drive`), pages have a process of their own. `Viewer` holds the picture and moves it, up to 40 times a second, from
+(`sharnir.view.drive`), pages have a process of their own. `Viewer` holds the picture and moves it, up to 30 times a second, from
 copies that the loop hands out. What hands do goes to the loop and acts between two steps (`Hands`). Time runs only while a page
 is open.
 """
@@ -40,7 +40,7 @@ from sharnir.view.pieces import figures, round_length, table
 
 Control = Callable[[Simulation], None]
 
-PICTURES = 40  # a second, at most
+PICTURES = 30  # a second, at most
 SHARE = 0.25  # of the time that drawing may take; where it takes long, there are fewer pictures
 TICK = 0.002  # s, at least, of a tick of the loop
 ROOM = 1.15  # around the motion, in the first view
