@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
     from sharnir.simulation import Simulation
     from sharnir.solver import Report
+    from sharnir.split import SplitSimulation
     from sharnir.sweeps.fitting import Fit, fit
     from sharnir.sweeps.result import SweepResult
     from sharnir.sweeps.run import sweep
@@ -124,6 +125,7 @@ __all__ = [
     "SolverImpulse",
     "Sphere",
     "Spherical",
+    "SplitSimulation",
     "State",
     "Steering",
     "StepWarning",
@@ -170,6 +172,7 @@ _WHERE = {
     "sharnir.io.meshes": "Surface",
     "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
     "sharnir.simulation": "Simulation",
+    "sharnir.split": "SplitSimulation",
     "sharnir.solver": "Report",
     "sharnir.sweeps.fitting": "Fit fit",
     "sharnir.sweeps.result": "SweepResult",

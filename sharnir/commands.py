@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 import time
 import tomllib
@@ -16,7 +18,7 @@ import numpy as np
 
 import sharnir
 from sharnir import catalogue
-from sharnir.errors import StepWarning
+from sharnir.errors import SimulationError, StepWarning
 from sharnir.io.check import check_file
 from sharnir.io.scene_file import SUFFIXES, load_scene
 from sharnir.model import MOTIONS
@@ -33,10 +35,25 @@ MACHINE, AT_WORK = "krt100_trailer", 6.0  # the demo's machine, and s that it wo
 # ---- info ----
 
 
-def warmup() -> int:
-    """All kernels, compiled now."""
-    _say(f"kernels for the CPU ready in {compile_all():.1f} s")
-    return 0
+def warmup(device: str, into: str | None) -> int:
+    """All kernels, compiled now; in a folder of their own, if one is named."""
+    import warp as wp
+
+    known = [d.alias for d in wp.get_devices()]
+    if device not in known:
+        raise SimulationError(f"device {device!r} is not here; known: {', '.join(map(repr, known))}")
+    if into is None:
+        _say(f"kernels for {device} ready in {compile_all(device=device):.1f} s")
+        return 0
+    folder = Path(into).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    # Warp takes its folder when it is imported: a process that begins there
+    command = [sys.executable, "-m", "sharnir", "warmup", "--device", device]
+    made = subprocess.run(command, env=os.environ | {"WARP_CACHE_PATH": str(folder)}, check=False).returncode
+    if made == 0:
+        _say(f"they are in {folder}: copy it to machines with the same sharnir, Warp {wp.config.version} and kind of processor,")
+        _say(f"and set WARP_CACHE_PATH={folder} there")
+    return made
 
 
 def info(name: str | None, compile_now: bool, values: Sequence[str] = ()) -> int:

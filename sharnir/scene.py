@@ -28,6 +28,7 @@ from sharnir.descriptions import (
 )
 from sharnir.drive_tables import drive_table
 from sharnir.errors import SceneError, SceneWarning, is_positive
+from sharnir.guard import watch_end
 from sharnir.inputs import Input, add_control
 from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
@@ -511,7 +512,7 @@ class Scene(Telling):
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
         self._built = True
-        load_modules([read_joints.module], "cpu")
+        load_modules([read_joints.module, *([watch_end.module] if device == "cpu" else [])], "cpu")  # side by side, if compiled
         one = self._tables(1, "cpu")
         state = one.state()
         assembly.assemble_start(one, state)

@@ -6,7 +6,7 @@ Values have the shapes given below; with several worlds they get a leading world
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -18,7 +18,7 @@ from sharnir.air import Air, Windy
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
-from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.errors import SceneError, SimulationError, is_positive, named
 from sharnir.health import Health
 from sharnir.inputs import Controls, Operated
 from sharnir.io.checkpoint import content
@@ -63,7 +63,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
         solver: "direct" (whole trees in one pass, exact), "sequential" (impulses joint by joint, any topology alike),
             "articulated" (as direct, with joint coordinates in the state), or "auto": direct, unless very many loops meet on one
             tree. `solver_name` tells which it is.
-        worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0").
+        worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0"; a list of devices shares them out, and
+            makes a `SplitSimulation`).
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
         sleep: whether free bodies at rest sleep (`SolverImpulse`); the other solvers put none to sleep.
@@ -81,6 +82,14 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
         "solver_name", "worlds",
     )  # fmt: skip
 
+    def __new__(cls, *given: Any, device: str | Sequence[str] = "cpu", **options: Any) -> Any:
+        """A list of devices gets a simulation in parts."""
+        if not isinstance(device, list | tuple):
+            return super().__new__(cls)
+        from sharnir.split import SplitSimulation
+
+        return SplitSimulation(*given, device=device, **options)
+
     def __init__(
         self,
         scene: Scene | Model,
@@ -89,7 +98,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
         solver: Literal["auto", "direct", "sequential", "articulated", "impulse"] = "auto",
         method: Literal["sequential", "direct"] | None = None,
         worlds: int = 1,
-        device: str = "cpu",
+        device: str | Sequence[str] = "cpu",
         on_divergence: Literal["raise", "warn", "ignore"] = "raise",
         **options: Unpack[Options],
     ) -> None:
@@ -104,7 +113,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
             raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
         try:
             with LOCK:
-                self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else owned(scene)
+                self.model = scene.build(worlds=worlds, device=str(device)) if isinstance(scene, Scene) else owned(scene)
                 self._prepare(word, dt, dict(options), on_divergence)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, SimulationError) or "alloc" not in str(error).lower():
@@ -251,9 +260,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
             if callable(progress):
                 progress(self.time)
             else:
-                bar = "#" * (30 * done // total)
-                sys.stderr.write(f"\r[{bar:<30}] {self.time:8.2f} s" + ("\n" if done == total else ""))
-                sys.stderr.flush()
+                bar, end = "#" * (30 * done // total), "\n" * (done == total)
+                print(f"\r[{bar:<30}] {self.time:8.2f} s", end=end, file=sys.stderr, flush=True)
         return report
 
     def video(self, path: str | Path, **options: Unpack[VideoOptions]) -> Video:
@@ -328,8 +336,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
                 self._take()
             if self._recorder is not None:
                 self._recorder.read()
-        state: State = self._state
-        return state
+        return self._state  # type: ignore[no-any-return]
 
     @property
     def time(self) -> float:
@@ -469,42 +476,29 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
 
     def body(self, name: str) -> BodyView:
         """The body of that name."""
-        if not isinstance(name, str) or name not in self._bodies:
-            raise SimulationError(f"no body is named {name!r}; known: {', '.join(map(repr, self._bodies))}")
-        return self._bodies[name]
+        return named(self._bodies, name, "body")
 
     def joint(self, name: str) -> JointView:
         """The joint of that name; of a gear see `gear`."""
-        view = self._joints.get(name) if isinstance(name, str) else None
-        if view is None:
-            if isinstance(name, str) and name in self._gears:
-                return self._gears[name]  # type: ignore[return-value]  # as in the last release
-            raise SimulationError(f"no joint is named {name!r}; known: {', '.join(map(repr, self._joints)) or 'none'}")
-        return view
+        if isinstance(name, str) and name in self._gears:
+            return self._gears[name]  # type: ignore[return-value]  # as in the last release
+        return named(self._joints, name, "joint")
 
     def gear(self, name: str) -> GearView:
         """The gear of that name."""
-        if not isinstance(name, str) or name not in self._gears:
-            raise SimulationError(f"no gear is named {name!r}; known: {', '.join(map(repr, self._gears)) or 'none'}")
-        return self._gears[name]
+        return named(self._gears, name, "gear")
 
     def cable(self, name: str) -> CableView:
         """The cable of that name."""
-        if not isinstance(name, str) or name not in self._cables:
-            raise SimulationError(f"no cable is named {name!r}; known: {', '.join(map(repr, self._cables)) or 'none'}")
-        return self._cables[name]
+        return named(self._cables, name, "cable")
 
     def spring(self, name: str) -> SpringView:
         """The point-to-point spring of that name."""
-        if not isinstance(name, str) or name not in self._springs:
-            raise SimulationError(f"no spring is named {name!r}; known: {', '.join(map(repr, self._springs)) or 'none'}")
-        return self._springs[name]
+        return named(self._springs, name, "spring")
 
     def rope(self, name: str) -> RopeView:
         """The rope of that name."""
-        if not isinstance(name, str) or name not in self._ropes:
-            raise SimulationError(f"no rope is named {name!r}; known: {', '.join(map(repr, self._ropes)) or 'none'}")
-        return self._ropes[name]
+        return named(self._ropes, name, "rope")
 
     def frame(self, name: str) -> Frame:
         """The frame of that name (`scene.add_frame`), or a body's own."""
