@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sharnir.errors import DivergenceError, SceneError, SceneFileError, SceneWarning, SimulationError, StepWarning
     from sharnir.health import Health
     from sharnir.io import load_mjcf, load_scene, load_urdf
+    from sharnir.io.meshes import Surface
     from sharnir.io.recorded import Recording
     from sharnir.joints import (
         Cylindrical,
@@ -128,6 +129,7 @@ __all__ = [
     "State",
     "Steering",
     "StepWarning",
+    "Surface",
     "Suspension",
     "SweepResult",
     "SwingTwist",
@@ -167,6 +169,7 @@ _WHERE = {
     "sharnir.realtime.loop": "RealTime",
     "sharnir.scene": "Scene",
     "sharnir.sequential.solver": "SolverImpulse",
+    "sharnir.io.meshes": "Surface",
     "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
     "sharnir.simulation": "Simulation",
     "sharnir.split": "SplitSimulation",

@@ -259,7 +259,7 @@ def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the bodies of the first world are."""
     from sharnir.view.picture import poses
 
-    return poses(sim, sim.state, 0)
+    return poses(sim, 0)
 
 
 def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
@@ -271,11 +271,11 @@ def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence
         sim = module.make() if dt is None else module.make(dt)
     if not sim.controls:
         raise catalogue.UsageError(f"{name} has no controls: add them with scene.add_control, or see `sharnir view {name}`")
-    from sharnir.view import viewer
+    from sharnir.view import drive as desk
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
     title = Path(name).stem.replace("_", " ")
-    viewer.serve(sim, title, desk=True, **options)
+    desk.drive(sim, title, **options)
     return 0
 
 
@@ -295,10 +295,10 @@ def score(name: str | None, out: Path, by_hand: bool, port: int) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StepWarning)
         if by_hand:
-            from sharnir.view import viewer
+            from sharnir.view import drive as desk
 
-            viewer.serve(
-                session.sim, name.replace("_", " "), desk=True, port=port, control=session.look, paused=True,
+            desk.drive(
+                session.sim, name.replace("_", " "), port=port, control=session.look, paused=True,
                 follow=session.exercise.follow, until=lambda: session.over,
             )  # fmt: skip
         else:

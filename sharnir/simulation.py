@@ -14,6 +14,7 @@ import numpy as np
 import warp as wp
 
 from sharnir import assembly, dynamics, exact, health, snapshots
+from sharnir.air import Air, Windy
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
@@ -53,7 +54,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting, Operated, Keeping):
+class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
     """A scene in motion.
 
     Args:
@@ -73,11 +74,12 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
     """
 
     __slots__ = (
-        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content", "_epoch",
-        "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
-        "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader", "_recorder",
-        "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
-        "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
+        "__weakref__", "_air", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands",
+        "_content", "_epoch", "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known",
+        "_lent", "_logs", "_looks", "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace",
+        "_projected", "_read", "_reader", "_recorder", "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs",
+        "_start", "_state", "_target", "_touched", "_touching", "_versions", "_views", "control", "model", "solver",
+        "solver_name", "worlds",
     )  # fmt: skip
 
     def __new__(cls, *given: Any, device: str | Sequence[str] = "cpu", **options: Any) -> Any:
@@ -168,7 +170,9 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         self._touching = None if self.solver.collider is None else Touching(self)
         self._attempts = Attempts(self, *packed)
         names = {i: name for name, i in self.model.body_names.items()}
-        self._followers = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
+        self._followers: list[Any] = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
+        self._air = Air(self, self.model.drag_areas) if self.model.drag_areas else None
+        self._followers += [] if self._air is None else [self._air]
         self._target = Targets(self)
         self._hands = Controls(self, self.model.inputs)
         self._start = self.snapshot()
@@ -233,7 +237,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         return max(1, min(most, int(HEARD / self._pace)))
 
     def _follow(self) -> None:
-        """Lead kinematic bodies with a path; one that changes its speed gives others any energy."""
+        """Lead kinematic bodies with a path, and let the air push; both give any energy."""
         dt = self.solver.dt
         t = self.time + dt
         for follower in self._followers:
@@ -413,21 +417,6 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
     def _rebuild(self) -> None:
         """After tables of the model were replaced."""
         self.solver.rebuild()
-
-    @property
-    def wind(self) -> Any:
-        """(3,) m/s, or (worlds, 3): the speed of the air (or water) that drags on ropes; may be changed while running."""
-        self._need_ropes()
-        return self._out(self.control.rope.wind.numpy().astype(float))
-
-    @wind.setter
-    def wind(self, value: Any) -> None:
-        self._need_ropes()
-        self.control.rope.wind.assign(self._in(value, 3, "Simulation", "wind (m/s)"))
-
-    def _need_ropes(self) -> None:
-        if not self._ropes:
-            raise SimulationError("Simulation: wind drags on ropes alone, and the scene has none")
 
     @property
     def failed(self) -> np.ndarray:
