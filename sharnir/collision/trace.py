@@ -1,0 +1,142 @@
+"""Rays from the host's side: what they see of a collider, rays from anywhere, and fans of rays from a point of a body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.collision.collider import Collider
+from sharnir.collision.data import Collision, vec4
+from sharnir.collision.rays import Eye, Faces, trace_eye, trace_many
+from sharnir.errors import SimulationError
+from sharnir.launches import LOCK, Recorded
+from sharnir.types import load_modules, np_real, quat, real, vec3
+
+BUSY = 1 << 16
+"""Threads that a GPU wants to have: tiles are smaller where rays are few."""
+TILE = 64
+"""Rays of a tile, at most."""
+
+
+def hull_planes(corners: np.ndarray) -> np.ndarray:
+    """(n, 4) unit normals and distances from the origin of the faces of a convex hull, each plane once."""
+    import trimesh
+
+    hull = trimesh.convex.convex_hull(corners)
+    normals = np.asarray(hull.face_normals, float)
+    planes = np.column_stack([normals, np.sum(normals * hull.triangles[:, 0], axis=1)])
+    scale = np.array([1.0, 1.0, 1.0, max(float(np.abs(corners).max()), 1e-12)])
+    _, first = np.unique(np.round(planes / scale, 9), axis=0, return_index=True)
+    return np.asarray(planes[np.sort(first)])
+
+
+class Sight:
+    """The shapes of a collider as rays see them, where its state has their bodies."""
+
+    def __init__(self, collider: Collider) -> None:
+        if collider.array is None:
+            raise SimulationError("Sight: Collider.bind(state) comes before rays")
+        self.collider, self.device, self.worlds = collider, collider.model.device, collider.model.worlds
+        load_modules([trace_eye.module], self.device)
+        shapes = collider.given.shapes
+        planes = [hull_planes(s.part.corners) if s.part.kind == "hull" else np.zeros((0, 4)) for s in shapes]
+        faces = Faces()
+        faces.plane = wp.array(np.concatenate([*planes, np.zeros((0, 4))]).astype(np_real), dtype=vec4, device=self.device)
+        faces.first = self.numbers(np.cumsum([0, *(len(p) for p in planes)]))
+        data = Collision()
+        for name in ("shapes", "position", "rotation"):
+            setattr(data, name, getattr(collider.data, name))
+        self._kept = data, faces  # which own the arrays
+        self.arrays = [wp.array([data], dtype=Collision, device=self.device), wp.array([faces], dtype=Faces, device=self.device)]
+
+    def numbers(self, values: Any) -> Any:
+        """Whole numbers on the device."""
+        return wp.array(np.ascontiguousarray(values, np.int32), dtype=wp.int32, device=self.device)
+
+    def fits(self, collider: Collider) -> bool:
+        """Whether it still sees what the collider is bound to."""
+        return bool(self._kept[0].position.ptr == collider.data.position.ptr)
+
+    def rays(
+        self, origin: np.ndarray, direction: np.ndarray, length: np.ndarray, world: Any, groups: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Distances (n,), −1 for none, shapes (n,) and normals (n, 3) of what rays meet first; directions are unit vectors."""
+        n = len(origin)
+        start, way = (wp.array(np.ascontiguousarray(v, np_real), dtype=vec3, device=self.device) for v in (origin, direction))
+        until = wp.array(np.ascontiguousarray(length, np_real), dtype=real, device=self.device)
+        far, shape, normal = (wp.empty(n, dtype=t, device=self.device) for t in (real, wp.int32, vec3))
+        inputs = [*self.arrays, world, start, way, until, groups, far, shape, normal]
+        wp.launch(trace_many, dim=n, inputs=inputs, device=self.device)
+        return far.numpy(), shape.numpy(), normal.numpy()
+
+
+class Fan:
+    """Rays that start in a point of a body, of all worlds, in one launch; its arrays are made once and filled again and again.
+
+    Args:
+        body, point, turn: the body's index, the point from its centre of mass (m, body axes), the eye's axes in the body's.
+        direction: (n, 3) unit, the eye's axes. scale: (n,) of the value, a metre along the ray.
+        grid: (rows, columns) where rays are the pixels of an image, row by row.
+        near: range of the value (m): nearer is −∞, farther ∞.
+        unseen: bodies that rays pass through, by index. groups: bits of those that count.
+    """
+
+    def __init__(
+        self, sight: Sight, body: int, point: np.ndarray, turn: np.ndarray, direction: np.ndarray, scale: np.ndarray,
+        grid: tuple[int, int], near: tuple[float, float], unseen: set[int], groups: int,
+    ) -> None:  # fmt: skip
+        self.sight = sight
+        device, n, worlds = sight.device, len(direction), sight.worlds
+        few = TILE if wp.get_device(device).is_cpu else max(1, min(TILE, n * worlds // BUSY))
+        tiles = tiled(grid, few)
+        order = np.concatenate(tiles)
+        axis = np.array([direction[t].mean(0) for t in tiles])
+        size = np.linalg.norm(axis, axis=1, keepdims=True)
+        axis = np.where(size > 1e-6, axis / np.maximum(size, 1e-300), (1.0, 0.0, 0.0))
+        widest = np.array([np.arccos(np.clip(direction[t] @ a, -1, 1)).max() for t, a in zip(tiles, axis, strict=True)])
+        widest = np.where(widest < 0.5 * np.pi, widest, np.pi)  # wider than half a space: it may see anything
+        eye = Eye()
+        eye.body, eye.point, eye.turn = body, vec3(*point), quat(*turn)
+        eye.least, eye.most = near
+        eye.direction, eye.axis = (wp.array(v.astype(np_real), dtype=vec3, device=device) for v in (direction, axis))
+        columns = {"scale": scale, "cosine": np.cos(widest), "sine": np.sin(widest)}
+        for name, values in columns.items():
+            setattr(eye, name, wp.array(np.ascontiguousarray(values, np_real), dtype=real, device=device))
+        eye.tile, eye.order = sight.numbers(np.cumsum([0, *map(len, tiles)])), sight.numbers(order)
+        shapes = sight.collider.given.shapes
+        eye.seen = sight.numbers([int(s.body not in unseen and s.group & groups != 0) for s in shapes])
+        eye.value = wp.full((n, worlds), real(np.inf), dtype=real, device=device)
+        eye.shape = wp.full((n, worlds), -1, dtype=wp.int32, device=device)
+        self.value, self.shape = eye.value, eye.shape
+        """[ray, world], on the device."""
+        self._eye, self._array = eye, wp.array([eye], dtype=Eye, device=device)
+        self._tiles = len(tiles)
+        self._replay = Recorded(self.launch, device)
+        self._bodies = np.array([s.body for s in shapes] + [-1])
+
+    def launch(self) -> None:
+        """Look, once; may be captured."""
+        inputs = [*self.sight.arrays, self._array]
+        wp.launch(trace_eye, dim=(self._tiles, self.sight.worlds), inputs=inputs, device=self.sight.device)
+
+    def look(self) -> None:
+        """Look, from where the bodies are now."""
+        with LOCK:
+            self._replay()
+
+    def bodies(self) -> np.ndarray:
+        """(rays, worlds) the body that each ray met, −1 for none."""
+        return np.asarray(self._bodies[self.shape.numpy()])
+
+
+def tiled(grid: tuple[int, int], most: int) -> list[np.ndarray]:
+    """Indices of the pixels of an image (rows, columns) in blocks that are as square as they can be, of at most so many."""
+    rows, columns = grid
+    high = max(1, min(rows, int(np.sqrt(most))))
+    wide = max(1, most // high)
+    index = np.arange(rows * columns).reshape(grid)
+    return [
+        index[i : i + high, j : j + wide].ravel() for i in range(0, rows, high) for j in range(0, columns, wide)
+    ]  # fmt: skip

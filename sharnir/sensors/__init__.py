@@ -1,0 +1,2 @@
+"""stub"""
+from sharnir.sensors.frames import *
