@@ -32,7 +32,7 @@ from sharnir.paths import Follower
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView
 from sharnir.scene import Scene
-from sharnir.sensors import Frame
+from sharnir.sensors.table import Sensing, Sensors
 from sharnir.sequential.solver import SolverImpulse
 from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report
@@ -53,7 +53,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting, Operated, Keeping):
+class Simulation(ArrayAccess, Contacting, Operated, Keeping, Sensing):
     """A scene in motion.
 
     Args:
@@ -75,7 +75,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content", "_epoch",
         "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
         "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader", "_recorder",
-        "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
+        "_rope_commands", "_rope_moving", "_ropes", "_sensors", "_shown", "_springs", "_start", "_state", "_target", "_touched",
         "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
@@ -162,6 +162,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         self._followers = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
         self._target = Targets(self)
         self._hands = Controls(self, self.model.inputs)
+        self._sensors = Sensors(self, self.model.sensors)
+        self._logs += [self._sensors] if self._sensors else []
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
@@ -516,10 +518,6 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         if not isinstance(name, str) or name not in self._ropes:
             raise SimulationError(f"no rope is named {name!r}; known: {', '.join(map(repr, self._ropes)) or 'none'}")
         return self._ropes[name]
-
-    def frame(self, name: str) -> Frame:
-        """The frame of that name (`scene.add_frame`), or a body's own."""
-        return Frame(self, name)
 
     @property
     def redundant(self) -> list[str]:

@@ -464,7 +464,7 @@ class Eye:
 def beside(e: wp.array(dtype=Eye), tile: int, v: vec3, bound: real) -> bool:
     """Whether no ray of a tile comes near a ball: v is its middle, in the eye's axes."""
     far = wp.length(v)
-    if far <= bound:
+    if far <= bound or e[0].cosine[tile] < real(0.0):  # inside the ball, or looking everywhere
         return False
     sine = bound / far
     cosine = wp.sqrt(real(1.0) - sine * sine)

@@ -20,7 +20,7 @@ TILE = 64
 """Rays of a tile, at most."""
 
 
-def hull_planes(corners: np.ndarray) -> np.ndarray:
+def hull_planes(corners: Any) -> np.ndarray:
     """(n, 4) unit normals and distances from the origin of the faces of a convex hull, each plane once."""
     import trimesh
 
@@ -96,7 +96,7 @@ class Fan:
         size = np.linalg.norm(axis, axis=1, keepdims=True)
         axis = np.where(size > 1e-6, axis / np.maximum(size, 1e-300), (1.0, 0.0, 0.0))
         widest = np.array([np.arccos(np.clip(direction[t] @ a, -1, 1)).max() for t, a in zip(tiles, axis, strict=True)])
-        widest = np.where(widest < 0.5 * np.pi, widest, np.pi)  # wider than half a space: it may see anything
+        widest = np.where(widest < 0.49 * np.pi, widest, np.pi)  # wider than half a space: it may see anything
         eye = Eye()
         eye.body, eye.point, eye.turn = body, vec3(*point), quat(*turn)
         eye.least, eye.most = near
