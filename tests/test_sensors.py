@@ -64,7 +64,7 @@ def heap(worlds, seed=1):
              sh.Ellipsoid(0.3, 0.5, 0.7), sh.Cylinder(0.4, 0.5, rounding=0.1)]  # fmt: skip
     for i in range(40):
         place, turn = rng.uniform((-9, -6, -1), (9, 6, 3)), quat_exp(rng.normal(size=3))
-        scene.add_body(f"b{i}", kinds[i % 7], position=place, rotation=turn)
+        scene.add_body(f"b{i}", kinds[i % 7], position=place, rotation=turn, group=(1, 2))  # they pass through each other
     scene.add_body("robot", sh.Box(0.2, 0.3, 0.4, position=(0.1, 0.2, 0)), position=(0, 0, 4))
     sim = sh.Simulation(scene, 0.01, worlds=worlds)
     place = rng.uniform((-4, -4, 0.5), (4, 4, 2), (8, 3))[:worlds]

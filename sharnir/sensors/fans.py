@@ -41,6 +41,21 @@ def angle_within(value: Any, most: float, who: str, what: str) -> float:
     return float(value)
 
 
+def ignored(value: Any, who: str) -> list[str]:
+    """Names of bodies that are seen through."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(n, str) for n in names):
+        raise SceneError(f"{who}: ignore is a list of names of bodies, got {value!r}")
+    return list(names)
+
+
+def bits(value: Any, who: str) -> int:
+    """Groups that are seen."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= EVERYTHING:
+        raise SceneError(f"{who}: groups is bits (1 to 2³¹ − 1), got {value!r}")
+    return value
+
+
 class RaySensor(Sensor):
     """What a lidar and a depth camera share: a frame on a body, a table of rays, arrays that are filled again and again.
 
@@ -56,7 +71,7 @@ class RaySensor(Sensor):
         queries = sim._touch(who).queries
         model = sim.model
         body = model.body_names[self._frame._body.name]
-        names = [ignore] if isinstance(ignore, str) else list(ignore)
+        names = ignored(ignore, who)
         unknown = [n for n in names if n not in model.body_names]
         if unknown:
             raise SimulationError(
@@ -67,7 +82,7 @@ class RaySensor(Sensor):
         self._directions, self._grid = table, grid
         point = self._frame._point - model.com[body]
         sight = Sight(queries.collider)
-        self._fan = Fan(sight, body, point, self._frame._rotation, table, scale, grid, reach, unseen, groups)
+        self._fan = Fan(sight, body, point, self._frame._rotation, table, scale, grid, reach, unseen, bits(groups, who))
         self._begin(sim, self._fan.value, (len(table),), checked_noise(noise, who), name, who, reach)
 
     def _measure(self, between: float) -> None:

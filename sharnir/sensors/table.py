@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from sharnir.errors import SceneError, SimulationError
-from sharnir.sensors.fans import DepthCamera, Lidar
+from sharnir.sensors.fans import DepthCamera, Lidar, bits, ignored
 from sharnir.sensors.frames import Frame
 from sharnir.sensors.noise import Noise
 from sharnir.sensors.sensor import IMU, Distance, ForceTorque, Sensor, checked_noise
@@ -76,18 +76,11 @@ def add_sensor(scene: Owner, name: str, kind: Kind, on: str, **options: Unpack[S
             _known(who, key, options[key], places, "body or frame")  # type: ignore[literal-required]
     if kind == "distance" and "to" not in options:
         raise SceneError(f"{who}: a distance needs to=, a body or frame; known: {', '.join(map(repr, places))}")
-    ignored = options.get("ignore", ())
-    for body in [ignored] if isinstance(ignored, str) else _list(ignored, who):
+    for body in ignored(options.get("ignore", ()), who):
         _known(who, "ignore", body, scene.bodies, "body")
     _check(who, kind, dict(options))
     scene.sensors[name] = SensorDescription(kind, on, {k: v for k, v in options.items() if v is not None})
     return name
-
-
-def _list(value: Any, who: str) -> list[Any]:
-    if not isinstance(value, list | tuple):
-        raise SceneError(f"{who}: ignore is a list of bodies, got {value!r}")
-    return list(value)
 
 
 def _known(who: str, what: str, name: Any, known: Mapping[str, Any], kind: str) -> None:
@@ -98,9 +91,8 @@ def _known(who: str, what: str, name: Any, known: Mapping[str, Any], kind: str) 
 def _check(who: str, kind: str, options: dict[str, Any]) -> None:
     """Refuse numbers that no such sensor has, before there is a simulation."""
     Frame.place(who, options.get("position", (0.0, 0.0, 0.0)), options.get("rotation", (0.0, 0.0, 0.0, 1.0)), SceneError)
-    noise, groups = checked_noise(options.get("noise"), who), options.get("groups", 1)
-    if not isinstance(groups, int) or isinstance(groups, bool) or not 0 < groups < 2**31:
-        raise SceneError(f"{who}: groups is bits (1 to 2³¹ − 1), got {groups!r}")
+    noise = checked_noise(options.get("noise"), who)
+    bits(options.get("groups", 1), who)
     describe = getattr(SENSORS[kind], "describe", None)
     sizes: Sequence[int] = SENSORS[kind].sizes or (1 << 20,)
     if describe is not None:
