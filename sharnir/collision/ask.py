@@ -64,7 +64,7 @@ class Queries:
         x, way, until = _ways(origin, direction, length)
         if self._sight is None or not self._sight.fits(self.collider):
             self._sight = Sight(self.collider)
-        far, shape, normal = self._sight.rays(x, way, until, self._worlds(world, len(x)), groups)
+        far, shape, normal = self._sight.rays(x, way, until, self._world(world, len(x)), groups)
         hit = shape >= 0
         distance = np.where(hit, far.astype(float), np.inf)
         point = np.where(hit[:, None], x + way * np.where(hit, distance, 0.0)[:, None], 0.0)
@@ -194,11 +194,14 @@ class Queries:
             setattr(rows, name, wp.array(plain, dtype=dtype, device=self.device))
         return array, rows
 
-    def _worlds(self, world: Any, n: int) -> Any:
+    def _world(self, world: Any, n: int) -> np.ndarray:
         values = np.broadcast_to(np.asarray(world, np.int32), (n,))
         if values.min(initial=0) < 0 or values.max(initial=0) >= self.collider.model.worlds:
             raise SimulationError(f"world is from 0 to {self.collider.model.worlds - 1}, got {world!r}")
-        return wp.array(np.ascontiguousarray(values), dtype=wp.int32, device=self.device)
+        return values
+
+    def _worlds(self, world: Any, n: int) -> Any:
+        return wp.array(np.ascontiguousarray(self._world(world, n)), dtype=wp.int32, device=self.device)
 
     def _body(self, name: str) -> int:
         known = self.collider.model.body_names

@@ -49,6 +49,7 @@ class Sight:
         for name in ("shapes", "position", "rotation"):
             setattr(data, name, getattr(collider.data, name))
         self._kept = data, faces  # which own the arrays
+        self._batch: Batch | None = None
         self.arrays = [wp.array([data], dtype=Collision, device=self.device), wp.array([faces], dtype=Faces, device=self.device)]
 
     def numbers(self, values: Any) -> Any:
@@ -60,16 +61,40 @@ class Sight:
         return bool(self._kept[0].position.ptr == collider.data.position.ptr)
 
     def rays(
-        self, origin: np.ndarray, direction: np.ndarray, length: np.ndarray, world: Any, groups: int
+        self, origin: np.ndarray, direction: np.ndarray, length: np.ndarray, world: np.ndarray, groups: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Distances (n,), −1 for none, shapes (n,) and normals (n, 3) of what rays meet first; directions are unit vectors."""
-        n = len(origin)
-        start, way = (wp.array(np.ascontiguousarray(v, np_real), dtype=vec3, device=self.device) for v in (origin, direction))
-        until = wp.array(np.ascontiguousarray(length, np_real), dtype=real, device=self.device)
-        far, shape, normal = (wp.empty(n, dtype=t, device=self.device) for t in (real, wp.int32, vec3))
-        inputs = [*self.arrays, world, start, way, until, groups, far, shape, normal]
-        wp.launch(trace_many, dim=n, inputs=inputs, device=self.device)
-        return far.numpy(), shape.numpy(), normal.numpy()
+        key = len(origin), groups
+        if self._batch is None or self._batch.key != key:
+            self._batch = Batch(self, *key)
+        return self._batch.trace(world, origin, direction, length)
+
+
+class Batch:
+    """So many rays from anywhere: arrays that are kept, as long as as many are asked for again, and a launch that is recorded."""
+
+    def __init__(self, sight: Sight, n: int, groups: int) -> None:
+        self.key, device = (n, groups), sight.device
+        kinds = (wp.int32, vec3, vec3, real, real, wp.int32, vec3)
+        self._arrays = [wp.zeros(n, dtype=kind, device=device) for kind in kinds]
+        given, found = self._arrays[:4], self._arrays[4:]
+        self._host = [a.numpy() for a in self._arrays] if wp.get_device(device).is_cpu else None
+        inputs = [*sight.arrays, *given, groups, *found]
+        self._replay = Recorded(lambda: wp.launch(trace_many, dim=n, inputs=inputs, device=device), device)
+
+    def trace(self, *given: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Worlds, origins, directions and lengths in; distances, shapes and normals out."""
+        with LOCK:
+            if self._host is not None:
+                for array, values in zip(self._host, given, strict=False):
+                    array[...] = values
+                self._replay()
+                far, shape, normal = (array.copy() for array in self._host[4:])
+                return far, shape, normal
+            for to, values in zip(self._arrays, given, strict=False):
+                to.assign(np.ascontiguousarray(values, np.int32 if to.dtype is wp.int32 else np_real))
+            self._replay()
+            return self._arrays[4].numpy(), self._arrays[5].numpy(), self._arrays[6].numpy()
 
 
 class Fan:

@@ -12,6 +12,7 @@ import warp as wp
 from sharnir.errors import SceneError, SimulationError, as_numbers
 from sharnir.sensors.frames import Frame, distance
 from sharnir.sensors.noise import QUIET, Noise, Reading
+from sharnir.spatial import quat_conjugate, quat_rotate
 from sharnir.types import np_real, real
 
 # The Simulation; it stands a floor above, so that it is not named here.
@@ -196,8 +197,9 @@ class IMU(Frame, HostSensor):
         velocity = np.reshape(self.velocity, (-1, 3)).T
         change = 0.0 * velocity if math.isnan(between) else (velocity - self._last) / between
         self._last[:] = velocity
-        pull = change.T - np.broadcast_to(self._sim.gravity, (self._sim.worlds, 3))
-        self._write(self.into(pull[0] if self._sim.worlds == 1 else pull), self.into(self.spin))
+        both = np.stack([change.T - self._sim.gravity, np.reshape(self.spin, (-1, 3))])
+        turn = quat_conjugate(np.reshape(self.rotation, (-1, 4)))
+        self._write(*quat_rotate(np.broadcast_to(turn, (2, *turn.shape)), both))
 
     def _memory(self) -> dict[str, Any]:
         return {"velocity": self._last}
