@@ -107,9 +107,10 @@ def main(quick: bool = False) -> None:
         for name, make in kinds.items():
             found = compare(n, name, make)
             rays = {"lidar 360": 360, "lidar 16 × 900": 14400, "depth 64 × 48": 3072, "depth 320 × 240": 76800}[name]
-            line = f"{name:16} {n:6} {rays:7} {1e6 * found['ours']:9.0f} {1e9 * found['ours'] / rays:7.0f} {1e6 * found['noise']:9.0f}"
-            if "peer" in found:
-                line += f" {1e6 * found['peer']:10.0f} {found['peer'] / found['ours']:6.2f}  {found['off']:.0e} ({found['alone']:.1%})"
+            us = {key: 1e6 * value for key, value in found.items()}
+            line = f"{name:16} {n:6} {rays:7} {us['ours']:9.0f} {1e3 * us['ours'] / rays:7.0f} {us['noise']:9.0f}"
+            if "peer" in us:
+                line += f" {us['peer']:10.0f} {us['peer'] / us['ours']:6.2f}  {found['off']:.0e} ({found['alone']:.1%})"
             print(line)
     sim = sh.Simulation(field(10)[0], 0.01)
     imu = {noise: IMU(sim, "robot", noise=noise) for noise in (None, Noise(0.01))}
