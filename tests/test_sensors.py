@@ -304,6 +304,25 @@ def test_a_sensor_of_a_part_is_at_that_part():
         read_text(PART.replace("count = 16", "cuont = 16"))
 
 
+def test_a_camera_sees_what_a_depth_camera_measures():
+    """Two cameras, one by triangles and one by rays, see a red box at the same pixels, also where a wall reaches behind them."""
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("car", sh.Box(0.4, 0.4, 0.2), position=(0, 0, 1), rotation=quat_exp(0.4 * UP), motion="kinematic")
+    scene.add_body("box", sh.Box(0.5, 0.8, 0.6), position=(3, 1, 0.8), motion="fixed", color="#ff0000")
+    scene.add_body("wall", sh.Box(20, 0.2, 3), position=(0, 3, 1.5), motion="fixed", color="#0000ff")
+    sim = sh.Simulation(scene, 0.01)
+    pose = {"position": (0.2, 0, 0), "rotation": quat_exp(np.array([0.1, 0.1, 0.0])), "width": 160, "height": 120, "field": 1.3}
+    rgb, depth = sh.sensors.Camera(sim, "car", **pose).rgb, DepthCamera(sim, "car", **pose)
+    assert rgb.shape == (120, 160, 3) and rgb.dtype == np.uint8
+    for name, channel in (("box", 0), ("wall", 2)):
+        seen = (rgb[..., channel] > 60) & (rgb[..., 1] < 60) & (rgb[..., 2 - channel] < 60)
+        real = depth.bodies == sim.model.body_names[name]
+        share = (seen & real).sum() / (seen | real).sum()
+        print(f"{name}: {real.sum()} pixels by rays, {100 * share:.1f} % of them alike")
+        assert real.sum() > 500 and share > 0.95, "but for the edges, which are smoothed"
+
+
 WRONG = {
     "sensor 'n': kind is one of 'imu'.*got 'sonar'": lambda s: s.add_sensor("n", "sonar", "a"),
     "sensor 'n': on 'b' is no body or frame": lambda s: s.add_sensor("n", "imu", "b"),

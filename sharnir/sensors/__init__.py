@@ -8,6 +8,7 @@ scene.add_sensor("front", "lidar", "car", position=(1, 0, 0.5), count=180)  # wh
 sim.sensor("front").ranges
 """
 
+from sharnir.sensors.camera import Camera
 from sharnir.sensors.fans import DepthCamera, Lidar
 from sharnir.sensors.frames import Frame, angle, cardan, distance, swing_twist, tension
 from sharnir.sensors.noise import Noise
@@ -15,6 +16,7 @@ from sharnir.sensors.sensor import IMU, Distance, ForceTorque, Sensor
 
 __all__ = [
     "IMU",
+    "Camera",
     "DepthCamera",
     "Distance",
     "ForceTorque",
