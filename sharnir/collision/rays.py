@@ -1,4 +1,4 @@
-"""Rays (theory 7.6): where each first meets a shape, by closed forms in the shape's own axes; no scratch, no iteration but one.
+"""Rays: where each first meets a shape, by closed forms in the shape's own axes; no scratch, no iteration but one.
 
 A convex shape is met on a span of the ray: the part of it that is inside of every bound. Of triangles and height fields the
 surface is met, from outside alone, as in `terrain`.
