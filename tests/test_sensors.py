@@ -73,6 +73,17 @@ def heap(worlds, seed=1):
     return sim
 
 
+def test_a_lidar_stays_where_it_is_when_the_centre_of_mass_moves():
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_ground()
+    scene.add_body("car", sh.Box(1, 1, 1), mass=5.0, position=(0, 0, 2))
+    scene.add_sensor("down", "lidar", "car", position=(0, 0, -0.5), rotation=quat_exp(np.array([0, np.pi / 2, 0])), count=1)
+    sim = sh.Simulation(scene, 0.01)
+    sim.body("car").centre = (0.1, 0.2, 0.3)
+    sim.step()
+    assert sim.sensor("down").ranges[0] == pytest.approx(1.5, abs=1e-12)
+
+
 @pytest.fixture(scope="module")
 def crowd():
     return heap(3)

@@ -20,7 +20,8 @@ WHEN = {
     "newtons_cradle": 0.3, "gripper": 1.5, "twisted_ring": 1.0, "swinging_door": 0.8, "conveyor": 1.5, "spinning_top": 0.5,
     "mf4_stairs": 5.6, "mf4_door": 6.8, "krt100_trailer": 10.6, "krt100_rope": 9.6,
     "knot": 0.2,
-    "mobile_crane": 9.0, "block_and_tackle": 4.0, "elevator": 5.0, "excavator_wall": 3.4, "winch_recovery": 6.0, "wall_follower": 4.5,
+    "mobile_crane": 9.0, "block_and_tackle": 4.0, "elevator": 5.0, "excavator_wall": 3.4, "winch_recovery": 6.0,
+    "wall_follower": 4.5,
 }  # fmt: skip
 """Seconds after the start at which an example looks like itself; 1 where nothing is said."""
 

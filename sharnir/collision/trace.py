@@ -151,6 +151,11 @@ class Fan:
         with LOCK:
             self._replay()
 
+    def move(self, point: np.ndarray) -> None:
+        """Put its point elsewhere, m from the body's centre of mass."""
+        self._eye.point = vec3(*point)
+        wp.copy(self._array, wp.array([self._eye], dtype=Eye, device=self.sight.device))  # in its place, for what is recorded
+
     def bodies(self) -> np.ndarray:
         """(rays, worlds) the body that each ray met, −1 for none."""
         return np.asarray(self._bodies[self.shape.numpy()])

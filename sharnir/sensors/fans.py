@@ -80,12 +80,17 @@ class RaySensor(Sensor):
         unseen = {model.body_names[n] for n in names} | ({body} if body != 0 else set())
         table, scale, grid = rays
         self._directions, self._grid = table, grid
-        point = self._frame._point - model.com[body]
+        self._body, self._com = body, np.array(model.com[body])
+        point = self._frame._point - self._com
         sight = Sight(queries.collider)
         self._fan = Fan(sight, body, point, self._frame._rotation, table, scale, grid, reach, unseen, bits(groups, who))
         self._begin(sim, self._fan.value, (len(table),), checked_noise(noise, who), name, who, reach)
 
     def _measure(self, between: float) -> None:
+        com = self._sim.model.com[self._body]
+        if (com != self._com).any():  # the centre of mass was moved within the body
+            self._com = np.array(com)
+            self._fan.move(self._frame._point - com)
         self._fan.look()
 
     def _shown(self, array: Any, shape: tuple[int, ...]) -> Any:
