@@ -163,7 +163,6 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping, Sensing):
         self._target = Targets(self)
         self._hands = Controls(self, self.model.inputs)
         self._sensors = Sensors(self, self.model.sensors)
-        self._logs += [self._sensors] if self._sensors else []
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
@@ -189,6 +188,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping, Sensing):
             report = self._attempts.once()
             if self._touching is not None:
                 self._touching.after()
+            if self._sensors.some:
+                self._sensors.made(1)
             return report
         if n.__class__ is not int or n < 1:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
@@ -202,12 +203,14 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping, Sensing):
             if self._followers:
                 self._follow()
             part = 1 if self._followers or self._hands.busy or budget is not None else min(n - done, self._chunk())
+            part = min(part, self._sensors.left)
             for log in self._logs:
                 part = min(part, log.due())
                 log.before(how)
             report = self._attempts.advance(part, how)
             if self._touching is not None:
                 self._touching.after()
+            self._sensors.made(part)
             for log in tuple(self._logs):
                 log.made(part)
             done, took, late = done + part, took + part * report.elapsed, late or report.deadline_missed

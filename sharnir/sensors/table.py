@@ -22,6 +22,7 @@ SENSORS: dict[str, Any] = {
     "imu": IMU, "force": ForceTorque, "distance": Distance, "lidar": Lidar, "depth": DepthCamera,
 }  # fmt: skip
 """Kinds of sensors."""
+NEVER = 1 << 62  # steps
 
 
 class SensorOptions(TypedDict, total=False):
@@ -102,13 +103,18 @@ def _check(who: str, kind: str, options: dict[str, Any]) -> None:
 
 
 class Sensors(Mapping[str, Sensor]):
-    """The sensors of a simulation by name. It is told of steps, as recordings are, and reads those that are due."""
+    """The sensors of a simulation by name. It is told of steps, and reads those that are due."""
 
     def __init__(self, sim: Owner, described: dict[str, SensorDescription]) -> None:
-        self._sim = sim
+        self._sim, self._dt = sim, 0.0
+        self.left = 1
+        """Steps until one of them is to be read."""
         self._all: dict[str, Sensor] = {
             name: SENSORS[given.kind](sim, given.on, **given.options, name=name) for name, given in described.items()
         }
+        self.some = bool(self._all)
+        """Whether there are any."""
+        self._look_ahead()
 
     def __getitem__(self, name: str) -> Sensor:
         if not isinstance(name, str) or name not in self._all:
@@ -121,17 +127,17 @@ class Sensors(Mapping[str, Sensor]):
     def __len__(self) -> int:
         return len(self._all)
 
-    def due(self) -> int:
-        """Steps until one of them is to be read."""
-        return min(sensor.due() for sensor in self._all.values())
+    def _look_ahead(self) -> None:
+        self._dt = self._sim.dt
+        self.left = min((sensor.due() for sensor in self._all.values()), default=NEVER)
 
-    def before(self, how: Mapping[str, Any]) -> None:
-        """Steps are about to be made."""
-
-    def made(self, _steps: int) -> None:
+    def made(self, steps: int) -> None:
         """Steps were made."""
-        for sensor in self._all.values():
-            sensor.update()
+        self.left -= steps
+        if self.left <= 0 or self._sim.dt != self._dt:
+            for sensor in self._all.values():
+                sensor.update()
+            self._look_ahead()
 
     def shown(self, most: int = 64) -> dict[str, Any]:
         """What those with few values read last, as lists by "name.word", for a file of JSON: null for what is not finite."""
@@ -152,6 +158,7 @@ class Sensors(Mapping[str, Sensor]):
         for name, sensor in self._all.items():
             head = f"sensor.{name}."
             sensor.put_back({key[len(head) :]: np.asarray(a) for key, a in snapshot.items() if key.startswith(head)}, worlds)
+        self.left = 1 if self._all else NEVER
 
 
 class Sensing:
