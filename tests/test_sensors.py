@@ -37,6 +37,12 @@ def test_a_lidar_in_a_room_and_above_the_ground():
     found = lidar.ranges.reshape(2, 720)
     off = max(np.abs(found[0] - flat).max(), np.abs(found[1] - tilted).max())
     print(f"{found.size} rays in a room: off by {off:.1e} m")
+    view, place = lidar.array, lidar.array.__array_interface__["data"][0]
+    sim.body("robot").position = (0.25, 0, 1)
+    sim.step()
+    assert lidar.update() and lidar.array.__array_interface__["data"][0] == place and view[360] == 3.75, "in the same memory"
+    sim.reset()
+    assert lidar.update() and view[360] == 4.0
     assert off < 1e-13
     assert np.array_equal(lidar.array, lidar.ranges) and not lidar.array.flags.writeable
     assert np.allclose(np.linalg.norm(lidar.points, axis=1), lidar.ranges)
@@ -54,7 +60,7 @@ def test_a_lidar_in_a_room_and_above_the_ground():
     assert fixed.ranges.tolist() == [pytest.approx(0.8)], "from the world, down onto the robot"
 
 
-def heap(worlds, seed=1):
+def heap(worlds, seed=1, **more):
     """Bodies of all kinds at random on hilly ground; a robot that looks at them, elsewhere in each world."""
     rng = np.random.default_rng(seed)
     scene = sh.Scene(gravity=(0, 0, 0))
@@ -66,7 +72,7 @@ def heap(worlds, seed=1):
         place, turn = rng.uniform((-9, -6, -1), (9, 6, 3)), quat_exp(rng.normal(size=3))
         scene.add_body(f"b{i}", kinds[i % 7], position=place, rotation=turn, group=(1, 2))  # they pass through each other
     scene.add_body("robot", sh.Box(0.2, 0.3, 0.4, position=(0.1, 0.2, 0)), position=(0, 0, 4))
-    sim = sh.Simulation(scene, 0.01, worlds=worlds)
+    sim = sh.Simulation(scene, 0.01, worlds=worlds, **more)
     place = rng.uniform((-4, -4, 0.5), (4, 4, 2), (8, 3))[:worlds]
     turn = np.array([quat_exp(r * UP) for r in rng.uniform(-3, 3, 8)])[:worlds]
     sim.body("robot").position, sim.body("robot").rotation = (place, turn) if worlds > 1 else (place[0], turn[0])
@@ -86,7 +92,7 @@ def test_a_lidar_stays_where_it_is_when_the_centre_of_mass_moves():
 
 @pytest.fixture(scope="module")
 def crowd():
-    return heap(3)
+    return heap(3, threads=2)
 
 
 def test_a_lidar_and_a_depth_image_are_single_rays(crowd):

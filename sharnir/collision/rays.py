@@ -472,9 +472,10 @@ def beside(e: wp.array(dtype=Eye), tile: int, v: vec3, bound: real) -> bool:
 
 
 @wp.kernel(module="sharnir.rays", enable_backward=False)
-def trace_eye(s: wp.array(dtype=Collision), faces: wp.array(dtype=Faces), e: wp.array(dtype=Eye)):
-    """What the rays of an eye meet first; a thread a tile and world: shapes that the tile does not see cost one test."""
-    tile, w = wp.tid()
+def trace_eye(s: wp.array(dtype=Collision), faces: wp.array(dtype=Faces), e: wp.array(dtype=Eye), first: int):
+    """What the rays of an eye meet first; a thread a tile and world, from `first` on: shapes beside a tile cost it one test."""
+    tile, at = wp.tid()
+    w = first + at
     q0 = e[0].tile[tile]
     q1 = e[0].tile[tile + 1]
     for k in range(q0, q1):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from sharnir.collision.collider import Collider
 from sharnir.collision.data import Collision, vec4
 from sharnir.collision.rays import Eye, Faces, trace_eye, trace_many
 from sharnir.errors import SimulationError
-from sharnir.launches import LOCK, Recorded
+from sharnir.launches import LOCK, Recorded, record, replayer
 from sharnir.types import load_modules, np_real, quat, real, vec3
 
 BUSY = 1 << 16
@@ -106,11 +108,12 @@ class Fan:
         grid: (rows, columns) where rays are the pixels of an image, row by row.
         near: range of the value (m): nearer is −∞, farther ∞.
         unseen: bodies that rays pass through, by index. groups: bits of those that count.
+        pool: threads (of a CPU) that share the worlds.
     """
 
     def __init__(
         self, sight: Sight, body: int, point: np.ndarray, turn: np.ndarray, direction: np.ndarray, scale: np.ndarray,
-        grid: tuple[int, int], near: tuple[float, float], unseen: set[int], groups: int,
+        grid: tuple[int, int], near: tuple[float, float], unseen: set[int], groups: int, pool: Any = None,
     ) -> None:  # fmt: skip
         self.sight = sight
         device, n, worlds = sight.device, len(direction), sight.worlds
@@ -138,18 +141,27 @@ class Fan:
         """[ray, world], on the device."""
         self._eye, self._array = eye, wp.array([eye], dtype=Eye, device=device)
         self._tiles = len(tiles)
-        self._replay = Recorded(self.launch, device)
+        self._pool, self._threads = pool, 1 if pool is None else min(worlds, pool._max_workers)
+        self._replays: list[Callable[[], object]] = []
         self._bodies = np.array([s.body for s in shapes] + [-1])
 
-    def launch(self) -> None:
-        """Look, once; may be captured."""
-        inputs = [*self.sight.arrays, self._array]
-        wp.launch(trace_eye, dim=(self._tiles, self.sight.worlds), inputs=inputs, device=self.sight.device)
+    def launch(self, first: int, worlds: int) -> None:
+        """Look, once, in some worlds; may be captured."""
+        inputs = [*self.sight.arrays, self._array, first]
+        wp.launch(trace_eye, dim=(self._tiles, worlds), inputs=inputs, device=self.sight.device)
 
     def look(self) -> None:
         """Look, from where the bodies are now."""
         with LOCK:
-            self._replay()
+            if not self._replays:
+                device, ends = self.sight.device, np.linspace(0, self.sight.worlds, self._threads + 1).astype(int).tolist()
+                for first, last in pairwise(ends):
+                    graph = record(lambda a=first, n=last - first: self.launch(a, n), device)  # type: ignore[misc]
+                    self._replays.append(replayer(graph))
+            if self._pool is None:
+                self._replays[0]()
+            else:
+                list(self._pool.map(lambda replay: replay(), self._replays))
 
     def move(self, point: np.ndarray) -> None:
         """Put its point elsewhere, m from the body's centre of mass."""

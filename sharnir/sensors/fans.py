@@ -83,7 +83,9 @@ class RaySensor(Sensor):
         self._body, self._com = body, np.array(model.com[body])
         point = self._frame._point - self._com
         sight = Sight(queries.collider)
-        self._fan = Fan(sight, body, point, self._frame._rotation, table, scale, grid, reach, unseen, bits(groups, who))
+        self._fan = Fan(
+            sight, body, point, self._frame._rotation, table, scale, grid, reach, unseen, bits(groups, who), sim.solver._pool
+        )
         self._begin(sim, self._fan.value, (len(table),), checked_noise(noise, who), name, who, reach)
 
     def _measure(self, between: float) -> None:
