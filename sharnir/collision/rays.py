@@ -163,7 +163,7 @@ def cone_span(r: real, half: real, o: vec3, d: vec3) -> Span:
     if low > s.a:
         s.a = low
         p = o + d * low
-        s.n = wp.normalize(vec3(p[0], p[1], k * (half - p[2])))
+        s.n = wp.normalize(vec3(p[0], p[1], k * wp.max(half - p[2], real(1.0e-12) * half)))  # up, at its tip
     s.b = wp.min(s.b, high)
     return s
 

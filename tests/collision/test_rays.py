@@ -68,6 +68,20 @@ def test_a_ray_is_a_point_on_its_way(name):
     assert np.allclose(ours.point[both], x[both] + way * ours.distance[both, None])
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_rays_along_edges_and_through_tips_are_numbers(name):
+    scene = sh.Scene(contact=True)
+    scene.add_body("thing", SHAPES[name])
+    ask = asked(scene)
+    places = np.array([-1.0, -0.5, -0.4, 0.0, 0.3, 0.55, 1e5])
+    x = np.array(np.meshgrid(places, places, places)).reshape(3, -1).T
+    d = np.array([e for e in np.ndindex(3, 3, 3) if e != (1, 1, 1)], float) - 1.0
+    hits = ask.ray(np.repeat(x, len(d), 0), np.tile(d, (len(x), 1)))
+    met = np.isfinite(hits.distance)
+    assert not np.isnan(hits.distance).any() and met.sum() > 500 and (hits.distance >= 0).all()
+    assert np.abs(np.linalg.norm(hits.normal[met], axis=1) - 1.0).max() < 1e-12
+
+
 def test_rays_over_rough_ground_and_meshes():
     """Against the straight surface between samples, cell by cell, and Trimesh's own rays."""
     rng = np.random.default_rng(2)
