@@ -95,19 +95,6 @@ class RaySensor(Sensor):
             self._fan.move(self._frame._point - com)
         self._fan.look()
 
-    def _shown(self, array: Any, shape: tuple[int, ...]) -> Any:
-        """An array [ray, world] as the user sees it: NumPy views on the CPU, device arrays (DLPack) on a GPU."""
-        worlds, sim = self._sim.worlds, self._sim
-        if sim._on_cpu:
-            view = array.numpy().reshape(*shape, worlds)
-            view = view[..., 0] if worlds == 1 else np.moveaxis(view, -1, 0)
-            view = view.view()
-            view.flags.writeable = False
-            return view
-        if worlds == 1:
-            return array.reshape(shape)
-        return array.reshape((*shape, worlds)).transpose([len(shape), *range(len(shape))])
-
     def _host(self, shape: tuple[int, ...]) -> np.ndarray:
         values = self._reading.value.numpy().reshape(*shape, self._sim.worlds).astype(float)
         return np.ascontiguousarray(values[..., 0] if self._sim.worlds == 1 else np.moveaxis(values, -1, 0))
@@ -176,7 +163,7 @@ class Lidar(RaySensor):
     @property
     def array(self) -> Any:
         """The ranges in the device's own memory, (rays,) or (worlds, rays): to be read, not written; the same one every time."""
-        return self._shown(self._reading.value, (len(self._directions),))
+        return self._shown((len(self._directions),))
 
     @property
     def points(self) -> np.ndarray:
@@ -234,7 +221,7 @@ class DepthCamera(RaySensor):
     @property
     def array(self) -> Any:
         """The depths in the device's own memory, (height, width) or (worlds, height, width): to be read, not written."""
-        return self._shown(self._reading.value, self._grid)
+        return self._shown(self._grid)
 
     @property
     def points(self) -> np.ndarray:

@@ -10,10 +10,11 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SceneError, SimulationError, as_numbers
+from sharnir.launches import LOCK, Recorded
 from sharnir.sensors.frames import Frame, distance
 from sharnir.sensors.noise import QUIET, Noise, Reading
-from sharnir.spatial import quat_conjugate, quat_rotate
-from sharnir.types import np_real, real
+from sharnir.sensors.spoil import Inertial, measure_inertia
+from sharnir.types import load_modules, np_real, quat, real, vec3
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -112,30 +113,51 @@ class Sensor:
         return tuple(self._reading.faults)
 
     def _memory(self) -> dict[str, Any]:
-        """Further arrays (…, world) of its own that change."""
-        return {}
+        """All arrays [row, world] or [world] on the device that change."""
+        return self._reading.arrays()
 
     def state(self) -> dict[str, np.ndarray]:
         """All that changes, as copies by name; worlds are the last axis of all but the clock."""
-        arrays = {n: a.numpy().copy() for n, a in self._reading.arrays().items()}
-        return arrays | {n: a.copy() for n, a in self._memory().items()} | {"clock": np.array(self._clock)}
+        return {n: a.numpy().copy() for n, a in self._memory().items()} | {"clock": np.array(self._clock)}
 
     def put_back(self, state: dict[str, np.ndarray], worlds: Any = None) -> None:
         """Continue from what `state` returned, in all worlds or in some."""
-        arrays = self._reading.arrays()
-        for name, array in arrays.items():
+        where = (..., slice(None) if worlds is None else worlds)
+        for name, array in self._memory().items():
             if name in state and state[name].shape == array.shape:
                 now = array.numpy()
-                now[..., slice(None) if worlds is None else worlds] = state[name][..., slice(None) if worlds is None else worlds]
+                now[where] = state[name][where]
                 if not array.device.is_cpu:
                     array.assign(now)
             elif name != "value":  # tables that a failure made since: as at the start
                 array.zero_()
-        for name, now in self._memory().items():
-            if name in state and state[name].shape == now.shape:
-                now[..., slice(None) if worlds is None else worlds] = state[name][..., slice(None) if worlds is None else worlds]
         if worlds is None and "clock" in state:
             self._clock = [float(x) for x in state["clock"]]
+
+    # ---- values ----
+
+    def _shown(self, shape: tuple[int, ...]) -> Any:
+        """The values as the user sees them: a NumPy view on the CPU, a device array (DLPack) on a GPU."""
+        array, worlds = self._reading.value, self._sim.worlds
+        if array.device.is_cpu:
+            view = array.numpy().reshape(*shape, worlds)
+            view = (view[..., 0] if worlds == 1 else np.moveaxis(view, -1, 0)).view()
+            view.flags.writeable = False
+            return view
+        if worlds == 1:
+            return array.reshape(shape)
+        return array.reshape((*shape, worlds)).transpose([len(shape), *range(len(shape))])
+
+    @property
+    def array(self) -> Any:
+        """All values in the device's own memory, (values,) or (worlds, values): to be read, not written; the same every time."""
+        return self._shown((self.size,))
+
+    def _read(self, quantity: int) -> Any:
+        """One of its quantities, as copies on the host."""
+        at, size = sum(self.sizes[:quantity]), self.sizes[quantity]
+        values = self._reading.value.numpy()[at : at + size].T.astype(float)
+        return self._sim._out(values if size > 1 else values[:, 0])
 
 
 class HostSensor(Sensor):
@@ -153,13 +175,8 @@ class HostSensor(Sensor):
             self._host[at : at + size] = np.reshape(np.asarray(part, float), (worlds, size)).T
             at += size
 
-    def _read(self, quantity: int) -> Any:
-        at = sum(self.sizes[:quantity])
-        values = self._host[at : at + self.sizes[quantity]].T.astype(float)
-        return self._sim._out(values if self.sizes[quantity] > 1 else values[:, 0])
 
-
-class IMU(Frame, HostSensor):
+class IMU(Frame, Sensor):
     """Accelerometer and gyroscope in a frame. The acceleration is the change of the frame's velocity since the last reading, less
     gravity.
 
@@ -168,7 +185,7 @@ class IMU(Frame, HostSensor):
         bias, seed: where `noise` is two standard deviations (m/s², rad/s): the biases, (3,) or a number each, and the seed.
     """
 
-    __slots__ = ("_clock", "_host", "_last", "_reading")
+    __slots__ = ("_between", "_clock", "_com", "_inertial", "_reading", "_replay", "_table")
     sizes, words = (3, 3), ("acceleration", "rate")
 
     def __init__(
@@ -179,8 +196,23 @@ class IMU(Frame, HostSensor):
         Frame.__init__(self, sim, where, position, rotation)
         who = f"IMU on {where!r}"
         given = noise if noise is None or isinstance(noise, Noise) else self._plain(noise, bias, seed, who)
-        self._last = np.zeros((3, sim.worlds))
-        self._start(sim, checked_noise(given, who), name or f"imu {where}", who)
+        quiet = checked_noise(given, who)
+        self._begin(sim, self._make(sim), self.sizes, quiet, name or f"imu {where}", who)
+
+    def _make(self, sim: Owner) -> Any:
+        """Its tables on the device; the array of its values."""
+        device, made, body = sim.model.device, Inertial(), sim.model.body_names[self._body.name]
+        load_modules([measure_inertia.module], device)
+        self._com, self._between = np.array(sim.model.com[body]), 0.0
+        made.body, made.arm, made.turn = body, vec3(*(self._point - self._com)), quat(*self._rotation)
+        made.between, made.last = (wp.zeros(shape, dtype=real, device=device) for shape in (1, (3, sim.worlds)))
+        made.rotation, made.velocity, made.spin = sim._state.rotation, sim._state.velocity, sim._state.spin
+        made.gravity = sim.solver.settings.gravity
+        made.value = wp.zeros((6, sim.worlds), dtype=real, device=device)
+        self._inertial, self._table = made, wp.array([made], dtype=Inertial, device=device)
+        table = self._table
+        self._replay = Recorded(lambda: wp.launch(measure_inertia, dim=sim.worlds, inputs=[table], device=device), device)
+        return made.value
 
     @staticmethod
     def _plain(noise: Any, bias: Any, seed: int, who: str) -> Noise:
@@ -194,15 +226,20 @@ class IMU(Frame, HostSensor):
         return Noise(tuple(sigma), tuple(np.concatenate([np.broadcast_to(o, 3) for o in offsets])), seed=seed)
 
     def _measure(self, between: float) -> None:
-        velocity = np.reshape(self.velocity, (-1, 3)).T
-        change = 0.0 * velocity if math.isnan(between) else (velocity - self._last) / between
-        self._last[:] = velocity
-        both = np.stack([change.T - self._sim.gravity, np.reshape(self.spin, (-1, 3))])
-        turn = quat_conjugate(np.reshape(self.rotation, (-1, 4)))
-        self._write(*quat_rotate(np.broadcast_to(turn, (2, *turn.shape)), both))
+        made, com = self._inertial, self._sim.model.com[self._inertial.body]
+        if (com != self._com).any():  # the centre of mass was moved within the body
+            self._com = np.array(com)
+            made.arm = vec3(*(self._point - com))
+            wp.copy(self._table, wp.array([made], dtype=Inertial, device=made.value.device))
+        self._sim.state  # noqa: B018  velocities are those of the pose
+        with LOCK:
+            if between != self._between:
+                self._between = between
+                made.between.fill_(real(0.0 if math.isnan(between) else between))
+            self._replay()
 
     def _memory(self) -> dict[str, Any]:
-        return {"velocity": self._last}
+        return super()._memory() | {"last": self._inertial.last}
 
     @property
     def acceleration(self) -> Any:

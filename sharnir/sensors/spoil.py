@@ -1,8 +1,8 @@
-"""What a sensor's noise does to its values, on the device: [value, world], a thread a value and world."""
+"""What sensors measure on the device, and what noise does to it: [value, world]."""
 
 import warp as wp
 
-from sharnir.types import real
+from sharnir.types import quat, real, vec3
 
 TWO_PI = wp.constant(wp.float64(6.283185307179586))
 FIRST, SECOND = wp.constant(wp.uint64(0xBF58476D1CE4E5B9)), wp.constant(wp.uint64(0x94D049BB133111EB))
@@ -106,3 +106,41 @@ def spoil_values(s: wp.array(dtype=Spoil)):
     if s[0].dropped[0] != 0:
         v = real(wp.nan)
     s[0].value[i, w] = v
+
+
+# ---- accelerometer and gyroscope ----------------------------------------------------------------------------------------------
+
+
+@wp.struct
+class Inertial:
+    """An IMU on a body. See `IMU`."""
+
+    body: wp.int32
+    arm: vec3  # m, from the body's centre of mass, body axes
+    turn: quat  # of its axes in the body's
+    between: wp.array(dtype=real)  # [1] s since the last reading; 0: there was none
+    rotation: wp.array2d(dtype=quat)  # [body, world]
+    velocity: wp.array2d(dtype=vec3)
+    spin: wp.array2d(dtype=vec3)
+    gravity: wp.array(dtype=vec3)  # [world]
+    last: wp.array2d(dtype=real)  # [3, world] m/s, its velocity then
+    value: wp.array2d(dtype=real)  # [6, world] m/s², rad/s
+
+
+@wp.kernel(module="sharnir.sensors", enable_backward=False)
+def measure_inertia(s: wp.array(dtype=Inertial)):
+    """Rᵀ (Δv/Δt − g) and Rᵀ ω, v being the velocity of its place. A thread a world."""
+    w = wp.tid()
+    q = s[0].rotation[s[0].body, w]
+    spin = s[0].spin[s[0].body, w]
+    v = s[0].velocity[s[0].body, w] + wp.cross(spin, wp.quat_rotate(q, s[0].arm))
+    felt = -s[0].gravity[w]
+    if s[0].between[0] > real(0.0):
+        felt = felt + (v - vec3(s[0].last[0, w], s[0].last[1, w], s[0].last[2, w])) / s[0].between[0]
+    own = q * s[0].turn
+    felt = wp.quat_rotate_inv(own, felt)
+    rate = wp.quat_rotate_inv(own, spin)
+    for k in range(3):
+        s[0].last[k, w] = v[k]
+        s[0].value[k, w] = felt[k]
+        s[0].value[3 + k, w] = rate[k]

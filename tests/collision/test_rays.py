@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 import trimesh
+import warp as wp
 
 import sharnir as sh
 from sharnir.collision.ask import POINT, Queries
 from sharnir.collision.collider import Collider
+from sharnir.collision.trace import Fan, Sight
+from sharnir.sensors.noise import Noise, Reading
 from sharnir.spatial import quat_conjugate, quat_exp, quat_rotate
 
 
@@ -66,6 +69,40 @@ def test_a_ray_is_a_point_on_its_way(name):
         assert np.abs(SURFACE[name](local)).max() < 1e-14
     way = d[both] / np.linalg.norm(d[both], axis=1, keepdims=True)
     assert np.allclose(ours.point[both], x[both] + way * ours.distance[both, None])
+
+
+def looked(device):
+    """Ranges and bodies of a fan of rays in three worlds, and the same with noise."""
+    scene = sh.Scene(contact=True)
+    scene.add_ground(-2.0)
+    rng = np.random.default_rng(4)
+    for i, shape in enumerate(SHAPES.values()):
+        scene.add_body(f"b{i}", shape, position=3 * rng.normal(size=3), rotation=quat_exp(rng.normal(size=3)), group=(1, 2))
+    scene.add_terrain("rough", rng.uniform(0, 1, (9, 9)), size=(20, 20), position=(0, 0, -3))
+    model = scene.build(worlds=3, device=device)
+    collider, state = Collider(model, 1e-3), model.state()
+    place = state.position.numpy()
+    place[:, 1:] += 0.2 * rng.normal(size=place[:, 1:].shape)
+    state.position.assign(place)
+    collider.bind(state)
+    rays = rng.normal(size=(500, 3))
+    rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+    fan = Fan(Sight(collider), 1, np.zeros(3), np.array([0.0, 0, 0, 1]), rays, np.ones(500), (20, 25), (0.0, 30.0), {1}, 1)
+    fan.look()
+    true = fan.value.numpy().copy()
+    Reading(fan.value, (500,), Noise(0.1, 0.2, step=1e-3, latency=1, seed=7), "x", "x").take(0.1)
+    return true, fan.bodies(), fan.value.numpy()
+
+
+def test_every_device_sees_the_same():
+    device = wp.get_devices()[-1].alias  # a GPU, where there is one
+    (true, met, read), other = looked("cpu"), looked(device)
+    hit = np.isfinite(true)
+    off, apart = (np.abs(a[hit] - b[hit]).max() for a, b in ((true, other[0]), (read, other[2])))
+    print(f"{device}: {hit.sum()} of {true.size} rays, off by {off:.1e} m, readings by {apart:.1e} m")
+    assert np.array_equal(hit, np.isfinite(other[0])) and np.array_equal(met, other[1]) and hit.sum() > 500
+    assert off < 1e-12 and apart < 1.001e-3, "but for a step of a millimetre"
+    assert abs((read[hit] - true[hit]).mean() - 0.2) < 4 * 0.1 / np.sqrt(hit.sum())
 
 
 @pytest.mark.parametrize("name", SHAPES)
