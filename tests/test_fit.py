@@ -41,6 +41,23 @@ def noisy(log, seed, names=("joint/hinge.q",)):
     return {"time": log.time} | values
 
 
+def test_from_a_file(tmp_path):
+    """What a recorder keeps is enough: q and qd of the joints, unless words say which."""
+    sim = door()
+    with sim.record_to(tmp_path / "door.mcap"):
+        for _ in range(SAMPLES):
+            push(sim)
+            sim.step()
+    recording = sh.Recording(tmp_path / "door.mcap")
+    for words in (None, ["joint/hinge.q"]):
+        found = sh.fit(door(5), recording, GUESS, words=words, control=push)
+        off = max(abs(found.values["joint/hinge.friction"] / FRICTION - 1), abs(found.values["body/door.mass"] / MASS - 1))
+        print(f"{words}: off by {off:.1e} (tolerance 1e-7, the file is in single precision)")
+        assert found.converged and off < 1e-7
+    with pytest.raises(sh.SimulationError, match=r"holds no 'joint/hinge.u'; it holds 'joint/hinge.q'"):
+        sh.fit(door(5), noisy(clean(), 1), GUESS, words=["joint/hinge.u"])
+
+
 def test_friction_and_mass_of_a_door_from_a_noisy_recording():
     log = clean()
     sim = door(5)

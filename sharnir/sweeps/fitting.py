@@ -7,7 +7,7 @@ one batch. At the end Cov x = s² (JᵀJ)⁻¹ with s² = r·r/(n − p), and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 
 from sharnir import recording as recordings
 from sharnir.errors import SimulationError, as_numbers
+from sharnir.io.recorded import Recording
 from sharnir.recording import Values
 from sharnir.scene import Scene
 from sharnir.simulation import Simulation
@@ -86,6 +87,7 @@ def fit(
     recording: Values | Mapping[str, Any],
     parameters: Mapping[str, Any],
     *,
+    words: Sequence[str] | None = None,
     control: Callable[[Simulation], None] | None = None,
     noise: float | Mapping[str, float] | None = None,
     confidence: float = 0.95,
@@ -99,7 +101,10 @@ def fit(
         sim: a Simulation that stands where the recording begins (with 2p + 1 worlds for p parameters an iteration is one batch,
             with fewer it is several; it is left at that start, with what was found), a Scene (with `dt`), or a function
             make(worlds).
-        recording: a log of `sim.record`, or a dict of "time" (n,) in s and of values (n, …) by such words; NaN where none is.
+        recording: a log of `sim.record`, a `Recording`, or a dict of "time" (n,) in s and of values (n, …) by such words; NaN where
+            none is.
+        words: which of its values are to be repeated, all if None; of a `Recording` q and qd of the joints, or positions of
+            bodies where there are none.
         parameters: first guesses by word (as in `sweep`), or (guess, low, high).
         control: called with the simulation before each step, to repeat what was commanded while it was recorded.
         noise: standard deviation of the recorded values, one or by name; if None it is estimated, for each name, from what is
@@ -108,7 +113,7 @@ def fit(
     """
     if not 0 < confidence < 1:
         raise SimulationError(f"fit: confidence is above 0 and below 1, got {confidence!r}")
-    time, seen = _recorded(recording)
+    time, seen = _recorded(recording, words)
     guess, low, high = _guesses(parameters)
     run = _Batches(_simulation(sim, 2 * len(guess) + 1, dt, options), time, seen, list(parameters), control)
     run.scale = np.where(guess != 0, np.abs(guess), np.where(np.isfinite(high - low), high - low, 1.0))
@@ -282,10 +287,13 @@ def _simulation(sim: Any, worlds: int, dt: float | None, options: dict[str, Any]
     return sim
 
 
-def _recorded(recording: Values | Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _recorded(recording: Values | Mapping[str, Any], words: Sequence[str] | None) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Times and values of a recording, looked at."""
     if isinstance(recording, Values):
-        time, values = recording.time, {name: recording[name] for name in recording.names}
+        names = recording.names
+        if words is None and isinstance(recording, Recording):
+            names = [n for n in names if n.endswith((".q", ".qd"))] or [n for n in names if n.endswith(".position")]
+        time, values = recording.time, {name: recording[name] for name in names}
     elif isinstance(recording, Mapping) and "time" in recording:
         time, values = as_numbers(recording["time"]), {name: as_numbers(v) for name, v in recording.items() if name != "time"}
     else:
@@ -294,6 +302,10 @@ def _recorded(recording: Values | Mapping[str, Any]) -> tuple[np.ndarray, dict[s
         )
     if time.ndim != 1 or len(time) < 2 or not np.isfinite(time).all() or not (np.diff(time) > 0).all():
         raise SimulationError("fit: the times of a recording are at least two rising numbers in s")
+    for word in words or ():
+        if word not in values:
+            raise SimulationError(f"fit: the recording holds no {word!r}; it holds {', '.join(map(repr, values))}")
+    values = values if words is None else {word: values[word] for word in words}
     if not values:
         raise SimulationError("fit: the recording holds no values beside the time")
     for name, array in values.items():
