@@ -101,8 +101,8 @@ def fit(
         sim: a Simulation that stands where the recording begins (with 2p + 1 worlds for p parameters an iteration is one batch,
             with fewer it is several; it is left at that start, with what was found), a Scene (with `dt`), or a function
             make(worlds).
-        recording: a log of `sim.record`, a `Recording`, or a dict of "time" (n,) in s and of values (n, …) by such words; NaN where
-            none is.
+        recording: a log of `sim.record`, a `Recording`, or a dict of "time" (n,) in s and of values (n, …) by such words; NaN
+            where none is.
         words: which of its values are to be repeated, all if None; of a `Recording` q and qd of the joints, or positions of
             bodies where there are none.
         parameters: first guesses by word (as in `sweep`), or (guess, low, high).
