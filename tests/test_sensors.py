@@ -209,6 +209,12 @@ def test_a_bias_that_walks_and_sensors_that_go_back_in_time():
     sim.restore(start)
     sim.step(50)
     assert sim.sensor("imu").acceleration.tobytes() == first.tobytes()
+    parts = sh.Simulation(scene, 0.02, worlds=5, device=["cpu", "cpu"])
+    parts.step(50)
+    assert parts.sensor("imu").acceleration.tobytes() == first[:5].tobytes(), "worlds that devices share"
+    parts.reset()
+    parts.step(50)
+    assert parts.sensor("imu").acceleration.tobytes() == first[:5].tobytes()
     alone = sh.Simulation(scene, 0.02)
     alone.step(50)
     assert alone.sensor("imu").acceleration.tobytes() == first[0].tobytes(), "the first world, alone"
