@@ -48,6 +48,7 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
     sim.changed()
     if path.times[-1] == ends[-1]:
         path = replace(path, times=path.times[:asked], q=path.q[:, :asked], v=path.v[:, :asked])
+    sim._sensors.made(sim._sensors.left)
     return first_of(path) if sim.worlds == 1 else path
 
 

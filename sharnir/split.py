@@ -87,6 +87,8 @@ class SplitSimulation:
         shares = [len(share) for share in np.array_split(np.arange(worlds), len(device))]
         self.worlds, self._first = worlds, np.concatenate([[0], np.cumsum(shares)])
         self.parts = [Simulation(scene, dt, worlds=n, device=where, **options) for n, where in zip(shares, device, strict=True)]
+        for part, first in zip(self.parts, self._first, strict=False):
+            part._sensors.begin_among(int(first))
         self._pool = ThreadPoolExecutor(len(device))
 
     def __repr__(self) -> str:
@@ -180,6 +182,10 @@ class SplitSimulation:
     def spring(self, name: str) -> Any:
         """The spring of that name, in all worlds."""
         return Gathered(self, [part.spring(name) for part in self.parts])
+
+    def sensor(self, name: str) -> Any:
+        """The sensor of that name, in all worlds: what it reads. What all worlds share (angles, noise) is that of its parts."""
+        return Gathered(self, [part.sensor(name) for part in self.parts])
 
     # ---- sharing out ----
 

@@ -180,6 +180,8 @@ def test_sensors_are_read_at_their_rate_and_lag_behind():
     print(f"at the rim {imu.acceleration} of ({inward}, 0, 10)")
     assert np.allclose(imu.acceleration, (inward, 0, 10), atol=0.2) and np.allclose(imu.rate, (0, 0, 2.0), atol=1e-9)
     assert np.linalg.norm(wrist.force) == pytest.approx(math.hypot(2 * 0.5 * 4, 20), rel=1e-3)
+    sim.integrate(sim.time + 0.1)
+    assert wire.distance == gaps[-3], "an integration is one reading, at its end"
 
 
 def test_a_bias_that_walks_and_sensors_that_go_back_in_time():
@@ -207,6 +209,12 @@ def test_a_bias_that_walks_and_sensors_that_go_back_in_time():
     sim.restore(start)
     sim.step(50)
     assert sim.sensor("imu").acceleration.tobytes() == first.tobytes()
+    parts = sh.Simulation(scene, 0.02, worlds=5, device=["cpu", "cpu"])
+    parts.step(50)
+    assert parts.sensor("imu").acceleration.tobytes() == first[:5].tobytes(), "worlds that devices share"
+    parts.reset()
+    parts.step(50)
+    assert parts.sensor("imu").acceleration.tobytes() == first[:5].tobytes()
     alone = sh.Simulation(scene, 0.02)
     alone.step(50)
     assert alone.sensor("imu").acceleration.tobytes() == first[0].tobytes(), "the first world, alone"

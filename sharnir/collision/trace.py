@@ -23,14 +23,19 @@ TILE = 64
 
 
 def hull_planes(corners: Any) -> np.ndarray:
-    """(n, 4) unit normals and distances from the origin of the faces of a convex hull, each plane once."""
+    """(n, 4) unit normals and distances from the origin of the faces of a convex hull, each plane once, no corner outside.
+
+    The plane of a sliver, whose normal is not to be trusted, may cut off corners: its neighbours bound the hull without it.
+    """
     import trimesh
 
     hull = trimesh.convex.convex_hull(corners)
     normals = np.asarray(hull.face_normals, float)
-    planes = np.column_stack([normals, np.sum(normals * hull.triangles[:, 0], axis=1)])
-    scale = np.array([1.0, 1.0, 1.0, max(float(np.abs(corners).max()), 1e-12)])
-    _, first = np.unique(np.round(planes / scale, 9), axis=0, return_index=True)
+    size = max(float(np.abs(corners).max()), 1e-12)
+    farthest = (normals @ np.asarray(corners).T).max(axis=1)
+    fine = (farthest - np.sum(normals * hull.triangles[:, 0], axis=1) < 1e-6 * size) & (np.linalg.norm(normals, axis=1) > 0.5)
+    planes = np.column_stack([normals, farthest])[fine]
+    _, first = np.unique(np.round(planes / (1.0, 1.0, 1.0, size), 9), axis=0, return_index=True)
     return np.asarray(planes[np.sort(first)])
 
 

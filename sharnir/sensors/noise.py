@@ -113,6 +113,7 @@ class Reading:
         self._rows["high"] = np.minimum(self._rows["high"], within[1])
         self._key = int.from_bytes(hashlib.blake2b(f"{noise.seed}/{name}".encode(), digest_size=8).digest(), "little")
         self._made: Spoil | None = None
+        self._first = 0
         if not self._plain:
             self._make()
 
@@ -130,7 +131,7 @@ class Reading:
             setattr(made, name, wp.array(numbers.astype(np_real), dtype=real, device=device))
         made.more_sigma, made.more_bias = (wp.zeros(rows, dtype=real, device=device) for _ in range(2))
         made.dropped, made.count = wp.zeros(1, dtype=wp.int32, device=device), wp.zeros(worlds, dtype=wp.int32, device=device)
-        made.interval = wp.zeros(1, dtype=real, device=device)
+        made.interval, made.first = wp.zeros(1, dtype=real, device=device), wp.full(1, self._first, dtype=wp.int32, device=device)
         made.drift = wp.zeros((rows, worlds), dtype=real, device=device)
         made.ring = wp.zeros((self.noise.latency * values, worlds), dtype=real, device=device)
         array = wp.array([made], dtype=Spoil, device=device)
@@ -152,6 +153,14 @@ class Reading:
                 self._between = between
                 self._made.interval.fill_(real(between))
             self._replay()
+
+    def begin_among(self, first: int) -> None:
+        """Begin anew, its worlds being those from a number on of many: each has the random numbers that it has among all."""
+        self._first = first
+        if self._made is not None:
+            self._made.first.fill_(first)
+            for array in (self._made.drift, self._made.count, self._made.ring):
+                array.zero_()
 
     # ---- failures ----
 

@@ -97,6 +97,12 @@ class Sensor:
             self._reading.take(between)
         return True
 
+    def begin_among(self, first: int) -> None:
+        """Read anew, as at the start, its worlds being those from a number on of many."""
+        self._reading.begin_among(first)
+        self._measure(math.nan)
+        self._reading.take(self._sim.dt)
+
     # ---- failures and snapshots ----
 
     def fail(self, kind: str, size: Any = None) -> None:

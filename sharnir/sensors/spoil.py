@@ -28,6 +28,7 @@ class Spoil:
     interval: wp.array(dtype=real)  # [1] s, between samples
     drift: wp.array2d(dtype=real)  # [row, world]
     count: wp.array(dtype=wp.int32)  # [world] samples so far
+    first: wp.array(dtype=wp.int32)  # [1] number of the first world, where worlds are some of many
     ring: wp.array2d(dtype=real)  # [latency · values, world]
     value: wp.array2d(dtype=real)  # [value, world]
 
@@ -68,7 +69,7 @@ def advance_drift(s: wp.array(dtype=Spoil)):
         for r in range(s[0].walk.shape[0]):
             if s[0].walk[r] > real(0.0):
                 kick = s[0].walk[r] * wp.sqrt(s[0].interval[0])
-                s[0].drift[r, w] = s[0].drift[r, w] + kick * normal(s[0].key, w, n, -2 - r)
+                s[0].drift[r, w] = s[0].drift[r, w] + kick * normal(s[0].key, s[0].first[0] + w, n, -2 - r)
 
 
 @wp.func
@@ -92,7 +93,7 @@ def spoil_values(s: wp.array(dtype=Spoil)):
         a = s[0].sigma[r]
         b = s[0].more_sigma[r]
         if a > real(0.0) or b > real(0.0):
-            v = v + wp.sqrt(a * a + b * b) * normal(s[0].key, w, n, i)
+            v = v + wp.sqrt(a * a + b * b) * normal(s[0].key, s[0].first[0] + w, n, i)
         v = limited(s, r, v)
     if s[0].latency > 0:
         values = s[0].of.shape[0]

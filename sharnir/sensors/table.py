@@ -139,6 +139,13 @@ class Sensors(Mapping[str, Sensor]):
                 sensor.update()
             self._look_ahead()
 
+    def begin_among(self, first: int) -> None:
+        """At the start: its worlds are those from a number on of many, which simulations share."""
+        for sensor in self._all.values():
+            sensor.begin_among(first)
+        if self._all:
+            self._sim._start = self._sim.snapshot()
+
     def shown(self, most: int = 64) -> dict[str, Any]:
         """What those with few values read last, as lists by "name.word", for a file of JSON: null for what is not finite."""
         out: dict[str, Any] = {}

@@ -25,7 +25,7 @@ ROPE, ROD, GRID = (60, 60, 60), (110, 115, 125), (218, 222, 226)
 SMOOTH = 2  # pixels are drawn so many times finer each way, and averaged
 LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
 PIECE, ROUNDS, MOST = 0.25, 12, 20_000  # of the depth: a large side; how often faces are halved, and up to how many
-NEAR = 0.02  # m: what is nearer to the camera is not drawn
+NEAR = 1e-3  # m: what is nearer to the camera is not drawn
 FINE = 2000  # triangles of a body beyond which every other is left out, and so on
 
 
