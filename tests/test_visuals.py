@@ -10,7 +10,7 @@ import sharnir as sh
 
 trimesh = pytest.importorskip("trimesh")
 pytest.importorskip("PIL.Image")
-from sharnir.io.meshes import Beside, tints  # noqa: E402
+from sharnir.io.meshes import Beside, is_painted, paint, tints  # noqa: E402
 from sharnir.view.page import Page  # noqa: E402
 
 RED, BLUE = (220, 30, 30, 255), (20, 40, 230, 255)
@@ -124,3 +124,13 @@ def test_what_is_wrong_with_a_visual_is_told(truck, tmp_path):
     for scale in (0.0, float("nan"), (1, 2), "big"):
         with pytest.raises(sh.SceneError, match="scale"):
             sh.Surface(truck, scale)
+
+
+def test_meshes_of_robots_keep_their_colours(truck, tmp_path):
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    look = '<visual><origin xyz="0 0 1"/><geometry><mesh filename="truck.glb" scale="2 2 2"/></geometry></visual>'
+    (tmp_path / "robot.urdf").write_text(f'<robot name="r"><link name="base">{inertial}{look}</link></robot>')
+    shape = sh.load_urdf(tmp_path / "robot.urdf", floating=True).bodies["base"].shape
+    made = paint(shape, (1, 2, 3))
+    assert is_painted(shape) and made.bounds == pytest.approx(np.array([[-1, -1, 0], [1, 1, 4]]))
+    assert len(np.unique(tints(made).round(2), axis=0)) == 2
