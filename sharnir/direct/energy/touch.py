@@ -255,8 +255,8 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
             if c[0].host[k, w] >= 0:
                 continue
             leaves = -s[0].contacts.restitution[i, w] * u
-            if n == 0:  # forces act on it for the rest of the step
-                free = rate(c, 3 * k, w)
+            if n == 0:  # forces act on it for the rest of the step; not so what others pushed before, and may not after the blow
+                free = wp.max(rate(c, 3 * k, w), c[0].b[3 * k, w])
                 c[0].rhs[3 * k, w] = wp.max(u - free, real(0.0))
                 leaves = leaving(s, i, w, free) - wp.min(free - u, real(0.0))
             if u < -BOUNCES:
