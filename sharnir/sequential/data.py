@@ -157,7 +157,7 @@ class Whole:
     lead: wp.array2d(dtype=wp.int32)  # [place, world] the first place to which a row reaches
     kept_v: wp.array2d(dtype=vec3)  # [body, world] velocities and spins before it
     kept_w: wp.array2d(dtype=vec3)
-    kept_energy: wp.array(dtype=real)  # [world] J, of these
+    kept_energy: wp.array(dtype=real)  # [world] J, of these, or without impulses of points
     base: wp.array2d(dtype=wp.int32)  # [row, world] where column 0 of a row would be
     H: wp.array2d(dtype=real)  # [entry, world]
     x: wp.array2d(dtype=real)  # [row, world]
