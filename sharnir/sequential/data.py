@@ -45,7 +45,6 @@ class Work:
     position: wp.array2d(dtype=vec3)  # the new pose
     rest: wp.array2d(dtype=vec3)
     rotation: wp.array2d(dtype=quat)
-    linked: wp.array(dtype=wp.int32)  # [body] 1: it belongs to a joint, a gear or a spring
     follows: wp.array(dtype=wp.int32)  # [body] 1: a kinematic one whose velocities lead along a path
     driven_v: wp.array2d(dtype=vec3)  # velocity and spin of kinematic bodies in the step before
     driven_w: wp.array2d(dtype=vec3)
@@ -141,6 +140,7 @@ class Touch:
     blow: wp.array2d(dtype=vec3)
     island: wp.array2d(dtype=wp.int32)  # [body, world] see `sleep`
     busy: wp.array2d(dtype=wp.int32)
+    linked: wp.array(dtype=wp.int32)  # [body] 1: it stays awake
     aim: wp.array2d(dtype=real)  # m/s, less the speed that a round, or a split impulse, is to lead to
     pseudo: wp.array2d(dtype=real)  # split impulse
     speed: wp.array2d(dtype=vec3)  # m/s, of b's surface relative to a's after the sweeps

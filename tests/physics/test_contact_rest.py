@@ -119,7 +119,8 @@ def test_a_settled_heap_does_not_grow_in_memory():
     assert grown < 1.0
 
 
-def test_free_bodies_sleep_beside_joints_until_a_joint_moves_them():
+@pytest.mark.parametrize("solver", ["sequential", "direct"])
+def test_free_bodies_sleep_beside_joints_until_a_joint_moves_them(solver):
     """A box sleeps while a door beside it stands; then the door turns and pushes it. What lies on the door stays awake."""
     scene = sh.Scene()
     scene.add_ground()
@@ -133,7 +134,7 @@ def test_free_bodies_sleep_beside_joints_until_a_joint_moves_them():
     )
     scene.add_body("box", sh.Box(0.2, 0.2, 0.2), mass=2.0, position=(0.7, 0.3, 0.1))
     scene.add_body("rider", sh.Box(0.1, 0.02, 0.1), mass=0.5, position=(0.5, 0.0, 0.6))
-    sim = sh.Simulation(scene, 0.002, solver="sequential")
+    sim = sh.Simulation(scene, 0.002, solver=solver)
     sim.step(500)
     assert sim.body("box").asleep and not sim.body("rider").asleep and not sim.body("door").asleep
     kept = sim.body("box").position.copy()
