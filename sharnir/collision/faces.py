@@ -170,7 +170,7 @@ def along_faces(s: wp.array(dtype=Collision), A: Solid, B: Solid, n: vec3, o: ve
         return put(m, o, least)
     t1 = across(n)
     t2 = wp.cross(n, t1)
-    tilt = wp.clamp(real(2.0) * margin / (wp.length(A.size) + wp.length(B.size)), TILT, LARGEST)
+    tilt = wp.clamp(margin / wp.min(wp.length(A.size), wp.length(B.size)), TILT, LARGEST)
     P, p = face_polygon(s, A, o, n, t1, t2, real(1.0), tilt)
     Q, q = face_polygon(s, B, o, n, t1, t2, real(-1.0), tilt)
     long_p = spread(P, p)

@@ -51,7 +51,8 @@ def test_a_stack_sleeps_and_its_world_waits(solver):
     for _ in range(500):
         sim.step()
     took = (time.process_time() - began) / 500
-    print(f"{solver}, asleep: {1e6 * took:.1f} µs a step, moved by {np.abs(there - start).max():.1e} m before, weight {weight[2]:.6f} N")
+    moved = np.abs(there - start).max()
+    print(f"{solver}, asleep: {1e6 * took:.1f} µs a step, moved by {moved:.1e} m before, weight {weight[2]:.6f} N")
     assert np.array_equal(places(sim), there) and sim.energy().total == energy and sim.time == pytest.approx(1.7)
     assert sim.body("03").velocity.tolist() == [0, 0, 0] and weight[2] == pytest.approx(4 * 2.0 * 9.81, rel=1e-6)
     assert np.abs(there - start).max() < 1e-7
