@@ -69,7 +69,8 @@ def test_a_face_that_reaches_over_the_edge_is_clipped():
 
 
 LATHS = {
-    "box": sh.Box(0.6, 0.1, 0.04), "hull": box_hull(0.6, 0.1, 0.04), "capsule": sh.Capsule(0.02, 0.6), "cylinder": sh.Cylinder(0.02, 0.6),
+    "box": sh.Box(0.6, 0.1, 0.04), "hull": box_hull(0.6, 0.1, 0.04),
+    "capsule": sh.Capsule(0.02, 0.6), "cylinder": sh.Cylinder(0.02, 0.6),
 }  # fmt: skip
 
 

@@ -111,8 +111,9 @@ def pour(seeds, e, seconds, *what):
 ])  # fmt: skip
 def test_a_thousand_heaps_never_gain_energy(solver, kinds, count, e):
     above, gains, deep = pour(range(count), e, 1.5, solver, kinds)
-    print(f"{solver}, e = {e}, {kinds}: {count} heaps, energy above the start by at most {above:.1e} of it, in a step by {gains:.1e}; "
-          f"overlap {1e3 * np.median(deep):.2f} mm in the median heap, {1e3 * deep.max():.2f} mm at most")  # fmt: skip
+    print(f"{solver}, e = {e}, {kinds}: {count} heaps, energy above the start by at most {above:.1e} of it, "
+          f"in a step by {gains:.1e}; overlap {1e3 * np.median(deep):.2f} mm in the median heap, "
+          f"{1e3 * deep.max():.2f} mm at most")  # fmt: skip
     assert above <= 1e-6
 
 
