@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sweep = commands.add_parser("sweep", help="run a scene with many values of its parameters, and measure each run")
     sweep.add_argument(
         "name",
-        help="a .py file with a function build() or make(worlds), or a variable scene; or a scene file (.toml, .urdf, .xml)",
+        help="an example; a .py file with a function build(), make(worlds) or make(), or a variable scene; or a .toml, .urdf, .xml",
     )
     words = "such as joint/hinge.friction=0.1:2:20, body/door.mass=10,20 or, where values are drawn, 0.1:2; again for more"
     sweep.add_argument("--vary", metavar="WORD=VALUES", action="append", required=True, help=words)
@@ -179,8 +179,10 @@ def _add_desk(commands: Any) -> None:
 
 def _add_machine(commands: Any) -> None:
     """warmup and bench."""
-    warmup = commands.add_parser("warmup", help="compile all kernels for the CPU now, so that nothing has to wait for it later")
-    warmup.set_defaults(run=lambda a: _commands().warmup())
+    warmup = commands.add_parser("warmup", help="compile all kernels now, so that nothing has to wait for it later")
+    warmup.add_argument("--device", default="cpu", help='"cpu" (the default) or "cuda:0"')
+    warmup.add_argument("--into", metavar="DIR", help="a folder for them, to be copied to other machines (WARP_CACHE_PATH)")
+    warmup.set_defaults(run=lambda a: _commands().warmup(a.device, a.into))
 
     bench = commands.add_parser("bench", help="what a step of an example, or of a file of your own, takes on this machine")
     bench.add_argument("name", help="an example, or a file as for view")

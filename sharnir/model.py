@@ -170,12 +170,15 @@ class Model:
     v_start: np.ndarray
     shapes: list[Any]
     colors: list[tuple[float, float, float] | None]
+    visuals: dict[int, Any] = field(default_factory=dict)  # of bodies that look otherwise than their shape: a Shape
+    drag_areas: dict[int, float] = field(default_factory=dict)  # m², of bodies on which the air drags
     paths: dict[int, Any] = field(default_factory=dict)
     drive_rows: dict[int, int] = field(default_factory=dict)  # number of the drive of a speed
     batteries: list[Any] = field(default_factory=list)
     drive_commands: list[float] = field(default_factory=list)  # at the start
     cable_paths: list[Any] = field(default_factory=list)  # `descriptions.CableDescription`s
     frames: dict[str, Any] = field(default_factory=dict)  # `scene.FrameDescription`s
+    sensors: dict[str, Any] = field(default_factory=dict)  # `sensors.table.SensorDescription`s
     redundant: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # `Scene.notes`
     told: Any = None  # `said.Told`: what the scene was told, for files
