@@ -39,17 +39,18 @@ class SolverArticulated(SolverDirect):
             masses and lengths of the scene make of 1 rad/s.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
+        sleep: whether free bodies at rest sleep, see `SolverImpulse`.
     """
 
     _closings = ("energy",)
 
     def __init__(
         self, model: Model, dt: float, *, iterations: int = 60, tolerance: float | None = None,
-        rope_iterations: int | None = None, rope_tolerance: float | None = None, threads: int | None = None,
+        rope_iterations: int | None = None, rope_tolerance: float | None = None, threads: int | None = None, sleep: bool = True,
     ) -> None:  # fmt: skip
         impulse, length = scales(model)
         tolerance = FINE * impulse if tolerance is None else tolerance
-        of_ropes: dict[str, Any] = {"rope_iterations": rope_iterations, "rope_tolerance": rope_tolerance}
+        of_ropes: dict[str, Any] = {"rope_iterations": rope_iterations, "rope_tolerance": rope_tolerance, "sleep": sleep}
         super().__init__(model, dt, iterations=iterations, tolerance=tolerance, gap=FINE * length, threads=threads, **of_ropes)
         self.reads = self._pool is None  # threads that share the worlds leave it to who looks
 

@@ -12,6 +12,8 @@ FLAT = wp.constant(real(1.0e-4))  # sin² of the angle below which two edges spa
 STRAIGHT = wp.constant(real(1.0 - 1.0e-12))  # cosine: along an axis, but for rounding
 TIE = wp.constant(real(1.0e-6))  # of the smallest half size: an edge is taken where it is better than the best face by so much;
 KEPT_TIE = wp.constant(real(1.0e-3))  # and this where the pair is known from the last step, so that its points do not flicker
+LEANS = wp.constant(real(0.9))  # cosine between edges' normal and a face's, up to which the face may come down on the step
+APART = wp.constant(real(0.0025))  # of the smaller half diagonal, squared: a point of the face that is nearer is the edges' own
 
 
 @wp.func
@@ -111,6 +113,21 @@ def axis_out_of_box(p: vec3, d: vec3, h: vec3) -> vec3:
 
 
 @wp.func
+def above_face(p: vec3, d: vec3, h: vec3, k: int):
+    """Which t of the axis are above or below the box along its axis k: from, to; none where the first is larger."""
+    low = real(-1.0)
+    high = real(1.0)
+    for c in range(2):
+        i = (k + 1 + c) % 3
+        if wp.abs(d[i]) > real(1.0e-12):
+            one = (-h[i] - p[i]) / d[i]
+            other = (h[i] - p[i]) / d[i]
+            low = wp.max(low, wp.min(one, other))
+            high = wp.min(high, wp.max(one, other))
+    return low, high
+
+
+@wp.func
 def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
     """The axis's point nearest to the box; above a face, both ends of the stretch above it."""
     m = Manifold()
@@ -136,16 +153,8 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
         k = 1
     if wp.abs(n[2]) > wp.abs(n[k]):
         k = 2
+    low, high = above_face(p, d, h, k)
     if wp.abs(n[k]) > STRAIGHT:  # exactly, or the nearest point is beyond the face
-        low = real(-1.0)
-        high = real(1.0)
-        for c in range(2):
-            i = (k + 1 + c) % 3
-            if wp.abs(d[i]) > real(1.0e-12):
-                one = (-h[i] - p[i]) / d[i]
-                other = (h[i] - p[i]) / d[i]
-                low = wp.max(low, wp.min(one, other))
-                high = wp.min(high, wp.max(one, other))
         short = (high - low) * wp.length(d) < real(1.0e-3) * r  # then one of its ends is enough, the deeper one
         for c in range(2):
             y = p + d * wp.where(c == 0, low, high)
@@ -170,7 +179,15 @@ def capsule_box(A: Solid, B: Solid, margin: real) -> Manifold:
         y = p + d * s
         gap = wp.dot(n, q - y) - r
         return put(m, B.x + B.R * (y + n * (r + real(0.5) * gap)), gap)
-    return put(m, B.x + B.R * (x + n * (r + real(0.5) * (far - r))), far - r)
+    m = put(m, B.x + B.R * (x + n * (r + real(0.5) * (far - r))), far - r)
+    if wp.abs(n[k]) > LEANS and high > low:  # across an edge: what a turn about it brings down on the face
+        for c in range(2):
+            at = wp.where(c == 0, low, high)
+            y = p + d * at
+            gap = wp.max((wp.abs(y[k]) - h[k]) / wp.abs(n[k]) - r, far - r)
+            if gap < margin and wp.abs(at - t) * wp.length(d) > real(0.5) * r:
+                m = put(m, B.x + B.R * (y + n * (r + real(0.5) * gap)), gap)
+    return m
 
 
 # ---- box and box -------------------------------------------------------------------------------------------------------------
@@ -280,6 +297,39 @@ def face_points(m: Manifold, A: Solid, k: int, s: real, B: Solid, margin: real) 
 
 
 @wp.func
+def box_face(m: Manifold, A: Solid, B: Solid, k: int, margin: real) -> Manifold:
+    """Points of a face of A (k: 0 to 2) or of B (3 to 5), and its normal."""
+    if k < 3:
+        s = wp.where(wp.dot(column(A.R, k), B.x - A.x) >= real(0.0), real(1.0), real(-1.0))
+        m.n = column(A.R, k) * s
+        return face_points(m, A, k, s, B, margin)
+    s = wp.where(wp.dot(column(B.R, k - 3), B.x - A.x) >= real(0.0), real(-1.0), real(1.0))
+    m.n = column(B.R, k - 3) * (-s)
+    return face_points(m, B, k - 3, s, A, margin)
+
+
+@wp.func
+def with_face(m: Manifold, A: Solid, B: Solid, k: int, margin: real) -> Manifold:
+    """Two edges that cross, and the points of face k, all but parallel to them, that a turn about the edges brings down.
+
+    Without these what falls flat on an edge would pass through the face in the step in which it turns down on it.
+    """
+    face = box_face(Manifold(), A, B, k, margin)
+    along = wp.dot(m.n, face.n)
+    if along < LEANS:
+        return m
+    first = vec3(m.p[0, 0], m.p[0, 1], m.p[0, 2])
+    least = m.gap[0]
+    near = APART * wp.min(wp.length_sq(A.size), wp.length_sq(B.size))
+    for c in range(face.count):
+        p = vec3(face.p[c, 0], face.p[c, 1], face.p[c, 2])
+        gap = wp.max(face.gap[c] / along, least)
+        if m.count < 4 and gap < margin and wp.length_sq(p - first) > near:
+            m = put(m, p, gap)
+    return m
+
+
+@wp.func
 def edge_point(m: Manifold, A: Solid, i: int, B: Solid, j: int) -> Manifold:
     """Edge i of A across edge j of B."""
     u = column(A.R, i)
@@ -364,16 +414,8 @@ def box_box(A: Solid, B: Solid, margin: real, last: int) -> Manifold:
     if gap <= best + tie:
         m.feature = k
         m.apart = best
-        if k < 3:
-            s = wp.where(t[k] >= real(0.0), real(1.0), real(-1.0))
-            m.n = column(A.R, k) * s
-            m = face_points(m, A, k, s, B, margin)
-        else:
-            d = wp.dot(column(B.R, k - 3), B.x - A.x)
-            s = wp.where(d >= real(0.0), real(-1.0), real(1.0))
-            m.n = column(B.R, k - 3) * (-s)
-            m = face_points(m, B, k - 3, s, A, margin)
+        m = box_face(m, A, B, k, margin)
         if m.count > 0 or edge < 0 or gap < best - tie:
             return m
     m.feature = 6
-    return edge_point(m, A, edge // 3, B, edge % 3)
+    return with_face(edge_point(m, A, edge // 3, B, edge % 3), A, B, k, margin)

@@ -15,7 +15,8 @@ from sharnir.types import real, vec3
 
 mat12_3 = wp.types.matrix(shape=(12, 3), dtype=real)
 
-TILT = wp.constant(real(3.0e-3))  # rad
+TILT = wp.constant(real(3.0e-3))  # rad, at least; as far as the margin goes, so that what may turn down in the step is found
+LARGEST = wp.constant(real(0.1))  # rad
 NARROW = wp.constant(real(0.02))  # of its length: a polygon that is not wider is an edge
 SMALL = wp.constant(real(0.02))  # of the shapes' size: one that is not longer is a corner
 STEADY = wp.constant(real(1.0e-5))  # m, by which a point has to be deeper than others to count as the deepest
@@ -33,14 +34,26 @@ def compass(k: int):
 
 
 @wp.func
-def face_polygon(s: wp.array(dtype=Collision), A: Solid, o: vec3, n: vec3, t1: vec3, t2: vec3, up: real):
-    """A's face along up · n: corners (along t1, along t2, along n) from o, those that repeat left out, in turn; and how many."""
+def face_polygon(s: wp.array(dtype=Collision), A: Solid, o: vec3, n: vec3, t1: vec3, t2: vec3, up: real, tilt: real):
+    """A's face along up · n: corners (along t1, along t2, along n) from o, those that repeat left out, in turn; and how many.
+
+    What lies on its round side is tilted by TILT alone across its axis: beside the line on which it rolls are no corners.
+    """
     P = mat12_3()
     m = int(0)
+    axis = column(A.R, 2)
+    axis = axis - n * wp.dot(n, axis)
+    rolls = (A.kind == CYLINDER or A.kind == CONE) and wp.length_sq(axis) > tilt * tilt
+    if rolls:
+        axis = wp.normalize(axis)
     directions = int(8)
     for k in range(directions):
         x, y = compass(k)
-        p = support(s, A, n * up + (t1 * x + t2 * y) * TILT) + n * (up * A.radius) - o
+        d = (t1 * x + t2 * y) * tilt
+        if rolls:
+            d = (t1 * x + t2 * y) * TILT
+            d = d + axis * (wp.dot(axis, d) * (tilt / TILT - real(1.0)))
+        p = support(s, A, n * up + d) + n * (up * A.radius) - o
         q = vec3(wp.dot(p, t1), wp.dot(p, t2), wp.dot(p, n))
         new = True
         if m > 0:
@@ -157,8 +170,9 @@ def along_faces(s: wp.array(dtype=Collision), A: Solid, B: Solid, n: vec3, o: ve
         return put(m, o, least)
     t1 = across(n)
     t2 = wp.cross(n, t1)
-    P, p = face_polygon(s, A, o, n, t1, t2, real(1.0))
-    Q, q = face_polygon(s, B, o, n, t1, t2, real(-1.0))
+    tilt = wp.clamp(margin / wp.min(wp.length(A.size), wp.length(B.size)), TILT, LARGEST)
+    P, p = face_polygon(s, A, o, n, t1, t2, real(1.0), tilt)
+    Q, q = face_polygon(s, B, o, n, t1, t2, real(-1.0), tilt)
     long_p = spread(P, p)
     long_q = spread(Q, q)
     tell = SMALL * wp.max(long_p, long_q)

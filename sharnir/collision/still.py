@@ -2,7 +2,7 @@
 
 Each body has an anchor, the pose in which it was last looked at closely. While it is nearer to it than NEAR its points need not
 be found again: gaps follow its motion since then to first order, which is exact to NEAR²/size, and the choice among equally good
-points does not flicker. A body that moves farther, or fast, is anchored anew; one that sleeps (`sequential.sleep`) wakes then.
+points does not flicker. A body that moves farther, or fast, is anchored anew; one that sleeps (`sleep`) wakes then.
 """
 
 from typing import Any

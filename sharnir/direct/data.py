@@ -27,6 +27,7 @@ class DirectSettings:
     tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
     iterations: wp.array(dtype=wp.int32)  # caps, see `SolverDirect._caps`
     position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
+    sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep; from 1e30 on they never do
 
 
 @wp.struct
@@ -81,13 +82,16 @@ class DirectTouch:
     before: wp.array2d(dtype=real)  # m/s, normal speed at the start of the step
     aim: wp.array2d(dtype=real)  # m, what displacements are to make of a gap
     slip: wp.array2d(dtype=vec3)  # m/s, along the surfaces, at the end of the step
-    acts: wp.array2d(dtype=wp.int32)  # 1: it touches in this step
+    acts: wp.array2d(dtype=wp.int32)  # 1: it touches in this step; −1: it is of bodies that sleep
     pseudo: wp.array2d(dtype=real)  # what displaces it
     ports: PortRows
     many: wp.array(dtype=wp.int32)  # [world] 1: more points act than the small problem has room for; they are swept
     alone: wp.int32  # 1: no ropes, which may hold a tree
     turn: wp.array(dtype=wp.int32)  # [world] how often the step was solved with other impulses
     known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
+    island: wp.array2d(dtype=wp.int32)  # [body, world] see `sleep`
+    busy: wp.array2d(dtype=wp.int32)
+    linked: wp.array(dtype=wp.int32)  # [body] 1: it stays awake
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
     point: wp.array2d(dtype=wp.int32)  # [point of the small problem, world] which it is

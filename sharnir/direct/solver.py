@@ -13,13 +13,14 @@ from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
 from sharnir.direct.energy.step import KERNELS as ENERGY_KERNELS
-from sharnir.direct.energy.step import TOUCHING
+from sharnir.direct.energy.step import TOUCHING, wake_called
 from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG_KERNELS
 from sharnir.direct.ropes import RopesOnTrees
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.cone import Cone
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
+from sharnir.sleep import linked_bodies, sleeps_after
 from sharnir.solver import Report, check_iterations, need_ropes, with_ropes, write
 from sharnir.tree.hang import Links
 from sharnir.tree.solver import FINE, TreeSolver
@@ -44,6 +45,7 @@ class SolverDirect(TreeSolver):
         gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10, at velocity level 1e-9.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
+        sleep: whether free bodies at rest sleep, see `SolverImpulse`.
     """
 
     _closings: tuple[str, ...] = CLOSINGS
@@ -61,6 +63,7 @@ class SolverDirect(TreeSolver):
         rope_iterations: int | None = None,
         rope_tolerance: float | None = None,
         threads: int | None = None,
+        sleep: bool = True,
     ) -> None:
         need_ropes(model, rope_iterations=rope_iterations, rope_tolerance=rope_tolerance)
         closing = self._closings[0] if closing is None else closing
@@ -89,6 +92,7 @@ class SolverDirect(TreeSolver):
         self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(self._caps(None), dtype=wp.int32, device=self.device)
+        self.settings.sleep = sleeps_after(model, sleep)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self._blind = self._blind if closing == "energy" else 0
@@ -251,7 +255,8 @@ class SolverDirect(TreeSolver):
         fill(touch, m, at.data.contacts.capacity, "turn_K turn_G")
         fill(touch, m, len(tree.half_of), "move_l move_a")
         fill(touch, m, POINTS, "point")
-        fill(touch, m, len(m.com), "push_l push_a")
+        fill(touch, m, len(m.com), "push_l push_a island busy")
+        touch.linked = linked_bodies(m)
         fill(touch, m, None, "residual many known turn")
         tree_of, ranges = tree.trees()
         spans = np.array([ranges[tree_of[link.body]] for link in tree.links], np.int32).reshape(-1, 2)
@@ -268,6 +273,8 @@ class SolverDirect(TreeSolver):
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         if self.collider is not None:
+            if self._ropes is None:
+                wp.launch(wake_called, dim=worlds, inputs=[step, first], device=self.device)
             wp.launch(collide_all, dim=worlds, inputs=[self.collider.array, first], device=self.device)
         if self._ropes is None:
             super()._make(step, first, worlds, steps)

@@ -5,6 +5,7 @@ import warp as wp
 from sharnir.direct.data import OUT, Direct
 from sharnir.joint_geometry import coordinate, free_axis
 from sharnir.kinematics import left_alone, pose_at
+from sharnir.sleep import sleeps
 from sharnir.spatial import some
 from sharnir.types import real
 
@@ -30,6 +31,12 @@ def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
             if not left_alone(s, b, w):
                 return False
     return True
+
+
+@wp.func
+def lies(s: wp.array(dtype=Direct), b: int, w: int) -> bool:
+    """Whether a body of the scene sleeps in this step."""
+    return s[0].touching == 1 and sleeps(s, b, w)
 
 
 @wp.func

@@ -8,7 +8,7 @@ from sharnir.model import DYNAMIC, KINEMATIC
 from sharnir.sequential.actions import show_currents
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Step
 from sharnir.sequential.prepare import ACTS
-from sharnir.sequential.sleep import at_rest_together, sleeps, wake_by_caller
+from sharnir.sleep import at_rest_together, sleeps, wake_by_caller
 from sharnir.spatial import rotated
 from sharnir.types import mat33, real, vec3
 

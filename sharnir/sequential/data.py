@@ -45,7 +45,6 @@ class Work:
     position: wp.array2d(dtype=vec3)  # the new pose
     rest: wp.array2d(dtype=vec3)
     rotation: wp.array2d(dtype=quat)
-    linked: wp.array(dtype=wp.int32)  # [body] 1: it belongs to a joint, a gear or a spring
     follows: wp.array(dtype=wp.int32)  # [body] 1: a kinematic one whose velocities lead along a path
     driven_v: wp.array2d(dtype=vec3)  # velocity and spin of kinematic bodies in the step before
     driven_w: wp.array2d(dtype=vec3)
@@ -141,6 +140,7 @@ class Touch:
     blow: wp.array2d(dtype=vec3)
     island: wp.array2d(dtype=wp.int32)  # [body, world] see `sleep`
     busy: wp.array2d(dtype=wp.int32)
+    linked: wp.array(dtype=wp.int32)  # [body] 1: it stays awake
     aim: wp.array2d(dtype=real)  # m/s, less the speed that a round, or a split impulse, is to lead to
     pseudo: wp.array2d(dtype=real)  # split impulse
     speed: wp.array2d(dtype=vec3)  # m/s, of b's surface relative to a's after the sweeps
@@ -157,7 +157,7 @@ class Whole:
     lead: wp.array2d(dtype=wp.int32)  # [place, world] the first place to which a row reaches
     kept_v: wp.array2d(dtype=vec3)  # [body, world] velocities and spins before it
     kept_w: wp.array2d(dtype=vec3)
-    kept_energy: wp.array(dtype=real)  # [world] J, of these
+    kept_energy: wp.array(dtype=real)  # [world] J, of these, or without impulses of points
     base: wp.array2d(dtype=wp.int32)  # [row, world] where column 0 of a row would be
     H: wp.array2d(dtype=real)  # [entry, world]
     x: wp.array2d(dtype=real)  # [row, world]

@@ -15,7 +15,7 @@ from sharnir.laws.contact import across, approach, is_spent, meet_scaled, softne
 from sharnir.rows import Twists
 from sharnir.sequential.begin import kick_body
 from sharnir.sequential.data import VELOCITIES, Patch, Row, Step
-from sharnir.sequential.sleep import at_rest_together
+from sharnir.sleep import at_rest_together
 from sharnir.spatial import rotated, turned
 from sharnir.types import mat33, real, vec2, vec3, vec6
 

@@ -22,6 +22,7 @@ from sharnir.sequential import begin, patches, prepare, sweeps
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Whole, Work
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
+from sharnir.sleep import linked_bodies, sleeps_after
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
 from sharnir.types import EPSILON, load_modules, real, vec3
 
@@ -29,7 +30,6 @@ SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is give
 NO_CAP = 1_000_000
 TOUCH = 1e-4  # of g Δt: the speed by which a sweep may change a point of contact that is met
 FEW, LONG = 100, 96  # bodies of which all points are solved for at once where sweeps are slow, mean length of the matrix's rows
-SLEEPS_AFTER, NEVER = 0.5, 1e30  # s
 CHUNK = 16  # steps in the graph that serves calls for many steps
 
 
@@ -296,8 +296,7 @@ class SolverImpulse(Solver):
         self.settings.touch = wp.array(
             [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
         )
-        after = SLEEPS_AFTER if sleep and model.collision is not None and model.ropes is None else NEVER
-        self.settings.sleep = wp.array([after], dtype=real, device=self.device)
+        self.settings.sleep = sleeps_after(model, sleep)
         self._sweeps = sweeps.sweeps_plain
         self.tolerance = float(tolerance)
         self._cap_now = self.iterations
@@ -355,10 +354,11 @@ class SolverImpulse(Solver):
         self.collider.bind(Bodies(step.state.position, step.state.rotation, twist.linear, twist.angular))
         load_modules([collide_all.module, patches.prepare_points.module], self.device)
         step.contacts, self.touch = self.collider.data.contacts, Touch()
-        fields = set(Touch.vars) - {"patches", "known", "turns", "island", "busy"}  # type: ignore[attr-defined]
+        fields = set(Touch.vars) - {"patches", "known", "turns", "island", "busy", "linked"}  # type: ignore[attr-defined]
         fill(self.touch, self.model, step.contacts.capacity, " ".join(fields))
         fill(self.touch, self.model, None, "patches known turns")
         fill(self.touch, self.model, len(self.model.com), "island busy")
+        self.touch.linked = linked_bodies(self.model)
         self.whole_points = self._whole()
         step.touch, step.whole = self.touch, self.whole_points
 
@@ -437,11 +437,6 @@ def _scratch(model: Model) -> tuple[Work, list[Solve]]:
     fill(work, model, bodies, "gyro spin_start momentum inv_inertia inv_mass position rest rotation")
     fill(work, model, bodies, "driven_v driven_w")
     work.open = wp.array(_in_trees(model), dtype=wp.int32, device=model.device)
-    linked = np.zeros(bodies, np.int32)
-    ends = (model.springs.parent.numpy(), model.springs.child.numpy(), model.cables.body.numpy())
-    linked[[*model.parents, *model.children, *(b for some in ends for b in some)]] = 1
-    linked[model.bodies.motion.numpy() != DYNAMIC] = 0
-    work.linked = wp.array(linked, dtype=wp.int32, device=model.device)
     work.follows = wp.zeros(bodies, dtype=wp.int32, device=model.device)
     fill(work, model, None, "sweeps left")
     fill(work, model, joints, "mode r_parent r_child drive_force drive_torque")

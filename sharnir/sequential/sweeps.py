@@ -30,8 +30,8 @@ from sharnir.sequential.couplings import gear_gap, solve_gear, solve_spring
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.sequential.patches import warm_points
 from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
-from sharnir.sequential.sleep import at_rest_together, fall_asleep, sleeps, wait
 from sharnir.sequential.whole import goal_of, help_sweeps, put_back_points
+from sharnir.sleep import at_rest_together, fall_asleep, sleeps, wait
 from sharnir.spatial import advance_rotation, turned
 from sharnir.types import inline_less, real, vec3, vec6
 

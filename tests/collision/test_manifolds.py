@@ -6,6 +6,7 @@ import pytest
 import sharnir as sh
 from sharnir.collision.many import ManyPairs
 from sharnir.collision.parts import parts_of
+from sharnir.spatial import matrix_to_quat
 
 UP = (0.0, 0.0, 0.0, 1.0)
 LYING = (0.0, 0.5**0.5, 0.0, 0.5**0.5)
@@ -65,6 +66,32 @@ def test_a_face_that_reaches_over_the_edge_is_clipped():
     _, p, gap = points(TABLE, box_hull(0.6, 0.6, 0.4), (1.1, 0, 0.7 - 1e-4))
     assert len(gap) == 4 and np.allclose(np.sort(p[:, 0]), [0.8, 0.8, 1.0, 1.0], atol=1e-3)
     assert np.allclose(np.abs(p[:, 1]), 0.3, atol=1e-3)
+
+
+LATHS = {
+    "box": sh.Box(0.6, 0.1, 0.04), "hull": box_hull(0.6, 0.1, 0.04),
+    "capsule": sh.Capsule(0.02, 0.6), "cylinder": sh.Cylinder(0.02, 0.6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LATHS)
+def test_a_lath_across_an_edge_has_the_end_that_comes_down(kind):
+    """It touches an edge of the table, askew and tilted by 1°: its end above the table is 5 mm from it, and within the margin."""
+    tilt, skew = np.deg2rad(1.0), np.deg2rad(20.0)
+    along = np.array([-np.cos(skew) * np.cos(tilt), np.sin(skew) * np.cos(tilt), np.sin(tilt)])  # to the end above the table
+    across = np.cross([0.0, 0.0, 1.0], along)
+    across /= np.linalg.norm(across)
+    axes = [along, across, np.cross(along, across)] if kind in ("box", "hull") else [across, np.cross(along, across), along]
+    turn = matrix_to_quat(np.stack(axes, 1))
+    middle = np.array([1.0, 0.0, 0.5 + 0.02 / np.cos(tilt) + 1e-4])
+    n, p, gap = points(TABLE, LATHS[kind], middle, turn, margin=8e-3)
+    near = points(TABLE, LATHS[kind], middle, turn, margin=1e-3)[2]
+    end = middle + 0.3 * along - 0.02 * np.array([0, 0, 1])
+    high = (end - [0, 0, 0.5])[2]
+    far = np.linalg.norm(p[:, :2] - end[:2], axis=1)
+    print(f"{kind}: normal {np.round(n, 4)}, gaps {np.round(1e3 * gap, 2)} mm, end at {1e3 * high:.2f} mm")
+    assert n[2] > 0.99 and far.min() < 0.07 and abs(gap[far.argmin()] - high) < 1.2e-3
+    assert gap.min() == pytest.approx(1e-4, abs=4e-4) and near.max() < 1e-3 < gap.max()
 
 
 def test_a_wheel_on_a_box_has_its_tread():

@@ -242,6 +242,79 @@ def test_ropes_that_land_on_light_bodies_and_on_many(shape, mass, count):
     landing(shape, mass, count, 80)
 
 
+def whip(seed):
+    """A rope, free or held at one end, with a weight or none, that whips at 10 to 400 rad/s onto three shapes."""
+    rng, scene = np.random.default_rng(seed), sh.Scene()
+    m, free = sh.Material(friction=rng.uniform(0, 0.9)), seed % 3 == 2
+    scene.add_ground(material=m)
+    shapes = (sh.Box(0.3, 0.3, 0.3), sh.Sphere(0.15), sh.Cylinder(0.1, 0.4), sh.Capsule(0.08, 0.3), sh.Cone(0.15, 0.3))
+    for k in range(3):
+        turn = rng.normal(size=4)
+        turn, place = turn / np.linalg.norm(turn), (0.6 * k + 0.3, rng.uniform(-0.2, 0.2), rng.uniform(0.3, 0.5))
+        heavy = {"mass": float(10 ** rng.uniform(-1, 1))} if free else {"motion": "fixed"}
+        scene.add_body(f"shape {k}", shapes[rng.integers(5)], position=place, rotation=turn, material=m, **heavy)
+    top, d = np.array([0, 0, 1.0]), np.array([rng.uniform(0.2, 1), rng.uniform(-0.3, 0.3), rng.uniform(0.3, 1)])
+    end = top + d / np.linalg.norm(d) * rng.uniform(1, 2)
+    if seed % 2:
+        scene.add_body("tip", sh.Sphere(0.03), mass=float(10 ** rng.uniform(-1, 0.7)), position=end, material=m)
+    ends, density = (scene.world if seed % 4 < 2 else None, "tip" if seed % 2 else None), float(10 ** rng.uniform(-1.3, 0))
+    scene.add_rope(
+        "rope", top, end, segments=int(rng.integers(12, 40)), radius=0.01, mass_per_length=density, attach=ends, material=m
+    )
+    sim = sh.Simulation(scene, 0.005 if seed % 2 else 0.002, on_divergence="ignore")
+    axis, rate = rng.normal(size=3), 10 ** rng.uniform(1, 2.6)
+    moves = np.cross(axis / np.linalg.norm(axis) * rate, sim.rope("rope").position - top)
+    sim.rope("rope").velocity = moves
+    if seed % 2:
+        sim.body("tip").velocity = moves[-1]
+    return sim
+
+
+def whips(seeds, seconds):
+    above, stretch, missed, made = 0.0, 0.0, 0, 0
+    for seed in seeds:
+        sim = whip(seed)
+        sim.step()
+        start = sim.energy()
+        while sim.time < seconds:
+            missed += not sim.step().converged
+            made += 1
+            now = sim.energy().total
+            assert np.isfinite(sim.rope("rope").position).all() and np.isfinite(sim.body_position).all() and np.isfinite(now)
+            above = max(above, (now - start.total) / (start.kinetic + abs(start.potential)))
+            stretch = max(stretch, sim.rope("rope").stretch)
+    print(f"{len(seeds)} whips: energy at most {above:.0e} of its scale above the start; stretch {stretch:.0e}; "
+          f"{missed} of {made} steps not met")  # fmt: skip
+    assert above <= 1e-6 and stretch < 0.15 and missed < 0.05 * made
+
+
+def test_whips_onto_shapes_gain_no_energy():
+    whips((0, 3, 5), 0.2)
+
+
+@pytest.mark.slow
+def test_many_whips_onto_shapes_gain_no_energy():
+    whips(range(60), 0.6)
+
+
+def test_a_step_that_a_rope_on_a_shape_cannot_make_leaves_it_where_it_was():
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("box", sh.Box(0.3, 0.3, 0.3), motion="fixed", position=(0.5, 0, 0.15))
+    scene.add_rope("rope", (0, 0, 0.35), (1, 0, 0.35), segments=20, radius=0.01, mass_per_length=0.1)
+    sim = sh.Simulation(scene, 0.005)
+    sim.step(20)
+    kept, when = sim.rope("rope").position.copy(), sim.time
+    sim.rope("rope").apply_force(5, (0.0, 1e200, -1e200))
+    with pytest.raises(sh.SimulationError, match="rope 'rope'"):
+        sim.step()
+    assert np.array_equal(sim.rope("rope").position, kept) and sim.time == when
+    sim.step(20)
+    off = np.abs(sim.rope("rope").position - kept).max()
+    print(f"it goes on from there: {1e3 * off:.1f} mm in 0.1 s")
+    assert sim.time == pytest.approx(when + 0.1) and off < 0.2
+
+
 def test_a_load_of_300_kg_on_a_light_rope_is_put_down():
     scene = sh.Scene()
     scene.add_ground()

@@ -9,7 +9,7 @@ from sharnir.direct.energy.laws import report_link
 from sharnir.direct.energy.links import balance
 from sharnir.direct.energy.passes import ENOUGH, rows_act
 from sharnir.direct.energy.repair import repair
-from sharnir.direct.touched import follow_turns
+from sharnir.direct.touched import follow_turns, lies
 from sharnir.joint_geometry import breaks, coordinate
 from sharnir.kinematics import pose_at
 from sharnir.spatial import matrix
@@ -83,7 +83,10 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         b = natural(s[0].tree.row[i].body)
         own = natural(s[0].half_of[b])
         j = natural(s[0].tree.row[i].joint)
-        if scope < 2 or b < s[0].own:
+        moves = scope < 2 or b < s[0].own
+        if scope > 1 and b < s[0].own:
+            moves = not lies(s, b, w)
+        if moves:
             v0 = s[0].state.velocity[own, w]
             v = s[0].work.acceleration[b, w]
             x = s[0].work.position[b, w]

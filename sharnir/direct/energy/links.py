@@ -17,6 +17,7 @@ import warp as wp
 from sharnir.direct.balls import FREE, HELD, NONE, SLIDES, kind_of
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.axes import axis_law, ball_resistance, factor_axes, held_axes, held_axis, joint_moment, user_moment
+from sharnir.direct.touched import lies
 from sharnir.rope.terms import skew, times_skew
 from sharnir.spatial import matrix
 from sharnir.tree.data import LOOSE, natural
@@ -162,6 +163,9 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                 s[0].full_B[i, w] = B
                 s[0].full_C[i, w] = C
                 s[0].full_D[i, w] = inverse(D - C * P * B)
+                if scope > 1 and lies(s, natural(s[0].half_of[b]), w):  # it gives way to nothing
+                    s[0].full_A[i, w] = none
+                    s[0].full_D[i, w] = none
             P = s[0].full_A[i, w]
             l = ql - fl
             dw = s[0].full_D[i, w] * (qa - fa - s[0].full_C[i, w] * (P * l))

@@ -20,9 +20,10 @@ from sharnir.direct.energy.rows import (
     keep_changes,
     stiffen_lines,
 )
+from sharnir.direct.touched import lies
 from sharnir.spatial import matrix
 from sharnir.tree.data import LOOSE, natural
-from sharnir.types import EPSILON, real
+from sharnir.types import EPSILON, real, vec3
 
 OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a caller left open by more are closed first
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
@@ -84,6 +85,11 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         if scope > 1 and s[0].touching == 1:
             L = L + s[0].touch.push_a[own, w]
             new = new + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own, w]
+            if lies(s, own, w):
+                L = vec3(real(0.0))
+                new = vec3(real(0.0))
+                s[0].state.guess_v[own, w] = new
+                s[0].state.guess_w[own, w] = new
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
         if not guessed:

@@ -26,6 +26,7 @@ from sharnir.joint_geometry import free_axis
 from sharnir.kinematics import pose_at
 from sharnir.laws.drives import set_drives
 from sharnir.model import State
+from sharnir.sleep import at_rest_together, fall_asleep, rise, wait, wake_by_caller
 from sharnir.spatial import turned
 from sharnir.stepping import SPENT, dividing, halve
 from sharnir.tree.data import natural
@@ -264,6 +265,8 @@ def release(s: wp.array(dtype=Direct), w: int):
 def end_call(s: wp.array(dtype=Direct), w: int):
     """Remember the state, to see whether the caller changes it."""
     for b in range(s[0].own):
+        s[0].state.felt_force[b, w] = s[0].control.force[b, w]
+        s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
         s[0].now.kept_velocity[b, w] = s[0].now.velocity[b, w]
         s[0].now.kept_momentum[b, w] = s[0].now.momentum[b, w]
         s[0].now.kept_position[b, w] = s[0].now.position[b, w]
@@ -380,6 +383,28 @@ whole_step = whole(attempt, False, "whole_step")
 touching_step = whole(touch_attempt, True, "touching_step")
 
 
+@wp.func
+def rest(s: wp.array(dtype=Direct), w: int):
+    """A step of a world in which all sleep."""
+    for g in range(4):
+        s[0].grades[g, w] = 0
+    s[0].projected[w] = real(0.0)
+    s[0].made[w] = 1
+    s[0].done[w] = 1
+    s[0].parts[w] = 1
+    s[0].residual[w] = real(0.0)
+    wait(s, w)
+    count_step(s[0].tally, w, real(0.0), s[0].settings.tolerance[0], 1)
+
+
+@wp.kernel(module="sharnir.energy_touch")
+def wake_called(s: wp.array(dtype=Direct), first: int):
+    """Before contacts are looked for: a caller wakes what he does something to."""
+    w = first + wp.tid()
+    if s[0].state.failed[w] == 0:
+        wake_by_caller(s, w)
+
+
 def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
     """The kernel for a mechanism of hinges and balls on which nothing acts (0), of any joints (1), with all there is (2)."""
 
@@ -393,6 +418,11 @@ def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
             return
         if n[w] == 0:
             return
+        if wp.static(touching):
+            if at_rest_together(s, w):
+                rest(s, w)
+                return
+            rise(s, w)
         begin_call(s, w, wp.static(scope))
         used = int(0)
         s[0].made[w] = n[w]
@@ -409,6 +439,9 @@ def make_kernel(scope: int, module: str, touching: bool = False) -> Any:
             used = used + s[0].passes[w]
             if s[0].state.failed[w] == 0:
                 count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
+                if wp.static(touching):
+                    if s[0].settings.sleep[0] < real(1.0e30):
+                        fall_asleep(s, w)
         end_call(s, w)
 
     return energy_steps

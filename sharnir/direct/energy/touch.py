@@ -34,8 +34,10 @@ from sharnir.direct.energy.touch_points import (
     work_left,
 )
 from sharnir.direct.energy.touch_sweeps import PARTED, gap_left, part_all, sweep_all
+from sharnir.direct.touched import lies
 from sharnir.laws.cone import missed, projected, rate, solve_cone, strike_round, struck_speed
 from sharnir.laws.contact import FRICTIONLESS, SLOP, across, is_spent, tread
+from sharnir.model import DYNAMIC
 from sharnir.tree.data import LOOSE
 from sharnir.types import real, vec2, vec3
 
@@ -54,6 +56,13 @@ def open_points(s: wp.array(dtype=Direct), w: int):
     """Arms and laws of all points at the start of the step, impulses of the last one on the axes of today."""
     h = s[0].drift[w]
     for i in range(s[0].contacts.count[w]):
+        if rests_between(s, i, w):
+            s[0].touch.acts[i, w] = -1
+            s[0].touch.p[i, w] = vec3(real(0.0))
+            s[0].touch.roll[i, w] = vec3(real(0.0))
+            s[0].touch.blow[i, w] = vec3(real(0.0))
+            s[0].touch.slip[i, w] = vec3(real(0.0))
+            continue
         n = s[0].contacts.normal[i, w]
         t1 = across(n)
         if wp.length_sq(s[0].contacts.along[i, w]) > real(0.0):
@@ -92,6 +101,13 @@ def open_points(s: wp.array(dtype=Direct), w: int):
                 s[0].touch.lead[i, w][k] = lead * mu[k]
         s[0].touch.blow[i, w] = vec3(real(0.0))
         s[0].touch.roll[i, w] = vec3(real(0.0))
+
+
+@wp.func
+def rests_between(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
+    """Whether both bodies of a point sleep, or are fixed: nothing is to be found out, and it keeps its impulse."""
+    a = s[0].contacts.body_a[i, w]
+    return lies(s, s[0].contacts.body_b[i, w], w) and (s[0].whole.motion[a] != DYNAMIC or lies(s, a, w))
 
 
 @wp.func
@@ -255,8 +271,8 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
             if c[0].host[k, w] >= 0:
                 continue
             leaves = -s[0].contacts.restitution[i, w] * u
-            if n == 0:  # forces act on it for the rest of the step
-                free = rate(c, 3 * k, w)
+            if n == 0:  # forces act on it for the rest of the step; not so what others pushed before, and may not after the blow
+                free = wp.max(rate(c, 3 * k, w), c[0].b[3 * k, w])
                 c[0].rhs[3 * k, w] = wp.max(u - free, real(0.0))
                 leaves = leaving(s, i, w, free) - wp.min(free - u, real(0.0))
             if u < -BOUNCES:
@@ -309,6 +325,8 @@ def tree_mass(s: wp.array(dtype=Direct), i: int, w: int) -> real:
     for side in range(2):
         start, end = span_of(s, i, w, side)
         if end > start and s[0].work.kind[start, w] == LOOSE:
+            if lies(s, s[0].half_of[s[0].tree.body[start]], w):
+                continue
             mass = real(0.0)
             for n in range(start, end):
                 mass = mass + s[0].tree.mass[n, w]
@@ -512,6 +530,8 @@ def commit_points(s: wp.array(dtype=Direct), w: int):
     """Impulses of the step, for the next one to start from and for the caller to read."""
     whole = s[0].settings.dt[0] / s[0].drift[w]
     for i in range(s[0].contacts.count[w]):
+        if s[0].touch.acts[i, w] < 0:
+            continue
         p = s[0].touch.p[i, w] * whole
         hard = s[0].contacts.stiffness[i, w] <= real(0.0)
         if hard and s[0].touch.before[i, w] < -LANDS:  # what stopped it is no guess of what carries it

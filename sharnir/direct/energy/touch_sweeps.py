@@ -153,7 +153,7 @@ def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
     first = real(0.0)
     acts = int(0)
     for i in range(count):
-        acts = acts + s[0].touch.acts[i, w]
+        acts = acts + wp.max(s[0].touch.acts[i, w], 0)
     visits = real(VISIT * wp.max(acts, 1))
     sweeps = wp.clamp(int(real(work_left(s, w)) * real(s[0].tree.count) / visits), FEWEST, SWEEPS)
     for it in range(sweeps):

@@ -5,19 +5,44 @@ island, which contacts join, have been idle for half a second, they sleep: they 
 are fixed, and their points keep their impulses. Bodies of joints, gears and springs stay awake, and what rests on them. A world
 in which all sleep does nothing but wait. What wakes a body wakes all
 that it touches: what a caller does to it, another material, mass or gravity, and a moving body that touches it, or did.
+
+`s` is the structure of a solver's step: `contacts`, `bodies`, `state`, `now`, `control`, `settings.sleep` and `.gravity`, and
+`touch.island`, `.busy` and `.linked`.
 """
 
+from typing import Any
+
+import numpy as np
 import warp as wp
 
 from sharnir.collision.still import ASLEEP, AWAKE, WOKEN, spread_waking
+from sharnir.errors import SimulationError
 from sharnir.kinematics import left_alone
-from sharnir.model import DYNAMIC, FIXED
-from sharnir.sequential.data import Step
+from sharnir.model import DYNAMIC, FIXED, Model
 from sharnir.types import real, vec3
+
+AFTER, NEVER = 0.5, 1e30  # s
+
+
+def sleeps_after(model: Model, sleep: bool) -> Any:
+    """s, after which bodies that stand still sleep, on the device; from 1e30 on they never do: without contact, beside ropes."""
+    if not isinstance(sleep, bool):
+        raise SimulationError(f"sleep is True or False, got {sleep!r}")
+    after = AFTER if sleep and model.collision is not None and model.ropes is None else NEVER
+    return wp.array([after], dtype=real, device=model.device)
+
+
+def linked_bodies(model: Model) -> Any:
+    """[body] 1: it belongs to a joint, a gear, a spring or a cable, and stays awake."""
+    linked = np.zeros(len(model.com), np.int32)
+    ends = (model.springs.parent.numpy(), model.springs.child.numpy(), model.cables.body.numpy())
+    linked[[*model.parents, *model.children, *(b for some in ends for b in some)]] = 1
+    linked[model.bodies.motion.numpy() != DYNAMIC] = 0
+    return wp.array(linked, dtype=wp.int32, device=model.device)
 
 
 @wp.func
-def sleeps(s: wp.array(dtype=Step), b: int, w: int) -> bool:
+def sleeps(s: Any, b: int, w: int) -> bool:
     """Whether a body sleeps in this step."""
     if s[0].settings.sleep[0] >= real(1.0e30):
         return False
@@ -25,7 +50,7 @@ def sleeps(s: wp.array(dtype=Step), b: int, w: int) -> bool:
 
 
 @wp.func
-def is_disturbed(s: wp.array(dtype=Step), b: int, w: int) -> bool:
+def is_disturbed(s: Any, b: int, w: int) -> bool:
     """Whether a caller has done something to a body since the last step."""
     if s[0].bodies.motion[b] == DYNAMIC:
         if not left_alone(s, b, w):
@@ -41,14 +66,22 @@ def is_disturbed(s: wp.array(dtype=Step), b: int, w: int) -> bool:
 
 
 @wp.func
-def wake_by_caller(s: wp.array(dtype=Step), w: int):
+def rise(s: Any, w: int):
+    """What was woken in this step is awake."""
+    for b in range(s[0].contacts.asleep.shape[0]):
+        if s[0].contacts.asleep[b, w] == WOKEN:
+            s[0].contacts.asleep[b, w] = AWAKE
+
+
+@wp.func
+def wake_by_caller(s: Any, w: int):
     """At the start of a step: wake what a caller has done something to, and see whether there is anything to do in this world."""
     if s[0].settings.sleep[0] >= real(1.0e30):
         return
     same = s[0].contacts.pull[w] == s[0].settings.gravity[w]
     woke = int(0)
     rests = s[0].contacts.resting[w] == 1
-    for b in range(s[0].bodies.count):
+    for b in range(s[0].contacts.asleep.shape[0]):
         if not same or is_disturbed(s, b, w):
             rests = False  # whoever moves may wake others
             if s[0].contacts.asleep[b, w] == ASLEEP:
@@ -57,14 +90,12 @@ def wake_by_caller(s: wp.array(dtype=Step), w: int):
                 woke = 1
     if woke == 1:
         spread_waking(s, w)
-        for b in range(s[0].bodies.count):
-            if s[0].contacts.asleep[b, w] == WOKEN:
-                s[0].contacts.asleep[b, w] = AWAKE
+        rise(s, w)
     s[0].contacts.resting[w] = int(rests)
 
 
 @wp.func
-def at_rest_together(s: wp.array(dtype=Step), w: int) -> bool:
+def at_rest_together(s: Any, w: int) -> bool:
     """Whether all of a world sleeps, and nothing is to be done in it."""
     if s[0].settings.sleep[0] >= real(1.0e30):
         return False
@@ -72,9 +103,9 @@ def at_rest_together(s: wp.array(dtype=Step), w: int) -> bool:
 
 
 @wp.func
-def find_islands(s: wp.array(dtype=Step), w: int):
+def find_islands(s: Any, w: int):
     """Bodies that contacts join get one number, that of the first of them."""
-    for b in range(s[0].bodies.count):
+    for b in range(s[0].contacts.asleep.shape[0]):
         s[0].touch.island[b, w] = b
         s[0].touch.busy[b, w] = 0
     changed = int(1)
@@ -92,7 +123,7 @@ def find_islands(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def lay_down(s: wp.array(dtype=Step), b: int, w: int):
+def lay_down(s: Any, b: int, w: int):
     """A body sleeps from now on: it has no velocity left."""
     zero = vec3(real(0.0))
     s[0].contacts.asleep[b, w] = ASLEEP
@@ -108,23 +139,23 @@ def lay_down(s: wp.array(dtype=Step), b: int, w: int):
 
 
 @wp.func
-def fall_asleep(s: wp.array(dtype=Step), w: int):
+def fall_asleep(s: Any, w: int):
     """At the end of a step: islands that have been idle long enough sleep. It is looked for when a body has just been so."""
     after = s[0].settings.sleep[0]
     dt = s[0].settings.dt[0]
     due = int(0)
-    for b in range(s[0].bodies.count):
+    for b in range(s[0].contacts.asleep.shape[0]):
         idle = s[0].contacts.idle[b, w]
         if s[0].bodies.motion[b] == DYNAMIC and idle >= after and idle - dt < after and s[0].contacts.asleep[b, w] == AWAKE:
             due = 1
     if due == 0:
         return
     find_islands(s, w)
-    for b in range(s[0].bodies.count):
-        if s[0].contacts.asleep[b, w] == AWAKE and (s[0].contacts.idle[b, w] < after or s[0].work.linked[b] == 1):
+    for b in range(s[0].contacts.asleep.shape[0]):
+        if s[0].contacts.asleep[b, w] == AWAKE and (s[0].contacts.idle[b, w] < after or s[0].touch.linked[b] == 1):
             s[0].touch.busy[s[0].touch.island[b, w], w] = 1
     rests = int(1)
-    for b in range(s[0].bodies.count):
+    for b in range(s[0].contacts.asleep.shape[0]):
         if s[0].bodies.motion[b] == DYNAMIC and s[0].contacts.asleep[b, w] == AWAKE:
             if s[0].touch.busy[s[0].touch.island[b, w], w] == 0:
                 lay_down(s, b, w)
@@ -135,7 +166,7 @@ def fall_asleep(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def wait(s: wp.array(dtype=Step), w: int):
+def wait(s: Any, w: int):
     """A step of a world that rests."""
     if s[0].state.failed[w] == 0:
         s[0].state.time[w] = s[0].state.time[w] + wp.float64(s[0].settings.dt[0])
