@@ -5,6 +5,7 @@ Values have the shapes given below; with several worlds they get a leading world
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -81,13 +82,15 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         "_touched", "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
-    def __new__(cls, *given: Any, device: str | Sequence[str] = "cpu", **options: Any) -> Any:
-        """A list of devices gets a simulation in parts."""
-        if not isinstance(device, list | tuple):
-            return super().__new__(cls)
-        from sharnir.split import SplitSimulation
+    if not TYPE_CHECKING:  # an editor looks at __init__
 
-        return SplitSimulation(*given, device=device, **options)
+        def __new__(cls, *given, device="cpu", **options):
+            """A list of devices gets a simulation in parts."""
+            if not isinstance(device, list | tuple):
+                return super().__new__(cls)
+            from sharnir.split import SplitSimulation
+
+            return SplitSimulation(*given, device=device, **options)
 
     def __init__(
         self,
@@ -578,3 +581,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
             self._known = ALL if self._at_pose else PLACES
         if not self._bodies_lent:
             self._read = self._known
+
+
+_words = inspect.signature(Simulation.__init__)
+Simulation.__signature__ = _words.replace(parameters=list(_words.parameters.values())[1:])  # type: ignore[attr-defined]  # for help()
