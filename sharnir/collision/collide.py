@@ -7,12 +7,13 @@ impulse of the nearest old one.
 import warp as wp
 
 from sharnir.collision.broad import find_pairs, solid
-from sharnir.collision.data import CYLINDER, MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
+from sharnir.collision.data import BOX, CYLINDER, MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
+from sharnir.collision.disc import beyond, is_wheel
 from sharnir.collision.pairs import meet, speed_at
 from sharnir.collision.round import across
 from sharnir.collision.still import far_apart, keep_points, look_at_bodies, opened, stand_still, wake_touched
 from sharnir.collision.surface import mix, write_belt, write_mixed, write_tyre
-from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
+from sharnir.collision.terrain import Walk, face_normal, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.spatial import turned
 from sharnir.types import inline_less, real, vec3
 
@@ -116,9 +117,13 @@ def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int):
     bound_b = s[0].shapes.bound[wp.where(flip, i, j)]
     walk = Walk()
     u = vec3()
+    way = real(0.0)
+    more = real(0.0)
+    flat = A.kind == BOX or is_wheel(A)
     if rough:  # A is the shape that moves, B will be one triangle after the other
         u = speed_at(s, a, b, A.x, w) * s[0].dt[0]
         more = MARGIN + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
+        way = wp.length(u)
         walk = walk_begin(s, i, A, u, more, w)
     going = int(1)
     feature = int(0)
@@ -129,6 +134,8 @@ def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int):
             bound_b = B.size[0]
         if rough and walk.over == 1:
             going = 0
+        elif rough and flat and beyond(A, B, face_normal(B), more + way):
+            going = 1
         else:
             m = meet(s, wp.where(flip, b, a), wp.where(flip, a, b), A, B, bound_a, bound_b, last, w)
             feature = m.feature

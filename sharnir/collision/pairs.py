@@ -18,7 +18,7 @@ from sharnir.collision.data import (
     Solid,
     put,
 )
-from sharnir.collision.disc import beyond, is_wheel, on_face
+from sharnir.collision.disc import beyond, is_wheel, on_face, out_of_reach
 from sharnir.collision.faces import convex_convex, plane_ellipsoid, plane_hull, plane_rim
 from sharnir.collision.round import capsule_capsule, plane_box, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
 from sharnir.collision.terrain import face_normal
@@ -66,6 +66,8 @@ def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, las
             m = on_face(A, B, f, margin)
             if m.count > 0:
                 return m
+        if out_of_reach(A, B, margin):
+            return Manifold()
     return convex_convex(s, A, B, margin, w)
 
 

@@ -90,11 +90,14 @@ class DirectTouch:
     known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
-    point: wp.array2d(dtype=wp.int32)  # [point of the small problem, world] which it is
+    point: wp.array2d(dtype=wp.int32)  # [entry of the small problem, world] which point's it is
+    line: wp.array2d(dtype=vec3)  # [3 entry + row, world] its rows
     push_l: wp.array2d(dtype=vec3)  # [body, world] impulse and moment of all its points
     push_a: wp.array2d(dtype=vec3)
     tree_first: wp.array(dtype=wp.int32)  # [link] the links of its tree
     tree_end: wp.array(dtype=wp.int32)
+    near: wp.array2d(dtype=wp.int32)  # [place, world] links that points of the small problem feel
+    near_at: wp.array2d(dtype=wp.int32)  # [link + 1, world] how many of them come before it
     residual: wp.array(dtype=real)  # [world] of the largest impulse, that a point missed
 
 
