@@ -54,7 +54,7 @@ def charge_cells(sim: Owner, given: np.ndarray) -> None:
     """Charges that batteries have given (batteries, worlds), A·s; their voltages are read after the next step."""
     if len(given):
         values, first = sim.state.drive_state.numpy(), DRIVE_WORDS * int(sim.model.drives.count)
-        values[first + 1 :: 2] = given
+        values[first + 1 : sim.model.cast_rows[0] : 2] = given
         sim.state.drive_state.assign(values)
 
 

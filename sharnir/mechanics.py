@@ -505,7 +505,7 @@ def _motion(
     m.drives, m.drive_of, cells = drives_for(model, t.nv, n)
     rows = np.concatenate([motors, -1 - np.arange(cells, dtype=np.int32)])
     m.currents, m.motor, m.current_of = len(rows), on_device(rows, wp.int32), on_device(current_of, wp.int32)
-    charge = columns(state.drive_state)[DRIVE_WORDS * int(model.drives.count) + 1 :: 2]
+    charge = columns(state.drive_state)[DRIVE_WORDS * int(model.drives.count) + 1 : model.cast_rows[0] : 2]
     currents = np.concatenate([columns(state.current)[motors], charge]).astype(float)
     m.current = wp.zeros((len(rows), n), dtype=real, device=t.device)
     limits = np.isfinite(model.axes.lower.numpy()).any() or np.isfinite(model.axes.upper.numpy()).any()

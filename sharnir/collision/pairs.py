@@ -121,6 +121,19 @@ def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
 
 
 @wp.func
+def wheel_on_plane(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, w: int):
+    """`meet` of a plane and a disc where that is soon told; and whether it is."""
+    dt = s[0].dt[0]
+    margin = wp.length(speed_at(s, a, b, B.x, w)) * dt + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * dt
+    if margin <= MARGIN:
+        return plane_rim(A, B, MARGIN), True
+    m = plane_rim(A, B, margin + MARGIN)
+    if m.count > 0 and least_gap(m) < MARGIN:
+        return closing(s, a, b, m, w), True
+    return m, False
+
+
+@wp.func
 def meet(
     s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound_a: real, bound_b: real, last: int, w: int
 ) -> Manifold:  # fmt: skip

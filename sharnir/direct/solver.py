@@ -80,6 +80,11 @@ class SolverDirect(TreeSolver):
                         f"{type(self).__name__}: rope {rope.name!r} may touch shapes, which this solver does not know: bodies "
                         "touch beside ropes, these do not; use collide=False for the rope, or solver='sequential'"
                     )
+            if model.casts:
+                raise SimulationError(
+                    f"{type(self).__name__}: wheel {model.casts[0].name!r} is cast, which sweeps alone know: use "
+                    "solver='sequential', or a wheel on a hinge (cast=False)"
+                )
             self.collider = Collider(model, dt)
         self._check_cables(closing)
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
