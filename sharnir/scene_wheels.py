@@ -34,6 +34,8 @@ def cast_wheel(
         brake: N·m, at which it holds. speed: rad/s at the start.
     """
     who = f"wheel {name!r}"
+    if not isinstance(name, str) or not name:
+        raise SceneError(f"{who}: the name of a cast wheel is a text that is not empty")
     owner = self._body(who, "body", body)
     if name in [cast.name for cast in self.touch.casts]:
         raise SceneError(f"{who}: there is a cast wheel of that name already")

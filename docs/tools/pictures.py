@@ -31,6 +31,7 @@ FROM = {
     "mf4_door": {"eye": (-0.4, -3.6, 2.1), "target": (1.7, -0.1, 0.6)},
     "krt100_trailer": {"eye": (8.2, -3.6, 2.2), "target": (10.4, 0.2, 0.3)},
     "krt100_rope": {"eye": (6.2, -4.2, 2.4), "target": (8.9, 0.2, 0.3)},
+    "shoes": {"eye": (0.9, -2.0, 1.0), "target": (0.2, 0.3, 0.1)},
     "knot": {"eye": (0.16, -0.02, 0.1), "target": (0.025, 0.0, 0.0)},
 }
 """Where one looks from, where the usual corner shows little."""

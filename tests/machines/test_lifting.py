@@ -19,7 +19,7 @@ def show(what, error, allowed):
 
 
 def test_jacks_lift_a_crane_and_carry_its_weight():
-    """Oil that flows in, less what leaks past the pistons, lifts it: v = (Q c − leak p)/A; together they carry all that stands."""
+    """Oil that flows in, less what leaks past the pistons, lifts it: v = (Q c − leak p)/A; together they carry all of it."""
     scene = sh.Scene()
     scene.add_ground(material=sh.Material(friction=0.6))
     crane = MobileCrane(jacks=True)
