@@ -3,7 +3,9 @@
 The bare loop waits for the same deadlines and does nothing: what it misses, the machine's other work took. Both take turns in one
 run. Beside the simulation run a recorder (a thread), a process that reads every frame from shared memory, and a thread that
 posts commands. Targets: missed ticks less than 0.1 % above the bare loop's, drift below 1 ms, command to motion p99 ≤ 20 ms.
-Run: python -m benchmarks.realtime [--seconds 60] [--turn 5] [--load] [--no-record]
+With --view the machine runs as `sharnir drive` runs it: pictures are drawn, and sent to a page (a process that takes all it is
+sent) in place of the one that reads frames.
+Run: python -m benchmarks.realtime [--seconds 60] [--turn 5] [--load] [--no-record] [--view]
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -27,7 +30,7 @@ from sharnir.realtime.board import Board
 from sharnir.realtime.loop import Quiet
 from sharnir.realtime.statistics import Statistics, Times
 
-RATE = 500
+RATE, PORT = 500, 8790
 WATCH = """
 import sys, time
 from sharnir.realtime.board import Watcher
@@ -36,6 +39,23 @@ print("ready", flush=True)
 while True:
     watcher.latest()
     time.sleep(1 / 60)
+"""
+PAGE = """
+import asyncio, sys, msgspec, viser, websockets
+port = sys.argv[1]
+camera = dict(
+    type="ViewerCameraMessage", wxyz=(1.0, 0.0, 0.0, 0.0), position=(3.0, 3.0, 3.0), fov=0.8, near=0.1, far=100.0,
+    image_height=560, image_width=900, look_at=(0.0, 0.0, 0.0), up_direction=(0.0, 0.0, 1.0),
+)
+async def main():
+    names, key = [f"viser-v{viser.__version__}"], {"Cookie": f"sharnir-{port}=mine"}
+    address = f"ws://127.0.0.1:{port}/"
+    async with websockets.connect(address, subprotocols=names, additional_headers=key, max_size=None) as socket:
+        await socket.send(msgspec.msgpack.encode(camera))
+        print("ready", flush=True)
+        async for _ in socket:
+            pass
+asyncio.run(main())
 """
 BUSY = "while True: pass"
 
@@ -71,15 +91,32 @@ def poster(rt: sh.RealTime, done: threading.Event) -> None:
             rt.post(lambda sim: sim.time)
 
 
-def measure(name: str, seconds: float, turn: float, record: bool) -> tuple[float, float, float]:
+def watched(driven: Any, seconds: float) -> Statistics:
+    """A turn of a machine that is looked at."""
+    ends = time.perf_counter() + seconds
+    driven.run(lambda: time.perf_counter() > ends)
+    return driven.here.rt.statistics  # type: ignore[no-any-return]
+
+
+def measure(name: str, seconds: float, turn: float, record: bool, view: bool) -> tuple[float, float, float]:
     """Prints what was measured; shares missed by the machine and the bare loop, %, and the largest drift of a turn, s."""
     module = example(name)
     sim = module.make(1 / RATE)
     control = getattr(module, "control", None)
-    rt = sh.RealTime(sim, rate=RATE, control=control)
-    rt.run(0.5)
+    driven = None
+    if view:
+        from sharnir.view.drive import Driven
+
+        driven = Driven(sim, name, control=control, port=PORT, token="mine")
+        while socket.socket().connect_ex(("127.0.0.1", PORT)):
+            time.sleep(0.1)
+            watched(driven, 0.1)
+    rt = driven.here.rt if driven is not None else sh.RealTime(sim, rate=RATE, control=control)
+    if driven is None:
+        rt.run(0.5)
     board, done = Board(rt), threading.Event()
-    watcher = subprocess.Popen([sys.executable, "-c", WATCH, board.name], stdout=subprocess.PIPE, text=True)
+    beside = [PAGE, str(PORT)] if driven is not None else [WATCH, board.name]
+    watcher = subprocess.Popen([sys.executable, "-c", *beside], stdout=subprocess.PIPE, text=True)
     assert watcher.stdout is not None and watcher.stdout.readline() == "ready\n"
     hand = threading.Thread(target=poster, args=(rt, done), daemon=True)
     hand.start()
@@ -93,7 +130,7 @@ def measure(name: str, seconds: float, turn: float, record: bool) -> tuple[float
             b = bare(turn)
             all_bare[0] += b.misses
             all_bare[1] += b.ticks
-            s = rt.run(turn)
+            s = rt.run(turn) if driven is None else watched(driven, turn)
             ticks, misses, drift = ticks + s.ticks, misses + s.misses, max(drift, s.drift)
             told.append(s)
             for total, part in ((late, s.late), (work, s.work), (command, s.command)):
@@ -108,6 +145,8 @@ def measure(name: str, seconds: float, turn: float, record: bool) -> tuple[float
     watcher.send_signal(signal.SIGTERM)
     watcher.wait()
     board.close()
+    if driven is not None:
+        driven.close()
     whole = Statistics(work, late, command, ticks, sum(s.steps for s in told), misses, sum(s.cut for s in told),
                        sum(s.skipped for s in told), drift)  # fmt: skip
     ours, theirs = 100 * misses / ticks, 100 * all_bare[0] / all_bare[1]
@@ -125,12 +164,13 @@ def main() -> None:
     parser.add_argument("--turn", type=float, default=5.0, help="s after which the bare loop has its turn (default: 5)")
     parser.add_argument("--load", action="store_true", help="with the other cores busy")
     parser.add_argument("--no-record", action="store_true", help="without a recorder beside it")
+    parser.add_argument("--view", action="store_true", help="as `sharnir drive` runs them, with a page open")
     options = parser.parse_args()
     warnings.simplefilter("ignore", sh.StepWarning)
     busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range((os.cpu_count() or 1) - 1)] if options.load else []
     try:
         for name in ("mf4_door", "winch_crane"):
-            measure(name, options.seconds, options.turn, not options.no_record)
+            measure(name, options.seconds, options.turn, not options.no_record, options.view)
     finally:
         for process in busy:
             process.kill()

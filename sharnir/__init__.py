@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sharnir.errors import DivergenceError, SceneError, SceneFileError, SceneWarning, SimulationError, StepWarning
     from sharnir.health import Health
     from sharnir.io import load_mjcf, load_scene, load_urdf
+    from sharnir.io.meshes import Surface
     from sharnir.io.recorded import Recording
     from sharnir.joints import (
         Cylindrical,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from sharnir.shapes import Box, Capsule, Compound, Cone, Cylinder, Ellipsoid, Mesh, PointMass, Shape, Sphere
     from sharnir.simulation import Simulation
     from sharnir.solver import Report
+    from sharnir.split import SplitSimulation
     from sharnir.sweeps.fitting import Fit, fit
     from sharnir.sweeps.result import SweepResult
     from sharnir.sweeps.run import sweep
@@ -123,9 +125,11 @@ __all__ = [
     "SolverImpulse",
     "Sphere",
     "Spherical",
+    "SplitSimulation",
     "State",
     "Steering",
     "StepWarning",
+    "Surface",
     "Suspension",
     "SweepResult",
     "SwingTwist",
@@ -165,8 +169,10 @@ _WHERE = {
     "sharnir.realtime.loop": "RealTime",
     "sharnir.scene": "Scene",
     "sharnir.sequential.solver": "SolverImpulse",
+    "sharnir.io.meshes": "Surface",
     "sharnir.shapes": "Box Capsule Compound Cone Cylinder Ellipsoid Mesh PointMass Shape Sphere",
     "sharnir.simulation": "Simulation",
+    "sharnir.split": "SplitSimulation",
     "sharnir.solver": "Report",
     "sharnir.sweeps.fitting": "Fit fit",
     "sharnir.sweeps.result": "SweepResult",

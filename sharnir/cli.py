@@ -179,8 +179,10 @@ def _add_desk(commands: Any) -> None:
 
 def _add_machine(commands: Any) -> None:
     """warmup and bench."""
-    warmup = commands.add_parser("warmup", help="compile all kernels for the CPU now, so that nothing has to wait for it later")
-    warmup.set_defaults(run=lambda a: _commands().warmup())
+    warmup = commands.add_parser("warmup", help="compile all kernels now, so that nothing has to wait for it later")
+    warmup.add_argument("--device", default="cpu", help='"cpu" (the default) or "cuda:0"')
+    warmup.add_argument("--into", metavar="DIR", help="a folder for them, to be copied to other machines (WARP_CACHE_PATH)")
+    warmup.set_defaults(run=lambda a: _commands().warmup(a.device, a.into))
 
     bench = commands.add_parser("bench", help="what a step of an example, or of a file of your own, takes on this machine")
     bench.add_argument("name", help="an example, or a file as for view")

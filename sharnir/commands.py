@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 import time
 import tomllib
@@ -16,7 +18,7 @@ import numpy as np
 
 import sharnir
 from sharnir import catalogue
-from sharnir.errors import StepWarning
+from sharnir.errors import SimulationError, StepWarning
 from sharnir.io.check import check_file
 from sharnir.io.scene_file import SUFFIXES, load_scene
 from sharnir.model import MOTIONS
@@ -33,10 +35,25 @@ MACHINE, AT_WORK = "krt100_trailer", 6.0  # the demo's machine, and s that it wo
 # ---- info ----
 
 
-def warmup() -> int:
-    """All kernels, compiled now."""
-    _say(f"kernels for the CPU ready in {compile_all():.1f} s")
-    return 0
+def warmup(device: str, into: str | None) -> int:
+    """All kernels, compiled now; in a folder of their own, if one is named."""
+    import warp as wp
+
+    known = [d.alias for d in wp.get_devices()]
+    if device not in known:
+        raise SimulationError(f"device {device!r} is not here; known: {', '.join(map(repr, known))}")
+    if into is None:
+        _say(f"kernels for {device} ready in {compile_all(device=device):.1f} s")
+        return 0
+    folder = Path(into).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    # Warp takes its folder when it is imported: a process that begins there
+    command = [sys.executable, "-m", "sharnir", "warmup", "--device", device]
+    made = subprocess.run(command, env=os.environ | {"WARP_CACHE_PATH": str(folder)}, check=False).returncode
+    if made == 0:
+        _say(f"they are in {folder}: copy it to machines with the same sharnir, Warp {wp.config.version} and kind of processor,")
+        _say(f"and set WARP_CACHE_PATH={folder} there")
+    return made
 
 
 def info(name: str | None, compile_now: bool, values: Sequence[str] = ()) -> int:
@@ -242,7 +259,7 @@ def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the bodies of the first world are."""
     from sharnir.view.picture import poses
 
-    return poses(sim, sim.state, 0)
+    return poses(sim, 0)
 
 
 def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
@@ -254,11 +271,11 @@ def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence
         sim = module.make() if dt is None else module.make(dt)
     if not sim.controls:
         raise catalogue.UsageError(f"{name} has no controls: add them with scene.add_control, or see `sharnir view {name}`")
-    from sharnir.view import viewer
+    from sharnir.view import drive as desk
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
     title = Path(name).stem.replace("_", " ")
-    viewer.serve(sim, title, desk=True, **options)
+    desk.drive(sim, title, **options)
     return 0
 
 
@@ -278,10 +295,10 @@ def score(name: str | None, out: Path, by_hand: bool, port: int) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StepWarning)
         if by_hand:
-            from sharnir.view import viewer
+            from sharnir.view import drive as desk
 
-            viewer.serve(
-                session.sim, name.replace("_", " "), desk=True, port=port, control=session.look, paused=True,
+            desk.drive(
+                session.sim, name.replace("_", " "), port=port, control=session.look, paused=True,
                 follow=session.exercise.follow, until=lambda: session.over,
             )  # fmt: skip
         else:

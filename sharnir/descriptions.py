@@ -32,6 +32,8 @@ class BodyDescription:
     spin: np.ndarray
     path: Callable[[float], Any] | None
     color: tuple[float, float, float] | None = None
+    visual: Shape | None = None  # what it looks like, where that is not its shape
+    drag_area: float = 0.0  # m²
 
 
 @dataclass
@@ -131,3 +133,29 @@ def path_pose(path: Callable[[float], Any], t: float, name: str) -> tuple[np.nda
     place, turn = value if len(value) == 2 else (value, (0.0, 0.0, 0.0, 1.0))
     who = f"path of body {name!r} at t = {t:g} s"
     return vector(place, who, "position (m)"), unit_quat(turn, who)
+
+
+def looks(color: Any, visual: Any, drag_area: Any, who: str) -> dict[str, Any]:
+    """What pictures and the air need of a body; files of visuals are read a floor above."""
+    if as_numbers(drag_area).shape != () or not 0 <= as_numbers(drag_area) < np.inf:
+        raise SceneError(f"{who}: drag_area is a finite number of m², at least 0, got {drag_area!r}")
+    found: dict[str, Any] = {"color": as_color(color, who), "drag_area": float(drag_area)}
+    if visual is not None:
+        from sharnir.io.meshes import as_visual
+
+        found["visual"] = as_visual(visual, who)
+    return found
+
+
+def start_pose(name: str, path: Any, position: Any, rotation: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Where a body's frame is at first: as given, else at the start of its path, else at the origin."""
+    who = f"body {name!r}"
+    place, turn = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+    if path is not None:
+        place, turn = path_pose(path, 0.0, name)
+    if position is not None:
+        given = vector(position, who, "position (m)")
+        if path is not None and np.abs(given - place).max() > 1e-6:
+            raise SceneError(f"{who}: position {given.tolist()} is not where its path starts, {place.tolist()}")
+        place = given
+    return place, turn if rotation is None else unit_quat(as_numbers(rotation), who)

@@ -2,9 +2,11 @@
 
 import math
 from numbers import Real
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 import numpy as np
+
+View = TypeVar("View")
 
 
 class SceneError(ValueError):
@@ -46,3 +48,12 @@ def as_numbers(value: object) -> np.ndarray:
 def is_positive(value: object) -> TypeGuard[float]:
     """Whether a value is a finite number above 0."""
     return isinstance(value, Real) and math.isfinite(value) and float(value) > 0
+
+
+def named(views: dict[str, View], name: str, what: str) -> View:
+    """What has that name, of a simulation."""
+    try:
+        return views[name]
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, views)) or "none"
+        raise SimulationError(f"no {what} is named {name!r}; known: {known}") from None

@@ -20,6 +20,8 @@ Owner = Any
 
 def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> dynamics.Trajectory:
     """The motion up to t_end, at which the simulation stands then, or where a terminal event ended it."""
+    if sim._air is not None:
+        raise SimulationError("integrate: bodies with a drag_area are stepped, not integrated; use step() or run()")
     if sim._ropes:
         raise SimulationError("integrate: ropes are stepped, not integrated; use step() or run()")
     tree = dynamics.links(sim.model)

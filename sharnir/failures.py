@@ -118,7 +118,7 @@ def weather(sim: Owner, *, friction: float | None = None, wind: Any = None, grav
 
     Args:
         friction: a factor on the friction of all surfaces as the scene describes them (rain 0.6, ice 0.1).
-        wind: (3,) m/s, of the air that drags on ropes. gravity: (3,) m/s².
+        wind: (3,) m/s, of the air that drags on ropes and on bodies with a drag area. gravity: (3,) m/s².
     """
     if gravity is not None:
         sim.gravity = gravity

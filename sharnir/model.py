@@ -171,6 +171,8 @@ class Model:
     v_start: np.ndarray
     shapes: list[Any]
     colors: list[tuple[float, float, float] | None]
+    visuals: dict[int, Any] = field(default_factory=dict)  # of bodies that look otherwise than their shape: a Shape
+    drag_areas: dict[int, float] = field(default_factory=dict)  # m², of bodies on which the air drags
     paths: dict[int, Any] = field(default_factory=dict)
     drive_rows: dict[int, int] = field(default_factory=dict)  # number of the drive of a speed
     batteries: list[Any] = field(default_factory=list)

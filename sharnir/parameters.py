@@ -330,8 +330,22 @@ VARIED: dict[str, list[tuple[str, str, int]]] = {
 TOGETHER = ("mass", "friction")  # one factor for all fields
 
 
-def randomise(sim: Owner, seed: int, spreads: dict[str, float]) -> None:
-    """Vary parameters around those that the scene described; see `Simulation.randomise`."""
+class Draw:
+    """Random numbers for worlds of a simulation that may hold some of many: the same as if it held them all."""
+
+    def __init__(self, seed: int, worlds: int, of: int, first: int) -> None:
+        self._rng, self._of, self._own = np.random.default_rng(seed), of, slice(first, first + worlds)
+
+    def __call__(self, items: int) -> np.ndarray:
+        """(items, worlds) from -1 to 1."""
+        return self._rng.uniform(-1.0, 1.0, (items, self._of))[:, self._own]
+
+
+def randomise(sim: Owner, seed: int, spreads: dict[str, float], among: tuple[int, int] | None = None) -> None:
+    """Vary parameters around those that the scene described; see `Simulation.randomise`.
+
+    `among`: of how many worlds those of the simulation are a part, and the number of their first.
+    """
     for what, spread in spreads.items():
         if what not in VARIED:
             raise SimulationError(f"randomise: {what!r} is not among {', '.join(VARIED)}")
@@ -339,24 +353,24 @@ def randomise(sim: Owner, seed: int, spreads: dict[str, float]) -> None:
             raise SimulationError(f"randomise: {what} = {spread!r}; a spread is a number from 0 to below 1")
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise SimulationError(f"randomise: seed is a whole number of at least 0, got {seed!r}")
-    rng = np.random.default_rng(seed)
+    draw = Draw(seed, sim.worlds, *(among or (sim.worlds, 0)))
     if sim._nominal is None:
         sim._nominal = _nominal(sim)
     with LOCK:
         spin = sim._settled().spin.astype(float).copy()
         for what in (name for name in VARIED if name in spreads):
-            _vary(sim, what, spreads[what], rng)
+            _vary(sim, what, spreads[what], draw)
         sim._rebuild()
         set_spin(sim.model, sim._state, spin)
     told(sim)
     sim.changed()
 
 
-def _vary(sim: Owner, what: str, spread: float, rng: np.random.Generator) -> None:
+def _vary(sim: Owner, what: str, spread: float, draw: Draw) -> None:
     """Draw one kind of parameter anew for all worlds."""
     model, worlds = sim.model, sim.worlds
     if what == "gravity":
-        factors = 1.0 + spread * rng.uniform(-1.0, 1.0, (worlds, 1))
+        factors = 1.0 + spread * draw(1).T
         sim.gravity = sim._nominal["gravity"] * (factors if worlds > 1 else factors[0, 0])
         return
     drawn: np.ndarray | None = None
@@ -365,7 +379,7 @@ def _vary(sim: Owner, what: str, spread: float, rng: np.random.Generator) -> Non
         if nominal is None or not len(nominal):
             continue
         if drawn is None or what not in TOGETHER:
-            drawn = rng.uniform(-1.0, 1.0, (len(nominal), worlds))
+            drawn = draw(len(nominal))
             if where == "bodies":
                 drawn[model.bodies.motion.numpy() != DYNAMIC] = 0.0
         by = drawn.reshape(*drawn.shape, *(1,) * (nominal.ndim - 2))

@@ -21,13 +21,14 @@ from sharnir.descriptions import (
     FrameDescription,
     JointDescription,
     SpringDescription,
-    as_color,
+    looks,
     mass_properties,
-    path_pose,
+    start_pose,
     vector,
 )
 from sharnir.drive_tables import drive_table
-from sharnir.errors import SceneError, SceneWarning, as_numbers, is_positive
+from sharnir.errors import SceneError, SceneWarning, is_positive
+from sharnir.guard import watch_end
 from sharnir.inputs import Input, add_control
 from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
@@ -112,6 +113,8 @@ class Scene(Telling):
         group: int | tuple[int, int] | None = None,
         surface_velocity: Sequence[float] | None = None,
         color: Sequence[float] | str | None = None,
+        visual: Shape | Sequence[Shape] | str | None = None,
+        drag_area: float = 0.0,
         strict: bool = True,
     ) -> str:
         """Add a body; returns its name, by which joints and a simulation refer to it.
@@ -132,6 +135,9 @@ class Scene(Telling):
             group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches).
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
             color: in pictures: (red, green, blue) from 0 to 1, or "#rrggbb".
+            visual: what it looks like, if not like its shape: a file (.glb, .obj, .stl, …) in m and the body's axes, with its
+                colours and textures, a `Surface(file, scale, position=…, rotation=…)`, or shapes. It weighs and touches nothing.
+            drag_area: c_d A, m², by which air that flows past (`sim.wind`) drags on it: ½ ρ c_d A |w − v| (w − v), N.
             strict: False: an inertia that no body has (one moment above the sum of the others) is taken as it is.
         """
         who = f"body {name!r}"
@@ -152,22 +158,13 @@ class Scene(Telling):
 
         used = shape if shape is not None and (motion == "dynamic" or shape.volume > 0) else None
         total, centre, tensor = mass_properties(who, used, mass, density, com, inertia, strict)
-        place, turn = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
-        if path is not None:
-            place, turn = path_pose(path, 0.0, name)
-        if position is not None:
-            given = vector(position, who, "position (m)")
-            if path is not None and np.abs(given - place).max() > 1e-6:
-                raise SceneError(f"{who}: position {given.tolist()} is not where its path starts, {place.tolist()}")
-            place = given
-        if rotation is not None:
-            turn = unit_quat(as_numbers(rotation), who)
+        place, turn = start_pose(name, path, position, rotation)
         if motion == "fixed" and (np.any(velocity) or np.any(spin)):
             raise SceneError(f"{who}: a fixed body has no velocity or spin, got {list(velocity)} and {list(spin)}")
         self.bodies[name] = BodyDescription(
             name, shape, MOTIONS[motion], total, centre, tensor, place, turn,
             vector(velocity, who, "velocity (m/s)"), vector(spin, who, "spin (rad/s)"), path,
-            as_color(color, who),
+            **looks(color, visual, drag_area, who),
         )  # fmt: skip
         self.touch.add_body(name, collide, collision, material, group, surface_velocity)
         return name
@@ -518,7 +515,7 @@ class Scene(Telling):
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
         self._built = True
-        load_modules([read_joints.module], "cpu")
+        load_modules([read_joints.module, *([watch_end.module] if device == "cpu" else [])], "cpu")  # side by side, if compiled
         one = self._tables(1, "cpu")
         state = one.state()
         assembly.assemble_start(one, state)
@@ -593,6 +590,8 @@ class Scene(Telling):
             v_start=np.cumsum([0, *v_sizes])[:-1],
             shapes=[b.shape for b in bodies],
             colors=[b.color for b in bodies],
+            visuals={i: b.visual for i, b in enumerate(bodies) if b.visual is not None},
+            drag_areas={i: b.drag_area for i, b in enumerate(bodies) if b.drag_area > 0},
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
             frames=dict(self.frames),
             inputs=list(self.controls.values()),

@@ -6,7 +6,7 @@ Values have the shapes given below; with several worlds they get a leading world
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -14,10 +14,11 @@ import numpy as np
 import warp as wp
 
 from sharnir import assembly, dynamics, exact, health, snapshots
+from sharnir.air import Air, Windy
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
-from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.errors import SceneError, SimulationError, is_positive, named
 from sharnir.health import Health
 from sharnir.inputs import Controls, Operated
 from sharnir.io.checkpoint import content
@@ -53,7 +54,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting, Operated, Keeping):
+class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
     """A scene in motion.
 
     Args:
@@ -62,7 +63,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         solver: "direct" (whole trees in one pass, exact), "sequential" (impulses joint by joint, any topology alike),
             "articulated" (as direct, with joint coordinates in the state), or "auto": direct, unless very many loops meet on one
             tree. `solver_name` tells which it is.
-        worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0").
+        worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0"; a list of devices shares them out, and
+            makes a `SplitSimulation`).
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
         sleep: whether free bodies at rest sleep (`SolverImpulse`); the other solvers put none to sleep.
@@ -72,12 +74,21 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
     """
 
     __slots__ = (
-        "__weakref__", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content", "_epoch",
-        "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known", "_lent", "_logs", "_looks",
-        "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader", "_recorder",
-        "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs", "_start", "_state", "_target", "_touched",
-        "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
+        "__weakref__", "_air", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands",
+        "_content", "_epoch", "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known",
+        "_lent", "_logs", "_looks", "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace",
+        "_projected", "_read", "_reader", "_recorder", "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs",
+        "_start", "_state", "_target", "_touched", "_touching", "_versions", "_views", "control", "model", "solver",
+        "solver_name", "worlds",
     )  # fmt: skip
+
+    def __new__(cls, *given: Any, device: str | Sequence[str] = "cpu", **options: Any) -> Any:
+        """A list of devices gets a simulation in parts."""
+        if not isinstance(device, list | tuple):
+            return super().__new__(cls)
+        from sharnir.split import SplitSimulation
+
+        return SplitSimulation(*given, device=device, **options)
 
     def __init__(
         self,
@@ -87,7 +98,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         solver: Literal["auto", "direct", "sequential", "articulated", "impulse"] = "auto",
         method: Literal["sequential", "direct"] | None = None,
         worlds: int = 1,
-        device: str = "cpu",
+        device: str | Sequence[str] = "cpu",
         on_divergence: Literal["raise", "warn", "ignore"] = "raise",
         **options: Unpack[Options],
     ) -> None:
@@ -102,7 +113,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
             raise SimulationError(f"Simulation: worlds={worlds!r} beside a Model that was built with worlds={scene.worlds}")
         try:
             with LOCK:
-                self.model = scene.build(worlds=worlds, device=device) if isinstance(scene, Scene) else owned(scene)
+                self.model = scene.build(worlds=worlds, device=str(device)) if isinstance(scene, Scene) else owned(scene)
                 self._prepare(word, dt, dict(options), on_divergence)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, SimulationError) or "alloc" not in str(error).lower():
@@ -159,7 +170,9 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         self._touching = None if self.solver.collider is None else Touching(self)
         self._attempts = Attempts(self, *packed)
         names = {i: name for name, i in self.model.body_names.items()}
-        self._followers = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
+        self._followers: list[Any] = [Follower(self, i, names[i], path) for i, path in self.model.paths.items()]
+        self._air = Air(self, self.model.drag_areas) if self.model.drag_areas else None
+        self._followers += [] if self._air is None else [self._air]
         self._target = Targets(self)
         self._hands = Controls(self, self.model.inputs)
         self._start = self.snapshot()
@@ -224,7 +237,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         return max(1, min(most, int(HEARD / self._pace)))
 
     def _follow(self) -> None:
-        """Lead kinematic bodies with a path; one that changes its speed gives others any energy."""
+        """Lead kinematic bodies with a path, and let the air push; both give any energy."""
         dt = self.solver.dt
         t = self.time + dt
         for follower in self._followers:
@@ -247,9 +260,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
             if callable(progress):
                 progress(self.time)
             else:
-                bar = "#" * (30 * done // total)
-                sys.stderr.write(f"\r[{bar:<30}] {self.time:8.2f} s" + ("\n" if done == total else ""))
-                sys.stderr.flush()
+                bar, end = "#" * (30 * done // total), "\n" * (done == total)
+                print(f"\r[{bar:<30}] {self.time:8.2f} s", end=end, file=sys.stderr, flush=True)
         return report
 
     def video(self, path: str | Path, **options: Unpack[VideoOptions]) -> Video:
@@ -324,8 +336,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
                 self._take()
             if self._recorder is not None:
                 self._recorder.read()
-        state: State = self._state
-        return state
+        return self._state  # type: ignore[no-any-return]
 
     @property
     def time(self) -> float:
@@ -408,21 +419,6 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
         self.solver.rebuild()
 
     @property
-    def wind(self) -> Any:
-        """(3,) m/s, or (worlds, 3): the speed of the air (or water) that drags on ropes; may be changed while running."""
-        self._need_ropes()
-        return self._out(self.control.rope.wind.numpy().astype(float))
-
-    @wind.setter
-    def wind(self, value: Any) -> None:
-        self._need_ropes()
-        self.control.rope.wind.assign(self._in(value, 3, "Simulation", "wind (m/s)"))
-
-    def _need_ropes(self) -> None:
-        if not self._ropes:
-            raise SimulationError("Simulation: wind drags on ropes alone, and the scene has none")
-
-    @property
     def failed(self) -> np.ndarray:
         """(worlds,) True where a world stopped because its state would have become non-finite."""
         return np.asarray(self._moving.failed != 0)
@@ -480,42 +476,29 @@ class Simulation(ArrayAccess, Contacting, Operated, Keeping):
 
     def body(self, name: str) -> BodyView:
         """The body of that name."""
-        if not isinstance(name, str) or name not in self._bodies:
-            raise SimulationError(f"no body is named {name!r}; known: {', '.join(map(repr, self._bodies))}")
-        return self._bodies[name]
+        return named(self._bodies, name, "body")
 
     def joint(self, name: str) -> JointView:
         """The joint of that name; of a gear see `gear`."""
-        view = self._joints.get(name) if isinstance(name, str) else None
-        if view is None:
-            if isinstance(name, str) and name in self._gears:
-                return self._gears[name]  # type: ignore[return-value]  # as in the last release
-            raise SimulationError(f"no joint is named {name!r}; known: {', '.join(map(repr, self._joints)) or 'none'}")
-        return view
+        if isinstance(name, str) and name in self._gears:
+            return self._gears[name]  # type: ignore[return-value]  # as in the last release
+        return named(self._joints, name, "joint")
 
     def gear(self, name: str) -> GearView:
         """The gear of that name."""
-        if not isinstance(name, str) or name not in self._gears:
-            raise SimulationError(f"no gear is named {name!r}; known: {', '.join(map(repr, self._gears)) or 'none'}")
-        return self._gears[name]
+        return named(self._gears, name, "gear")
 
     def cable(self, name: str) -> CableView:
         """The cable of that name."""
-        if not isinstance(name, str) or name not in self._cables:
-            raise SimulationError(f"no cable is named {name!r}; known: {', '.join(map(repr, self._cables)) or 'none'}")
-        return self._cables[name]
+        return named(self._cables, name, "cable")
 
     def spring(self, name: str) -> SpringView:
         """The point-to-point spring of that name."""
-        if not isinstance(name, str) or name not in self._springs:
-            raise SimulationError(f"no spring is named {name!r}; known: {', '.join(map(repr, self._springs)) or 'none'}")
-        return self._springs[name]
+        return named(self._springs, name, "spring")
 
     def rope(self, name: str) -> RopeView:
         """The rope of that name."""
-        if not isinstance(name, str) or name not in self._ropes:
-            raise SimulationError(f"no rope is named {name!r}; known: {', '.join(map(repr, self._ropes)) or 'none'}")
-        return self._ropes[name]
+        return named(self._ropes, name, "rope")
 
     def frame(self, name: str) -> Frame:
         """The frame of that name (`scene.add_frame`), or a body's own."""

@@ -164,6 +164,8 @@ def take(sim: Owner) -> Snapshot:
     out = {name: values.copy() for name, values in values_of(sim).items()}
     if sim.controls:
         out["controls"] = sim.controls.state()
+    if sim._air is not None:
+        out["wind"] = sim._air.wind.copy()
     out |= {"dt": np.array(sim.dt), "gravity": np.array(sim.gravity), "epoch": np.array(sim._epoch)}
     return out
 
@@ -196,6 +198,8 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
     snapshot, values, fresh = check(sim, snapshot, known)
     with LOCK:
         sim.gravity = snapshot.get("gravity")
+        if sim._air is not None and "wind" in snapshot and snapshot["wind"].shape == (sim.worlds, 3):
+            sim._air.wind = np.array(snapshot["wind"], float)
         sim.solver.dt, sim._epoch = float(snapshot["dt"]), float(snapshot.get("epoch", 0.0))
         acted = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
         for name, now in values.items():

@@ -1,4 +1,4 @@
-"""All kernels compiled ahead for the CPU, as many at a time as there are cores; each in a process of its own.
+"""All kernels compiled ahead for a device, as many at a time as there are cores; each in a process of its own.
 
 Most of a compile is one thread's work (Python writes the source, LLVM compiles it), so processes share it better than threads.
 """
@@ -40,17 +40,17 @@ SCENES = ("sequential", "direct", "articulated", "rope")
 """Small scenes whose first step needs the small modules: solvers, or a rope."""
 
 
-def compile_all(rare: bool = True) -> float:
-    """Compile or load the kernels that scenes on the CPU need, the rare ones too if asked; returns the seconds it took."""
+def compile_all(rare: bool = True, device: str = "cpu") -> float:
+    """Compile or load the kernels that scenes on a device need, the rare ones too if asked; returns the seconds it took."""
     started = time.perf_counter()
     tasks: list[Any] = [*(RARE if rare else ()), *KERNELS, *SCENES]
     workers = min(os.cpu_count() or 1, len(tasks))
     if workers == 1:
         for task in tasks:
-            make(task)
+            make(task, device)
         return time.perf_counter() - started
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_quiet) as pool:
-        jobs = [pool.submit(make, task) for task in tasks]
+        jobs = [pool.submit(make, task, device) for task in tasks]
         for n, job in enumerate(as_completed(jobs), 1):
             job.result()
             if time.perf_counter() - started > 1.0:
@@ -64,22 +64,22 @@ def _quiet() -> None:
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
-def make(task: Any) -> None:
+def make(task: Any, device: str = "cpu") -> None:
     """Compile one of KERNELS, or what one of SCENES needs."""
     if isinstance(task, tuple):
         file, name, index = task
         found = getattr(import_module(f"sharnir.{file}"), name)
-        load_modules([(found if index is None else found[index]).module], "cpu")
+        load_modules([(found if index is None else found[index]).module], device)
         return
     scene = sharnir.Scene()
     if task == "rope":
         scene.add_rope("rope", (0, 0, 0), (1, 0, 0), segments=2)
-        Simulation(scene, 1e-3).step()
+        Simulation(scene, 1e-3, device=device).step()
         return
     scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
     limit = (-1.0, 1.0) if task == "articulated" else None  # an integration with a limit has kernels of its own
     scene.add_joint("hinge", sharnir.Revolute("y", limit=limit), scene.world, "arm", position=(0, 0, 0))
-    sim = Simulation(scene, 1e-3, solver=task)
+    sim = Simulation(scene, 1e-3, solver=task, device=device)
     sim.step()
     sim.gaps()
     sim.integrate(sim.time + 1e-3)

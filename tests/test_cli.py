@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -183,3 +184,19 @@ def test_a_robot_is_shown(monkeypatch):
 
 def test_every_example_says_what_one_sees():
     assert all(catalogue.summary(path) for path in catalogue.examples().values())
+
+
+def test_kernels_are_compiled_for_a_device_into_a_folder(tmp_path, monkeypatch, capsys):
+    begun = []
+
+    def run(command, env, check):
+        begun.append((command, env))
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(commands.subprocess, "run", run)
+    assert cli.main(["warmup", "--into", str(tmp_path / "kernels")]) == 0
+    (command, env), told = begun[0], capsys.readouterr().out
+    assert command[1:] == ["-m", "sharnir", "warmup", "--device", "cpu"] and env["WARP_CACHE_PATH"] == str(tmp_path / "kernels")
+    assert (tmp_path / "kernels").is_dir() and f"WARP_CACHE_PATH={tmp_path / 'kernels'}" in told
+    assert cli.main(["warmup", "--device", "cuda:77"]) != 0
+    assert "device 'cuda:77' is not here; known: 'cpu'" in capsys.readouterr().err

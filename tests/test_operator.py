@@ -4,6 +4,8 @@ import asyncio
 import json
 import pathlib
 import random
+import socket
+import threading
 import time
 import warnings
 
@@ -17,6 +19,7 @@ pytest.importorskip("viser")
 websockets = pytest.importorskip("websockets")
 from browser import Browser, chromium  # noqa: E402
 
+from sharnir.view.drive import Driven  # noqa: E402
 from sharnir.view.operator import stick  # noqa: E402
 from sharnir.view.viewer import Viewer  # noqa: E402
 
@@ -184,6 +187,60 @@ def test_senseless_messages_do_not_disturb_a_step(viewer, count):
     assert np.array_equal(sim.snapshot()["state.position"], alone.snapshot()["state.position"]) and np.isfinite(sim.q).all()
 
 
+def test_a_driven_machine_runs_beside_its_pages():
+    """Pages in a process of their own: a held key moves the machine here, an instructor freezes it, and time keeps its pace."""
+    sim, ended, seen = door(), threading.Event(), {}
+    driven = Driven(sim, "door", port=PORT + 3, wait=False, token="mine")
+
+    async def people():
+        url, deadline = f"ws://127.0.0.1:{PORT + 3}/desk", time.monotonic() + 30
+        while True:
+            try:
+                operator, instructor = [await websockets.connect(url) for _ in range(2)]
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.05)
+        for one, role in ((operator, "operator"), (instructor, "instructor")):
+            await one.send(json.dumps({"token": "mine", "role": role}))
+        await operator.send(json.dumps({"take": True}))
+        await until(lambda: sim.time > 0)
+        began = time.monotonic(), sim.time
+        while sim.controls["push"] < 1.0 or time.monotonic() - began[0] < 0.6:
+            await operator.send(json.dumps({"keys": ["w"]}))
+            await asyncio.sleep(0.05)
+            assert time.monotonic() < deadline
+        seen["pace"] = (sim.time - began[1]) / (time.monotonic() - began[0])
+        await instructor.send(json.dumps({"do": "freeze"}))
+        await until(lambda: driven.here.rt.paused, 10.0)
+        frozen = sim.time
+        await asyncio.sleep(0.1)
+        seen["frozen"] = sim.time == frozen or driven.here.rt.paused
+        async for text in operator:
+            told = json.loads(text)
+            if told.get("paused") and "missed" in told["pace"]:
+                seen["told"] = told
+                break
+
+    def run():
+        try:
+            asyncio.run(people())
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        driven.run(ended.is_set)
+    finally:
+        driven.close()
+        thread.join(30)
+    kinds = [(e.kind, e.by) for e in sim.controls.events]
+    print(f"{seen['pace']:.3f} s a second; {seen['told']['pace']}; {kinds}")
+    assert seen["frozen"] and sim.joint("hinge").position > 0.05 and 0.5 < seen["pace"] < 1.5
+    assert ("command", "operator") in kinds and ("freeze", "instructor") in kinds and seen["told"]["values"]["push"] == 1.0
+
+
 def test_sticks_have_a_dead_zone():
     assert stick("axis 0", [0.1], []) == 0.0 and stick("axis 0", [1.0], []) == 1.0 and stick("-axis 0", [1.0], []) == -1.0
     assert stick("button 1", [], [0.0, 1.0]) == 1.0
@@ -195,17 +252,17 @@ def test_back_in_time_and_a_pull(viewer):
     sim = viewer.sim
     viewer.control = lambda sim: setattr(sim.joint("hinge"), "force", 25.0)
     for _ in range(20):
-        viewer._advance(10)
+        viewer.loop.do("advance", 10)
     seen = sim.time, sim.joint("hinge").position
     viewer.back(0.5)
     assert sim.time == pytest.approx(1.5, abs=0.26) and sim.joint("hinge").position < seen[1] and viewer.paused
     viewer.control = lambda sim: None
     sim.reset()
-    viewer.pull.take("door", (0.9, 0, 1), (0.9, 1.0, 1))
-    viewer._advance(100)
-    assert sim.joint("hinge").position > 0.3 and np.linalg.norm(viewer.pull.force) <= viewer.pull.bound
-    viewer.pull.let_go()
-    viewer._advance(100)
+    viewer.hands.pull.take("door", (0.9, 0, 1), (0.9, 1.0, 1))
+    viewer.loop.do("advance", 100)
+    assert sim.joint("hinge").position > 0.3 and np.linalg.norm(viewer.hands.pull.force) <= viewer.hands.pull.bound
+    viewer.hands.pull.let_go()
+    viewer.loop.do("advance", 100)
     assert sim.joint("hinge").stuck
 
 
@@ -236,9 +293,14 @@ def driven(sim, title, key, moved, folder, follow=None):
         coloured = browser.until(lambda: share(browser.picture(OUT / f"{title}.png")))
         browser.key(key, False)
         browser.until(lambda: sim.controls.command(given.name) == given.safe)
-        browser.ask(f"rows[{json.dumps(given.name)}].slider.value = {given.high / 2}; 0")
-        browser.ask(f"rows[{json.dumps(given.name)}].slider.oninput(); 0")
-        browser.until(lambda: abs(sim.controls.command(given.name) - given.high / 2) < 0.02)
+        slider = f"rows[{json.dumps(given.name)}].slider"
+
+        def slide():  # again, where a page that was drawing for half a second was taken for lost
+            browser.ask(f"{slider}.value = {given.high / 2}; {slider}.oninput(); 0")
+            time.sleep(0.2)
+            return abs(sim.controls.command(given.name) - given.high / 2) < 0.02
+
+        browser.until(slide)
         turn, number = (-1.0 if given.pad.startswith("-") else 1.0), int(given.pad.split()[1])
         axes = [0.0] * 4
         axes[number] = -turn
@@ -287,6 +349,75 @@ def test_machines_are_driven_in_a_browser(name, key, moved, tmp_path):
 
 
 @pytest.mark.slow
+def test_names_with_html_in_them_are_text_in_a_browser(tmp_path):
+    """Titles, parts, labels, sliders, plots, the desk and its events: nothing of a name becomes an element of a page."""
+    chromium()
+    name, hinge = "<img src=x onerror=window.top.hurt=1>", "<img src=x onerror=window.top.hurt=2>"
+    scene = sh.Scene()
+    scene.add_body(name, sh.Box(0.9, 0.04, 2.0), position=(0.45, 0, 1), color="#a9744f")
+    scene.add_joint(hinge, sh.Revolute("z", drive=sh.Servo(kd=5.0)), scene.world, name, position=(0, 0, 1))
+    scene.add_control(name, f"joint/{hinge}.velocity", keys=("w",), about=name)
+    sim = sh.Simulation(scene, 0.01, solver="sequential")
+    viewer = sim.view(name, port=PORT + 4, block=False, plot=(f"joint/{hinge}.q",))
+    browser = Browser(tmp_path)
+    try:
+        viewer.show_layer("names")
+        viewer.pick(name)
+        viewer.act("fail", "brake", hinge)
+        browser.open(viewer.drive_url("instructor"))
+        browser.until(lambda: viewer.open_pages > 0 and sim.time > 0.2)
+        browser.until(f"document.body.innerText.includes({json.dumps(name)})")
+        inner = "document.getElementById('picture').contentDocument"
+        browser.until(f"{inner}.body.innerText.includes({json.dumps(name)})")
+        found = browser.ask(f"[document, {inner}].map((d) => d.querySelectorAll('img[src=x]').length)")
+        browser.picture(OUT / "names.png")
+        print(f"images made of names: {found}; errors {browser.errors}")
+        assert found == [0, 0] and browser.ask("window.hurt === undefined") and not browser.errors
+    finally:
+        browser.close()
+        viewer.stop()
+
+
+@pytest.mark.slow
+def test_a_driven_machine_in_a_browser(tmp_path):
+    """As `sharnir drive` runs it: pages in a process of their own, behind a token."""
+    chromium()
+    sim, ended, seen = door(), threading.Event(), {}
+    driven = Driven(sim, "driven", port=PORT + 5, token="mine")
+
+    def look():
+        browser = Browser(tmp_path)
+        try:
+            deadline = time.monotonic() + 60
+            with socket.socket() as s:
+                while s.connect_ex(("127.0.0.1", PORT + 5)):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.1)
+            browser.open(f"http://127.0.0.1:{PORT + 5}/drive?token=mine")
+            browser.until("!document.getElementById('take').hidden")
+            browser.until(lambda: sim.time > 0.05)  # a page looks
+            browser.ask("document.getElementById('take').click()")
+            browser.until("document.getElementById('role').textContent === 'you drive'")
+            browser.key("w", True)
+            browser.until(lambda: sim.controls["push"] == 1.0)
+            browser.until(lambda: share(browser.picture(OUT / "driven.png")))
+            seen.update(errors=browser.errors, pace=browser.ask("document.getElementById('pace').textContent"))
+        finally:
+            browser.close()
+            ended.set()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        driven.run(ended.is_set)
+    finally:
+        driven.close()
+        thread.join(60)
+    print(seen, f"the door stands at {sim.joint('hinge').position:.3f} rad")
+    assert not seen["errors"] and "missed" in seen["pace"] and sim.joint("hinge").position > 0.02
+
+
+@pytest.mark.slow
 def test_a_body_is_dragged_with_the_mouse(tmp_path):
     chromium()
     sim = door()
@@ -300,12 +431,12 @@ def test_a_body_is_dragged_with_the_mouse(tmp_path):
         for k in range(12):
             browser.mouse("mouseMoved", 440 + 8 * k, 260 - 8 * k, 8)
             time.sleep(0.2)
-        browser.until(lambda: viewer.pull.active)
+        browser.until(lambda: viewer.hands.pull.active)
         browser.until(lambda: sim.joint("hinge").position > 0.02)
-        held = viewer.pull.active
+        held = viewer.hands.pull.active
         browser.picture(OUT / "drag.png")
         browser.mouse("mouseReleased", 530, 170, 8)
-        browser.until(lambda: not viewer.pull.active)
+        browser.until(lambda: not viewer.hands.pull.active)
         print(f"the door was held: {held}; it stands at {sim.joint('hinge').position:.3f} rad")
         assert held and sim.joint("hinge").position > 0.02
     finally:

@@ -419,11 +419,13 @@ def test_a_mesh_outside_the_roots_is_refused(tmp_path):
         load(inside, mesh("https://example.org/part.stl"))
 
 
-def test_a_mesh_draws_no_other_file_in(tmp_path):
+def test_a_mesh_draws_no_file_of_another_folder_in(tmp_path):
     pytest.importorskip("trimesh")
+    folder = tmp_path / "robot"
+    folder.mkdir()
     write(tmp_path, "newmtl red\nmap_Kd picture.png\n", "colours.mtl")
-    write(tmp_path, "mtllib colours.mtl\n" + TETRAHEDRON, "part.obj")
-    shape = load(tmp_path, mesh("part.obj")).bodies["base"].shape
+    write(folder, "mtllib ../colours.mtl\n" + TETRAHEDRON, "part.obj")
+    shape = load(folder, mesh("part.obj")).bodies["base"].shape
     opened = []
     sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
     shape.mesh()

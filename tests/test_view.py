@@ -1,5 +1,6 @@
 """The browser viewer, driven as its buttons drive it."""
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -11,6 +12,7 @@ import pytest
 import sharnir as sh
 
 pytest.importorskip("viser")
+from sharnir.realtime.mirror import Mirror, take
 from sharnir.spatial import quat_rotate
 from sharnir.view import picture, pieces
 from sharnir.view.viewer import Viewer
@@ -102,33 +104,86 @@ def test_step_makes_one_step_and_pauses(viewer):
     assert np.abs(viewer.handles["arm"].wxyz - start).max() > 1e-5
 
 
-def test_time_stands_while_paused_and_runs_while_playing(viewer):
-    viewer.tick(0.05)
-    assert viewer.sim.time == 0
+@contextlib.contextmanager
+def running(viewer):
+    """The viewer's loop in a thread of its own."""
+    done = threading.Event()
+    thread = threading.Thread(target=viewer.run, args=(done.is_set,))
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(10)
+        assert not thread.is_alive() and not viewer.loop.rt.running
+
+
+def until(what, seconds=10.0):
+    deadline = time.perf_counter() + seconds
+    while not what():
+        assert time.perf_counter() < deadline
+        time.sleep(0.005)
+
+
+def test_time_stands_while_paused_and_keeps_pace_while_playing(viewer):
+    sim = viewer.sim
+    with running(viewer):
+        time.sleep(0.05)
+        assert sim.time == 0
+        viewer.speed = 0.5
+        viewer.play()
+        until(lambda: sim.time > 0)
+        started, first = time.perf_counter(), sim.time
+        time.sleep(0.3)
+        elapsed, made = time.perf_counter() - started, sim.time - first
+        viewer.pause()
+        stands = sim.time
+        time.sleep(0.05)
+        assert sim.time == stands  # at once, not after a tick more
+        viewer.speed = 1.0
+        skipped = viewer.loop.rt.statistics.skipped
+        print(
+            f"{made:.4f} s in {elapsed:.4f} s at half speed, {skipped:.4f} s skipped; {viewer.loop.rt.statistics.misses} missed"
+        )
+        assert made + 0.5 * skipped == pytest.approx(0.5 * elapsed, abs=0.06)
+
+
+def test_looking_neither_reads_nor_disturbs_the_motion():
+    """Steps between looks are those without any, bit for bit; the mirror shows what the simulation itself would tell."""
+    plain, seen = scene_of_everything(), scene_of_everything()
+    mirror = Mirror(seen)
+    for _ in range(20):
+        plain.step(5)
+        for _ in range(5):
+            seen.step()
+            mirror.put(take(seen))
+            mirror.sim.energy(), mirror.sim.joint("hinge").velocity, mirror.sim.snapshot()
+    assert plain.energy() == mirror.sim.energy() and mirror.sim.time == seen.time == plain.time
+    one, other = plain.snapshot(), seen.snapshot()
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_what_hands_do_acts_between_steps_of_the_loop(viewer):
+    sim = viewer.sim
+    with running(viewer):
+        viewer.play()
+        until(lambda: sim.time > 0.02)
+        viewer.sliders.joints["hinge"].take(0.3)  # which stops time
+        assert viewer.paused and sim.joint("hinge").position == pytest.approx(0.3)
+        viewer.step(3)
+        viewer.reset()
+        assert sim.time == 0 and sim.joint("hinge").position == pytest.approx(0.0, abs=1e-12)
+
+
+def test_what_a_control_raises_ends_the_viewer(viewer):
+    def control(sim):
+        raise ZeroDivisionError("mine")
+
+    viewer.control = control
     viewer.play()
-    viewer._step_cost = 1e-9
-    viewer.tick(0.0505)
-    assert viewer.sim.time == pytest.approx(0.050)
-    viewer._step_cost = 1e-9
-    viewer.tick(0.0005)  # the half step owed is not lost
-    assert viewer.sim.time == pytest.approx(0.051)
-
-
-def test_speed_scales_time(viewer):
-    viewer.play()
-    viewer.speed = 0.5
-    viewer._step_cost = 1e-9
-    viewer.tick(0.04)
-    viewer.speed = 1.0
-    assert viewer.sim.time == pytest.approx(0.020)
-
-
-def test_a_slow_simulation_skips_time_instead_of_falling_behind(viewer):
-    viewer.play()
-    viewer._step_cost = 0.5  # a step takes half a second
-    viewer.tick(10.0)
-    assert viewer.sim.time == pytest.approx(DT)
-    assert viewer._owed == 0
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        viewer.run()
+    viewer.hands.crash = None
 
 
 def test_reset_goes_back_to_the_start(viewer):
@@ -180,14 +235,15 @@ def test_numbers_are_shown(viewer):
 
 def test_a_failed_step_is_shown_and_pauses(viewer, monkeypatch):
     def fail(_sim: sh.Simulation, n: int = 1) -> None:
-        raise sh.SimulationError("body 'arm' would have a non-finite state")
+        raise sh.SimulationError("body '<b>arm' would have a non-finite state")
 
     viewer.play()
     with monkeypatch.context() as patch:
         patch.setattr(sh.Simulation, "step", fail)
-        viewer.tick(0.02)
-    assert viewer.paused and "non-finite" in viewer.error
-    assert "non-finite" in viewer._warning.content and viewer._warning.visible
+        with running(viewer):
+            until(lambda: viewer.error)
+    assert viewer.paused and "'<b>arm'" in viewer.error
+    assert "non-finite" in viewer._warning.content and "<b>arm" not in viewer._warning.content and viewer._warning.visible
     viewer.reset()
     assert not viewer.error and not viewer._warning.visible
 

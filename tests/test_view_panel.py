@@ -1,9 +1,11 @@
 """The viewer's sliders, layers, plots and worlds; who may connect; and, where there is one, a browser."""
 
+import contextlib
 import shutil
 import socket
 import subprocess
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import sharnir as sh
 
 pytest.importorskip("viser")
+from sharnir.spatial import quat_conjugate, quat_rotate
 from sharnir.view import gate, panel, picture
 from sharnir.view.viewer import Viewer
 
@@ -55,7 +58,8 @@ def viewer():
 def test_time_stands_while_no_page_is_open(viewer):
     viewer.wait = True
     viewer.play()
-    viewer.tick(0.05)
+    ends = time.perf_counter() + 0.1
+    viewer.run(lambda: time.perf_counter() > ends)
     viewer.wait = False
     viewer.pause()
     assert viewer.sim.time == 0 and viewer.open_pages == 0
@@ -86,9 +90,8 @@ def test_values_of_a_page_are_finite_and_within_the_range(viewer):
     for value in (float("nan"), float("-inf"), -5.0, 0.0, 1e300):
         viewer._speed._impl.value = value  # as a page's message writes it
         assert 0.05 <= viewer.speed <= 2.0
-        viewer.play()
-        viewer.tick(0.02)
-        viewer.pause()
+        viewer.look()
+        assert viewer.loop.rt.speed == viewer.speed
     viewer._speed._impl.value = 1.0
     viewer._follow._impl.value = "nobody we know"
     viewer._on_follow(Page)
@@ -116,18 +119,16 @@ def test_a_slider_makes_room_for_what_the_program_commands(viewer):
     assert slider.high == 24.0
     viewer.sim.joint("axle").drive.voltage = 40.0
     slider._moved = -1e9
+    viewer.show()
     viewer.tell()
     assert slider.handle.value == 40.0 and slider.handle.max == slider.high == 50.0
     viewer.reset()
 
 
 def test_what_a_hand_asks_for_and_cannot_be_is_told(viewer):
-    def refuse() -> None:
-        raise sh.SimulationError("joint 'elbow': no")
-
-    viewer._act(refuse, False)
+    viewer.act("drive", "elbow", "position", 0, float("nan"))
     assert "Refused" in viewer._warning.content and "'elbow'" in viewer._warning.content and viewer._warning.visible
-    viewer._act(lambda: None, False)
+    viewer.act("nothing")
     assert not viewer._warning.visible
 
 
@@ -203,6 +204,97 @@ def test_a_plot_draws_what_is_chosen(viewer):
     assert set(panel.offered(viewer.sim)) >= {"sim.energy", "joint/axle.qd", "spring/spring.length"}
 
 
+def test_a_ledger_of_energies_adds_up(viewer):
+    viewer.reset()
+    viewer.plot.clear()
+    viewer.plot.add("energies")
+    begin = viewer.sim.energy().total
+    for _ in range(4):
+        viewer.step(20)
+    viewer.plot.show()
+    times, whole, kinetic, potential, elastic, given = viewer.plot._chart.data
+    assert whole == pytest.approx(kinetic + potential + elastic) and given == pytest.approx(whole - begin, abs=1e-9)
+    assert len(times) == 4 and np.ptp(kinetic) > 0 and elastic.max() > 0
+    viewer.plot.clear()
+
+
+def test_a_camera_rides_with_a_body_and_looks_along_a_frame(monkeypatch):
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("car", sh.Box(0.4, 0.2, 0.2), velocity=(1, 0, 0), spin=(0, 0, 2.0))
+    scene.add_frame("seat", "car", position=(0.1, 0, 0.3), rotation=(0, 0, 0, 1))
+    sim = sh.Simulation(scene, DT)
+    viewer = Viewer(sim, port=free_port(), paused=True)
+    given = {"position": np.array([0.0, -2.0, 1.0]), "look_at": np.zeros(3), "up_direction": np.array([0.0, 0.0, 1.0])}
+    camera = SimpleNamespace(**given)
+    client = SimpleNamespace(camera=camera, atomic=contextlib.nullcontext)
+    monkeypatch.setattr(viewer.server, "get_clients", lambda: {0: client})
+    try:
+        viewer.ride("car")
+        viewer.step(500)
+        body = sim.body("car")
+        turn = quat_rotate(quat_conjugate(body.rotation), np.array([camera.position, camera.look_at]) - body.position)
+        print(f"the car turned by {sim.time * 2:.2f} rad; the camera stands at {turn[0].round(9)} m of it")
+        assert turn == pytest.approx(np.array([[0, -2, 1], [0, 0, 0]]), abs=1e-6)
+        viewer.ride("seat")
+        viewer.step(100)
+        seat = sim.frame("seat")
+        ahead = quat_rotate(seat.rotation, np.array([1.0, 0, 0]))
+        assert camera.position == pytest.approx(seat.position, abs=1e-6)
+        assert camera.look_at == pytest.approx(seat.position + ahead, abs=1e-6)
+        kept = camera.position.copy()
+        viewer.ride(None)
+        viewer.step(10)
+        assert np.array_equal(camera.position, kept)
+        with pytest.raises(sh.SimulationError, match="'nobody'"):
+            viewer.ride("nobody")
+        viewer._camera._impl.value = "nobody we know"
+        viewer._on_camera(Page)
+        assert viewer._ride.where is None
+    finally:
+        monkeypatch.undo()
+        viewer.stop()
+
+
+def test_names_with_html_in_them_are_text_on_the_panel():
+    name = "<img src=x onerror=alert(1)>"
+    scene = sh.Scene()
+    scene.add_body(name, sh.Sphere(0.1), mass=2.0)
+    viewer = Viewer(sh.Simulation(scene, DT), name, port=free_port(), paused=True)
+    try:
+        viewer.pick(name)
+        viewer.tell()
+        assert "&lt;img" in viewer._values.content and "<img" not in viewer._values.content
+        assert viewer.pictures[0]._labels[name].visible and "its mass" in viewer._values.content
+        viewer.pick(None)
+        viewer.tell()
+        assert not viewer.pictures[0]._labels[name].visible and "img" not in viewer._values.content
+    finally:
+        viewer.stop()
+
+
+def test_a_closed_viewer_is_for_those_with_a_token():
+    scene = sh.Scene()
+    scene.add_body("ball", sh.Sphere(0.1))
+    scene.add_joint("pivot", sh.Revolute("y", drive=sh.Servo(kp=10)), scene.world, "ball", position=(0, 0, 0.5))
+    viewer = Viewer(sh.Simulation(scene, DT), port=free_port(), paused=True, closed=True)
+    try:
+        port = viewer.url.rpartition(":")[2]
+        words = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {'A' * 22}==")
+        mine = f"Host: 127.0.0.1:{port}"
+        assert " 403 " in ask(viewer, mine, *words) and " 403 " in ask(viewer, mine, *words, f"Cookie: sharnir-{port}=guess")
+        for token in (viewer.desk.token, viewer.desk.watch_token):
+            assert " 101 " in ask(viewer, mine, *words, f"Cookie: a=b; sharnir-{port}={token}")
+            for path in ("/", "/drive", "/instructor"):
+                answer = ask(viewer, mine, path=f"{path}?token={token}", all_of_it=True)
+                assert f"Set-Cookie: sharnir-{port}={token}; HttpOnly; SameSite=Strict" in answer, path
+        assert "Set-Cookie" not in ask(viewer, mine, path="/?token=guess", all_of_it=True)
+        assert not viewer.sliders.drives and not viewer._play.visible and viewer.watch_url.endswith(viewer.desk.watch_token)
+        viewer._speed._impl.value = 2.0
+        assert viewer.speed == 1.0 and not viewer.may_act(0)
+    finally:
+        viewer.stop()
+
+
 def test_worlds_stand_side_by_side():
     scene = sh.Scene()
     scene.add_body("bob", sh.Sphere(0.1), position=(0.5, 0, 0))
@@ -243,12 +335,13 @@ def test_sim_view_goes_on_in_a_thread():
 # ---- who may connect ----
 
 
-def ask(viewer: Viewer, *headers: str) -> str:
-    """The first line of the answer to a request with these headers."""
+def ask(viewer: Viewer, *headers: str, path: str = "/", all_of_it: bool = False) -> str:
+    """The first line of the answer to a request with these headers, or the whole head of it."""
     host, port = viewer.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=5) as s:
-        s.sendall("\r\n".join(["GET / HTTP/1.1", *headers, "", ""]).encode())
-        return s.recv(4096).split(b"\r\n")[0].decode()
+        s.sendall("\r\n".join([f"GET {path} HTTP/1.1", *headers, "", ""]).encode())
+        head = s.recv(4096).split(b"\r\n\r\n")[0].decode()
+        return head if all_of_it else head.split("\r\n")[0]
 
 
 def test_only_pages_of_this_server_are_let_in(viewer):

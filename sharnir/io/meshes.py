@@ -17,8 +17,10 @@ import numpy as np
 from sharnir.errors import SceneError
 from sharnir.io.xml import Element, FilePath, log, make_parser, parse, read_bytes
 from sharnir.shapes import Array, Box, Capsule, Compound, Cylinder, MassProperties, PointMass, Shape, Sphere, Triangles
+from sharnir.spatial import quat_to_matrix
 
-MESH_FORMATS = ("stl", "obj", "ply", "off", "dae")
+MESH_FORMATS = ("stl", "obj", "ply", "off", "dae", "glb", "gltf")
+PAINTED = ("vertex", "face", "texture")
 
 
 class Meshes:
@@ -93,40 +95,163 @@ class Drawn(Shape):
         return np.zeros(3), np.zeros((3, 3))
 
 
+class Beside:
+    """Finds what a mesh file refers to (materials, textures, buffers): in its own folder and below, and nowhere else."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = Path(os.path.realpath(folder))
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a file."""
+        found = Path(os.path.realpath(self._folder / unquote(str(name)).strip()))
+        if not found.is_relative_to(self._folder):
+            raise ValueError(f"{name!r} is outside the folder of the file that refers to it")
+        return read_bytes(found)
+
+    def __getitem__(self, name: str) -> bytes:
+        return self.get(name)
+
+    def namespaced(self, _name: str) -> Beside:
+        """Names inside a name are not told apart."""
+        return self
+
+    def keys(self) -> list[str]:
+        """What there is, is not told."""
+        return []
+
+
 @dataclass(frozen=True, eq=False)
 class Surface(Drawn):
-    """The triangles of a file, for drawing: read when first drawn, open surfaces too. No volume and no mass."""
+    """The surface of a file, for drawing: read when first drawn, open surfaces too. No volume and no mass.
+
+    Args:
+        file: .glb, .gltf, .obj, .stl, .ply, .off or .dae, in its own axes (those of glTF have y up). What it refers to stands in
+            the same folder or below. scale: m per unit of the file, one number or three.
+    """
 
     file: Path
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     notes: list[str] = field(repr=False, default_factory=list)
     """Of the scene: a file that cannot be drawn is told of there, too."""
-    _read: list[Triangles] = field(init=False, repr=False, default_factory=list)
+    _read: list[Any] = field(init=False, repr=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = (self.scale,) * 3 if isinstance(self.scale, int | float) else self.scale
+        try:
+            scale = tuple(float(x) for x in given)
+        except (TypeError, ValueError):
+            scale = ()
+        if len(scale) != 3 or not np.isfinite(scale).all() or not all(scale):
+            raise SceneError(f"Surface {str(self.file)!r}: scale is a finite number other than 0, or three, got {self.scale!r}")
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "file", Path(self.file))
 
     def _own_mesh(self) -> Triangles:
+        loaded = self.loaded()
+        return np.asarray(loaded.vertices), np.asarray(loaded.faces)
+
+    def loaded(self) -> Any:
+        """The surface, scaled, with its colours and textures (a `trimesh.Trimesh`); a small ball where it cannot be read."""
         if not self._read:
-            self._read.append(self._triangles())
+            try:
+                self._read.append(self.load())
+            except SceneError as error:
+                self.notes.append(f"{self.file.name}: cannot be drawn: {error}")
+                log.warning("%s", self.notes[-1])
+                self._read.append(_as_surface(*PointMass(mass=1.0).mesh()))
         return self._read[0]
 
-    def _triangles(self) -> Triangles:
+    def load(self) -> Any:
+        """Read the file; a SceneError says why it cannot be."""
         import trimesh
 
+        wanting = _missing_reader(self.file)
+        if wanting:
+            raise SceneError(wanting)
+        data, kind = read_bytes(self.file), self.file.suffix[1:].lower()
+        if kind == "dae":
+            parse(make_parser(self.file.name), self.file.name, data)
         try:
-            data = read_bytes(self.file)
-            kind = self.file.suffix[1:].lower()
-            if kind == "dae":
-                parse(make_parser(self.file.name), self.file.name, data)
-            # From memory and without a resolver: a mesh cannot draw other files in.
-            surface: Any = trimesh.load_mesh(io.BytesIO(data), file_type=kind, resolver=None)
-            vertices = np.array(surface.vertices, dtype=np.float64) * self.scale
-            faces = np.array(surface.faces, dtype=np.int64)
-            if not len(faces) or not np.isfinite(vertices).all():
+            # From memory, with a resolver that stays in the folder: a mesh cannot draw in other files of the machine.
+            found: Any = trimesh.load(io.BytesIO(data), file_type=kind, resolver=Beside(self.file.parent), process=False)
+            surface: Any = found.to_mesh() if isinstance(found, trimesh.Scene) else found
+            if not len(getattr(surface, "faces", ())) or not np.isfinite(surface.vertices).all():
                 raise ValueError("no triangles, or not finite ones")
+            surface.vertices = np.array(surface.vertices, np.float64) * self.scale
+            if np.prod(self.scale) < 0:
+                surface.invert()
         except Exception as error:  # every file format fails in its own way
-            self.notes.append(f"{self.file.name}: cannot be drawn: {error}")
-            log.warning("%s", self.notes[-1])
-            return PointMass(mass=1.0).mesh()
-        return vertices, faces[:, ::-1] if np.prod(self.scale) < 0 else faces
+            raise SceneError(str(error) or type(error).__name__) from error
+        return surface
+
+    @property
+    def painted(self) -> bool:
+        """Whether the file has colours or textures."""
+        look = self.loaded().visual
+        return bool(look.defined and look.kind in PAINTED)
+
+
+def _as_surface(vertices: Any, faces: Any) -> Any:
+    import trimesh
+
+    return trimesh.Trimesh(vertices, faces, process=False)
+
+
+def is_painted(shape: Any) -> bool:
+    """Whether a shape, or a part of it, has colours of its own."""
+    parts = shape.shapes if isinstance(shape, Compound) else ()
+    return (isinstance(shape, Surface) and shape.painted) or any(map(is_painted, parts))
+
+
+def paint(shape: Shape, plain: Sequence[int]) -> Any:
+    """A shape with its colours and textures, in the body's frame (a `trimesh.Trimesh`); what has none is plain, 0 to 255."""
+    import trimesh
+
+    if isinstance(shape, Compound):
+        made: Any = trimesh.util.concatenate([paint(part, plain) for part in shape.shapes])
+    elif isinstance(shape, Surface) and shape.painted:
+        made = shape.loaded().copy()
+    else:
+        made = _as_surface(*shape._own_mesh())
+        made.visual.face_colors = [*plain, 255]
+    place = np.eye(4)
+    place[:3, :3], place[:3, 3] = quat_to_matrix(np.asarray(shape.rotation, float)), shape.position
+    made.apply_transform(place)
+    return made
+
+
+def tints(surface: Any) -> np.ndarray:
+    """(vertices, 3) colours of a painted surface, 0 to 1."""
+    look, count = surface.visual, len(surface.vertices)
+    try:
+        colours = np.asarray((look.to_color() if look.kind == "texture" else look).vertex_colors, float)
+    except (TypeError, ValueError):  # a texture that is not there
+        colours = np.zeros((0, 4))
+    if len(colours) != count:
+        colours = np.tile(np.asarray(getattr(look.material, "main_color", (150, 155, 160)), float), (count, 1))
+    return colours[:, :3] / 255
+
+
+def as_visual(given: Any, who: str) -> Shape | None:
+    """What a body looks like, from a file's name, a shape or several; a SceneError names the body and the file."""
+    if given is None or isinstance(given, Compound):
+        return given
+    if isinstance(given, str | PathLike):
+        given = Surface(Path(given))
+    several = list(given) if isinstance(given, list | tuple) else [given]
+    if not several or not all(isinstance(shape, Shape) for shape in several):
+        raise SceneError(f"{who}: visual is a file, a Surface, a shape or a list of shapes, got {given!r}")
+    for shape in several:
+        if isinstance(shape, Surface):
+            if not shape.file.is_file():
+                raise SceneError(f"{who}: visual {str(shape.file)!r}: no such file")
+            if importlib.util.find_spec("trimesh") is not None:
+                try:
+                    shape._read[:] = [shape.load()]
+                except SceneError as error:
+                    raise SceneError(f"{who}: visual {str(shape.file)!r} cannot be drawn: {error}") from error
+    return several[0] if len(several) == 1 else Drawing(*several)
 
 
 @dataclass(frozen=True, eq=False)

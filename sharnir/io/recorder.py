@@ -170,7 +170,8 @@ class Recorder:
             "events": w.add_channel("/events", "json", EVENTS),
         }  # fmt: skip
         model = sim.model
-        meshes = [None if s is None else s.mesh() for s in model.shapes[1:]]
+        looks = [model.visuals.get(i, shape) for i, shape in enumerate(model.shapes)][1:]
+        meshes = [None if s is None else s.mesh() for s in looks]
         w.add(self._channels["bodies"], self._start, ros.bodies(names[0], meshes, list(model.colors[1:])))
         self._widths = [] if model.ropes is None else [float(r.radius) for r in model.ropes.described]
         self._versions, self._given = list(sim._versions), (sim.dt, sim._gravities)

@@ -348,7 +348,15 @@ class Reader:
         arguments = self.arguments(function, rest, scope, document, path, first, owned=True)
         arguments = place_arguments(section, arguments, scope.pose) if scope.pose is not HERE else arguments
         self.look_for_failed(arguments)
+        if isinstance(arguments.get("visual"), str):
+            arguments["visual"] = self.file(arguments["visual"], document, (*path, "visual"))
         self.call(method, {**first, **arguments}, document, path)
+
+    def file(self, name: str, document: Document, path: Keys) -> str:
+        """A file that a scene file names, found from its folder."""
+        if "\0" in name or not (document.folder / name).is_file():
+            raise self.wrong(document, path, f"no such file: {name!r}")
+        return str(document.folder / name)
 
     def add_machine(self, name: str, data: dict[str, Any], scope: Scope, document: Document, path: Keys) -> None:
         """A machine by its class: keys are its own fields, and the arguments of its `add`."""
@@ -491,10 +499,8 @@ class Reader:
         found = self.arguments(kind, data, scope, document, path, first, refers=refers)
         key = PATHS.get(kind.__name__)
         if key in found and isinstance(found[key], str):
-            file = document.folder / found[key]
-            if "\0" in found[key] or not file.is_file():
-                raise self.wrong(document, (*path, key), f"no such file: {found[key]!r}")
-            found[key] = str(file) if kind.__name__ != "Surface" else file
+            file = self.file(found[key], document, (*path, key))
+            found[key] = file if kind.__name__ != "Surface" else Path(file)
         several = takes(kind).several
         some = found.pop(several, []) if several else []
         if not isinstance(some, list):

@@ -16,7 +16,7 @@ from sharnir.axes import Battery
 from sharnir.collision.material import Material
 from sharnir.errors import SceneError, SceneWarning
 from sharnir.inputs import Input
-from sharnir.io.objects import kinds, packed
+from sharnir.io.objects import PATHS, kinds, packed
 from sharnir.io.scene_file import SECTIONS, read_text
 from sharnir.io.xml import FilePath
 from sharnir.joints import Joint
@@ -134,7 +134,8 @@ class Writer:
             plain |= self.of_object(joint, who)
         for key, value in arguments.items():
             if value is not None:
-                plain[key] = self.plain(value, f"{who}: {key}")
+                file = key == "visual" and isinstance(value, str | os.PathLike)
+                plain[key] = self.file(os.fspath(value)) if file else self.plain(value, f"{who}: {key}")
         heading = f"[[{section}]]" if name is None else f"[{section}.{key_text(escaped(name))}]"
         return self.table(heading, plain)
 
@@ -174,7 +175,7 @@ class Writer:
             self.refused.append(f"{who}: {name} is no type that a file can name")
             return out
         for key, value in arguments_of(thing).items():
-            if name == "Mesh" and key == "source" and isinstance(value, str | os.PathLike):
+            if key == PATHS.get(name) and isinstance(value, str | os.PathLike):
                 out[key] = self.file(os.fspath(value))
             elif not (name == "Surface" and key == "notes"):
                 out[key] = self.plain(value, f"{who}: {key}")

@@ -3,11 +3,15 @@
 A browser tells with every request which Host it was asked for, and which page (Origin) asks. A name of somebody else's that
 leads here (DNS rebinding) shows in the first, a page of another site in the second. Programs that are no browsers send no
 Origin; they run on this machine, or are let in by whoever opened the server to others.
+
+Where there are tokens, the picture's socket is for those alone who have one: a page that is asked for with `?token=…` gets it as
+a cookie (of this server's port, not to be read by scripts, not sent from other sites), which the browser shows with the socket.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hmac
 import http
 import io
 import ipaddress
@@ -16,7 +20,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from sharnir.errors import SimulationError
 from sharnir.view import need
@@ -60,6 +64,34 @@ def allowed(served_on: str, host: str | None, origin: str | None) -> str:
     return ""
 
 
+def port_of(address: str) -> str:
+    """The port of "host:port", as digits; "" where there is none."""
+    try:
+        return str(urlsplit(f"//{address}").port or "")
+    except ValueError:
+        return ""
+
+
+def known(given: str, tokens: tuple[str, ...]) -> bool:
+    """Whether a token is one of those, found in a time that tells nothing."""
+    return any([hmac.compare_digest(given.encode(), token.encode()) for token in tokens])
+
+
+def cookies(headers: list[str]) -> dict[str, str]:
+    """Cookies of a request by name."""
+    pairs = (pair.partition("=") for header in headers for pair in header.split(";"))
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def shown_by(server: Any, client: int) -> str:
+    """The token that a page of viser's server came with; "" where it had none."""
+    connection = getattr(getattr(server, "_websock_server", None), "_live_connections", {}).get(client)
+    if connection is None:
+        return ""
+    headers = connection.request.headers
+    return cookies(headers.get_all("Cookie")).get(f"sharnir-{port_of(headers.get('Host', ''))}", "")
+
+
 def _is_number(name: str) -> bool:
     try:
         ipaddress.ip_address(name)
@@ -69,7 +101,9 @@ def _is_number(name: str) -> bool:
 
 
 @contextlib.contextmanager
-def _guarded(served_on: str, pages: dict[str, Callable[[], str]], sockets: dict[str, Any]) -> Iterator[list[bool]]:
+def _guarded(
+    served_on: str, pages: dict[str, Callable[[], str]], sockets: dict[str, Any], tokens: tuple[str, ...]
+) -> Iterator[list[bool]]:
     """While this holds, a websocket server that is started asks `allowed` before anything else.
 
     It has further pages (HTML by path) and sockets (handlers by path) of our own.
@@ -86,19 +120,27 @@ def _guarded(served_on: str, pages: dict[str, Callable[[], str]], sockets: dict[
             said = [request.headers.get_all(name) for name in ("Host", "Origin")]
             twice = "a header is given twice" if max(map(len, said)) > 1 else ""
             why = twice or allowed(served_on, *(values[0] if values else None for values in said))
+            path, given = urlsplit(request.path).path, parse_qs(urlsplit(request.path).query).get("token", [""])[-1]
+            cookie = f"sharnir-{port_of(said[0][0] if said[0] else '')}"
+            if not why and tokens and request.headers.get("Upgrade") is not None and path not in sockets:
+                shown = cookies(request.headers.get_all("Cookie")).get(cookie, "")
+                why = "" if known(shown, tokens) else "the picture is for those with a token: take the address that has one"
             if why:
                 body = f"{why}\n".encode()
                 length = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body))}
                 status = http.HTTPStatus.FORBIDDEN
                 return websockets.Response(status.value, status.phrase, headers.Headers(**length), body)
-            path = urlsplit(request.path).path
+            keep = {"Set-Cookie": f"{cookie}={given}; HttpOnly; SameSite=Strict; Path=/"} if known(given, tokens) else {}
             if path in pages and request.headers.get("Upgrade") is None:
                 body = pages[path]().encode()
                 kind = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(body)), "Cache-Control": "no-store"}
-                return websockets.Response(http.HTTPStatus.OK.value, "OK", headers.Headers(**kind), body)
-            if path in sockets:
+                return websockets.Response(http.HTTPStatus.OK.value, "OK", headers.Headers(**(kind | keep)), body)
+            if path in sockets or process_request is None:
                 return None  # the handshake goes on
-            return None if process_request is None else process_request(connection, request)
+            response = process_request(connection, request)
+            if response is not None:
+                response.headers.update(keep)
+            return response
 
         async def handle(connection: Any) -> None:
             own = sockets.get(urlsplit(connection.request.path).path)
@@ -115,11 +157,16 @@ def _guarded(served_on: str, pages: dict[str, Callable[[], str]], sockets: dict[
 
 
 def open_server(
-    host: str, port: int, title: str, pages: dict[str, Callable[[], str]] | None = None, sockets: dict[str, Any] | None = None
-) -> Any:
-    """viser's server behind the gate, with pages and sockets of our own beside it; its banner is not shown."""
+    host: str, port: int, title: str, pages: dict[str, Callable[[], str]] | None = None, sockets: dict[str, Any] | None = None,
+    tokens: tuple[str, ...] = (),
+) -> Any:  # fmt: skip
+    """viser's server behind the gate, with pages and sockets of our own beside it; its banner is not shown.
+
+    Args:
+        tokens: of which one is needed to look; none: everybody may who is let in at all.
+    """
     viser = need("viser", "view")
-    with _guarded(host, pages or {}, sockets or {}) as used, contextlib.redirect_stdout(io.StringIO()):
+    with _guarded(host, pages or {}, sockets or {}, tokens) as used, contextlib.redirect_stdout(io.StringIO()):
         server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
     if not used[0]:
         server.stop()

@@ -9,16 +9,16 @@ safe value. What a page sends is never taken as it is: it has to be small, well 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import math
 import secrets
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sharnir.failures import FAILURES, fail, repair, weather
+from sharnir.failures import FAILURES
 from sharnir.view.panel import within
 
 # The Viewer; it stands a floor above, so that it is not named here.
@@ -33,12 +33,13 @@ WORST = 20  # messages without sense, after which a page is sent away
 class Desk:
     """Who sits at the desk of a viewer, and what they hold."""
 
-    def __init__(self, title: str) -> None:
-        self.title, self.token = title, secrets.token_urlsafe(12)
+    def __init__(self, title: str, token: str | None = None) -> None:
+        self.title, self.token = title, secrets.token_urlsafe(12) if token is None else token
+        self.watch_token = secrets.token_urlsafe(12)
+        """Lets one look, where the viewer is closed."""
         self.viewer: Owner = None  # set when it stands
         self.operator: Any = None  # the connection of the page that operates
         self.people = 0
-        self._shares: dict[str, float] = {}
 
     def pages(self) -> dict[str, Any]:
         """Pages by path."""
@@ -63,6 +64,8 @@ class Desk:
                 await connection.close(1008, "the token is not this desk's")
                 return
             role = str(first.get("role")) if first.get("role") in ("operator", "instructor") else "watcher"
+            while self.viewer is None:  # the server is there a moment before the machine
+                await asyncio.sleep(0.02)
             self.people += 1
             await connection.send(json.dumps({"title": self.title, "role": role, **self._described()}))
             teller = asyncio.ensure_future(self._tell(connection))
@@ -117,17 +120,15 @@ class Desk:
             "motor": driven, "brake": free, "joint": list(sim.model.joint_names), "input": list(sim.controls),
             "rope": list(sim.model.ropes.names) if sim.model.ropes is not None else [],
         }  # fmt: skip
-        can = {"friction": sim.solver.collider is not None, "wind": sim.model.ropes is not None}
+        can = {"friction": sim.solver.collider is not None, "wind": sim.model.ropes is not None or bool(sim.model.drag_areas)}
         return {"inputs": inputs, "parts": {kind: names[:200] for kind, names in parts.items() if names}, "can": can}
 
     def _state(self, connection: Any) -> dict[str, Any]:
-        viewer, controls = self.viewer, self.viewer.sim.controls
-        values = {name: float(np.ravel(controls[name])[0]) for name in controls}
-        events = [[e.time, e.kind, e.name, e.value if np.ndim(e.value) == 0 else "…", e.by] for e in list(controls.events)[-12:]]
-        return {
-            "time": viewer.sim.time, "paused": viewer.paused, "values": values, "events": events, "people": self.people,
-            "operating": self.operator is connection, "taken": self.operator is not None, "error": viewer.error,
-            "faults": [f"{kind}/{name}" for kind, name in controls.faults], "past": viewer.past,
+        viewer = self.viewer
+        told = {word: viewer.told[word] for word in ("time", "past", "values", "events", "faults")}
+        return told | {
+            "paused": viewer.paused, "people": self.people, "operating": self.operator is connection,
+            "taken": self.operator is not None, "error": viewer.error, "pace": viewer.pace,
         }  # fmt: skip
 
     # ---- what pages may do ----
@@ -139,7 +140,7 @@ class Desk:
         if role == "operator" and message.get("take") is True:
             if self.operator is None:
                 self.operator = connection
-                self.viewer.sim.controls.timeout = LOST
+                self.viewer.loop.send("sit", LOST)
             return True
         if "leave" in message:
             if self.operator is connection:
@@ -151,55 +152,52 @@ class Desk:
 
     def leave(self) -> None:
         """The operator goes: nobody drives."""
-        self.operator, self._shares = None, {}
-        self.viewer.sim.controls.release("lost", "operator")
+        self.operator = None
+        with contextlib.suppress(CancelledError):  # so may the machine have gone
+            self.viewer.loop.send("leave")
 
     def hold(self, message: dict[str, Any]) -> bool:
         """Keys, sticks and buttons that are held now, or a slider that was moved."""
-        controls = self.viewer.sim.controls
+        inputs, loop = self.viewer.sim.controls.inputs, self.viewer.loop
         if "slide" in message:
             pair = message["slide"]
-            if not isinstance(pair, list) or len(pair) != 2 or pair[0] not in controls.inputs:
+            if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or pair[0] not in inputs:
                 return False
-            given = controls.inputs[pair[0]]
+            given = inputs[pair[0]]
             number = within(pair[1], given.low, given.high)
             if number is None:
                 return False
-            controls.set(given.name, number, "operator")
+            loop.send("slide", given.name, number)
             return True
         keys, axes, buttons = (message.get(word, []) for word in ("keys", "axes", "buttons"))
         if not all(isinstance(x, list) and len(x) <= 64 for x in (keys, axes, buttons)) or "keys" not in message:
             return False
         held = {key for key in keys if isinstance(key, str)}
-        if controls.silent:  # all was released: what is still held acts anew
-            self._shares = {}
-        for name, given in controls.inputs.items():
+        shares = {}
+        for name, given in inputs.items():
             share = sum((1.0, -1.0)[i] for i, key in enumerate(given.keys) if key in held) + stick(given.pad, axes, buttons)
-            share = min(max(share, -1.0), 1.0)
-            if share != self._shares.get(name, 0.0):
-                self._shares[name] = share
-                controls.hold(name, share)
-        controls.heartbeat()
+            shares[name] = min(max(share, -1.0), 1.0)
+        loop.send("hold", shares)
         return True
 
     def instruct(self, message: dict[str, Any]) -> bool:
         """What an instructor does: freeze, go on, reset, back, weather, failures."""
-        viewer, sim, what = self.viewer, self.viewer.sim, message["do"]
-        name, kind = message.get("name"), message.get("kind")
+        viewer, what = self.viewer, message["do"]
+        name, kind, value = str(message.get("name")), message.get("kind"), message.get("value")
         jobs: dict[Any, Any] = {
-            "freeze": lambda: (viewer.pause(), sim.controls.note("freeze", "")),
-            "resume": lambda: (viewer.play(), sim.controls.note("resume", "")),
-            "reset": lambda: (viewer.reset(), sim.controls.note("reset", "")),
-            "back": lambda: viewer.back(within(message.get("value"), 0.0, 1e3) or 0.0),
-            "friction": lambda: weather(sim, friction=within(message.get("value"), 0.01, 5.0)),
-            "gravity": lambda: weather(sim, gravity=(0.0, 0.0, -(within(message.get("value"), 0.0, 50.0) or 0.0))),
-            "wind": lambda: weather(sim, wind=(within(message.get("value"), -60.0, 60.0) or 0.0, 0.0, 0.0)),
-            "fail": lambda: fail(sim, str(kind), str(name)),
-            "repair": lambda: repair(sim, *((str(kind), str(name)) if kind in FAILURES else ())),
+            "freeze": lambda: (viewer.pause(), viewer.act("note", "freeze")),
+            "resume": lambda: (viewer.play(), viewer.act("note", "resume")),
+            "reset": lambda: (viewer.reset(), viewer.act("note", "reset")),
+            "back": lambda: viewer.back(within(value, 0.0, 1e3) or 0.0),
+            "friction": lambda: viewer.act("weather", what, within(value, 0.01, 5.0)),
+            "gravity": lambda: viewer.act("weather", what, (0.0, 0.0, -(within(value, 0.0, 50.0) or 0.0))),
+            "wind": lambda: viewer.act("weather", what, (within(value, -60.0, 60.0) or 0.0, 0.0, 0.0)),
+            "fail": lambda: viewer.act("fail", str(kind), name),
+            "repair": lambda: viewer.act("repair", *((kind, name) if isinstance(kind, str) and kind in FAILURES else ())),
         }
         if not isinstance(what, str) or what not in jobs:
             return False
-        viewer.act(jobs[what])
+        jobs[what]()
         return True
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SimulationError, is_positive
+from sharnir.io.meshes import tints
 from sharnir.recording import Observer
 from sharnir.spatial import quat_rotate
 from sharnir.view.picture import Looks, poses
@@ -64,7 +65,7 @@ class Page(Observer):
         if len(self._times) >= MOST:
             return
         sim = self._sim
-        place, turn, _ = poses(sim, sim.state, 0)
+        place, turn, _ = poses(sim, 0)
         lines: dict[str, np.ndarray] = {}
         for name in sim.model.ropes.names if sim.model.ropes is not None else ():
             points = sim.rope(name).position
@@ -122,11 +123,14 @@ class Page(Observer):
             at, far = np.array(home), min(far, 7.0 * float(np.linalg.norm(np.ptp(corners, axis=0))))
         bodies = []
         for i, ((vertices, faces), colour) in self._looks.bodies.items():
+            painted = self._looks.paint.get(i)
+            own = {} if painted is None else {"tints": text(tints(painted), np.float32), "colour": [1.0, 1.0, 1.0]}
             bodies.append(
                 {
                     "name": self._looks.names[i], "colour": [c / 255 for c in colour], "vertices": text(vertices, np.float32),
                     "normals": text(normals(vertices, faces), np.float32), "faces": text(faces, np.uint32),
                 }
+                | own
             )  # fmt: skip
         lines = [
             {

@@ -26,6 +26,8 @@ MOST_CURVES, MOST_WIDE = 8, 4  # curves of a plot; numbers of one value that are
 SHOWN = 20.0  # s of a plot
 FINE = 200  # steps of a slider
 HELD = 0.5  # s for which a slider stays where a hand put it
+LEDGER, GIVEN = "energies", "given (lost below 0), J"
+ENERGIES = ("sim.energy", "sim.kinetic", "sim.potential", "sim.elastic")
 FAR = 1e20  # beyond: no limit
 
 
@@ -92,15 +94,17 @@ class Slider:
 
 
 class Sliders:
-    """Sliders of drives, reels and joints, in folders."""
+    """Sliders of drives, reels and joints, in folders: what is shown is that of `sim`; what hands do is told to `act`, as the
+    name of a method of `Hands` and what it is given.
+    """
 
-    def __init__(self, gui: Any, sim: Owner, size: float, act: Callable[[Callable[[], None], bool], None]) -> None:
+    def __init__(self, gui: Any, sim: Owner, size: float, act: Callable[..., None], none: bool = False) -> None:
         self.sim, self.size, self._act = sim, size, act
         self.drives: dict[str, Slider] = {}
         self.joints: dict[str, Slider] = {}
         jobs = [("Drives", self.drives, self._drives()), ("Joints", self.joints, self._joints())]
         for title, made, found in jobs:
-            if not found:
+            if none or not found:
                 continue
             with gui.add_folder(title, expand_by_default=title == "Drives" and len(found) <= 12):
                 for label, ends, get, put, hint in found[:MOST_SLIDERS]:
@@ -113,9 +117,9 @@ class Sliders:
         for slider in (*self.drives.values(), *self.joints.values()):
             slider.show()
 
-    def _doing(self, what: Callable[[float], None], stop: bool = False) -> Callable[[float], None]:
+    def _doing(self, what: str, *given: Any) -> Callable[[float], None]:
         """What a slider's hand does, between steps."""
-        return lambda value: self._act(partial(what, value), stop)
+        return lambda value: self._act(what, *given, value)
 
     def _range(self, joint: Any, axis: int, now: float) -> tuple[float, float]:
         """Where a coordinate can be: its limits, else a turn or the size of the picture."""
@@ -154,13 +158,13 @@ class Sliders:
                 now = first(getattr(joint.drive, what), i)
                 most = max(most, 2 * abs(now))
                 ends = self._range(joint, i, now) if what == "position" else (-most, most)
-                get, put = partial(read, joint.drive, what, i), self._doing(partial(put_one, joint.drive, what, i))
+                get, put = partial(read, joint.drive, what, i), self._doing("drive", name, what, i)
                 out.append((label, ends, get, put, f"{what} that the drive is told, {unit}"))
         for k, name in enumerate(sim.model.ropes.names if sim.model.ropes is not None else ()):
             if sim.model.ropes.described[k].reel >= 0:
                 most = float(f"{0.2 * sim.model.ropes.described[k].lengths.sum():.2g}")
-                get, put = partial(read, sim.rope(name), "reel_speed", 0), partial(setattr, sim.rope(name), "reel_speed")
-                out.append((f"{name} (reel)", (-most, most), get, self._doing(put), "speed at which the reel pays out, m/s"))
+                get, put = partial(read, sim.rope(name), "reel_speed", 0), self._doing("reel", name)
+                out.append((f"{name} (reel)", (-most, most), get, put, "speed at which the reel pays out, m/s"))
         return out
 
     def _joints(self) -> list[tuple[Any, ...]]:
@@ -172,15 +176,9 @@ class Sliders:
             if joint.kind.v_size != 1 or joint.kind.q_size != 1:
                 continue
             unit = "rad" if joint.kind.free[0].startswith("r") else "m"
-            get, put = partial(read, joint, "position", 0), self._doing(partial(place_joint, joint), stop=True)
+            get, put = partial(read, joint, "position", 0), self._doing("place", name)
             out.append((name, self._range(joint, 0, get()), get, put, f"coordinate, {unit}; a hand on it stops time"))
         return out
-
-
-def place_joint(joint: Any, value: float) -> None:
-    """Put a joint somewhere, at rest."""
-    joint.position = value
-    joint.velocity = 0.0
 
 
 def read(view: Any, what: str, axis: int) -> float:
@@ -194,18 +192,6 @@ def first(value: Any, axis: int) -> float:
     while numbers.ndim > 1:
         numbers = numbers[0]
     return float(numbers if numbers.ndim == 0 else numbers[axis if axis < len(numbers) else 0])
-
-
-def put_one(drive: Any, what: str, axis: int, value: float) -> None:
-    """Command one axis of a drive, in all worlds."""
-    size = drive._joint.kind.v_size
-    if size == 1:
-        setattr(drive, what, value)
-        return
-    now = np.asarray(getattr(drive, what), float)
-    row = (now[0] if now.ndim == 2 else now).copy()
-    row[axis] = value
-    setattr(drive, what, row)
 
 
 class Plot:
@@ -236,8 +222,14 @@ class Plot:
         return list(self._curves)
 
     def add(self, word: Any) -> None:
-        """Plot one more of the values that are offered."""
-        if word in self.offered:
+        """Plot one more of the values that are offered; `LEDGER` is all energies, and what was lost or given since it began."""
+        if word == LEDGER:
+            begin = total(self._sim)
+            for part in ENERGIES:
+                for name, value in sources(self._sim, part).items():
+                    self._begin(name, value)
+            self._begin(GIVEN, lambda: total(self._sim) - begin)
+        elif word in self.offered:
             for name, value in sources(self._sim, str(word)).items():
                 self._begin(name, value)
 
@@ -295,6 +287,11 @@ class Plot:
             self._chart.data = (times, *rows.T.copy())
 
 
+def total(sim: Owner) -> Any:
+    """All energy, J."""
+    return sim.energy().total
+
+
 def spread(sim: Owner, name: str, value: Any) -> list[tuple[str, float]]:
     """A value of the first world as numbers with names: one by one where they are few, else the largest."""
     numbers = np.asarray(value if sim.worlds == 1 else value[0], float)
@@ -307,7 +304,7 @@ def spread(sim: Owner, name: str, value: Any) -> list[tuple[str, float]]:
 
 def offered(sim: Owner) -> list[str]:
     """Values that a page may choose from."""
-    out = ["sim.energy", "sim.kinetic", "sim.potential", "sim.elastic"]
+    out = [LEDGER, *ENERGIES]
     for name in list(sim.model.joint_names)[:100]:
         if sim.joint(name).kind.v_size:
             out += [f"joint/{glob.escape(name)}.{value}" for value in ("q", "qd", "reaction")]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SimulationError
+from sharnir.io.meshes import is_painted, paint
 from sharnir.model import FIXED, KINEMATIC
 from sharnir.shapes import Triangles
 from sharnir.spatial import quat_conjugate, quat_rotate
@@ -38,6 +39,7 @@ from sharnir.view.pieces import (
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
+SEEN = 1e-7  # of the picture's size: less is not seen to move
 FADE = 0.98  # of the largest force seen, that is left after a picture
 WATCHED, PATIENCE = 8.0, 1.5  # s of motion that the first view takes in; s of work that this may cost
 GREY, SILVER, EARTH = (150, 155, 160), (190, 195, 200), (142, 134, 112)
@@ -102,14 +104,20 @@ class Looks:
             self.parts.setdefault(shape.body, []).append(shape.part)
         self.bodies: dict[int, tuple[Triangles, Colour]] = {}
         self.names = {i: name for name, i in model.body_names.items()}
+        self.paint: dict[int, Any] = {}  # of bodies with colours of their own: a surface (`trimesh.Trimesh`)
         moving = 0
-        for i, shape in enumerate(model.shapes):
+        for i, own in enumerate(model.shapes):
+            shape = model.visuals.get(i, own)
             given, mesh = model.colors[i], self._body_mesh(i, shape)
             colour = {FIXED: GREY if shape is not None else EARTH, KINEMATIC: SILVER}.get(int(motion[i]))
             if colour is None:
                 colour, moving = PALETTE[moving % len(PALETTE)], moving + 1
+            colour = colour if given is None else tuple(round(255 * c) for c in given)
+            if shape is not None and is_painted(shape):
+                made = self.paint[i] = paint(shape, colour)
+                mesh = np.asarray(made.vertices), np.asarray(made.faces)
             if mesh is not None:
-                self.bodies[i] = mesh, colour if given is None else tuple(round(255 * c) for c in given)
+                self.bodies[i] = mesh, colour
         self.still = [i for i in self.bodies if motion[i] == FIXED]
         self.moving = moving
         self.marks = self._marks()
@@ -141,7 +149,7 @@ class Looks:
 
     def extent(self) -> np.ndarray:
         """(3,) m, size of a box around all that is drawn of a world at the start, terrains and floors too."""
-        place, turn, _ = poses(self.sim, self.sim.state, 0)
+        place, turn, _ = poses(self.sim, 0)
         points = []
         for i, ((vertices, _), _) in self.bodies.items():
             far = outermost(vertices)
@@ -158,8 +166,8 @@ class Looks:
         out: list[Mark] = []
         if not model.joint_kinds:
             return out
-        state, names = self.sim.state, list(model.joint_names)
-        place, turn, _ = poses(self.sim, state, 0)
+        names = list(model.joint_names)
+        place, turn, _ = poses(self.sim, 0)
         rod = model.joints.rod.numpy()
         for k, joint in enumerate(model.joint_kinds):
             if rod[k] > 0 or joint.mask == 63:  # a free body has no axis worth a mark
@@ -240,14 +248,18 @@ class Picture:
         self.server, self.looks, self.world, self.root, self.scale = server, looks, world, root, scale
         sim, scene, size = looks.sim, server.scene, looks.size
         model = sim.model
-        place, turn, _ = poses(sim, sim.state, world)
+        place, turn, _ = poses(sim, world)
         self.handles: dict[str, Any] = {}
+        self._shown = np.full((len(place), 7), np.inf)  # m: where bodies were last told to be; rotations times the size
         self._moving: list[tuple[int, Any]] = []
         for i, (mesh, colour) in looks.bodies.items():
-            node = scene.add_mesh_simple(
-                f"{root}/bodies/{safe(looks.names[i])}", mesh[0].astype(np.float32), mesh[1].astype(np.uint32), color=colour,
-                position=place[i], wxyz=turn[i, [3, 0, 1, 2]], side="double" if model.shapes[i] is None else "front",
-            )  # fmt: skip
+            name, at = f"{root}/bodies/{safe(looks.names[i])}", {"position": place[i], "wxyz": turn[i, [3, 0, 1, 2]]}
+            if i in looks.paint:
+                node = scene.add_mesh_trimesh(name, looks.paint[i], **at)
+            else:
+                vertices, faces = mesh[0].astype(np.float32), mesh[1].astype(np.uint32)
+                side = "double" if model.shapes[i] is None or i in model.visuals else "front"
+                node = scene.add_mesh_simple(name, vertices, faces, color=colour, side=side, **at)
             self.handles[looks.names[i]] = node
             if i not in looks.still:
                 self._moving.append((i, node))
@@ -256,11 +268,13 @@ class Picture:
         rubs = {name for name, act in zip(model.joint_names, acts, strict=False) if act}
         self._rubbing = [(sim.joint(mark.joint), mark.colour, handle) for mark, handle in self.marks if mark.joint in rubs]
         self._stuck = [False] * len(self._rubbing)
-        self._labels = [
-            scene.add_label(f"{root}/bodies/{safe(name)}/name", name, position=tuple(model.com[i]), visible=False)
+        self._labels = {
+            name: scene.add_label(f"{root}/bodies/{safe(name)}/name", name, position=tuple(model.com[i]), visible=False)
             for i, name in looks.names.items()
             if i > 0
-        ]
+        }
+        self.picked: str | None = None
+        """A body whose name is shown, whatever the layers are."""
         self._outlines: list[Any] = []  # of what touches; made when they are asked for
         line = {"thickness": 0.006 * size}
         none = np.zeros((1, 2, 3), np.float32)
@@ -311,8 +325,8 @@ class Picture:
         """Show or hide what stands still on the bodies."""
         for _, handle in self.marks:
             handle.visible = layers.axes
-        for handle in self._labels:
-            handle.visible = layers.names
+        for name, handle in self._labels.items():
+            handle.visible = layers.names or name == self.picked
         if layers.collision and not self._outlines:
             for i, name in self.looks.names.items():
                 mesh = self.looks.collision(i)
@@ -328,13 +342,17 @@ class Picture:
             if not layers.tensions:
                 handle.colors = self._plain[name]
 
-    def show(self, state: Any, layers: Layers) -> None:
-        """Move the nodes to where the world is."""
+    def show(self, layers: Layers, contacts: list[Any]) -> None:
+        """Move the nodes to where the world is; contacts of every world, where they are shown."""
         sim = self.looks.sim
-        place, turn, centre = poses(sim, state, self.world)
+        place, turn, centre = poses(sim, self.world)
         wxyz = turn[:, [3, 0, 1, 2]]
+        now = np.concatenate([place, self.looks.size * wxyz], 1)
+        moved = np.abs(now - self._shown).max(1) > SEEN * self.looks.size
+        self._shown[moved] = now[moved]  # what is not seen to move is not sent
         for i, handle in self._moving:
-            handle.position, handle.wxyz = place[i], wxyz[i]
+            if moved[i]:
+                handle.position, handle.wxyz = place[i], wxyz[i]
         if self.looks.rods:
             ends = self._ends(centre, turn)[:, self.looks.rods]
             self._rods.points = ends.transpose(1, 0, 2).astype(np.float32)
@@ -358,20 +376,20 @@ class Picture:
                 if layers.tensions:
                     self.scale.see(pulls[:, None] * (1.0, 0.0, 0.0))
                     handle.colors = tension_colours(pulls, self.scale.most)
-        self._show_forces(state, centre, turn, layers.forces)
-        self._show_contacts(layers.contacts)
+        self._show_forces(centre, turn, layers.forces)
+        self._show_contacts(contacts[self.world] if layers.contacts and len(contacts) > self.world else None)
 
     def _ends(self, centre: np.ndarray, turn: np.ndarray) -> np.ndarray:
         """(2, joints, 3) anchors of all joints on parent and child."""
         return np.array([centre[body] + quat_rotate(turn[body], point) for body, point in self.looks.ends])
 
-    def _show_forces(self, state: Any, centre: np.ndarray, turn: np.ndarray, on: bool) -> None:
+    def _show_forces(self, centre: np.ndarray, turn: np.ndarray, on: bool) -> None:
         """What the joints do to their children, as arrows at the anchors."""
         sim = self.looks.sim
         if not on or not sim.model.joint_kinds:
             self._forces.visible = False
             return
-        force = state.joint_force.numpy()[:, self.world].astype(float) / sim.dt
+        force = sim.state.joint_force.numpy()[:, self.world].astype(float) / sim.dt
         self._arrows(self._forces, self._ends(centre, turn)[1], force)
 
     def _arrows(self, handle: Any, at: np.ndarray, force: np.ndarray) -> None:
@@ -381,10 +399,8 @@ class Picture:
         if long.any():
             handle.points = np.stack([at[long], (at + reach)[long]], 1).astype(np.float32)
 
-    def _show_contacts(self, on: bool) -> None:
+    def _show_contacts(self, found: Any) -> None:
         """Points, normals and forces on the second body of each contact."""
-        sim = self.looks.sim
-        found = sim.contacts(self.world) if on and sim.model.collision is not None else None
         some = found is not None and len(found) > 0
         self._points.visible = self._normals.visible = some
         if found is None or not some:
@@ -399,8 +415,9 @@ class Picture:
 # ---- where things are ----
 
 
-def poses(sim: Owner, state: Any, world: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def poses(sim: Owner, world: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of one world: frame origins (bodies, 3), rotations (bodies, 4) as x, y, z, w, and centres of mass (bodies, 3)."""
+    state = sim._state
     turn = state.rotation.numpy()[:, world].astype(float)
     centre = state.position.numpy()[:, world].astype(float)
     return centre - quat_rotate(turn, sim.model.com), turn, centre
@@ -451,7 +468,7 @@ def watch(sim: Owner, control: Callable[[Any], None] | None = None) -> tuple[np.
     ]
 
     def box(bodies: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        place, turn, centre = poses(sim, sim.state, 0)
+        place, turn, centre = poses(sim, 0)
         points = [place[i] + quat_rotate(np.tile(turn[i], (len(outline[i]), 1)), outline[i]) for i in bodies]
         points += [centre[body] + quat_rotate(turn[body], arm) for body, arm in ends if len(body)]
         if model.ropes is not None:

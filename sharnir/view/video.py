@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SimulationError, is_positive
+from sharnir.io.meshes import is_painted, paint, tints
 from sharnir.recording import Observer
 from sharnir.spatial import quat_rotate
 from sharnir.view import MissingExtra, need
@@ -155,7 +156,7 @@ class Video(Observer):
             seen = ((corners[:, 0] - self.camera.eye) * normal).sum(1) < 0
             bright = 0.45 + 0.55 * np.clip((normal @ LIGHT) / np.maximum(length, 1e-300), 0.0, 1.0)
             for i in np.flatnonzero(seen & (depth[faces] > 1e-6).all(1)):
-                shade = tuple(int(c * bright[i]) for c in colour)
+                shade = tuple(int(c * bright[i]) for c in (colour[i] if np.ndim(colour) == 2 else colour))
                 jobs.append((float(depth[faces[i]].mean()), [tuple(p) for p in SMOOTH * pixels[faces[i]]], shade, 0.0))  # type: ignore[arg-type]
         for line, colour, width in self._lines():
             pixels, depth = self.camera.project(line)
@@ -201,7 +202,8 @@ def meshes(sim: Owner) -> Any:
     """Body, vertices from its centre of mass, faces and colour of all that has a shape, or touches without one."""
     model, moving = sim.model, 0
     motion = model.bodies.motion.numpy()
-    for b, shape in enumerate(model.shapes):
+    for b, own in enumerate(model.shapes):
+        shape = model.visuals.get(b, own)
         dynamic = int(motion[b]) == 2
         moving += dynamic
         parts = [s.part for s in model.collision.shapes if s.body == b] if shape is None and model.collision is not None else []
@@ -215,4 +217,9 @@ def meshes(sim: Owner) -> Any:
         colour = PALETTE[(moving - 1) % len(PALETTE)] if dynamic else GREY if shape is not None else EARTH
         if model.colors[b] is not None:
             colour = tuple(round(255 * c) for c in model.colors[b])
+        if shape is not None and is_painted(shape):
+            made = paint(shape, colour)
+            vertices, faces = np.asarray(made.vertices), np.asarray(made.faces)
+            stride = max(1, len(faces) // FINE) if len(faces) > 4 * FINE else 1
+            colour = 255 * tints(made)[faces[::stride]].mean(1)
         yield b, vertices - model.com[b], faces[::stride], colour

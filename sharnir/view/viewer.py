@@ -3,29 +3,36 @@
     sim.view()                                # until Ctrl-C
     viewer = sim.view(block=False)            # goes on in a thread; viewer.stop() ends it
 
-`Viewer` holds the picture and moves it; `Viewer.run` is the clock: about 60 pictures a second, in real time where the
-simulation is fast enough, else slower and never behind (time that cannot be simulated is skipped, not owed). Time runs only
-while a page is open.
+Time is kept by `sharnir.realtime` (absolute deadlines, bounded catch-up), in a thread of its own; where somebody drives
+(`sharnir.view.drive`), pages have a process of their own. `Viewer` holds the picture and moves it, up to 30 times a second, from
+copies that the loop hands out. What hands do goes to the loop and acts between two steps (`Hands`). Time runs only while a page
+is open.
 """
 
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import math
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
 
 from sharnir.errors import SceneError, SimulationError, is_positive
-from sharnir.failures import forget
+from sharnir.realtime.beside import Here, There
+from sharnir.realtime.loop import RealTime
+from sharnir.realtime.mirror import Mirror, take
+from sharnir.realtime.statistics import Statistics
 from sharnir.simulation import Simulation
-from sharnir.view.gate import open_server
-from sharnir.view.hands import Past, Pull
+from sharnir.view.camera import Ride
+from sharnir.view.gate import known, open_server, shown_by
+from sharnir.view.hands import Grip, Hands
 from sharnir.view.operator import Desk
 from sharnir.view.panel import Plot, Sliders, within
 from sharnir.view.picture import Layers, Looks, Picture, Scale, poses, watch
@@ -33,8 +40,9 @@ from sharnir.view.pieces import figures, round_length, table
 
 Control = Callable[[Simulation], None]
 
-PICTURES = 60  # a second
-SHARE = 0.75  # of a picture's time that steps may take; the rest goes to the picture
+PICTURES = 30  # a second, at most
+SHARE = 0.25  # of the time that drawing may take; where it takes long, there are fewer pictures
+TICK = 0.002  # s, at least, of a tick of the loop
 ROOM = 1.15  # around the motion, in the first view
 APART = 1.25  # of a world's width, from the middle of one to that of the next
 SLOWEST = 0.05  # simulated seconds per second
@@ -64,6 +72,11 @@ class Viewer:
         follow: a body that the picture moves along with.
         plot: values that are plotted, as `sim.record` takes them: "joint/elbow.q", "sim.energy".
         wait: False: time runs although no page is open.
+        budget: share of a tick that its steps may take, as of `RealTime`; None: the solver takes the time that it needs.
+        token: what lets an operator or an instructor in; None: one that nobody can guess.
+        closed: nobody looks without a token either, and the panel beside the picture neither moves nor stops the machine: that
+            is for the operator and the instructor.
+        loop: where the simulation runs, if that is another process.
     """
 
     def __init__(
@@ -80,26 +93,32 @@ class Viewer:
         follow: str | None = None,
         plot: Sequence[str] = (),
         wait: bool = True,
+        budget: float | None = None,
+        token: str | None = None,
+        closed: bool = False,
+        loop: There | None = None,
     ) -> None:
         self._check(sim, speed, worlds, follow)
-        self.sim, self.title, self.control, self.wait = sim, title, control, wait
-        self._start = sim.snapshot()  # with the commands that were set before the viewer opened
+        self.sim, self.title, self.wait = sim, title, wait
         self.error = ""
-        self._lock = threading.RLock()  # buttons call from other threads
-        self._stop = threading.Event()
-        self._owed = 0.0  # simulated time due, s
-        self._step_cost = 0.0  # s, a running mean; 0 while unknown
+        self._lock = threading.RLock()  # of the picture: buttons call from other threads; the loop never takes it
+        self._stop, self._stands = threading.Event(), True
         self._rates = (0.0, 0.0)  # steps a second, real-time factor
         self._told = self._drawn = -math.inf
         self._since = (time.perf_counter(), sim.time, 0)  # wall time, simulated time, steps since the rates were told
-        self._steps = 0
+        self._paced = 0.0  # the speed that the loop was told
+        self.pace = ""
+        """How the loop keeps its deadlines, in words."""
         self.layers = Layers()
-        self._past = Past(sim)
         low, high = watch(sim, control)
         self.size = float(np.linalg.norm(high - low))
-        looks = Looks(sim, self.size)
-        self.desk = Desk(title)
-        self.server: Any = open_server(host, port, title, self.desk.pages(), self.desk.sockets())
+        self.mirror = Mirror(sim, alone=loop is not None)
+        self.loop: Here | There = runs(sim, control, budget) if loop is None else loop
+        looks = Looks(self.mirror.sim, self.size)
+        self.desk = Desk(title, token)
+        self.closed = closed
+        tokens = (self.desk.token, self.desk.watch_token) if closed else ()
+        self.server: Any = open_server(host, port, title, self.desk.pages(), self.desk.sockets(), tokens)
         self._host = host
         shown = min(sim.worlds, worlds)
         wide = math.ceil(math.sqrt(shown))
@@ -115,9 +134,14 @@ class Viewer:
         self._dress(looks, low, high + np.array([(wide - 1) * stride[0], (rows - 1) * stride[1], 0.0]))
         self._followed, self._home = follow, np.zeros(3)
         self._add_controls(title, speed, paused)
-        self.sliders = Sliders(self.server.gui, sim, self.size, self._act)
-        self.plot = Plot(self.server.gui, sim, tuple(plot))
-        self.pull = Pull(sim, self)
+        self._ride = Ride(self.server, self.mirror.sim)
+        self.sliders = Sliders(self.server.gui, self.mirror.sim, self.size, self._hand, closed)
+        self.plot = Plot(self.server.gui, self.mirror.sim, tuple(plot))
+        self._grip = Grip(sim, self)
+        for name, handle in self.handles.items():
+            handle.on_click(lambda _, name=name: self.pick(None if self.pictures[0].picked == name else name))
+        self.told: dict[str, Any] = self.loop.do("told")
+        """How the machine was when it was last asked."""
         self.follow(follow)
         self.desk.viewer = self
         self.show()
@@ -140,14 +164,34 @@ class Viewer:
         host = "127.0.0.1" if self._host in ("0.0.0.0", "::", "") else self._host
         return f"http://{host}:{self.server.get_port()}"
 
+    def may_act(self, client: int) -> bool:
+        """Whether the hand of a page counts: of a closed viewer, that of one who may drive."""
+        return not self.closed or known(shown_by(self.server, client), (self.desk.token,))
+
+    @property
+    def watch_url(self) -> str:
+        """Where one looks and does not act, with the token that is needed if the viewer is closed."""
+        return f"{self.url}/?token={self.desk.watch_token}" if self.closed else self.url
+
     def drive_url(self, role: str = "drive") -> str:
         """Where the operator ("drive") or the "instructor" sits; the token in it lets them in."""
         return f"{self.url}/{role}?token={self.desk.token}"
 
     @property
-    def past(self) -> float:
-        """s, simulated, that one can go back."""
-        return self._past.length
+    def hands(self) -> Hands:
+        """What acts on the simulation, where it runs in this process."""
+        if isinstance(self.loop, There):
+            raise SimulationError("view: the simulation runs in another process")
+        return self.loop.hands  # type: ignore[no-any-return]
+
+    @property
+    def control(self) -> Control | None:
+        """Called with the simulation before each step."""
+        return self.hands.control
+
+    @control.setter
+    def control(self, value: Control | None) -> None:
+        self.hands.control = value
 
     @property
     def handles(self) -> dict[str, Any]:
@@ -163,13 +207,13 @@ class Viewer:
     def speed(self) -> float:
         """Simulated seconds per second; what a page sends is brought within the slider's range."""
         number = within(self._speed.value, SLOWEST, self._fastest)
-        return 1.0 if number is None else number
+        return self._told_speed if self.closed or number is None else number
 
     @speed.setter
     def speed(self, value: float) -> None:
         if not is_positive(value):
             raise SimulationError(f"view: speed is a positive finite number, got {value!r}")
-        self._speed.value = min(max(float(value), SLOWEST), self._fastest)
+        self._speed.value = self._told_speed = min(max(float(value), SLOWEST), self._fastest)
 
     @property
     def open_pages(self) -> int:
@@ -178,49 +222,49 @@ class Viewer:
 
     def play(self) -> None:
         """Let time run."""
-        with self._lock:
-            self._owed, self._paused = 0.0, False
-            self._since = (time.perf_counter(), self.sim.time, self._steps)
-            self._play.label = "Pause"
+        self._paused, self._play.label = False, "Pause"
 
     def pause(self) -> None:
         """Stop time; the picture stays."""
-        with self._lock:
-            self._paused, self._rates = True, (0.0, 0.0)
-            self._play.label = "Play"
+        self._paused, self._rates, self._play.label = True, (0.0, 0.0), "Play"
+        self._stands = True
+        self.loop.do("pause")
+        self.loop.do("nothing")  # a tick may have been under way; this answer comes after it
 
     def step(self, n: int = 1) -> None:
         """Pause, and make n steps."""
-        with self._lock:
-            self.pause()
-            self._advance(n)
-            self.show()
-            self.tell()
+        self.pause()
+        self._do("Stopped", "advance", n)
+        self.tell()
 
     def reset(self) -> None:
         """Back to how the viewer found it; playing goes on if it was playing."""
-        with self._lock:
-            self.sim.restore(self._start)
-            forget(self.sim)
-            self._past.clear()
-            self._fail("")
-            self._owed = 0.0
-            self._since = (time.perf_counter(), self.sim.time, self._steps)
-            self.show()
-            self.tell()
+        self.act("reset")
+        self.tell()
 
     def back(self, seconds: float) -> None:
         """Pause, and go back by so many simulated seconds, as far as is remembered (the last minute, four times a second)."""
-        with self._lock:
-            self.pause()
-            if self._past.go_back(seconds):
-                self.sim.controls.note("back", "", seconds)
-            self.show()
-            self.tell()
+        self.pause()
+        self.act("back", seconds)
+        self.tell()
 
-    def act(self, what: Callable[[], Any]) -> None:
-        """Do something between two steps, and say on the page why where it cannot be."""
-        self._act(what, False)
+    def act(self, name: str, *given: Any) -> None:
+        """Call a method of `Hands` between two steps, and say on the page why where that cannot be."""
+        self._do("Refused", name, *given)
+
+    def _do(self, word: str, name: str, *given: Any) -> None:
+        try:
+            self.loop.do(name, *given)
+            self._fail("")
+        except (SceneError, SimulationError) as error:
+            self._fail(str(error), word)
+        self.show()
+
+    def _hand(self, name: str, *given: Any) -> None:
+        """What a hand on a slider does; one on a joint stops time."""
+        if name == "place":
+            self.pause()
+        self.act(name, *given)
 
     def show_layer(self, name: str, visible: bool = True) -> None:
         """Show or hide axes, names, forces, tensions, contacts or collision."""
@@ -232,7 +276,7 @@ class Viewer:
                 self._boxes[name].value = bool(visible)
             for picture in self.pictures:
                 picture.lay(self.layers)
-            self.show()
+        self.show()
 
     def follow(self, body: str | None) -> None:
         """Move the picture along with a body of the first world, or with none."""
@@ -243,107 +287,116 @@ class Viewer:
             if body is not None:
                 self._home = self._body_place(body) + self._root.position
             self._follow.value = NOBODY if body is None else body
-            self.show()
+        self.show()
+
+    def ride(self, where: str | None) -> None:
+        """Let the pages' cameras ride with a body, as they look at it now, or look along the x axis of a frame; None: neither."""
+        with self._lock:
+            self._ride.choose(where)
+            self._camera.value = FREE if where is None else where
+        self.show()
+
+    def pick(self, body: str | None) -> None:
+        """Show a body's name in the picture, and its mass and speed on the panel; None: of none."""
+        if body is not None:
+            self.sim.body(body)
+        with self._lock:
+            self.pictures[0].picked = body
+            self.pictures[0].lay(self.layers)
 
     def stop(self) -> None:
         """End `run` and close the page's server."""
         self._stop.set()
+        self.loop.stop()
         with self._lock, contextlib.redirect_stdout(io.StringIO()):
             self.server.stop()
 
-    # ---- the clock ----
+    # ---- time ----
 
     def run(self, until: Callable[[], bool] | None = None) -> None:
-        """Run until `stop`, Ctrl-C, or (asked after each picture) `until()` is true."""
-        last = time.perf_counter()
-        while not self._stop.is_set() and not (until is not None and until()):
-            now = time.perf_counter()
-            self.tick(now - last)
-            last = now
-            self._stop.wait(max(0.0, 1 / PICTURES - (time.perf_counter() - now)))
-
-    def tick(self, elapsed: float) -> None:
-        """One picture: simulate what `elapsed` wall-clock seconds ask for, as far as there is time, and show it."""
-        with self._lock:
-            if self._stop.is_set():
-                return
-            if not self._paused and not (self.wait and self.open_pages == 0):
-                self._owed += min(elapsed, 0.1) * self.speed
-                due = int(self._owed / self.sim.dt + 1e-9)
-                fits = max(1, int(SHARE / PICTURES / self._step_cost)) if self._step_cost else 1
-                if due > fits:
-                    self._owed, due = 0.0, fits
-                else:
-                    self._owed -= due * self.sim.dt
-                if due:
-                    self._advance(due)
-                    self.show()
-            if time.perf_counter() - self._told > 0.1:
-                self.tell()
-
-    def _advance(self, n: int) -> None:
-        started = time.perf_counter()
+        """Run until `stop`, Ctrl-C, or (asked after each picture) `until()` is true; raises what `control` raised."""
+        self.loop.start()
+        over = until or (lambda: False)
         try:
-            self._past.look()
-            if self.control is None and not self.pull.active:
-                self.sim.step(n)
-            else:  # forces that are applied act in one step
-                for _ in range(n):
-                    if self.control is not None:
-                        self.control(self.sim)
-                    self.pull.act()
-                    self.sim.step()
-            self._steps += n
-        except SimulationError as error:
-            self.pause()
-            self._fail(str(error))
-        cost = (time.perf_counter() - started) / n
-        self._step_cost = 0.9 * self._step_cost + 0.1 * cost if self._step_cost else cost
+            with contextlib.suppress(CancelledError):  # the loop ended while something was asked for
+                while not self._stop.is_set() and not over() and self.crash is None:
+                    started = time.perf_counter()
+                    self.look()
+                    took = time.perf_counter() - started
+                    self._stop.wait(max(1 / PICTURES, took / SHARE) - took)
+        finally:
+            self.loop.stop()
+        if self.crash is not None:
+            raise self.crash
 
-    def _act(self, what: Callable[[], Any], stop: bool) -> None:
-        """Do what a hand on the panel asks for; say why where it cannot be."""
-        with self._lock:
-            if stop:
-                self.pause()
-            try:
-                what()
-                self._fail("")
-            except (SceneError, SimulationError) as error:
-                self._fail(str(error), "Refused")
+    @property
+    def crash(self) -> Exception | None:
+        """What `control` raised, where it runs in this process."""
+        return None if isinstance(self.loop, There) else self.hands.crash
+
+    def look(self) -> None:
+        """One look at the loop: let it run or stand, draw what is new, and tell how it is, ten times a second."""
+        pages, loop = self.open_pages, self.loop
+        stands = self._paused or (self.wait and pages == 0)
+        if self.speed != self._paced:
+            self._paced = self.speed
+            loop.do("pace", self._paced)
+        if stands != self._stands:
+            loop.do("pause" if stands else "resume")
+            self._stands, self._since = stands, (-math.inf, 0.0, 0)
+        if pages:
             self.show()
+        if time.perf_counter() - self._told > 0.1:
+            self.tell(pages > 0)
+            if self.told["error"] and not self._stands and not self._paused:
+                self._paused, self._stands, self._play.label = True, True, "Play"
+                self._fail(self.told["error"])
 
     # ---- what is drawn ----
 
     def show(self) -> None:
         """Move the picture to the simulation's state."""
-        with self.server.atomic():
-            state = self.sim.state
-            self._scale.fade()
-            for picture in self.pictures:
-                picture.show(state, self.layers)
-            if self._followed is not None:
-                self._root.position = self._home - self._body_place(self._followed)
-            self.pull.show()
-        self.plot.take()
+        copy, pulled = self.loop.do("look", len(self.pictures) if self.layers.contacts else 0)
+        with self._lock:
+            if self._stop.is_set():
+                return
+            self.mirror.put(copy)
+            with self.server.atomic():
+                self._scale.fade()
+                for picture in self.pictures:
+                    picture.show(self.layers, copy.contacts)
+                if self._followed is not None:
+                    self._root.position = self._home - self._body_place(self._followed)
+                self._grip.show(self.mirror.sim, pulled)
+            self._ride.show(np.asarray(self._root.position, float))
+            self.plot.take()
 
     def _body_place(self, name: str) -> np.ndarray:
-        return np.asarray(poses(self.sim, self.sim.state, 0)[2][self.sim.model.body_names[name]])
+        return np.asarray(poses(self.mirror.sim, 0)[2][self.sim.model.body_names[name]])
 
-    def tell(self) -> None:
-        """Write time, energies and speed beside the picture, and move sliders and plots."""
-        now = time.perf_counter()
-        self._told = now
-        then, sim_then, steps_then = self._since
-        if not self._paused and now - then > 0.5:
-            self._rates = ((self._steps - steps_then) / (now - then), (self.sim.time - sim_then) / (now - then))
-            self._since = (now, self.sim.time, self._steps)
-        energy = self.sim.energy()
+    def tell(self, panel: bool = True) -> None:
+        """Ask how the machine is, for the desk; and write time, energies and speed on the panel, and move sliders and plots."""
+        self.told, self._told = self.loop.do("told"), time.perf_counter()
+        statistics, (then, sim_then, steps_then) = self.told["statistics"], self._since
+        passed = self._told - then
+        if not self._paused and passed > 0.5:
+            self._since = (self._told, self.told["time"], statistics.steps)
+            if math.isfinite(then):
+                self._rates = ((statistics.steps - steps_then) / passed, (self.told["time"] - sim_then) / passed)
+            self.pace = pace(statistics)
+        with self._lock:
+            if panel and not self._stop.is_set():
+                self._tell()
+
+    def _tell(self) -> None:
+        now, shown = time.perf_counter(), self.mirror.sim
+        energy = shown.energy()
         kinds = (energy.kinetic, energy.potential, energy.elastic, energy.total)
         kinetic, potential, elastic, total = (float(np.atleast_1d(e)[0]) for e in kinds)
         steps, factor = self._rates
         moving = not self._paused and factor > 0
         rows = [
-            ("time", f"{self.sim.time:.3f}", "s"),
+            ("time", f"{shown.time:.3f}", "s"),
             ("kinetic energy", figures(kinetic), "J"),
             ("potential energy", figures(potential), "J"),
             *([("elastic energy", figures(elastic), "J")] if elastic else []),
@@ -351,8 +404,14 @@ class Viewer:
             ("steps a second", f"{steps:,.0f}".replace(",", " ") if moving else "–", ""),
             ("real-time factor", f"{factor:.2f}" if moving else "–", ""),
         ]
-        if self.layers.contacts and self.sim.model.collision is not None:
-            rows.append(("contacts", str(len(self.sim.contacts())), ""))
+        if self.layers.contacts and self.mirror.contacts:
+            rows.append(("contacts", str(len(self.mirror.contacts[0])), ""))
+        picked = self.pictures[0].picked
+        if picked is not None:
+            body = shown.body(picked)
+            speed = float(np.linalg.norm(np.reshape(body.velocity, (-1, 3))[0]))
+            rows += [("picked", picked, ""), ("its mass", figures(float(np.ravel(body.mass)[0])), "kg")]
+            rows += [("its speed", figures(speed), "m/s")]
         if self._scale.most > 0 and (self.layers.forces or self.layers.contacts or self.layers.tensions):
             rows.append(("largest force of late", figures(self._scale.most), "N"))
         if self.sim.worlds > 1:
@@ -366,7 +425,9 @@ class Viewer:
 
     def _fail(self, message: str, word: str = "Stopped") -> None:
         self.error = message
-        self._warning.content = f"**{word}.** {message}" if message else ""
+        self._warning.content = (
+            f'<p style="margin:0.4em 1em"><b>{word}.</b> {html.escape(message, quote=False)}</p>' if message else ""
+        )
         self._warning.visible = bool(message)
 
     # ---- building the page ----
@@ -406,17 +467,18 @@ class Viewer:
         gui, model = self.server.gui, self.sim.model
         gui.configure_theme(show_logo=False, show_share_button=False, control_layout="floating", brand_color=(47, 109, 181))
         gui.set_panel_label(title)
-        self._paused = paused
-        self._play = gui.add_button("Play" if paused else "Pause", hint="Let time run, or stop it")
-        self._single = gui.add_button(f"Step {1e3 * self.sim.dt:g} ms", hint="Pause, and make one step", color="gray")
-        self._reset = gui.add_button("Reset", hint="Back to the start", color="gray")
+        self._paused, acts = paused, {"visible": not self.closed}
+        self._play = gui.add_button("Play" if paused else "Pause", hint="Let time run, or stop it", **acts)
+        self._single = gui.add_button(f"Step {1e3 * self.sim.dt:g} ms", hint="Pause, and make one step", color="gray", **acts)
+        self._reset = gui.add_button("Reset", hint="Back to the start", color="gray", **acts)
         self._fastest = max(2.0, float(speed))
-        start = min(max(float(speed), SLOWEST), self._fastest)
+        self._told_speed = min(max(float(speed), SLOWEST), self._fastest)
         self._speed = gui.add_slider(
-            "Speed", min=SLOWEST, max=self._fastest, step=0.05, initial_value=start, hint="Simulated seconds per second"
-        )
+            "Speed", min=SLOWEST, max=self._fastest, step=0.05, initial_value=self._told_speed,
+            hint="Simulated seconds per second", **acts,
+        )  # fmt: skip
         self._values = gui.add_html("")
-        self._warning = gui.add_markdown("", visible=False)
+        self._warning = gui.add_html("", visible=False)
         joints, touching = bool(model.joint_kinds), model.collision is not None
         there = {"axes": joints, "forces": joints, "tensions": model.ropes is not None} | {
             "contacts": touching,
@@ -430,7 +492,12 @@ class Viewer:
                     box.on_update(lambda event, name=name: self._on_box(event, name))
             bodies = [name for name, i in model.body_names.items() if i > 0][:500]
             self._follow = gui.add_dropdown("Follow", (NOBODY, *bodies), initial_value=NOBODY, hint="Move along with a body")
+            hint = "Ride with a body as it is seen now, or look along a frame"
+            self._camera = gui.add_dropdown("Camera", (FREE, *bodies, *list(model.frames)[:500]), initial_value=FREE, hint=hint)
         self._follow.on_update(self._on_follow)
+        self._camera.on_update(self._on_camera)
+        if self.closed:
+            return
         self._play.on_click(lambda _: self.play() if self.paused else self.pause())
         self._single.on_click(lambda _: self.step())
         self._reset.on_click(lambda _: self.reset())
@@ -444,32 +511,43 @@ class Viewer:
             word = self._follow.value
             self.follow(word if word in self.sim.model.body_names and word != NOBODY else None)
 
+    def _on_camera(self, event: Any) -> None:
+        if event.client is not None:
+            word, model = self._camera.value, self.sim.model
+            self.ride(word if word != FREE and (word in model.body_names or word in model.frames) else None)
 
-NOBODY = "– nobody –"
+
+NOBODY, FREE = "– nobody –", "– free –"
+
+
+def pace(s: Statistics) -> str:
+    """How a loop keeps its deadlines, in words."""
+    work, late = (1e3 * times.percentile(99) for times in (s.work, s.late))
+    cut = f", {s.cut} steps cut short" if s.cut else ""
+    skipped = f", {s.skipped:.2f} s left out" if s.skipped > 1e-3 else ""
+    return f"ticks: work {work:.2f} ms, late {late:.2f} ms (99 %); {100 * s.missed_share:.2f} % missed{cut}{skipped}"
+
+
+def runs(sim: Simulation, control: Control | None, budget: float | None) -> Here:
+    """A loop for a simulation, not yet started and with time standing, and the hands that act on it."""
+    hands = Hands(sim, control, take)
+    hands.rt = RealTime(sim, 1 / (max(1, round(TICK / sim.dt)) * sim.dt), control=hands.before, budget=budget, frames=1.0)
+    hands.rt.pause()
+    return Here(hands.rt, hands)
 
 
 def serve(
-    sim: Simulation,
-    title: str = "sharnir",
-    *,
-    block: bool = True,
-    desk: bool = False,
-    until: Callable[[], bool] | None = None,
-    **options: Any,
+    sim: Simulation, title: str = "sharnir", *, block: bool = True, until: Callable[[], bool] | None = None, **options: Any
 ) -> Viewer:
     """Show a simulation in the browser: until Ctrl-C, or in a thread of its own (`block=False`). Options are those of Viewer.
 
-    With `desk` it says where the operator and the instructor sit; it ends when `until()` is true.
+    It ends when `until()` is true.
     """
     viewer = Viewer(sim, title, **options)
     if not block:
         threading.Thread(target=viewer.run, name="sharnir viewer", daemon=True).start()
         return viewer
-    if desk:
-        places = {"drive": viewer.drive_url(), "instructor": viewer.drive_url("instructor"), "watch": viewer.url}
-        sys.stdout.write(f"{title}\n" + "".join(f"  {what + ':':<12}{url}\n" for what, url in places.items()) + "Ctrl-C ends\n")
-    else:
-        sys.stdout.write(f"{title}: open {viewer.url} in a browser; time runs while a page is open; Ctrl-C ends\n")
+    sys.stdout.write(f"{title}: open {viewer.url} in a browser; time runs while a page is open; Ctrl-C ends\n")
     sys.stdout.flush()
     try:
         viewer.run(until)

@@ -1,0 +1,122 @@
+"""A machine under somebody's hands: it runs here, at its deadlines; its pages have a process of their own.
+
+    drive(sim, "crane")        # says where the operator and the instructor sit; until Ctrl-C
+
+A thread that draws holds Python's lock for milliseconds; a process does not. The pages' process is a copy of this one (fork): its
+simulation is never stepped, and shows what the machine's loop hands out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import Any
+
+from sharnir.errors import SimulationError
+from sharnir.realtime.beside import There, answer
+from sharnir.simulation import Simulation
+from sharnir.view import need
+from sharnir.view.viewer import Control, Viewer, runs
+
+BUDGET = 0.8  # of a tick, that its steps may take
+
+
+def drive(
+    sim: Simulation, title: str = "sharnir", *, control: Control | None = None, until: Callable[[], bool] | None = None,
+    budget: float | None = BUDGET, **options: Any,
+) -> None:  # fmt: skip
+    """Let people drive a machine in their browsers until Ctrl-C, or until `until()` is true. Options are those of `Viewer`."""
+    need("viser", "view")
+    if not sim._on_cpu or "fork" not in multiprocessing.get_all_start_methods():
+        _drive_here(sim, title, until, control=control, budget=budget, **options)
+        return
+    driven = Driven(sim, title, control=control, budget=budget, **options)
+    try:
+        driven.run(until)
+    except KeyboardInterrupt:
+        sys.stdout.write("\n")
+    finally:
+        driven.close()
+
+
+class Driven:
+    """A machine here, and its pages in a process of their own. Arguments are those of `drive`."""
+
+    def __init__(
+        self, sim: Simulation, title: str, *, control: Control | None = None, budget: float | None = BUDGET, **options: Any
+    ) -> None:
+        warm(sim, budget)
+        self.here = runs(sim, control, budget)
+        kind = multiprocessing.get_context("fork")
+        (self._calls, calls), (self._sends, sends) = kind.Pipe(), kind.Pipe()
+        given = (sim, title, control, There(calls, sends), (self._calls, self._sends), options)
+        self._pages = kind.Process(target=_page, args=given, name="sharnir pages", daemon=True)
+        self._pages.start()
+        calls.close()
+        sends.close()
+
+    def run(self, until: Callable[[], bool] | None = None) -> None:
+        """Until the pages' process ends, or `until()` is true; raises what `control` raised."""
+        here = self.here
+        here.start()
+        try:
+            answer(self._calls, self._sends, here, lambda: here.hands.crash is not None or (until is not None and until()))
+        finally:
+            here.stop()
+        if here.hands.crash is not None:
+            raise here.hands.crash
+        if self._pages.exitcode:
+            raise SimulationError(f"view: the process of the pages ended with {self._pages.exitcode}; what it said stands above")
+
+    def close(self) -> None:
+        """End the pages' process."""
+        self._calls.close()
+        self._sends.close()
+        self._pages.join(10)
+        if self._pages.is_alive():
+            self._pages.terminate()
+
+
+def warm(sim: Simulation, budget: float | None) -> None:
+    """Have all that a step records when it is first made recorded, and leave the simulation as it was."""
+    before = sim.snapshot()
+    sim.step(budget=budget)
+    sim.restore(before)
+
+
+def _page(
+    sim: Simulation, title: str, control: Control | None, loop: There, theirs: tuple[Any, ...], options: dict[str, Any]
+) -> None:  # fmt: skip
+    """The process of the pages."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the machine, and that ends this
+    for pipe in theirs:
+        pipe.close()
+    with contextlib.suppress(CancelledError):  # the machine is gone
+        viewer = Viewer(sim, title, control=control, loop=loop, closed=True, **options)
+        say_where(viewer)
+        viewer.run()
+        viewer.stop()
+
+
+def _drive_here(sim: Simulation, title: str, until: Callable[[], bool] | None, **options: Any) -> None:
+    """All in one process, where there is no copy of one to be had."""
+    viewer = Viewer(sim, title, closed=True, **options)
+    say_where(viewer)
+    try:
+        viewer.run(until)
+    except KeyboardInterrupt:
+        sys.stdout.write("\n")
+    finally:
+        viewer.stop()
+
+
+def say_where(viewer: Viewer) -> None:
+    """Print where people sit."""
+    places = {"drive": viewer.drive_url(), "instructor": viewer.drive_url("instructor"), "watch": viewer.watch_url}
+    where = "".join(f"  {what + ':':<12}{url}\n" for what, url in places.items())
+    sys.stdout.write(f"{viewer.title}\n{where}Ctrl-C ends\n")
+    sys.stdout.flush()
