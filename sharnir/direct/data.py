@@ -57,6 +57,7 @@ class PortRows:
     matrix: wp.array3d(dtype=real)  # [row, row, world] factored, with its envelope
     first: wp.array(dtype=wp.int32)
     last: wp.array(dtype=wp.int32)
+    W: wp.array3d(dtype=real)  # [row of the small problem, row, world] what one on a row does there
     kept_l: wp.array2d(dtype=vec3)  # [body, world] changes without them
     kept_a: wp.array2d(dtype=vec3)
 

@@ -14,11 +14,13 @@ from sharnir.direct.energy.repair import displace
 from sharnir.direct.energy.rows import clear_changes
 from sharnir.direct.energy.touch_points import (
     BOUNCES,
+    add_ports,
     axis_of,
     belt_moment,
     close_loops,
     count_work,
     find_near,
+    find_ports,
     forget_at_points,
     line_of,
     moment_of,
@@ -185,6 +187,9 @@ def find_response(s: wp.array(dtype=Direct), w: int):
     for n in range(s[0].other_count):
         s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
         s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
+    tied = s[0].touch.ports.count > 0 and s[0].closures.count == 0
+    if tied:
+        find_ports(s, w)
     for k in range(count):
         i = s[0].touch.point[k, w]
         for x in range(3):
@@ -194,6 +199,8 @@ def find_response(s: wp.array(dtype=Direct), w: int):
                     u = rate_of(s, m, w, s[0].work.change_l, s[0].work.change_a)
                     for y in range(3):
                         c[0].W[3 * m + y, 3 * k + x, w] = wp.dot(row_of(s, m, w, y), u)
+                if tied:
+                    add_ports(s, w, 3 * k + x)
                 forget_at_points(s, i, w)
             else:
                 for m in range(3 * count):

@@ -186,15 +186,7 @@ def close_cut(s: wp.array(dtype=Direct), w: int):
 def pull_ports(s: wp.array(dtype=Direct), w: int):
     """Ropes between links pull so that their ends stay on their bodies."""
     rows = s[0].touch.ports.count
-    for k in range(rows):
-        u = real(0.0)
-        for at in range(2 * k, 2 * k + 2):
-            b = s[0].touch.ports.body[at, w]
-            if b >= 0:
-                u = u + wp.dot(s[0].touch.ports.rate_l[at, w], s[0].work.change_l[b, w])
-                u = u + wp.dot(s[0].touch.ports.rate_a[at, w], s[0].work.change_a[b, w])
-        s[0].touch.ports.x[k, w] = -u
-    substitute(s[0].touch.ports.matrix, s[0].touch.ports.first, s[0].touch.ports.last, s[0].touch.ports.x, rows, w)
+    pull_by(s, w)
     for n in range(s[0].tree.count):
         b = s[0].tree.body[n]
         s[0].touch.ports.kept_l[b, w] = s[0].work.change_l[b, w]
@@ -294,6 +286,9 @@ def find_near(s: wp.array(dtype=Direct), w: int):
         if s[0].contacts.belt_body[i, w] > 0:
             mark_near(s, s[0].contacts.belt_body[i, w], w)
             mark_near(s, s[0].contacts.belt_frame[i, w], w)
+    for at in range(2 * s[0].touch.ports.count):
+        if s[0].touch.ports.body[at, w] >= 0:
+            mark_near(s, s[0].touch.ports.body[at, w], w)
     count = int(0)
     for i in range(links + 1):
         marked = s[0].touch.near_at[i, w]
@@ -333,8 +328,8 @@ def leave_link(s: wp.array(dtype=Direct), i: int, w: int):
 
 @wp.func
 def respond_at_points(s: wp.array(dtype=Direct), i: int, w: int, P: vec3, turns: bool):
-    """`respond_to` as far as points feel it."""
-    if ties_trees(s):
+    """`respond_to` as far as points feel it, but for ropes between links (`add_ports`)."""
+    if s[0].closures.count > 0:
         respond_to(s, i, w, P, turns)
         return
     if turns:
@@ -351,7 +346,7 @@ def respond_at_points(s: wp.array(dtype=Direct), i: int, w: int, P: vec3, turns:
 @wp.func
 def forget_at_points(s: wp.array(dtype=Direct), i: int, w: int):
     """`forget_response` after it: none of the other tree's changes are left for the next one."""
-    if ties_trees(s):
+    if s[0].closures.count > 0:
         forget_response(s, i, w)
         return
     for side in range(2):
@@ -360,6 +355,53 @@ def forget_at_points(s: wp.array(dtype=Direct), i: int, w: int):
             b = s[0].tree.row[s[0].touch.near[n, w]].body
             s[0].work.change_l[b, w] = vec3(real(0.0))
             s[0].work.change_a[b, w] = vec3(real(0.0))
+
+
+@wp.func
+def find_ports(s: wp.array(dtype=Direct), w: int):
+    """What one on each row of the ports does at all entries of the small problem, into `ports.W`."""
+    for k in range(s[0].touch.ports.count):
+        for at in range(2 * k, 2 * k + 2):
+            b = s[0].touch.ports.body[at, w]
+            if b >= 0 and s[0].rows.link_of[wp.max(b, 0)] >= 0:
+                link = s[0].rows.link_of[b]
+                s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].touch.ports.push_l[at, w]
+                s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].touch.ports.push_a[at, w]
+        respond_near(s, w, 0, s[0].tree.count)
+        for m in range(s[0].cone[0].count[w]):
+            u = rate_of(s, m, w, s[0].work.change_l, s[0].work.change_a)
+            for y in range(3):
+                s[0].touch.ports.W[3 * m + y, k, w] = wp.dot(row_of(s, m, w, y), u)
+        for n in range(s[0].touch.near_at[s[0].tree.count, w]):
+            b = s[0].tree.row[s[0].touch.near[n, w]].body
+            s[0].work.change_l[b, w] = vec3(real(0.0))
+            s[0].work.change_a[b, w] = vec3(real(0.0))
+
+
+@wp.func
+def pull_by(s: wp.array(dtype=Direct), w: int):
+    """Into `ports.x`: how ropes between links answer to the changes of now, so that their ends stay on their bodies."""
+    rows = s[0].touch.ports.count
+    for k in range(rows):
+        u = real(0.0)
+        for at in range(2 * k, 2 * k + 2):
+            b = s[0].touch.ports.body[at, w]
+            if b >= 0:
+                u = u + wp.dot(s[0].touch.ports.rate_l[at, w], s[0].work.change_l[b, w])
+                u = u + wp.dot(s[0].touch.ports.rate_a[at, w], s[0].work.change_a[b, w])
+        s[0].touch.ports.x[k, w] = -u
+    substitute(s[0].touch.ports.matrix, s[0].touch.ports.first, s[0].touch.ports.last, s[0].touch.ports.x, rows, w)
+
+
+@wp.func
+def add_ports(s: wp.array(dtype=Direct), w: int, column: int):
+    """What ropes between links add to a column of W, whose changes are those of now."""
+    pull_by(s, w)
+    for r in range(3 * s[0].cone[0].count[w]):
+        more = real(0.0)
+        for k in range(s[0].touch.ports.count):
+            more = more + s[0].touch.ports.W[r, k, w] * s[0].touch.ports.x[k, w]
+        s[0].cone[0].W[r, column, w] = s[0].cone[0].W[r, column, w] + more
 
 
 @wp.func
