@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sweep = commands.add_parser("sweep", help="run a scene with many values of its parameters, and measure each run")
     sweep.add_argument(
         "name",
-        help="a .py file with a function build() or make(worlds), or a variable scene; or a scene file (.toml, .urdf, .xml)",
+        help="an example; a .py file with a function build(), make(worlds) or make(), or a variable scene; or a .toml, .urdf, .xml",
     )
     words = "such as joint/hinge.friction=0.1:2:20, body/door.mass=10,20 or, where values are drawn, 0.1:2; again for more"
     sweep.add_argument("--vary", metavar="WORD=VALUES", action="append", required=True, help=words)

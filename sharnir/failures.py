@@ -2,6 +2,7 @@
 
 fail(sim, "motor", "krt100 front left")   # its winding is open: it gives nothing
 fail(sim, "rope", "sling")                # torn in the middle
+fail(sim, "sensor bias", "front", size=0.2)  # it reads 0.2 m too much
 weather(sim, friction=0.3)                # of what the scene's surfaces have
 repair(sim)                               # all that can be
 """
@@ -16,6 +17,7 @@ import numpy as np
 
 from sharnir.axes import DCMotor, HydraulicCylinder, Servo
 from sharnir.errors import SimulationError, is_positive
+from sharnir.sensors.noise import FAULTS
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -76,19 +78,38 @@ def _input(sim: Owner, name: str) -> tuple[Callable[[], None], Repair]:
     return lambda: None, lambda: controls.stuck.discard(name)
 
 
-FAILURES: dict[str, Callable[[Owner, str], tuple[Callable[[], None], Repair]]] = {
+def _sensor(how: str) -> Callable[..., tuple[Callable[[], None], Repair]]:
+    """A sensor stays where it is, tells nothing (NaN), is off by a size, or errs more by a size."""
+
+    def failure(sim: Owner, name: str, size: Any) -> tuple[Callable[[], None], Repair]:
+        sensor = sim.sensor(name)
+        return lambda: sensor.fail(how, size), lambda: sensor.repair(how)
+
+    return failure
+
+
+FAILURES: dict[str, Callable[..., tuple[Callable[[], None], Repair]]] = {
     "motor": _motor, "brake": _brake, "joint": _joint, "rope": _rope, "input": _input,
+    **{f"sensor {how}": _sensor(how) for how in FAULTS},
 }  # fmt: skip
 """Kinds of failures; motor, brake and joint take the name of a joint."""
 
 
-def fail(sim: Owner, kind: str, name: str, by: str = "instructor") -> None:
-    """Let something go wrong from the next step on: "motor", "brake" (stuck) or "joint" (breaks) of a joint, "rope", "input"."""
+def fail(sim: Owner, kind: str, name: str, by: str = "instructor", size: Any = None) -> None:
+    """Let something go wrong from the next step on: "motor", "brake" (stuck) or "joint" (breaks) of a joint, "rope", "input", and
+    of a sensor of the scene "sensor frozen", "sensor dropout" (NaN), "sensor bias", "sensor noise".
+
+    Args:
+        size: of a sensor's bias, or the standard deviation of its further noise, in its unit; if None, ten times its own noise.
+    """
     if kind not in FAILURES:
         raise SimulationError(f"a failure is one of {', '.join(map(repr, FAILURES))}, got {kind!r}")
     if (kind, name) in sim.controls.faults:
         return
-    hold, undo = FAILURES[kind](sim, name)
+    sized = kind in ("sensor bias", "sensor noise")
+    if size is not None and not sized:
+        raise SimulationError(f"failure {kind!r} of {name!r} has no size, got {size!r}")
+    hold, undo = FAILURES[kind](sim, name, size) if kind.startswith("sensor") else FAILURES[kind](sim, name)
     hold()
     sim.controls.faults[kind, name] = hold, undo
     sim.controls.note("failure", f"{kind}/{name}", 1.0, by)

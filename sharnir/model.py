@@ -180,6 +180,7 @@ class Model:
     casts: list[Any] = field(default_factory=list)  # `collision.describe.Cast`s
     cable_paths: list[Any] = field(default_factory=list)  # `descriptions.CableDescription`s
     frames: dict[str, Any] = field(default_factory=dict)  # `scene.FrameDescription`s
+    sensors: dict[str, Any] = field(default_factory=dict)  # `sensors.table.SensorDescription`s
     redundant: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # `Scene.notes`
     told: Any = None  # `said.Told`: what the scene was told, for files

@@ -1,7 +1,7 @@
 """Recording chosen values of a running simulation: `with sim.record("joint/*.q", "rope/r.tension", every=0.01) as log`.
 
-A word is kind/name.value: kind is joint, body, rope, cable, spring, gear or frame, name a pattern (`*`, `?`), value what the
-view of that name has (q and qd stand for a joint's position and velocity). `sim.energy`, `sim.kinetic`, `sim.potential`,
+A word is kind/name.value: kind is joint, body, rope, cable, spring, gear, frame or sensor, name a pattern (`*`, `?`), value what
+the view of that name has (q and qd stand for a joint's position and velocity). `sim.energy`, `sim.kinetic`, `sim.potential`,
 `sim.elastic` are those of the whole.
 """
 
@@ -22,7 +22,7 @@ from sharnir.view import need
 Owner = Any
 SHORT = {"q": "position", "qd": "velocity"}
 ENERGIES = {"energy": "total", "kinetic": "kinetic", "potential": "potential", "elastic": "elastic"}
-KINDS = ("joint", "body", "rope", "cable", "spring", "gear", "frame", "sim")
+KINDS = ("joint", "body", "rope", "cable", "spring", "gear", "frame", "sensor", "sim")
 
 
 class Values:
@@ -212,7 +212,7 @@ def sources(sim: Owner, word: str) -> dict[str, Callable[[], Any]]:
     model = sim.model
     known: dict[str, Any] = {
         "joint": model.joint_names, "body": model.body_names, "spring": model.spring_names, "gear": model.gear_names,
-        "cable": model.cable_names, "rope": sim._ropes, "frame": model.frames,
+        "cable": model.cable_names, "rope": sim._ropes, "frame": model.frames, "sensor": model.sensors,
     }[kind]  # fmt: skip
     names = [name for name in known if fnmatchcase(name, pattern) and not (kind == "body" and name == "world" != pattern)]
     if not names:

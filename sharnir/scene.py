@@ -39,14 +39,13 @@ from sharnir.said import Telling
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.scene_wheels import cast_wheel
+from sharnir.sensors.table import SensorDescription, add_sensor
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_rotate, unit_quat
 from sharnir.terrain import Terrain
 from sharnir.types import load_modules
 
 log = logging.getLogger("sharnir")
-
-
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
@@ -74,11 +73,11 @@ class Scene(Telling):
         self.touch = ContactScene(contact)
         self.frames: dict[str, FrameDescription] = {}
         self.controls: dict[str, Input] = {}
+        self.sensors: dict[str, SensorDescription] = {}
         self.notes: list[str] = []
         """What may be a mistake, and what an importer changed in its file, left out or found odd there: a line each."""
         self.calls, self.options, self._inside = [], {}, False
-        self._built = False
-        self._whole = True
+        self._built, self._whole = False, True
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dict__ and "_whole" in self.__dict__:
@@ -484,6 +483,7 @@ class Scene(Telling):
         roping.tie_point(self.ropes[rope], point, self._body(who, "body", body), list(self.bodies).index(body))
 
     add_control = add_control
+    add_sensor = add_sensor
 
     def _new_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
@@ -595,5 +595,6 @@ class Scene(Telling):
             paths={i: b.path for i, b in enumerate(bodies) if b.path is not None},
             frames=dict(self.frames),
             inputs=list(self.controls.values()),
+            sensors=dict(self.sensors),
             **drives,
         )

@@ -33,7 +33,7 @@ from sharnir.paths import Follower
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView
 from sharnir.scene import Scene
-from sharnir.sensors import Frame
+from sharnir.sensors.table import Sensing, Sensors
 from sharnir.sequential.solver import SolverImpulse
 from sharnir.snapshots import Snapshot, rope_arrays
 from sharnir.solver import Report
@@ -54,7 +54,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
+class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
     """A scene in motion.
 
     Args:
@@ -74,12 +74,11 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
     """
 
     __slots__ = (
-        "__weakref__", "_air", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands",
-        "_content", "_epoch", "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known",
-        "_lent", "_logs", "_looks", "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace",
-        "_projected", "_read", "_reader", "_recorder", "_rope_commands", "_rope_moving", "_ropes", "_shown", "_springs",
-        "_start", "_state", "_target", "_touched", "_touching", "_versions", "_views", "control", "model", "solver",
-        "solver_name", "worlds",
+        "__weakref__", "_air", "_at_pose", "_attempts", "_bodies", "_bodies_lent", "_cables", "_clock", "_commands", "_content",
+        "_epoch", "_followers", "_forced", "_gears", "_gravities", "_hands", "_images", "_joints", "_known", "_lent", "_logs",
+        "_looks", "_measures", "_moving", "_nominal", "_on_cpu", "_on_divergence", "_pace", "_projected", "_read", "_reader",
+        "_recorder", "_rope_commands", "_rope_moving", "_ropes", "_sensors", "_shown", "_springs", "_start", "_state", "_target",
+        "_touched", "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
     def __new__(cls, *given: Any, device: str | Sequence[str] = "cpu", **options: Any) -> Any:
@@ -175,6 +174,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
         self._followers += [] if self._air is None else [self._air]
         self._target = Targets(self)
         self._hands = Controls(self, self.model.inputs)
+        self._sensors = Sensors(self, self.model.sensors)
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
@@ -200,6 +200,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
             report = self._attempts.once()
             if self._touching is not None:
                 self._touching.after()
+            if self._sensors.some:
+                self._sensors.made(1)
             return report
         if n.__class__ is not int or n < 1:
             raise SimulationError(f"step(n): n is a whole number of at least 1, got {n!r}")
@@ -213,12 +215,14 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
             if self._followers:
                 self._follow()
             part = 1 if self._followers or self._hands.busy or budget is not None else min(n - done, self._chunk())
+            part = min(part, self._sensors.left)
             for log in self._logs:
                 part = min(part, log.due())
                 log.before(how)
             report = self._attempts.advance(part, how)
             if self._touching is not None:
                 self._touching.after()
+            self._sensors.made(part)
             for log in tuple(self._logs):
                 log.made(part)
             done, took, late = done + part, took + part * report.elapsed, late or report.deadline_missed
@@ -499,10 +503,6 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping):
     def rope(self, name: str) -> RopeView:
         """The rope of that name."""
         return named(self._ropes, name, "rope")
-
-    def frame(self, name: str) -> Frame:
-        """The frame of that name (`scene.add_frame`), or a body's own."""
-        return Frame(self, name)
 
     @property
     def redundant(self) -> list[str]:

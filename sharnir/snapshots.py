@@ -166,6 +166,7 @@ def take(sim: Owner) -> Snapshot:
         out["controls"] = sim.controls.state()
     if sim._air is not None:
         out["wind"] = sim._air.wind.copy()
+    out |= sim._sensors.state()
     out |= {"dt": np.array(sim.dt), "gravity": np.array(sim.gravity), "epoch": np.array(sim._epoch)}
     return out
 
@@ -218,6 +219,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
         sim._at_pose = True
         if "controls" in snapshot:
             sim.controls.put_back(snapshot["controls"])
+        sim._sensors.put_back(snapshot)
         sim._versions[1] += 1
         sim.changed()
 
@@ -231,6 +233,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         if sim._images is not None:  # on a GPU, without leaving it
             for image in sim._images:
                 image.put_back(worlds)
+            sim._sensors.put_back(snapshot, worlds)
             sim._versions[1] += 1
             sim.changed()
             return
@@ -247,6 +250,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
         if any((a != b).any() for a, b in zip(shared, acts, strict=True)):
             sim._acts_changed()
+        sim._sensors.put_back(snapshot, worlds)
         sim._versions[1] += 1
         sim.changed()
 

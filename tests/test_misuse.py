@@ -158,6 +158,7 @@ MADE = {
     sh.Universal: (("x", "y"),), sh.Planar: ("x",), sh.Distance: (), sh.Friction: (1.0,), sh.Servo: (), sh.DCMotor: (),
     sh.Limit: (), sh.Cardan: (), sh.SwingTwist: (), sh.Material: (), sh.Motor: (), sh.Battery: (12.0,), sh.Engine: (),
     sh.HydraulicCylinder: (), sh.Wheel: (0.3, 0.2, 10.0), sh.Tyre: (1e4,), sh.Suspension: (1e4,), sh.Steering: (),
+    sh.sensors.Noise: (),
     sh.Track: ([(0, 0, 0.1), (1, 0, 0.1)], 0.1, 5.0),
 }  # fmt: skip
 ADDED = {
@@ -168,6 +169,7 @@ ADDED = {
     "add_ground": {},
     "add_terrain": {"name": "n", "heights": np.zeros((4, 4)), "size": (1, 1)},
     "add_frame": {"name": "n", "body": "a"},
+    "add_sensor": {"name": "n", "kind": "lidar", "on": "a"},
     "add_cable": {"name": "n", "path": ["a", "b"]},
     "add_belt": {"joint": "j", "body": "a", "shapes": [sh.Sphere(0.1)], "radius": 0.1},
     "add_cast_wheel": {"name": "n", "body": "a", "shape": sh.Sphere(0.1), "axis": (0, 1, 0), "radius": 0.1, "inertia": 1.0},
@@ -181,7 +183,7 @@ ASKED = {
     "cast": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1), "direction": (0, 0, -1)},
     "overlaps": {"shape": sh.Sphere(0.1), "position": (0, 0, 5), "rotation": (0, 0, 0, 1)},
     "contact_force": {"a": "a", "b": "b"},
-    **{kind: {"name": "a"} for kind in ("body", "joint", "rope", "spring", "gear", "frame")},
+    **{kind: {"name": "a"} for kind in ("body", "joint", "rope", "spring", "gear", "frame", "sensor")},
 }  # fmt: skip
 
 
@@ -236,11 +238,16 @@ def test_no_call_of_a_scene_takes_what_it_never_is():
     def over(wheel, **given):
         copy.deepcopy(made).add_cable("n", ["a", wheel(**given), "c"][: 3 if wheel is sh.Sheave else 2])
 
-    calls = [(method, call(method), given, arguments(getattr(sh.Scene, method))) for method, given in ADDED.items()]
+    calls = [(method, call(method), given, arguments(getattr(sh.Scene, method), ("scene",))) for method, given in ADDED.items()]
     for wheel in (sh.Sheave, sh.Drum):
         given = {"body": "b", "radius": 0.05}
         run = functools.partial(over, wheel)
         calls.append((wheel.__name__, run, given, arguments(wheel)))
+    for kind, names in (
+        ("lidar", "position rotation noise count field elevations reach ignore groups"),
+        ("depth", "width height"),
+    ):
+        calls.append((f"add_sensor {kind}", call("add_sensor"), {"name": "n", "kind": kind, "on": "a"}, names.split()))
     for law in ("limit", "friction", "spring", "damping", "drive"):
         for kind in (sh.Revolute, sh.Spherical, sh.Universal):
             calls.append((kind.__name__, functools.partial(take, kind), {}, [law]))

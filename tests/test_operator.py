@@ -19,6 +19,7 @@ pytest.importorskip("viser")
 websockets = pytest.importorskip("websockets")
 from browser import Browser, chromium  # noqa: E402
 
+from sharnir.sensors.noise import FAULTS  # noqa: E402
 from sharnir.view.drive import Driven  # noqa: E402
 from sharnir.view.operator import stick  # noqa: E402
 from sharnir.view.viewer import Viewer  # noqa: E402
@@ -31,6 +32,7 @@ def door():
     scene = sh.Scene()
     scene.add_body("door", sh.Box(0.9, 0.04, 2.0), mass=26.0, position=(0.45, 0, 1), color="#a9744f")
     scene.add_joint("hinge", sh.Revolute("z", limit=(0, 2.0), friction=20.0), scene.world, "door", position=(0, 0, 1))
+    scene.add_sensor("gap", "distance", "door", to="world", noise=sh.sensors.Noise(sigma=0.01))
     scene.add_control("push", "joint/hinge.torque", scale=60.0, keys=("w", "s"), pad="-axis 1", about="part of 60 N·m")
     return sh.Simulation(scene, 0.01, solver="sequential")
 
@@ -101,7 +103,8 @@ def test_an_instructor_freezes_changes_and_lets_fail(viewer):
     sim = viewer.sim
 
     async def lesson(connect):
-        socket, _ = await connect("instructor")
+        socket, told = await connect("instructor")
+        assert [kind for kind, parts in told["parts"].items() if parts == ["gap"]] == [f"sensor {how}" for how in FAULTS]
         for message in ({"do": "freeze"}, {"do": "gravity", "value": 1.62}, {"do": "fail", "kind": "brake", "name": "hinge"}):
             await socket.send(json.dumps(message))
         await until(lambda: sim.controls.faults)

@@ -239,6 +239,23 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "--vary takes WORD=VALUES" in capsys.readouterr().err
 
 
+def test_an_example_by_its_name(tmp_path, capsys, example):
+    """The runs are those of its own simulation, told the same."""
+    from sharnir.cli import main
+
+    out, words = tmp_path / "dry.parquet", ["--measure", "joint/hinge.q", "--duration", "0.1"]
+    assert main(["sweep", "dry_pendulum", "--vary", "joint/hinge.friction=0.1,0.4", "--out", str(out), *words]) == 0
+    assert "2 runs, 0 failed" in capsys.readouterr().out
+    found = pytest.importorskip("pyarrow.parquet").read_table(out)["joint/hinge.q"].to_numpy()
+    for friction, angle in zip((0.1, 0.4), found, strict=True):
+        sim = example("dry_pendulum").make()
+        sim.joint("hinge").friction = friction
+        sim.run(0.1)
+        assert sim.joint("hinge").position == angle
+    assert main(["sweep", "swinging_door", "--vary", "joint/hinge.friction=1,2", *words]) == 2
+    assert "control(sim), which a sweep of its scene would not call" in capsys.readouterr().err
+
+
 SLOW_SCRIPT = """
 import sys, time
 import sharnir as sh

@@ -21,6 +21,7 @@ WHEN = {
     "mf4_stairs": 5.6, "mf4_door": 6.8, "krt100_trailer": 10.6, "krt100_rope": 9.6,
     "knot": 0.2,
     "mobile_crane": 9.0, "block_and_tackle": 4.0, "elevator": 5.0, "excavator_wall": 3.4, "winch_recovery": 6.0,
+    "wall_follower": 4.5,
 }  # fmt: skip
 """Seconds after the start at which an example looks like itself; 1 where nothing is said."""
 
@@ -32,6 +33,7 @@ FROM = {
     "krt100_trailer": {"eye": (8.2, -3.6, 2.2), "target": (10.4, 0.2, 0.3)},
     "krt100_rope": {"eye": (6.2, -4.2, 2.4), "target": (8.9, 0.2, 0.3)},
     "shoes": {"eye": (0.9, -2.0, 1.0), "target": (0.2, 0.3, 0.1)},
+    "wall_follower": {"eye": (2.4, -5.4, 4.6), "target": (6.4, 0.2, 0.2)},
     "knot": {"eye": (0.16, -0.02, 0.1), "target": (0.025, 0.0, 0.0)},
 }
 """Where one looks from, where the usual corner shows little."""

@@ -14,6 +14,7 @@ from sharnir.collision.describe import EVERYTHING
 from sharnir.collision.many import Placed
 from sharnir.collision.parts import Part, parts_of
 from sharnir.collision.queries import cast_many, distances_many, overlaps_many, place_all
+from sharnir.collision.trace import Sight
 from sharnir.errors import SimulationError, as_numbers
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_multiply, quat_rotate, unit_quat
@@ -54,12 +55,20 @@ class Queries:
         self.polytope = polytope
         self.names = list(collider.model.body_names)
         self.bodies = np.array([shape.body for shape in collider.given.shapes])
+        self._sight: Sight | None = None
 
     # ---- the four questions ----
 
     def ray(self, origin: Any, direction: Any, length: Any = FAR, *, world: Any = 0, groups: int = EVERYTHING) -> Hits:
         """What rays meet first: `origin` and `direction` (3,) or (n, 3), `length` m; `groups`: bits of those that count."""
-        return self._cast([POINT], origin, (0.0, 0.0, 0.0, 1.0), direction, length, world, groups)
+        x, way, until = _ways(origin, direction, length)
+        if self._sight is None or not self._sight.fits(self.collider):
+            self._sight = Sight(self.collider)
+        far, shape, normal = self._sight.rays(x, way, until, self._world(world, len(x)), groups)
+        hit = shape >= 0
+        distance = np.where(hit, far.astype(float), np.inf)
+        point = np.where(hit[:, None], x + way * np.where(hit, distance, 0.0)[:, None], 0.0)
+        return Hits(distance, [self.names[self.bodies[k]] if k >= 0 else None for k in shape], point, normal.astype(float))
 
     def cast(
         self,
@@ -126,19 +135,9 @@ class Queries:
     def _cast(
         self, parts: list[Part], position: Any, rotation: Any, direction: Any, length: Any, world: Any, groups: int
     ) -> Hits:  # fmt: skip
-        x, d = _vectors(position, "ray, cast", "position"), _vectors(direction, "ray, cast", "direction")
-        if 1 != len(x) != len(d) != 1:
-            raise SimulationError(f"ray, cast: there are as many directions as positions, or one, got {len(d)} and {len(x)}")
-        x, d = np.broadcast_arrays(x, d)
-        norm = np.linalg.norm(d, axis=1, keepdims=True)
-        if not np.all(norm > 0):
-            raise SimulationError(f"ray, cast: a direction is not 0, got {direction!r}")
+        x, d, until = _ways(position, direction, length)
         n = len(x)
-        asked = as_numbers(length)
-        until = np.minimum(np.broadcast_to(asked if asked.shape in ((), (1,), (n,)) else np.nan, (n,)), FAR)
-        if not np.all(until >= 0):
-            raise SimulationError(f"ray, cast: a length is at least 0 m, got {length!r}")
-        way = wp.array(d / norm, dtype=vec3, device=self.device)
+        way = wp.array(d, dtype=vec3, device=self.device)
         best = np.full(n, np.inf)
         which = np.full(n, -1)
         points, normals = np.zeros((n, 3)), np.zeros((n, 3))
@@ -195,11 +194,14 @@ class Queries:
             setattr(rows, name, wp.array(plain, dtype=dtype, device=self.device))
         return array, rows
 
-    def _worlds(self, world: Any, n: int) -> Any:
+    def _world(self, world: Any, n: int) -> np.ndarray:
         values = np.broadcast_to(np.asarray(world, np.int32), (n,))
         if values.min(initial=0) < 0 or values.max(initial=0) >= self.collider.model.worlds:
             raise SimulationError(f"world is from 0 to {self.collider.model.worlds - 1}, got {world!r}")
-        return wp.array(np.ascontiguousarray(values), dtype=wp.int32, device=self.device)
+        return values
+
+    def _worlds(self, world: Any, n: int) -> Any:
+        return wp.array(np.ascontiguousarray(self._world(world, n)), dtype=wp.int32, device=self.device)
 
     def _body(self, name: str) -> int:
         known = self.collider.model.body_names
@@ -217,6 +219,22 @@ def _turned(q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def _product(q: np.ndarray, r: np.ndarray) -> np.ndarray:
     return quat_multiply(q, np.broadcast_to(r, q.shape))
+
+
+def _ways(position: Any, direction: Any, length: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Starts (n, 3), unit directions (n, 3) and lengths (n,) of what goes somewhere."""
+    x, d = _vectors(position, "ray, cast", "position"), _vectors(direction, "ray, cast", "direction")
+    if 1 != len(x) != len(d) != 1:
+        raise SimulationError(f"ray, cast: there are as many directions as positions, or one, got {len(d)} and {len(x)}")
+    x, d = np.broadcast_arrays(x, d)
+    norm = np.linalg.norm(d, axis=1, keepdims=True)
+    if not np.all(norm > 0):
+        raise SimulationError(f"ray, cast: a direction is not 0, got {direction!r}")
+    asked = as_numbers(length)
+    until = np.minimum(np.broadcast_to(asked if asked.shape in ((), (1,), (len(x),)) else np.nan, (len(x),)), FAR)
+    if not np.all(until >= 0):
+        raise SimulationError(f"ray, cast: a length is at least 0 m, got {length!r}")
+    return x, d / norm, until
 
 
 def _vectors(value: Any, who: str, what: str) -> np.ndarray:

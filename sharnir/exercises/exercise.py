@@ -98,11 +98,12 @@ class Fault:
 
 @dataclass(frozen=True)
 class Failure:
-    """Something that fails on the way: see `sharnir.failures`. time: s."""
+    """Something that fails on the way: see `sharnir.failures`. time: s. size: of what a sensor is off by."""
 
     time: float
     kind: str
     name: str
+    size: float | None = None
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ class Session:
                 p.curves[f"input {name}"].append(float(np.ravel(value)[0]))
         for failure in [f for f in self._left if f.time <= now]:
             self._left.remove(failure)
-            fail(self.sim, failure.kind, failure.name, by="exercise")
+            fail(self.sim, failure.kind, failure.name, by="exercise", size=failure.size)
         fatal = self._faults(values, now)
         for goal in self.exercise.goals:
             if not all(c.low <= values[c] <= c.high for c in goal.conditions):

@@ -20,6 +20,7 @@ from sharnir import axes, cable_tables, joints, shapes, terrain
 from sharnir.collision import material
 from sharnir.errors import SceneError
 from sharnir.io import meshes
+from sharnir.sensors import noise
 
 MACHINES = ("crane", "excavator", "forklift", "krt100", "mf4", "tracks", "truck", "vehicles", "wheels")
 INNER = ("Shape", "MassProperties", "Axis", "CableNode", "CableDescription")
@@ -62,7 +63,7 @@ def packed(values: np.ndarray) -> dict[str, Any]:
 @functools.cache
 def kinds() -> dict[str, Callable[..., Any]]:
     """Everything that `type` may name."""
-    modules = [shapes, axes, joints, cable_tables, material, terrain, meshes]
+    modules = [shapes, axes, joints, cable_tables, material, terrain, meshes, noise]
     modules += [importlib.import_module(f"sharnir.machines.{name}") for name in MACHINES]
     out: dict[str, Callable[..., Any]] = {}
     for module in modules:

@@ -56,8 +56,10 @@ def place_arguments(section: str, arguments: dict[str, Any], pose: Pose) -> dict
     for body, key in FIXED.items():
         if out.get(body) == "world" and section in ("joint", "spring") and key in out:
             out[key] = _moved(out[key], pose, key) if key.startswith("at") else _frame(out[key], pose)
-    if section == "frame" and out.get("body") == "world":
+    if out.get({"frame": "body", "sensor": "on"}.get(section, "")) == "world":
         out["position"], out["rotation"] = _frame((out.get("position", (0, 0, 0)), out.get("rotation", (0, 0, 0, 1))), pose)
+        if out.get("kind") == "distance":  # it has a place, and no axes
+            del out["rotation"]
     if section == "cable" and _names_world(out.get("path")):
         raise SceneError("a cable of a part that is placed is not fixed to the world; tie it to a fixed body of the part")
     return out

@@ -49,8 +49,8 @@ class Recording(Values):
 
     `time` (n,) s, simulated since the start; `names`; `recording[name]` (n, …): "body/NAME.position", "body/NAME.rotation",
     "joint/NAME.q", ".qd", ".effort" (a joint with several axes: "joint/NAME/AXIS.q"), "rope/NAME.position"; for looking at, in
-    float32; "control/NAME" what inputs had in effect. `plot`, `to_csv`, `to_npz`, `to_parquet` as of `sim.record`. `replay` makes
-    the exact motion again.
+    float32; "control/NAME" what inputs had in effect; "sensor/NAME.WORD" of sensors with up to 64 values. `plot`,
+    `to_csv`, `to_npz`, `to_parquet` as of `sim.record`. `replay` makes the exact motion again.
     """
 
     __slots__ = ("_contents", "_rows", "_times", "facts", "path", "steps", "whole")
@@ -97,6 +97,9 @@ class Recording(Values):
         given = [json.loads(data) for _, data in by.get("/controls", [])][: len(frames)]
         for name in self.facts["controls"]:
             self._rows[f"control/{name}"] = np.array([each[name] for each in given])
+        read = [json.loads(data) for _, data in by.get("/sensors", [])][: len(frames)]
+        for name in self.facts.get("sensors", ()):
+            self._rows[f"sensor/{name}"] = np.array([each[name] for each in read], float)
         lines = [ros.read_lines(data) for _, data in by.get("/ropes", [])][: len(frames)]
         for k, name in enumerate(ropes):
             self._rows[f"rope/{name}.position"] = [each[k] for each in lines]

@@ -5,7 +5,7 @@ set), as the words of memory that changed; of each step the iterations that it w
 and ropes some 60 times a second for looking at; a complete state every few seconds. What is written stands in chunks of 40 ms
 of the wall clock, each handed to the operating system as it is made: a process that is killed loses no more than the last.
 
-Channels: `/tf`, `/joint_states`, `/ropes`, `/bodies` (messages of ROS 2), `/controls`, `/events` (JSON),
+Channels: `/tf`, `/joint_states`, `/ropes`, `/bodies` (messages of ROS 2), `/controls`, `/events`, `/sensors` (JSON),
 `/sharnir/steps`, `/sharnir/commands`, `/sharnir/key`.
 """
 
@@ -39,6 +39,7 @@ STEPS = np.dtype([("steps", "<u4"), ("cap", "<i4"), ("read", "<u2"), ("checks", 
 QUANTITIES = ("position of bodies", "rotation of bodies", "velocity of bodies", "angular momentum of bodies", "points of ropes",
               "velocity of ropes")  # fmt: skip
 CONTROLS = ("sharnir.Controls", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "number"}}))
+SENSORS = ("sharnir.Sensors", "jsonschema", json.dumps({"type": "object", "additionalProperties": {"type": "array"}}))
 EVENTS = ("sharnir.Event", "jsonschema", json.dumps({"type": "object", "properties": {
     "time": {"type": "number"}, "kind": {"type": "string"}, "name": {"type": "string"}, "by": {"type": "string"}}}))  # fmt: skip
 STEP = struct.Struct("<IiH6H")  # one of them
@@ -150,6 +151,7 @@ class Recorder:
                   for n, i in self._single for a in range(sim.model.joint_kinds[i].v_size)]  # fmt: skip
         facts |= {
             "controls": list(sim.controls),
+            "sensors": list(sim._sensors.shown()),
             "options": sim.solver.given or {},
             "bodies": names[0],
             "ropes": names[1],
@@ -167,7 +169,7 @@ class Recorder:
             "ropes": w.add_channel("/ropes", "cdr", ros.MARKERS), "bodies": w.add_channel("/bodies", "cdr", ros.MARKERS),
             "steps": w.add_channel("/sharnir/steps", "sharnir"), "commands": w.add_channel("/sharnir/commands", "sharnir"),
             "key": w.add_channel("/sharnir/key", "sharnir"), "controls": w.add_channel("/controls", "json", CONTROLS),
-            "events": w.add_channel("/events", "json", EVENTS),
+            "events": w.add_channel("/events", "json", EVENTS), "sensors": w.add_channel("/sensors", "json", SENSORS),
         }  # fmt: skip
         model = sim.model
         looks = [model.visuals.get(i, shape) for i, shape in enumerate(model.shapes)][1:]
@@ -312,6 +314,8 @@ class Recorder:
             self._put("joints", lambda: self._joints.fill(now, values))
         if sim.controls:
             self._put("controls", json.dumps({name: float(value) for name, value in sim.controls.items()}).encode())
+        if sim._sensors:
+            self._put("sensors", json.dumps(sim._sensors.shown()).encode())
         self._tell_events()
         if self._widths:
             self._put("ropes", lambda: ros.lines(self._camera.layout.ropes, frame.ropes(), self._widths, now))

@@ -52,7 +52,10 @@ FIRST = (
 )
 PHASES = (*FIRST, *(section for section in SECTIONS if section not in (*FIRST, "terrain")))
 OTHERS = ("include", "parameters", "scene", "simulation", "part", "place", "machine")
-REFERENCES = ("parent", "child", "a", "b", "body", "joint", "joint_a", "joint_b", "attach", "rope", "path", "target")
+REFERENCES = (
+    "parent", "child", "a", "b", "body", "joint", "joint_a", "joint_b", "attach", "rope", "path", "target", "on", "to", "frame",
+    "ignore",
+)  # fmt: skip
 """Keys whose texts name objects of the scene: inside a part, those of the part first."""
 
 OTHER_TOOLS = {".urdf": ("urdf", "load_urdf"), ".xml": ("mjcf", "load_mjcf"), ".mjcf": ("mjcf", "load_mjcf")}

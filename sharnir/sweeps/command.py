@@ -9,7 +9,8 @@ from typing import Any
 
 import sharnir
 from sharnir import catalogue
-from sharnir.io.scene_file import SUFFIXES
+from sharnir.io.scene_file import SUFFIXES, read_text
+from sharnir.io.write import scene_text
 from sharnir.scene import Scene
 from sharnir.simulation import Simulation
 from sharnir.sweeps.run import sweep as run_sweep
@@ -19,7 +20,7 @@ DT = 1e-3  # s, where nobody says
 
 def sweep(words: dict[str, Any]) -> int:
     """Run it, and say where the table is."""
-    source, module = _source(Path(words["name"]), words["dt"])
+    source, module, options = _source(words["name"], words["dt"])
     vary = {}
     for given in words["vary"]:
         word, equals, values = given.rpartition("=")
@@ -28,7 +29,7 @@ def sweep(words: dict[str, Any]) -> int:
         vary[word] = values
     measure = [getattr(module, word) if word.isidentifier() and hasattr(module, word) else word for word in words["measure"]]
     same = ("duration", "out", "sampling", "executor", "address", "runs", "seed", "workers", "chunk", "repeats")
-    options = {name: words[name] for name in same if name in words}
+    options |= {name: words[name] for name in same if name in words}
     if isinstance(source, Scene):
         options |= {"dt": DT} | source.options | ({} if words["dt"] is None else {"dt": words["dt"]})
     found = run_sweep(source, vary, measure, progress=sys.stderr.isatty(), **options)
@@ -38,24 +39,42 @@ def sweep(words: dict[str, Any]) -> int:
     return 0
 
 
-def _source(path: Path, dt: float | None) -> tuple[Any, Any]:
-    """The scene of a file, or its function make(worlds), and its module."""
+def _source(name: str, dt: float | None) -> tuple[Any, Any, dict[str, Any]]:
+    """The scene of an example or a file, or its function make(worlds); its module; options of its simulation."""
+    path = Path(name)
     if path.suffix in SUFFIXES:
-        return sharnir.load_scene(path), None
-    module = catalogue.load_file(path)
+        return sharnir.load_scene(path), None, {}
+    module = catalogue.load_file(path) if path.suffix or "/" in name else catalogue.load(name)
     make = getattr(module, "make", None)
     if callable(make) and "worlds" in inspect.signature(make).parameters:
         if dt is not None:
             raise catalogue.UsageError(f"{path}: make(worlds) has a step of its own; --dt is for scenes")
-        return make, module
+        return make, module, {}
     try:
         made = module.build() if callable(getattr(module, "build", None)) else getattr(module, "scene", None)
+        if made is None:
+            made = make() if callable(make) else getattr(module, "sim", None)
     except Exception as error:
         raise catalogue.UsageError(catalogue.told(error, path)) from None
+    if isinstance(made, Simulation):
+        return *_scene_of(made, module, path), dict(made.solver.given or {})
     if not isinstance(made, Scene):
-        got = " (it has one of a single world)" if callable(make) or isinstance(getattr(module, "sim", None), Simulation) else ""
         raise catalogue.UsageError(
             f"{path}: a sweep needs a function build() that returns a Scene, make(worlds) that returns a Simulation of so many "
-            f"worlds, or a variable scene{got}"
+            "worlds, or a variable scene"
         )
-    return made, module
+    return made, module, {}
+
+
+def _scene_of(sim: Simulation, module: Any, path: Path) -> tuple[Scene, Any]:
+    """The scene of a simulation that a module made; it is read from what it was told."""
+    if callable(getattr(module, "control", None)):
+        raise catalogue.UsageError(
+            f"{path}: has a function control(sim), which a sweep of its scene would not call; write make(worlds), and a measure "
+            "that makes the run"
+        )
+    if sim.model.told is None:
+        raise catalogue.UsageError(f"{path}: its simulation was not made from a Scene")
+    scene = read_text(scene_text(sim.model.told), str(path))
+    scene.options = {"dt": sim.dt, "solver": sim.solver_name}
+    return scene, module

@@ -18,7 +18,10 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sharnir.failures import FAILURES
+from sharnir.sensors.noise import FAULTS
 from sharnir.view.panel import within
 
 # The Viewer; it stands a floor above, so that it is not named here.
@@ -120,6 +123,9 @@ class Desk:
             "motor": driven, "brake": free, "joint": list(sim.model.joint_names), "input": list(sim.controls),
             "rope": list(sim.model.ropes.names) if sim.model.ropes is not None else [],
         }  # fmt: skip
+        sensors = dict(sim._sensors)
+        noisy = [name for name, sensor in sensors.items() if np.any(sensor.noise.sigma)]
+        parts |= {f"sensor {how}": noisy if how in ("bias", "noise") else list(sensors) for how in FAULTS}
         can = {"friction": sim.solver.collider is not None, "wind": sim.model.ropes is not None or bool(sim.model.drag_areas)}
         return {"inputs": inputs, "parts": {kind: names[:200] for kind, names in parts.items() if names}, "can": can}
 

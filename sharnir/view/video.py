@@ -24,6 +24,8 @@ GREY, EARTH, SKY = (150, 150, 155), (158, 150, 130), (245, 246, 248)
 ROPE, ROD, GRID = (60, 60, 60), (110, 115, 125), (218, 222, 226)
 SMOOTH = 2  # pixels are drawn so many times finer each way, and averaged
 LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
+PIECE, ROUNDS, MOST = 0.25, 12, 20_000  # of the depth: a large side; how often faces are halved, and up to how many
+NEAR = 0.02  # m: what is nearer to the camera is not drawn
 FINE = 2000  # triangles of a body beyond which every other is left out, and so on
 
 
@@ -35,55 +37,62 @@ class Camera:
         side = np.cross(forward, (0.0, 0.0, 1.0))
         side = side / np.linalg.norm(side) if np.linalg.norm(side) > 1e-9 else np.array([1.0, 0.0, 0.0])
         self.axes, self.eye, self.size = np.array([side, np.cross(side, forward), forward]), eye, size
+        """Rows: to the right, up, ahead."""
         self.focal = 0.5 * size[1] / np.tan(np.radians(0.5 * lens))
+        """Pixels."""
 
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, 2) pixels and (n,) depths of points (n, 3)."""
         local = (points - self.eye) @ self.axes.T
+        return self.pixels(local), local[:, 2]
+
+    def pixels(self, local: np.ndarray) -> np.ndarray:
+        """(n, 2) of points (n, 3) in the camera's axes."""
         depth = np.maximum(local[:, 2], 1e-6)
         out = np.stack(
             [0.5 * self.size[0] + self.focal * local[:, 0] / depth, 0.5 * self.size[1] - self.focal * local[:, 1] / depth]
         )
-        return out.T, local[:, 2]
+        return np.asarray(out.T)
+
+    def cut_off(self, corners: np.ndarray) -> np.ndarray:
+        """(m, 2) pixels of what of a polygon (n, 3) is ahead of the camera."""
+        local = (corners - self.eye) @ self.axes.T
+        kept = []
+        for a, b in zip(local, np.roll(local, -1, axis=0), strict=True):
+            if a[2] >= NEAR:
+                kept.append(a)
+            if (a[2] >= NEAR) != (b[2] >= NEAR):
+                kept.append(a + (b - a) * (NEAR - a[2]) / (b[2] - a[2]))
+        return self.pixels(np.array(kept).reshape(-1, 3))
+
+    def pieces(self, corners: np.ndarray) -> np.ndarray:
+        """(m, 3, 3) triangles (n, 3, 3), those that are large for their depth cut in halves again and again."""
+        done = []
+        for _ in range(ROUNDS):
+            side = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2)
+            depth = (corners - self.eye) @ self.axes[2]
+            longest = side.argmax(1)
+            large = (depth.max(1) > NEAR) & (side.max(1) > PIECE * np.maximum(depth.mean(1), 0.5))
+            done.append(corners[~large])
+            if not large.any() or len(corners) > MOST:
+                done.append(corners[large])
+                break
+            a, b, c = (corners[large][np.arange(large.sum()), (longest[large] + k) % 3] for k in range(3))
+            middle = 0.5 * (a + b)
+            corners = np.concatenate([np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)])
+        else:
+            done.append(corners)
+        return np.concatenate(done)
 
 
-class Video(Observer):
-    """Frames of a running simulation (its first world), written when it is closed."""
+class Painter:
+    """Draws the first world of a simulation, far things first: where large faces pass each other, the order may be wrong."""
 
-    def __init__(
-        self, sim: Owner, path: str | Path, fps: float = 25.0, size: tuple[int, int] = (640, 480), speed: float = 1.0,
-        eye: Any = None, target: Any = None,
-    ) -> None:  # fmt: skip
-        self._sim, self.path = sim, Path(path)
-        if self.path.suffix not in (".gif", ".mp4"):
-            raise SimulationError(f"video: a file that ends in .gif or .mp4, got {str(path)!r}")
-        for what, value in (("fps", fps), ("speed", speed)):
-            if not is_positive(value):
-                raise SimulationError(f"video: {what} is a positive finite number, got {value!r}")
+    def __init__(self, sim: Owner, size: tuple[int, int]) -> None:
+        self._sim, self.size = sim, size
         self._image, self._draw = need("PIL.Image", "plot"), need("PIL.ImageDraw", "plot")
-        if self.path.suffix == ".mp4":
-            try:
-                need("imageio_ffmpeg", "video")
-            except MissingExtra:
-                raise MissingExtra('an .mp4 needs ffmpeg: pip install "sharnir[video]", or write a .gif') from None
-        self._fps, self.size = fps, size
-        self._every = max(1, round(speed / fps / sim.dt))
-        self._left = self._every
-        self._frames: list[Any] = []
         self._meshes = list(meshes(sim))
-        self.clock = True  # whether the time is written into the pictures
-        low, high = self._box = self._extent()
-        middle, reach = 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 1e-3)
-        goal = middle if target is None else np.asarray(target, float)
-        start = goal + reach * np.array([0.7, -1.5, 0.6]) if eye is None else np.asarray(eye, float)
-        self.camera = Camera(start, goal, size)
-
-    def end(self) -> None:
-        """Write the file."""
-        self.write()
-
-    def __len__(self) -> int:
-        return int(len(self._frames))
+        self._box = self._extent()
 
     def _extent(self) -> tuple[np.ndarray, np.ndarray]:
         """The box that holds all that is seen at the start, and a little more where it may swing."""
@@ -139,27 +148,32 @@ class Video(Observer):
                     out.append(line[0] + np.linspace(0, 1, 25)[:, None] * (line[1] - line[0]))
         return out
 
-    def frame(self) -> Any:
-        """The picture of now (a Pillow image)."""
+    def picture(self, camera: Camera, fine: bool = False) -> Any:
+        """What a camera sees now (a Pillow image). fine: large faces are drawn in pieces, which stand in the right order."""
         picture = self._image.new("RGB", (SMOOTH * self.size[0], SMOOTH * self.size[1]), SKY)
         draw = self._draw.Draw(picture)
         for line in self._ground():
-            pixels, depth = self.camera.project(line)
+            pixels, depth = camera.project(line)
             for i in np.flatnonzero((depth[:-1] > 1e-3) & (depth[1:] > 1e-3)):
                 draw.line([tuple(SMOOTH * pixels[i]), tuple(SMOOTH * pixels[i + 1])], fill=GRID, width=SMOOTH)
         jobs: list[tuple[float, Any, tuple[int, int, int], float]] = []  # depth, corners, colour, width of a line
         for points, faces, colour in self._placed():
-            pixels, depth = self.camera.project(points)
+            if fine:
+                points = camera.pieces(points[faces]).reshape(-1, 3)
+                faces = np.arange(len(points)).reshape(-1, 3)
+            pixels, depth = camera.project(points)
             corners = points[faces]
             normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
             length = np.linalg.norm(normal, axis=1)
-            seen = ((corners[:, 0] - self.camera.eye) * normal).sum(1) < 0
+            seen = ((corners[:, 0] - camera.eye) * normal).sum(1) < 0
             bright = 0.45 + 0.55 * np.clip((normal @ LIGHT) / np.maximum(length, 1e-300), 0.0, 1.0)
-            for i in np.flatnonzero(seen & (depth[faces] > 1e-6).all(1)):
+            for i in np.flatnonzero(seen & (depth[faces] > NEAR).any(1)):
                 shade = tuple(int(c * bright[i]) for c in (colour[i] if np.ndim(colour) == 2 else colour))
-                jobs.append((float(depth[faces[i]].mean()), [tuple(p) for p in SMOOTH * pixels[faces[i]]], shade, 0.0))  # type: ignore[arg-type]
+                ahead = bool((depth[faces[i]] > NEAR).all())
+                shape = pixels[faces[i]] if ahead else camera.cut_off(corners[i])
+                jobs.append((float(depth[faces[i]].mean()), [tuple(p) for p in SMOOTH * shape], shade, 0.0))  # type: ignore[arg-type]
         for line, colour, width in self._lines():
-            pixels, depth = self.camera.project(line)
+            pixels, depth = camera.project(line)
             for k in range(len(line) - 1):
                 if depth[k] > 1e-6 and depth[k + 1] > 1e-6:
                     ends = [tuple(SMOOTH * pixels[k]), tuple(SMOOTH * pixels[k + 1])]
@@ -169,7 +183,49 @@ class Video(Observer):
                 draw.line(shape, fill=colour, width=round(SMOOTH * width))
             else:
                 draw.polygon(shape, fill=colour)
-        picture = picture.resize(self.size, self._image.LANCZOS)
+        return picture.resize(self.size, self._image.LANCZOS)
+
+
+class Video(Painter, Observer):
+    """Frames of a running simulation (its first world), written when it is closed."""
+
+    def __init__(
+        self, sim: Owner, path: str | Path, fps: float = 25.0, size: tuple[int, int] = (640, 480), speed: float = 1.0,
+        eye: Any = None, target: Any = None,
+    ) -> None:  # fmt: skip
+        self._sim, self.path = sim, Path(path)
+        if self.path.suffix not in (".gif", ".mp4"):
+            raise SimulationError(f"video: a file that ends in .gif or .mp4, got {str(path)!r}")
+        for what, value in (("fps", fps), ("speed", speed)):
+            if not is_positive(value):
+                raise SimulationError(f"video: {what} is a positive finite number, got {value!r}")
+        if self.path.suffix == ".mp4":
+            try:
+                need("imageio_ffmpeg", "video")
+            except MissingExtra:
+                raise MissingExtra('an .mp4 needs ffmpeg: pip install "sharnir[video]", or write a .gif') from None
+        super().__init__(sim, size)
+        self._fps = fps
+        self._every = max(1, round(speed / fps / sim.dt))
+        self._left = self._every
+        self._frames: list[Any] = []
+        self.clock = True  # whether the time is written into the pictures
+        low, high = self._box
+        middle, reach = 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 1e-3)
+        goal = middle if target is None else np.asarray(target, float)
+        start = goal + reach * np.array([0.7, -1.5, 0.6]) if eye is None else np.asarray(eye, float)
+        self.camera = Camera(start, goal, size)
+
+    def end(self) -> None:
+        """Write the file."""
+        self.write()
+
+    def __len__(self) -> int:
+        return int(len(self._frames))
+
+    def frame(self) -> Any:
+        """The picture of now (a Pillow image)."""
+        picture = self.picture(self.camera)
         if self.clock:
             self._draw.Draw(picture).text((8, 6), f"{self._sim.time:.2f} s", fill=(90, 90, 95))
         return picture

@@ -1,9 +1,4 @@
-"""What real sensors would measure, read off a running simulation: frames, IMU, force and torque, distances, angles of balls.
-
-tool = sh.sensors.Frame(sim, "wrist", position=(0, 0, 0.1))
-imu = sh.sensors.IMU(sim, "tool")            # a frame that `scene.add_frame` gave a name
-sim.step(); imu.acceleration, imu.rate, tool.position
-"""
+"""Frames fixed to bodies, and what is measured between them, of balls and of ropes: true values, whenever they are asked for."""
 
 from __future__ import annotations
 
@@ -34,11 +29,9 @@ class Frame:
         known: dict[str, FrameDescription] = sim.model.frames
         who = f"frame on {where!r}"
         self._sim, self.name = sim, where
-        point, turn = as_numbers(position), unit_quat(rotation, who, SimulationError)
+        point, turn = self.place(who, position, rotation, SimulationError)
         if not isinstance(where, str):
             raise SimulationError(f"a frame or body is found by its name, got {where!r}")
-        if point.shape != (3,) or not np.isfinite(point).all():
-            raise SimulationError(f"{who}: position is three finite numbers, got {position!r}")
         body = where
         if where in known:
             body, base, basis = known[where].body, known[where].position, known[where].rotation
@@ -47,6 +40,14 @@ class Frame:
             both = ", ".join(map(repr, [*sim.model.body_names, *known]))
             raise SimulationError(f"no body or frame is named {where!r}; known: {both}")
         self._body, self._point, self._rotation = sim.body(body), point, turn
+
+    @staticmethod
+    def place(who: str, position: Any, rotation: Any, error: type[Exception]) -> tuple[np.ndarray, np.ndarray]:
+        """A position and a rotation in a body's frame, checked."""
+        point, turn = as_numbers(position), unit_quat(rotation, who, error)
+        if point.shape != (3,) or not np.isfinite(point).all():
+            raise error(f"{who}: position is three finite numbers, got {position!r}")
+        return point, turn
 
     def __repr__(self) -> str:
         return f"<frame {self.name!r} on body {self._body.name!r}>"
@@ -88,73 +89,6 @@ class Frame:
         """A vector of world axes in the frame's own."""
         turn = np.asarray(self.rotation)
         return quat_rotate(quat_conjugate(turn), np.broadcast_to(np.asarray(vector, float), (*turn.shape[:-1], 3)))
-
-
-class IMU(Frame):
-    """Accelerometer and gyroscope in a frame: call `update()` once after every step; noise and bias are added if they are given.
-
-    The acceleration is the change of the frame's velocity over the last step, less gravity.
-
-    Args:
-        noise: standard deviations (m/s², rad/s) of a reading. bias: (3,) or a number each, the same way. seed: of the noise.
-    """
-
-    __slots__ = ("_bias", "_last", "_noise", "_rng", "acceleration", "rate")
-
-    def __init__(
-        self, sim: Owner, where: str, position: Any = (0.0, 0.0, 0.0), rotation: Any = (0.0, 0.0, 0.0, 1.0), *,
-        noise: tuple[float, float] = (0.0, 0.0), bias: tuple[Any, Any] = (0.0, 0.0), seed: int = 0,
-    ) -> None:  # fmt: skip
-        super().__init__(sim, where, position, rotation)
-        if len(noise) != 2 or not all(np.isfinite(n) and n >= 0 for n in noise):
-            raise SimulationError(f"IMU on {where!r}: noise is two standard deviations of at least 0, got {noise!r}")
-        self._noise, self._bias, self._rng = noise, bias, np.random.default_rng(seed)
-        self._last: tuple[float, Any] = (sim.time, self.velocity)
-        self.acceleration: Any = self.into(-sim.gravity)
-        """(3,) m/s² in the frame's axes: what an accelerometer shows; at rest it points up."""
-        self.rate: Any = self.into(self.spin)
-        """(3,) rad/s in the frame's axes."""
-
-    def update(self) -> None:
-        """Read it: to be called after a step."""
-        now, velocity = self._sim.time, self.velocity
-        before, old = self._last
-        if now <= before:
-            self._last = (now, velocity)
-            return
-        self._last = (now, velocity)
-        pull = self.into((velocity - old) / (now - before) - self._sim.gravity)
-        values = [pull, self.into(self.spin)]
-        for i, (sigma, bias) in enumerate(zip(self._noise, self._bias, strict=True)):
-            values[i] = values[i] + np.asarray(bias, float)
-            if sigma > 0:
-                values[i] = values[i] + self._rng.normal(0.0, sigma, values[i].shape)
-        self.acceleration, self.rate = values
-
-
-class ForceTorque:
-    """A force/torque sensor in a joint: what the parent does to the child, in the axes of a frame.
-
-    Args:
-        joint: its name. frame: in whose axes; those of the joint's child if None.
-    """
-
-    __slots__ = ("_frame", "_joint")
-
-    def __init__(self, sim: Owner, joint: str, frame: Frame | None = None) -> None:
-        self._joint = sim.joint(joint)
-        names = {i: n for n, i in sim.model.body_names.items()}
-        self._frame = Frame(sim, names[int(sim.model.children[sim.model.joint_names[joint]])]) if frame is None else frame
-
-    @property
-    def force(self) -> Any:
-        """(3,) N in the last step."""
-        return self._frame.into(self._joint.reaction[0])
-
-    @property
-    def torque(self) -> Any:
-        """(3,) N·m in the last step, at the joint's anchor."""
-        return self._frame.into(self._joint.reaction[1])
 
 
 def distance(a: Frame, b: Frame) -> Any:

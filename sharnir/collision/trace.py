@@ -1,0 +1,184 @@
+"""Rays from the host's side: what they see of a collider, rays from anywhere, and fans of rays from a point of a body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.collision.collider import Collider
+from sharnir.collision.data import Collision, vec4
+from sharnir.collision.rays import Eye, Faces, trace_eye, trace_many
+from sharnir.errors import SimulationError
+from sharnir.launches import LOCK, Recorded, record, replayer
+from sharnir.types import load_modules, np_real, quat, real, vec3
+
+BUSY = 1 << 16
+"""Threads that a GPU wants to have: tiles are smaller where rays are few."""
+TILE = 64
+"""Rays of a tile, at most."""
+
+
+def hull_planes(corners: Any) -> np.ndarray:
+    """(n, 4) unit normals and distances from the origin of the faces of a convex hull, each plane once."""
+    import trimesh
+
+    hull = trimesh.convex.convex_hull(corners)
+    normals = np.asarray(hull.face_normals, float)
+    planes = np.column_stack([normals, np.sum(normals * hull.triangles[:, 0], axis=1)])
+    scale = np.array([1.0, 1.0, 1.0, max(float(np.abs(corners).max()), 1e-12)])
+    _, first = np.unique(np.round(planes / scale, 9), axis=0, return_index=True)
+    return np.asarray(planes[np.sort(first)])
+
+
+class Sight:
+    """The shapes of a collider as rays see them, where its state has their bodies."""
+
+    def __init__(self, collider: Collider) -> None:
+        if collider.array is None:
+            raise SimulationError("Sight: Collider.bind(state) comes before rays")
+        self.collider, self.device, self.worlds = collider, collider.model.device, collider.model.worlds
+        load_modules([trace_eye.module], self.device)
+        shapes = collider.given.shapes
+        planes = [hull_planes(s.part.corners) if s.part.kind == "hull" else np.zeros((0, 4)) for s in shapes]
+        faces = Faces()
+        faces.plane = wp.array(np.concatenate([*planes, np.zeros((0, 4))]).astype(np_real), dtype=vec4, device=self.device)
+        faces.first = self.numbers(np.cumsum([0, *(len(p) for p in planes)]))
+        data = Collision()
+        for name in ("shapes", "position", "rotation"):
+            setattr(data, name, getattr(collider.data, name))
+        self._kept = data, faces  # which own the arrays
+        self._batch: Batch | None = None
+        self.arrays = [wp.array([data], dtype=Collision, device=self.device), wp.array([faces], dtype=Faces, device=self.device)]
+
+    def numbers(self, values: Any) -> Any:
+        """Whole numbers on the device."""
+        return wp.array(np.ascontiguousarray(values, np.int32), dtype=wp.int32, device=self.device)
+
+    def fits(self, collider: Collider) -> bool:
+        """Whether it still sees what the collider is bound to."""
+        return bool(self._kept[0].position.ptr == collider.data.position.ptr)
+
+    def rays(
+        self, origin: np.ndarray, direction: np.ndarray, length: np.ndarray, world: np.ndarray, groups: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Distances (n,), −1 for none, shapes (n,) and normals (n, 3) of what rays meet first; directions are unit vectors."""
+        key = len(origin), groups
+        if self._batch is None or self._batch.key != key:
+            self._batch = Batch(self, *key)
+        return self._batch.trace(world, origin, direction, length)
+
+
+class Batch:
+    """So many rays from anywhere: arrays that are kept, as long as as many are asked for again, and a launch that is recorded."""
+
+    def __init__(self, sight: Sight, n: int, groups: int) -> None:
+        self.key, device = (n, groups), sight.device
+        kinds = (wp.int32, vec3, vec3, real, real, wp.int32, vec3)
+        self._arrays = [wp.zeros(n, dtype=kind, device=device) for kind in kinds]
+        given, found = self._arrays[:4], self._arrays[4:]
+        self._host = [a.numpy() for a in self._arrays] if wp.get_device(device).is_cpu else None
+        inputs = [*sight.arrays, *given, groups, *found]
+        self._replay = Recorded(lambda: wp.launch(trace_many, dim=n, inputs=inputs, device=device), device)
+
+    def trace(self, *given: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Worlds, origins, directions and lengths in; distances, shapes and normals out."""
+        with LOCK:
+            if self._host is not None:
+                for array, values in zip(self._host, given, strict=False):
+                    array[...] = values
+                self._replay()
+                far, shape, normal = (array.copy() for array in self._host[4:])
+                return far, shape, normal
+            for to, values in zip(self._arrays, given, strict=False):
+                to.assign(np.ascontiguousarray(values, np.int32 if to.dtype is wp.int32 else np_real))
+            self._replay()
+            return self._arrays[4].numpy(), self._arrays[5].numpy(), self._arrays[6].numpy()
+
+
+class Fan:
+    """Rays that start in a point of a body, of all worlds, in one launch; its arrays are made once and filled again and again.
+
+    Args:
+        body, point, turn: the body's index, the point from its centre of mass (m, body axes), the eye's axes in the body's.
+        direction: (n, 3) unit, the eye's axes. scale: (n,) of the value, a metre along the ray.
+        grid: (rows, columns) where rays are the pixels of an image, row by row.
+        near: range of the value (m): nearer is −∞, farther ∞.
+        unseen: bodies that rays pass through, by index. groups: bits of those that count.
+        pool: threads (of a CPU) that share the worlds.
+    """
+
+    def __init__(
+        self, sight: Sight, body: int, point: np.ndarray, turn: np.ndarray, direction: np.ndarray, scale: np.ndarray,
+        grid: tuple[int, int], near: tuple[float, float], unseen: set[int], groups: int, pool: Any = None,
+    ) -> None:  # fmt: skip
+        self.sight = sight
+        device, n, worlds = sight.device, len(direction), sight.worlds
+        few = TILE if wp.get_device(device).is_cpu else max(1, min(TILE, n * worlds // BUSY))
+        tiles = tiled(grid, few)
+        order = np.concatenate(tiles)
+        axis = np.array([direction[t].mean(0) for t in tiles])
+        size = np.linalg.norm(axis, axis=1, keepdims=True)
+        axis = np.where(size > 1e-6, axis / np.maximum(size, 1e-300), (1.0, 0.0, 0.0))
+        widest = np.array([np.arccos(np.clip(direction[t] @ a, -1, 1)).max() for t, a in zip(tiles, axis, strict=True)])
+        widest = np.where(widest < 0.49 * np.pi, widest, np.pi)  # wider than half a space: it may see anything
+        eye = Eye()
+        eye.body, eye.point, eye.turn = body, vec3(*point), quat(*turn)
+        eye.least, eye.most = near
+        eye.direction, eye.axis = (wp.array(v.astype(np_real), dtype=vec3, device=device) for v in (direction, axis))
+        columns = {"scale": scale, "cosine": np.cos(widest), "sine": np.sin(widest)}
+        for name, values in columns.items():
+            setattr(eye, name, wp.array(np.ascontiguousarray(values, np_real), dtype=real, device=device))
+        eye.tile, eye.order = sight.numbers(np.cumsum([0, *map(len, tiles)])), sight.numbers(order)
+        shapes = sight.collider.given.shapes
+        eye.seen = sight.numbers([int(s.body not in unseen and s.group & groups != 0) for s in shapes])
+        eye.value = wp.full((n, worlds), real(np.inf), dtype=real, device=device)
+        eye.shape = wp.full((n, worlds), -1, dtype=wp.int32, device=device)
+        self.value, self.shape = eye.value, eye.shape
+        """[ray, world], on the device."""
+        self._eye, self._array = eye, wp.array([eye], dtype=Eye, device=device)
+        self._tiles = len(tiles)
+        self._pool, self._threads = pool, 1 if pool is None else min(worlds, pool._max_workers)
+        self._replays: list[Callable[[], object]] = []
+        self._bodies = np.array([s.body for s in shapes] + [-1])
+
+    def launch(self, first: int, worlds: int) -> None:
+        """Look, once, in some worlds; may be captured."""
+        inputs = [*self.sight.arrays, self._array, first]
+        wp.launch(trace_eye, dim=(self._tiles, worlds), inputs=inputs, device=self.sight.device)
+
+    def look(self) -> None:
+        """Look, from where the bodies are now."""
+        with LOCK:
+            if not self._replays:
+                device, ends = self.sight.device, np.linspace(0, self.sight.worlds, self._threads + 1).astype(int).tolist()
+                for first, last in pairwise(ends):
+                    graph = record(lambda a=first, n=last - first: self.launch(a, n), device)  # type: ignore[misc]
+                    self._replays.append(replayer(graph))
+            if self._pool is None:
+                self._replays[0]()
+            else:
+                list(self._pool.map(lambda replay: replay(), self._replays))
+
+    def move(self, point: np.ndarray) -> None:
+        """Put its point elsewhere, m from the body's centre of mass."""
+        self._eye.point = vec3(*point)
+        wp.copy(self._array, wp.array([self._eye], dtype=Eye, device=self.sight.device))  # in its place, for what is recorded
+
+    def bodies(self) -> np.ndarray:
+        """(rays, worlds) the body that each ray met, −1 for none."""
+        return np.asarray(self._bodies[self.shape.numpy()])
+
+
+def tiled(grid: tuple[int, int], most: int) -> list[np.ndarray]:
+    """Indices of the pixels of an image (rows, columns) in blocks that are as square as they can be, of at most so many."""
+    rows, columns = grid
+    high = max(1, min(rows, int(np.sqrt(most))))
+    wide = max(1, most // high)
+    index = np.arange(rows * columns).reshape(grid)
+    return [
+        index[i : i + high, j : j + wide].ravel() for i in range(0, rows, high) for j in range(0, columns, wide)
+    ]  # fmt: skip

@@ -1,0 +1,200 @@
+"""What a real sensor does to a true value: one description, `Noise`, and one kernel that carries it out for every sensor.
+
+    reading = clip(quantise(value + bias + drift + σ·normal)),  delayed by some samples
+
+Random numbers are a function of seed, sensor, world, sample and value alone (a counter put through a mixing function), so a world
+reads the same whether it runs alone or among many. What is infinite (a ray that meets nothing) or not a number stays so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
+from sharnir.launches import LOCK, Recorded
+from sharnir.sensors.spoil import Spoil, advance_drift, np_key, spoil_values
+from sharnir.types import load_modules, np_real, real
+
+Numbers = float | Sequence[float]
+FEW = 64
+"""Values of a sensor up to which each may have its own noise; of more, a quantity has."""
+MOST_DELAYED = 50_000_000
+"""Numbers that a sensor may hold back, at most."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How a sensor errs and how often it is read. Numbers are in the sensor's unit: one for all its values, or one for each
+    quantity (an IMU has two, acceleration and rate), or one for each value (six).
+
+    Args:
+        sigma: standard deviation of white noise. bias: constant error.
+        walk: growth of a random walk of the bias: after t s its standard deviation is walk·√t; from 0 at the start.
+        step: to a multiple of which a reading is rounded; 0: not. low, high: to which it is limited.
+        rate: Hz, how often it is read; in between the reading is held. None: after every step.
+        latency: by how many readings it lags behind. seed: of the noise; sensors with different names differ all the same.
+    """
+
+    sigma: Numbers = 0.0
+    bias: Numbers = 0.0
+    walk: Numbers = 0.0
+    step: Numbers = 0.0
+    low: Numbers = -math.inf
+    high: Numbers = math.inf
+    rate: float | None = None
+    latency: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("sigma", "bias", "walk", "step", "low", "high"):
+            given = as_numbers(getattr(self, name))
+            least = 0.0 if name in ("sigma", "walk", "step") else -math.inf
+            fine = given.ndim <= 1 and given.size > 0 and bool((given >= least).all())
+            fine = fine and (name in ("low", "high") or bool(np.isfinite(given).all()))
+            if not fine:
+                words = "at least 0" if least == 0.0 else "a number" if name in ("low", "high") else "finite"
+                raise SceneError(f"Noise: {name} is {words}, or a list of such numbers, got {getattr(self, name)!r}")
+            object.__setattr__(self, name, float(given) if given.ndim == 0 else tuple(given.tolist()))
+        if self.rate is not None and not is_positive(self.rate):
+            raise SceneError(f"Noise: rate is a positive finite number of readings a second, or None, got {self.rate!r}")
+        for name in ("latency", "seed"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+                raise SceneError(f"Noise: {name} is a whole number of at least 0, got {value!r}")
+
+    def of(self, name: str, sizes: Sequence[int], who: str) -> np.ndarray:
+        """One of its numbers for every value of a sensor with quantities of these sizes; of a quantity, where values are many."""
+        given, whole = np.ravel(as_numbers(getattr(self, name))), sum(sizes)
+        few = whole <= FEW
+        if len(given) == 1:
+            return np.full(whole if few else len(sizes), given[0])
+        if len(given) == len(sizes):
+            return np.repeat(given, sizes) if few else given
+        if len(given) == whole and few:
+            return given
+        lengths = sorted({1, len(sizes), *((whole,) if few else ())})
+        raise SceneError(f"{who}: {name} of its noise is {' or '.join(map(str, lengths))} numbers, got {len(given)}")
+
+
+QUIET = Noise()
+FAULTS = ("frozen", "dropout", "bias", "noise")
+"""How a sensor fails: it stays where it is, tells nothing (NaN), is off by a constant, or errs more."""
+
+
+class Reading:
+    """The values of a sensor, spoilt in place; nothing is launched while there is nothing to spoil.
+
+    Args:
+        value: array [value, world] on the device into which true values are written before each `take`.
+        sizes: of the sensor's quantities, whose sum is the number of values.
+        name: of the sensor, which makes its random numbers its own. within: what readings are limited to in any case.
+    """
+
+    def __init__(
+        self, value: Any, sizes: Sequence[int], noise: Noise, name: str, who: str,
+        within: tuple[float, float] = (-math.inf, math.inf),
+    ) -> None:  # fmt: skip
+        self.value, self.noise, self._sizes, self._who = value, noise, tuple(sizes), who
+        self.faults: dict[str, Any] = {}
+        """What has failed: one of FAULTS, and by how much."""
+        self._rows = {n: noise.of(n, sizes, who) for n in ("sigma", "bias", "walk", "step", "low", "high")}
+        if noise.latency * int(np.prod(value.shape)) > MOST_DELAYED:
+            raise SceneError(f"{who}: a latency of {noise.latency} readings holds back more than {MOST_DELAYED} numbers")
+        still = all(not self._rows[n].any() for n in ("sigma", "bias", "walk", "step")) and noise.latency == 0
+        self._plain = still and not np.isfinite([*self._rows["low"], *self._rows["high"]]).any()
+        self._rows["low"] = np.maximum(self._rows["low"], within[0])
+        self._rows["high"] = np.minimum(self._rows["high"], within[1])
+        self._key = int.from_bytes(hashlib.blake2b(f"{noise.seed}/{name}".encode(), digest_size=8).digest(), "little")
+        self._made: Spoil | None = None
+        if not self._plain:
+            self._make()
+
+    def _make(self) -> Spoil:
+        """The tables on the device."""
+        if self._made is not None:
+            return self._made
+        device, (values, worlds) = self.value.device, self.value.shape
+        load_modules([spoil_values.module], device)
+        made, rows = Spoil(), len(self._rows["sigma"])
+        made.latency, made.key, made.value = self.noise.latency, np_key(self._key), self.value
+        of = np.arange(values) if rows == values else np.repeat(np.arange(len(self._sizes)), self._sizes)
+        made.of = wp.array(of.astype(np.int32), dtype=wp.int32, device=device)
+        for name, numbers in self._rows.items():
+            setattr(made, name, wp.array(numbers.astype(np_real), dtype=real, device=device))
+        made.more_sigma, made.more_bias = (wp.zeros(rows, dtype=real, device=device) for _ in range(2))
+        made.dropped, made.count = wp.zeros(1, dtype=wp.int32, device=device), wp.zeros(worlds, dtype=wp.int32, device=device)
+        made.interval = wp.zeros(1, dtype=real, device=device)
+        made.drift = wp.zeros((rows, worlds), dtype=real, device=device)
+        made.ring = wp.zeros((self.noise.latency * values, worlds), dtype=real, device=device)
+        array = wp.array([made], dtype=Spoil, device=device)
+        self._made, self._array, self._between = made, array, 0.0
+
+        def launch() -> None:
+            wp.launch(advance_drift, dim=worlds, inputs=[array], device=device)
+            wp.launch(spoil_values, dim=(values, worlds), inputs=[array], device=device)
+
+        self._replay = Recorded(launch, device)
+        return made
+
+    def take(self, between: float) -> None:
+        """Spoil the values that were just written; between: s since those before."""
+        if self._made is None or (self._plain and not self.faults):
+            return
+        with LOCK:
+            if between != self._between:
+                self._between = between
+                self._made.interval.fill_(real(between))
+            self._replay()
+
+    # ---- failures ----
+
+    def fail(self, kind: str, size: Any = None) -> None:
+        """Fail in one of the ways of FAULTS.
+
+        size: of a bias, or the standard deviation of more noise, as in `Noise`; ten times its own noise if None.
+        """
+        if kind not in FAULTS:
+            raise SimulationError(f"{self._who}: fails by one of {', '.join(map(repr, FAULTS))}, got {kind!r}")
+        rows = 10.0 * self._rows["sigma"]
+        if size is not None:
+            word = "bias" if kind == "bias" else "sigma"
+            try:
+                rows = Noise(**{word: size}).of(word, self._sizes, self._who)
+            except SceneError as error:
+                raise SimulationError(f"{self._who}: size of its failure {kind!r}: {error}") from None
+        if kind in ("bias", "noise") and not rows.any():
+            raise SimulationError(f"{self._who}: has no noise of its own by which its {kind} is told; say its size")
+        made = self._make()
+        self.faults[kind] = rows
+        self._tell(made)
+
+    def repair(self, kind: str) -> None:
+        """Undo a failure."""
+        if self.faults.pop(kind, None) is not None and self._made is not None:
+            self._tell(self._made)
+
+    def _tell(self, made: Spoil) -> None:
+        nothing = np.zeros(len(self._rows["sigma"]))
+        made.more_bias.assign(np.asarray(self.faults.get("bias", nothing), np_real))
+        made.more_sigma.assign(np.asarray(self.faults.get("noise", nothing), np_real))
+        made.dropped.fill_(int("dropout" in self.faults))
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it stays where it is."""
+        return "frozen" in self.faults
+
+    # ---- as part of a snapshot ----
+
+    def arrays(self) -> dict[str, Any]:
+        """All that changes, by name; [row, world]."""
+        if self._made is None:
+            return {"value": self.value}
+        return {"value": self.value, **{n: getattr(self._made, n) for n in ("drift", "count", "ring")}}

@@ -1,0 +1,176 @@
+"""Sensors of a scene: what `scene.add_sensor` may be told, and all of them in a running simulation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+
+from sharnir.errors import SceneError, SimulationError
+from sharnir.sensors.fans import DepthCamera, Lidar, bits, ignored
+from sharnir.sensors.frames import Frame
+from sharnir.sensors.noise import Noise
+from sharnir.sensors.sensor import IMU, Distance, ForceTorque, Sensor, checked_noise
+
+# The Simulation and the Scene; they stand floors above, so that they are not named here.
+Owner = Any
+Kind = Literal["imu", "force", "distance", "lidar", "depth"]
+SENSORS: dict[str, Any] = {
+    "imu": IMU, "force": ForceTorque, "distance": Distance, "lidar": Lidar, "depth": DepthCamera,
+}  # fmt: skip
+"""Kinds of sensors."""
+NEVER = 1 << 62  # steps
+
+
+class SensorOptions(TypedDict, total=False):
+    """What a kind of sensor takes besides its place; see the class of that kind."""
+
+    position: Sequence[float]
+    rotation: Sequence[float]
+    noise: Noise | None
+    to: str
+    frame: str
+    count: int
+    field: float
+    elevations: Sequence[float]
+    reach: Sequence[float]
+    ignore: Sequence[str]
+    groups: int
+    width: int
+    height: int
+
+
+@dataclass
+class SensorDescription:
+    """A sensor as described: its kind, the body, frame or joint it is at, and arguments of its class."""
+
+    kind: str
+    on: str
+    options: dict[str, Any]
+
+
+def add_sensor(scene: Owner, name: str, kind: Kind, on: str, **options: Unpack[SensorOptions]) -> str:
+    """Put a sensor into the scene; `sim.sensor(name)` reads it, and the simulation updates it. Returns its name.
+
+    Args:
+        kind: "imu", "force", "distance", "lidar" or "depth": `IMU`, `ForceTorque`, … of `sharnir.sensors`.
+        on: the body or frame it is fixed to; of "force" the joint.
+        position, rotation: in there, m and a unit quaternion (x, y, z, w).
+        noise: how it errs and how often it is read, a `Noise`.
+        to, frame, count, field, elevations, reach, ignore, groups, width, height: as the class of that kind takes them.
+    """
+    who = f"sensor {name!r}"
+    scene._new_name(name)
+    if not isinstance(kind, str) or kind not in SENSORS:
+        raise SceneError(f"{who}: kind is one of {', '.join(map(repr, SENSORS))}, got {kind!r}")
+    taken = [p for p in inspect.signature(SENSORS[kind].__init__).parameters if p in SensorOptions.__annotations__]
+    for key, value in options.items():
+        if key not in taken:
+            raise SceneError(f"{who}: a sensor of kind {kind!r} takes no {key!r} (got {value!r}); allowed: {', '.join(taken)}")
+    places = {**scene.bodies, **scene.frames}
+    _known(who, "on", on, scene.joints if kind == "force" else places, "joint" if kind == "force" else "body or frame")
+    for key in ("to", "frame"):
+        if key in options:
+            _known(who, key, options[key], places, "body or frame")  # type: ignore[literal-required]
+    if kind == "distance" and "to" not in options:
+        raise SceneError(f"{who}: a distance needs to=, a body or frame; known: {', '.join(map(repr, places))}")
+    for body in ignored(options.get("ignore", ()), who):
+        _known(who, "ignore", body, scene.bodies, "body")
+    _check(who, kind, dict(options))
+    scene.sensors[name] = SensorDescription(kind, on, {k: v for k, v in options.items() if v is not None})
+    return name
+
+
+def _known(who: str, what: str, name: Any, known: Mapping[str, Any], kind: str) -> None:
+    if not isinstance(name, str) or name not in known:
+        raise SceneError(f"{who}: {what} {name!r} is no {kind} of the scene; known: {', '.join(map(repr, known)) or 'none'}")
+
+
+def _check(who: str, kind: str, options: dict[str, Any]) -> None:
+    """Refuse numbers that no such sensor has, before there is a simulation."""
+    Frame.place(who, options.get("position", (0.0, 0.0, 0.0)), options.get("rotation", (0.0, 0.0, 0.0, 1.0)), SceneError)
+    noise = checked_noise(options.get("noise"), who)
+    bits(options.get("groups", 1), who)
+    describe = getattr(SENSORS[kind], "describe", None)
+    sizes: Sequence[int] = SENSORS[kind].sizes or (1 << 20,)
+    if describe is not None:
+        describe(who, **{k: v for k, v in options.items() if k in inspect.signature(describe).parameters})
+    for word in ("sigma", "bias", "walk", "step", "low", "high"):
+        noise.of(word, sizes, who)
+
+
+class Sensors(Mapping[str, Sensor]):
+    """The sensors of a simulation by name. It is told of steps, and reads those that are due."""
+
+    def __init__(self, sim: Owner, described: dict[str, SensorDescription]) -> None:
+        self._sim, self._dt = sim, 0.0
+        self.left = 1
+        """Steps until one of them is to be read."""
+        self._all: dict[str, Sensor] = {
+            name: SENSORS[given.kind](sim, given.on, **given.options, name=name) for name, given in described.items()
+        }
+        self.some = bool(self._all)
+        """Whether there are any."""
+        self._look_ahead()
+
+    def __getitem__(self, name: str) -> Sensor:
+        if not isinstance(name, str) or name not in self._all:
+            raise SimulationError(f"no sensor is named {name!r}; known: {', '.join(map(repr, self._all)) or 'none'}")
+        return self._all[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def _look_ahead(self) -> None:
+        self._dt = self._sim.dt
+        self.left = min((sensor.due() for sensor in self._all.values()), default=NEVER)
+
+    def made(self, steps: int) -> None:
+        """Steps were made."""
+        self.left -= steps
+        if self.left <= 0 or self._sim.dt != self._dt:
+            for sensor in self._all.values():
+                sensor.update()
+            self._look_ahead()
+
+    def shown(self, most: int = 64) -> dict[str, Any]:
+        """What those with few values read last, as lists by "name.word", for a file of JSON: null for what is not finite."""
+        out: dict[str, Any] = {}
+        for name, sensor in self._all.items():
+            for word in sensor.words:
+                values = np.ravel(getattr(sensor, word)) if sensor.size <= most else None
+                if values is not None:
+                    out[f"{name}.{word}"] = [float(v) if np.isfinite(v) else None for v in values]
+        return out
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that changes of them, for a snapshot."""
+        return {f"sensor.{name}.{key}": a for name, sensor in self._all.items() for key, a in sensor.state().items()}
+
+    def put_back(self, snapshot: Mapping[str, np.ndarray], worlds: Any = None) -> None:
+        """Continue from a snapshot, in all worlds or in some."""
+        for name, sensor in self._all.items():
+            head = f"sensor.{name}."
+            sensor.put_back({key[len(head) :]: np.asarray(a) for key, a in snapshot.items() if key.startswith(head)}, worlds)
+        self.left = 1 if self._all else NEVER
+
+
+class Sensing:
+    """The part of a Simulation that is about sensors."""
+
+    __slots__ = ()
+    _sensors: Sensors
+
+    def frame(self, name: str) -> Frame:
+        """The frame of that name (`scene.add_frame`), or a body's own."""
+        return Frame(self, name)
+
+    def sensor(self, name: str) -> Any:
+        """The sensor of that name (`scene.add_sensor`), which steps keep up to date."""
+        return self._sensors[name]
