@@ -1,6 +1,6 @@
 """How much faster than real time the machines drive on one core: MF-4 complete at 2 ms, KRT100-MP with rope and trailer at 5 ms.
 
-First as a user gets them, with nothing set (MF-4 by the direct solver, ropes beside contacts by sweeps): 5 s of driving, the
+First as a user gets them, with nothing set (both by the direct solver): 5 s of driving, the
 arm moving in the first three, and how many steps did not converge. Then by sweeps with a cap that is stated (and of MF-4, 2
 sweeps that close gaps); what that costs is told beside it: how far the machine is from where it comes with the default cap of
 50. CPU time, medians of turns.

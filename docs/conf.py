@@ -33,7 +33,7 @@ GROUPS = {
     "Rotation": "spinning_top tumbling_body satellite tippe_top",
     "Ropes": "catenary winch_crane drone_sling tow_rope mooring_line twisted_ring rope_over_drum knot",
     "Contact": "newtons_cradle box_pyramid dominoes gripper conveyor marble_run mixed_heap pushed_door walking_hexapod",
-    "Machines": "mf4_stairs mf4_door krt100_trailer krt100_rope trailer_hitch mobile_crane excavator_wall wall_follower",
+    "Machines": "mf4_stairs mf4_door krt100_trailer krt100_rope trailer_hitch mobile_crane excavator_wall wall_follower shoes",
     "Cables and drives": "block_and_tackle elevator winch_recovery",
     "Large and heavy": "thousand_links light_links crane_arm hexapod exact_chain",
 }

@@ -23,9 +23,12 @@ def is_tabled(drive: Any) -> bool:
 
 
 def drive_table(
-    names: Sequence[str], axes: Sequence[tuple[Axis, ...]], joints: JointTable, worlds: int, device: Any
+    names: Sequence[str], axes: Sequence[tuple[Axis, ...]], joints: JointTable, casts: Sequence[Any], worlds: int, device: Any
 ) -> dict[str, Any]:
-    """What a Model needs of the drives at all joints' axes: the table, its rows by speed, batteries, commands and states."""
+    """What a Model needs of the drives at all joints' axes: the table, its rows by speed, batteries, commands and states.
+
+    Cast wheels (`collision.describe.Cast`) have commands, and speed and angle, behind those of drives and batteries.
+    """
     found: list[tuple[int, int, Any, Any]] = [
         (j, i, axis.drive, axis.limit) for j, row in enumerate(axes) for i, axis in enumerate(row) if is_tabled(axis.drive)
     ]
@@ -73,8 +76,9 @@ def drive_table(
     t.curve = wp.array(np.array(curve, float), dtype=real, device=device)
     cells = np.array([x for b in batteries for x in (b.voltage, b.resistance, min(b.capacity, 1e30))], float)
     t.cell = wp.array(np.repeat(cells[:, None], worlds, 1), dtype=real, device=device)
-    state += [x for b in batteries for x in (b.voltage, 0.0)]
+    state += [x for b in batteries for x in (b.voltage, 0.0)] + [x for c in casts for x in (c.speed, 0.0)]
+    commands += [x for c in casts for x in c.commands]
     return {
         "drives": t, "drive_rows": {at: i for i, at in enumerate(numbers["at"])}, "batteries": batteries,
-        "drive_commands": commands, "drive_state": state,
+        "drive_commands": commands, "drive_state": state, "casts": list(casts),
     }  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from sharnir import dynamics
 from sharnir.errors import SimulationError, is_positive
-from sharnir.model import KINEMATIC
+from sharnir.model import DRIVE_WORDS, KINEMATIC
 from sharnir.ode.integrate import first_of
 from sharnir.spatial import quat_exp, quat_multiply, quat_rotate
 from sharnir.tables import of_first
@@ -41,8 +41,9 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
     dynamics.to_state(tree, sim.state, path.q[:, -1], path.v[:, -1])
     motors = np.flatnonzero(of_first(sim.model.axes.inductance) > 0)
     current = sim.state.current.numpy()
-    current[motors] = path.currents[:, -1].T
+    current[motors] = path.currents[:, -1, : len(motors)].T
     sim.state.current.assign(current)
+    charge_cells(sim, path.currents[:, -1, len(motors) :].T)
     drive_on(sim, path.times[-1] - now)
     sim.state.time.fill_(float(path.times[-1]) - sim._epoch)
     sim.changed()
@@ -50,6 +51,14 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
         path = replace(path, times=path.times[:asked], q=path.q[:, :asked], v=path.v[:, :asked])
     sim._sensors.made(sim._sensors.left)
     return first_of(path) if sim.worlds == 1 else path
+
+
+def charge_cells(sim: Owner, given: np.ndarray) -> None:
+    """Charges that batteries have given (batteries, worlds), A·s; their voltages are read after the next step."""
+    if len(given):
+        values, first = sim.state.drive_state.numpy(), DRIVE_WORDS * int(sim.model.drives.count)
+        values[first + 1 : sim.model.cast_rows[0] : 2] = given
+        sim.state.drive_state.assign(values)
 
 
 def drive_on(sim: Owner, duration: float) -> None:

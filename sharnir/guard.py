@@ -16,7 +16,7 @@ from sharnir.cables import CableTable
 from sharnir.joint_geometry import joint_gap
 from sharnir.joints import JointTable
 from sharnir.kinematics import left_alone, pose_at
-from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
+from sharnir.model import CAST_WORDS, DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
 from sharnir.spatial import worse
 from sharnir.types import EPSILON, real, vec3
 
@@ -69,6 +69,7 @@ class Watch:
     weight: real  # kg, of all that moves
     acting: wp.int32  # 1: drives, springs or what else gives energy may act on axes
     driven: wp.int32  # 1: some body is kinematic
+    casts: wp.vec3i  # cast wheels: how many, and their first rows of State.drive_state and Control.drive_command
     cayley: wp.int32  # 1: bodies turn by Cayley's map, (Δt ω)²/12 too little
     looks: wp.int32  # 1: gaps are measured where `aim` says that joints open; 2: always; 0: `State.open` has them
     aim_linear: wp.array2d(dtype=vec3)  # [joint, world] m/s, at which split impulses close a gap in a step
@@ -294,6 +295,19 @@ def commanded(g: wp.array(dtype=Watch), w: int) -> bool:
 
 
 @wp.func
+def cast_power(g: wp.array(dtype=Watch), w: int) -> real:
+    """The most that drives of cast wheels give, W: torque and kd at the speed they ask for, within what they have."""
+    out = real(0.0)
+    for k in range(g[0].casts[0]):
+        omega = g[0].state.drive_state[g[0].casts[1] + 2 * k, w]
+        c = g[0].casts[2] + wp.static(CAST_WORDS) * k
+        lacks = g[0].control.drive_command[c + 1, w] - omega
+        asked = wp.abs(g[0].control.drive_command[c, w]) + wp.abs(lacks) * g[0].control.drive_command[c + 2, w]
+        out = out + wp.min(asked, g[0].control.drive_command[c + 3, w]) * wp.abs(omega)
+    return out
+
+
+@wp.func
 def power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
     """The most that the world is given now, W."""
     out = pushed_power(g, w, span)
@@ -301,6 +315,8 @@ def power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
         out = out + joint_power(g, w)
     for k in range(g[0].ropes):
         out = out + rope_power(g, k, w, span)
+    if g[0].casts[0] > 0:
+        out = out + cast_power(g, w)
     return out
 
 

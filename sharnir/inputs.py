@@ -355,12 +355,12 @@ class Controls(Mapping[str, Any]):
         if self._heard is not None and self.timeout < math.inf:
             if self.sim.time - self._heard > self.timeout + 0.5 * self.sim.dt:
                 self.release("lost", "operator")
-            elif any(np.any(self._command[name] != given.safe) for name, given in self.inputs.items()):
+            elif any(_differ(self._command[name], given.safe) for name, given in self.inputs.items()):
                 self.busy = True  # until it is lost, or all is safe
         acted = False
         for name, given in self.inputs.items():
             value, command = self._value[name], self._command[name]
-            if self._noted.get(name) is not command and np.any(self._noted.get(name) != command):
+            if self._noted.get(name) is not command and _differ(self._noted.get(name), command):
                 self._noted[name] = command
                 self.note("command", name, command, self._by.get(name, "script"))
             if name in self.stuck:
@@ -370,12 +370,12 @@ class Controls(Mapping[str, Any]):
             most = given.rate * self._pace.get(name, 1.0) * self.sim.dt
             change = command - value
             moved = value + np.clip(change, -most, most) if np.ndim(change) else value + min(max(change, -most), most)
-            if np.all(moved == command):
+            if not _differ(moved, command):
                 moved = command
             else:
                 self.busy = True
             self._value[name] = moved
-            if name not in self._acted or np.any(self._acted[name] != moved):
+            if name not in self._acted or _differ(self._acted[name], moved):
                 self._acts[name](self.sim, moved)
                 self._acted[name] = moved
                 acted = True
@@ -412,6 +412,12 @@ class Controls(Mapping[str, Any]):
             if state[2, k, 0]:
                 self._acted[name] = self._value[name]
         self._pace, self._heard, self.busy = {}, None, True
+
+
+def _differ(a: Any, b: Any) -> bool:
+    """Whether two values, of which each is a number or one a world, are not the same."""
+    apart = a != b
+    return apart if isinstance(apart, bool) else bool(np.any(apart))
 
 
 class Setter:

@@ -10,12 +10,11 @@ import warp as wp
 
 from sharnir import assembly
 from sharnir.axes import Axis
-from sharnir.drive_tables import is_tabled
 from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
-from sharnir.model import CONTROL_FIELDS, Control, Model, State
+from sharnir.model import CONTROL_FIELDS, DRIVE_WORDS, Control, Model, State
 from sharnir.ode.data import Motion
 from sharnir.ode.events import check_events
-from sharnir.ode.integrate import Options, first_of, run
+from sharnir.ode.integrate import Options, check_drives, drives_for, first_of, run
 from sharnir.ode.integrate import Trajectory as Trajectory
 from sharnir.ode.methods import ADAMS_ORDER, NAMES
 from sharnir.scene import Scene
@@ -478,11 +477,7 @@ def _motion(
 ) -> tuple[Motion, np.ndarray]:  # fmt: skip
     """The mechanism and all that acts on it, as the device's integration takes them; and the motors' currents (n, motors)."""
     x, m, model = _load(t, n, q=q, v=v), Motion(), t.model
-    if model.drives.count:
-        drive = next(a.drive for axes in model.joint_axes for a in axes if is_tabled(a.drive))
-        raise SimulationError(
-            f"integrate: {type(drive).__name__} is known to steps alone; allowed are Servo, and DCMotor at a voltage"
-        )
+    check_drives(model)
     control, state = control or model.control(), state or model.state()
 
     def columns(array: Any) -> np.ndarray:
@@ -507,9 +502,12 @@ def _motion(
     motors = np.flatnonzero(inductance > 0).astype(np.int32)
     current_of = np.full(t.nv, -1, np.int32)
     current_of[motors] = np.arange(len(motors))
-    m.currents, m.motor, m.current_of = len(motors), on_device(motors, wp.int32), on_device(current_of, wp.int32)
-    currents = columns(state.current)[motors].astype(float)
-    m.current = wp.zeros((len(motors), n), dtype=real, device=t.device)
+    m.drives, m.drive_of, cells = drives_for(model, t.nv, n)
+    rows = np.concatenate([motors, -1 - np.arange(cells, dtype=np.int32)])
+    m.currents, m.motor, m.current_of = len(rows), on_device(rows, wp.int32), on_device(current_of, wp.int32)
+    charge = columns(state.drive_state)[DRIVE_WORDS * int(model.drives.count) + 1 : model.cast_rows[0] : 2]
+    currents = np.concatenate([columns(state.current)[motors], charge]).astype(float)
+    m.current = wp.zeros((len(rows), n), dtype=real, device=t.device)
     limits = np.isfinite(model.axes.lower.numpy()).any() or np.isfinite(model.axes.upper.numpy()).any()
     friction = any((getattr(control, f"friction_{kind}").numpy() > 0).any() for kind in ("static", "load"))
     m.rough, m.loaded = int(limits or friction), int((control.friction_load.numpy() > 0).any())

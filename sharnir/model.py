@@ -19,6 +19,7 @@ from sharnir.types import mat33, np_real, quat, real, vec3
 
 FIXED, KINEMATIC, DYNAMIC = 0, 1, 2
 DRIVE_WORDS = 4  # commands, and states, of a drive of the table
+CAST_WORDS = 5  # commands of a cast wheel: torque, speed, kd, most, brake
 MOTIONS = {"fixed": FIXED, "kinematic": KINEMATIC, "dynamic": DYNAMIC}
 
 
@@ -63,7 +64,7 @@ class State:
     cable_rest: wp.array2d(dtype=real)  # [run, world] m, what spans of a run hold where it is taut (`cables`)
     cable_angle: wp.array2d(dtype=real)  # [end of a span, world] rad, turns counted
     cable_impulse: wp.array2d(dtype=real)  # [span, world] N·s, tension
-    drive_state: wp.array2d(dtype=real)  # [4 · drive + number, world] of its own (`laws.drives`), then two a battery
+    drive_state: wp.array2d(dtype=real)  # [4 · drive + number, world] of its own (`laws.drives`), two a battery, two a cast wheel
     cable_slides: wp.array2d(dtype=wp.int32)  # [run, world] ±1: slides over the rough sheave after it
     mid_velocity: wp.array2d(dtype=vec3)  # [body, world] half a step before the pose; these and below, of some solvers alone
     mid_momentum: wp.array2d(dtype=vec3)
@@ -120,7 +121,7 @@ class Control:
     servo_kd: wp.array2d(dtype=real)
     servo_max_force: wp.array2d(dtype=real)
     voltage: wp.array2d(dtype=real)  # [speed, world] V, of a DC motor
-    drive_command: wp.array2d(dtype=real)  # [4 · drive + number, world] see `laws.drives`
+    drive_command: wp.array2d(dtype=real)  # [4 · drive + number, world] see `laws.drives`; then CAST_WORDS a cast wheel
     rope: RopeControl
 
 
@@ -176,6 +177,7 @@ class Model:
     drive_rows: dict[int, int] = field(default_factory=dict)  # number of the drive of a speed
     batteries: list[Any] = field(default_factory=list)
     drive_commands: list[float] = field(default_factory=list)  # at the start
+    casts: list[Any] = field(default_factory=list)  # `collision.describe.Cast`s
     cable_paths: list[Any] = field(default_factory=list)  # `descriptions.CableDescription`s
     frames: dict[str, Any] = field(default_factory=dict)  # `scene.FrameDescription`s
     sensors: dict[str, Any] = field(default_factory=dict)  # `sensors.table.SensorDescription`s
@@ -202,7 +204,7 @@ class Model:
         fill(state, self, int(self.cables.count), "cable_rest cable_slides")
         fill(state, self, int(self.cables.spans), "cable_impulse")
         fill(state, self, int(self.cables.ends), "cable_angle")
-        fill(state, self, DRIVE_WORDS * int(self.drives.count) + 2 * int(self.drives.batteries), "drive_state")
+        fill(state, self, self.cast_rows[0] + 2 * len(self.casts), "drive_state")
         fill(state, self, 0, " ".join(OWNED))
         fill(state, self, None, "lag open time failed")
         for name, value in self.start.items():
@@ -216,6 +218,12 @@ class Model:
     def speeds(self) -> int:
         """Number of joint speeds in all."""
         return sum(j.v_size for j in self.joint_kinds)
+
+    @property
+    def cast_rows(self) -> tuple[int, int]:
+        """Where cast wheels begin in `State.drive_state` and `Control.drive_command`."""
+        words = DRIVE_WORDS * int(self.drives.count)
+        return words + 2 * int(self.drives.batteries), words
 
     def control(self) -> Control:
         """Commands that do nothing."""
@@ -234,7 +242,7 @@ class Model:
             if name.startswith("friction"):
                 values = [0.0 if none else value for value, none in zip(values, self.frictionless(), strict=True)]
             getattr(control, name).assign(self._column(values, np_real))
-        fill(control, self, DRIVE_WORDS * int(self.drives.count), "drive_command")
+        fill(control, self, self.cast_rows[1] + CAST_WORDS * len(self.casts), "drive_command")
         control.drive_command.assign(self._column(self.drive_commands, np_real))
         if self.ropes is not None:
             control.rope = self.ropes.control()

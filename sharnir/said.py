@@ -28,7 +28,7 @@ def kept(value: Any) -> Any:
     return {key: kept(v) for key, v in value.items()} if isinstance(value, dict) else value
 
 
-class _OfInit:
+class OfInit:
     """The signature of a class is that of its `__init__`, though it has a `__new__`."""
 
     def __get__(self, made: Any, cls: type) -> inspect.Signature:
@@ -39,7 +39,7 @@ class _OfInit:
 class Said:
     """An object that keeps the arguments it was made with: its fields may hold them in another form, a unit vector for one."""
 
-    __signature__ = _OfInit()
+    __signature__ = OfInit()
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
         made = super().__new__(cls)

@@ -38,6 +38,7 @@ from sharnir.rope.build import Ropes
 from sharnir.said import Telling
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
+from sharnir.scene_wheels import cast_wheel
 from sharnir.sensors.table import SensorDescription, add_sensor
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_rotate, unit_quat
@@ -45,8 +46,6 @@ from sharnir.terrain import Terrain
 from sharnir.types import load_modules
 
 log = logging.getLogger("sharnir")
-
-
 FAR = 5.0  # body widths: a rope tied to it from farther off may be a mistake
 
 
@@ -236,6 +235,8 @@ class Scene(Telling):
         hinge = self.joints[joint]
         axis = quat_rotate(hinge.parent_frame, np.eye(3)["xyz".index(hinge.joint.free[0][1])])
         self.touch.add_belt(owner.name, shapes, Belt(hinge.child, hinge.parent, axis, float(radius)), material, who)
+
+    add_cast_wheel = cast_wheel
 
     def add_frame(
         self, name: str, body: str, *, position: Sequence[float] = (0.0, 0.0, 0.0),
@@ -560,7 +561,7 @@ class Scene(Telling):
             "spin": np.array([b.spin for b in bodies]),
         }
         table = joint_tables(joints, device)
-        drives = drive_table([j.name for j in joints], [j.axes for j in joints], table, worlds, device)
+        drives = drive_table([j.name for j in joints], [j.axes for j in joints], table, self.touch.casts, worlds, device)
         start["drive_state"] = np.array(drives.pop("drive_state"))
         q_sizes, v_sizes = [j.joint.q_size for j in joints], [j.joint.v_size for j in joints]
         return Model(

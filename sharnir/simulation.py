@@ -5,7 +5,6 @@ Values have the shapes given below; with several worlds they get a leading world
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,6 +32,7 @@ from sharnir.parameters import owned, randomise
 from sharnir.paths import Follower
 from sharnir.rope.solver import SolverRope
 from sharnir.rope.view import RopeView
+from sharnir.said import OfInit
 from sharnir.scene import Scene
 from sharnir.sensors.table import Sensing, Sensors
 from sharnir.sequential.solver import SolverImpulse
@@ -82,6 +82,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         "_touched", "_touching", "_versions", "_views", "control", "model", "solver", "solver_name", "worlds",
     )  # fmt: skip
 
+    __signature__ = OfInit()
     if not TYPE_CHECKING:  # an editor looks at __init__
 
         def __new__(cls, *given, device="cpu", **options):
@@ -581,7 +582,3 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
             self._known = ALL if self._at_pose else PLACES
         if not self._bodies_lent:
             self._read = self._known
-
-
-_words = inspect.signature(Simulation.__init__)
-Simulation.__signature__ = _words.replace(parameters=list(_words.parameters.values())[1:])  # type: ignore[attr-defined]  # for help()

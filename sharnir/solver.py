@@ -96,6 +96,7 @@ class Solver:
         g.weight = float(of_first(m.bodies.mass)[motion == DYNAMIC].sum())
         g.acting, g.looks = int(acting or len(m.spring_names) > 0), looks
         g.driven = int((motion == KINEMATIC).any() or conveys(m))
+        g.casts = wp.vec3i(len(m.casts), *m.cast_rows)
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
         g.cayley = int(getattr(self, "closing", None) == "energy")
         self.driven = len(m.spring_names) + g.driven + int(m.drives.count) > 0 or any(array.numpy().any() for array in given)

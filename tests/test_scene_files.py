@@ -137,6 +137,7 @@ def test_every_kind_of_object_comes_back(tmp_path):
     scene.ignore(names[0], names[2])
     scene.set_pair(names[0], "world", sh.Material(0.1))
     scene.add_belt("j0", "world", sh.Box(1, 1, 1), radius=0.2)
+    scene.add_cast_wheel("rim", names[1], sh.Sphere(0.1), axis=(0, 1, 0), radius=0.1, inertia=0.2, drive=sh.Servo(kd=3.0))
     mesh = sh.Box(1, 2, 3).mesh()
     scene.add_body("mesh", sh.Compound(sh.Mesh(mesh), sh.Sphere(0.1, position=(0, 0, 2))), density=800.0)
     scene.add_control("j0", "joint/j0.command", rate=2.0, keys=("w", "s"), about="{part}")

@@ -7,12 +7,13 @@ impulse of the nearest old one.
 import warp as wp
 
 from sharnir.collision.broad import find_pairs, solid
-from sharnir.collision.data import CYLINDER, MARGIN, MESH, POINTS_A_PAIR, Collision, Manifold, mat83
-from sharnir.collision.pairs import meet, speed_at
+from sharnir.collision.data import BOX, CYLINDER, MARGIN, MESH, PLANE, POINTS_A_PAIR, Collision, Manifold, mat83
+from sharnir.collision.disc import beyond, is_wheel
+from sharnir.collision.pairs import meet, speed_at, wheel_on_plane
 from sharnir.collision.round import across
 from sharnir.collision.still import far_apart, keep_points, look_at_bodies, opened, stand_still, wake_touched
 from sharnir.collision.surface import mix, write_belt, write_mixed, write_tyre
-from sharnir.collision.terrain import Walk, from_outside, triangle_solid, walk_begin, walk_next
+from sharnir.collision.terrain import Walk, face_normal, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.spatial import turned
 from sharnir.types import inline_less, real, vec3
 
@@ -114,11 +115,21 @@ def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int):
     B = solid(s, wp.where(flip, i, j), w)
     bound_a = s[0].shapes.bound[wp.where(flip, j, i)]
     bound_b = s[0].shapes.bound[wp.where(flip, i, j)]
+    if A.kind == PLANE and is_wheel(B):
+        points, known = wheel_on_plane(s, a, b, A, B, bound, w)
+        if known:
+            add_points(s, points, w)
+            close_pair(s, k, first, old, 0, w)
+            return
     walk = Walk()
     u = vec3()
+    way = real(0.0)
+    more = real(0.0)
+    flat = A.kind == BOX or is_wheel(A)
     if rough:  # A is the shape that moves, B will be one triangle after the other
         u = speed_at(s, a, b, A.x, w) * s[0].dt[0]
         more = MARGIN + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
+        way = wp.length(u)
         walk = walk_begin(s, i, A, u, more, w)
     going = int(1)
     feature = int(0)
@@ -129,6 +140,8 @@ def touch(s: wp.array(dtype=Collision), k: int, old: int, w: int):
             bound_b = B.size[0]
         if rough and walk.over == 1:
             going = 0
+        elif rough and flat and beyond(A, B, face_normal(B), more + way):
+            going = 1
         else:
             m = meet(s, wp.where(flip, b, a), wp.where(flip, a, b), A, B, bound_a, bound_b, last, w)
             feature = m.feature
@@ -241,18 +254,38 @@ def put_point(s: wp.array(dtype=Collision), k: int, n: vec3, p: vec3, gap: real,
 
 
 @wp.func
+def keep_deepest(s: wp.array(dtype=Collision), first: int, size: int, w: int):
+    """Of the points of a pair the deepest alone: a cast wheel touches in one."""
+    best = first
+    for p in range(first + 1, first + size):
+        if s[0].contacts.gap[p, w] < s[0].contacts.gap[best, w]:
+            best = p
+    put_point(s, first, s[0].contacts.normal[best, w], s[0].contacts.point[best, w], s[0].contacts.gap[best, w], w)
+    s[0].contacts.count[w] = first + 1
+
+
+@wp.func
 def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, feature: int, w: int):
     """All that follows from where the points of a pair are: identity, impulse, material."""
     size = s[0].contacts.count[w] - first
     if size == 0:
         return
+    i = s[0].broad.a[k, w]
+    j = s[0].broad.b[k, w]
+    belt = s[0].shapes.belt[j]
+    if belt < 0:
+        belt = s[0].shapes.belt[i]
+    cast = bool(False)
+    if belt >= 0:
+        cast = s[0].shapes.belt_body[belt] == 0
+    if cast:
+        keep_deepest(s, first, size, w)
+        size = int(1)
     at = s[0].contacts.pairs[w]
     s[0].contacts.pairs[w] = at + 1
     s[0].contacts.pair_first[at, w] = first
     s[0].contacts.pair_size[at, w] = size
     s[0].contacts.pair_feature[at, w] = feature
-    i = s[0].broad.a[k, w]
-    j = s[0].broad.b[k, w]
     b = s[0].shapes.body[j]
     began = int(1)
     if old >= 0:
@@ -260,10 +293,7 @@ def close_pair(s: wp.array(dtype=Collision), k: int, first: int, old: int, featu
     mixed = mix(s, i, j, s[0].broad.rule[k, w], w)
     used = int(0)
     tyre = mixed.relaxation > real(0.0)
-    wheel = tyre or (s[0].shapes.kind[j] == CYLINDER and s[0].shapes.radius[j] > real(0.0))
-    belt = s[0].shapes.belt[j]
-    if belt < 0:
-        belt = s[0].shapes.belt[i]
+    wheel = not cast and (tyre or (s[0].shapes.kind[j] == CYLINDER and s[0].shapes.radius[j] > real(0.0)))
     for p in range(first, first + size):
         local = wp.quat_rotate_inv(s[0].rotation[b, w], s[0].contacts.point[p, w] - s[0].position[b, w])
         s[0].contacts.shape_a[p, w] = i

@@ -237,7 +237,8 @@ class Collider:
             a, b = int(points["shape_a"][i]), int(points["shape_b"][i])
             sizes = [s for s in (shapes[a].part.bound, shapes[b].part.bound) if s > 0]
             depth = -float(points["gap"][i])
-            if depth > part * min(sizes) and (a, b) not in seen:
+            cast = any(s.part.belt >= 0 and self.given.belts[s.part.belt].body == 0 for s in (shapes[a], shapes[b]))
+            if depth > part * min(sizes) and (a, b) not in seen and not cast:  # how deep a cast wheel stands is its suspension's
                 seen.add((a, b))
                 words.append(f"{shapes[a].name} and {shapes[b].name} start {depth:.3g} m inside each other")
         return words

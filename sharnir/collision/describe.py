@@ -35,12 +35,27 @@ class BodyContact:
 
 @dataclass
 class Belt:
-    """A surface that runs as a joint turns: bodies by index, `body` turns about `axis` (axes of `frame`) in `frame`."""
+    """A surface that runs as a joint turns: bodies by index, `body` turns about `axis` (axes of `frame`) in `frame`.
+
+    Of a cast wheel, which has no body of its own, `body` is 0.
+    """
 
     body: int
     frame: int
     axis: np.ndarray
     radius: float  # m, of its way a radian
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A cast wheel: its belt, what turns with it (kg·m²), rolling resistance (m), rad/s at the start, and its commands."""
+
+    name: str
+    belt: int
+    inertia: float
+    rolling: float
+    speed: float
+    commands: tuple[float, ...]  # CAST_WORDS: torque N·m, speed rad/s, kd N·m·s, most N·m, brake N·m
 
 
 @dataclass
@@ -83,6 +98,7 @@ class ContactScene:
         self.pairs: dict[frozenset[str], Material] = {}
         self.asked: set[frozenset[str]] = set()
         self.belts: list[Belt] = []
+        self.casts: list[Cast] = []
 
     @property
     def on(self) -> bool:

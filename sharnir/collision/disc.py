@@ -2,6 +2,7 @@
 
 import warp as wp
 
+from sharnir.collision.convex import triangle_weights
 from sharnir.collision.data import BOX, CYLINDER, Manifold, Solid, column
 from sharnir.collision.faces import plane_rim
 from sharnir.collision.round import across
@@ -20,6 +21,19 @@ def beyond(A: Solid, T: Solid, f: vec3, margin: real) -> bool:
         c = wp.dot(f, column(A.R, 2))
         reach = reach + wp.abs(c) * A.size[1] + wp.sqrt(wp.max(real(0.0), real(1.0) - c * c)) * A.size[0]
     return wp.dot(f, A.x - T.x) - reach > margin + real(1.0e-9)
+
+
+@wp.func
+def out_of_reach(A: Solid, T: Solid, margin: real) -> bool:
+    """Whether the nearest point of a triangle is farther from the middle of a box or disc than its corners or rim reach."""
+    a = T.x + column(T.R, 0) - A.x
+    b = T.x + column(T.R, 1) - A.x
+    c = T.x + column(T.R, 2) - A.x
+    k = triangle_weights(a, b, c)
+    reach = wp.length(A.size) + A.radius + margin
+    if A.kind == CYLINDER:
+        reach = wp.sqrt(A.size[0] * A.size[0] + A.size[1] * A.size[1]) + A.radius + margin
+    return wp.length_sq(a * k[0] + b * k[1] + c * k[2]) > reach * reach
 
 
 @wp.func

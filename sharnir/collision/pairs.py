@@ -18,7 +18,7 @@ from sharnir.collision.data import (
     Solid,
     put,
 )
-from sharnir.collision.disc import beyond, is_wheel, on_face
+from sharnir.collision.disc import beyond, is_wheel, on_face, out_of_reach
 from sharnir.collision.faces import convex_convex, plane_ellipsoid, plane_hull, plane_rim
 from sharnir.collision.round import capsule_capsule, plane_box, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
 from sharnir.collision.terrain import face_normal
@@ -66,6 +66,8 @@ def manifold(s: wp.array(dtype=Collision), A: Solid, B: Solid, margin: real, las
             m = on_face(A, B, f, margin)
             if m.count > 0:
                 return m
+        if out_of_reach(A, B, margin):
+            return Manifold()
     return convex_convex(s, A, B, margin, w)
 
 
@@ -117,6 +119,19 @@ def landed(m: Manifold, u: vec3, t: real, share: real) -> Manifold:
         if m.gap[k] < MARGIN + more:
             out = put(out, vec3(m.p[k, 0], m.p[k, 1], m.p[k, 2]) - u * (t * share), m.gap[k] - way)
     return out
+
+
+@wp.func
+def wheel_on_plane(s: wp.array(dtype=Collision), a: int, b: int, A: Solid, B: Solid, bound: real, w: int):
+    """`meet` of a plane and a disc where that is soon told; and whether it is."""
+    dt = s[0].dt[0]
+    margin = wp.length(speed_at(s, a, b, B.x, w)) * dt + wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * dt
+    if margin <= MARGIN:
+        return plane_rim(A, B, MARGIN), True
+    m = plane_rim(A, B, margin + MARGIN)
+    if m.count > 0 and least_gap(m) < MARGIN:
+        return closing(s, a, b, m, w), True
+    return m, False
 
 
 @wp.func

@@ -122,11 +122,29 @@ def write_tyre(s: wp.array(dtype=Collision), m: Mixed, i: int, p: int, size: int
 
 
 @wp.func
+def write_cast(s: wp.array(dtype=Collision), k: int, axis: vec3, p: int, w: int):
+    """A cast wheel touches at point p: a tyre, if only a rigid one, whose first axis is the axle; it resists rolling itself."""
+    if s[0].contacts.special[p, w] & 1 == 0:
+        s[0].contacts.shear[p, w] = vec2(real(0.0), real(0.0))
+        s[0].contacts.relaxation[p, w] = real(0.0)
+    s[0].contacts.special[p, w] = s[0].contacts.special[p, w] | 1 | 16 | (k << 8)
+    s[0].contacts.rolling[p, w] = real(0.0)
+    s[0].contacts.torsion[p, w] = real(0.0)
+    n = s[0].contacts.normal[p, w]
+    along = axis - n * wp.dot(n, axis)
+    far = wp.length(along)
+    s[0].contacts.along[p, w] = wp.where(far > real(1.0e-6), along / far, vec3())
+
+
+@wp.func
 def write_belt(s: wp.array(dtype=Collision), k: int, p: int, w: int):
     """Belt k runs at point p: outward normal × radius is the arm at which it turns, whichever body it is on."""
     frame = s[0].shapes.belt_frame[k]
     axis = wp.quat_rotate(s[0].rotation[frame, w], s[0].shapes.belt_axis[k])
-    s[0].contacts.special[p, w] = s[0].contacts.special[p, w] | 2
+    if s[0].shapes.belt_body[k] == 0:
+        write_cast(s, k, axis, p, w)
+    else:
+        s[0].contacts.special[p, w] = s[0].contacts.special[p, w] | 2
     s[0].contacts.belt_body[p, w] = s[0].shapes.belt_body[k]
     s[0].contacts.belt_frame[p, w] = frame
     s[0].contacts.belt_axis[p, w] = axis

@@ -58,6 +58,7 @@ class PortRows:
     matrix: wp.array3d(dtype=real)  # [row, row, world] factored, with its envelope
     first: wp.array(dtype=wp.int32)
     last: wp.array(dtype=wp.int32)
+    W: wp.array3d(dtype=real)  # [row of the small problem, row, world] what one on a row does there
     kept_l: wp.array2d(dtype=vec3)  # [body, world] changes without them
     kept_a: wp.array2d(dtype=vec3)
 
@@ -94,11 +95,14 @@ class DirectTouch:
     linked: wp.array(dtype=wp.int32)  # [body] 1: it stays awake
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
-    point: wp.array2d(dtype=wp.int32)  # [point of the small problem, world] which it is
+    point: wp.array2d(dtype=wp.int32)  # [entry of the small problem, world] which point's it is
+    line: wp.array2d(dtype=vec3)  # [3 entry + row, world] its rows
     push_l: wp.array2d(dtype=vec3)  # [body, world] impulse and moment of all its points
     push_a: wp.array2d(dtype=vec3)
     tree_first: wp.array(dtype=wp.int32)  # [link] the links of its tree
     tree_end: wp.array(dtype=wp.int32)
+    near: wp.array2d(dtype=wp.int32)  # [place, world] links that points of the small problem feel
+    near_at: wp.array2d(dtype=wp.int32)  # [link + 1, world] how many of them come before it
     residual: wp.array(dtype=real)  # [world] of the largest impulse, that a point missed
 
 

@@ -15,7 +15,7 @@ from sharnir.rope.ports import Ports, make_ports
 from sharnir.rope.solver import CLOSINGS, halves, rope_settings, rope_step, shared
 from sharnir.rope_state import ROPE_STATE_FIELDS, RopeState
 from sharnir.solver import Solver, check_iterations
-from sharnir.types import EPSILON, load_modules
+from sharnir.types import EPSILON, load_modules, real
 
 
 class RopesOnTrees:
@@ -57,7 +57,7 @@ class RopesOnTrees:
         ports = make_ports(m.ropes, moves_with)
         if m.collision is not None:
             touch = s.touch
-            touch.ports = self._port_rows(ports, bodies)
+            touch.ports = self._port_rows(ports, bodies, touch.line.shape[0])
             s.touch = touch
         mid, other = (rope, self._apart(s, rope, bodies)) if self.energy else halves(rope)
         self._kept = rope, mid, other, ports
@@ -68,7 +68,7 @@ class RopesOnTrees:
         self._roped.ports = wp.array([ports], dtype=Ports, device=self.device)
         load_modules([self.kernel.module], self.device)
 
-    def _port_rows(self, ports: Any, bodies: int) -> Any:
+    def _port_rows(self, ports: Any, bodies: int, lines: int) -> Any:
         """What contacts need of the ports: the same matrix, and room for its rows as pushes on bodies."""
         rows: Any = PortRows()
         rows.count = 3 * ports.count
@@ -76,6 +76,7 @@ class RopesOnTrees:
         fill(rows, self.model, rows.count, "x")
         fill(rows, self.model, 2 * rows.count, "body push_l push_a rate_l rate_a")
         fill(rows, self.model, bodies, "kept_l kept_a")
+        rows.W = wp.zeros((lines, rows.count, self.model.worlds), dtype=real, device=self.device)
         self._rows = rows  # its arrays stay alive
         return rows
 

@@ -24,7 +24,7 @@ from sharnir.sleep import linked_bodies, sleeps_after
 from sharnir.solver import Report, check_iterations, need_ropes, with_ropes, write
 from sharnir.tree.hang import Links
 from sharnir.tree.solver import FINE, TreeSolver
-from sharnir.types import load_modules, real
+from sharnir.types import load_modules, mat33, real
 
 CLOSINGS = ("energy", "position", "velocity")
 FACTORS = 4  # that a step may make in any case
@@ -83,6 +83,11 @@ class SolverDirect(TreeSolver):
                         f"{type(self).__name__}: rope {rope.name!r} may touch shapes, which this solver does not know: bodies "
                         "touch beside ropes, these do not; use collide=False for the rope, or solver='sequential'"
                     )
+            if model.casts:
+                raise SimulationError(
+                    f"{type(self).__name__}: wheel {model.casts[0].name!r} is cast, which sweeps alone know: use "
+                    "solver='sequential', or a wheel on a hinge (cast=False)"
+                )
             self.collider = Collider(model, dt)
         self._check_cables(closing)
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
@@ -255,17 +260,20 @@ class SolverDirect(TreeSolver):
         fill(touch, m, at.data.contacts.capacity, "turn_K turn_G")
         fill(touch, m, len(tree.half_of), "move_l move_a")
         fill(touch, m, POINTS, "point")
+        fill(touch, m, 3 * POINTS, "line")
+        fill(touch, m, len(tree.links) + 1, "near near_at")
         fill(touch, m, len(m.com), "push_l push_a island busy")
         touch.linked = linked_bodies(m)
         fill(touch, m, None, "residual many known turn")
         tree_of, ranges = tree.trees()
         spans = np.array([ranges[tree_of[link.body]] for link in tree.links], np.int32).reshape(-1, 2)
         touch.tree_first, touch.tree_end = (wp.array(x.copy(), dtype=wp.int32, device=self.device) for x in spans.T)
-        fill(cone, m, None, "count")
-        fill(cone, m, 3 * POINTS, "b p best guess rhs row blow")
-        fill(cone, m, POINTS, "rubs aim host spins")
+        fill(cone, m, None, "count size")
+        fill(cone, m, 3 * POINTS, "b p best guess rhs blow")
+        fill(cone, m, POINTS, "rubs aim host spins row law")
         cone.most = POINTS
-        cone.W, cone.M = (wp.zeros((3 * POINTS, 3 * POINTS, m.worlds), dtype=real, device=self.device) for _ in range(2))
+        cone.W = wp.zeros((3 * POINTS, 3 * POINTS, m.worlds), dtype=real, device=self.device)
+        cone.M = wp.zeros((POINTS, POINTS, m.worlds), dtype=mat33, device=self.device)
         self.touch = touch
         self._cone = cone  # keeps its arrays alive
         s.touching, s.contacts, s.touch = 1, at.data.contacts, touch

@@ -8,7 +8,7 @@ is an entry of its own beside the point's, with a moment about the normal and tw
 
 import warp as wp
 
-from sharnir.types import real, vec2, vec3
+from sharnir.types import mat33, real, vec3
 
 SWEEPS = wp.constant(60)
 SOLVES = wp.constant(12)  # of Newton's method
@@ -17,7 +17,10 @@ STRUCK = wp.constant(100)  # sweeps of a round of an impact
 OPEN = wp.constant(real(1.0e29))  # aims above it are none
 NEAREST = wp.constant(real(1.0e-6))  # of a point's own response: what W leaves open stays near the impulses there were
 NEAR = wp.constant(real(1.0e-3))  # and at first, so that what W all but leaves open is not driven out of its cone
+CLOSE = wp.constant(real(1.0e-5))  # a residual from which factors of the step before will do,
+FELL = wp.constant(real(0.1))  # where that step left so much of it
 BOLD = wp.constant(5)  # steps of Newton's method that are taken as they are, before those that must lead down
+ACTS, SLIDES, SPINS = wp.constant(1), wp.constant(2), wp.constant(4)
 
 
 @wp.struct
@@ -31,9 +34,11 @@ class Cone:
     p: wp.array2d(dtype=real)
     best: wp.array2d(dtype=real)
     guess: wp.array2d(dtype=real)
-    M: wp.array3d(dtype=real)  # [row, row, world] of Newton's method
+    M: wp.array3d(dtype=mat33)  # [place, place, world] of Newton's method: a block an entry that is not open, then their factors
     rhs: wp.array2d(dtype=real)
-    row: wp.array2d(dtype=wp.int32)  # rows of points that push
+    row: wp.array2d(dtype=wp.int32)  # [place, world] which entries these are
+    size: wp.array(dtype=wp.int32)  # [world] and how many
+    law: wp.array2d(dtype=wp.int32)  # [point, world] what an entry does: bits of ACTS, SLIDES, SPINS; 0: it is open
     rubs: wp.array2d(dtype=wp.int32)  # [point, world] 1: it has friction, or resists rolling
     host: wp.array2d(dtype=wp.int32)  # [point, world] of moments, the entry of their point; −1 of a point
     spins: wp.array2d(dtype=wp.int32)  # [point, world] 1: moments that resist spinning about the normal
@@ -168,118 +173,188 @@ def visit(c: wp.array(dtype=Cone), i: int, w: int):
 
 
 @wp.func
-def put_row(c: wp.array(dtype=Cone), r: int, w: int, n: int, soft: real):
-    """A row that holds: u = 0, and what that leaves open near the impulses there were."""
-    c[0].row[n, w] = r
-    c[0].rhs[n, w] = soft * c[0].p[r, w] - c[0].b[r, w]
-    M = c[0].M
-    W = c[0].W
-    for x in range(3 * c[0].count[w]):
-        M[n, x, w] = W[r, x, w]
-    c[0].M[n, r, w] = c[0].M[n, r, w] + soft
+def look(c: wp.array(dtype=Cone), w: int) -> bool:
+    """What each entry does at the impulses of now, into `law`, and its q = p − u/w, into `guess`; whether all do as before.
 
-
-@wp.func
-def put_disc(c: wp.array(dtype=Cone), r: int, w: int, n: int, bound: int, k: real, qn: real, near: real):
-    """Rows r and r + 1 of a disc whose radius is the impulse of row `bound`, linear about the impulses of now.
-
-    q = p − u/w: they hold where |q| ≤ q_n, with u = 0; else they slide, with
-    (E − T) p + T u/w − t p_n = 0,   t = q/|q|,   T = min(1, q_n/|q|)(E − t tᵀ):   the direction of slip turns, too.
+    A point is open where q_n ≤ 0; it holds where |q| ≤ q_n, else it slides. Moments have the q_n of their point.
     """
-    q1 = c[0].p[r, w] - k * rate(c, r, w)
-    q2 = c[0].p[r + 1, w] - k * rate(c, r + 1, w)
-    slip = wp.sqrt(q1 * q1 + q2 * q2)
-    M = c[0].M
-    W = c[0].W
-    for a in range(2):
-        at = r + a
-        if slip <= qn:
-            put_row(c, at, w, n + a, near / k)
-        else:
-            t = vec2(q1 / slip, q2 / slip)
-            share = wp.min(real(1.0), qn / slip)
-            T = vec2(-share * t[a] * t[0], -share * t[a] * t[1])
-            T[a] = T[a] + share
-            c[0].row[n + a, w] = at
-            c[0].rhs[n + a, w] = -k * (T[0] * c[0].b[r, w] + T[1] * c[0].b[r + 1, w])
-            for x in range(3 * c[0].count[w]):
-                M[n + a, x, w] = k * (T[0] * W[r, x, w] + T[1] * W[r + 1, x, w])
-            c[0].M[n + a, at, w] = c[0].M[n + a, at, w] + real(1.0)
-            c[0].M[n + a, r, w] = c[0].M[n + a, r, w] - T[0]
-            c[0].M[n + a, r + 1, w] = c[0].M[n + a, r + 1, w] - T[1]
-            c[0].M[n + a, bound, w] = c[0].M[n + a, bound, w] - t[a]
+    same = bool(True)
+    for i in range(c[0].count[w]):
+        r = 3 * i
+        k = real(1.0) / own_size(c, i, w)
+        host = c[0].host[i, w]
+        q = vec3(c[0].p[r, w], real(0.0), real(0.0))
+        if host < 0 or c[0].spins[i, w] == 1:
+            q[0] = q[0] - k * rate(c, r, w)
+        bound = q[0]
+        law = int(0)
+        if host >= 0:
+            bound = c[0].guess[3 * host, w]
+        if bound > real(0.0):
+            law = int(ACTS)
+            if host >= 0 and c[0].spins[i, w] == 1 and wp.abs(q[0]) > bound:
+                law = law | SPINS
+            if c[0].rubs[i, w] == 1:
+                for x in range(1, 3):
+                    q[x] = c[0].p[r + x, w] - k * rate(c, r + x, w)
+                if q[1] * q[1] + q[2] * q[2] > bound * bound:
+                    law = law | SLIDES
+        for x in range(3):
+            c[0].guess[r + x, w] = q[x]
+        same = same and c[0].law[i, w] == law
+        c[0].law[i, w] = law
+    return same
 
 
 @wp.func
-def put_newton(c: wp.array(dtype=Cone), i: int, w: int, n: int, near: real) -> int:
-    """The rows of a point or of its moments, linear about its impulse of now; returns the number of rows with them."""
+def rows_of(c: wp.array(dtype=Cone), i: int, w: int):
+    """An entry's laws, linear about the impulses of now: L u + E p − t p_n = 0, p_n that of the point; and which rows are soft.
+
+    What holds has u = 0. What slides has, in a disc whose radius is p_n, with t = q/|q| and T = min(1, q_n/|q|)(E − t tᵀ),
+    (E − T) p + T u/w − t p_n = 0: the direction of slip turns, too. Rows that carry nothing are p = 0.
+    """
     r = 3 * i
-    bound = r
-    if c[0].host[i, w] >= 0:
-        bound = 3 * c[0].host[i, w]
-    k = real(1.0) / own_size(c, bound / 3, w)
-    qn = c[0].p[bound, w] - k * rate(c, bound, w)
-    if qn <= real(0.0):
-        return n
     k = real(1.0) / own_size(c, i, w)
-    if bound == r:
-        put_row(c, r, w, n, near / k)
-        n = n + 1
-    elif c[0].spins[i, w] == 1:
-        q = c[0].p[r, w] - k * rate(c, r, w)
-        put_row(c, r, w, n, near / k)
-        if wp.abs(q) > qn:
-            for x in range(3 * c[0].count[w]):
-                c[0].M[n, x, w] = real(0.0)
-            c[0].rhs[n, w] = real(0.0)
-            c[0].M[n, r, w] = real(1.0)
-            c[0].M[n, bound, w] = -wp.sign(q)
-        n = n + 1
-    if c[0].rubs[i, w] == 1:
-        put_disc(c, r + 1, w, n, bound, k, qn, near)
-        n = n + 2
-    return n
+    law = c[0].law[i, w]
+    host = c[0].host[i, w]
+    bound = c[0].guess[r, w]
+    if host >= 0:
+        bound = c[0].guess[3 * host, w]
+    L = mat33(real(0.0))
+    E = mat33(real(0.0))
+    t = vec3(real(0.0))
+    soft = vec3(real(0.0))
+    if host >= 0 and (c[0].spins[i, w] == 0 or law & SPINS != 0):
+        E[0, 0] = real(1.0)
+        if law & SPINS != 0:
+            t[0] = wp.sign(c[0].guess[r, w])
+    else:
+        L[0, 0] = real(1.0)
+        soft[0] = real(1.0) / k
+    if law & SLIDES != 0:
+        q1 = c[0].guess[r + 1, w]
+        q2 = c[0].guess[r + 2, w]
+        slip = wp.sqrt(q1 * q1 + q2 * q2)
+        t[1] = q1 / slip
+        t[2] = q2 / slip
+        share = wp.min(real(1.0), bound / slip)
+        for x in range(1, 3):
+            for y in range(1, 3):
+                T = -share * t[x] * t[y]
+                if x == y:
+                    T = T + share
+                    E[x, y] = real(1.0)
+                L[x, y] = k * T
+                E[x, y] = E[x, y] - T
+    else:
+        for x in range(1, 3):
+            if c[0].rubs[i, w] == 1:
+                L[x, x] = real(1.0)
+                soft[x] = real(1.0) / k
+            else:
+                E[x, x] = real(1.0)
+    return L, E, t, soft
 
 
 @wp.func
-def eliminate_newton(c: wp.array(dtype=Cone), w: int, n: int) -> bool:
-    """M p = rhs for the rows in `row`, into `guess`, by elimination with row pivots; false where M is singular."""
+def block(c: wp.array(dtype=Cone), i: int, m: int, w: int) -> mat33:
+    """W of two entries."""
+    W = c[0].W
+    r = 3 * i
+    x = 3 * m
+    return mat33(
+        W[r, x, w], W[r, x + 1, w], W[r, x + 2, w],
+        W[r + 1, x, w], W[r + 1, x + 1, w], W[r + 1, x + 2, w],
+        W[r + 2, x, w], W[r + 2, x + 1, w], W[r + 2, x + 2, w],
+    )  # fmt: skip
+
+
+@wp.func
+def three(a: wp.array2d(dtype=real), i: int, w: int) -> vec3:
+    return vec3(a[3 * i, w], a[3 * i + 1, w], a[3 * i + 2, w])
+
+
+@wp.func
+def put_three(a: wp.array2d(dtype=real), i: int, w: int, v: vec3):
+    for x in range(3):
+        a[3 * i + x, w] = v[x]
+
+
+@wp.func
+def factor(c: wp.array(dtype=Cone), w: int, near: real) -> bool:
+    """The matrix of all linear laws, three rows an entry that is not open, and its factors; false where it is singular.
+
+    What it leaves open stays near the impulses of now: `near` of an entry's own response is added where it holds.
+    """
+    n = int(0)
+    for i in range(c[0].count[w]):
+        if c[0].law[i, w] > 0:
+            c[0].row[n, w] = i
+            n = n + 1
+    c[0].size[w] = n
     M = c[0].M  # copies: what is read most
-    rhs = c[0].rhs
     row = c[0].row
+    for a in range(n):
+        i = row[a, w]
+        L, E, t, soft = rows_of(c, i, w)
+        plain = c[0].law[i, w] & SLIDES == 0 and c[0].host[i, w] < 0 and c[0].rubs[i, w] == 1
+        for e in range(n):
+            B = block(c, i, row[e, w], w)
+            if not plain:
+                B = L * B
+            if e == a:
+                B = B + E + wp.diag(soft * near)
+            if e == a - int(c[0].host[i, w] >= 0):  # moments stand after their point
+                for x in range(3):
+                    B[x, 0] = B[x, 0] - t[x]
+            M[a, e, w] = B
+        # with what it takes to find p itself, and not a change of it
+        put_three(c[0].rhs, a, w, wp.cw_mul(soft, three(c[0].p, i, w)) * near - L * three(c[0].b, i, w))
     for k in range(n):
-        for y in range(n):  # columns of rows that are out are left out; row[y] ≥ y
-            M[k, y, w] = M[k, row[y, w], w]
-    for k in range(n):
-        best = k
-        for x in range(k + 1, n):
-            if wp.abs(M[x, k, w]) > wp.abs(M[best, k, w]):
-                best = x
-        pivot = M[best, k, w]
-        if wp.abs(pivot) < real(1.0e-300):
+        B = M[k, k, w]
+        if not wp.abs(wp.determinant(B)) > real(1.0e-300):
             return False
-        if best != k:
-            for y in range(k, n):
-                kept = M[k, y, w]
-                M[k, y, w] = M[best, y, w]
-                M[best, y, w] = kept
-            held = rhs[k, w]
-            rhs[k, w] = rhs[best, w]
-            rhs[best, w] = held
+        P = wp.inverse(B)
+        M[k, k, w] = P
         for x in range(k + 1, n):
-            f = M[x, k, w] / pivot
-            if f != real(0.0):
-                for y in range(k + 1, n):
-                    M[x, y, w] = M[x, y, w] - f * M[k, y, w]
-                rhs[x, w] = rhs[x, w] - f * rhs[k, w]
-    for back in range(n):
-        k = n - 1 - back
-        value = rhs[k, w]
-        for y in range(k + 1, n):
-            value = value - M[k, y, w] * rhs[y, w]
-        rhs[k, w] = value / M[k, k, w]
-        c[0].guess[row[k, w], w] = rhs[k, w]
+            F = M[x, k, w] * P
+            M[x, k, w] = F
+            for y in range(k + 1, n):
+                M[x, y, w] = M[x, y, w] - F * M[k, y, w]
     return True
+
+
+@wp.func
+def back_substitute(c: wp.array(dtype=Cone), w: int):
+    """M x = rhs, in place."""
+    n = c[0].size[w]
+    M = c[0].M
+    rhs = c[0].rhs
+    for a in range(n):
+        v = three(rhs, a, w)
+        for k in range(a):
+            v = v - M[a, k, w] * three(rhs, k, w)
+        put_three(rhs, a, w, v)
+    for back in range(n):
+        a = n - 1 - back
+        v = three(rhs, a, w)
+        for k in range(a + 1, n):
+            v = v - M[a, k, w] * three(rhs, k, w)
+        put_three(rhs, a, w, M[a, a, w] * v)
+
+
+@wp.func
+def lacking(c: wp.array(dtype=Cone), w: int):
+    """Into `rhs`: what entries lack of their linear laws at the impulses of now, L u + E p − t p_n, reversed."""
+    for a in range(c[0].size[w]):
+        i = c[0].row[a, w]
+        L, E, t, _soft = rows_of(c, i, w)
+        p = three(c[0].p, i, w)
+        u = (p - three(c[0].guess, i, w)) * own_size(c, i, w)
+        bound = p[0]
+        if c[0].host[i, w] >= 0:
+            bound = c[0].p[3 * c[0].host[i, w], w]
+        put_three(c[0].rhs, a, w, t * bound - L * u - E * p)
 
 
 @wp.func
@@ -296,14 +371,32 @@ def put_in_cones(c: wp.array(dtype=Cone), w: int):
 
 
 @wp.func
-def linear_step(c: wp.array(dtype=Cone), w: int, near: real) -> bool:
-    """Into `guess`: the impulses that all laws, linear about those of now, ask for; false where they ask for none."""
-    n = int(0)
-    for i in range(c[0].count[w]):
-        n = put_newton(c, i, w, n, near)
-    for r in range(3 * c[0].count[w]):
-        c[0].guess[r, w] = real(0.0)
-    return eliminate_newton(c, w, n)
+def linear_step(c: wp.array(dtype=Cone), w: int, near: real, again: bool) -> bool:
+    """Into `guess`: the impulses that all laws, linear about those of now, ask for; false where they ask for none.
+
+    `again`: with the factors of the last step, where entries do what they did in it.
+    """
+    same = look(c, w)
+    if again and same:
+        lacking(c, w)
+    elif not factor(c, w, near):
+        return False
+    kept = again and same
+    back_substitute(c, w)
+    if not kept:
+        for r in range(3 * c[0].count[w]):
+            c[0].guess[r, w] = real(0.0)
+    for a in range(c[0].size[w]):
+        i = c[0].row[a, w]
+        v = three(c[0].rhs, a, w)
+        if kept:
+            v = v + three(c[0].p, i, w)
+        put_three(c[0].guess, i, w, v)
+    if kept:  # what is open carries nothing
+        for i in range(c[0].count[w]):
+            if c[0].law[i, w] == 0:
+                put_three(c[0].guess, i, w, vec3(real(0.0)))
+    return True
 
 
 @wp.func
@@ -319,16 +412,18 @@ def bold_steps(c: wp.array(dtype=Cone), w: int, off: real, enough: real):
         c[0].best[r, w] = c[0].p[r, w]
     near = real(NEAR)
     made = int(0)
+    again = bool(False)
     for it in range(BOLD):
         if off <= enough:
             break
         made = made + 1
-        if not linear_step(c, w, near):
+        if not linear_step(c, w, near, again):
             break
         for r in range(rows):
             c[0].p[r, w] = c[0].guess[r, w]
         put_in_cones(c, w)
         now = missed(c, w)
+        again = now < CLOSE and now < FELL * off
         if now < off:
             off = now
             for r in range(rows):
@@ -348,7 +443,7 @@ def newton(c: wp.array(dtype=Cone), w: int, off: real) -> real:
     rows = 3 * c[0].count[w]
     for r in range(rows):
         c[0].best[r, w] = c[0].p[r, w]
-    if not linear_step(c, w, NEAREST):
+    if not linear_step(c, w, NEAREST, False):
         return off
     share = real(1.0)
     for _half in range(HALVES):

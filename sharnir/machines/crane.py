@@ -40,7 +40,8 @@ class MobileCrane:
         parts: of the hoist's reeving, an even number: the hook is lifted by so many parts of the cable.
         hook: m, of the hook above the ground at the start.
         outriggers: half the distances between their feet, m, along and across.
-        jacks: whether each foot is on a ram of its own, called "leg 0 ram" …; without, they are set and locked.
+        jacks: whether each foot is on a ram of its own, called "leg 0 ram" …, which lift the carrier together by the input
+            "jacks", or each by its drive's command; without, they are set and locked.
         chassis, platform, boom, inner, block: kg: of the carrier, the upper works with counterweight, the boom's two parts, the
             hook block.
     """
@@ -192,7 +193,7 @@ class MobileCrane:
         return name
 
     def inputs(self) -> list[Input]:
-        """slew, luff, telescope, hoist: each −1 to 1 of its flow."""
+        """slew, luff, telescope, hoist: each −1 to 1 of its flow; and where there are any, jacks, all alike."""
 
         def act(joint: str, sign: float) -> Any:
             def command(sim: Any, value: Any) -> None:
@@ -200,7 +201,14 @@ class MobileCrane:
 
             return command
 
-        return [
+        def lift(sim: Any, value: Any) -> None:
+            for i in range(4):
+                sim.joint(f"{self.name} leg {i} ram").drive.command = value
+
+        made = [
             Input(word, act(f"{self.name} {joint}", -1.0 if word == "hoist" else 1.0), rate=1.0, about=about, keys=keys, pad=pad)
             for word, (joint, about, keys, pad) in INPUTS.items()
         ]
+        if self.jacks:
+            made.append(Input("jacks", lift, rate=1.0, about="part of the jacks' flow, the carrier up positive", keys=("t", "g")))
+        return made

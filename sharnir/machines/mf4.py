@@ -29,10 +29,14 @@ COLOURS = {"hull": "#4e5d3a", "unit": "#2f3437", "arm": "#f2b134", "finger": "#3
 
 
 def unit() -> Track:
-    """A track unit: a wheel of 0.13 m on the hull's axle, which drives it, one of 0.09 m, 0.34 m before it."""
+    """A track unit: a wheel of 0.13 m on the hull's axle, which drives it, one of 0.09 m, 0.34 m before it.
+
+    The belt is crowned over them, so that each touches level ground in one point.
+    """
     return Track(
-        [(0.0, 0.0, 0.13), (0.34, 0.0, 0.09)], 0.10, 3.0, wheel_mass=4.0, friction=0.8, tension=400.0, stiffness=1e6, damping=5e3
-    )
+        [(0.0, 0.0, 0.13), (0.34, 0.0, 0.09)], 0.10, 3.0, wheel_mass=4.0, friction=0.8, tension=400.0, rounding=0.05,
+        stiffness=1e6, damping=5e3,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

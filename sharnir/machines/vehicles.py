@@ -13,6 +13,7 @@ from sharnir.axes import Cardan, DCMotor, Friction, Servo, number
 from sharnir.descriptions import vector
 from sharnir.errors import SceneError, SimulationError
 from sharnir.joints import Spherical
+from sharnir.machines.cast import wheel
 from sharnir.machines.wheels import Steering, Suspension, Wheel, ackermann, positive
 from sharnir.scene import Scene
 from sharnir.shapes import Box
@@ -80,7 +81,7 @@ class Vehicle:
         return max(places) - min(places)
 
     def hinges(self) -> list[str]:
-        """Names of the hinges of all wheels, axle by axle, left before right."""
+        """Names of the hinges of all wheels, or of cast ones themselves, axle by axle, left before right."""
         return [f"{self.name} {key} {side}" for key in self.axles for side, _ in SIDES]
 
     def add(
@@ -144,15 +145,21 @@ class Vehicle:
 
     def brake(self, sim: Any, torque: float) -> None:
         """Brake all wheels by a torque (N·m), which holds them at rest: the parking brake."""
-        for hinge in self.hinges():
-            sim.joint(hinge).friction = torque
+        for key, axle in self.axles.items():
+            for side, _ in SIDES:
+                name = f"{self.name} {key} {side}"
+                if axle.wheel.cast:
+                    wheel(sim, name).brake = torque
+                else:
+                    sim.joint(name).friction = torque
 
     def drive(self, sim: Any, torque: float = 0.0, speed: float | None = None) -> None:
         """Torque (N·m) of each driven wheel, or the speed (m/s) that their servos hold."""
         for key, axle in self.axles.items():
             if isinstance(axle.drive, Servo):
                 for side, _ in SIDES:
-                    view = sim.joint(f"{self.name} {key} {side}").drive
+                    name = f"{self.name} {key} {side}"
+                    view = wheel(sim, name) if axle.wheel.cast else sim.joint(name).drive
                     view.torque = torque
                     if speed is not None:
                         view.velocity = speed / axle.wheel.radius

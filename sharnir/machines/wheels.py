@@ -16,7 +16,7 @@ from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.joints import Cylindrical, Gear, Prismatic, Revolute
 from sharnir.scene import Scene
 from sharnir.shapes import Cylinder
-from sharnir.spatial import frame_from_axes
+from sharnir.spatial import frame_from_axes, quat_conjugate, quat_rotate
 
 LETTERS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -138,6 +138,8 @@ class Wheel:
         rollers: rad, from the axle to the axes of rollers on the rim, where they touch, about the outward normal: ±π/4 of a
             mecanum wheel, π/2 of an omni wheel; None: no rollers.
         roller_friction: coefficient across the rollers' axes, of their bearings, against a ground of `friction`.
+        cast: it has no body of its own (`Scene.add_cast_wheel`), for speed: its mass belongs to the body it is on, its turning is
+            one number, read and commanded by `sharnir.machines.cast.wheel`.
     """
 
     radius: float
@@ -151,6 +153,7 @@ class Wheel:
     inertia: float | None = None
     rollers: float | None = None
     roller_friction: float = 0.01
+    cast: bool = False
 
     def __post_init__(self) -> None:
         who = "Wheel"
@@ -166,6 +169,8 @@ class Wheel:
             number(who, "rollers (rad)", self.rollers)
         if self.inertia is not None:
             positive(who, "inertia (kg·m²)", self.inertia)
+        if not isinstance(self.cast, bool) or (self.cast and self.rollers is not None):
+            raise SceneError(f"{who}: cast is True or False, and False of a wheel with rollers, got {self.cast!r}")
         self.shape()
 
     def shape(self) -> Cylinder:
@@ -220,6 +225,9 @@ class Wheel:
         The wheel's body is called "name wheel". With a suspension or a steering the hinge is on a carrier, "name carrier", which
         the joint "name strut" holds: its axes are z (along `up`) and rz, as far as there are.
 
+        A cast wheel has no hinge: its name is returned. Its suspension is a spring and damper at its point, along the normal of
+        the ground, without stops; steering gives it a carrier, too.
+
         Args:
             position: of its middle, m, world. axis: of the axle, world; positive turns roll towards axis × up.
             drive: of the hinge. brake: N·m, which the hinge holds; settable as `sim.joint(name).friction`.
@@ -234,6 +242,8 @@ class Wheel:
         if self.inertia is None:
             across = self.mass * (3 * self.radius**2 + self.width**2) / 12
         moves: Any = vector(velocity, who, "velocity (m/s)")
+        if self.cast:
+            return self._cast(scene, name, body, (place, axle, upright), suspension, steering, (drive, brake, moves))
         holder = self._carry(scene, name, body, place, upright, suspension, steering, moves)
         rim = scene.add_body(
             f"{name} wheel", self.shape(), mass=self.mass, inertia=(across, across, self.spin_inertia), position=place,
@@ -243,6 +253,28 @@ class Wheel:
         if holder != body:
             scene.ignore(body, rim)
         return scene.add_joint(name, Revolute(axle.tolist(), drive=drive, friction=brake), holder, rim, position=place)
+
+    def _cast(
+        self, scene: Scene, name: str, body: str, place: tuple[Any, np.ndarray, np.ndarray], suspension: Suspension | None,
+        steering: Steering | None, runs: tuple[Any, Any, Any],
+    ) -> str:  # fmt: skip
+        """Put it on a body as a point of that body; the spring's load is carried where the wheel is put."""
+        (at, axle, up), (drive, brake, moves) = place, runs
+        holder = scene.bodies[self._carry(scene, name, body, at, up, None, steering, moves)]
+        back = quat_conjugate(holder.rotation)
+        material, low = self.material(), 0.0
+        if suspension is not None:
+            soft = 1.0 / suspension.stiffness + (0.0 if not material.stiffness else 1.0 / material.stiffness)
+            material = replace(material, stiffness=1.0 / soft, damping=suspension.damping)
+            low = suspension.load * soft
+        along = quat_rotate(back, axle)
+        local = quat_rotate(back, at - low * up - holder.position)
+        shape = replace(self.shape(), position=tuple(local), rotation=tuple(frame_from_axes(along)))
+        return scene.add_cast_wheel(
+            name, holder.name, shape, axis=along.tolist(), radius=self.radius, inertia=self.spin_inertia, drive=drive,
+            brake=brake, material=replace(material, direction=tuple(along.tolist()), rolling=0.0), rolling=self.rolling,
+            speed=float(moves @ np.cross(axle, up)) / self.radius,
+        )  # fmt: skip
 
     def _carry(
         self, scene: Scene, name: str, body: str, place: Any, up: np.ndarray, suspension: Suspension | None,

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.joints import AxisTable, JointTable
+from sharnir.joints import AxisTable, DriveTable, JointTable
 from sharnir.model import BodyTable, Control
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, TreeTable, TreeWork
@@ -13,7 +13,7 @@ BEGUN = wp.constant(real(1.0e-5))  # m/s, rad/s: ε of a group that begins to sl
 
 @wp.struct
 class Motion:
-    """A mechanism with its state y = (q, v, currents), [row, world], and all that its right-hand side needs."""
+    """A mechanism with its state y = (q, v, currents and charges), [row, world], and all that its right-hand side needs."""
 
     bodies: BodyTable
     joints: JointTable
@@ -29,9 +29,11 @@ class Motion:
     own: wp.int32  # joints that are the scene's; those of floating bases follow
     nq: wp.int32
     nv: wp.int32
-    currents: wp.int32
-    motor: wp.array(dtype=wp.int32)  # [current] the speed whose motor it flows in
+    currents: wp.int32  # of motors, then charges that batteries gave
+    motor: wp.array(dtype=wp.int32)  # [current] the speed whose motor it flows in, or −1 − a battery
     current_of: wp.array(dtype=wp.int32)  # [speed] −1: none
+    drives: DriveTable
+    drive_of: wp.array(dtype=wp.int32)  # [speed] its row of the table, −1: none
     rough: wp.int32  # 1 where there is friction or a limit
     loaded: wp.int32  # 1 where friction depends on the load
     driven: wp.int32  # 1 where bodies that are no links move

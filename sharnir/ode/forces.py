@@ -5,6 +5,7 @@ import warp as wp
 from sharnir.joint_geometry import ball_pull, cardan_limits, free_axis, joint_pose, joint_transform, swing_twist_limits
 from sharnir.laws.prepare import INFINITE
 from sharnir.ode.data import BEGUN, Motion
+from sharnir.ode.drives import cell_voltage, table_force, voltage_at
 from sharnir.spatial import exp_quat, log_quat, rotated, turned
 from sharnir.tree.around import constrain, row_rate, solve_rows
 from sharnir.tree.functions import collect_wrenches
@@ -47,17 +48,19 @@ def motor_current(m: wp.array(dtype=Motion), at: int, w: int) -> real:
     if row >= 0:
         return m[0].current[row, w]
     emf = m[0].axes.torque_constant[at, w] * m[0].axes.gear_ratio[at, w] * m[0].v[at, w]
-    return (m[0].control.voltage[at, w] - emf) / m[0].axes.resistance[at, w]
+    return (voltage_at(m, at, w) - emf) / m[0].axes.resistance[at, w]
 
 
 @wp.func
-def drive_force(m: wp.array(dtype=Motion), at: int, w: int, error: real) -> real:
-    """Servo, with its cap, and DC motor; `error` is how far the servo's position is off."""
+def drive_force(m: wp.array(dtype=Motion), at: int, q: real, w: int, error: real) -> real:
+    """Servo, with its cap, DC motor and drives of the table; `error` is how far the servo's position is off."""
     u = m[0].v[at, w]
     cap = m[0].control.servo_max_force[at, w]
     push = m[0].control.servo_torque[at, w] - m[0].control.servo_kp[at, w] * error
     push = push - m[0].control.servo_kd[at, w] * (u - m[0].control.servo_velocity[at, w])
     push = wp.clamp(push, -cap, cap)
+    if m[0].drives.count > 0 and m[0].drive_of[at] >= 0:  # steps write theirs where a servo has its own
+        push = table_force(m, at, q, w)
     if m[0].axes.resistance[at, w] > real(0.0):
         i = motor_current(m, at, w)
         N = m[0].axes.gear_ratio[at, w]
@@ -100,7 +103,7 @@ def axis_forces(m: wp.array(dtype=Motion), j: int, w: int):
             else:
                 force = force - m[0].axes.stiffness[at, w] * (m[0].q[q0 + i, w] - m[0].axes.rest[at, w])
                 error = m[0].q[q0 + i, w] - m[0].control.servo_position[at, w]
-            force = force + drive_force(m, at, w, error)
+            force = force + drive_force(m, at, m[0].q[q0 + i, w], w, error)
         m[0].tau[at, w] = force
 
 
@@ -425,9 +428,13 @@ def rates(m: wp.array(dtype=Motion), w: int, stage: int, K: wp.array3d(dtype=rea
             K[stage, m[0].nq + v0 + c, w] = m[0].a[v0 + c, w]
     for c in range(m[0].currents):
         at = m[0].motor[c]
+        if at < 0:
+            _V, given = cell_voltage(m, -1 - at, w)
+            K[stage, m[0].nq + m[0].nv + c, w] = given
+            continue
         emf = m[0].axes.torque_constant[at, w] * m[0].axes.gear_ratio[at, w] * m[0].v[at, w]
         drop = m[0].axes.resistance[at, w] * m[0].current[c, w]
-        K[stage, m[0].nq + m[0].nv + c, w] = (m[0].control.voltage[at, w] - emf - drop) / m[0].axes.inductance[at, w]
+        K[stage, m[0].nq + m[0].nv + c, w] = (voltage_at(m, at, w) - emf - drop) / m[0].axes.inductance[at, w]
 
 
 @wp.func

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -12,7 +13,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.axes import Engine, Motor
 from sharnir.errors import SimulationError
+from sharnir.joints import DriveTable
 from sharnir.ode import kernel as ode
 from sharnir.ode.adams import Adams
 from sharnir.ode.data import Motion
@@ -42,7 +45,7 @@ class Trajectory:
     events: list[Any] = field(default_factory=list)
     event_states: list[Any] = field(default_factory=list)
     pieces: Any = field(default=None, repr=False)  # the steps as polynomials, where dense=True asked for them
-    currents: Any = field(default=None, repr=False)  # (times, motors) A, of the motors with an inductance
+    currents: Any = field(default=None, repr=False)  # (times, …) A, of motors with an inductance; then A·s that batteries gave
 
     def at(self, t: Any) -> tuple[np.ndarray, np.ndarray]:
         """q (nq,) and v (nv,) at any time of the motion, s, to its tolerances; (k, …) at k times, all behind the states' axis."""
@@ -272,3 +275,40 @@ def show(now: float, start: float, last: float, stopped: bool) -> None:
     line = "\n" if stopped or now >= last else ""
     sys.stderr.write(f"\r[{'#' * int(30 * share):<30}] {now:8.2f} s{line}")
     sys.stderr.flush()
+
+
+# ---- drives ----------------------------------------------------------------------------------------------------------------
+
+
+def check_drives(model: Any) -> None:
+    """Refuse, by name, drives whose law is that of a step."""
+    for name, k in model.joint_names.items():
+        for axis in model.joint_axes[k]:
+            drive = axis.drive
+            battery = getattr(drive, "battery", None)
+            why = ""
+            if isinstance(drive, Engine):
+                why = "an Engine's clutch holds or slips"
+            elif isinstance(drive, Motor) and battery is not None:
+                why = "a Motor with a curve takes power from its Battery step by step"
+            elif battery is not None and battery.capacity < math.inf:
+                why = f"Battery {battery.name!r} runs out, after {battery.capacity:g} A·s"
+            if why:
+                raise SimulationError(
+                    f"integrate: joint {name!r}: {why}, which steps alone know; allowed are Servo, DCMotor, Motor without a "
+                    "battery, HydraulicCylinder"
+                )
+
+
+def drives_for(model: Any, speeds: int, n: int) -> tuple[Any, Any, int]:
+    """The table of drives for n states, the row of each speed, and how many batteries there are."""
+    given, t = model.drives, DriveTable()
+    for name in DriveTable.vars:  # type: ignore[attr-defined]
+        setattr(t, name, getattr(given, name))
+    drive_of = np.full(speeds, -1, np.int32)
+    drive_of[given.at.numpy()] = np.arange(int(given.count))
+    if given.p.shape[2] != n:
+        device = given.p.device
+        t.p = wp.array(np.repeat(given.p.numpy()[:, :, :1], n, 2), dtype=real, device=device)
+        t.cell = wp.array(np.repeat(given.cell.numpy()[:, :1], n, 1), dtype=real, device=device)
+    return t, wp.array(drive_of, dtype=wp.int32, device=given.p.device), int(given.batteries)

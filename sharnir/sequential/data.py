@@ -148,6 +148,19 @@ class Touch:
 
 
 @wp.struct
+class CastTable:
+    """Cast wheels, by the number of their belt; `free` and `mobility` are of this step."""
+
+    count: wp.int32  # belts
+    state: wp.array(dtype=wp.int32)  # [belt] row of `State.drive_state` with its speed, then its angle; −1: a belt with a body
+    command: wp.array(dtype=wp.int32)  # [belt] row of `Control.drive_command`
+    inertia: wp.array(dtype=real)  # [belt] kg·m²
+    rolling: wp.array(dtype=real)  # [belt] m
+    free: wp.array2d(dtype=real)  # [belt, world] rad/s, its speed at the end of the step without the ground's friction
+    mobility: wp.array2d(dtype=real)  # [belt, world] 1/(kg·m²); 0: it is held
+
+
+@wp.struct
 class Whole:
     """The matrix by which all points are solved for at once, in the order of a walk along contacts; see `whole`."""
 
@@ -204,5 +217,6 @@ class Step:
     work: Work
     contacts: Contacts
     touch: Touch
+    casts: CastTable
     whole: Whole
     solves: wp.array(dtype=Solve)  # velocities, positions

@@ -14,6 +14,7 @@ from sharnir.collision.still import AWAKE, WOKEN
 from sharnir.laws.contact import across, approach, is_spent, meet_scaled, softness, tangent_inverse, tread
 from sharnir.rows import Twists
 from sharnir.sequential.begin import kick_body
+from sharnir.sequential.casts import CAST, open_casts
 from sharnir.sequential.data import VELOCITIES, Patch, Row, Step
 from sharnir.sleep import at_rest_together
 from sharnir.spatial import rotated, turned
@@ -185,24 +186,24 @@ def make_patch(s: wp.array(dtype=Step), k: int, first: int, end: int, w: int, re
     s[0].touch.patch[k, w] = g
     x_a = g.x_a
     x_b = g.x_b
-    J_a = rotated(wp.quat_to_matrix(g.q_a), s[0].bodies.inv_inertia[a, w])
     J_b = rotated(wp.quat_to_matrix(g.q_b), s[0].bodies.inv_inertia[b, w])
     if reading == 1:
         x_a = s[0].state.position[a, w]
         x_b = s[0].state.position[b, w]
-        J_a = s[0].work.inv_inertia[a, w]
         J_b = s[0].work.inv_inertia[b, w]
-    m_a = s[0].bodies.inv_mass[a, w]
-    if m_a == real(0.0):
-        J_a = mat33(real(0.0))
     E = wp.matrix_from_rows(n, t1, t2)
-    J_a = E * J_a * wp.transpose(E)
-    J_b = E * J_b * wp.transpose(E)
-    ll_a, la_a = arm_response(m_a, J_a, E * (middle - x_a))
-    ll_b, la_b = arm_response(s[0].bodies.inv_mass[b, w], J_b, E * (middle - x_b))
-    ll = ll_a + ll_b
-    la = la_a + la_b
-    aa = J_a + J_b
+    aa = E * J_b * wp.transpose(E)
+    ll, la = arm_response(s[0].bodies.inv_mass[b, w], aa, E * (middle - x_b))
+    m_a = s[0].bodies.inv_mass[a, w]
+    if m_a > real(0.0):
+        J_a = rotated(wp.quat_to_matrix(g.q_a), s[0].bodies.inv_inertia[a, w])
+        if reading == 1:
+            J_a = s[0].work.inv_inertia[a, w]
+        J_a = E * J_a * wp.transpose(E)
+        ll_a, la_a = arm_response(m_a, J_a, E * (middle - x_a))
+        ll = ll_a + ll
+        la = la_a + la
+        aa = J_a + aa
     for i in range(first, end):
         row = Row()
         row.K = vec6(ll[0, 0], ll[0, 1], ll[0, 2], ll[1, 1], ll[1, 2], ll[2, 2])
@@ -301,13 +302,22 @@ def prepare_tyre(s: wp.array(dtype=Step), i: int, w: int, P: vec3, mu: vec2, rea
     kick = s[0].settings.kick[w]
     g = s[0].touch.patch[s[0].touch.patch_of[i, w], w]
     v = s[0].state.velocity[g.b, w] - s[0].state.velocity[g.a, w]
-    if s[0].contacts.special[i, w] & OWN_A != 0:
+    cast = s[0].contacts.special[i, w] & CAST != 0
+    if cast or s[0].contacts.special[i, w] & OWN_A != 0:
         v = v + wp.cross(s[0].state.spin[g.b, w], g.c_b)
-    else:
+    if cast or s[0].contacts.special[i, w] & OWN_A == 0:
         v = v - wp.cross(s[0].state.spin[g.a, w], g.c_a)
-    fade = wp.length(v - g.n * wp.dot(g.n, v)) / s[0].contacts.relaxation[i, w]
     for k in range(2):
-        yields, lead = tread(s[0].contacts.shear[i, w][k], fade, P[k + 1], h, kick)
+        yields = real(0.0)
+        lead = real(0.0)
+        if s[0].contacts.relaxation[i, w] > real(0.0):
+            fade = wp.length(v - g.n * wp.dot(g.n, v)) / s[0].contacts.relaxation[i, w]
+            yields, lead = tread(s[0].contacts.shear[i, w][k], fade, P[k + 1], h, kick)
+        if cast and k == 1:
+            belt = s[0].contacts.special[i, w] >> 8
+            pull = wp.dot(g.t2, s[0].contacts.belt_pull[i, w])
+            yields = yields + pull * pull * s[0].casts.mobility[belt, w]
+            lead = lead + pull * s[0].casts.free[belt, w]
         if reading == 1:
             yields = real(1.0e9) * (K[3] + K[5])
             lead = -yields * P[k + 1]
@@ -332,6 +342,8 @@ def prepare_points(s: wp.array(dtype=Step), first: int, reading: int):
                 s[0].contacts.asleep[b, w] = AWAKE
                 kick_body(s, b, w, 0)
     s[0].touch.turns[w] = 0
+    if reading == 0 and s[0].casts.count > 0:
+        open_casts(s, w)
     k = int(0)
     at = int(0)
     while at < s[0].contacts.count[w]:

@@ -179,8 +179,46 @@ def test_what_drives_refuse():
     assert sim.joint("ram").drive.command == 1.0
     with pytest.raises(sh.SimulationError, match="has no Engine: throttle"):
         sim.joint("ram").drive.throttle = 1.0
-    with pytest.raises(sh.SimulationError, match="HydraulicCylinder is known to steps alone"):
-        sim.integrate(0.1)
+    for drive, words in (
+        (sh.Engine(), "joint 'shaft': an Engine's clutch holds or slips"),
+        (sh.Motor(battery=sh.Battery(12.0)), "joint 'shaft': a Motor with a curve takes power from its Battery"),
+        (sh.DCMotor(battery=sh.Battery(12.0, capacity=5.0)), "Battery 'battery' runs out, after 5 A·s"),
+    ):
+        with pytest.raises(sh.SimulationError, match=words):
+            sh.Simulation(flywheel(drive), dt=0.01).integrate(0.1)
+
+
+def test_smooth_drives_are_integrated_to_tolerances():
+    """Each against its closed form: all are u = u₁ (1 − e^(−t/τ)) here."""
+    M0, w0, N, eta, inertia, t = 2.0, 300.0, 20.0, 0.9, 2.0, 0.3
+    found = []
+
+    def check(what, scene, joint, speed, tau):
+        sim = sh.Simulation(scene, dt=0.001)
+        sim.integrate(t, rtol=1e-11, atol=1e-11)
+        exact = speed * (1 - math.exp(-t / tau))
+        found.append(f"{what} {abs(sim.joint(joint).velocity / exact - 1):.1e}")
+        show(what, abs(sim.joint(joint).velocity / exact - 1), 1e-9)
+        return sim
+
+    motor = sh.Motor(curve=[(0, M0), (w0, 0.0)], gear_ratio=N, efficiency=eta, command=0.5)
+    check("motor with a curve", flywheel(motor), "shaft", w0 / N, inertia * w0 / (N * N * 0.5 * M0 * eta))
+    # two motors on a battery of R: together as one, of half their resistance, behind R
+    E, R, r, k, c = 24.0, 0.2, 0.5, 0.05, 0.8
+    battery = sh.Battery(E, R)
+    scene = sh.Scene(gravity=(0, 0, 0))
+    for name in ("left", "right"):
+        scene.add_body(name, mass=1.0, inertia=(1.0, 1.0, 1.0))
+        drive = sh.DCMotor(resistance=r, torque_constant=k, gear_ratio=N, battery=battery, command=c)
+        scene.add_joint(f"{name} shaft", sh.Revolute("z", drive=drive), scene.world, name, position=(0, 0, 0))
+    behind = r + 2 * c * c * R
+    tau = behind / (N * k) ** 2
+    sim = check("motors on a battery", scene, "left shaft", c * E / (k * N), tau)
+    gave = 2 * c * (c * E / behind) * tau * (1 - math.exp(-t / tau))  # ∫ Σ c i
+    show("what the battery gave", abs(sim.joint("left shaft").drive.battery_used / gave - 1), 1e-9)
+    A, Q, leak, m = 5e-3, 1e-3, 1e-6, 1000.0
+    cylinder = sh.HydraulicCylinder(command=0.7, area=A, flow=Q, leak=leak, pressure=1e9)
+    check("cylinder", slide(cylinder, m, lift=False), "ram", 0.7 * Q / A, m * leak / (A * A))
 
 
 def test_worlds_have_their_own_commands():

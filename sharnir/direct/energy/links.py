@@ -324,42 +324,44 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
 @wp.func
 def hand_pushes(s: wp.array(dtype=Direct), w: int, start: int, end: int):
     """Impulses on links start … end − 1, in work.Q, and on axes, in rows.u, are handed inwards with the factors of now."""
-    ql = vec3(real(0.0))
-    qa = vec3(real(0.0))
     for back in range(end - start):
-        i = natural(end - 1 - back)
-        ql = s[0].work.Q_l[i, w]
-        qa = s[0].work.Q_a[i, w]
-        s[0].work.Q_l[i, w] = vec3(real(0.0))
-        s[0].work.Q_a[i, w] = vec3(real(0.0))
-        kind = s[0].work.kind[i, w]
-        if kind == LOOSE:
-            b = natural(s[0].tree.row[i].body)
-            P = s[0].full_A[i, w]
-            dw = s[0].full_D[i, w] * (qa - s[0].full_C[i, w] * (P * ql))
-            s[0].work.change_l[b, w] = P * (ql - s[0].full_B[i, w] * dw)
-            s[0].work.change_a[b, w] = dw
-            ql = vec3(real(0.0))
-            qa = vec3(real(0.0))
-        elif kind != NONE:
-            lever = s[0].work.arm[i, w] - s[0].work.out[i, w]
-            qa = qa + wp.cross(s[0].work.out[i, w], ql)
-            if kind == FREE:
-                s[0].work.change_q[i, w] = s[0].full_D[i, w] * qa
-                ql = ql - s[0].full_B[i, w] * qa
-                qa = wp.cross(lever, ql)
-            else:
-                s[0].work.change_q[i, w] = qa
-                if kind == SLIDES:
-                    ql = ql - s[0].full_B[i, w] * qa
-                    qa = qa - s[0].full_D[i, w] * qa
-                qa = qa + wp.cross(lever, ql)
+        hand_push(s, natural(end - 1 - back), w)
+
+
+@wp.func
+def hand_push(s: wp.array(dtype=Direct), i: int, w: int):
+    """Those of a link, to its base."""
+    ql = s[0].work.Q_l[i, w]
+    qa = s[0].work.Q_a[i, w]
+    s[0].work.Q_l[i, w] = vec3(real(0.0))
+    s[0].work.Q_a[i, w] = vec3(real(0.0))
+    kind = s[0].work.kind[i, w]
+    if kind == LOOSE:
+        b = natural(s[0].tree.row[i].body)
+        P = s[0].full_A[i, w]
+        dw = s[0].full_D[i, w] * (qa - s[0].full_C[i, w] * (P * ql))
+        s[0].work.change_l[b, w] = P * (ql - s[0].full_B[i, w] * dw)
+        s[0].work.change_a[b, w] = dw
+        return
+    if kind != NONE:
+        lever = s[0].work.arm[i, w] - s[0].work.out[i, w]
+        qa = qa + wp.cross(s[0].work.out[i, w], ql)
+        if kind == FREE:
+            s[0].work.change_q[i, w] = s[0].full_D[i, w] * qa
+            ql = ql - s[0].full_B[i, w] * qa
+            qa = wp.cross(lever, ql)
         else:
-            ql, qa = past_axes(s, i, w, ql, qa)
-        p = s[0].tree.row[i].base_link
-        if p >= 0:
-            s[0].work.Q_l[p, w] = s[0].work.Q_l[p, w] + ql
-            s[0].work.Q_a[p, w] = s[0].work.Q_a[p, w] + qa
+            s[0].work.change_q[i, w] = qa
+            if kind == SLIDES:
+                ql = ql - s[0].full_B[i, w] * qa
+                qa = qa - s[0].full_D[i, w] * qa
+            qa = qa + wp.cross(lever, ql)
+    else:
+        ql, qa = past_axes(s, i, w, ql, qa)
+    p = s[0].tree.row[i].base_link
+    if p >= 0:
+        s[0].work.Q_l[p, w] = s[0].work.Q_l[p, w] + ql
+        s[0].work.Q_a[p, w] = s[0].work.Q_a[p, w] + qa
 
 
 @wp.func
@@ -463,9 +465,14 @@ def follow_all(s: wp.array(dtype=Direct), w: int, scope: int, open: real):
 def follow_some(s: wp.array(dtype=Direct), w: int, scope: int, open: real, start: int, end: int):
     """Changes of the twists of links start … end − 1, which hang on no others."""
     for n in range(start, end):
-        i = natural(n)
-        base = natural(s[0].tree.row[i].base)
-        v, turn = follow(s, i, w, scope, s[0].work.change_l[base, w], s[0].work.change_a[base, w], open)
-        b = natural(s[0].tree.row[i].body)
-        s[0].work.change_l[b, w] = v
-        s[0].work.change_a[b, w] = turn
+        follow_one(s, natural(n), w, scope, open)
+
+
+@wp.func
+def follow_one(s: wp.array(dtype=Direct), i: int, w: int, scope: int, open: real):
+    """That of a link, whose base's is known."""
+    base = natural(s[0].tree.row[i].base)
+    v, turn = follow(s, i, w, scope, s[0].work.change_l[base, w], s[0].work.change_a[base, w], open)
+    b = natural(s[0].tree.row[i].body)
+    s[0].work.change_l[b, w] = v
+    s[0].work.change_a[b, w] = turn

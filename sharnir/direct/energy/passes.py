@@ -59,9 +59,6 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     take_driven(s, w)
     scale = real(0.0)
     blur = real(0.0)
-    guessed = bool(False)  # solved before with other impulses of contacts: that is the guess
-    if scope > 1 and s[0].touching == 1:
-        guessed = s[0].touch.turn[w] > 0
     for n in range(s[0].tree.count):
         i = natural(n)
         b = natural(s[0].tree.row[i].body)
@@ -77,25 +74,12 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         turning = wp.dot(omega, L)
         if scope > 1:
             turning = turning / s[0].tree.row[i].parts
-        new = v + gravity * h
-        if s[0].pushed[w] == 1:
-            L = L + (s[0].control.torque[own, w] + s[0].control.torque_once[own, w]) * h
-            force = (s[0].control.force[own, w] + s[0].control.force_once[own, w]) * h
-            new = new + force * s[0].whole.inv_mass[own, w]
-        if scope > 1 and s[0].touching == 1:
-            L = L + s[0].touch.push_a[own, w]
-            new = new + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own, w]
-            if lies(s, own, w):
-                L = vec3(real(0.0))
-                new = vec3(real(0.0))
-                s[0].state.guess_v[own, w] = new
-                s[0].state.guess_w[own, w] = new
+        new, L = kicked(s, own, w, scope, v + gravity * h, L, h)
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
-        if not guessed:
-            ahead = h * wp.min(s[0].state.lag[w], real(1.0))
-            s[0].work.acceleration[b, w] = v + s[0].state.guess_v[own, w] * ahead
-            s[0].work.turning[b, w] = omega + M * s[0].state.guess_w[own, w] * ahead
+        ahead = h * wp.min(s[0].state.lag[w], real(1.0))
+        s[0].work.acceleration[b, w] = v + s[0].state.guess_v[own, w] * ahead
+        s[0].work.turning[b, w] = omega + M * s[0].state.guess_w[own, w] * ahead
         by = new - v
         scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
         x = s[0].state.position[own, w]
@@ -111,6 +95,51 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
                 kind = LOOSE
             s[0].work.kind[i, w] = kind
     s[0].before[w] = blur * (BLUR / h) * (BLUR / h)
+    return scale
+
+
+@wp.func
+def kicked(s: wp.array(dtype=Direct), own: int, w: int, scope: int, v: vec3, L: vec3, h: real):
+    """Velocity and momentum of a body after a user's forces and those of its contacts."""
+    if s[0].pushed[w] == 1:
+        L = L + (s[0].control.torque[own, w] + s[0].control.torque_once[own, w]) * h
+        force = (s[0].control.force[own, w] + s[0].control.force_once[own, w]) * h
+        v = v + force * s[0].whole.inv_mass[own, w]
+    if scope > 1 and s[0].touching == 1:
+        L = L + s[0].touch.push_a[own, w]
+        v = v + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own, w]
+        if lies(s, own, w):
+            L = vec3(real(0.0))
+            v = vec3(real(0.0))
+            s[0].state.guess_v[own, w] = v
+            s[0].state.guess_w[own, w] = v
+    return v, L
+
+
+@wp.func
+def begin_again(s: wp.array(dtype=Direct), w: int) -> real:
+    """The same step with other impulses of contacts: laws, factors, and the end that was found, stay as a guess.
+
+    Returns the scale of velocities (`begin`).
+    """
+    h = s[0].drift[w]
+    scale = real(0.0)
+    for n in range(s[0].tree.count):
+        i = natural(n)
+        b = natural(s[0].tree.row[i].body)
+        own = natural(s[0].half_of[b])
+        m = s[0].tree.mass[i, w]
+        v = s[0].work.velocity[b, w]
+        L = s[0].state.momentum[own, w]
+        turning = wp.dot(s[0].work.spin[b, w], L) / s[0].tree.row[i].parts
+        new, L = kicked(s, own, w, 2, v + s[0].settings.gravity[w] * h, L, h)
+        s[0].gain[i, w] = s[0].gain[i, w] + (s[0].momentum[b, w] - L) / s[0].tree.row[i].parts
+        s[0].momentum[b, w] = L
+        s[0].impulse_l[i, w] = new * m
+        by = new - v
+        scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
+    s[0].stopped[w] = 0
+    s[0].done[w] = 1
     return scale
 
 
@@ -254,11 +283,20 @@ def count_pass(s: wp.array(dtype=Direct), w: int, mode: int):
 
 
 @wp.func
+def enter(s: wp.array(dtype=Direct), w: int, scope: int):
+    """The scale of velocities, and the mode of the first pass: where contacts alone have changed, with the factors there are."""
+    if scope > 1 and s[0].touching == 1:
+        if s[0].touch.turn[w] > 0:
+            return begin_again(s, w), int(AGAIN)
+    return open_attempt(s, w, scope), int(ANEW)
+
+
+@wp.func
 def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     """A step of the length in `drift`; returns whether its passes met."""
-    scale = open_attempt(s, w, scope)
+    scale, mode = enter(s, w, scope)
+    again = mode == AGAIN
     last = real(0.0)
-    mode = int(ANEW)
     total = s[0].settings.iterations[1]
     most = s[0].settings.iterations[2]
     made = int(0)
@@ -274,7 +312,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             inward(s, w, scope, mode)
             gap, size = place(s, w, scope, 1)
         else:
-            gap, size, laws, wrong = full_pass(s, w, mode, made == 0, patience == 0)
+            gap, size, laws, wrong = full_pass(s, w, mode, made == 0 and not again, patience == 0)
             s[0].residual[w] = laws
             patience = wp.max(patience - 1, 0)
             if wrong < fewest:

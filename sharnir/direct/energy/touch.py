@@ -14,11 +14,15 @@ from sharnir.direct.energy.repair import displace
 from sharnir.direct.energy.rows import clear_changes
 from sharnir.direct.energy.touch_points import (
     BOUNCES,
+    add_ports,
     axis_of,
     belt_moment,
     close_loops,
     count_work,
-    forget_response,
+    find_near,
+    find_ports,
+    forget_at_points,
+    line_of,
     moment_of,
     passing,
     push_link,
@@ -26,7 +30,7 @@ from sharnir.direct.energy.touch_points import (
     relative,
     resists_turning,
     respond,
-    respond_to,
+    respond_at_points,
     row_of,
     softness_of,
     span_of,
@@ -175,6 +179,9 @@ def choose(s: wp.array(dtype=Direct), w: int) -> int:
             else:
                 lost = lost + 1
     c[0].count[w] = k
+    for e in range(k):
+        for x in range(3):
+            s[0].touch.line[3 * e + x, w] = line_of(s, s[0].touch.point[e, w], w, x, c[0].host[e, w] >= 0)
     return lost
 
 
@@ -191,20 +198,26 @@ def find_response(s: wp.array(dtype=Direct), w: int):
     """W, and b = u − W p at the speeds that the step led to."""
     c = s[0].cone
     count = c[0].count[w]
+    find_near(s, w)
     clear_changes(s, w, 0, s[0].tree.count)
     for n in range(s[0].other_count):
         s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
         s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
+    tied = s[0].touch.ports.count > 0 and s[0].closures.count == 0
+    if tied:
+        find_ports(s, w)
     for k in range(count):
         i = s[0].touch.point[k, w]
         for x in range(3):
             if acts_along(s, k, w, x):
-                respond_to(s, i, w, row_of(s, k, w, x), c[0].host[k, w] >= 0)
+                respond_at_points(s, i, w, row_of(s, k, w, x), c[0].host[k, w] >= 0)
                 for m in range(count):
                     u = rate_of(s, m, w, s[0].work.change_l, s[0].work.change_a)
                     for y in range(3):
                         c[0].W[3 * m + y, 3 * k + x, w] = wp.dot(row_of(s, m, w, y), u)
-                forget_response(s, i, w)
+                if tied:
+                    add_ports(s, w, 3 * k + x)
+                forget_at_points(s, i, w)
             else:
                 for m in range(3 * count):
                     c[0].W[m, 3 * k + x, w] = real(0.0)

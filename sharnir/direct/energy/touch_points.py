@@ -3,10 +3,11 @@
 import warp as wp
 
 from sharnir.direct.data import Direct
-from sharnir.direct.energy.links import follow_some, hand_pushes
+from sharnir.direct.energy.links import follow_one, follow_some, hand_push, hand_pushes
 from sharnir.direct.energy.rows import clear_changes, clear_pushes, close_rows, keep_changes
 from sharnir.envelope import substitute
 from sharnir.laws.contact import approach, softness
+from sharnir.tree.data import LOOSE, natural
 from sharnir.types import real, vec3
 
 BOUNCES = wp.constant(real(0.05))  # m/s: slower impacts do not bounce
@@ -94,7 +95,7 @@ def line_of(s: wp.array(dtype=Direct), i: int, w: int, x: int, turns: bool) -> v
 @wp.func
 def row_of(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> vec3:
     """Row x of an entry of the small problem."""
-    return line_of(s, s[0].touch.point[k, w], w, x, s[0].cone[0].host[k, w] >= 0)
+    return s[0].touch.line[3 * k + x, w]
 
 
 @wp.func
@@ -185,15 +186,7 @@ def close_cut(s: wp.array(dtype=Direct), w: int):
 def pull_ports(s: wp.array(dtype=Direct), w: int):
     """Ropes between links pull so that their ends stay on their bodies."""
     rows = s[0].touch.ports.count
-    for k in range(rows):
-        u = real(0.0)
-        for at in range(2 * k, 2 * k + 2):
-            b = s[0].touch.ports.body[at, w]
-            if b >= 0:
-                u = u + wp.dot(s[0].touch.ports.rate_l[at, w], s[0].work.change_l[b, w])
-                u = u + wp.dot(s[0].touch.ports.rate_a[at, w], s[0].work.change_a[b, w])
-        s[0].touch.ports.x[k, w] = -u
-    substitute(s[0].touch.ports.matrix, s[0].touch.ports.first, s[0].touch.ports.last, s[0].touch.ports.x, rows, w)
+    pull_by(s, w)
     for n in range(s[0].tree.count):
         b = s[0].tree.body[n]
         s[0].touch.ports.kept_l[b, w] = s[0].work.change_l[b, w]
@@ -263,6 +256,152 @@ def forget_response(s: wp.array(dtype=Direct), i: int, w: int):
     other, last = span_of(s, i, w, 1)
     if other != start:
         clear_changes(s, w, other, last)
+
+
+# ---- the response at points alone ---------------------------------------------------------------------------------------
+
+
+@wp.func
+def mark_near(s: wp.array(dtype=Direct), body: int, w: int):
+    """A body's link, and those that it hangs on."""
+    link = s[0].rows.link_of[body]
+    while link >= 0 and s[0].touch.near_at[link, w] == 0:
+        s[0].touch.near_at[link, w] = 1
+        link = s[0].tree.row[link].base_link
+
+
+@wp.func
+def find_near(s: wp.array(dtype=Direct), w: int):
+    """Links that an entry of the small problem is at, or that lie between one and its root: points feel nothing of the others.
+
+    Into `near`, in order, and into `near_at` how many of them come before a link.
+    """
+    links = s[0].tree.count
+    for i in range(links + 1):
+        s[0].touch.near_at[i, w] = 0
+    for k in range(s[0].cone[0].count[w]):
+        i = s[0].touch.point[k, w]
+        mark_near(s, s[0].contacts.body_a[i, w], w)
+        mark_near(s, s[0].contacts.body_b[i, w], w)
+        if s[0].contacts.belt_body[i, w] > 0:
+            mark_near(s, s[0].contacts.belt_body[i, w], w)
+            mark_near(s, s[0].contacts.belt_frame[i, w], w)
+    for at in range(2 * s[0].touch.ports.count):
+        if s[0].touch.ports.body[at, w] >= 0:
+            mark_near(s, s[0].touch.ports.body[at, w], w)
+    count = int(0)
+    for i in range(links + 1):
+        marked = s[0].touch.near_at[i, w]
+        s[0].touch.near_at[i, w] = count
+        if marked == 1:
+            s[0].touch.near[count, w] = i
+            count = count + 1
+
+
+@wp.func
+def respond_near(s: wp.array(dtype=Direct), w: int, start: int, end: int):
+    """Changes of the twists of those of links start … end − 1 that points feel, by the impulses on links."""
+    first = s[0].touch.near_at[start, w]
+    last = s[0].touch.near_at[end, w]
+    for back in range(last - first):
+        i = natural(s[0].touch.near[last - 1 - back, w])
+        if wp.length_sq(s[0].work.Q_l[i, w]) + wp.length_sq(s[0].work.Q_a[i, w]) > real(0.0):
+            hand_push(s, i, w)
+        else:
+            leave_link(s, i, w)
+    for n in range(first, last):
+        follow_one(s, natural(s[0].touch.near[n, w]), w, 2, real(0.0))
+
+
+@wp.func
+def leave_link(s: wp.array(dtype=Direct), i: int, w: int):
+    """What `hand_push` leaves of a link on which nothing acts."""
+    if s[0].work.kind[i, w] == LOOSE:
+        b = s[0].tree.row[i].body
+        s[0].work.change_l[b, w] = vec3(real(0.0))
+        s[0].work.change_a[b, w] = vec3(real(0.0))
+        return
+    s[0].work.change_q[i, w] = vec3(real(0.0))
+    for at in range(s[0].tree.row[i].v_start, s[0].tree.row[i].v_start + s[0].tree.row[i].v_size):
+        s[0].work.change[at, w] = real(0.0)
+
+
+@wp.func
+def respond_at_points(s: wp.array(dtype=Direct), i: int, w: int, P: vec3, turns: bool):
+    """`respond_to` as far as points feel it, but for ropes between links (`add_ports`)."""
+    if s[0].closures.count > 0:
+        respond_to(s, i, w, P, turns)
+        return
+    if turns:
+        turn_link(s, i, w, P)
+    else:
+        push_link(s, i, w, P)
+    start, end = span_of(s, i, w, 0)
+    respond_near(s, w, start, end)
+    other, last = span_of(s, i, w, 1)
+    if other != start:
+        respond_near(s, w, other, last)
+
+
+@wp.func
+def forget_at_points(s: wp.array(dtype=Direct), i: int, w: int):
+    """`forget_response` after it: none of the other tree's changes are left for the next one."""
+    if s[0].closures.count > 0:
+        forget_response(s, i, w)
+        return
+    for side in range(2):
+        start, end = span_of(s, i, w, side)
+        for n in range(s[0].touch.near_at[start, w], s[0].touch.near_at[end, w]):
+            b = s[0].tree.row[s[0].touch.near[n, w]].body
+            s[0].work.change_l[b, w] = vec3(real(0.0))
+            s[0].work.change_a[b, w] = vec3(real(0.0))
+
+
+@wp.func
+def find_ports(s: wp.array(dtype=Direct), w: int):
+    """What one on each row of the ports does at all entries of the small problem, into `ports.W`."""
+    for k in range(s[0].touch.ports.count):
+        for at in range(2 * k, 2 * k + 2):
+            b = s[0].touch.ports.body[at, w]
+            if b >= 0 and s[0].rows.link_of[wp.max(b, 0)] >= 0:
+                link = s[0].rows.link_of[b]
+                s[0].work.Q_l[link, w] = s[0].work.Q_l[link, w] + s[0].touch.ports.push_l[at, w]
+                s[0].work.Q_a[link, w] = s[0].work.Q_a[link, w] + s[0].touch.ports.push_a[at, w]
+        respond_near(s, w, 0, s[0].tree.count)
+        for m in range(s[0].cone[0].count[w]):
+            u = rate_of(s, m, w, s[0].work.change_l, s[0].work.change_a)
+            for y in range(3):
+                s[0].touch.ports.W[3 * m + y, k, w] = wp.dot(row_of(s, m, w, y), u)
+        for n in range(s[0].touch.near_at[s[0].tree.count, w]):
+            b = s[0].tree.row[s[0].touch.near[n, w]].body
+            s[0].work.change_l[b, w] = vec3(real(0.0))
+            s[0].work.change_a[b, w] = vec3(real(0.0))
+
+
+@wp.func
+def pull_by(s: wp.array(dtype=Direct), w: int):
+    """Into `ports.x`: how ropes between links answer to the changes of now, so that their ends stay on their bodies."""
+    rows = s[0].touch.ports.count
+    for k in range(rows):
+        u = real(0.0)
+        for at in range(2 * k, 2 * k + 2):
+            b = s[0].touch.ports.body[at, w]
+            if b >= 0:
+                u = u + wp.dot(s[0].touch.ports.rate_l[at, w], s[0].work.change_l[b, w])
+                u = u + wp.dot(s[0].touch.ports.rate_a[at, w], s[0].work.change_a[b, w])
+        s[0].touch.ports.x[k, w] = -u
+    substitute(s[0].touch.ports.matrix, s[0].touch.ports.first, s[0].touch.ports.last, s[0].touch.ports.x, rows, w)
+
+
+@wp.func
+def add_ports(s: wp.array(dtype=Direct), w: int, column: int):
+    """What ropes between links add to a column of W, whose changes are those of now."""
+    pull_by(s, w)
+    for r in range(3 * s[0].cone[0].count[w]):
+        more = real(0.0)
+        for k in range(s[0].touch.ports.count):
+            more = more + s[0].touch.ports.W[r, k, w] * s[0].touch.ports.x[k, w]
+        s[0].cone[0].W[r, column, w] = s[0].cone[0].W[r, column, w] + more
 
 
 @wp.func

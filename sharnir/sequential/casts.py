@@ -1,0 +1,73 @@
+"""Cast wheels in sweeps: the turning of each is one number beside the point at which it touches.
+
+Of a wheel of inertia I whose rim moves along b, a radian a second, at its point (`Contacts.belt_pull`), with its drive's torque
+τ + k (ω* − ω₁) and the impulse P of the ground,
+
+    (I + Δt k) ω₁ = I ω₀ + Δt (τ + k ω*) + b·P − brake,         u = u_body + b ω₁
+
+so at its point it is a tyre that leads by b ω_free and yields by b²/(I + Δt k). A brake holds, ω₁ = 0, while what that takes at
+the impulse of the last step is within its bound; else it takes its bound. Rolling resistance is a brake by the load.
+"""
+
+import warp as wp
+
+from sharnir.sequential.data import Step
+from sharnir.types import real
+
+CAST = wp.constant(16)  # bit of `Contacts.special`
+
+
+@wp.func
+def carried(s: wp.array(dtype=Step), k: int, w: int, part: real):
+    """What the ground gives a wheel in a step: N·m·s about its axle, and N·s along the normals; `part` of what stands there."""
+    turn = real(0.0)
+    load = real(0.0)
+    for i in range(s[0].contacts.count[w]):
+        special = s[0].contacts.special[i, w]
+        if special & CAST != 0 and special >> 8 == k:
+            P = s[0].contacts.impulse[i, w] * part
+            turn = turn + wp.dot(s[0].contacts.belt_pull[i, w], P)
+            load = load + wp.dot(s[0].contacts.normal[i, w], P)
+    return turn, load
+
+
+@wp.func
+def open_casts(s: wp.array(dtype=Step), w: int):
+    """Drives and brakes of a step."""
+    h = s[0].settings.kick[w]
+    for k in range(s[0].casts.count):
+        row = s[0].casts.state[k]
+        if row >= 0:
+            c = s[0].casts.command[k]
+            I = s[0].casts.inertia[k]
+            omega = s[0].state.drive_state[row, w]
+            torque = s[0].control.drive_command[c, w]
+            kd = s[0].control.drive_command[c + 2, w]
+            most = s[0].control.drive_command[c + 3, w]
+            asked = torque + kd * (s[0].control.drive_command[c + 1, w] - omega)
+            if wp.abs(asked) * I > most * (I + h * kd):
+                torque = wp.sign(asked) * most
+                kd = real(0.0)
+            size = I + h * kd
+            moves = I * omega + h * (torque + kd * s[0].control.drive_command[c + 1, w])
+            turn, load = carried(s, k, w, h / s[0].settings.dt[0])
+            bound = h * s[0].control.drive_command[c + 4, w] + s[0].casts.rolling[k] * load
+            if wp.abs(moves + turn) <= bound:
+                s[0].casts.free[k, w] = real(0.0)
+                s[0].casts.mobility[k, w] = real(0.0)
+            else:
+                s[0].casts.free[k, w] = (moves - wp.sign(moves + turn) * bound) / size
+                s[0].casts.mobility[k, w] = real(1.0) / size
+
+
+@wp.func
+def close_casts(s: wp.array(dtype=Step), w: int):
+    """Speeds and angles after a step, whose impulses stand in the contacts."""
+    h = s[0].settings.dt[0]
+    for k in range(s[0].casts.count):
+        row = s[0].casts.state[k]
+        if row >= 0:
+            turn, _load = carried(s, k, w, s[0].settings.kick[w] / h)
+            omega = s[0].casts.free[k, w] + s[0].casts.mobility[k, w] * turn
+            s[0].state.drive_state[row, w] = omega
+            s[0].state.drive_state[row + 1, w] = s[0].state.drive_state[row + 1, w] + h * omega
