@@ -3,6 +3,7 @@
 import ast
 import pathlib
 import re
+from functools import cache
 
 import pytest
 
@@ -29,6 +30,7 @@ def name_of(path):
 MODULES = {name_of(path): path for path in SOURCES}
 
 
+@cache
 def imports(path):
     """Modules of the library that a file needs to be imported; what a function imports when it is called is another matter."""
     out = set()

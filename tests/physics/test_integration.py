@@ -107,7 +107,7 @@ def test_errors_follow_the_tolerance(method):
     assert 0.7 < slope < 1.3 and np.all(errors < 50 * tolerances)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [m if m == "dop853" else pytest.param(m, marks=pytest.mark.slow) for m in METHODS])
 def test_times_inside_steps_are_as_good_as_steps(method):
     model = rods(5, 0.0)
     times = np.linspace(0.01, 2.0, 200)

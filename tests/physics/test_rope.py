@@ -173,7 +173,7 @@ def ring(twist, GJ):
     return most
 
 
-@pytest.mark.parametrize("GJ", [*(pytest.param(GJ, marks=pytest.mark.slow) for GJ in (0.2, 0.7)), 1.0])
+@pytest.mark.parametrize("GJ", [pytest.param(GJ, marks=pytest.mark.slow) for GJ in (0.2, 0.7, 1.0)])
 def test_twisted_ring_pops_out_of_its_plane(GJ):
     critical = 2 * np.pi * np.sqrt(3) / GJ
     below, above = ring(0.97 * critical, GJ), ring(1.03 * critical, GJ)
