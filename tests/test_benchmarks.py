@@ -255,6 +255,7 @@ def test_a_crash_is_told_by_the_exit_code(capsys: pytest.CaptureFixture[str]) ->
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_one_benchmark_from_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "overhead", "--json", str(file)]

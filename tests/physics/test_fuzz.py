@@ -225,12 +225,15 @@ def check_bounds(cases, steps, allowed=0):
     assert errors <= allowed or cases[0][1].solver == "sequential", f"{errors} errors"
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+FIRST = [s if s in ("direct", "sequential") else pytest.param(s, marks=pytest.mark.slow) for s in SOLVERS]
+
+
+@pytest.mark.parametrize("solver", FIRST)
 def test_passive_mechanisms_stay_in_bounds(solver):
     check_bounds([(seed, passive_case(seed, solver)) for seed in range(40)], 100)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", FIRST)
 def test_pairs_of_bodies_with_two_joints_stay_in_bounds(solver):
     check_bounds([(seed, pair_case(seed, solver)) for seed in range(25)], 60)
 
@@ -318,7 +321,7 @@ def check_batch(seed, solver):
     return [k for k in a if k.startswith("state") and a[k].ndim > 1 and not np.array_equal(a[k][:, 2:3], b[k])]
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", FIRST)
 def test_worlds_of_a_batch_move_as_alone(solver):
     broken = [f"seed {seed}: {off}" for seed in range(10) if (off := check_batch(seed, solver))]
     assert not broken, broken

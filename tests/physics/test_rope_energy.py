@@ -52,8 +52,8 @@ def scene_of(case, n, EI, rod=True):
 
 @pytest.mark.parametrize(
     "EI, dt",
-    [(0.0, 0.005), (0.01, 0.015), *(pytest.param(*x, marks=pytest.mark.slow) for x in (
-        (0.0, 0.001), (0.0, 0.015), (0.01, 0.001), (0.01, 0.005)))],
+    [(0.01, 0.015), *(pytest.param(*x, marks=pytest.mark.slow) for x in (
+        (0.0, 0.001), (0.0, 0.005), (0.0, 0.015), (0.01, 0.001), (0.01, 0.005)))],
 )  # fmt: skip
 @pytest.mark.parametrize(
     "case", ["hanging", "swinging", "plucked", "flying", "load pinned", pytest.param("load clamped", marks=pytest.mark.slow)]
