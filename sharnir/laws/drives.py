@@ -129,20 +129,27 @@ def engine_clutch(s: Any, i: int, w: int, q: real, u: real, h: real) -> vec4:
 
 
 @wp.func
-def cylinder_force(s: Any, i: int, w: int, q: real, u: real, h: real) -> vec4:
-    """Flow into the side that is asked for, leaking past the piston; the pressure is bounded, and falls on that side's area."""
-    c = wp.clamp(s[0].control.drive_command[WORDS * i, w], real(-1.0), real(1.0))
-    area = s[0].drives.p[i, 0, w]
-    rod = s[0].drives.p[i, 1, w]
-    side = area
+def cylinder_flow(s: Any, i: int, w: int, q: real, c: real):
+    """The area of the side that a cylinder is asked to fill, and the flow into it, less near the end of the way."""
+    side = s[0].drives.p[i, 0, w]
     room = s[0].drives.p[i, 7, w] - q
     if c < real(0.0):
-        side = rod
+        side = s[0].drives.p[i, 1, w]
         room = q - s[0].drives.p[i, 6, w]
     flow = c * s[0].drives.p[i, 3, w]
     cushion = s[0].drives.p[i, 5, w]
     if cushion > real(0.0):
         flow = flow * wp.clamp(room / cushion, SLOWEST, real(1.0))
+    return side, flow
+
+
+@wp.func
+def cylinder_force(s: Any, i: int, w: int, q: real, u: real, h: real) -> vec4:
+    """Flow into the side that is asked for, leaking past the piston; the pressure is bounded, and falls on that side's area."""
+    c = wp.clamp(s[0].control.drive_command[WORDS * i, w], real(-1.0), real(1.0))
+    area = s[0].drives.p[i, 0, w]
+    rod = s[0].drives.p[i, 1, w]
+    side, flow = cylinder_flow(s, i, w, q, c)
     kd = side * side / s[0].drives.p[i, 4, w]
     speed = flow / side
     most = s[0].drives.p[i, 2, w] * area

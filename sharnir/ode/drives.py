@@ -11,7 +11,7 @@ An engine's clutch holds or slips, and a motor with a curve takes power from its
 import warp as wp
 
 from sharnir.axes import KINDS
-from sharnir.laws.drives import SLOWEST, WORDS, along
+from sharnir.laws.drives import WORDS, along, cylinder_flow
 from sharnir.ode.data import Motion
 from sharnir.types import real
 
@@ -72,14 +72,7 @@ def table_force(m: wp.array(dtype=Motion), at: int, q: real, w: int) -> real:
     if m[0].drives.kind[i] == CYLINDER:
         area = m[0].drives.p[i, 0, w]
         rod = m[0].drives.p[i, 1, w]
-        side = area
-        room = m[0].drives.p[i, 7, w] - q
-        if c < real(0.0):
-            side = rod
-            room = q - m[0].drives.p[i, 6, w]
-        flow = c * m[0].drives.p[i, 3, w]
-        if m[0].drives.p[i, 5, w] > real(0.0):
-            flow = flow * wp.clamp(room / m[0].drives.p[i, 5, w], SLOWEST, real(1.0))
+        side, flow = cylinder_flow(m, i, w, q, c)
         most = m[0].drives.p[i, 2, w]
         return wp.clamp(side * (flow - side * u) / m[0].drives.p[i, 4, w], -most * rod, most * area)
     return real(0.0)
