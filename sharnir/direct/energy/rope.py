@@ -32,7 +32,7 @@ from sharnir.direct.energy.rope_passes import (
 from sharnir.direct.energy.rope_projection import JOINTS, fit_speeds, project
 from sharnir.direct.energy.rope_repair import repair, take_apart
 from sharnir.direct.energy.rope_touch import note_ports
-from sharnir.direct.energy.step import copy_reals, copy_state, copy_vectors, end_call, forget_guess, resume
+from sharnir.direct.energy.step import GPU_LEVEL, copy_reals, copy_state, copy_vectors, end_call, forget_guess, resume
 from sharnir.direct.energy.step import end_step as finish_step
 from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies, tell_missed
 from sharnir.guard import count_step
@@ -66,8 +66,8 @@ from sharnir.rope_state import RopeState
 from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import EPSILON, inline_less, real
 
-inline_less("sharnir.energy_rope")
-inline_less("sharnir.energy_rope_touch", 100)
+inline_less("sharnir.energy_rope", level=GPU_LEVEL)
+inline_less("sharnir.energy_rope_touch", 100, GPU_LEVEL)
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
