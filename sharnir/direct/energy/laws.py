@@ -36,7 +36,8 @@ def open_link(s: wp.array(dtype=Direct), i: int, w: int):
         on = s[0].control.acts[j, w]
     if on == 1 and s[0].work.kind[i, w] == LOOSE:
         on = 0
-        clear_laws(s, j, w)
+        if s[0].control.enabled[j, w] == 0:  # what sleeps keeps what it holds
+            clear_laws(s, j, w)
     s[0].linear.acts[i, w] = on
     v0 = s[0].joints.v_start[j]
     if on == 0:
