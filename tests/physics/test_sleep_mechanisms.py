@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.machines.vehicles import Axle, Vehicle
 
 DT = 2e-3
 ALL = pytest.mark.parametrize("solver", ["sequential", "direct", "articulated"])
+
+pytestmark = pytest.mark.filterwarnings("ignore:a step did not converge")  # the first, of sweeps without a warm start
 
 
 def doors(scene=None, friction=3.0):
@@ -68,7 +71,7 @@ def test_a_slow_pendulum_does_not_sleep_at_its_turning_points(solver):
     scene.add_body("bob", sh.Sphere(0.05), mass=1.0, position=(1.0, 0, 0))
     inertia = 1.0 + 0.4 * 0.05**2
     k = inertia * (2 * np.pi / 100) ** 2
-    scene.add_joint("pivot", sh.Revolute("z", stiffness=k, rest=1e-3), scene.world, "bob", position=(0, 0, 0))
+    scene.add_joint("pivot", sh.Revolute("z", spring=(k, 1e-3)), scene.world, "bob", position=(0, 0, 0))
     sim = sh.Simulation(scene, 0.01, solver=solver)
     worst = 0.0
     for _ in range(11):
@@ -84,7 +87,7 @@ def test_stick_and_slip_is_not_slept_through(solver):
     scene = sh.Scene()
     scene.add_body("hand", sh.Sphere(0.02), motion="kinematic", position=(0.5, 0, 0), velocity=(1e-3, 0, 0), collide=False)
     scene.add_body("block", sh.Box(0.1, 0.1, 0.1), mass=1.0, position=(0, 0, 0), collide=False)
-    scene.add_joint("slide", sh.Prismatic("x", friction=sh.Friction(2.0, 1.0)), scene.world, "block")
+    scene.add_joint("slide", sh.Prismatic("x", friction=sh.Friction(2.0, 1.0)), scene.world, "block", position=(0, 0, 0))
     scene.add_spring("spring", "hand", "block", stiffness=500.0)
     sim = sh.Simulation(scene, 0.01, solver=solver)
     sim.run(3.9)
@@ -187,12 +190,12 @@ def test_a_mechanism_wakes_when_something_lands_on_it_or_its_base_moves(solver):
     sim = sh.Simulation(scene, DT, solver=solver)
     sim.run(0.8)
     assert asleep(sim, "near", "far") == [True, True]
-    sim.run(0.3)
+    sim.run(0.2)
     print(f"{solver}: hit at the end, it turned by {np.degrees(sim.joint('near hinge').position):.1f}°")
     assert asleep(sim, "near", "far") == [False, True] and sim.joint("near hinge").position > 0.01
     sim.body("far post").velocity = (0, 0, 0.1)
     sim.run(0.1)
-    assert sim.body("far").position[2] == pytest.approx(0.71, abs=1e-6) and asleep(sim, "far") == [False]
+    assert sim.joint("far hinge").anchor[2] == pytest.approx(0.71, abs=1e-6) and asleep(sim, "far") == [False]
 
 
 def test_a_braked_vehicle_sleeps_on_a_slope_and_drives_off():
@@ -200,7 +203,8 @@ def test_a_braked_vehicle_sleeps_on_a_slope_and_drives_off():
     scene = sh.Scene(gravity=(-9.81 * np.sin(0.17), 0, -9.81 * np.cos(0.17)))
     scene.add_ground(material=sh.Material(friction=0.9))
     wheel = sh.Wheel(radius=0.3, width=0.2, mass=20.0)
-    cart = sh.Vehicle("cart", 300.0, (2.0, 1.0, 0.5), 0.6, {"front": sh.Axle(0.7, wheel, 1.2), "rear": sh.Axle(-0.7, wheel, 1.2)})
+    axles = {"front": Axle(0.7, wheel, 1.2), "rear": Axle(-0.7, wheel, 1.2)}
+    cart = Vehicle("cart", 300.0, (2.0, 1.0, 0.5), 0.6, axles)
     cart.add(scene, brake=2000.0)
     sim = sh.Simulation(scene, DT, solver="sequential")
     sim.run(3.0)
