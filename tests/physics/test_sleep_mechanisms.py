@@ -190,12 +190,12 @@ def test_a_mechanism_wakes_when_something_lands_on_it_or_its_base_moves(solver):
     sim = sh.Simulation(scene, DT, solver=solver)
     sim.run(0.8)
     assert asleep(sim, "near", "far") == [True, True]
-    sim.run(0.2)
+    sim.run(0.15)
     print(f"{solver}: hit at the end, it turned by {np.degrees(sim.joint('near hinge').position):.1f}°")
     assert asleep(sim, "near", "far") == [False, True] and sim.joint("near hinge").position > 0.01
     sim.body("far post").velocity = (0, 0, 0.1)
-    sim.run(0.1)
-    assert sim.joint("far hinge").anchor[2] == pytest.approx(0.71, abs=1e-6) and asleep(sim, "far") == [False]
+    sim.run(0.05)
+    assert sim.joint("far hinge").anchor[2] == pytest.approx(0.705, abs=1e-6) and asleep(sim, "far") == [False]
 
 
 def test_a_braked_vehicle_sleeps_on_a_slope_and_drives_off():
@@ -209,7 +209,7 @@ def test_a_braked_vehicle_sleeps_on_a_slope_and_drives_off():
     sim = sh.Simulation(scene, DT, solver="sequential")
     sim.run(3.0)
     there = sim.body("cart").position.copy()
-    assert asleep(sim, "cart", *cart.hinges()) == [True] * 5
+    assert asleep(sim, *sim.model.body_names) == [False] + [True] * 5
     took = per_step(sim, 100)
     print(f"parked after {sim.time:.1f} s: {took:.1f} µs a step")
     assert np.array_equal(sim.body("cart").position, there)
@@ -219,20 +219,40 @@ def test_a_braked_vehicle_sleeps_on_a_slope_and_drives_off():
     assert sim.body("cart").position[0] < there[0] - 0.05
 
 
-@pytest.mark.parametrize("solver", ["direct", "sequential"])
+@pytest.mark.parametrize("solver", ["auto", "direct", "sequential"])
 def test_a_load_that_hangs_at_rest_sleeps_and_wakes_by_wind(solver):
+    """On a rope from the world, and (direct, sequential) from a slide that a servo holds."""
     scene = sh.Scene()
-    scene.add_body("load", sh.Sphere(0.1), mass=5.0, position=(0, 0, -1.0), collide=False)
-    scene.add_rope("rope", (0, 0, 0), (0, 0, -0.9), segments=6, radius=0.005, drag_coefficient=1.0, attach=(None, "load"), collide=False)
+    top = scene.world
+    if solver != "auto":
+        top = scene.add_body("lift", sh.Box(0.2, 0.2, 0.1), mass=5.0, position=(0, 0, 0.05))
+        servo = sh.Servo(position=0.0, kp=2e4, kd=2e3)
+        scene.add_joint("slide", sh.Prismatic("z", drive=servo), scene.world, top, position=(0, 0, 0))
+    scene.add_body("load", sh.Sphere(0.1), mass=5.0, position=(0, 0, -1.0))
+    scene.add_rope("rope", (0, 0, 0), (0, 0, -0.9), segments=6, radius=0.005, drag_coefficient=1.0, attach=(top, "load"))
     sim = sh.Simulation(scene, DT, solver=solver)
-    sim.run(1.5)
+    sim.run(2.5)
     pull = sim.rope("rope").tension[-1]
-    print(f"{solver}: asleep {asleep(sim, 'load')}, tension {pull:.4f} N")
-    assert asleep(sim, "load") == [True] and pull == pytest.approx(5 * 9.81, rel=1e-3)
     there = sim.body("load").position.copy()
     took = per_step(sim, 100)
+    print(f"{solver}: asleep {asleep(sim, 'load')}, tension {pull:.4f} N, {took:.1f} µs a step")
+    assert asleep(sim, "load") == [True] and pull == pytest.approx(5 * 9.81, rel=0.02)
     assert np.array_equal(sim.body("load").position, there)
-    print(f"{took:.1f} µs a step")
     sim.wind = (5.0, 0, 0)
     sim.run(0.3)
     assert asleep(sim, "load") == [False] and sim.rope("rope").position[3][0] > 1e-5
+
+
+def test_a_rope_that_lies_on_the_floor_sleeps_until_it_is_pulled():
+    scene = sh.Scene()
+    scene.add_ground(material=sh.Material(friction=0.5))
+    scene.add_rope("rope", (0, 0, 0.011), (0.5, 0, 0.011), segments=6, radius=0.01, EI=0.01, GJ=0.01, damping=0.05)
+    sim = sh.Simulation(scene, DT)
+    sim.run(2.0)
+    there = np.array(sim.rope("rope").position)
+    took = per_step(sim, 100)
+    print(f"{sim.solver_name}: {took:.1f} µs a step, rests {int(sim.state.resting.numpy()[0])}")
+    assert sim.state.resting.numpy()[0] == 1 and np.array_equal(sim.rope("rope").position, there)
+    sim.rope("rope").apply_force(0, (0, 0, 20.0), once=False)
+    sim.run(0.1)
+    assert sim.rope("rope").position[0][2] > 0.02
