@@ -243,10 +243,10 @@ class Model:
 
     def ties(self) -> np.ndarray:
         """(ties, 2) pairs of bodies that joints, springs, gears and cables join."""
-        gears, ends = self.gears, self.cables.body.numpy().reshape(-1, 2)
-        pairs = [np.stack([self.parents, self.children], 1), np.stack([a.numpy() for a in (self.springs.parent, self.springs.child)], 1)]
-        children = self.children[np.stack([gears.joint_a.numpy(), gears.joint_b.numpy()], 1).astype(int)]
-        pairs += [children, ends]
+        gears, springs, ends = self.gears, self.springs, self.cables.body.numpy().reshape(-1, 2)
+        geared = np.stack([gears.joint_a.numpy(), gears.joint_b.numpy()], 1).astype(int)
+        pairs = [np.stack([self.parents, self.children], 1), np.stack([springs.parent.numpy(), springs.child.numpy()], 1)]
+        pairs += [self.children[geared], ends]
         if len(ends) > 1:  # spans of one cable follow each other; those of two are joined for nothing
             pairs += [np.stack([ends[:-1, 1], ends[1:, 0]], 1)]
         return np.concatenate([np.asarray(p, np.int32).reshape(-1, 2) for p in pairs])

@@ -254,9 +254,7 @@ def is_disturbed(r: wp.array(dtype=Rest), b: int, w: int) -> bool:
     if r[0].bodies.motion[b] == DYNAMIC:
         if not left_alone(r, b, w):
             return True
-        quiet = (
-            r[0].control.force[b, w] == r[0].now.felt_force[b, w] and r[0].control.torque[b, w] == r[0].now.felt_torque[b, w]
-        )
+        quiet = r[0].control.force[b, w] == r[0].now.felt_force[b, w] and r[0].control.torque[b, w] == r[0].now.felt_torque[b, w]
         once = wp.length_sq(r[0].control.force_once[b, w]) + wp.length_sq(r[0].control.torque_once[b, w])
         return not quiet or once > real(0.0)
     return is_led(r, b, w)
@@ -289,7 +287,8 @@ def wake_by_caller(r: wp.array(dtype=Rest), w: int):
         return
     if r[0].now.resting[w] == NOBODY:
         return
-    all = not (r[0].now.pull[w] == r[0].gravity[w]) or wheels_told(r, w, 0) or ropes_told(r, w, 0)
+    same = r[0].now.pull[w] == r[0].gravity[w]
+    all = not same or wheels_told(r, w, 0) or ropes_told(r, w, 0)
     woke = int(0)
     moves = int(0)
     for b in range(r[0].bodies.count):
@@ -339,29 +338,48 @@ def wake_called(r: wp.array(dtype=Rest), first: int):
 
 
 @wp.func
-def count_idle(r: wp.array(dtype=Rest), w: int):
-    """After a step: how long bodies and ropes have stood still."""
+def count_idle(r: wp.array(dtype=Rest), w: int) -> bool:
+    """After a step: how long bodies and ropes have stood still. Whether one has just done so for long enough, or for a multiple
+    of that: then it is seen who may sleep.
+    """
     dt = r[0].dt[0]
+    after = r[0].after[0]
+    due = bool(False)
+    for k in range(r[0].state.drive_state.shape[0]):
+        row = AXIS_WORDS * r[0].speeds + r[0].joints.count + r[0].control.drive_command.shape[0] + k
+        now = r[0].state.drive_state[k, w]
+        if wp.abs(now - r[0].now.told[row, w]) > SAME * (real(1.0) + wp.abs(now)):
+            r[0].now.told[row, w] = now
+            stir_drive(r, k, w)
     for b in range(r[0].bodies.count):
         if r[0].bodies.motion[b] == DYNAMIC and r[0].contacts.asleep[b, w] == AWAKE:
+            idle = r[0].contacts.idle[b, w]
             if r[0].touching == 0 or r[0].linked[b] == 1:
-                speed = wp.length(r[0].state.velocity[b, w]) + wp.length(r[0].state.spin[b, w]) * r[0].reach[b]
-                if not speed <= SLOWEST:
-                    r[0].contacts.idle[b, w] = real(0.0)
+                turning = wp.length_sq(r[0].state.spin[b, w]) * r[0].reach[b] * r[0].reach[b]
+                if not wp.length_sq(r[0].state.velocity[b, w]) + turning <= SLOWEST * SLOWEST:
+                    idle = real(0.0)
                 elif r[0].touching == 0:  # where bodies touch, it is counted where contacts are found
-                    r[0].contacts.idle[b, w] = r[0].contacts.idle[b, w] + dt
-    first = AXIS_WORDS * r[0].speeds + r[0].joints.count + r[0].control.drive_command.shape[0]
-    for k in range(r[0].state.drive_state.shape[0]):
-        now = r[0].state.drive_state[k, w]
-        if wp.abs(now - r[0].now.told[first + k, w]) > SAME * (real(1.0) + wp.abs(now)):
-            r[0].now.told[first + k, w] = now
-            stir_drive(r, k, w)
+                    idle = idle + dt
+                r[0].contacts.idle[b, w] = idle
+            if idle >= after:
+                due = due or comes_round(idle, after, dt)
     if r[0].ropes > 0:
-        r[0].now.quiet[w] = r[0].now.quiet[w] + dt
+        quiet = r[0].now.quiet[w] + dt
         for i in range(r[0].now.rope.velocity.shape[0]):
-            speed = wp.length(r[0].now.rope.velocity[i, w]) + wp.length(r[0].now.rope.spin[i, w]) * r[0].now.rope.length[i, w]
-            if not speed <= SLOWEST:
-                r[0].now.quiet[w] = real(0.0)
+            length = r[0].now.rope.length[i, w]
+            turning = wp.length_sq(r[0].now.rope.spin[i, w]) * length * length
+            if not wp.length_sq(r[0].now.rope.velocity[i, w]) + turning <= SLOWEST * SLOWEST:
+                quiet = real(0.0)
+        r[0].now.quiet[w] = quiet
+        if quiet >= after:
+            due = due or comes_round(quiet, after, dt)
+    return due
+
+
+@wp.func
+def comes_round(idle: real, after: real, dt: real) -> bool:
+    """Whether a time has just come to the one after which bodies sleep, or to a multiple of it."""
+    return wp.floor(idle / after) > wp.floor((idle - dt) / after)
 
 
 @wp.func
@@ -455,25 +473,6 @@ def lay_down(r: wp.array(dtype=Rest), b: int, w: int):
 
 
 @wp.func
-def comes_round(r: wp.array(dtype=Rest), idle: real) -> bool:
-    """Whether a time has just come to the one after which bodies sleep, or to a multiple: then it is seen whether they may."""
-    return wp.floor(idle / r[0].after[0]) > wp.floor((idle - r[0].dt[0]) / r[0].after[0])
-
-
-@wp.func
-def is_due(r: wp.array(dtype=Rest), w: int) -> bool:
-    """Whether a body, or the ropes, have just been idle long enough."""
-    if r[0].ropes > 0:
-        if comes_round(r, r[0].now.quiet[w]):
-            return True
-    for b in range(r[0].bodies.count):
-        if r[0].bodies.motion[b] == DYNAMIC and r[0].contacts.asleep[b, w] == AWAKE:
-            if comes_round(r, r[0].contacts.idle[b, w]):
-                return True
-    return False
-
-
-@wp.func
 def remember(r: wp.array(dtype=Rest), w: int):
     """What is commanded of what sleeps; all else that may wake it."""
     for j in range(r[0].joints.count):
@@ -507,8 +506,7 @@ def fall_asleep(r: wp.array(dtype=Rest), w: int):
     """At the end of a step: islands that have been idle long enough sleep. It is looked for when one has just been so."""
     if r[0].after[0] >= real(1.0e30):
         return
-    count_idle(r, w)
-    if is_due(r, w):
+    if count_idle(r, w):
         find_islands(r, w)
         find_busy(r, w)
         slept = int(0)

@@ -22,7 +22,7 @@ from sharnir.sequential import begin, patches, prepare, sweeps
 from sharnir.sequential.data import POSITIONS, VELOCITIES, CastTable, Settings, Solve, Step, Touch, Whole, Work
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
-from sharnir.sleep import joining, rest_of, sleeps_after
+from sharnir.sleep import ALL, joining, rest_of, sleeps_after, wake_called
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
 from sharnir.types import EPSILON, load_modules, real, vec3
 
@@ -74,6 +74,11 @@ class SolverImpulse(Solver):
             self.grades.zero_()
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
+        if self._rests():
+            self._replay(self._graphs["wait"], n)
+            self.report.deadline_missed = False
+            self.report.elapsed = (time.perf_counter() - started) / n
+            return self.report
         if n == 1 and self._one is not None and budget is None and iterations is None:
             self._one()
             self.report.deadline_missed = False
@@ -89,6 +94,26 @@ class SolverImpulse(Solver):
         if budget is None:
             self.report.elapsed = (time.perf_counter() - started) / n
         return self.report
+
+    def _rests(self) -> bool:
+        """Beside ropes, where a step is many launches: whether all sleep in all worlds, so that few are enough."""
+        if self._resting is None or self._resting.min() != ALL or self._resting.max() != ALL:
+            return False
+        if "wait" not in self._graphs:
+            self._graphs["wake"], self._graphs["wait"] = self._capture(self._wake), self._capture(self._wait)
+        self._replay(self._graphs["wake"], 1)
+        return bool(self._resting.min() == ALL and self._resting.max() == ALL)
+
+    def _wake(self, step: Any, first: int, worlds: int) -> None:
+        self._launch(wake_called, (worlds,), self._rest[0], first)
+
+    def _wait(self, step: Any, first: int, worlds: int) -> None:
+        """The stages that do something in a world that rests."""
+        assert self._ropes is not None
+        self._launch(begin.predict, (worlds,), step, first, 0)
+        self._launch(self._sweeps, (worlds,), step, first, POSITIONS)
+        self._ropes.commit(first, worlds)
+        self._judge(step, first, worlds)
 
     def _advance(self, n: int, budget: float | None) -> None:
         """The steps of a call, under the cap of now."""
@@ -294,6 +319,7 @@ class SolverImpulse(Solver):
         self.settings.sweeps = wp.array([at_once, NO_CAP], dtype=wp.int32, device=self.device)
         self._graphs: dict[str, list[Any]] = {}
         self._one: Any = None  # makes one step, where one thread makes it
+        self._resting: Any = None  # of worlds beside ropes on a CPU, who sleeps
         self.collider: Any = None if model.collision is None else Collider(model, dt)
         self.settings.touch = wp.array(
             [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
@@ -350,6 +376,7 @@ class SolverImpulse(Solver):
         if self.collider is not None:
             self._sweeps = sweeps.sweeps_touching
         self._graphs = {"step": self._capture(self._stages)}
+        self._resting = state.resting.numpy() if self._ropes is not None and self._host is not None else None
         self._one = replayer(self._graphs["step"][0]) if self._pool is None else None
 
     def _touch(self, step: Any) -> None:

@@ -1,4 +1,4 @@
-"""Mechanisms and ropes at rest sleep; what turns round slowly, or is told to move, does not; all that is done to them wakes them."""
+"""Mechanisms and ropes at rest sleep; what turns round slowly, or is told to move, does not; whatever is done wakes them."""
 
 import time
 
