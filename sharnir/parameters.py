@@ -101,8 +101,7 @@ def write(sim: Owner, struct: Any, name: str, row: int, values: np.ndarray) -> N
 def told(sim: Owner) -> None:
     """What was changed may give energy; the next step has half a kick of the old values, half of the new."""
     sim.solver.begin_anew(sim.state)
-    if sim.solver.collider is not None:
-        sim.solver.collider.wake()
+    sim.solver.wake(sim.state)
     sim._versions[1] += 1
     sim._measures = None
     sim._touched = sim._forced = True

@@ -26,8 +26,9 @@ PER_WORLD = (
     "contact.count",
     "contact.lost",
     "contact.pairs",
-    "contact.resting",
-    "contact.pull",
+    "state.quiet",
+    "state.resting",
+    "state.pull",
 )  # [world], all others [item, world]
 
 

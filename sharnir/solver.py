@@ -15,7 +15,7 @@ import warp as wp
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import COUNTS, SUMS, Tally, Watch, watch_begin, watch_end
 from sharnir.launches import LOCK, record, replayer
-from sharnir.model import DYNAMIC, FIXED, KINEMATIC, Control, Model, State
+from sharnir.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
 from sharnir.tables import of_first
 from sharnir.types import load_modules, np_real, real, vec3
@@ -128,6 +128,13 @@ class Solver:
         """To be called after the state was put back to an earlier one, all of it."""
         if self.collider is not None:
             self.collider.take_back()
+
+    def wake(self, state: State) -> None:
+        """To be called after something was changed that no step sees: all that sleeps wakes."""
+        for name in (*KEPT, "quiet"):
+            getattr(state, name).zero_()
+        if self.collider is not None:
+            self.collider.wake()
 
     def rebind(self) -> None:
         """To be called when arrays were made anew: the next step records its launches again."""

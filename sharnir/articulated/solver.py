@@ -39,7 +39,7 @@ class SolverArticulated(SolverDirect):
             masses and lengths of the scene make of 1 rad/s.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
-        sleep: whether free bodies at rest sleep, see `SolverImpulse`.
+        sleep: whether what stands still sleeps, see `SolverImpulse`.
     """
 
     _closings = ("energy",)

@@ -101,7 +101,8 @@ def take_part(s: wp.array(dtype=Direct), i: int, w: int) -> int:
         on = s[0].control.acts[j, w]
     if on == 1 and s[0].work.kind[i, w] == LOOSE:
         on = 0
-        clear_laws(s, j, w)
+        if s[0].control.enabled[j, w] == 0:  # what sleeps keeps what it holds
+            clear_laws(s, j, w)
     s[0].linear.acts[i, w] = on
     return on
 

@@ -11,6 +11,7 @@ from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ports import Ports
+from sharnir.sleep import Rest
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, TreeTable, TreeWork
 from sharnir.types import mat33, quat, real, vec2, vec3, vec4, vec6
@@ -90,9 +91,6 @@ class DirectTouch:
     alone: wp.int32  # 1: no ropes, which may hold a tree
     turn: wp.array(dtype=wp.int32)  # [world] how often the step was solved with other impulses
     known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
-    island: wp.array2d(dtype=wp.int32)  # [body, world] see `sleep`
-    busy: wp.array2d(dtype=wp.int32)
-    linked: wp.array(dtype=wp.int32)  # [body] 1: it stays awake
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
     point: wp.array2d(dtype=wp.int32)  # [entry of the small problem, world] which point's it is
@@ -167,6 +165,7 @@ class Direct:
     rope_l: wp.array2d(dtype=vec3)
     rope_a: wp.array2d(dtype=vec3)
     touching: wp.int32  # 1: bodies may touch
+    rest: wp.array(dtype=Rest)
     contacts: Contacts
     touch: DirectTouch
     cone: wp.array(dtype=Cone)

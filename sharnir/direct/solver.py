@@ -13,14 +13,14 @@ from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
 from sharnir.direct.energy.step import KERNELS as ENERGY_KERNELS
-from sharnir.direct.energy.step import TOUCHING, wake_called
+from sharnir.direct.energy.step import TOUCHING
 from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG_KERNELS
 from sharnir.direct.ropes import RopesOnTrees
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.cone import Cone
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
-from sharnir.sleep import linked_bodies, sleeps_after
+from sharnir.sleep import joining, rest_of, sleeps_after, wake_called
 from sharnir.solver import Report, check_iterations, need_ropes, with_ropes, write
 from sharnir.tree.hang import Links
 from sharnir.tree.solver import FINE, TreeSolver
@@ -45,7 +45,7 @@ class SolverDirect(TreeSolver):
         gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10, at velocity level 1e-9.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
-        sleep: whether free bodies at rest sleep, see `SolverImpulse`.
+        sleep: whether what stands still sleeps, see `SolverImpulse`; with closing "energy" alone.
     """
 
     _closings: tuple[str, ...] = CLOSINGS
@@ -97,7 +97,7 @@ class SolverDirect(TreeSolver):
         self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
         self.settings.iterations = wp.array(self._caps(None), dtype=wp.int32, device=self.device)
-        self.settings.sleep = sleeps_after(model, sleep)
+        self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self._blind = self._blind if closing == "energy" else 0
@@ -231,9 +231,12 @@ class SolverDirect(TreeSolver):
         if wp.get_device(self.device).is_cpu:
             scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
+        s.contacts = joining(m, state)
         if self.collider is not None:
             self._kernel = TOUCHING
             self._touch(s, state, tree)
+        self._rest = rest_of(m, self.settings, inner, state, control, s.contacts, scope < 2)
+        s.rest = self._rest[0]
         if scope == 0:
             s.work.position, s.work.rotation = state.position, state.rotation
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
@@ -262,8 +265,7 @@ class SolverDirect(TreeSolver):
         fill(touch, m, POINTS, "point")
         fill(touch, m, 3 * POINTS, "line")
         fill(touch, m, len(tree.links) + 1, "near near_at")
-        fill(touch, m, len(m.com), "push_l push_a island busy")
-        touch.linked = linked_bodies(m)
+        fill(touch, m, len(m.com), "push_l push_a")
         fill(touch, m, None, "residual many known turn")
         tree_of, ranges = tree.trees()
         spans = np.array([ranges[tree_of[link.body]] for link in tree.links], np.int32).reshape(-1, 2)
@@ -281,8 +283,7 @@ class SolverDirect(TreeSolver):
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         if self.collider is not None:
-            if self._ropes is None:
-                wp.launch(wake_called, dim=worlds, inputs=[step, first], device=self.device)
+            wp.launch(wake_called, dim=worlds, inputs=[self._rest[0], first], device=self.device)
             wp.launch(collide_all, dim=worlds, inputs=[self.collider.array, first], device=self.device)
         if self._ropes is None:
             super()._make(step, first, worlds, steps)

@@ -53,7 +53,7 @@ def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
 @wp.func
 def lies(s: wp.array(dtype=Direct), b: int, w: int) -> bool:
     """Whether a body of the scene sleeps in this step."""
-    return s[0].touching == 1 and sleeps(s, b, w)
+    return sleeps(s, b, w)
 
 
 @wp.func

@@ -9,6 +9,7 @@ import warp as wp
 from sharnir.guard import Tally
 from sharnir.model import BodyTable, Control, State
 from sharnir.rope_state import RopeControl, RopeState
+from sharnir.sleep import Rest
 from sharnir.types import mat33, quat, real, vec3
 
 UNHELD = wp.constant(0)  # kinds of an end: nothing holds it;
@@ -175,6 +176,7 @@ class RopeSettings:
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # largest gap of a row over its length, and error of an angle, rad
     iterations: wp.array(dtype=wp.int32)  # caps, see `rope_settings`
+    sleep: wp.array(dtype=real)  # s, after which what stands still sleeps (`sleep`)
     beta: wp.array(dtype=real)  # how implicit the tension's direction is, and how much of it damps; ρ of bend and twist
 
 
@@ -206,3 +208,4 @@ class RopeStep:
     swept: wp.array(dtype=wp.int32)  # [world] sweeps that it made
     residual: wp.array(dtype=real)
     tally: wp.array(dtype=Tally)  # counts over all steps, for the guard
+    rest: wp.array(dtype=Rest)  # where ropes end the step

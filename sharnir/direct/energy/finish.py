@@ -107,7 +107,7 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.spin[own, w] = M1 * W
             s[0].state.position[own, w] = s[0].position[b, w]
             s[0].state.rotation[own, w] = s[0].rotation[b, w]
-        if j < s[0].scene_joints:
+        if j < s[0].scene_joints and not (scope > 1 and lies(s, own, w)):
             keep_reaction(s, i, j, w, scope, whole, s[0].state.trend[own, w])
     if scope > 1:
         keep_rows(s, w, whole)
@@ -162,6 +162,8 @@ def keep_rows(s: wp.array(dtype=Direct), w: int, whole: real):
     at = 6 * s[0].closures.welds
     for i in range(s[0].closures.rods):
         j = s[0].closures.rod_joint[i]
+        if lies(s, natural(s[0].half_of[s[0].joints.child[j]]), w):
+            continue
         s[0].state.joint_force[j, w] = s[0].mean_cl[at + i, w] * (whole * s[0].row_impulse[at + i, w])
     at = at + s[0].closures.rods
     for i in range(s[0].closures.gears):

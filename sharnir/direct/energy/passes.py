@@ -93,6 +93,8 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             kind = s[0].tree.row[i].kind
             if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
                 kind = LOOSE
+            if lies(s, own, w):  # what sleeps hangs on nothing, and gives way to nothing
+                kind = LOOSE
             s[0].work.kind[i, w] = kind
     s[0].before[w] = blur * (BLUR / h) * (BLUR / h)
     return scale
@@ -108,6 +110,7 @@ def kicked(s: wp.array(dtype=Direct), own: int, w: int, scope: int, v: vec3, L: 
     if scope > 1 and s[0].touching == 1:
         L = L + s[0].touch.push_a[own, w]
         v = v + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own, w]
+    if scope > 1:
         if lies(s, own, w):
             L = vec3(real(0.0))
             v = vec3(real(0.0))

@@ -32,7 +32,7 @@ from sharnir.direct.energy.rope_passes import (
 from sharnir.direct.energy.rope_projection import JOINTS, fit_speeds, project
 from sharnir.direct.energy.rope_repair import repair, take_apart
 from sharnir.direct.energy.rope_touch import note_ports
-from sharnir.direct.energy.step import GPU_LEVEL, copy_reals, copy_state, copy_vectors, end_call, forget_guess, resume
+from sharnir.direct.energy.step import GPU_LEVEL, copy_reals, copy_state, copy_vectors, end_call, forget_guess, rest, resume
 from sharnir.direct.energy.step import end_step as finish_step
 from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies, tell_missed
 from sharnir.guard import count_step
@@ -63,6 +63,7 @@ from sharnir.rope.ports import Ports
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.rope_state import RopeState
+from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
 from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import EPSILON, inline_less, real
 
@@ -431,6 +432,13 @@ def make_kernel(module: str, touching: bool = False) -> Any:
         r = x[0].rope
         if s[0].state.failed[w] != 0 or n[w] == 0:
             return
+        if wp.static(not touching):
+            wake_by_caller(s[0].rest, w)
+        if at_rest_together(s[0].rest, w):
+            s[0].made[w] = n[w]
+            for _step in range(n[w]):
+                rest(s, w)
+            return
         if resume(s, w, ALL) or not ropes_untouched(r, w):
             for k in range(r[0].ropes.count):
                 r[0].state.started[k, w] = 0
@@ -442,12 +450,16 @@ def make_kernel(module: str, touching: bool = False) -> Any:
             if used > s[0].settings.iterations[6]:
                 s[0].made[w] = step
                 break
+            if at_rest_together(s[0].rest, w):
+                rest(s, w)
+                continue
             if s[0].drives.count > 0:
                 set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
             one_step(x, w, ALL)
             used = used + s[0].passes[w]
             if s[0].state.failed[w] == 0:
                 count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
+                fall_asleep(s[0].rest, w)
         end_call(s, w)
         note_velocities(r, w)
 
