@@ -560,7 +560,7 @@ class Scene(Telling):
             "velocity": np.array([b.velocity for b in bodies]),
             "spin": np.array([b.spin for b in bodies]),
         }
-        table = joint_tables(joints, device)
+        table = joint_tables(joints, worlds, device)
         drives = drive_table([j.name for j in joints], [j.axes for j in joints], table, self.touch.casts, worlds, device)
         start["drive_state"] = np.array(drives.pop("drive_state"))
         q_sizes, v_sizes = [j.joint.q_size for j in joints], [j.joint.v_size for j in joints]

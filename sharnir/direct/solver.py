@@ -119,6 +119,10 @@ class SolverDirect(TreeSolver):
         super().rebuild()
         self._tree = self._hang()
 
+    def relay(self) -> None:
+        """To be called after frames of joints were changed in place."""
+        self._tree.relay()
+
     def begin_anew(self, state: State) -> None:
         """Where velocities stand at half steps: begin the next step from those of the pose."""
         if self.closing != "energy":
