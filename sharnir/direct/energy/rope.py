@@ -32,6 +32,7 @@ from sharnir.direct.energy.rope_passes import (
 from sharnir.direct.energy.rope_projection import JOINTS, fit_speeds, project
 from sharnir.direct.energy.rope_repair import repair, take_apart
 from sharnir.direct.energy.rope_touch import note_ports
+from sharnir.direct.energy.rope_winch import drum_axes, note_drums
 from sharnir.direct.energy.step import copy_reals, copy_state, copy_vectors, end_call, forget_guess, resume
 from sharnir.direct.energy.step import end_step as finish_step
 from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies, tell_missed
@@ -204,6 +205,7 @@ def close_part(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
     """What acted in a part that was met, exactly; and passed limits taken back in."""
     s[0].stopped[w] = 0
     end_arms(r, w)
+    drum_axes(s, r, w, True)
     pull_links(s, r, w)
     report(s, w)
     if s[0].acting == 1:
@@ -287,6 +289,7 @@ def making(meet: Any, name: str) -> Any:
         r = x[0].rope
         p = x[0].ports
         s[0].drift[w] = s[0].settings.dt[0] * share
+        note_drums(s, r, w)
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, s[0].drift[w])
         fit_speeds(s, r, p, w)
