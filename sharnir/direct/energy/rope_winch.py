@@ -38,14 +38,15 @@ def spin_at_pose(s: wp.array(dtype=Direct), b: int, w: int) -> vec3:
 
 @wp.func
 def note_drums(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
-    """How fast winches pay out at the pose."""
+    """How fast winches pay out at the pose: a step turns bodies by 2 atan(½Δt ω), and paying out goes with the angle."""
+    half = real(0.5) * s[0].drift[w]
     for k in range(r[0].ropes.count):
         if r[0].ropes.winch[k] >= 0:
             i = drum_link(s, r, k)
             b = s[0].half_of[s[0].tree.body[i]]
             axis = wp.quat_rotate(s[0].state.rotation[b, w], s[0].tree.place[i, w].axis)
             u = wp.dot(axis, spin_at_pose(s, b, w) - spin_at_pose(s, s[0].half_of[s[0].tree.base[i]], w))
-            r[0].state.reel_now[k, w] = -r[0].ropes.drum[k] * u
+            r[0].state.reel_now[k, w] = -r[0].ropes.drum[k] * wp.atan(half * u) / half
 
 
 @wp.func
