@@ -47,3 +47,7 @@ class Recorded:
         if self._replay is None:
             self._replay = replayer(record(self._launch, self._device))
         self._replay()
+
+    def forget(self) -> None:
+        """Record them anew: arrays that they take were replaced."""
+        self._replay = None

@@ -144,6 +144,9 @@ class Solver:
         """To be called after tables of the model were changed beyond single values that kernels read in any case."""
         self._bound = None
 
+    def relay(self) -> None:
+        """To be called after frames of joints were changed in place."""
+
     def forget(self) -> None:
         """Reset all counts, as before the first step."""
         self.whole.zero_()
@@ -297,11 +300,12 @@ def sizes(model: Model) -> tuple[list[float], float]:
     moves = (motion == DYNAMIC) & (mass > 0)
     size = np.sqrt(6 * np.trace(inertia, axis1=1, axis2=2) / np.where(moves, mass, 1.0)) * moves  # the diagonal of a box
     joints = model.joints
-    ends = [(model.parents, joints.parent_point), (model.children, joints.child_point)] if len(model.joint_kinds) else []
-    for bodies, points in ends:
-        np.maximum.at(size, bodies, 2 * np.linalg.norm(points.numpy().astype(float), axis=1) * moves[bodies])
+    points = of_first(joints.parent_point), joints.child_point.numpy().astype(float)
+    ends = list(zip((model.parents, model.children), points, strict=True)) if len(model.joint_kinds) else []
+    for bodies, own in ends:
+        np.maximum.at(size, bodies, 2 * np.linalg.norm(own, axis=1) * moves[bodies])
     x, q = np.asarray(model.start["position"], float), np.asarray(model.start["rotation"], float)
-    places = [x[motion != FIXED]] + [x[b] + quat_rotate(q[b], p.numpy().astype(float)) for b, p in ends]
+    places = [x[motion != FIXED]] + [x[b] + quat_rotate(q[b], p) for b, p in ends]
     extent = float(size.max(initial=0.0) + np.ptp(np.concatenate(places), axis=0).max(initial=0.0) if moves.any() else 0.0)
     if model.ropes is not None:
         extent += max(float(rope.lengths.sum()) for rope in model.ropes.described)
@@ -333,9 +337,12 @@ def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
         return 1.0, 1.0, 1.0
     lengths = np.sqrt(np.trace(inertia[on], axis1=1, axis2=2) / mass[on])
     joints = model.joints
-    for point, body in ((joints.parent_point, joints.parent), (joints.child_point, joints.child)):
+    for points, bodies in (
+        (of_first(joints.parent_point), model.parents),
+        (joints.child_point.numpy().astype(float), model.children),
+    ):
         if model.joint_kinds:
-            lengths = np.append(lengths, np.linalg.norm(point.numpy().astype(float), axis=1)[on[body.numpy()]])
+            lengths = np.append(lengths, np.linalg.norm(points, axis=1)[on[bodies]])
     lengths = lengths[lengths > 0]
     length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
     usual = float(np.exp(np.log(mass[on]).mean()))

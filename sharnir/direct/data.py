@@ -45,15 +45,20 @@ class BallWork:
     push: wp.array2d(dtype=vec3)  # sliding friction, reversed
 
 
+SIDES = wp.constant(3)  # bodies of a row of a port
+
+
 @wp.struct
 class PortRows:
-    """Rows by which ropes tie links together (`rope.ports`), as pushes on two bodies each: that of the port, and of the root."""
+    """Rows by which ropes tie links together (`rope.ports`), as pushes on bodies, SIDES each: those of the port (a winch has
+    two), and of the root.
+    """
 
     count: wp.int32
-    body: wp.array2d(dtype=wp.int32)  # [2 row + side, world] −1: none
-    push_l: wp.array2d(dtype=vec3)  # [2 row + side, world] what one on a row does to the body, at the mean arm
+    body: wp.array2d(dtype=wp.int32)  # [SIDES · row + side, world] −1: none
+    push_l: wp.array2d(dtype=vec3)  # [SIDES · row + side, world] what one on a row does to the body, at the mean arm
     push_a: wp.array2d(dtype=vec3)
-    rate_l: wp.array2d(dtype=vec3)  # [2 row + side, world] by what the row moves with the body, at the arm of the end
+    rate_l: wp.array2d(dtype=vec3)  # [SIDES · row + side, world] by what the row moves with the body, at the arm of the end
     rate_a: wp.array2d(dtype=vec3)
     x: wp.array2d(dtype=real)  # [row, world]
     matrix: wp.array3d(dtype=real)  # [row, row, world] factored, with its envelope

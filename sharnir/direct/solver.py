@@ -93,6 +93,7 @@ class SolverDirect(TreeSolver):
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = self._hang()
+        self._check_winches(closing)
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
@@ -109,6 +110,23 @@ class SolverDirect(TreeSolver):
             if closing != "energy":
                 raise SimulationError(f"closing={closing!r} knows no cables, and the scene has cable {name!r}; use 'energy'")
 
+    def _check_winches(self, closing: str) -> None:
+        """Refuse, by name, winches that this closing does not know, or whose joint closes a loop."""
+        links = {link.joint: link for link in self._tree.links}
+        for rope in () if self.model.ropes is None else self.model.ropes.described:
+            if rope.winch is None:
+                continue
+            joint = list(self.model.joint_names)[rope.winch.joint]
+            if closing != "energy":
+                raise SimulationError(
+                    f"closing={closing!r} knows no winches, and joint {joint!r} winds rope {rope.name!r}; use 'energy'"
+                )
+            link = links.get(rope.winch.joint)
+            if link is None or max(link.body, link.base) >= len(self.model.com):
+                raise SimulationError(
+                    f"{type(self).__name__}: joint {joint!r} winds rope {rope.name!r} and closes a loop; it is to be in the tree"
+                )
+
     def _hang(self) -> Links:
         return Links(
             self.model, without=[], at_com=True, keeps=True, balls=self.closing == "energy", cables=self.closing == "energy"
@@ -118,6 +136,10 @@ class SolverDirect(TreeSolver):
         """To be called after tables of the model were changed: masses of links, and what acts on them, are taken anew."""
         super().rebuild()
         self._tree = self._hang()
+
+    def relay(self) -> None:
+        """To be called after frames of joints were changed in place."""
+        self._tree.relay()
 
     def begin_anew(self, state: State) -> None:
         """Where velocities stand at half steps: begin the next step from those of the pose."""

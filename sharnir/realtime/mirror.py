@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sharnir.launches import LOCK
-from sharnir.snapshots import arrays_of, values_of
+from sharnir.snapshots import arrays_of, forget_readers, values_of
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -89,6 +89,7 @@ class Mirror:
                 sim.solver.touch = SimpleNamespace(**{name: Given(values) for name, values in copy.blows.items()})
             if copy.version != self._version or not np.array_equal(copy.gravity, sim._gravities):
                 sim._measures, self._version = None, copy.version
+                forget_readers(sim)
             sim._gravities, sim._epoch, sim._at_pose = copy.gravity, copy.epoch, copy.at_pose
             if copy.dt != sim.solver.dt:
                 sim.solver.dt = copy.dt

@@ -29,6 +29,7 @@ from sharnir.rope.passes import (
 from sharnir.rope.predict import begin_rope, stiffen_bodies
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import take_slack
+from sharnir.rope.winch import follow_drums, guess_drums
 from sharnir.sleep import at_rest_together, fall_asleep
 from sharnir.spatial import matrix, rotated
 from sharnir.stepping import IMPLICIT, VELOCITY_LEVEL, dividing, soften
@@ -173,6 +174,7 @@ def take_bodies(s: wp.array(dtype=RopeStep), w: int):
     """Held and tied points after something else moved their bodies."""
     for b in range(s[0].bodies.count):
         advance_body(s, b, w)
+    follow_drums(s, w)
     for k in range(s[0].ropes.count):
         for side in range(2):
             if s[0].ropes.kind[2 * k + side] == BODY or s[0].ropes.kind[2 * k + side] == LOOP:
@@ -213,6 +215,7 @@ def start_beside(s: wp.array(dtype=RopeStep), w: int):
     for b in range(s[0].bodies.count):
         s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b, w])
         s[0].body.start_v[b, w] = s[0].body.v[b, w]
+    guess_drums(s, w)
     for k in range(s[0].ropes.count):
         pay_out(s, k, w, s[0].h[w])
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):

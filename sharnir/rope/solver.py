@@ -52,6 +52,7 @@ def rope_step(model: Model, state: State, control: Control, settings: RopeSettin
     columns = int(MIXED) + 1
     sizes |= dict.fromkeys(["mix_fv", "mix_fw", "mix_v", "mix_w", "mix_pull", "mix_moment"], columns * r.slots)
     sizes |= {"mix_end": columns * ends, "mix_tie": columns * r.table.ties}
+    sizes |= dict.fromkeys(["paid", "back", "winds", "rim", "slid", "lever", "drum_rate"], r.count)
     for name, size in (sizes | {"tie_arm": r.table.ties, "dense_p": rows}).items():
         dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))

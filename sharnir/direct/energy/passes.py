@@ -83,7 +83,7 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         by = new - v
         scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
         x = s[0].state.position[own, w]
-        r = s[0].tree.row[i].own_point
+        r = s[0].tree.place[i, w].own_point
         blur = blur + (wp.dot(x, x) + wp.dot(r, r)) * m
         if scope > 0:
             s[0].work.position[b, w] = s[0].state.position[own, w]
