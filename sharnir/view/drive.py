@@ -17,30 +17,33 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from sharnir.errors import SimulationError
+from sharnir.io.recorder import Recorder
 from sharnir.realtime.beside import There, answer
 from sharnir.simulation import Simulation
 from sharnir.view import need
-from sharnir.view.viewer import Control, Viewer, runs
+from sharnir.view.viewer import Control, Viewer, ended_by_hand, runs
 
 BUDGET = 0.8  # of a tick, that its steps may take
 
 
 def drive(
     sim: Simulation, title: str = "sharnir", *, control: Control | None = None, until: Callable[[], bool] | None = None,
-    budget: float | None = BUDGET, **options: Any,
+    budget: float | None = BUDGET, record: Recorder | None = None, **options: Any,
 ) -> None:  # fmt: skip
-    """Let people drive a machine in their browsers until Ctrl-C, or until `until()` is true. Options are those of `Viewer`."""
+    """Let people drive a machine in their browsers until Ctrl-C, or until `until()` is true. Options are those of `Viewer`.
+
+    record: `sim.record_to(file)`, which keeps what people do and what the machine does, from the first step to the last.
+    """
     need("viser", "view")
     if not sim._on_cpu or "fork" not in multiprocessing.get_all_start_methods():
-        _drive_here(sim, title, until, control=control, budget=budget, **options)
+        viewer = Viewer(sim, title, closed=True, control=control, budget=budget, **options)
+        say_where(viewer)
+        with ended_by_hand(viewer.stop), record or contextlib.nullcontext():
+            viewer.run(until)
         return
     driven = Driven(sim, title, control=control, budget=budget, **options)
-    try:
+    with ended_by_hand(driven.close), record or contextlib.nullcontext():  # begun here: the pages' process has no part in it
         driven.run(until)
-    except KeyboardInterrupt:
-        sys.stdout.write("\n")
-    finally:
-        driven.close()
 
 
 class Driven:
@@ -99,18 +102,6 @@ def _page(
         viewer = Viewer(sim, title, control=control, loop=loop, closed=True, **options)
         say_where(viewer)
         viewer.run()
-        viewer.stop()
-
-
-def _drive_here(sim: Simulation, title: str, until: Callable[[], bool] | None, **options: Any) -> None:
-    """All in one process, where there is no copy of one to be had."""
-    viewer = Viewer(sim, title, closed=True, **options)
-    say_where(viewer)
-    try:
-        viewer.run(until)
-    except KeyboardInterrupt:
-        sys.stdout.write("\n")
-    finally:
         viewer.stop()
 
 
