@@ -14,7 +14,6 @@ from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import Watch, watch_step
-from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
 from sharnir.model import CAST_WORDS, DYNAMIC, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Twists
@@ -345,7 +344,7 @@ class SolverImpulse(Solver):
         if self.collider is not None:
             self._sweeps = sweeps.sweeps_touching
         self._graphs = {"step": self._capture(self._stages)}
-        self._one = replayer(self._graphs["step"][0]) if self._pool is None else None
+        self._one = self._graphs["step"][0] if self._pool is None else None
 
     def _touch(self, step: Any) -> None:
         """Contacts are found from where bodies stand and how forces would move them."""

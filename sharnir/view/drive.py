@@ -3,7 +3,8 @@
     drive(sim, "crane")        # says where the operator and the instructor sit; until Ctrl-C
 
 A thread that draws holds Python's lock for milliseconds; a process does not. The pages' process is a copy of this one (fork): its
-simulation is never stepped, and shows what the machine's loop hands out.
+simulation is never stepped, and shows what the machine's loop hands out. Where the system allows it, the loop comes before all
+ordinary processes of the machine (`RealTime(urgent=True)`), the pages among them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from sharnir.errors import SimulationError
 from sharnir.io.recorder import Recorder
 from sharnir.realtime.beside import There, answer
+from sharnir.realtime.loop import Urgent
 from sharnir.simulation import Simulation
 from sharnir.view import need
 from sharnir.view.viewer import Control, Viewer, ended_by_hand, runs
@@ -54,6 +56,7 @@ class Driven:
     ) -> None:
         warm(sim, budget)
         self.here = runs(sim, control, budget)
+        self.here.rt.urgent = True
         kind = multiprocessing.get_context("fork")
         (self._calls, calls), (self._sends, sends) = kind.Pipe(), kind.Pipe()
         given = (sim, title, control, There(calls, sends), (self._calls, self._sends), options)
@@ -65,11 +68,12 @@ class Driven:
     def run(self, until: Callable[[], bool] | None = None) -> None:
         """Until the pages' process ends, or `until()` is true; raises what `control` raised."""
         here = self.here
-        here.start()
-        try:
-            answer(self._calls, self._sends, here, lambda: here.hands.crash is not None or (until is not None and until()))
-        finally:
-            here.stop()
+        with Urgent():  # this thread shares Python's lock with the loop's
+            here.start()
+            try:
+                answer(self._calls, self._sends, here, lambda: here.hands.crash is not None or (until is not None and until()))
+            finally:
+                here.stop()
         if here.hands.crash is not None:
             raise here.hands.crash
         if self._pages.exitcode:
