@@ -191,19 +191,14 @@ def run(name: str, duration: float = 5.0, values: Sequence[str] = ()) -> int:
 
 def view(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
     """An example, a scene of one's own or a robot in the browser."""
-    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
-        sim, module = own(Path(name), dt, values)
-        title = Path(name).stem
-    else:
-        module, title = catalogue.load(name), name
-        from sharnir.view import need
+    from sharnir.view import need
 
-        need("viser", "view")
-        sim = module.make() if dt is None else module.make(dt)
+    need("viser", "view")
+    sim, module = made(name, dt, values)
     from sharnir.view import viewer
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
-    viewer.serve(sim, title.replace("_", " "), control=getattr(module, "control", None), **options)
+    viewer.serve(sim, Path(name).stem.replace("_", " "), control=getattr(module, "control", None), **options)
     return 0
 
 
@@ -214,11 +209,7 @@ def html(name: str, dt: float | None, path: Path, duration: float, follow: str |
     if Path(name).suffix == ".mcap":
         _say(f"wrote {_recorded(Path(name), path, follow)}")
         return 0
-    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
-        sim, module = own(Path(name), dt, values)
-    else:
-        module = catalogue.load(name)
-        sim = module.make() if dt is None else module.make(dt)
+    sim, module = made(name, dt, values)
     control = getattr(module, "control", None)
     page = Page(sim, path, title=Path(name).stem.replace("_", " "), follow=follow or getattr(module, "FOLLOW", None))
     _film(sim, page, duration, control)
@@ -262,20 +253,19 @@ def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return poses(sim, 0)
 
 
-def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
-    """A machine with its controls in the browser."""
-    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
-        sim, module = own(Path(name), dt, values)
-    else:
-        module = catalogue.load(name)
-        sim = module.make() if dt is None else module.make(dt)
+def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = (), record: Path | None = None) -> int:
+    """A machine with its controls in the browser; recorded, where a file is named."""
+    sim, module = made(name, dt, values)
     if not sim.controls:
         raise catalogue.UsageError(f"{name} has no controls: add them with scene.add_control, or see `sharnir view {name}`")
     from sharnir.view import drive as desk
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
     title = Path(name).stem.replace("_", " ")
-    desk.drive(sim, title, **options)
+    known = "" if values else name  # with values of its own, the scene is the one that is written in the recording
+    desk.drive(sim, title, record=None if record is None else sim.record_to(record, name=known), **options)
+    if record is not None:
+        _say(f"wrote {record}: {record.stat().st_size / 1e6:.2f} MB; `sharnir replay {record}` makes the motion again")
     return 0
 
 
@@ -313,11 +303,7 @@ def score(name: str | None, out: Path, by_hand: bool, port: int) -> int:
 
 def bench(name: str, duration: float, dt: float | None, values: Sequence[str] = ()) -> int:
     """What a step takes: the middle, 99 % and the longest, and how much faster than the wall clock that is."""
-    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
-        sim, module = own(Path(name), dt, values)
-    else:
-        module = catalogue.load(name)
-        sim = module.make() if dt is None else module.make(dt)
+    sim, module = made(name, dt, values)
     control, took = getattr(module, "control", None), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StepWarning)
@@ -333,6 +319,14 @@ def bench(name: str, duration: float, dt: float | None, values: Sequence[str] = 
     rows = [(name, str(len(took)), f"{1e3 * sim.dt:g}", f"{middle:.1f}", f"{rare:.1f}", f"{longest:.1f}", f"{factor:.1f}")]
     _table(("scene", "steps", "dt, ms", "middle, µs", "99 %, µs", "longest, µs", "× real time"), rows, words=1)
     return 0
+
+
+def made(name: str, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:
+    """The simulation of an example or of a file of one's own, and the module that it comes from (None of a scene file)."""
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
+        return own(Path(name), dt, values)
+    module = catalogue.load(name)
+    return (module.make() if dt is None else module.make(dt)), module
 
 
 def own(path: Path, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from sharnir import catalogue
-from sharnir.commands import own
+from sharnir.commands import made
 from sharnir.io.recorded import Recording
 from sharnir.io.scene_file import read_text
 from sharnir.realtime.loop import RealTime
 from sharnir.simulation import Simulation
-
-
-def made(name: str, dt: float | None) -> tuple[Simulation, Any]:
-    """The simulation of an example or of a file, and the module that it comes from."""
-    if Path(name).suffix or "/" in name:
-        return own(Path(name), dt)
-    module = catalogue.load(name)
-    return (module.make() if dt is None else module.make(dt)), module
 
 
 def record(name: str, out: Path | None, duration: float, dt: float | None, rate: float, real_time: bool) -> int:

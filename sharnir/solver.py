@@ -199,8 +199,8 @@ class Solver:
         self.settings.dt.assign(np.array([value], np_real))
         self._part.fill_(value)
 
-    def _capture(self, *stages: Callable[[Any, int, int], None]) -> list[Any]:
-        """Some stages as graphs, one a thread; a stage is given the bound structure, its first world and their number."""
+    def _capture(self, *stages: Callable[[Any, int, int], None]) -> list[Callable[[], object]]:
+        """What replays some stages, one a thread; a stage is given the bound structure, its first world and their number."""
         assert self._bound is not None
         graphs = []
         for first, last in pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int)):
@@ -209,7 +209,7 @@ class Solver:
                     self._launch_watch(int(first), int(last - first))
                 for stage in stages:
                     stage(self._bound[2], int(first), int(last - first))
-            graphs.append(capture.graph)
+            graphs.append(replayer(capture.graph))
         return graphs
 
     def _ask(self, n: int) -> None:
@@ -237,17 +237,16 @@ class Solver:
                 values += more
             left = np.where(failed == 0, left - np.minimum(made, left), 0)
 
-    def _replay(self, graphs: list[Any], n: int) -> None:
+    def _replay(self, graphs: list[Callable[[], object]], n: int) -> None:
         if self._pool is None:
-            for _ in range(n):
-                wp.capture_launch(graphs[0])
+            _replay(graphs[0], n)
         elif n:
             list(self._pool.map(_replay, graphs, [n] * len(graphs)))
 
 
-def _replay(graph: Any, n: int) -> None:
+def _replay(graph: Callable[[], object], n: int) -> None:
     for _ in range(n):
-        wp.capture_launch(graph)
+        graph()
 
 
 def with_ropes(model: Model, trees: bool) -> Model:

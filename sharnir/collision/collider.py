@@ -74,6 +74,8 @@ class Collider:
         self.data.polytope = polytope
         self.array: Any = None
         """The `Collision` as kernels take it; None before `bind`."""
+        self.ropes: Any = None
+        """The `RopeState` that it was bound to, for rays; None where there are no ropes."""
 
     # ---- room ----
 
@@ -150,6 +152,7 @@ class Collider:
         self._kept = state
         for name in KEPT:
             setattr(self.data.contacts, name, getattr(state, name))
+        self.ropes = state.rope if self.model.ropes is not None else None
         self._upload()
 
     def _upload(self) -> None:

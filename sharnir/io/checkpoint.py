@@ -199,9 +199,12 @@ def unpack(data: bytes, who: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
 
 def dump(sim: Owner, level: int = 6) -> bytes:
     """All that changes, as bytes."""
-    state = snapshots.take(sim)
-    arrays = state | {f"parameter:{name}": values for name, values in parameters_of(sim).items()}
-    return pack(facts(sim), arrays, level)
+    return pack(facts(sim), snapshots.take(sim) | kept_parameters(sim), level)
+
+
+def kept_parameters(sim: Owner) -> dict[str, np.ndarray]:
+    """Copies of the parameters, as a checkpoint names them."""
+    return {f"parameter:{name}": values.copy() for name, values in parameters_of(sim).items()}
 
 
 def facts(sim: Owner) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import Watch, watch_step
-from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
 from sharnir.model import CAST_WORDS, DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Twists
@@ -377,7 +376,7 @@ class SolverImpulse(Solver):
             self._sweeps = sweeps.sweeps_touching
         self._graphs = {"step": self._capture(self._stages)}
         self._resting = state.resting.numpy() if self._ropes is not None and self._host is not None else None
-        self._one = replayer(self._graphs["step"][0]) if self._pool is None else None
+        self._one = self._graphs["step"][0] if self._pool is None else None
 
     def _touch(self, step: Any) -> None:
         """Contacts are found from where bodies stand and how forces would move them."""
