@@ -4,7 +4,8 @@
 
 Parts: `agreement` (CPU against the device), `speed` (several numbers of worlds), `ropes` (both, of a load on a rope, and how long
 its kernels take to compile; sequential impulses, which are slower by far, in fewer worlds and steps), and
-`race`: the chain of ten balls in single precision, every way of ours beside MuJoCo Warp. The first three run in the precision of
+`race`: ten balls, ten balls with friction and an arm with limits, friction and servos in single precision, every way of ours
+beside MuJoCo Warp. The first three run in the precision of
 SHARNIR_PRECISION, the race in a process of its own. What fails is told, and the rest goes on. `race --device cpu
 --worlds 64` tries the script where there is no GPU.
 """
@@ -16,13 +17,14 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import warp as wp
 
 import sharnir as sh
-from benchmarks.scenes import MujocoChain, chain, tip
+from benchmarks.scenes import ARM_TARGET, LENGTH, chain, chain_xml, servo_arm, servo_arm_xml, tip
 from sharnir.types import PRECISION
 
 ROUNDS = 5  # of a speed, after one that warms up
@@ -154,41 +156,68 @@ def rate(step: Callable[[int], object], worlds: int, steps: int = 0) -> tuple[fl
     return n * worlds / float(np.median(times[1:])) / 1e6, n * (ROUNDS + 1)
 
 
-def speed(way: str, worlds: int, friction: float, device: str) -> None:
-    """World-steps a second of a 10-ball chain."""
+@dataclass(frozen=True)
+class Racer:
+    """A mechanism of n rods for both engines, and how many rows of constraints MuJoCo Warp makes room for."""
+
+    name: str
+    rods: int
+    scene: Callable[[], sh.Scene]
+    xml: Callable[[], str]
+    rows: int
+
+
+BALLS = Racer("ten balls", 10, lambda: chain(10, "ball"), lambda: chain_xml(10, "ball", constraints=False), 1)
+RUBBED = Racer(
+    "ten balls, friction", 10, lambda: chain(10, "ball", friction=0.2), lambda: chain_xml(10, "ball", friction=0.2), 30
+)
+ARM = Racer("seven hinges, all laws", 7, servo_arm, servo_arm_xml, 14)
+
+
+def speed(way: str, worlds: int, racer: Racer, device: str) -> None:
+    """World-steps a second of one mechanism, and seconds to its first step."""
     options = WAYS[way] | ({"tolerance": 0.0} if way == "sequential" else {})
-    sim = sh.Simulation(chain(10, "ball", friction=friction), 1e-3, worlds=worlds, device=device, **options)
+    started = time.perf_counter()
+    sim = sh.Simulation(racer.scene(), 1e-3, worlds=worlds, device=device, **options)
+    sim.step()
+    wp.synchronize()
+    first = time.perf_counter() - started
     found, steps = rate(sim.step, worlds)
-    end = np.atleast_2d(tip(sim, 10))[0]
-    tell(f"{PRECISION}, {way}", worlds, friction, found, steps, end, f"failed {int(sim.failed.sum())}")
+    end = np.atleast_2d(tip(sim, racer.rods))[0]
+    tell(f"{PRECISION}, {way}", worlds, racer, found, steps + 1, end, f"failed {int(sim.failed.sum())}, first step {first:.1f} s")
 
 
-def peer_speed(worlds: int, friction: float, device: str) -> None:
+def peer_speed(worlds: int, racer: Racer, device: str) -> None:
     """The same in MuJoCo Warp, which computes in single precision: a step captured once as a graph, and launched."""
-    import mujoco_warp  # optional
+    import mujoco  # both optional
+    import mujoco_warp
 
-    peer = MujocoChain(10, "ball", friction=friction, constraints=friction > 0)
+    peer = mujoco.MjModel.from_xml_string(racer.xml())
+    data = mujoco.MjData(peer)
     with wp.ScopedDevice(device):
-        model = mujoco_warp.put_model(peer.model)
-        data = mujoco_warp.make_data(peer.model, nworld=worlds, nconmax=1, njmax=peer.model.nv if friction else 1)
-        mujoco_warp.step(model, data)  # compiles
+        model = mujoco_warp.put_model(peer)
+        worlds_data = mujoco_warp.make_data(peer, nworld=worlds, nconmax=1, njmax=racer.rows)
+        worlds_data.ctrl.fill_(ARM_TARGET)
+        mujoco_warp.step(model, worlds_data)  # compiles
         with wp.ScopedCapture() as capture:
-            mujoco_warp.step(model, data)
+            mujoco_warp.step(model, worlds_data)
 
         def step(n: int) -> None:
             for _ in range(n):
                 wp.capture_launch(capture.graph)
 
-        begun = round(float(data.time.numpy()[0]) / 1e-3)  # a capture on a GPU makes no step, one on the CPU does
+        begun = round(float(worlds_data.time.numpy()[0]) / 1e-3)  # a capture on a GPU makes no step, one on the CPU does
         found, steps = rate(step, worlds)
-    peer.data.qpos[:] = data.qpos.numpy()[0]
-    tell(f"MuJoCo Warp {mujoco_warp.__version__}", worlds, friction, found, begun + steps, peer.tip(), "")
+    data.qpos[:] = worlds_data.qpos.numpy()[0]
+    mujoco.mj_kinematics(peer, data)
+    end = data.xpos[-1] + data.xmat[-1].reshape(3, 3)[:, 0] * LENGTH / racer.rods
+    tell(f"MuJoCo Warp {mujoco_warp.__version__}", worlds, racer, found, begun + steps, end, "")
 
 
-def tell(who: str, worlds: int, friction: float, found: float, steps: int, end: np.ndarray, more: str) -> None:
-    """One line; the free end shows that all of them step the same chain."""
+def tell(who: str, worlds: int, racer: Racer, found: float, steps: int, end: np.ndarray, more: str) -> None:
+    """One line; the free end shows that all of them step the same mechanism."""
     say(
-        f"10-ball chain, {who:28s} friction {friction:g}, {worlds} worlds: {found:9.3f} M world-steps a second; "
+        f"{racer.name}, {who:28s} {worlds} worlds: {found:9.3f} M world-steps a second; "
         f"free end after {steps} steps {np.round(end, 4).tolist()} {more}"
     )
 
@@ -212,10 +241,10 @@ def race(worlds: int, device: str) -> None:
         command = [sys.executable, "-m", "benchmarks.gpu", "race", "--device", device, "--worlds", str(worlds)]
         subprocess.run(command, env=os.environ | {"SHARNIR_PRECISION": "single"}, check=True)
         return
-    for friction in (0.0, 0.2):
-        softly(peer_speed, worlds, friction, device)
+    for racer in (BALLS, RUBBED, ARM):
+        softly(peer_speed, worlds, racer, device)
         for way in WAYS:
-            softly(speed, way, worlds, friction, device)
+            softly(speed, way, worlds, racer, device)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -234,8 +263,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "agreement" in wanted:
             softly(agreement, way, chosen.device)
         if "speed" in wanted:
-            for worlds, friction in ((1, 0.0), (4096, 0.0), (chosen.worlds, 0.0), (chosen.worlds, 0.2)):
-                softly(speed, way, worlds, friction, chosen.device)
+            for worlds, racer in ((1, BALLS), (4096, BALLS), (chosen.worlds, BALLS), (chosen.worlds, RUBBED)):
+                softly(speed, way, worlds, racer, chosen.device)
     if "ropes" in wanted:
         for way in ROPES:
             softly(compile_rope, way, chosen.device)

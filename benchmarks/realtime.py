@@ -1,16 +1,18 @@
 """Whether machines keep their deadlines: MF-4 at a door, and a crane with its rope, at 500 Hz beside a bare timer loop.
 
 The bare loop waits for the same deadlines and does nothing: what it misses, the machine's other work took. Both take turns in one
-run. Beside the simulation run a recorder (a thread), a process that reads every frame from shared memory, and a thread that
-posts commands. Targets: missed ticks less than 0.1 % above the bare loop's, drift below 1 ms, command to motion p99 ≤ 20 ms.
+run, before all ordinary threads where the system allows that (`RealTime(urgent=True)`), unless --ordinary. Beside the simulation
+run a recorder (a thread), a process that reads every frame from shared memory, and a thread that posts commands.
+Targets: missed ticks less than 0.1 % above the bare loop's, drift below 1 ms, command to motion p99 ≤ 20 ms.
 With --view the machine runs as `sharnir drive` runs it: pictures are drawn, and sent to a page (a process that takes all it is
 sent) in place of the one that reads frames.
-Run: python -m benchmarks.realtime [--seconds 60] [--turn 5] [--load] [--no-record] [--view]
+Run: python -m benchmarks.realtime [--seconds 60] [--turn 5] [--load] [--no-record] [--view] [--ordinary]
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import signal
@@ -27,7 +29,7 @@ from typing import Any
 import sharnir as sh
 from sharnir.catalogue import example_folder
 from sharnir.realtime.board import Board
-from sharnir.realtime.loop import Quiet
+from sharnir.realtime.loop import Quiet, Urgent
 from sharnir.realtime.statistics import Statistics, Times
 
 RATE, PORT = 500, 8790
@@ -69,10 +71,10 @@ def example(name: str) -> Any:
     return module
 
 
-def bare(seconds: float) -> Statistics:
+def bare(seconds: float, urgent: bool = False) -> Statistics:
     """A loop that waits for its deadlines, and does nothing."""
     s, clock, wait = Statistics(Times(), Times(), Times()), time.perf_counter, sh.RealTime._wait
-    with Quiet():
+    with Quiet(), Urgent(2, friends=True) if urgent else contextlib.nullcontext():
         due = clock()
         for _ in range(round(seconds * RATE)):
             wait(None, due)  # type: ignore[arg-type]
@@ -98,7 +100,7 @@ def watched(driven: Any, seconds: float) -> Statistics:
     return driven.here.rt.statistics  # type: ignore[no-any-return]
 
 
-def measure(name: str, seconds: float, turn: float, record: bool, view: bool) -> tuple[float, float, float]:
+def measure(name: str, seconds: float, turn: float, record: bool, view: bool, urgent: bool = True) -> tuple[float, float, float]:
     """Prints what was measured; shares missed by the machine and the bare loop, %, and the largest drift of a turn, s."""
     module = example(name)
     sim = module.make(1 / RATE)
@@ -112,6 +114,7 @@ def measure(name: str, seconds: float, turn: float, record: bool, view: bool) ->
             time.sleep(0.1)
             watched(driven, 0.1)
     rt = driven.here.rt if driven is not None else sh.RealTime(sim, rate=RATE, control=control)
+    rt.urgent = urgent
     if driven is None:
         rt.run(0.5)
     board, done = Board(rt), threading.Event()
@@ -127,7 +130,7 @@ def measure(name: str, seconds: float, turn: float, record: bool, view: bool) ->
         if recorder is not None:
             recorder.__enter__()
         for _ in range(max(1, round(seconds / turn))):
-            b = bare(turn)
+            b = bare(turn, urgent)
             all_bare[0] += b.misses
             all_bare[1] += b.ticks
             s = rt.run(turn) if driven is None else watched(driven, turn)
@@ -150,7 +153,9 @@ def measure(name: str, seconds: float, turn: float, record: bool, view: bool) ->
     whole = Statistics(work, late, command, ticks, sum(s.steps for s in told), misses, sum(s.cut for s in told),
                        sum(s.skipped for s in told), drift)  # fmt: skip
     ours, theirs = 100 * misses / ticks, 100 * all_bare[0] / all_bare[1]
-    print(f"\n{name}, {RATE} Hz, {ticks / RATE:.0f} s beside a bare loop; recording {size:.1f} MB a minute\n{whole.table()}")
+    first = "before all ordinary threads" if told[0].urgent else "as an ordinary thread"
+    print(f"\n{name}, {RATE} Hz, {ticks / RATE:.0f} s beside a bare loop, {first}; recording {size:.1f} MB a minute")
+    print(whole.table())
     print(f"missed {ours:.3f} %, bare loop {theirs:.3f} %: {ours - theirs:+.3f} % (target < 0.1)")
     print(f"largest drift of a turn {1e3 * drift:.3f} ms (target < 1)")
     print(f"command to motion p99 {1e3 * command.percentile(99):.2f} ms (target ≤ 20)")
@@ -165,12 +170,13 @@ def main() -> None:
     parser.add_argument("--load", action="store_true", help="with the other cores busy")
     parser.add_argument("--no-record", action="store_true", help="without a recorder beside it")
     parser.add_argument("--view", action="store_true", help="as `sharnir drive` runs them, with a page open")
+    parser.add_argument("--ordinary", action="store_true", help="as ordinary threads, although others might be asked to wait")
     options = parser.parse_args()
     warnings.simplefilter("ignore", sh.StepWarning)
     busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range((os.cpu_count() or 1) - 1)] if options.load else []
     try:
         for name in ("mf4_door", "winch_crane"):
-            measure(name, options.seconds, options.turn, not options.no_record, options.view)
+            measure(name, options.seconds, options.turn, not options.no_record, options.view, not options.ordinary)
     finally:
         for process in busy:
             process.kill()

@@ -95,6 +95,43 @@ def arms(friction: float) -> sh.Scene:
     return scene
 
 
+SERVO = {"kp": 200.0, "kd": 20.0, "max_force": 60.0}  # N·m/rad, N·m·s/rad, N·m
+ARM_FRICTION, ARM_LIMIT, ARM_TARGET = 0.5, 2.0, 0.4  # N·m, rad, rad
+
+
+def servo_arm(n: int = 7) -> sh.Scene:
+    """A robot arm of n hinges about z and y in turn, with limits, dry friction and servos; rods as in a chain of n."""
+    l, m, inertia = rod(n)
+    scene = sh.Scene(gravity=(0.0, 0.0, -GRAVITY))
+    parent = scene.world
+    for i in range(n):
+        body = scene.add_body(f"rod {i}", mass=m, inertia=inertia, position=((i + 0.5) * l, 0.0, 0.0))
+        servo = sh.Servo(position=ARM_TARGET, **SERVO)
+        hinge = sh.Revolute("zy"[i % 2], limit=(-ARM_LIMIT, ARM_LIMIT), friction=ARM_FRICTION, drive=servo)
+        scene.add_joint(f"joint {i}", hinge, parent, body, position=(i * l, 0.0, 0.0))
+        parent = body
+    return scene
+
+
+def servo_arm_xml(n: int = 7, dt: float = 1e-3) -> str:
+    """The same for MuJoCo, implicit in the dampings of its servos."""
+    l, m, inertia = rod(n)
+    diagonal, bodies, drives = " ".join(map(repr, inertia)), "", ""
+    for i in reversed(range(n)):
+        axis = ("0 0 1", "0 1 0")[i % 2]
+        limits = f'limited="true" range="{-ARM_LIMIT} {ARM_LIMIT}" frictionloss="{ARM_FRICTION}"'
+        joint = f'<joint name="j{i}" type="hinge" axis="{axis}" {limits}/>'
+        inertial = f'<inertial pos="{l / 2!r} 0 0" mass="{m!r}" diaginertia="{diagonal}"/>'
+        bodies = f'<body pos="{l * (i > 0)!r} 0 0">{joint}{inertial}{bodies}</body>'
+        bound = f'forcelimited="true" forcerange="{-SERVO["max_force"]} {SERVO["max_force"]}"'
+        drives += f'<position joint="j{i}" kp="{SERVO["kp"]}" kv="{SERVO["kd"]}" {bound}/>'
+    option = f'timestep="{dt!r}" integrator="implicitfast" gravity="0 0 {-GRAVITY!r}"'
+    return (
+        f'<mujoco><compiler angle="radian"/><option {option}><flag contact="disable"/></option>'
+        f"<worldbody>{bodies}</worldbody><actuator>{drives}</actuator></mujoco>"
+    )
+
+
 def chain_xml(
     n: int, joint: str, droop: float = 0.0, dt: float = 1e-3, *,
     friction: float = 0.0, noslip: int = 0, length: float = LENGTH, mass: float = MASS, load: float = 0.0,

@@ -20,7 +20,8 @@ EXAMPLES = """examples:
   sharnir demo                                  plots, and one HTML file of a machine at work
   sharnir view four_bar                         an example in the browser
   sharnir view krt100_trailer --html out.html   one file that anybody can open and scrub
-  sharnir drive mf4_door                        sit at the controls; the instructor's page is beside
+  sharnir drive mf4_door --record run.mcap      sit at the controls; the instructor's page is beside
+  sharnir replay run.mcap                       the same motion again, compared bit for bit
   sharnir score set_down --drive                an exercise, with a protocol at the end
   sharnir check my_scene.toml                   everything that is wrong with a scene file
 """
@@ -164,9 +165,10 @@ def _add_desk(commands: Any) -> None:
     drive.add_argument("--host", default="127.0.0.1", help="address of the page (default: 127.0.0.1, this machine alone)")
     drive.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own, or 0.001)")
     drive.add_argument("--follow", metavar="BODY", help="move the picture along with a body")
+    drive.add_argument("--record", type=Path, metavar="FILE", help="keep all that happens (.mcap), for `sharnir replay`")
     _takes_values(drive)
     desk = ("port", "host", "follow")
-    drive.set_defaults(run=lambda a: _commands().drive(a.name, a.dt, {word: getattr(a, word) for word in desk}, a.set))
+    drive.set_defaults(run=lambda a: _commands().drive(a.name, a.dt, {word: getattr(a, word) for word in desk}, a.set, a.record))
 
     words = "do an exercise: by its automatic driver, or (--drive) in the browser; writes a protocol with plots"
     score = commands.add_parser("score", help=words)

@@ -22,7 +22,7 @@ from sharnir.io.check import check_file
 from sharnir.model import MOTIONS
 from sharnir.simulation import Simulation
 from sharnir.spatial import quat_conjugate, quat_rotate
-from sharnir.subjects import is_file, is_scene_file, made, own, recorded, values_of
+from sharnir.subjects import is_scene_file, made, own, recorded, values_of
 from sharnir.tables import of_first
 from sharnir.types import PRECISION
 from sharnir.warmup import compile_all
@@ -171,10 +171,9 @@ def run(name: str, duration: float = 5.0, values: Sequence[str] = ()) -> int:
 
 def view(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
     """An example, a scene of one's own or a robot in the browser."""
-    if not is_file(name):  # tell of what is missing before an example is made
-        from sharnir.view import need
+    from sharnir.view import need
 
-        need("viser", "view")
+    need("viser", "view")
     sim, module = made(name, dt, values)
     from sharnir.view import viewer
 
@@ -234,8 +233,8 @@ def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return poses(sim, 0)
 
 
-def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
-    """A machine with its controls in the browser."""
+def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = (), record: Path | None = None) -> int:
+    """A machine with its controls in the browser; recorded, where a file is named."""
     sim, module = made(name, dt, values)
     if not sim.controls:
         raise catalogue.UsageError(f"{name} has no controls: add them with scene.add_control, or see `sharnir view {name}`")
@@ -243,7 +242,10 @@ def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
     title = Path(name).stem.replace("_", " ")
-    desk.drive(sim, title, **options)
+    known = "" if values else name  # with values of its own, the scene is the one that is written in the recording
+    desk.drive(sim, title, record=None if record is None else sim.record_to(record, name=known), **options)
+    if record is not None:
+        _say(f"wrote {record}: {record.stat().st_size / 1e6:.2f} MB; `sharnir replay {record}` makes the motion again")
     return 0
 
 

@@ -9,21 +9,23 @@ from sharnir.types import mat33, quat, real, vec3
 
 @wp.struct
 class JointPose:
-    """Where a joint is: both anchors (world, m) and both bodies' rotations."""
+    """Where a joint is: both anchors (world, m), both bodies' rotations, and in which of the worlds."""
 
     parent_anchor: vec3
     child_anchor: vec3
     parent: quat
     child: quat
+    world: wp.int32
 
 
 @wp.func
-def joint_pose(t: JointTable, k: int, x_parent: vec3, q_parent: quat, x_child: vec3, q_child: quat) -> JointPose:
+def joint_pose(t: JointTable, k: int, w: int, x_parent: vec3, q_parent: quat, x_child: vec3, q_child: quat) -> JointPose:
     pose = JointPose()
-    pose.parent_anchor = x_parent + wp.quat_rotate(q_parent, t.parent_point[k])
+    pose.parent_anchor = x_parent + wp.quat_rotate(q_parent, t.parent_point[k, w])
     pose.child_anchor = x_child + wp.quat_rotate(q_child, t.child_point[k])
     pose.parent = q_parent
     pose.child = q_child
+    pose.world = w
     return pose
 
 
@@ -36,7 +38,7 @@ def breaks(t: JointTable, k: int, force: vec3, torque: vec3, dt: real) -> bool:
 @wp.func
 def parent_frame(t: JointTable, k: int, pose: JointPose) -> quat:
     """The joint frame on the parent, in world axes."""
-    return pose.parent * t.parent_frame[k]
+    return pose.parent * t.parent_frame[k, pose.world]
 
 
 @wp.func

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir import assembly, parameters
+from sharnir import assembly, parameters, tables
 from sharnir.arrays import memory
 from sharnir.axes import Axis, DCMotor, Friction, Limit, Servo, per_axis
 from sharnir.drive_views import TableDrive
@@ -103,8 +103,9 @@ class JointView:
 
     def _anchor(self, side: int) -> np.ndarray:
         m = self._sim.model
-        points = (m.joints.parent_point, m.joints.child_point)[side].numpy()[self._i]
-        return np.asarray(points.astype(float) + m.com[int((m.parents, m.children)[side][self._i])])
+        points = tables.columns(m.joints.parent_point)[self._i] if side == 0 else m.joints.child_point.numpy()[self._i, None]
+        points = points.astype(float) + m.com[int((m.parents, m.children)[side][self._i])]
+        return np.asarray(points[0] if len(points) == 1 else points)
 
     @property
     def velocity(self) -> Any:
@@ -165,12 +166,13 @@ class JointView:
         self._sim._touched = True
         self._sim._acts_changed()
 
-    def attach(self) -> None:
+    def attach(self, *, worlds: Any = None) -> None:
         """Put a joint that is out in again as its bodies stand now (a hook, a grapple): coordinates begin at 0, nothing is moved.
 
-        `enabled = True` instead brings the bodies back to where the joint was made; with several worlds that is the only way.
+        In all worlds, or in those of a mask (worlds,) or of indices: each has its own place. `enabled = False` lets go,
+        `enabled = True` brings the bodies back to where the joint was made or last attached; `reset` to where the scene has it.
         """
-        parameters.attach(self._sim, self._i, f"joint {self.name!r}")
+        parameters.attach(self._sim, self._i, f"joint {self.name!r}", worlds)
 
     @property
     def friction(self) -> Any:

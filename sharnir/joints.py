@@ -267,9 +267,9 @@ class JointTable:
     count: wp.int32
     parent: wp.array(dtype=wp.int32)
     child: wp.array(dtype=wp.int32)
-    parent_point: wp.array(dtype=vec3)
+    parent_point: wp.array2d(dtype=vec3)  # [joint, world], and so its frame: shared by all worlds until a joint is attached
     child_point: wp.array(dtype=vec3)
-    parent_frame: wp.array(dtype=quat)
+    parent_frame: wp.array2d(dtype=quat)
     child_frame: wp.array(dtype=quat)
     free: wp.array(dtype=wp.int32)  # bit i: slot i is free
     turns: wp.array(dtype=wp.int32)  # number of free rotations
@@ -334,7 +334,7 @@ class GearTable:
     ratio: wp.array(dtype=real)
 
 
-def joint_tables(joints: Sequence[Any], device: Any) -> JointTable:
+def joint_tables(joints: Sequence[Any], worlds: int, device: Any) -> JointTable:
     """The device table of joints given as (joint, parent, child, parent_frame, child_frame, rod length)."""
     n = len(joints)
     t = JointTable()
@@ -347,9 +347,9 @@ def joint_tables(joints: Sequence[Any], device: Any) -> JointTable:
 
     t.parent = put([j.parent for j in joints], wp.int32)
     t.child = put([j.child for j in joints], wp.int32)
-    t.parent_point = put([j.parent_point for j in joints], vec3, (3,))
+    t.parent_point = table(np.array([j.parent_point for j in joints]).reshape(n, 3), vec3, worlds, device)
     t.child_point = put([j.child_point for j in joints], vec3, (3,))
-    t.parent_frame = put([j.parent_frame for j in joints], quat, (4,))
+    t.parent_frame = table(np.array([j.parent_frame for j in joints]).reshape(n, 4), quat, worlds, device)
     t.child_frame = put([j.child_frame for j in joints], quat, (4,))
     t.free = put([j.joint.mask for j in joints], wp.int32)
     t.turns = put([len(j.joint.turns) for j in joints], wp.int32)

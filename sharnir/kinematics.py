@@ -23,7 +23,7 @@ from sharnir.types import mat33, quat, vec3
 def pose_at(joints: JointTable, k: int, w: int, position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat)):
     p = joints.parent[k]
     c = joints.child[k]
-    return joint_pose(joints, k, position[p, w], rotation[p, w], position[c, w], rotation[c, w])
+    return joint_pose(joints, k, w, position[p, w], rotation[p, w], position[c, w], rotation[c, w])
 
 
 @wp.kernel(module="sharnir.kinematics")

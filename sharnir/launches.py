@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,15 @@ import warp as wp
 
 LOCK = threading.RLock()
 """Held while launches are recorded, and around all other work of Warp between steps: there is one recorder for all threads."""
+
+
+class Keeper:
+    """The thread whose replays keep Python's lock: a loop with deadlines, which would have to wait for it after each; 0: none.
+
+    Replays of all other threads let go of it, so that they run side by side.
+    """
+
+    thread = 0
 
 
 def record(launch: Callable[[], None], device: Any) -> Any:
@@ -27,8 +37,11 @@ def replayer(graph: Any) -> Callable[[], object]:
     if straight is None or state is None or not graph.device.is_cpu or graph._native_graph is not None:
         return lambda: wp.capture_launch(graph)
 
+    keeping = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(ctypes.cast(straight, ctypes.c_void_p).value or 0)
+    me = threading.get_ident
+
     def replay(straight: Callable[[Any], bool] = straight, state: Any = state, graph: Any = graph) -> None:
-        if not straight(state):
+        if not (keeping if Keeper.thread and Keeper.thread == me() else straight)(state):
             wp.capture_launch(graph)  # tells what is wrong
 
     return replay
@@ -47,3 +60,7 @@ class Recorded:
         if self._replay is None:
             self._replay = replayer(record(self._launch, self._device))
         self._replay()
+
+    def forget(self) -> None:
+        """Record them anew: arrays that they take were replaced."""
+        self._replay = None

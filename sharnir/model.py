@@ -95,6 +95,12 @@ class State:
     open: wp.array(dtype=real)  # [world] m, rad: largest gap that step left
     time: wp.array(dtype=wp.float64)  # [world] s
     failed: wp.array(dtype=wp.int32)  # [world] 0, or 1 + the body whose state would have become non-finite
+    idle: wp.array2d(dtype=real)  # [body, world] s, for which it has stood still; these and below: see `sleep`
+    asleep: wp.array2d(dtype=wp.int32)  # [body, world] `collision.still.AWAKE`, `ASLEEP`, `WOKEN`
+    told: wp.array2d(dtype=real)  # [row, world] commands when bodies fell asleep (`Model.told_rows`)
+    quiet: wp.array(dtype=real)  # [world] s, for which ropes have stood still
+    resting: wp.array(dtype=wp.int32)  # [world] `sleep.NOBODY` sleeps, `ALL`, `SOME`
+    pull: wp.array(dtype=vec3)  # [world] m/s², gravity when bodies fell asleep
     rope: RopeState
 
 
@@ -206,7 +212,9 @@ class Model:
         fill(state, self, int(self.cables.ends), "cable_angle")
         fill(state, self, self.cast_rows[0] + 2 * len(self.casts), "drive_state")
         fill(state, self, 0, " ".join(OWNED))
-        fill(state, self, None, "lag open time failed")
+        fill(state, self, len(self.com), "idle asleep")
+        fill(state, self, self.told_rows, "told")
+        fill(state, self, None, "lag open time failed quiet resting pull")
         for name, value in self.start.items():
             rows = np.repeat(np.asarray(value, np_real)[:, None], self.worlds, 1)
             getattr(state, name).assign(np.ascontiguousarray(rows))
@@ -224,6 +232,24 @@ class Model:
         """Where cast wheels begin in `State.drive_state` and `Control.drive_command`."""
         words = DRIVE_WORDS * int(self.drives.count)
         return words + 2 * int(self.drives.batteries), words
+
+    @property
+    def told_rows(self) -> int:
+        """Rows of `State.told`: commands of axes and joints, of drives and their states, and of ropes, as `sleep` has them."""
+        first, words = self.cast_rows
+        rows = len(AXIS_COMMANDS) * self.speeds + len(self.joint_kinds)
+        rows += words + CAST_WORDS * len(self.casts) + first + 2 * len(self.casts)
+        return rows if self.ropes is None else rows + 3 * self.ropes.count + 10 * self.ropes.slots + 3
+
+    def ties(self) -> np.ndarray:
+        """(ties, 2) pairs of bodies that joints, springs, gears and cables join."""
+        gears, springs, ends = self.gears, self.springs, self.cables.body.numpy().reshape(-1, 2)
+        geared = np.stack([gears.joint_a.numpy(), gears.joint_b.numpy()], 1).astype(int)
+        pairs = [np.stack([self.parents, self.children], 1), np.stack([springs.parent.numpy(), springs.child.numpy()], 1)]
+        pairs += [self.children[geared], ends]
+        if len(ends) > 1:  # spans of one cable follow each other; those of two are joined for nothing
+            pairs += [np.stack([ends[:-1, 1], ends[1:, 0]], 1)]
+        return np.concatenate([np.asarray(p, np.int32).reshape(-1, 2) for p in pairs])
 
     def control(self) -> Control:
         """Commands that do nothing."""
@@ -298,6 +324,12 @@ COMMANDS = (
     "friction_static", "friction_dynamic", "friction_load", "friction_viscous", "friction_stribeck", "servo_position",
     "servo_velocity", "servo_torque", "servo_kp", "servo_kd", "servo_max_force", "voltage",
 )  # fmt: skip
+AXIS_COMMANDS = (
+    "joint_force", "friction_static", "friction_dynamic", "friction_load", "friction_viscous", "friction_stribeck",
+    "servo_position", "servo_kp", "servo_velocity", "servo_torque", "servo_kd", "servo_max_force", "voltage",
+)  # fmt: skip
+KEPT = ("idle", "asleep", "resting")
+"""Fields of State that contact detection has, too."""
 OWNED = (
     "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_current", "mid_tense", "creep",
     "felt_force", "felt_torque", "felt_joint", "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",

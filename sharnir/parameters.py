@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from math import inf
 from typing import Any
@@ -26,7 +27,7 @@ MOTOR = ("resistance", "inductance", "torque_constant", "gear_ratio", "efficienc
 def owned(model: Model) -> Model:
     """A model with tables of its own: what one simulation changes is not seen by others."""
     copies = {name: _copy(getattr(model, name), model) for name in ("bodies", "axes", "springs")}
-    copies |= {"joints": _with_own_points(model.joints), "com": model.com.copy()}
+    copies |= {"joints": _with_own_points(_copy(model.joints, model, ("parent_point", "parent_frame"))), "com": model.com.copy()}
     copies["springs"] = _with_own_points(copies["springs"])
     ropes = model.ropes
     if ropes is not None:
@@ -47,15 +48,17 @@ def _with_own_points(struct: Any) -> Any:
     out = struct._cls()
     for name in struct._cls.vars:
         value = getattr(struct, name)
-        setattr(out, name, wp.clone(value) if name in ("parent_point", "child_point") else value)
+        own = name in ("parent_point", "child_point") and value.ndim == 1
+        setattr(out, name, wp.clone(value) if own else value)
     return out
 
 
-def _copy(struct: Any, model: Model) -> Any:
-    out = struct._cls()
+def _copy(struct: Any, model: Model, names: Collection[str] = ()) -> Any:
+    """A table of which those columns are its own that worlds may vary, or those named."""
+    out, names = struct._cls(), names or _varying(struct)
     for name in struct._cls.vars:
         value = getattr(struct, name)
-        if name in _varying(struct):
+        if name in names:
             value = tables.table(tables.columns(value), value.dtype, model.worlds, model.device)
         setattr(out, name, value)
     return out
@@ -101,13 +104,11 @@ def write(sim: Owner, struct: Any, name: str, row: int, values: np.ndarray) -> N
 def told(sim: Owner) -> None:
     """What was changed may give energy; the next step has half a kick of the old values, half of the new."""
     sim.solver.begin_anew(sim.state)
-    if sim.solver.collider is not None:
-        sim.solver.collider.wake()
+    sim.solver.wake(sim.state)
     sim._versions[1] += 1
     sim._measures = None
     sim._touched = sim._forced = True
-    for made in ("_links", "_bound"):  # `dynamics` hangs it anew
-        sim.model.__dict__.pop(made, None)
+    snapshots.forget_links(sim)
 
 
 # ---- bodies ----
@@ -177,7 +178,7 @@ def set_centre(sim: Owner, body: int, who: str, value: Any) -> None:
     if int(model.bodies.motion.numpy()[body]) != DYNAMIC or not tables.columns(model.bodies.inertia)[body].any():
         raise SimulationError(f"{who}: a centre of mass is moved in dynamic bodies that have an inertia, which it has not")
     by = point - model.com[body]
-    tied = [(model.parents, model.joints.parent_point), (model.children, model.joints.child_point)]
+    tied = [(model.children, model.joints.child_point)]
     tied += [(getattr(model.springs, end).numpy(), getattr(model.springs, f"{end}_point")) for end in ("parent", "child")]
     tied.append((model.cables.body.numpy(), model.cables.center))
     if model.ropes is not None:
@@ -207,70 +208,110 @@ def set_centre(sim: Owner, body: int, who: str, value: Any) -> None:
         model.com[body] = point
         sim.body(names[body])._take_centre()
 
-    _in_both(sim, place, move)
+    def shift(points: np.ndarray) -> None:
+        points[model.parents == body] -= by
+
+    _in_both(sim, place, move, shift)
 
 
 def set_anchor(sim: Owner, joint: int, who: str, side: int, value: Any) -> None:
     """Move where a joint sits on its parent (side 0) or child (1): coordinates and speeds stay, the child's side follows."""
     model, what = sim.model, ("parent_anchor", "child_anchor")[side]
     body = int((model.parents, model.children)[side][joint])
-    points = (model.joints.parent_point, model.joints.child_point)[side]
-    old, new = points.numpy().copy(), points.numpy().copy()
-    new[joint] = point_of(who, what, value) - model.com[body]
+    point = point_of(who, what, value) - model.com[body]
     if not tables.columns(model.bodies.inertia)[body].any() and int(model.bodies.motion.numpy()[body]) == DYNAMIC:
         raise SimulationError(f"{who}: {what} stays in the centre of a point mass")
     at = slice(int(model.q_start[joint]), int(model.q_start[joint]) + model.joint_kinds[joint].q_size)
 
+    def points() -> np.ndarray:
+        return tables.columns(model.joints.parent_point) if side == 0 else model.joints.child_point.numpy().astype(float)
+
+    def put(values: np.ndarray) -> None:
+        if side == 0:
+            tables.put(model.joints.parent_point, values)
+        else:
+            model.joints.child_point.assign(values)
+        sim.solver.relay()
+
+    def shift(values: np.ndarray) -> None:
+        values[joint] = point
+
     def follow() -> None:
-        points.assign(old)
         read_all(model, sim.state)
         there = sim.state.q.numpy()[at].T.astype(float)
-        points.assign(new)
+        old = points()
+        new = old.copy()
+        shift(new)
+        put(new)
         try:
             set_position(model, sim.state, joint, there)
         except SimulationError:
-            points.assign(old)
+            put(old)
             read_all(model, sim.state)
             raise
+        put(old)
 
-    _in_both(sim, follow, lambda: points.assign(new))
+    def change() -> None:
+        if side == 1:
+            new = points()
+            shift(new)
+            put(new)
+
+    _in_both(sim, follow, change, shift if side == 0 else None)
 
 
-def attach(sim: Owner, joint: int, who: str) -> None:
-    """Put a joint in where its two bodies stand: its frame on the parent is laid over that on the child, coordinates are 0."""
-    model = sim.model
-    if sim.worlds > 1:
-        raise SimulationError(f"{who}: attach() lays a joint's frame anew, which all worlds share; allowed with one world")
+def attach(sim: Owner, joint: int, who: str, worlds: Any = None) -> None:
+    """Put a joint in where its two bodies stand, in some worlds: its frame on the parent is laid over that on the child, its
+    coordinates are 0.
+    """
+    model, some = sim.model, np.arange(sim.worlds) if worlds is None else snapshots.chosen(sim, worlds)
     if model.joint_kinds[joint].mask and not model.joint_kinds[joint].v_size:
         raise SimulationError(f"{who}: attach() is for joints with a frame, and a Distance has none; set enabled")
-    if sim._commands.enabled[joint].all():
-        raise SimulationError(f"{who}: it is attached already; set enabled = False first")
+    on = sim._commands.enabled[joint] != 0
+    if on[some].any():
+        where = f" in world {some[on[some]][0]}" if sim.worlds > 1 else ""
+        raise SimulationError(f"{who}: it is attached already{where}; set enabled = False there first")
+    if not len(some):
+        return
     with LOCK:
+        snapshots.vary_frames(sim)
         state, t = sim.state, model.joints
         (x_p, q_p), (x_c, q_c) = (
-            [getattr(state, name).numpy()[b, 0].astype(float) for name in ("position", "rotation")]
+            [getattr(state, name).numpy()[b, some].astype(float) for name in ("position", "rotation")]
             for b in (int(model.parents[joint]), int(model.children[joint]))
         )
-        point, frame = t.parent_point.numpy().copy(), t.parent_frame.numpy().copy()
-        there = x_c + quat_rotate(q_c, t.child_point.numpy()[joint].astype(float))
-        point[joint] = quat_rotate(quat_conjugate(q_p), there - x_p)
-        frame[joint] = quat_multiply(quat_conjugate(q_p), quat_multiply(q_c, t.child_frame.numpy()[joint].astype(float)))
-        t.parent_point.assign(point)
-        t.parent_frame.assign(frame)
+        points, frames = tables.columns(t.parent_point), tables.columns(t.parent_frame)
+        own_point, own_frame = (
+            np.broadcast_to(array.numpy()[joint].astype(float), (len(some), size))
+            for array, size in ((t.child_point, 3), (t.child_frame, 4))
+        )
+        points[joint, some] = quat_rotate(quat_conjugate(q_p), x_c + quat_rotate(q_c, own_point) - x_p)
+        frames[joint, some] = quat_multiply(quat_conjugate(q_p), quat_multiply(q_c, own_frame))
+        tables.put(t.parent_point, points)
+        tables.put(t.parent_frame, frames)
+        sim.solver.relay()
         at, size = int(model.q_start[joint]), model.joint_kinds[joint].q_size
         q = state.q.numpy()
-        q[at : at + size] = 0.0
+        q[at : at + size, some] = 0.0
+        if len(model.joint_kinds[joint].turns) == 3:
+            q[at + size - 1, some] = 1.0
         state.q.assign(q)
-        sim._commands.put("enabled", joint, np.ones(1, np.int32))
-        sim._rebuild()
+        on[some] = True
+        sim._commands.put("enabled", joint, on.astype(np.int32))
+    snapshots.forget_links(sim)
     sim._touched = True
     sim._versions[1] += 1
     sim._acts_changed()
     sim.changed()
 
 
-def _in_both(sim: Owner, place: Any, change: Any) -> None:
-    """Change tables, and with them the state now and that of the start, to which `reset` goes back."""
+def _in_both(
+    sim: Owner, place: Callable[[], None], change: Callable[[], None], shift: Callable[[np.ndarray], None] | None = None
+) -> None:
+    """Change tables, and with them the state now and that of the start, to which `reset` goes back.
+
+    `shift` changes points of joints on their parents, which both have of their own where joints were attached.
+    """
     with LOCK:
         sim._settled()
         now = snapshots.take(sim)
@@ -282,6 +323,12 @@ def _in_both(sim: Owner, place: Any, change: Any) -> None:
             snapshots.put_back(sim, now)
         place()
         change()
+        if shift is not None:
+            points = tables.columns(sim.model.joints.parent_point)
+            shift(points)
+            tables.put(sim.model.joints.parent_point, points)
+            if snapshots.FRAMES[0] in start:
+                shift(start[snapshots.FRAMES[0]])
         sim._start = start
         sim._rebuild()
     told(sim)

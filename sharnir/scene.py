@@ -376,37 +376,17 @@ class Scene(Telling):
     # ---- ropes ----
 
     def add_rope(
-        self,
-        name: str,
-        start: Sequence[float] | None = None,
-        end: Sequence[float] | None = None,
-        *,
-        points: Any = None,
-        length: float | None = None,
-        segments: int | Sequence[float] = 50,
-        radius: float = 0.01,
-        density: float = 1000.0,
-        mass_per_length: float | None = None,
-        E: float | None = None,
-        G: float | None = None,
-        EI: float | None = None,
-        GJ: float | None = None,
-        rest_curvature: Any = (0.0, 0.0),
-        rest_twist: Any = 0.0,
-        twist: float = 0.0,
-        damping: float = 0.0,
-        drag: float = 0.0,
-        drag_coefficient: float = 0.0,
-        breaking_load: float | None = None,
-        rod: bool = False,
-        attach: tuple[str | None, str | None] = (None, None),
-        clamp: tuple[Any, Any] = (False, False),
-        reel: Literal["start", "end"] | None = None,
-        longest: float | None = None,
-        velocity: Any = (0.0, 0.0, 0.0),
-        material: Material | None = None,
-        collide: bool = True,
-    ) -> str:
+        self, name: str, start: Sequence[float] | None = None, end: Sequence[float] | None = None, *,
+        points: Any = None, length: float | None = None, segments: int | Sequence[float] = 50, radius: float = 0.01,
+        density: float = 1000.0, mass_per_length: float | None = None,
+        E: float | None = None, G: float | None = None, EI: float | None = None, GJ: float | None = None,
+        rest_curvature: Any = (0.0, 0.0), rest_twist: Any = 0.0, twist: float = 0.0,
+        damping: float = 0.0, drag: float = 0.0, drag_coefficient: float = 0.0,
+        breaking_load: float | None = None, rod: bool = False,
+        attach: tuple[str | None, str | None] = (None, None), clamp: tuple[Any, Any] = (False, False),
+        reel: Literal["start", "end"] | None = None, longest: float | None = None, winch: tuple[str, float] | None = None,
+        velocity: Any = (0.0, 0.0, 0.0), material: Material | None = None, collide: bool = True,
+    ) -> str:  # fmt: skip
         """Add a rope that does not stretch, bends and twists. Returns its name.
 
         Args:
@@ -427,6 +407,9 @@ class Scene(Telling):
                 leaves an end free. See also `tie_rope`.
             clamp: whether an end's direction is held too: as it starts, or a direction (3,) in which it leaves or enters.
             reel: "start" or "end", from which it is paid out and taken in (`sim.rope(name).reel_speed`), up to `longest`, m.
+            winch: (joint, radius): its reel is a drum of that radius, m, on a joint of one rotation, which takes it in where it
+                turns on; tension turns it back. The drum's inertia, drive, brake and limits are the joint's and its bodies'.
+                A negative radius winds the other way. Beyond `longest`, and when all is in, the rope slips.
             velocity: m/s, one for all or one a point.
             material: how its surface rubs; `Material()` if None. collide: False: it touches nothing; never what holds it.
         """
@@ -452,6 +435,8 @@ class Scene(Telling):
         words = roping.too_tight(rope, self.gravity) if all(end.body == 0 for end in rope.ends) else None
         if words:
             self._note(words)
+        if winch is not None:
+            roping.wind(rope, winch, self.joints)
         roping.touch_as(rope, material, collide)
         self.ropes[name] = rope
         return name
@@ -560,7 +545,7 @@ class Scene(Telling):
             "velocity": np.array([b.velocity for b in bodies]),
             "spin": np.array([b.spin for b in bodies]),
         }
-        table = joint_tables(joints, device)
+        table = joint_tables(joints, worlds, device)
         drives = drive_table([j.name for j in joints], [j.axes for j in joints], table, self.touch.casts, worlds, device)
         start["drive_state"] = np.array(drives.pop("drive_state"))
         q_sizes, v_sizes = [j.joint.q_size for j in joints], [j.joint.v_size for j in joints]

@@ -68,7 +68,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
             makes a `SplitSimulation`).
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
-        sleep: whether free bodies at rest sleep (`SolverImpulse`); beside ropes none do.
+        sleep: whether bodies, mechanisms and ropes at rest sleep until something wakes them (`SolverImpulse`).
         iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
             `SolverDirect` takes closing, iterations, closing_iterations, tolerance, gap, threads, and `SolverArticulated`
             iterations, tolerance, threads.
@@ -130,8 +130,6 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         self._on_cpu: bool = wp.get_device(self.model.device).is_cpu
         self._at_pose = True  # whether velocities in the state are those of its pose
         self.solver_name, kind = chosen(self.model, word)
-        if kind is SolverRope:
-            options.pop("sleep", None)  # there nothing sleeps
         check_options(kind, self.solver_name, options)
         self.solver: SolverImpulse | TreeSolver | SolverRope = kind(self.model, dt, **options)
         self.solver.given = options

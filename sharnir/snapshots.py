@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import warp as wp
 
+from sharnir import tables
 from sharnir.errors import SimulationError, is_positive
 from sharnir.launches import LOCK
 from sharnir.model import CONTROL_FIELDS, OWNED, STATE_FIELDS
@@ -26,9 +28,11 @@ PER_WORLD = (
     "contact.count",
     "contact.lost",
     "contact.pairs",
-    "contact.resting",
-    "contact.pull",
+    "state.quiet",
+    "state.resting",
+    "state.pull",
 )  # [world], all others [item, world]
+FRAMES = ("joint.point", "joint.frame")  # (joints, worlds, …) on the parents, where joints were attached
 
 
 class Columns:
@@ -158,12 +162,70 @@ def forget_rows(sim: Owner) -> None:
         sim._recorder.reads = True
 
 
+def frames_of(sim: Owner) -> tuple[Any, Any]:
+    """Where joints sit on their parents: tables of points and of frames."""
+    return sim.model.joints.parent_point, sim.model.joints.parent_frame
+
+
+def frames_vary(sim: Owner) -> bool:
+    """Whether joints were attached: their frames are then a part of the state."""
+    return bool(sim.model.joint_kinds) and not tables.is_shared(sim.model.joints.parent_point)
+
+
+def vary_frames(sim: Owner) -> None:
+    """Give each world frames of its own, before the first joint is attached."""
+    if frames_vary(sim):
+        return
+    t, model = sim.model.joints, sim.model
+    for kept, name in zip(FRAMES, ("parent_point", "parent_frame"), strict=True):
+        array = getattr(t, name)
+        values = np.repeat(tables.columns(array), model.worlds // tables.columns(array).shape[1], 1)
+        sim._start[kept] = values
+        own = wp.array(np.ascontiguousarray(values), dtype=array.dtype, device=model.device)
+        own._was = array  # which a mirror may still read
+        setattr(t, name, own)
+    sim._rebuild()
+    forget_readers(sim)
+
+
+def forget_readers(sim: Owner) -> None:
+    """Have launches that read joints recorded anew, with the tables of now."""
+    sim._reader.forget()
+    sim._looks = None
+
+
+def lay(sim: Owner, snapshot: Snapshot, worlds: Any = slice(None)) -> None:
+    """Put joints that were attached back to where a snapshot has them; one from before the first has them as the start does."""
+    if FRAMES[0] in snapshot:
+        vary_frames(sim)
+    if not frames_vary(sim):
+        return
+    other = False
+    for name, array in zip(FRAMES, frames_of(sim), strict=True):
+        now, then = tables.columns(array), snapshot.get(name, sim._start[name])
+        if not np.array_equal(now[:, worlds], then[:, worlds]):
+            now[:, worlds] = then[:, worlds]
+            tables.put(array, now)
+            other = True
+    if other:
+        sim.solver.relay()
+        forget_links(sim)
+
+
+def forget_links(sim: Owner) -> None:
+    """Have `dynamics` hang the model anew."""
+    for made in ("_links", "_bound"):
+        sim.model.__dict__.pop(made, None)
+
+
 def take(sim: Owner) -> Snapshot:
     """All that changes, as a dict of copies; `put_back` continues from it bit for bit."""
     sim._look()
     sim._coordinates()
     forget_rows(sim)
     out = {name: values.copy() for name, values in values_of(sim).items()}
+    if frames_vary(sim):
+        out |= {name: tables.columns(array) for name, array in zip(FRAMES, frames_of(sim), strict=True)}
     if sim.controls:
         out["controls"] = sim.controls.state()
     if sim._air is not None:
@@ -191,6 +253,11 @@ def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot
             raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
         if not known:
             check_finite(sim, name, np.asarray(snapshot[name]))
+    for name, array in zip(FRAMES, frames_of(sim), strict=True):
+        if name in snapshot and snapshot[name].shape != (len(array), sim.worlds, 3 + (name == FRAMES[1])):
+            raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
+        if name in snapshot and not known:
+            check_finite(sim, name, np.asarray(snapshot[name]))
     if not is_positive(float(snapshot.get("dt", np.nan))):
         raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
     return snapshot, values, fresh
@@ -212,6 +279,7 @@ def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:
         if not sim._on_cpu:
             for name, array in arrays_of(sim).items():
                 array.assign(fresh[name] if name in fresh else values[name])
+        lay(sim, snapshot)
         sim.solver.forget()
         forget_rows(sim)
         sim._projected[:] = 0.0
@@ -232,6 +300,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         sim.state  # noqa: B018  which is read with the step that led to it: the others keep it
         if not len(worlds):
             return
+        lay(sim, snapshot, worlds)
         if sim._images is not None:  # on a GPU, without leaving it
             for image in sim._images:
                 image.put_back(worlds)

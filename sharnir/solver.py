@@ -15,7 +15,7 @@ import warp as wp
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import COUNTS, SUMS, Tally, Watch, watch_begin, watch_end
 from sharnir.launches import LOCK, record, replayer
-from sharnir.model import DYNAMIC, FIXED, KINEMATIC, Control, Model, State
+from sharnir.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
 from sharnir.tables import of_first
 from sharnir.types import load_modules, np_real, real, vec3
@@ -131,6 +131,13 @@ class Solver:
         if self.collider is not None:
             self.collider.take_back()
 
+    def wake(self, state: State) -> None:
+        """To be called after something was changed that no step sees: all that sleeps wakes."""
+        for name in (*KEPT, "quiet"):
+            getattr(state, name).zero_()
+        if self.collider is not None:
+            self.collider.wake()
+
     def rebind(self) -> None:
         """To be called when arrays were made anew: the next step records its launches again."""
         self._bound = None
@@ -138,6 +145,9 @@ class Solver:
     def rebuild(self) -> None:
         """To be called after tables of the model were changed beyond single values that kernels read in any case."""
         self._bound = None
+
+    def relay(self) -> None:
+        """To be called after frames of joints were changed in place."""
 
     def forget(self) -> None:
         """Reset all counts, as before the first step."""
@@ -191,8 +201,8 @@ class Solver:
         self.settings.dt.assign(np.array([value], np_real))
         self._part.fill_(value)
 
-    def _capture(self, *stages: Callable[[Any, int, int], None]) -> list[Any]:
-        """Some stages as graphs, one a thread; a stage is given the bound structure, its first world and their number."""
+    def _capture(self, *stages: Callable[[Any, int, int], None]) -> list[Callable[[], object]]:
+        """What replays some stages, one a thread; a stage is given the bound structure, its first world and their number."""
         assert self._bound is not None
         graphs = []
         for thread, (first, last) in enumerate(pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int))):
@@ -204,7 +214,7 @@ class Solver:
                         self._launch_watch(begin, worlds)
                     for stage in stages:
                         stage(bound, begin, worlds)
-            graphs.append(capture.graph)
+            graphs.append(replayer(capture.graph))
         return graphs
 
     def _ask(self, n: int) -> None:
@@ -232,10 +242,9 @@ class Solver:
                 values += more
             left = np.where(failed == 0, left - np.minimum(made, left), 0)
 
-    def _replay(self, graphs: list[Any], n: int) -> None:
+    def _replay(self, graphs: list[Callable[[], object]], n: int) -> None:
         if self._pool is None:
-            for _ in range(n):
-                wp.capture_launch(graphs[0])
+            _replay(graphs[0], n)
         elif n:
             others = [self._pool.submit(_replay, graph, n) for graph in graphs[1:]]
             try:
@@ -245,9 +254,9 @@ class Solver:
                     other.result()
 
 
-def _replay(graph: Any, n: int) -> None:
+def _replay(graph: Callable[[], object], n: int) -> None:
     for _ in range(n):
-        wp.capture_launch(graph)
+        graph()
 
 
 def with_ropes(model: Model, trees: bool) -> Model:
@@ -318,11 +327,12 @@ def sizes(model: Model) -> tuple[list[float], float]:
     moves = (motion == DYNAMIC) & (mass > 0)
     size = np.sqrt(6 * np.trace(inertia, axis1=1, axis2=2) / np.where(moves, mass, 1.0)) * moves  # the diagonal of a box
     joints = model.joints
-    ends = [(model.parents, joints.parent_point), (model.children, joints.child_point)] if len(model.joint_kinds) else []
-    for bodies, points in ends:
-        np.maximum.at(size, bodies, 2 * np.linalg.norm(points.numpy().astype(float), axis=1) * moves[bodies])
+    points = of_first(joints.parent_point), joints.child_point.numpy().astype(float)
+    ends = list(zip((model.parents, model.children), points, strict=True)) if len(model.joint_kinds) else []
+    for bodies, own in ends:
+        np.maximum.at(size, bodies, 2 * np.linalg.norm(own, axis=1) * moves[bodies])
     x, q = np.asarray(model.start["position"], float), np.asarray(model.start["rotation"], float)
-    places = [x[motion != FIXED]] + [x[b] + quat_rotate(q[b], p.numpy().astype(float)) for b, p in ends]
+    places = [x[motion != FIXED]] + [x[b] + quat_rotate(q[b], p) for b, p in ends]
     extent = float(size.max(initial=0.0) + np.ptp(np.concatenate(places), axis=0).max(initial=0.0) if moves.any() else 0.0)
     if model.ropes is not None:
         extent += max(float(rope.lengths.sum()) for rope in model.ropes.described)
@@ -354,9 +364,12 @@ def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
         return 1.0, 1.0, 1.0
     lengths = np.sqrt(np.trace(inertia[on], axis1=1, axis2=2) / mass[on])
     joints = model.joints
-    for point, body in ((joints.parent_point, joints.parent), (joints.child_point, joints.child)):
+    for points, bodies in (
+        (of_first(joints.parent_point), model.parents),
+        (joints.child_point.numpy().astype(float), model.children),
+    ):
         if model.joint_kinds:
-            lengths = np.append(lengths, np.linalg.norm(point.numpy().astype(float), axis=1)[on[body.numpy()]])
+            lengths = np.append(lengths, np.linalg.norm(points, axis=1)[on[bodies]])
     lengths = lengths[lengths > 0]
     length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
     usual = float(np.exp(np.log(mass[on]).mean()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,11 @@ from sharnir.scene import Scene
 from sharnir.simulation import Simulation
 from sharnir.snapshots import chosen
 from sharnir.solver import Report
+
+
+def _nothing(*_given: Any, **_named: Any) -> None:
+    """What a part does of which no world is meant."""
+
 
 PLAIN = np.ndarray | str | int | float | bool | None
 
@@ -224,7 +230,11 @@ class SplitSimulation:
         return out
 
     def _call(self, methods: Sequence[Callable[..., Any]], given: Sequence[Any], named: dict[str, Any]) -> Any:
-        """A method in all parts; values of two axes are one row a world."""
+        """A method in all parts, or in those that hold some of the `worlds` named; values of two axes are one row a world."""
+        some = {id(part): own for part, own, _ in self._some(named.pop("worlds"))} if "worlds" in named else None
+        if some is not None:
+            each = zip(self.parts, methods, strict=True)
+            methods = [partial(method, worlds=some[id(part)]) if id(part) in some else _nothing for part, method in each]
         shared = [self._share(value, 2) for value in given]
         also = {name: self._share(value, 2) for name, value in named.items()}
         found = [

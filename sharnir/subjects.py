@@ -20,11 +20,6 @@ def is_scene_file(name: str) -> bool:
     return Path(name).suffix.lower() in SUFFIXES
 
 
-def is_file(name: str) -> bool:
-    """Whether a name is that of a file, not of an example."""
-    return bool(Path(name).suffix) or "/" in name
-
-
 def values_of(words: Sequence[str]) -> dict[str, Any]:
     """Parameters from words such as mass=12 or kind=steel; a value that is no TOML is a text."""
     out: dict[str, Any] = {}
@@ -65,8 +60,8 @@ def own(path: Path, dt: float | None, values: Sequence[str] = ()) -> tuple[Simul
 
 
 def made(name: str, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:
-    """The simulation of an example or of a file, and the module that it comes from (None of a scene file)."""
-    if is_file(name):
+    """The simulation of an example or of a file of one's own, and the module that it comes from (None of a scene file)."""
+    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
         return own(Path(name), dt, values)
     module = catalogue.load(name)
     return (module.make() if dt is None else module.make(dt)), module

@@ -43,6 +43,14 @@ def of_first(array: Any) -> np.ndarray:
     return np.asarray(columns(array)[:, 0]) if len(array) else columns(array).reshape(0, *array.numpy().shape[2:])
 
 
+def put(array: Any, values: np.ndarray) -> None:
+    """Give a whole table other values, (items, 1 or worlds, …) as `columns` has them."""
+    if is_shared(array):
+        array._base.assign(np.ascontiguousarray(values[:, 0]))
+    else:
+        array.assign(np.ascontiguousarray(np.broadcast_to(values, array.numpy().shape)))
+
+
 def write(array: Any, row: int, values: np.ndarray, dtype: Any, worlds: int, device: Any) -> Any:
     """Give row i values (1 or worlds, …); returns the table, a new one where it begins to vary."""
     same = len(values) == 1 or bool((values == values[:1]).all())

@@ -149,11 +149,6 @@ class Touching:
         others = [*found.body_a[near & (found.body_b == name)], *found.body_b[near & (found.body_a == name)]]
         return tuple(dict.fromkeys(others))
 
-    def asleep(self, body: int) -> Any:
-        """Whether a body sleeps; (worlds,) of several worlds."""
-        values = self._data.asleep.numpy()[body] != 0
-        return bool(values[0]) if self._sim.worlds == 1 else values
-
     @property
     def queries(self) -> Queries:
         """Rays, casts, overlaps and distances, of bodies where they stand now."""

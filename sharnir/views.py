@@ -76,10 +76,8 @@ class BodyView:
     @property
     def asleep(self) -> Any:
         """Whether it sleeps, see `Simulation(sleep=)`; (worlds,) of several worlds."""
-        touching = self._sim._touching
-        if touching is None:
-            return False if self._sim.worlds == 1 else np.zeros(self._sim.worlds, bool)
-        return touching.asleep(self._i)
+        values = self._sim._moving.asleep[self._i] != 0
+        return bool(values[0]) if self._sim.worlds == 1 else values
 
     def _movable(self, what: str) -> None:
         if self._motion == FIXED:

@@ -26,10 +26,13 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("rope.touch_kernels", "touch_begin", None),
     ("sequential.patches", "prepare_points", None),
     ("collision.collide", "collide_all", None),
+    ("collision.queries", "cast_many", None),
     ("direct.energy.step", "KERNELS", 1),
     ("direct.leapfrog.step", "KERNELS", 1),
     ("rope.kernels", "rope_begin", None),
     ("sequential.begin", "predict", None),
+    ("collision.rays", "trace_eye", None),
+    ("sensors.spoil", "measure_inertia", None),
 )
 """Where one kernel of each large module stands, the longest compiles first: file of sharnir, name, index."""
 

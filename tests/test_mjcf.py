@@ -117,15 +117,17 @@ MODEL = """<mujoco model="all">
     <geom name="floor" type="plane" size="5 5 0.1" friction="0.8"/>
     <geom name="hills" type="hfield" hfield="hills" pos="9 0 0"/>
     <geom name="post" type="cylinder" size="0.1 0.5" pos="3 0 0.5"/>
-    <camera name="eye" pos="0 0 3"/>
+    <camera name="eye" pos="0 0 3" fovy="60"/>
     <body name="cart" pos="0 0 1">
       <joint name="slide" type="slide" axis="1 0 0" range="-1 1" limited="true"/>
       <geom type="box" size="0.2 0.1 0.05" contype="1" conaffinity="0" rgba="1 0 0 1"/>
       <site name="hook" pos="0.2 0 0"/>
+      <site name="under" pos="0.15 0 -0.1" euler="150 0 0"/>
       <body name="tray" pos="0 0 0.1"><geom type="box" size="0.1 0.1 0.01" contype="1" conaffinity="0"/></body>
       <body name="pole" pos="0 0 -0.05">
         <joint name="hinge" type="hinge" axis="0 1 0" stiffness="2" springref="10" frictionloss="0.05" ref="5"/>
         <geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.03" contype="1" conaffinity="0"/>
+        <site name="grip" pos="0 0 -0.3" euler="0 30 0"/>
         <body name="hand" pos="0 0 -0.5">
           <joint name="ball" type="ball"/>
           <geom type="ellipsoid" size="0.1 0.05 0.04" contype="1" conaffinity="0"/>
@@ -147,7 +149,12 @@ MODEL = """<mujoco model="all">
     <position name="turn" joint="hinge" kp="40" kv="2" ctrlrange="-1 1"/>
     <muscle name="flesh" joint="spin"/>
   </actuator>
-  <sensor><jointpos joint="hinge"/></sensor>
+  <sensor>
+    <jointpos name="angle" joint="hinge"/><accelerometer name="pull" site="grip"/><gyro name="gyro" site="grip" noise="0.1"/>
+    <rangefinder name="height" site="under" cutoff="7"/><force name="load" site="grip"/><torque name="twist" site="grip"/>
+    <force name="loose" site="top"/><framepos name="where" objtype="site" objname="hook"/><subtreecom name="com" body="cart"/>
+    <framequat name="tilt" objtype="camera" objname="eye"/><clock name="clock"/>
+  </sensor>
 </mujoco>
 """
 
@@ -177,11 +184,57 @@ def test_a_model_with_everything(model, tmp_path):
     cart, ball = groups["cart"], groups["ball"]
     assert cart[1] & 1 and not cart[0] & cart[1] and ball[0] & cart[1] and cart[0] & ball[1]  # the floor, not itself, the ball
     assert frozenset(("cart", "ball")) in scene.touch.ignored
-    for words in ("'flesh' is left out", "1 cameras left out", "1 sensors left out", "joint 'hinge' counts from the pose"):
+    for words in ("'flesh' is left out", "camera 'eye' is a frame", "joint 'hinge' counts from the pose"):
         assert any(words in note for note in scene.notes), words
     scene.save(tmp_path / "all.toml")
     assert list(sh.load_scene(tmp_path / "all.toml").bodies) == list(bodies)
     assert list(sh.load_scene(model).joints) == list(joints)
+
+
+def test_sensors_and_cameras(model):
+    """Those with a counterpart read what MuJoCo's do, of a state in motion; notes tell where the others are read."""
+    scene = sh.load_mjcf(model)
+    kinds = {name: given.kind for name, given in scene.sensors.items()}
+    assert kinds == {"pull": "imu", "gyro": "imu", "height": "lidar", "load": "force", "twist": "force"}
+    for words in ("'angle' (jointpos): read sim.joint('hinge').position", "'where' (framepos): read sim.frame('hook').position",
+                  "'com' (subtreecom): it is left out", "'loose' (force): it is left out", "'clock' (clock): read sim.time",
+                  "'tilt' (framequat): read sim.frame('eye').rotation", "'gyro' (gyro): its noise 0.1",
+                  "about the anchor of joint 'hinge', 0.3 m"):  # fmt: skip
+        assert any(words in note for note in scene.notes), words
+    for kind in (scene.gears, scene.springs):
+        kind.clear()
+    m = read_mjcf(model).model
+    m.eq_active0[:] = 0
+    m.tendon_stiffness[:] = 0
+    m.opt.timestep = 1e-4
+    d, sim = mujoco.MjData(m), sh.Simulation(scene, 1e-4, solver="sequential")
+    d.ctrl[1] = m.qpos0[m.jnt_qposadr[m.joint("hinge").id]]  # the pose from which the servo here counts
+    sim.step(400)
+    while d.time < sim.time - 1e-9:
+        mujoco.mj_step(m, d)
+    mujoco.mj_forward(m, d)
+    mujoco.mj_sensorAcc(m, d)
+    found = {"pull": sim.sensor("pull").acceleration, "gyro": sim.sensor("gyro").rate, "height": sim.sensor("height").ranges,
+             "load": sim.sensor("load").force}  # fmt: skip
+    for name, value in found.items():
+        theirs = d.sensor(name).data
+        off = np.abs(value - theirs).max() / np.abs(theirs).max()
+        print(f"{name}: {np.round(value, 5)}, MuJoCo {np.round(theirs, 5)}: {off:.1e} off")
+        assert off < 2e-3
+    eye = sim.frame("eye")
+    assert np.allclose(quat_rotate(eye.rotation, (1, 0, 0)), (0, 0, -1)) and np.allclose(
+        quat_rotate(eye.rotation, (0, 0, 1)), (0, 1, 0)
+    )
+    depth = sh.sensors.DepthCamera(sim, "eye", width=4, height=3, ignore=["cart", "pole", "hand", "ball"]).depth
+    assert np.allclose(depth, 3.0), "the floor below it"
+
+
+def test_sensors_of_a_quadruped():
+    scene = sh.load_mjcf(folder("dm_control") / "quadruped.xml")
+    kinds = [given.kind for given in scene.sensors.values()]
+    counts = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+    print(f"quadruped: {counts}; {[note for note in scene.notes if 'sensor' in note][:3]}")
+    assert counts["imu"] == 2 and counts["lidar"] > 5 and "egocentric" in scene.frames
 
 
 def test_an_armature_is_a_rotor(tmp_path):

@@ -20,7 +20,7 @@ websockets = pytest.importorskip("websockets")
 from browser import Browser, chromium  # noqa: E402
 
 from sharnir.sensors.noise import FAULTS  # noqa: E402
-from sharnir.view.drive import Driven  # noqa: E402
+from sharnir.view.drive import drive  # noqa: E402
 from sharnir.view.operator import stick  # noqa: E402
 from sharnir.view.viewer import Viewer  # noqa: E402
 
@@ -190,13 +190,34 @@ def test_senseless_messages_do_not_disturb_a_step(viewer, count):
     assert np.array_equal(sim.snapshot()["state.position"], alone.snapshot()["state.position"]) and np.isfinite(sim.q).all()
 
 
-def test_a_driven_machine_runs_beside_its_pages():
-    """Pages in a process of their own: a held key moves the machine here, an instructor freezes it, and time keeps its pace."""
-    sim, ended, seen = door(), threading.Event(), {}
-    driven = Driven(sim, "door", port=PORT + 3, wait=False, token="mine")
+def while_driven(sim, job, title, **options):
+    """Have a machine driven as `sharnir drive` does it, with pages in a process of their own, while `job()` runs in a thread."""
+    ended = threading.Event()
+
+    def run():
+        try:
+            job()
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=run)
+
+    def over():  # is asked first when the process of the pages has begun
+        if thread.ident is None:
+            thread.start()
+        return ended.is_set()
+
+    drive(sim, title, until=over, token="mine", **options)
+    thread.join(60)
+
+
+def test_a_driven_machine_runs_beside_its_pages_and_is_recorded(tmp_path):
+    """A held key moves the machine here, an instructor freezes and changes it, time keeps its pace; and all of it is made again
+    from the recording."""
+    sim, seen, port = door(), {}, PORT + 3
 
     async def people():
-        url, deadline = f"ws://127.0.0.1:{PORT + 3}/desk", time.monotonic() + 30
+        url, deadline = f"ws://127.0.0.1:{port}/desk", time.monotonic() + 30
         while True:
             try:
                 operator, instructor = [await websockets.connect(url) for _ in range(2)]
@@ -215,33 +236,39 @@ def test_a_driven_machine_runs_beside_its_pages():
             assert time.monotonic() < deadline
         seen["pace"] = (sim.time - began[1]) / (time.monotonic() - began[0])
         await instructor.send(json.dumps({"do": "freeze"}))
-        await until(lambda: driven.here.rt.paused, 10.0)
-        frozen = sim.time
-        await asyncio.sleep(0.1)
-        seen["frozen"] = sim.time == frozen or driven.here.rt.paused
         async for text in operator:
             told = json.loads(text)
             if told.get("paused") and "missed" in told["pace"]:
                 seen["told"] = told
                 break
+        await asyncio.sleep(0.1)
+        frozen = sim.time
+        await asyncio.sleep(0.1)
+        seen["frozen"], seen["angle"] = sim.time == frozen, sim.joint("hinge").position
+        lesson = [
+            ("back", {"value": 0.3}),
+            ("gravity", {"value": 1.62}),
+            ("fail", {"kind": "brake", "name": "hinge"}),
+            ("resume", {}),
+        ]
+        for word, more in lesson:
+            await instructor.send(json.dumps({"do": word, **more}))
+        await until(lambda: sim.time < frozen)
+        back = sim.time
+        await until(lambda: sim.time > back + 0.1, 10.0)
 
-    def run():
-        try:
-            asyncio.run(people())
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        driven.run(ended.is_set)
-    finally:
-        driven.close()
-        thread.join(30)
+    file = tmp_path / "driven.mcap"
+    while_driven(sim, lambda: asyncio.run(people()), "door", port=port, wait=False, record=sim.record_to(file))
     kinds = [(e.kind, e.by) for e in sim.controls.events]
-    print(f"{seen['pace']:.3f} s a second; {seen['told']['pace']}; {kinds}")
-    assert seen["frozen"] and sim.joint("hinge").position > 0.05 and 0.5 < seen["pace"] < 1.5
+    recording = sh.Recording(file)
+    replayed = recording.replay(door())
+    print(f"{seen['pace']:.3f} s a second; {seen['told']['pace']}; {kinds}; recorded, and made again: {replayed}")
+    assert seen["frozen"] and seen["angle"] > 0.05 and 0.5 < seen["pace"] < 1.5
     assert ("command", "operator") in kinds and ("freeze", "instructor") in kinds and seen["told"]["values"]["push"] == 1.0
+    assert {("back", ""), ("parameter", "gravity"), ("failure", "brake/hinge")} <= {
+        (e["kind"], e["name"]) for e in recording.events()
+    }
+    assert replayed.equal and replayed.steps == recording.steps > 60
 
 
 def test_sticks_have_a_dead_zone():
@@ -385,18 +412,17 @@ def test_names_with_html_in_them_are_text_in_a_browser(tmp_path):
 def test_a_driven_machine_in_a_browser(tmp_path):
     """As `sharnir drive` runs it: pages in a process of their own, behind a token."""
     chromium()
-    sim, ended, seen = door(), threading.Event(), {}
-    driven = Driven(sim, "driven", port=PORT + 5, token="mine")
+    sim, seen, port = door(), {}, PORT + 5
 
     def look():
         browser = Browser(tmp_path)
         try:
             deadline = time.monotonic() + 60
             with socket.socket() as s:
-                while s.connect_ex(("127.0.0.1", PORT + 5)):
+                while s.connect_ex(("127.0.0.1", port)):
                     assert time.monotonic() < deadline
                     time.sleep(0.1)
-            browser.open(f"http://127.0.0.1:{PORT + 5}/drive?token=mine")
+            browser.open(f"http://127.0.0.1:{port}/drive?token=mine")
             browser.until("!document.getElementById('take').hidden")
             browser.until(lambda: sim.time > 0.05)  # a page looks
             browser.ask("document.getElementById('take').click()")
@@ -407,68 +433,7 @@ def test_a_driven_machine_in_a_browser(tmp_path):
             seen.update(errors=browser.errors, pace=browser.ask("document.getElementById('pace').textContent"))
         finally:
             browser.close()
-            ended.set()
 
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        driven.run(ended.is_set)
-    finally:
-        driven.close()
-        thread.join(60)
+    while_driven(sim, look, "driven", port=port)
     print(seen, f"the door stands at {sim.joint('hinge').position:.3f} rad")
     assert not seen["errors"] and "missed" in seen["pace"] and sim.joint("hinge").position > 0.02
-
-
-@pytest.mark.slow
-def test_a_body_is_dragged_with_the_mouse(tmp_path):
-    chromium()
-    sim = door()
-    viewer, browser = sim.view("drag", port=PORT + 2, block=False), Browser(tmp_path)
-    try:
-        browser.open(viewer.url)
-        browser.until(lambda: viewer.open_pages > 0 and sim.time > 0.3)
-        time.sleep(2.0)
-        browser.picture(OUT / "before drag.png")
-        browser.mouse("mousePressed", 440, 260, 8)
-        for k in range(12):
-            browser.mouse("mouseMoved", 440 + 8 * k, 260 - 8 * k, 8)
-            time.sleep(0.2)
-        browser.until(lambda: viewer.hands.pull.active)
-        browser.until(lambda: sim.joint("hinge").position > 0.02)
-        held = viewer.hands.pull.active
-        browser.picture(OUT / "drag.png")
-        browser.mouse("mouseReleased", 530, 170, 8)
-        browser.until(lambda: not viewer.hands.pull.active)
-        print(f"the door was held: {held}; it stands at {sim.joint('hinge').position:.3f} rad")
-        assert held and sim.joint("hinge").position > 0.02
-    finally:
-        browser.close()
-        viewer.stop()
-
-
-def test_a_page_of_a_motion_opens_by_itself(tmp_path):
-    """One file: no request, no error, not blank, it scrubs, and a name with HTML in it is text."""
-    scene = sh.Scene(gravity=(0, 0, -9.81))
-    scene.add_body("</script><img src=x onerror=alert(1)>", sh.Box(0.9, 0.04, 2.0), position=(0.45, 0, 1), color="#a9744f")
-    name = next(n for n in scene.bodies if n != "world")
-    scene.add_joint("hinge", sh.Revolute("y"), scene.world, name, position=(0, 0, 1))
-    sim = sh.Simulation(scene, 0.01, solver="sequential")
-    with sim.html(tmp_path / "page.html", title="<i>swing</i>") as page:
-        sim.run(1.0)
-    text = (tmp_path / "page.html").read_text()
-    assert len(page) == 34 and "<img" not in text and "http://" not in text and len(text) < 200_000
-    chromium()
-    browser = Browser(tmp_path / "profile", (700, 450))
-    try:
-        browser.open(f"file://{tmp_path}/page.html")
-        browser.ask("document.getElementById('play').click(); 0")
-        first = browser.picture(OUT / "page 0.png")
-        browser.ask("scrub.value = 20; scrub.oninput(); 0")
-        second = browser.picture(OUT / "page 1.png")
-        shown = browser.ask("[document.querySelector('h1').textContent, document.querySelector('#parts').textContent]")
-        print(f"{np.abs(first - second).mean():.2f} of 255 differ after scrubbing; errors {browser.errors}")
-        assert shown[0] == "<i>swing</i>" and name in shown[1] and not browser.errors and len(browser.requests) == 1
-        assert (np.ptp(first, axis=2) > 25).mean() > 0.01 and np.abs(first - second).mean() > 0.5
-    finally:
-        browser.close()

@@ -19,7 +19,8 @@ def scales(model: Model) -> tuple[float, float]:
     Moments grow with the square of lengths, forces with lengths; where a scene has both, the smaller of the two is taken.
     """
     mass = float(of_first(model.bodies.mass).sum()) or 1.0
-    arms = [np.linalg.norm(getattr(model.joints, f"{side}_point").numpy(), axis=1) for side in ("parent", "child")]
+    points = of_first(model.joints.parent_point), model.joints.child_point.numpy()
+    arms = [np.linalg.norm(side, axis=1) for side in points]
     length = float(np.max(arms, initial=0.0)) or 1.0
     turns = all(axis.startswith("r") for kind in model.joint_kinds for axis in kind.free)
     return mass * (length**2 if turns else min(length, length**2)), max(1.0, length)
@@ -39,7 +40,7 @@ class SolverArticulated(SolverDirect):
             masses and lengths of the scene make of 1 rad/s.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
-        sleep: whether free bodies at rest sleep, see `SolverImpulse`.
+        sleep: whether what stands still sleeps, see `SolverImpulse`.
     """
 
     _closings = ("energy",)

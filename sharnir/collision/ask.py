@@ -31,7 +31,8 @@ POINT = Part("sphere", np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3))
 
 @dataclass
 class Hits:
-    """What was met, a row a query: `distance` (m, infinite: nothing), `body` (name or None), `point`, `normal` out of it."""
+    """What was met, a row a query: `distance` (m, infinite: nothing), `body` (its name, or that of a rope that a ray met, or
+    None), `point`, `normal` out of it."""
 
     distance: np.ndarray
     body: list[str | None]
@@ -40,7 +41,10 @@ class Hits:
 
 
 class Queries:
-    """Asks about the bodies of a collider's state, as they are when it is asked. Shapes with no contact are not there."""
+    """Asks about the bodies of a collider's state, as they are when it is asked. Shapes with no contact are not there.
+
+    Rays see ropes, too, in group 1; what moves or overlaps does not.
+    """
 
     def __init__(self, collider: Collider) -> None:
         self.collider = collider
@@ -65,10 +69,10 @@ class Queries:
         if self._sight is None or not self._sight.fits(self.collider):
             self._sight = Sight(self.collider)
         far, shape, normal = self._sight.rays(x, way, until, self._world(world, len(x)), groups)
-        hit = shape >= 0
+        hit, sight = shape >= 0, self._sight
         distance = np.where(hit, far.astype(float), np.inf)
         point = np.where(hit[:, None], x + way * np.where(hit, distance, 0.0)[:, None], 0.0)
-        return Hits(distance, [self.names[self.bodies[k]] if k >= 0 else None for k in shape], point, normal.astype(float))
+        return Hits(distance, [sight.names[sight.bodies[k]] for k in shape], point, normal.astype(float))
 
     def cast(
         self,

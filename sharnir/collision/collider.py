@@ -14,17 +14,17 @@ from sharnir.collision.describe import CollisionDescription
 from sharnir.collision.material import Material
 from sharnir.collision.tables import material_table, material_values, per_world, shape_table
 from sharnir.errors import SceneError, SimulationError
-from sharnir.model import DYNAMIC, Model, fill
+from sharnir.model import DYNAMIC, KEPT, Model, State, fill
 from sharnir.types import load_modules, np_real, real
 
 CORNERS, FACES, RIM = 96, 192, 64
 """Room of the generic pair's polytope."""
 
 PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
-BODY_FIELDS = ("anchor_position", "anchor_rotation", "idle", "asleep")
-WORLD_FIELDS = ("count", "lost", "pairs", "resting", "pull")
+BODY_FIELDS = ("anchor_position", "anchor_rotation")
+WORLD_FIELDS = ("count", "lost", "pairs")
 WIDE_FIELDS = tuple(n for n, f in Contacts.vars.items() if getattr(f.type, "ndim", 0) == 2)  # type: ignore[attr-defined]
-POINT_FIELDS = tuple(n for n in WIDE_FIELDS if n not in (*PAIR_FIELDS, *BODY_FIELDS))
+POINT_FIELDS = tuple(n for n in WIDE_FIELDS if n not in (*PAIR_FIELDS, *BODY_FIELDS, *KEPT))
 
 
 @dataclass
@@ -35,6 +35,9 @@ class Bodies:
     rotation: Any
     velocity: Any
     spin: Any
+    idle: Any
+    asleep: Any
+    resting: Any
 
 
 class Collider:
@@ -55,6 +58,10 @@ class Collider:
         rows = [*self.given.materials.values(), *self.given.rules.values()]
         self.data.materials = material_table(rows or [Material()], model.worlds, model.device)
         self.data.dt = wp.full(1, real(dt), dtype=real, device=model.device)
+        self._kept: Any = State()  # who sleeps, until a state is bound
+        fill(self._kept, model, len(model.com), "idle asleep")
+        fill(self._kept, model, None, "resting")
+        self._ties = [wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device) for x in model.ties().T]
         guess_pairs, guess_points = self._room(motion)
         self.make_room(guess_pairs if pairs is None else pairs, guess_points if points is None else points)
         polytope = Polytope()
@@ -67,6 +74,8 @@ class Collider:
         self.data.polytope = polytope
         self.array: Any = None
         """The `Collision` as kernels take it; None before `bind`."""
+        self.ropes: Any = None
+        """The `RopeState` that it was bound to, for rays; None where there are no ropes."""
 
     # ---- room ----
 
@@ -109,6 +118,9 @@ class Collider:
                 values[:rows] = getattr(old, name).numpy()
                 getattr(contacts, name).assign(values)
         self._has_room = True
+        contacts.joined_a, contacts.joined_b = self._ties
+        for name in KEPT:
+            setattr(contacts, name, getattr(self._kept, name))
         self.data.contacts, self.data.broad, self.data.kept = contacts, broad, kept
 
     @property
@@ -137,6 +149,10 @@ class Collider:
         """Take positions, rotations, velocities and spins from a state, or from whatever has arrays of these names."""
         self.data.position, self.data.rotation = state.position, state.rotation
         self.data.velocity, self.data.spin = state.velocity, state.spin
+        self._kept = state
+        for name in KEPT:
+            setattr(self.data.contacts, name, getattr(state, name))
+        self.ropes = state.rope if self.model.ropes is not None else None
         self._upload()
 
     def _upload(self) -> None:
@@ -170,7 +186,7 @@ class Collider:
     def forget(self) -> None:
         """No points, nor anything of the step before."""
         contacts = self.data.contacts
-        for array in (contacts.count, contacts.pairs, contacts.asleep, self.data.kept.pairs, self.data.broad.made):
+        for array in (contacts.count, contacts.pairs, self.data.kept.pairs, self.data.broad.made):
             array.zero_()
         self.wake()
 
@@ -182,7 +198,8 @@ class Collider:
     def wake(self) -> None:
         """Look at all bodies anew in the next step, also at those that sleep."""
         self.data.contacts.anchor_rotation.zero_()
-        self.data.contacts.resting.zero_()
+        for name in KEPT:
+            getattr(self.data.contacts, name).zero_()
 
     @property
     def dt(self) -> float:

@@ -132,10 +132,11 @@ class Contacts:
     pair_feature: wp.array2d(dtype=wp.int32)  # what the pair's function wants to know again in the next step
     anchor_position: wp.array2d(dtype=vec3)  # [body, world] the pose in which a body was last looked at closely; 0: none
     anchor_rotation: wp.array2d(dtype=quat)
-    idle: wp.array2d(dtype=real)  # [body, world] s, since it was anchored
+    idle: wp.array2d(dtype=real)  # [body, world] these and below are of the State: s, since it was anchored
     asleep: wp.array2d(dtype=wp.int32)  # [body, world] `still.AWAKE`, `ASLEEP`, `WOKEN`
     resting: wp.array(dtype=wp.int32)  # [world] 1: all sleep, and nothing is to be done
-    pull: wp.array(dtype=vec3)  # [world] m/s², gravity when bodies fell asleep
+    joined_a: wp.array(dtype=wp.int32)  # [tie] bodies that joints, springs, gears, cables join: they sleep and wake together
+    joined_b: wp.array(dtype=wp.int32)
 
 
 @wp.struct

@@ -1,15 +1,16 @@
 """Rays: where each first meets a shape, by closed forms in the shape's own axes; no scratch, no iteration but one.
 
 A convex shape is met on a span of the ray: the part of it that is inside of every bound. Of triangles and height fields the
-surface is met, from outside alone, as in `terrain`.
+surface is met, from outside alone, as in `terrain`. Ropes are chains of capsules.
 """
 
 import warp as wp
 
 from sharnir.collision.data import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HEIGHTS, HULL, MESH, PLANE, SPHERE, Collision, vec4
 from sharnir.collision.terrain import grid_point
+from sharnir.joint_geometry import frame_from_x
 from sharnir.spatial import matrix
-from sharnir.types import EPSILON, inline_less, quat, real, vec3
+from sharnir.types import EPSILON, inline_less, mat33, quat, real, vec3
 
 inline_less("sharnir.rays")
 
@@ -24,6 +25,18 @@ class Faces:
 
     plane: wp.array(dtype=vec4)
     first: wp.array(dtype=wp.int32)
+
+
+@wp.struct
+class Lines:
+    """Ropes as rays see them, from point to point; `count` is 0 where there are none."""
+
+    count: wp.int32
+    first: wp.array(dtype=wp.int32)  # [rope] its first point
+    radius: wp.array(dtype=real)  # [rope] m
+    segments: wp.array2d(dtype=wp.int32)  # [rope, world] in use
+    cut: wp.array2d(dtype=wp.int32)  # [point, world] 1 where nothing is left between this point and the next
+    position: wp.array2d(dtype=vec3)  # [point, world] m
 
 
 @wp.struct
@@ -347,15 +360,28 @@ def grid_met(s: wp.array(dtype=Collision), i: int, o: vec3, d: vec3, until: real
 
 
 @wp.func
+def entered(span: Span, base: real, d: vec3, until: real) -> Met:
+    """Where a ray comes into a span that was measured from `base` on; where it starts inside, at once, with −d for a normal."""
+    out = Met()
+    out.far = real(-1.0)
+    a = span.a + base
+    if span.a > span.b or span.b + base < real(0.0) or a > until:
+        return out
+    out.far = wp.max(a, real(0.0))
+    out.n = span.n
+    if a <= real(0.0):
+        out.n = -d
+    return out
+
+
+@wp.func
 def met(s: wp.array(dtype=Collision), faces: wp.array(dtype=Faces), i: int, o: vec3, d: vec3, until: real) -> Met:
-    """Where a ray first meets shape i, all in the shape's own axes; where it starts inside, at once, with −d for a normal."""
+    """Where a ray first meets shape i, all in the shape's own axes."""
     kind = s[0].shapes.kind[i]
     if kind == MESH:
         return mesh_met(s, i, o, d, until)
     if kind == HEIGHTS:
         return grid_met(s, i, o, d, until)
-    out = Met()
-    out.far = real(-1.0)
     size = s[0].shapes.size[i]
     r = s[0].shapes.radius[i]
     base = real(0.0)  # closed forms are exact where the line is nearest to the shape
@@ -382,14 +408,23 @@ def met(s: wp.array(dtype=Collision), faces: wp.array(dtype=Faces), i: int, o: v
         span = ball_span(size, x, d)
     elif kind == HULL:
         span = hull_span(faces, i, x, d)
-    a = span.a + base
-    if span.a > span.b or span.b + base < real(0.0) or a > until:
-        return out
-    out.far = wp.max(a, real(0.0))
-    out.n = span.n
-    if a <= real(0.0):
-        out.n = -d
-    return out
+    return entered(span, base, d, until)
+
+
+@wp.func
+def line_met(half: vec3, r: real, o: vec3, d: vec3, until: real) -> Met:
+    """Where a ray first meets the capsule of radius r about the line from −half to half, all in the same axes."""
+    long = wp.length(half)
+    along = vec3(real(0.0), real(0.0), real(1.0))
+    if long > real(1.0e-30):
+        along = half / long
+    F = frame_from_x(along)
+    own = wp.matrix_from_cols(vec3(F[0, 1], F[1, 1], F[2, 1]), vec3(F[0, 2], F[1, 2], F[2, 2]), along)
+    base = -wp.dot(o, d)
+    into = wp.transpose(own)
+    found = entered(capsule_span(r, long, into * (o + d * base), into * d), base, into * d, until)
+    found.n = own * found.n
+    return found
 
 
 @wp.func
@@ -403,6 +438,7 @@ def passes(o: vec3, d: vec3, until: real, bound: real) -> bool:
 def trace_many(
     s: wp.array(dtype=Collision),
     faces: wp.array(dtype=Faces),
+    lines: wp.array(dtype=Lines),
     world: wp.array(dtype=wp.int32),
     origin: wp.array(dtype=vec3),
     direction: wp.array(dtype=vec3),
@@ -412,7 +448,7 @@ def trace_many(
     shape: wp.array(dtype=wp.int32),
     normal: wp.array(dtype=vec3),
 ):
-    """What each of many rays meets first, from anywhere; a thread a ray."""
+    """What each of many rays meets first, from anywhere; a thread a ray. Ropes are numbered after the shapes, in group 1."""
     q = wp.tid()
     w = world[q]
     d = direction[q]
@@ -431,6 +467,17 @@ def trace_many(
                     until = found.far
                     best = i
                     n = wp.quat_rotate(own, found.n)
+    for k in range(lines[0].count):
+        last = lines[0].first[k] + lines[0].segments[k, w]
+        for j in range(lines[0].first[k], wp.where(mask & 1 != 0, last, 0)):
+            half = (lines[0].position[j + 1, w] - lines[0].position[j, w]) * real(0.5)
+            o = origin[q] - lines[0].position[j, w] - half
+            if lines[0].cut[j, w] == 0 and not passes(o, d, until, wp.length(half) + lines[0].radius[k]):
+                found = line_met(half, lines[0].radius[k], o, d, until)
+                if found.far >= real(0.0) and (found.far < until or best < 0):
+                    until = found.far
+                    best = s[0].shapes.count + k
+                    n = found.n
     far[q] = wp.where(best < 0, real(-1.0), until)
     shape[q] = best
     normal[q] = n
@@ -455,9 +502,9 @@ class Eye:
     axis: wp.array(dtype=vec3)  # [tile] unit, about which its rays stand
     cosine: wp.array(dtype=real)  # [tile] of the widest angle to it
     sine: wp.array(dtype=real)
-    seen: wp.array(dtype=wp.int32)  # [shape]
+    seen: wp.array(dtype=wp.int32)  # [shape, then rope]
     value: wp.array2d(dtype=real)  # [ray, world]
-    shape: wp.array2d(dtype=wp.int32)  # [ray, world] that was met; −1: none
+    shape: wp.array2d(dtype=wp.int32)  # [ray, world] that was met, ropes numbered after shapes; −1: none
 
 
 @wp.func
@@ -471,8 +518,32 @@ def beside(e: wp.array(dtype=Eye), tile: int, v: vec3, bound: real) -> bool:
     return wp.dot(v, e[0].axis[tile]) < (cosine * e[0].cosine[tile] - sine * e[0].sine[tile]) * far - real(1.0e-9) * far
 
 
+@wp.func
+def see_ropes(lines: wp.array(dtype=Lines), e: wp.array(dtype=Eye), tile: int, x: vec3, axes: mat33, shapes: int, w: int):
+    """The nearer of what the rays of a tile met so far and the ropes; x: where they start, axes: the eye's own."""
+    for i in range(lines[0].count):
+        r = lines[0].radius[i]
+        last = lines[0].first[i] + lines[0].segments[i, w]
+        for j in range(lines[0].first[i], wp.where(e[0].seen[shapes + i] != 0, last, 0)):
+            half = (lines[0].position[j + 1, w] - lines[0].position[j, w]) * real(0.5)
+            o = x - lines[0].position[j, w] - half
+            bound = wp.length(half) + r
+            if lines[0].cut[j, w] == 0 and not beside(e, tile, -(wp.transpose(axes) * o), bound):
+                for k in range(e[0].tile[tile], e[0].tile[tile + 1]):
+                    q = e[0].order[k]
+                    d = axes * e[0].direction[q]
+                    until = e[0].value[q, w]
+                    if not passes(o, d, until, bound):
+                        found = line_met(half, r, o, d, until)
+                        if found.far >= real(0.0) and (found.far < until or e[0].shape[q, w] < 0):
+                            e[0].value[q, w] = found.far
+                            e[0].shape[q, w] = shapes + i
+
+
 @wp.kernel(module="sharnir.rays", enable_backward=False)
-def trace_eye(s: wp.array(dtype=Collision), faces: wp.array(dtype=Faces), e: wp.array(dtype=Eye), first: int):
+def trace_eye(
+    s: wp.array(dtype=Collision), faces: wp.array(dtype=Faces), lines: wp.array(dtype=Lines), e: wp.array(dtype=Eye), first: int
+):  # fmt: skip
     """What the rays of an eye meet first; a thread a tile and world, from `first` on: shapes beside a tile cost it one test."""
     tile, at = wp.tid()
     w = first + at
@@ -505,6 +576,7 @@ def trace_eye(s: wp.array(dtype=Collision), faces: wp.array(dtype=Faces), e: wp.
                         if found.far >= real(0.0) and (found.far < until or e[0].shape[q, w] < 0):
                             e[0].value[q, w] = found.far
                             e[0].shape[q, w] = i
+    see_ropes(lines, e, tile, x, axes, s[0].shapes.count, w)
     for k in range(q0, q1):
         q = e[0].order[k]
         far = e[0].value[q, w] * e[0].scale[q]

@@ -129,19 +129,28 @@ def wake_touched(s: wp.array(dtype=Collision), w: int):
 
 
 @wp.func
+def wake_both(s: Any, a: int, b: int, w: int) -> int:
+    """Of two bodies of one island, one that sleeps wakes if the other one was woken; 1 if so."""
+    if s[0].contacts.asleep[a, w] == AWAKE or s[0].contacts.asleep[b, w] == AWAKE:
+        return 0
+    if s[0].contacts.asleep[a, w] == s[0].contacts.asleep[b, w]:
+        return 0
+    s[0].contacts.asleep[a, w] = WOKEN
+    s[0].contacts.asleep[b, w] = WOKEN
+    s[0].contacts.idle[a, w] = real(0.0)
+    s[0].contacts.idle[b, w] = real(0.0)
+    return 1
+
+
+@wp.func
 def spread_waking(s: Any, w: int):
-    """All that contacts join to a body that was woken wakes too."""
+    """All that contacts and joints join to a body that was woken wakes too."""
     changed = int(1)
     while changed == 1:
         changed = int(0)
         for k in range(s[0].contacts.pairs[w]):
             p = s[0].contacts.pair_first[k, w]
             a = s[0].contacts.body_a[p, w]
-            b = s[0].contacts.body_b[p, w]
-            if s[0].contacts.asleep[a, w] + s[0].contacts.asleep[b, w] == ASLEEP + WOKEN:
-                if s[0].contacts.asleep[a, w] != AWAKE and s[0].contacts.asleep[b, w] != AWAKE:
-                    s[0].contacts.asleep[a, w] = WOKEN
-                    s[0].contacts.asleep[b, w] = WOKEN
-                    s[0].contacts.idle[a, w] = real(0.0)
-                    s[0].contacts.idle[b, w] = real(0.0)
-                    changed = 1
+            changed = wp.max(changed, wake_both(s, a, s[0].contacts.body_b[p, w], w))
+        for k in range(s[0].contacts.joined_a.shape[0]):
+            changed = wp.max(changed, wake_both(s, s[0].contacts.joined_a[k], s[0].contacts.joined_b[k], w))

@@ -11,7 +11,7 @@ import warp as wp
 
 from sharnir.collision.collider import Collider
 from sharnir.collision.data import Collision, vec4
-from sharnir.collision.rays import Eye, Faces, trace_eye, trace_many
+from sharnir.collision.rays import Eye, Faces, Lines, trace_eye, trace_many
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK, Recorded, record, replayer
 from sharnir.types import load_modules, np_real, quat, real, vec3
@@ -40,7 +40,7 @@ def hull_planes(corners: Any) -> np.ndarray:
 
 
 class Sight:
-    """The shapes of a collider as rays see them, where its state has their bodies."""
+    """The shapes of a collider, and the ropes, as rays see them, where its state has them."""
 
     def __init__(self, collider: Collider) -> None:
         if collider.array is None:
@@ -55,9 +55,24 @@ class Sight:
         data = Collision()
         for name in ("shapes", "position", "rotation"):
             setattr(data, name, getattr(collider.data, name))
-        self._kept = data, faces  # which own the arrays
+        lines = self._lines(collider)
+        self._kept = data, faces, lines  # which own the arrays
         self._batch: Batch | None = None
-        self.arrays = [wp.array([data], dtype=Collision, device=self.device), wp.array([faces], dtype=Faces, device=self.device)]
+        self.bodies = np.array([*(s.body for s in shapes), *(len(collider.model.com) + np.arange(lines.count)), -1], int)
+        """Of what rays meet, shapes and then ropes: the body, or the number of bodies plus the rope's; the last: nothing."""
+        self.names = [*collider.model.body_names, *(collider.model.ropes.names if lines.count else ()), None]
+        """Of these bodies and ropes; the last is for nothing."""
+        kinds = Collision, Faces, Lines
+        self.arrays = [wp.array([part], dtype=kind, device=self.device) for part, kind in zip(self._kept, kinds, strict=True)]
+
+    def _lines(self, collider: Collider) -> Any:
+        """The ropes, all of them: light does not ask what touches."""
+        out, ropes, state = Lines(), collider.model.ropes, collider.ropes
+        if state is not None:
+            out.count, out.first = ropes.count, self.numbers(ropes.first)
+            out.radius = wp.array([r.radius for r in ropes.described], dtype=real, device=self.device)
+            out.segments, out.cut, out.position = state.segments, state.cut, state.position
+        return out
 
     def numbers(self, values: Any) -> Any:
         """Whole numbers on the device."""
@@ -112,7 +127,7 @@ class Fan:
         direction: (n, 3) unit, the eye's axes. scale: (n,) of the value, a metre along the ray.
         grid: (rows, columns) where rays are the pixels of an image, row by row.
         near: range of the value (m): nearer is −∞, farther ∞.
-        unseen: bodies that rays pass through, by index. groups: bits of those that count.
+        unseen: bodies and ropes that rays pass through, numbered as in `Sight.bodies`. groups: bits of those that count.
         pool: threads (of a CPU) that share the worlds.
     """
 
@@ -139,7 +154,8 @@ class Fan:
             setattr(eye, name, wp.array(np.ascontiguousarray(values, np_real), dtype=real, device=device))
         eye.tile, eye.order = sight.numbers(np.cumsum([0, *map(len, tiles)])), sight.numbers(order)
         shapes = sight.collider.given.shapes
-        eye.seen = sight.numbers([int(s.body not in unseen and s.group & groups != 0) for s in shapes])
+        group = [*(s.group for s in shapes), *[1] * (len(sight.bodies) - len(shapes))]
+        eye.seen = sight.numbers([b not in unseen and g & groups != 0 for b, g in zip(sight.bodies, group, strict=True)])
         eye.value = wp.full((n, worlds), real(np.inf), dtype=real, device=device)
         eye.shape = wp.full((n, worlds), -1, dtype=wp.int32, device=device)
         self.value, self.shape = eye.value, eye.shape
@@ -148,7 +164,6 @@ class Fan:
         self._tiles = len(tiles)
         self._pool, self._threads = pool, 1 if pool is None else min(worlds, pool._max_workers)
         self._replays: list[Callable[[], object]] = []
-        self._bodies = np.array([s.body for s in shapes] + [-1])
 
     def launch(self, first: int, worlds: int) -> None:
         """Look, once, in some worlds; may be captured."""
@@ -174,8 +189,8 @@ class Fan:
         wp.copy(self._array, wp.array([self._eye], dtype=Eye, device=self.sight.device))  # in its place, for what is recorded
 
     def bodies(self) -> np.ndarray:
-        """(rays, worlds) the body that each ray met, −1 for none."""
-        return np.asarray(self._bodies[self.shape.numpy()])
+        """(rays, worlds) the body that each ray met, or the number of bodies plus that of the rope; −1 for none."""
+        return np.asarray(self.sight.bodies[self.shape.numpy()])
 
 
 def tiled(grid: tuple[int, int], most: int) -> list[np.ndarray]:

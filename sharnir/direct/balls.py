@@ -14,9 +14,9 @@ import warp as wp
 from sharnir.direct.data import Direct
 from sharnir.joint_geometry import parent_frame
 from sharnir.kinematics import pose_at
-from sharnir.laws.prepare import friction_bounds
+from sharnir.laws.prepare import clear_laws, friction_bounds
 from sharnir.laws.solve import friction_3d
-from sharnir.tree.data import natural
+from sharnir.tree.data import LOOSE, natural
 from sharnir.tree.matrices import inverse_symmetric, less_product, packed, packed_times, shifted, symmetric, times
 from sharnir.types import mat33, quat, real, vec3
 
@@ -93,25 +93,37 @@ def friction_alone(s: wp.array(dtype=Direct), v0: int, w: int) -> bool:
 
 
 @wp.func
-def open_ball(s: wp.array(dtype=Direct), i: int, w: int):
-    """Bounds of a ball's friction, and a guess of its solution: it goes on as it does. Speeds in `laws` are in world axes."""
+def take_part(s: wp.array(dtype=Direct), i: int, w: int) -> int:
+    """Note, and return, whether laws act on the axes of a link's joint in this step: not where it is taken out."""
+    j = s[0].tree.joint[i]
+    on = int(0)
+    if j < s[0].scene_joints:
+        on = s[0].control.acts[j, w]
+    if on == 1 and s[0].work.kind[i, w] == LOOSE:
+        on = 0
+        if s[0].control.enabled[j, w] == 0:  # what sleeps keeps what it holds
+            clear_laws(s, j, w)
+    s[0].linear.acts[i, w] = on
+    return on
+
+
+@wp.func
+def open_ball(s: wp.array(dtype=Direct), i: int, w: int, u: vec3):
+    """Bounds of a ball's friction, and a guess of its solution: it goes on at u. Speeds in `laws` are in world axes."""
     j = natural(s[0].tree.row[i].joint)
     v0 = natural(s[0].tree.row[i].v_start)
-    u = s[0].work.spin[s[0].tree.row[i].body, w] - s[0].work.spin[s[0].tree.row[i].base, w]
     put_triple(s[0].laws.start, v0, w, u)
     put_triple(s[0].laws.end, v0, w, u)
     put_triple(s[0].slid, v0, w, vec3(real(0.0)))
     put_triple(s[0].laws.friction, v0, w, vec3(real(0.0)))
     friction_bounds(s, s[0].laws, j, 0, w)
     hold = s[0].laws.hold[v0, w]
-    slide = s[0].laws.slide[v0, w]
     stuck = s[0].state.stuck[v0, w]
-    if hold > slide or wp.length_sq(u) == real(0.0):
+    if hold > s[0].laws.slide[v0, w] or wp.length_sq(u) == real(0.0):
         stuck = 1
     if hold <= real(0.0):
         stuck = 0
     s[0].laws.stuck[v0, w] = stuck
-    linear_ball(s, i, w)
 
 
 @wp.func

@@ -11,6 +11,7 @@ from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ports import Ports
+from sharnir.sleep import Rest
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, TreeTable, TreeWork
 from sharnir.types import mat33, quat, real, vec2, vec3, vec4, vec6
@@ -44,15 +45,20 @@ class BallWork:
     push: wp.array2d(dtype=vec3)  # sliding friction, reversed
 
 
+SIDES = wp.constant(3)  # bodies of a row of a port
+
+
 @wp.struct
 class PortRows:
-    """Rows by which ropes tie links together (`rope.ports`), as pushes on two bodies each: that of the port, and of the root."""
+    """Rows by which ropes tie links together (`rope.ports`), as pushes on bodies, SIDES each: those of the port (a winch has
+    two), and of the root.
+    """
 
     count: wp.int32
-    body: wp.array2d(dtype=wp.int32)  # [2 row + side, world] −1: none
-    push_l: wp.array2d(dtype=vec3)  # [2 row + side, world] what one on a row does to the body, at the mean arm
+    body: wp.array2d(dtype=wp.int32)  # [SIDES · row + side, world] −1: none
+    push_l: wp.array2d(dtype=vec3)  # [SIDES · row + side, world] what one on a row does to the body, at the mean arm
     push_a: wp.array2d(dtype=vec3)
-    rate_l: wp.array2d(dtype=vec3)  # [2 row + side, world] by what the row moves with the body, at the arm of the end
+    rate_l: wp.array2d(dtype=vec3)  # [SIDES · row + side, world] by what the row moves with the body, at the arm of the end
     rate_a: wp.array2d(dtype=vec3)
     x: wp.array2d(dtype=real)  # [row, world]
     matrix: wp.array3d(dtype=real)  # [row, row, world] factored, with its envelope
@@ -90,9 +96,6 @@ class DirectTouch:
     alone: wp.int32  # 1: no ropes, which may hold a tree
     turn: wp.array(dtype=wp.int32)  # [world] how often the step was solved with other impulses
     known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
-    island: wp.array2d(dtype=wp.int32)  # [body, world] see `sleep`
-    busy: wp.array2d(dtype=wp.int32)
-    linked: wp.array(dtype=wp.int32)  # [body] 1: it stays awake
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
     point: wp.array2d(dtype=wp.int32)  # [entry of the small problem, world] which point's it is
@@ -167,6 +170,7 @@ class Direct:
     rope_l: wp.array2d(dtype=vec3)
     rope_a: wp.array2d(dtype=vec3)
     touching: wp.int32  # 1: bodies may touch
+    rest: wp.array(dtype=Rest)
     contacts: Contacts
     touch: DirectTouch
     cone: wp.array(dtype=Cone)

@@ -6,7 +6,7 @@ from typing import Any
 
 import warp as wp
 
-from sharnir.direct.data import PortRows, Roped
+from sharnir.direct.data import SIDES, PortRows, Roped
 from sharnir.direct.energy.rope import TOUCHING, energy_rope_steps
 from sharnir.direct.leapfrog.rope import direct_rope_steps
 from sharnir.model import Control, Model, State, fill
@@ -74,7 +74,7 @@ class RopesOnTrees:
         rows.count = 3 * ports.count
         rows.matrix, rows.first, rows.last = ports.matrix, ports.first, ports.last
         fill(rows, self.model, rows.count, "x")
-        fill(rows, self.model, 2 * rows.count, "body push_l push_a rate_l rate_a")
+        fill(rows, self.model, int(SIDES) * rows.count, "body push_l push_a rate_l rate_a")
         fill(rows, self.model, bodies, "kept_l kept_a")
         rows.W = wp.zeros((lines, rows.count, self.model.worlds), dtype=real, device=self.device)
         self._rows = rows  # its arrays stay alive

@@ -13,14 +13,14 @@ from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
 from sharnir.direct.energy.step import KERNELS as ENERGY_KERNELS
-from sharnir.direct.energy.step import TOUCHING, wake_called
+from sharnir.direct.energy.step import TOUCHING
 from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG_KERNELS
 from sharnir.direct.ropes import RopesOnTrees
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.cone import Cone
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
-from sharnir.sleep import linked_bodies, sleeps_after
+from sharnir.sleep import joining, rest_of, sleeps_after, wake_called
 from sharnir.solver import Report, check_iterations, need_ropes, share_scratch, with_ropes, write
 from sharnir.tree.data import TreeWork
 from sharnir.tree.hang import Links
@@ -52,7 +52,7 @@ class SolverDirect(TreeSolver):
             the energy closing meets velocities less finely in proportion (3e-13 of their scale at 1e-10), in fewer passes.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
-        sleep: whether free bodies at rest sleep, see `SolverImpulse`.
+        sleep: whether what stands still sleeps, see `SolverImpulse`; with closing "energy" alone.
     """
 
     _closings: tuple[str, ...] = CLOSINGS
@@ -100,11 +100,12 @@ class SolverDirect(TreeSolver):
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = self._hang()
+        self._check_winches(closing)
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap, self._slack(gap)], dtype=real, device=self.device)
         self.settings.iterations = wp.array(self._caps(None), dtype=wp.int32, device=self.device)
-        self.settings.sleep = sleeps_after(model, sleep)
+        self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self._blind = self._blind if closing == "energy" else 0
@@ -120,6 +121,23 @@ class SolverDirect(TreeSolver):
             if closing != "energy":
                 raise SimulationError(f"closing={closing!r} knows no cables, and the scene has cable {name!r}; use 'energy'")
 
+    def _check_winches(self, closing: str) -> None:
+        """Refuse, by name, winches that this closing does not know, or whose joint closes a loop."""
+        links = {link.joint: link for link in self._tree.links}
+        for rope in () if self.model.ropes is None else self.model.ropes.described:
+            if rope.winch is None:
+                continue
+            joint = list(self.model.joint_names)[rope.winch.joint]
+            if closing != "energy":
+                raise SimulationError(
+                    f"closing={closing!r} knows no winches, and joint {joint!r} winds rope {rope.name!r}; use 'energy'"
+                )
+            link = links.get(rope.winch.joint)
+            if link is None or max(link.body, link.base) >= len(self.model.com):
+                raise SimulationError(
+                    f"{type(self).__name__}: joint {joint!r} winds rope {rope.name!r} and closes a loop; it is to be in the tree"
+                )
+
     def _hang(self) -> Links:
         return Links(
             self.model, without=[], at_com=True, keeps=True, balls=self.closing == "energy", cables=self.closing == "energy"
@@ -129,6 +147,10 @@ class SolverDirect(TreeSolver):
         """To be called after tables of the model were changed: masses of links, and what acts on them, are taken anew."""
         super().rebuild()
         self._tree = self._hang()
+
+    def relay(self) -> None:
+        """To be called after frames of joints were changed in place."""
+        self._tree.relay()
 
     def begin_anew(self, state: State) -> None:
         """Where velocities stand at half steps: begin the next step from those of the pose."""
@@ -243,9 +265,12 @@ class SolverDirect(TreeSolver):
         if on_cpu:
             scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
+        s.contacts = joining(m, state)
         if self.collider is not None:
             self._kernel = TOUCHING
             self._touch(s, state, tree)
+        self._rest = rest_of(m, self.settings, inner, state, control, s.contacts, scope < 2)
+        s.rest = self._rest[0]
         if scope == 0:
             s.work.position, s.work.rotation = state.position, state.rotation
         fill(s.balls, m, links, " ".join(BallWork.vars))  # type: ignore[attr-defined]
@@ -286,8 +311,7 @@ class SolverDirect(TreeSolver):
         fill(touch, m, POINTS, "point")
         fill(touch, m, 3 * POINTS, "line")
         fill(touch, m, len(tree.links) + 1, "near near_at")
-        fill(touch, m, len(m.com), "push_l push_a island busy")
-        touch.linked = linked_bodies(m)
+        fill(touch, m, len(m.com), "push_l push_a")
         fill(touch, m, None, "residual many known turn")
         tree_of, ranges = tree.trees()
         spans = np.array([ranges[tree_of[link.body]] for link in tree.links], np.int32).reshape(-1, 2)
@@ -305,8 +329,7 @@ class SolverDirect(TreeSolver):
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         if self.collider is not None:
-            if self._ropes is None:
-                wp.launch(wake_called, dim=worlds, inputs=[step, first], device=self.device)
+            wp.launch(wake_called, dim=worlds, inputs=[self._rest[0], first], device=self.device)
             wp.launch(collide_all, dim=worlds, inputs=[self.collider.array, first], device=self.device)
         if self._ropes is None:
             super()._make(step, first, worlds, steps)

@@ -7,7 +7,8 @@ from sharnir.joint_geometry import coordinate, free_axis
 from sharnir.kinematics import left_alone, pose_at
 from sharnir.sleep import sleeps
 from sharnir.spatial import some
-from sharnir.types import real
+from sharnir.tree.data import natural
+from sharnir.types import real, vec3
 
 
 @wp.func
@@ -20,6 +21,22 @@ def follow_turns(s: wp.array(dtype=Direct), j: int, w: int, h: real):
         at = s[0].joints.q_start[j] + a
         _d, axis = free_axis(s[0].joints, j, a, pose)
         s[0].state.q[at, w] = coordinate(s[0].joints, j, a, pose, s[0].state.q[at, w] + wp.dot(axis, rel) * h)
+
+
+@wp.func
+def turn_on(s: wp.array(dtype=Direct), i: int, w: int, turns: int, rel: vec3, h: real):
+    """The angles of a link's joint after turning at `rel` for a time (s): read, on that turn, before they are a turn off."""
+    j = natural(s[0].tree.row[i].joint)
+    n = s[0].tree.row[i].v_size
+    for a in range(n - turns, n):
+        at = natural(s[0].tree.row[i].v_start + a)
+        by = s[0].turned[at, w] + wp.dot(s[0].work.S_a[at, w], rel) * h
+        if wp.abs(by) > real(1.0):
+            q = s[0].joints.q_start[j] + a
+            pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
+            s[0].state.q[q, w] = coordinate(s[0].joints, j, a, pose, s[0].state.q[q, w] + by)
+            by = real(0.0)
+        s[0].turned[at, w] = by
 
 
 @wp.func
@@ -36,7 +53,7 @@ def untouched(s: wp.array(dtype=Direct), w: int) -> bool:
 @wp.func
 def lies(s: wp.array(dtype=Direct), b: int, w: int) -> bool:
     """Whether a body of the scene sleeps in this step."""
-    return s[0].touching == 1 and sleeps(s, b, w)
+    return sleeps(s, b, w)
 
 
 @wp.func

@@ -26,6 +26,7 @@ MAGIC, VERSION = b"SHARNIR\n", 1
 HEAD = struct.Struct("<8sIIQ40s")  # magic, version, size of the description, size of the arrays, digest
 STRUCTS = ("bodies", "joints", "gears", "axes", "springs", "cables", "drives")
 MOST = 1 << 32  # bytes that arrays may unpack to: a damaged size is no reason to fill the memory
+LAID = ("joints.parent_point", "joints.parent_frame")  # parameters until a joint is attached, then a part of the state
 UNSEEN = ("color", "name")  # of shapes and parts: what is only seen, or said
 
 
@@ -83,6 +84,8 @@ def parameters_of(sim: Owner) -> dict[str, np.ndarray]:
     for where, table in _tables(sim).items():
         for name in table._cls.vars:
             array = getattr(table, name)
+            if f"{where}.{name}" in LAID and snapshots.frames_vary(sim):
+                continue  # they are in the snapshot
             if hasattr(array, "numpy") and array.size:
                 out[f"{where}.{name}"] = array._base.numpy() if tables.is_shared(array) else array.numpy()
     return out
@@ -98,6 +101,8 @@ def _tables(sim: Owner) -> dict[str, Any]:
 def put_parameters(sim: Owner, given: dict[str, np.ndarray]) -> None:
     """Make the parameters those given; the caller has seen that they fit (`misfit`)."""
     model, now = sim.model, parameters_of(sim)
+    given = {name: values for name, values in given.items() if name in now}
+    now = {name: values for name, values in now.items() if name in given}
     other = [n for n in now if now[n].shape != given[n].shape or not np.array_equal(now[n], given[n], equal_nan=True)]
     if not other:
         return
@@ -136,7 +141,7 @@ def _describe_axes(sim: Owner) -> None:
 def misfit(sim: Owner, given: dict[str, np.ndarray]) -> str:
     """Which parameter does not fit this simulation, or ""."""
     now = parameters_of(sim)
-    for name in sorted({*now, *given}):
+    for name in sorted({*now, *given} - {*LAID}):
         if name not in now or name not in given:
             return name
         a, b = now[name], given[name]
@@ -194,9 +199,12 @@ def unpack(data: bytes, who: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
 
 def dump(sim: Owner, level: int = 6) -> bytes:
     """All that changes, as bytes."""
-    state = snapshots.take(sim)
-    arrays = state | {f"parameter:{name}": values for name, values in parameters_of(sim).items()}
-    return pack(facts(sim), arrays, level)
+    return pack(facts(sim), snapshots.take(sim) | kept_parameters(sim), level)
+
+
+def kept_parameters(sim: Owner) -> dict[str, np.ndarray]:
+    """Copies of the parameters, as a checkpoint names them."""
+    return {f"parameter:{name}": values.copy() for name, values in parameters_of(sim).items()}
 
 
 def facts(sim: Owner) -> dict[str, Any]:
@@ -224,6 +232,9 @@ def restore(sim: Owner, data: bytes, who: str) -> None:
     wrong = misfit(sim, given)
     if wrong:
         raise SimulationError(f"{who}: parameter {wrong!r} does not fit this simulation")
+    if snapshots.frames_vary(sim) and LAID[0] in given:  # it is from before the first joint was attached
+        each = [np.repeat(given[name][:, None], sim.worlds, 1) for name in LAID]
+        state |= dict(zip(snapshots.FRAMES, each, strict=True))
     snapshots.check(sim, state)
     put_parameters(sim, given)
     snapshots.put_back(sim, state)

@@ -1,6 +1,6 @@
 """MJCF in: a model of MuJoCo as a Scene. MuJoCo itself (extra `mjcf`) reads the file and resolves defaults, frames and inertias.
 
-file ── MjSpec ──▶ compiled model ── weld ──▶ bodies ── join ──▶ joints ── touch, drive, tie ──▶ Scene
+file ── MjSpec ──▶ compiled model ── weld ──▶ bodies ── join ──▶ joints ── touch, drive, tie, sense ──▶ Scene
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sharnir.axes import Friction
 from sharnir.errors import SceneError, is_positive
 from sharnir.io.geoms import Geoms, matrix_quat
 from sharnir.io.mjcf_drives import add_actuators, add_equalities, add_tendons, drive_of
+from sharnir.io.mjcf_sensors import add_cameras, add_sensors
 from sharnir.io.xml import Element, FilePath, read_xml
 from sharnir.joints import Free, Joint, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
@@ -56,6 +57,7 @@ class Imported:
     lift: float
     names: dict[int, str] = field(default_factory=dict)  # of bodies, by number of the body they are welded to
     joints: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    frames: dict[tuple[str, int], str] = field(default_factory=dict)  # of ("site", …), ("body", …) and ("camera", its number)
     taken: set[str] = field(default_factory=set)
 
     def name(self, kind: str, i: int, otherwise: str = "") -> str:
@@ -104,6 +106,10 @@ def load_mjcf(
     are what bodies look like and collide with, planes and height fields of the world grounds and terrains. Contact is rigid:
     `solref` and `solimp` are not read.
 
+    Accelerometers and gyros are sensors "imu" (`acceleration`, `rate`), range finders "lidar" of one ray, force and torque
+    sensors "force" in the joint that holds the site's body; of joints, frames and the like a note tells where the same is read.
+    Cameras are frames that look along x.
+
     Whatever has no counterpart is a line of `scene.notes`.
 
     Args:
@@ -141,6 +147,8 @@ def read_mjcf(
         add_equalities(made)
     add_tendons(made)
     add_actuators(made)
+    add_cameras(made)
+    add_sensors(made)
     note_rest(made)
     return made
 
@@ -254,7 +262,7 @@ def add_frames(made: Imported) -> None:
         owner = made.body(body)
         base = made.scene.bodies[owner]
         back = quat_conjugate(base.rotation)
-        name = made.new(made.name(kind, i), kind)
+        name = made.frames[kind, i] = made.new(made.name(kind, i), kind)
         at: Any = {"position": quat_rotate(back, place - base.position), "rotation": quat_multiply(back, turn)}
         made.scene.add_frame(name, owner, **at)
 
@@ -409,8 +417,7 @@ def note_rest(made: Imported) -> None:
     """What the model has and this scene has not."""
     m = made.model
     counts = {
-        "keyframes": m.nkey, "sensors": m.nsensor, "cameras": m.ncam, "lights": m.nlight, "flexes": m.nflex, "plugins": m.nplugin,
-        "skins": m.nskin,
+        "keyframes": m.nkey, "lights": m.nlight, "flexes": m.nflex, "plugins": m.nplugin, "skins": m.nskin,
     }  # fmt: skip
     for what, count in counts.items():
         if count:

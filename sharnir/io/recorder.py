@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from sharnir import snapshots
 from sharnir.errors import SceneError, SceneWarning, SimulationError, is_positive
 from sharnir.io import checkpoint, mcap, ros
 from sharnir.io.frames import Camera
@@ -177,6 +178,7 @@ class Recorder:
         w.add(self._channels["bodies"], self._start, ros.bodies(names[0], meshes, list(model.colors[1:])))
         self._widths = [] if model.ropes is None else [float(r.radius) for r in model.ropes.described]
         self._versions, self._given = list(sim._versions), (sim.dt, sim._gravities)
+        self._parameters = checkpoint.kept_parameters(sim)
         np.copyto(self._reference, self._memory.words)
         self._told = sim.controls.events[-1] if sim.controls.events else None
         sim._recorder = self
@@ -218,6 +220,11 @@ class Recorder:
         """Queue a message, or what makes it, which the thread then does."""
         if self._error is None:
             self._queue.append((self._channels[channel], self._now(), data))
+
+    def _put_all(self, channel: str, head: bytes) -> None:
+        """Queue the complete state of now; it is packed by the thread."""
+        facts, arrays = checkpoint.facts(self._sim), snapshots.take(self._sim) | self._parameters
+        self._put(channel, lambda: head + checkpoint.pack(facts, arrays, 1))
 
     def _now(self) -> int:
         """ns: the wall clock at the start, and simulated time since."""
@@ -273,7 +280,7 @@ class Recorder:
         if len(self._groups) >= 64 or self.steps % self._every == 0:
             self._close_groups()
         if self.steps % self._key_every < steps:
-            self._put("key", struct.pack("<Q", self.steps) + checkpoint.dump(self._sim, 1))
+            self._put_all("key", struct.pack("<Q", self.steps))
 
     # ---- what is kept ----
 
@@ -291,7 +298,8 @@ class Recorder:
         sim = self._sim
         self._close_groups()
         self._elapsed = self.steps, self._elapsed[1] + (self.steps - self._elapsed[0]) * self._given[0]
-        self._put("commands", COMMAND.pack(self.steps, WHOLE, 0, 0, 0) + checkpoint.dump(sim, 1))
+        self._parameters = checkpoint.kept_parameters(sim)
+        self._put_all("commands", COMMAND.pack(self.steps, WHOLE, 0, 0, 0))
         self._versions, self._given, self._dirty = list(sim._versions), (sim.dt, sim._gravities), False
 
     def _close_groups(self) -> None:

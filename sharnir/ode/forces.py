@@ -337,6 +337,7 @@ def find_loads(m: wp.array(dtype=Motion), w: int) -> real:
             pose = joint_pose(
                 m[0].joints,
                 j,
+                w,
                 m[0].work.position[p, w],
                 m[0].work.rotation[p, w],
                 m[0].work.position[c, w],

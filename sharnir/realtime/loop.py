@@ -9,11 +9,16 @@
 Each tick has an absolute deadline on the monotonic clock, so that lateness does not add up. What is not ready in time is
 handled as `overrun` says. Everything that touches the simulation from outside goes through `post`, and what others look at is
 `latest`: a copy. Neither ever makes the loop wait.
+
+Other threads have Python's lock while the loop sleeps. A tick keeps it, the solver's work included; when the loop wakes, they
+give way at once. What they do without a break, in one call, is what may still delay it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import sys
 import threading
 import time
@@ -26,23 +31,32 @@ import numpy as np
 
 from sharnir.errors import SceneError, SimulationError, is_positive
 from sharnir.io.frames import Camera, Frame, Layout
+from sharnir.launches import Keeper
 from sharnir.realtime.statistics import Statistics, Times
 from sharnir.simulation import Simulation
 
 T = TypeVar("T")
 OVERRUN = ("catch-up", "skip", "slow")
 SPIN = 1.5e-4  # s before a deadline from which on the loop watches the clock: sleeping is not that exact
-SWITCH = 2e-4  # s, after which another Python thread has to give way; Python's own 5 ms is longer than a tick
+SWITCH = 5e-5  # s, after which another thread has to give way to a loop that wakes; Python's own 5 ms is longer than a tick
+PATIENT = 5e-3  # s, after which the loop gives way to others within a tick
+KEEPS = 0.01  # s, the longest tick in which the solver keeps Python's lock
 TIDY = 1.0  # s between collections of garbage, where there is idle time
 PAUSED = 0.005  # s between looks at what was posted while time stands
 
 
 class Quiet:
-    """While a loop runs: no garbage collection of its own accord, other threads give way soon. Loops in one process share it."""
+    """While a loop runs: no garbage collection of its own accord, other threads give way soon. Loops in one process share it.
+
+    keeps: whether the solver keeps Python's lock in this thread; two loops at once do not, or they would wait for each other.
+    """
 
     _lock = threading.Lock()
     _users = 0
     _was = (True, 0.005)
+
+    def __init__(self, keeps: bool = False) -> None:
+        self._keeps = keeps
 
     def __enter__(self) -> Quiet:
         with Quiet._lock:
@@ -53,16 +67,55 @@ class Quiet:
                 gc.disable()
                 sys.setswitchinterval(min(SWITCH, Quiet._was[1]))
             Quiet._users += 1
+            Keeper.thread = threading.get_ident() if self._keeps and Quiet._users == 1 else 0
         return self
 
     def __exit__(self, *_: object) -> None:
         with Quiet._lock:
             Quiet._users -= 1
+            Keeper.thread = 0
             if Quiet._users == 0:
                 gc.unfreeze()
                 if Quiet._was[0]:
                     gc.enable()
                 sys.setswitchinterval(Quiet._was[1])
+
+
+class Urgent:
+    """This thread comes before all ordinary ones of the machine (SCHED_FIFO), where the system allows it (`granted`).
+
+    With `friends`, threads of this library follow it closely: who has Python's lock must not have to wait for a processor.
+    """
+
+    def __init__(self, level: int = 1, friends: bool = False) -> None:
+        self._level, self._friends = level, friends
+        self._was: list[tuple[int, int, Any]] = []  # threads, and how they ran before
+
+    @property
+    def granted(self) -> bool:
+        """Whether it is so."""
+        return bool(self._was)
+
+    def __enter__(self) -> Urgent:
+        if not hasattr(os, "sched_setscheduler") or len(os.sched_getaffinity(0)) < 2:  # others need a processor, too
+            return self
+        self._raise(0, self._level)
+        if self._friends and self.granted:
+            for thread in threading.enumerate():
+                if thread.name.startswith("sharnir") and thread is not threading.current_thread() and thread.native_id:
+                    self._raise(thread.native_id, 1)
+        return self
+
+    def _raise(self, thread: int, level: int) -> None:
+        with contextlib.suppress(OSError):  # not allowed, or gone
+            was = thread, os.sched_getscheduler(thread), os.sched_getparam(thread)
+            os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(level))
+            self._was.append(was)
+
+    def __exit__(self, *_: object) -> None:
+        while self._was:
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(*self._was.pop())
 
 
 class RealTime:
@@ -81,6 +134,9 @@ class RealTime:
             (`statistics.cut`); None: it takes the time it needs.
         frames: how often a second a frame is taken for `latest`, Hz.
         world: which world frames show.
+        urgent: True: the loop's thread comes before all ordinary ones of the machine, where the system allows it (Linux, with
+            the right to real-time scheduling; more than one processor): `statistics.urgent`. A machine that is busy with other
+            things then keeps its deadlines; what runs here must not be endless.
     """
 
     def __init__(
@@ -95,6 +151,7 @@ class RealTime:
         budget: float | None = 0.8,
         frames: float = 60.0,
         world: int = 0,
+        urgent: bool = False,
     ) -> None:
         if not isinstance(sim, Simulation):
             raise SimulationError(f"RealTime: takes a Simulation, got {sim!r}")
@@ -105,7 +162,7 @@ class RealTime:
         for name, value in (("catch_up", catch_up), ("frames", frames), ("budget", 1.0 if budget is None else budget)):
             if not is_positive(value):
                 raise SimulationError(f"RealTime: {name} is a positive finite number, got {value!r}")
-        self.overrun, self.catch_up, self.budget = overrun, float(catch_up), budget
+        self.overrun, self.catch_up, self.budget, self.urgent = overrun, float(catch_up), budget, bool(urgent)
         self._frame_period = 1 / float(frames)
         self.speed = speed
         self.error: SimulationError | SceneError | None = None
@@ -241,8 +298,10 @@ class RealTime:
         clock, s = time.perf_counter, self.statistics = time.perf_counter, Statistics(Times(), Times(), Times())
         self._running, self._due_anew = True, True
         due = clock()
+        keeps = self._per_tick * self.sim.dt / self._speed <= KEEPS
         try:
-            with Quiet():
+            with Quiet(keeps), Urgent(2, friends=True) if self.urgent else contextlib.nullcontext() as urgent:
+                s.urgent = urgent is not None and urgent.granted
                 while not self._stop.is_set() and (ticks is None or s.ticks < ticks):
                     if self._paused:
                         self._stand()
@@ -330,7 +389,9 @@ class RealTime:
         clock = time.perf_counter
         left = due - clock()
         if left > SPIN:
+            sys.setswitchinterval(SWITCH)
             time.sleep(left - SPIN)
+            sys.setswitchinterval(PATIENT)
         while clock() < due:
             pass
 

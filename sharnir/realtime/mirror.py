@@ -7,6 +7,7 @@ thread or another process, puts the copy into a mirror and reads there as much a
 
 from __future__ import annotations
 
+import math
 import warnings
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sharnir.launches import LOCK
-from sharnir.snapshots import arrays_of, values_of
+from sharnir.snapshots import arrays_of, forget_readers, values_of
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -22,9 +23,13 @@ BLOWS = ("blow", "slip")  # what a solver keeps of contacts beside what a snapsh
 
 
 class Copy(NamedTuple):
-    """All that changed, at one instant."""
+    """All that changed, at one instant; arrays stand one after the other, in the order of `values_of`, of which this has rows.
 
-    values: dict[str, np.ndarray]
+    So it is made, and sent to another process, in few calls: all of these are made while the loop might have to wait.
+    """
+
+    data: bytes
+    rows: list[int]
     blows: dict[str, np.ndarray]
     gravity: np.ndarray
     dt: float
@@ -46,12 +51,21 @@ class Given(NamedTuple):
 
 def take(sim: Owner, worlds: int = 0) -> Copy:
     """A copy of now, made where steps are made; with the contacts of so many worlds."""
-    values = {name: np.array(array) for name, array in values_of(sim).items()}
-    touch = sim.solver.touch
+    values, touch = values_of(sim).values(), sim.solver.touch
     blows = {name: np.array(getattr(touch, name).numpy()) for name in BLOWS if getattr(touch, name, None) is not None}
     contacts = [sim.contacts(w) for w in range(worlds)] if sim._touching is not None else []
     whole = sim._gravities, sim.solver.dt, sim._epoch, sim._at_pose, sim._versions[1]
-    return Copy(values, blows, *whole, contacts)
+    return Copy(b"".join([array.data for array in values]), [len(array) for array in values], blows, *whole, contacts)
+
+
+def spread(copy: Copy, here: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a copy by name, as views. here: those of a simulation of the same model, with rows of their own."""
+    out, at = {}, 0
+    for (name, like), rows in zip(here.items(), copy.rows, strict=True):
+        size = rows * math.prod(like.shape[1:])
+        out[name] = np.frombuffer(copy.data, like.dtype, size, at).reshape(rows, *like.shape[1:])
+        at += size * like.itemsize
+    return out
 
 
 class Mirror:
@@ -77,11 +91,12 @@ class Mirror:
         """Show a copy."""
         sim = self.sim
         with LOCK:
+            given_values = spread(copy, values_of(sim))
             if sim._touching is not None:
-                sim._touching.fit(copy.values)
+                sim._touching.fit(given_values)
             here = values_of(sim)
             arrays = {} if sim._on_cpu else arrays_of(sim)
-            for name, given in copy.values.items():
+            for name, given in given_values.items():
                 here[name][: len(given)] = given  # there may be room for more contacts
                 if arrays:
                     arrays[name].assign(here[name])
@@ -89,6 +104,7 @@ class Mirror:
                 sim.solver.touch = SimpleNamespace(**{name: Given(values) for name, values in copy.blows.items()})
             if copy.version != self._version or not np.array_equal(copy.gravity, sim._gravities):
                 sim._measures, self._version = None, copy.version
+                forget_readers(sim)
             sim._gravities, sim._epoch, sim._at_pose = copy.gravity, copy.epoch, copy.at_pose
             if copy.dt != sim.solver.dt:
                 sim.solver.dt = copy.dt

@@ -63,6 +63,7 @@ class Statistics:
     skipped: float = 0.0  # s that were not simulated because there was no time
     drift: float = 0.0  # s, by which simulated time is behind the wall clock: the last tick's lateness and what was skipped
     collected: int = 0  # times that garbage was collected in idle time
+    urgent: bool = False  # whether the loop's thread came before all ordinary ones
 
     @property
     def missed_share(self) -> float:

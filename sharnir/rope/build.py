@@ -11,7 +11,7 @@ from sharnir.envelope import close_order, row_ends
 from sharnir.errors import SceneError
 from sharnir.model import DYNAMIC
 from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, UNHELD, RopeTable
-from sharnir.rope.describe import RopeDescription, RopeEnd, RopeTie
+from sharnir.rope.describe import RopeDescription, RopeEnd, RopeTie, Winch
 from sharnir.rope_state import RopeControl, RopeState
 from sharnir.spatial import quat_multiply
 from sharnir.tables import table
@@ -181,7 +181,7 @@ def turned_round(rope: RopeDescription) -> RopeDescription:
     return RopeDescription(
         rope.name, rope.points[::-1].copy(), rope.lengths[::-1].copy(), quat_multiply(rope.rotations[::-1], HALF_TURN),
         rope.velocity[::-1].copy(), rope.density, rope.radius, rope.EI, rope.GJ, rope.rest[::-1] * (-1.0, 1.0, 1.0), rope.damping,
-        rope.drag, rope.air, rope.strength, rope.rod, ends, 1 - rope.reel if rope.reel >= 0 else -1, rope.longest,  # type: ignore[arg-type]
+        rope.drag, rope.air, rope.strength, rope.rod, ends, 1 - rope.reel if rope.reel >= 0 else -1, rope.longest, rope.winch,  # type: ignore[arg-type]
         [RopeTie(len(rope.lengths) - t.at, t.body, t.point) for t in rope.ties], rope.material, rope.collide, rope.ignored,
         rope.apart,
     )  # fmt: skip
@@ -256,6 +256,12 @@ class Ropes:
         t.rod = put([int(r.rod) for r in d], wp.int32)
         t.reel = put([r.reel for r in d], wp.int32)
         t.longest = put([r.longest for r in d], real)
+        winches = [r.winch or Winch() for r in d]
+        t.winch = put([winch.joint for winch in winches], wp.int32)
+        t.drum_child = put([winch.child for winch in winches], wp.int32)
+        t.drum_parent = put([winch.parent for winch in winches], wp.int32)
+        t.drum = put([winch.radius for winch in winches], real)
+        t.drum_axis = put(np.array([winch.axis for winch in winches]).reshape(-1, 3), vec3)
         t.segment = put([r.lengths[-1 if r.reel == 1 else 0] for r in d], real)
         rest = np.zeros((self.slots, 3))
         for r, at, most in zip(d, self.first, self.capacity, strict=True):

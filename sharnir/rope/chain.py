@@ -17,12 +17,13 @@ A last end that is held by something which does not yield has an unknown impulse
 X, Y are also what μ does to f and g. μ is eliminated at the first end.
 
 A slack element holds its points in line with its axis d, not at its length: v_{j+1} has an unknown σ d more, d·f is a given ρ.
-With α = d·Âd that is σ = (ρ − d·f|σ=0)/α, and takes Âd dᵀÂ/α (and so on) from what hangs there (`slide`).
+With α = d·Âd that is σ = (ρ − d·f|σ=0)/α, and takes Âd dᵀÂ/α (and so on) from what hangs there (`slide`). So does one that a
+winch winds: ρ is then what turns the drum (`ports`), or α has the drum's inertia at its rim in it.
 """
 
 import warp as wp
 
-from sharnir.rope.data import BODY, DRIVEN, LOOP, UNHELD, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, LOOP, UNHELD, WOUND, RopeStep
 from sharnir.rope.terms import element_inertia, inverse, shift_B, shift_D, times_skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
@@ -46,8 +47,8 @@ def beyond(s: wp.array(dtype=RopeStep), i: int, w: int, X: mat33, Y: mat33) -> m
 
 @wp.func
 def is_slack(s: wp.array(dtype=RopeStep), i: int, w: int) -> bool:
-    """Whether the points of element i are free to move along it."""
-    return s[0].work.slack[i, w] == 1 and s[0].state.cut[i, w] == 0
+    """Whether the points of element i are free to move along it: it is slack, or wound."""
+    return s[0].work.slack[i, w] > 0 and s[0].state.cut[i, w] == 0
 
 
 @wp.func
@@ -146,7 +147,10 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
             if is_slack(s, i - 1, w):
                 Ad = A * d
                 Bd = d * B
-                give = real(1.0) / wp.dot(d, Ad)
+                give = wp.dot(d, Ad)
+                if s[0].work.slack[i - 1, w] == WOUND:
+                    give = give + s[0].work.rim[k, w]
+                give = real(1.0) / give
                 s[0].work.slide[i, w] = give
                 s[0].work.slide_v[i, w] = Ad
                 s[0].work.slide_w[i, w] = Bd
@@ -273,6 +277,8 @@ def follow(s: wp.array(dtype=RopeStep), k: int, w: int, end_v: vec3, end_w: vec3
                 if kind == DRIVEN or kind == LOOP:
                     X = beyond(s, i, w, s[0].work.X[i, w], s[0].work.Y[i, w])
                     slides = slides + wp.dot(slide_along(s, i, w, X), mu)
+                if s[0].work.slack[i - 1, w] == WOUND:
+                    s[0].work.slid[k, w] = slides
                 v = v + s[0].work.d[i - 1, w] * slides
         t = s[0].work.e[i, w] + s[0].work.K[i, w] * omega - v * s[0].work.B[i, w] - s[0].work.bias[i, w]
         if kind == DRIVEN or kind == LOOP:

@@ -9,6 +9,7 @@ import warp as wp
 from sharnir.guard import Tally
 from sharnir.model import BodyTable, Control, State
 from sharnir.rope_state import RopeControl, RopeState
+from sharnir.sleep import Rest
 from sharnir.types import mat33, quat, real, vec3
 
 UNHELD = wp.constant(0)  # kinds of an end: nothing holds it;
@@ -17,6 +18,7 @@ BODY = wp.constant(2)  # a dynamic body holds it;
 ROPE = wp.constant(3)  # a point of another rope holds it;
 LOOP = wp.constant(4)  # a dynamic body holds this last end, and something else moves it;
 PORT = wp.constant(5)  # a body in a tree of joints holds this last end (`rope.ports`)
+WOUND = wp.constant(2)  # of an element, where 0 is taut, 1 slack, −1 taut with its points changed over (`slack`, `reel`)
 MIXED = wp.constant(5)  # number of past passes from which the next is mixed (`rope.mixing`)
 
 
@@ -40,6 +42,11 @@ class RopeTable:
     reel: wp.array(dtype=wp.int32)  # [rope] the end (0, 1) from which it is paid out, or −1
     segment: wp.array(dtype=real)  # [rope] m, length of a segment that is paid out
     longest: wp.array(dtype=real)  # [rope] m, to which it is paid out at most
+    winch: wp.array(dtype=wp.int32)  # [rope] the joint whose axis winds it, or −1; these below: its bodies, and a radius, m
+    drum_child: wp.array(dtype=wp.int32)
+    drum_parent: wp.array(dtype=wp.int32)
+    drum: wp.array(dtype=real)
+    drum_axis: wp.array(dtype=vec3)  # [rope] of the joint, in the child's axes
     rest: wp.array(dtype=vec3)  # [slot] û at the interface, element axes, 1/m
     kind: wp.array(dtype=wp.int32)  # [end] UNHELD, DRIVEN, BODY, ROPE, LOOP, PORT
     body: wp.array(dtype=wp.int32)  # [end] or, of a ROPE, the slot of the point
@@ -73,7 +80,7 @@ class RopeWork:
     elastic: wp.array2d(dtype=vec3)  # elastic moment at the interface at the start of the step, N·m
     past: wp.array2d(dtype=vec3)  # part of the impulse moment that earlier poses give, N·m·s
     extra: wp.array2d(dtype=real)  # Δt² β T l of the element, kg·m²
-    slack: wp.array2d(dtype=wp.int32)  # as in the state, of the step that is being made
+    slack: wp.array2d(dtype=wp.int32)  # as in the state, of the step that is being made; WOUND: taut, as long as a drum makes it
     reach: wp.array2d(dtype=real)  # m, s of the element where factors are made
     snaps: wp.array2d(dtype=wp.int32)  # 1 where the element has become taut in the step
     push_out: wp.array2d(dtype=real)  # impulse along a slack element that is lacking, N·s
@@ -120,6 +127,12 @@ class RopeWork:
     kept_end: wp.array2d(dtype=vec3)  # [end, world]
     kept_tie: wp.array2d(dtype=vec3)  # [tie, world]
     paid: wp.array2d(dtype=real)  # [rope, world] m, by which the element at the reel grew
+    back: wp.array2d(dtype=real)  # [rope, world] m of that which returns what is owed
+    winds: wp.array2d(dtype=wp.int32)  # [rope, world] 1 where a winch winds it: its drum and the element at the reel are geared
+    rim: wp.array2d(dtype=real)  # [rope, world] kg, inertia of a drum at its rim, where its body is moved with the rope
+    slid: wp.array2d(dtype=real)  # [rope, world] m/s, σ of its wound element in a pass
+    lever: wp.array2d(dtype=vec3)  # [rope, world] m, moment on the drum's child of a unit of axial impulse in that element
+    drum_rate: wp.array2d(dtype=vec3)  # [rope, world] m, by which its element is shortened where the child turns
     arm: wp.array2d(dtype=vec3)  # [end, world] from the body's centre of mass, world axes, at the start
     tie_arm: wp.array2d(dtype=vec3)  # [tie, world]
     end_arm: wp.array2d(dtype=vec3)  # [end, world] arms by which points move: those above, unless a solver tells them apart
@@ -175,6 +188,7 @@ class RopeSettings:
     gravity: wp.array(dtype=vec3)
     tolerance: wp.array(dtype=real)  # largest gap of a row over its length, and error of an angle, rad
     iterations: wp.array(dtype=wp.int32)  # caps, see `rope_settings`
+    sleep: wp.array(dtype=real)  # s, after which what stands still sleeps (`sleep`)
     beta: wp.array(dtype=real)  # how implicit the tension's direction is, and how much of it damps; ρ of bend and twist
 
 
@@ -206,3 +220,4 @@ class RopeStep:
     swept: wp.array(dtype=wp.int32)  # [world] sweeps that it made
     residual: wp.array(dtype=real)
     tally: wp.array(dtype=Tally)  # counts over all steps, for the guard
+    rest: wp.array(dtype=Rest)  # where ropes end the step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,16 @@ class RopeTie:
     point: np.ndarray
 
 
+class Winch(NamedTuple):
+    """A joint that winds a rope, by number, as its bodies are; the drum's radius, m, and the axis in the child's axes."""
+
+    joint: int = -1
+    child: int = 0
+    parent: int = 0
+    radius: float = 0.0
+    axis: Any = (0.0, 0.0, 1.0)
+
+
 @dataclass
 class RopeDescription:
     """A rope as described, from its first end to its last: SI units, world axes."""
@@ -63,6 +73,7 @@ class RopeDescription:
     ends: tuple[RopeEnd, RopeEnd]
     reel: int  # the end from which it is paid out, or −1
     longest: float  # m
+    winch: Winch | None = None
     ties: list[RopeTie] = field(default_factory=list)
     material: Material = field(default_factory=Material)
     collide: bool = True
@@ -359,6 +370,25 @@ def hold(
             raise SceneError(f"rope {rope.name!r}: its clamp points against the rope")
         frame = quat_multiply(turn / np.linalg.norm(turn), frame)
     end.frame = quat_multiply(back, frame)
+
+
+def wind(rope: RopeDescription, winch: Any, joints: dict[str, Any]) -> None:
+    """Let the axis of a joint wind a rope at its reel."""
+    who = f"rope {rope.name!r}"
+    if not isinstance(winch, tuple | list) or len(winch) != 2:
+        raise SceneError(f"{who}: winch is a joint's name and the radius of its drum (m), got {winch!r}")
+    name, radius = winch
+    if name not in joints:
+        raise SceneError(f"{who}: winch is a joint that was added before, known: {', '.join(map(repr, joints))}; got {name!r}")
+    joint = joints[name]
+    if tuple(joint.joint.free) not in (("rx",), ("ry",), ("rz",)):
+        raise SceneError(f"{who}: winch is a joint of one rotation, and {name!r} is {joint.joint.kind} ({joint.joint.free})")
+    if rope.reel < 0:
+        raise SceneError(f"{who}: winch goes with reel='start' or 'end', from which it is wound, got reel=None")
+    if not is_positive(abs(radius) if isinstance(radius, int | float | np.number) else radius):
+        raise SceneError(f"{who}: the radius of its drum is a finite number of m other than 0, got {radius!r}")
+    axis = quat_rotate(joint.child_frame, np.eye(3)["xyz".index(joint.joint.free[0][1])])
+    rope.winch = Winch(list(joints).index(name), joint.child, joint.parent, float(radius), axis)
 
 
 # ---- what it touches --------------------------------------------------------------------------------------------------------

@@ -21,12 +21,12 @@ import warp as wp
 
 from sharnir.model import DYNAMIC
 from sharnir.rope.bend import bend_gradient, bend_vector, from_rest, turning_stiffness
-from sharnir.rope.data import BODY, DRIVEN, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, ROPE, WOUND, RopeStep
 from sharnir.rope.ends import HEAVY, end_point, is_held, tie_point
 from sharnir.rope.means import bend_moment, carried, cayley
 from sharnir.rope.passes import FADING
 from sharnir.rope.predict import frame_after, frame_before, neighbour_length
-from sharnir.rope.slack import buckling_load, new_span, side_of
+from sharnir.rope.slack import buckling_load, new_span, side_of, unwound
 from sharnir.rope.terms import air_resistance, tangent
 from sharnir.spatial import unit, worse
 from sharnir.types import mat33, real, vec3
@@ -314,6 +314,14 @@ def miss_moments(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 
 @wp.func
+def slide_axis(s: wp.array(dtype=RopeStep), i: int, w: int) -> vec3:
+    """d̄ − ¼θ × (d₁ − d₀): the impulse of a row along it works where its element becomes longer."""
+    d0 = tangent(s[0].state.rotation[i, w])
+    d1 = tangent(s[0].work.q[i, w])
+    return (d0 + d1) * real(0.5) - wp.cross(s[0].work.turn[i, w], d1 - d0) * real(0.25)
+
+
+@wp.func
 def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
     """c = −(r_{j+1} − r_j − s d₃)/(ϑΔt); what points and elements lack of momentum at the pose and impulses at hand."""
     first = s[0].ropes.first[k]
@@ -339,8 +347,10 @@ def miss_momenta(s: wp.array(dtype=RopeStep), k: int, w: int):
             L0 = disc_momentum(i1 * l, d0, s[0].state.spin[i, w])
             L1 = carried(s[0].work.turn[i, w], disc_momentum(i1 * l, d0, s[0].work.w[i, w]))
             couple = wp.cross(d0 * s[0].state.span[i, w] + d1 * span, f) * real(-0.5)
-            along = (d0 + d1) * real(0.5) - wp.cross(s[0].work.turn[i, w], d1 - d0) * real(0.25)
+            along = slide_axis(s, i, w)
             s[0].work.push_out[i, w] = buckling_load(s, k, i, w) * h - wp.dot(along, f)
+            if s[0].work.slack[i, w] == WOUND:
+                s[0].work.push_out[i, w] = real(0.0)  # its drum feels what it pulls
             couple = couple + s[0].state.moment[i, w] - s[0].state.moment[i + 1, w] + s[0].control.torque[i, w] * h
             s[0].work.load[i, w] = couple - (L1 - L0)
         s[0].work.defect[i, w] = lacks
@@ -461,7 +471,7 @@ def keep_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
             s[0].state.spin[i, w] = carried(s[0].work.turn[i, w], omega)
             s[0].state.rotation[i, w] = s[0].work.q[i, w]
             s[0].work.snaps[i, w] = int(s[0].state.slack[i, w] == 1 and s[0].work.slack[i, w] != 1)
-            s[0].state.slack[i, w] = s[0].work.slack[i, w]
+            s[0].state.slack[i, w] = unwound(s[0].work.slack[i, w])
             s[0].state.span[i, w] = new_span(s, i, w)
             now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) * side_of(s, i, w) / s[0].settings.dt[0]
             s[0].state.was[i, w] = s[0].state.now[i, w]

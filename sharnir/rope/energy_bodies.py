@@ -451,6 +451,10 @@ def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, what: int):
             more = pose
         elif what == SNAPS:
             more = s[0].state.reel_now[k, w]
+        if s[0].ropes.winch[k] >= 0:  # as its drum turns
+            more = real(0.0)
+            if what != ENDS:
+                more = s[0].state.reel_now[k, w]
         s[0].work.c[i, w] = s[0].work.c[i, w] + s[0].work.d[i, w] * more
 
 
@@ -458,7 +462,7 @@ def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, what: int):
 def turn_reels(s: wp.array(dtype=RopeStep), w: int):
     """Once velocities are settled: reels run at the pose as the rows there were asked to."""
     for k in range(s[0].ropes.count):
-        if s[0].ropes.reel[k] >= 0:
+        if s[0].ropes.reel[k] >= 0 and s[0].ropes.winch[k] < 0:
             rate = s[0].work.paid[k, w] / s[0].h[w]
             s[0].state.reel_now[k, w] = real(0.5) * (rate + s[0].state.reel_rate[k, w])
 
@@ -473,7 +477,7 @@ def goes_on(s: wp.array(dtype=RopeStep), w: int) -> bool:
                 v = driven_speed(s, k, side, w)
                 if wp.length(v - s[0].state.velocity[i, w]) > STALLED * wp.length(v):
                     return False
-        if s[0].ropes.reel[k] >= 0:
+        if s[0].ropes.reel[k] >= 0 and s[0].ropes.winch[k] < 0:
             rate = s[0].work.paid[k, w] / s[0].h[w]
             pose = real(0.5) * (rate + s[0].state.reel_rate[k, w])
             if wp.abs(pose - s[0].state.reel_now[k, w]) > STALLED * wp.abs(rate):

@@ -10,6 +10,7 @@ from sharnir.rope.energy_bodies import ENDS, SNAPS, WHOLE, body_pose, goes_on, k
 from sharnir.rope.kernels import differ, ropes_untouched, spend_all
 from sharnir.rope.passes import count, scale_pulls
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
+from sharnir.sleep import at_rest_together, fall_asleep, wait, wake_by_caller
 from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import inline_less, real, vec3
 
@@ -186,6 +187,7 @@ def energy_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.i
         return
     for g in range(s[0].grades.shape[0]):
         s[0].grades[g, w] = 0
+    wake_by_caller(s[0].rest, w)
     if not (ropes_untouched(s, w) and bodies_untouched(s, w)):
         for k in range(s[0].ropes.count):
             s[0].state.started[k, w] = 0
@@ -197,10 +199,15 @@ def energy_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.i
         if used > s[0].settings.iterations[3]:
             s[0].made[w] = step
             break
+        if at_rest_together(s[0].rest, w):
+            wait(s[0].rest, w)
+            count_step(s[0].tally, w, real(0.0), s[0].settings.tolerance[0], 1)
+            continue
         make_energy_step(s, w, 0)
         used = used + s[0].done[w]
         spend_all(s, w)
         if s[0].body_state.failed[w] == 0:
             s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
             count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
+            fall_asleep(s[0].rest, w)
     note_velocities(s, w)

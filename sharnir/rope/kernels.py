@@ -29,6 +29,8 @@ from sharnir.rope.passes import (
 from sharnir.rope.predict import begin_rope, stiffen_bodies
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import take_slack
+from sharnir.rope.winch import follow_drums, guess_drums
+from sharnir.sleep import at_rest_together, fall_asleep
 from sharnir.spatial import matrix, rotated
 from sharnir.stepping import IMPLICIT, VELOCITY_LEVEL, dividing, soften
 from sharnir.types import real, vec3
@@ -172,6 +174,7 @@ def take_bodies(s: wp.array(dtype=RopeStep), w: int):
     """Held and tied points after something else moved their bodies."""
     for b in range(s[0].bodies.count):
         advance_body(s, b, w)
+    follow_drums(s, w)
     for k in range(s[0].ropes.count):
         for side in range(2):
             if s[0].ropes.kind[2 * k + side] == BODY or s[0].ropes.kind[2 * k + side] == LOOP:
@@ -212,6 +215,7 @@ def start_beside(s: wp.array(dtype=RopeStep), w: int):
     for b in range(s[0].bodies.count):
         s[0].body.inertia[b, w] = rotated(matrix(s[0].body_state.rotation[b, w]), s[0].bodies.inertia[b, w])
         s[0].body.start_v[b, w] = s[0].body.v[b, w]
+    guess_drums(s, w)
     for k in range(s[0].ropes.count):
         pay_out(s, k, w, s[0].h[w])
         for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
@@ -225,7 +229,9 @@ def start_beside(s: wp.array(dtype=RopeStep), w: int):
 @wp.kernel(module="sharnir.rope")
 def rope_begin(s: wp.array(dtype=RopeStep), first: int):
     """Begin a step beside another solver."""
-    start_beside(s, first + wp.tid())
+    w = first + wp.tid()
+    if not at_rest_together(s[0].rest, w):
+        start_beside(s, w)
 
 
 @wp.kernel(module="sharnir.rope")
@@ -239,7 +245,7 @@ def rope_pass(
     nothing that counts, and whose rows and moments are met all the same, is done (`end_sweeps`).
     """
     w = first + wp.tid()
-    if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
+    if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0 or at_rest_together(s[0].rest, w):
         return
     take_bodies(s, w)
     off = miss_all(s, w)
@@ -291,7 +297,9 @@ def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.in
 @wp.kernel(module="sharnir.rope")
 def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp.int32)):
     """Look at a step before it is taken."""
-    goes_astray(s, first + wp.tid(), swept, MOST_GAIN, real(1.0))
+    w = first + wp.tid()
+    if not at_rest_together(s[0].rest, w):
+        goes_astray(s, w, swept, MOST_GAIN, real(1.0))
 
 
 @wp.func
@@ -299,6 +307,9 @@ def take_step(
     s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32), left: wp.array(dtype=real), tolerance: real
 ) -> bool:  # fmt: skip
     """The new state of ropes becomes their state, where that of the bodies did. Returns whether it did."""
+    if at_rest_together(s[0].rest, w):
+        count_step(s[0].tally, w, real(0.0), tolerance, 1)
+        return False
     if swept[w] >= DONE:
         swept[w] = s[0].swept[w]
         s[0].done[w] = s[0].done[w] - DONE
@@ -332,7 +343,9 @@ def rope_commit(
     tolerance: wp.array(dtype=real),
 ):  # fmt: skip
     """Take the step."""
-    take_step(s, first + wp.tid(), swept, left, tolerance[0])
+    w = first + wp.tid()
+    if take_step(s, w, swept, left, tolerance[0]):
+        fall_asleep(s[0].rest, w)
 
 
 @wp.kernel(module="sharnir.rope")

@@ -8,7 +8,7 @@ import warp as wp
 from sharnir.model import DYNAMIC
 from sharnir.rope.bend import damped_moment, from_rest
 from sharnir.rope.chain import bring_back, eliminate, follow
-from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, LOOP, PORT, ROPE, WOUND, RopeStep
 from sharnir.rope.ends import (
     advance_body,
     clear_ties,
@@ -27,8 +27,9 @@ from sharnir.rope.ends import (
 )
 from sharnir.rope.loops import assemble, last_change, move_group
 from sharnir.rope.predict import TWIST, begin_rope, frame_after, frame_before, hold_ends, start_span, stiffen_bodies, weights
-from sharnir.rope.slack import buckling_load, judge, new_span, side_of, take_slack
+from sharnir.rope.slack import buckling_load, judge, new_span, side_of, take_slack, unwound
 from sharnir.rope.terms import kept_momentum, tangent, turned_element
+from sharnir.rope.winch import spin_drums
 from sharnir.types import EPSILON, real, vec3
 
 ANY = wp.constant(real(10.0))  # relative shortening that no element reaches
@@ -73,13 +74,20 @@ def missed(s: wp.array(dtype=RopeStep), k: int, w: int, attempt: int) -> real:
         if j < n:
             l = s[0].state.length[i, w]
             gap = s[0].work.r[i + 1, w] - s[0].work.r[i, w] - tangent(b) * new_span(s, i, w)
-            lacks = buckling_load(s, k, i, w) * s[0].kick[w] - wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])
-            s[0].work.push_out[i, w] = lacks
+            s[0].work.push_out[i, w] = lacks_push(s, k, i, w)
             s[0].work.c[i, w] = gap * (real(-1.0) / dt)
             if s[0].state.cut[i, w] == 0:
                 most = wp.max(most, wp.length(gap) / l)
         a = b
     return most
+
+
+@wp.func
+def lacks_push(s: wp.array(dtype=RopeStep), k: int, i: int, w: int) -> real:
+    """Impulse along an element that is lacking if it is slack; a wound one has passed on what it pulls to its drum."""
+    if s[0].work.slack[i, w] == WOUND:
+        return real(0.0)
+    return buckling_load(s, k, i, w) * s[0].kick[w] - wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w])
 
 
 @wp.func
@@ -112,8 +120,7 @@ def missed_speeds(s: wp.array(dtype=RopeStep), k: int, w: int, ahead: real):
                     rate = s[0].state.reel_rate[k, w] * side_of(s, i, w)
             turn = wp.cross(omega, d) * s[0].work.reach[i, w]
             s[0].work.c[i, w] = turn + d * rate - (s[0].work.v[i + 1, w] - s[0].work.v[i, w])
-            lacks = buckling_load(s, k, i, w) * s[0].kick[w] - wp.dot(s[0].state.pull[i, w], d)
-            s[0].work.push_out[i, w] = lacks
+            s[0].work.push_out[i, w] = lacks_push(s, k, i, w)
         before = omega
 
 
@@ -246,6 +253,7 @@ def ropes_outward(s: wp.array(dtype=RopeStep), w: int):
         for t in range(s[0].ropes.ties):
             if s[0].ropes.tie_rope[t] == k:
                 tie_move(s, t, w)
+    spin_drums(s, w)
 
 
 @wp.func
@@ -445,6 +453,8 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
     """The new state of a rope becomes its state."""
     s[0].state.started[k, w] = 1
     s[0].state.reel_rate[k, w] = s[0].work.paid[k, w] / s[0].h[w]
+    if s[0].ropes.winch[k] >= 0:
+        s[0].state.reel_now[k, w] = s[0].state.reel_rate[k, w]
     first = s[0].ropes.first[k]
     n = s[0].state.segments[k, w]
     for j in range(n + 1):
@@ -455,7 +465,7 @@ def commit_rope(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             q = s[0].work.q[i, w]
             s[0].state.rotation[i, w] = q
-            s[0].state.slack[i, w] = s[0].work.slack[i, w]
+            s[0].state.slack[i, w] = unwound(s[0].work.slack[i, w])
             s[0].state.span[i, w] = new_span(s, i, w)
             now = -wp.dot(s[0].state.pull[i, w], s[0].work.d[i, w]) * side_of(s, i, w) / s[0].settings.dt[0]
             s[0].state.was[i, w] = s[0].state.now[i, w]

@@ -2,8 +2,10 @@
 
 A last end on a body, a body tied between the ends: the rope's point moves as the body's, by an unknown impulse μ on the rope and
 −μ on the body. A clamped last end has a moment, too: K (ω_body − ω_last) with K = L Lᵀ, which may be singular, so its unknown is
-σ = Lᵀ(ω_body − ω_last), and L σ acts on the last element. Three rows each; along the rope, and along those on which it hangs,
-down to a root (a body, a free end, something that does not yield, a cut),
+σ = Lᵀ(ω_body − ω_last), and L σ acts on the last element. A winch is a port, too, of which one row counts: the element at the
+reel slides (`chain`), ṡ + R q̇ = 0 with q the angle of the drum's joint, by an axial impulse μ in it, and R μ about the axis on
+the drum. Three rows each; along the rope, and along those on which it hangs, down to a root (a body, a free end, something that
+does not yield, a cut),
 
     Eᵀ(v, ω) of the rope at the port = Xᵀ v_root + Yᵀ ω_root + G μ + g,        X μ, Y μ: what μ does at the root,
 
@@ -29,11 +31,13 @@ import warp as wp
 
 from sharnir.envelope import add_block, clear, close_order, factorise, row_ends, substitute, take
 from sharnir.rope.chain import SLACK, beyond, is_slack, slide_along
-from sharnir.rope.data import BODY, DRIVEN, PORT, ROPE, UNHELD, RopeStep
+from sharnir.rope.data import BODY, DRIVEN, PORT, ROPE, UNHELD, WOUND, RopeStep
+from sharnir.rope.slack import reel_element
 from sharnir.rope.terms import inverse, times_skew
 from sharnir.types import EPSILON, mat33, real, vec3
 
 NO_STIFFNESS = wp.constant(real(64.0 * EPSILON))  # least part of a stiffness's trace that counts as stiffness
+WINCH = wp.constant(2)  # of `Ports.turn`
 PORT_ROUNDS = wp.constant(20)  # most rounds in which laws and ports are found in turn
 
 
@@ -45,7 +49,7 @@ class Ports:
     rope: wp.array(dtype=wp.int32)  # [port]
     body: wp.array(dtype=wp.int32)  # [port]
     tie: wp.array(dtype=wp.int32)  # [port] which tie, or −1: the rope's last end
-    turn: wp.array(dtype=wp.int32)  # [port] 1: the rows of a clamp's moment, 0: those of the point
+    turn: wp.array(dtype=wp.int32)  # [port] 1: the rows of a clamp's moment, 2: of a winch, 0: those of the point
     leg: wp.array(dtype=wp.int32)  # [port + 1] its first leg
     leg_rope: wp.array(dtype=wp.int32)  # [leg]
     leg_at: wp.array(dtype=wp.int32)  # [leg] entry of the rope's first slot
@@ -79,6 +83,8 @@ def make_ports(ropes: Any, moves_with: list[int]) -> Ports:
     for k in range(ropes.count):
         if kind[2 * k + 1] == PORT:
             found += [(k, held[2 * k + 1], -1, turn) for turn in range(1 + clamp[2 * k + 1])]
+    winch, drum = ropes.table.winch.numpy(), ropes.table.drum_child.numpy()
+    found += [(k, drum[k], -1, int(WINCH)) for k in range(ropes.count) if winch[k] >= 0]
     found += [(k, tie_body[t], t, 0) for t, k in enumerate(ties) if tie_kind[t] == PORT]
     rope_of = np.repeat(np.arange(ropes.count), ropes.capacity + 1)
 
@@ -166,7 +172,22 @@ def top_slot(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, leg:
     if p[0].tie[a] >= 0:
         return r[0].ropes.tie_slot[p[0].tie[a]]
     k = p[0].rope[a]
+    if p[0].turn[a] == WINCH:
+        return reel_element(r, k, w)
     return r[0].ropes.first[k] + r[0].state.segments[k, w] - p[0].turn[a]
+
+
+@wp.func
+def is_wound(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int) -> bool:
+    """Whether the winch of a port acts on its rope."""
+    i = reel_element(r, p[0].rope[a], w)
+    return r[0].work.slack[i, w] == WOUND and r[0].state.cut[i, w] == 0
+
+
+@wp.func
+def first_column(v: vec3) -> mat33:
+    """v, of the one row of a winch that counts."""
+    return wp.outer(v, vec3(real(1.0), real(0.0), real(0.0)))
 
 
 @wp.func
@@ -191,15 +212,30 @@ def find_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, 
     X = wp.identity(n=3, dtype=real)
     Y = mat33(real(0.0))
     G = mat33(real(0.0))
+    wound = bool(False)
     if p[0].turn[a] == 1:
         X = mat33(real(0.0))
         Y = p[0].L[a, w]
+    elif p[0].turn[a] == WINCH:
+        X = mat33(real(0.0))
+        G = wp.identity(n=3, dtype=real)
+        wound = is_wound(r, p, a, w)
+        if wound:
+            i = reel_element(r, p[0].rope[a], w) + 1
+            give = r[0].work.slide[i, w]
+            G[0, 0] = give
+            X = first_column(r[0].work.slide_v[i, w] * (-give))
+            Y = first_column(r[0].work.slide_w[i, w] * (-give))
+            Y = Y + wp.transpose(times_skew(wp.transpose(X), r[0].work.d[i - 1, w] * (-r[0].work.reach[i - 1, w])))
     for leg in range(p[0].leg[a], p[0].leg[a + 1]):
         k = p[0].leg_rope[leg]
         first = r[0].ropes.first[k]
         held = r[0].ropes.kind[2 * k + 1] == DRIVEN
         driven = mat33(real(0.0))
         top = top_slot(r, p, a, leg, w)
+        if wound and held and leg == p[0].leg[a]:
+            D = beyond(r, top + 1, w, r[0].work.X[top + 1, w], r[0].work.Y[top + 1, w])
+            driven = first_column(r[0].work.d[top, w] * D * r[0].work.slide[top + 1, w])
         for back in range(top - first + 1):
             i = top - back
             at = p[0].leg_at[leg] + i - first
@@ -276,6 +312,20 @@ def mobility(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, b: i
 
 
 @wp.func
+def wound_by(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, b: int, w: int) -> vec3:
+    """By how much the row of a winch a is moved by a port whose path crosses its element, beyond what both paths share."""
+    out = vec3(real(0.0))
+    if p[0].turn[a] == WINCH and p[0].turn[b] != WINCH:
+        k = p[0].rope[a]
+        i = reel_element(r, k, w) + 1
+        for leg in range(p[0].leg[b], p[0].leg[b + 1]):
+            if p[0].leg_rope[leg] == k and top_slot(r, p, b, leg, w) >= i:
+                if is_wound(r, p, a, w):
+                    out = slide_along(r, i, w, left(r, p, i, p[0].leg_at[leg] + i - r[0].ropes.first[k], w))
+    return out
+
+
+@wp.func
 def port_columns(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """X, Y and G of all ports; once a step."""
     for a in range(p[0].count):
@@ -288,7 +338,8 @@ def start_matrix(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     clear(p[0].matrix, p[0].first, p[0].last, 3 * p[0].count, w)
     for a in range(p[0].count):
         for b in range(p[0].first[3 * a] / 3, a):
-            G = mobility(r, p, a, b, w)
+            G = mobility(r, p, a, b, w) + wp.transpose(first_column(wound_by(r, p, a, b, w)))
+            G = G + first_column(wound_by(r, p, b, a, w))
             add_block(p[0].matrix, 3 * a, 3 * b, w, G)
             add_block(p[0].matrix, 3 * b, 3 * a, w, wp.transpose(G))
         own = p[0].own[a, w]
@@ -298,6 +349,8 @@ def start_matrix(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
         more = real(1.0)
         if p[0].turn[a] == 0:
             more = SLACK * wp.trace(own) + real(1.0e-30)
+        elif p[0].turn[a] == WINCH:
+            more = real(0.0)
         add_block(p[0].matrix, 3 * a, 3 * a, w, own + wp.identity(n=3, dtype=real) * more)
 
 
@@ -340,7 +393,13 @@ def push_port(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: 
         r[0].body.p_l[b, w] = r[0].body.p_l[b, w] - f
         r[0].body.p_a[b, w] = r[0].body.p_a[b, w] - l
     b = p[0].body[a]
-    if p[0].turn[a] == 1:
+    if p[0].turn[a] == WINCH:
+        if is_wound(r, p, a, w):
+            l = r[0].work.lever[p[0].rope[a], w] * mu[0]
+            base = r[0].ropes.drum_parent[p[0].rope[a]]
+            r[0].body.p_a[b, w] = r[0].body.p_a[b, w] - l
+            r[0].body.p_a[base, w] = r[0].body.p_a[base, w] + l
+    elif p[0].turn[a] == 1:
         r[0].body.p_a[b, w] = r[0].body.p_a[b, w] + p[0].L[a, w] * mu
     else:
         r[0].body.p_l[b, w] = r[0].body.p_l[b, w] + mu
@@ -354,6 +413,11 @@ def port_speed(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w:
     u = -r[0].body.dw[b, w] * p[0].L[a, w]
     if p[0].turn[a] == 0:
         u = -(r[0].body.dv[b, w] + wp.cross(r[0].body.dw[b, w], moving_arm(r, p, a, w)))
+    elif p[0].turn[a] == WINCH:
+        u = vec3(real(0.0))
+        if is_wound(r, p, a, w):
+            turn = r[0].body.dw[b, w] - r[0].body.dw[r[0].ropes.drum_parent[p[0].rope[a]], w]
+            u[0] = wp.dot(r[0].work.drum_rate[p[0].rope[a], w], turn)
     leg = p[0].leg[a + 1] - 1
     k = p[0].leg_rope[leg]
     if r[0].ropes.kind[2 * k] == BODY:
@@ -397,6 +461,10 @@ def port_factor(p: wp.array(dtype=Ports), w: int):
 def port_gap(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: int) -> vec3:
     """g of a port: how its point changes in the pass if bodies at roots do not move and nothing pulls there."""
     g = vec3(real(0.0))
+    if p[0].turn[a] == WINCH:
+        if not is_wound(r, p, a, w):
+            return g
+        g[0] = r[0].work.slides[reel_element(r, p[0].rope[a], w) + 1, w]
     for leg in range(p[0].leg[a], p[0].leg[a + 1]):
         k = p[0].leg_rope[leg]
         first = r[0].ropes.first[k]
@@ -454,6 +522,11 @@ def pull_rope(r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), a: int, w: 
         i = r[0].ropes.first[k] + r[0].state.segments[k, w]
         r[0].state.moment[i, w] = r[0].state.moment[i, w] - p[0].L[a, w] * mu
         p[0].sum[a, w] = p[0].sum[a, w] + mu
+    elif p[0].turn[a] == WINCH:
+        if not is_wound(r, p, a, w):
+            return
+        i = reel_element(r, k, w) + 1
+        r[0].work.slides[i, w] = r[0].work.slides[i, w] + r[0].work.slide[i, w] * mu[0]
     if p[0].tie[a] >= 0:
         t = p[0].tie[a]
         i = r[0].ropes.tie_slot[t]

@@ -3,12 +3,13 @@
 import warp as wp
 
 from sharnir.rope.data import RopeStep
-from sharnir.rope.slack import side_of
+from sharnir.rope.slack import reel_element, side_of
 from sharnir.rope.terms import tangent
 from sharnir.types import real, vec3
 
 REPAID = wp.constant(real(0.1))  # part of an owed length that a step returns
 NOWHERE = wp.constant(real(1.0e-6))  # relative distance below which two points have no direction from one to the other
+STUMP = wp.constant(real(0.01))  # the same, in a pass
 LEFT_AT_REEL = wp.constant(real(0.1))  # least length of the element at the reel, in segments
 
 
@@ -128,7 +129,10 @@ def feed(s: wp.array(dtype=RopeStep), k: int, w: int):
 
 @wp.func
 def pay_out(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
-    """Let the element at the reel grow or shrink for a time h, not where it is torn. A length asked for is not passed."""
+    """Let the element at the reel grow or shrink for a time h, not where it is torn. A length asked for is not passed.
+
+    At a winch that is a guess (`turn_drum`). Beyond the longest, and when nothing is left to take in, its rope slips.
+    """
     end = s[0].ropes.reel[k]
     if end < 0:
         return
@@ -149,11 +153,30 @@ def pay_out(s: wp.array(dtype=RopeStep), k: int, w: int, h: real):
     if n == s[0].ropes.capacity[k] and speed > real(0.0) and l > real(1.5) * size:
         speed = real(0.0)
     back = REPAID * s[0].state.owed[k, w] / s[0].settings.dt[0]
+    if s[0].ropes.winch[k] >= 0:
+        speed = s[0].state.reel_now[k, w]
+        slips = (speed > real(0.0) and total >= s[0].ropes.longest[k]) or (speed < real(0.0) and l <= LEFT_AT_REEL * size)
+        s[0].work.winds[k, w] = int(not slips and s[0].state.cut[i, w] == 0)
+        if slips:
+            speed = real(0.0)
     if s[0].state.cut[i, w] == 1:
         speed = real(0.0)
         back = real(0.0)
+    s[0].work.back[k, w] = back * h
     s[0].work.paid[k, w] = (speed + back) * h
     s[0].state.length[i, w] = l + s[0].work.paid[k, w]
+
+
+@wp.func
+def turn_drum(s: wp.array(dtype=RopeStep), k: int, w: int, by: real):
+    """The drum of a winch turns by so many radians in the step: what it takes in, the element at the reel loses."""
+    if s[0].work.winds[k, w] == 1:
+        i = reel_element(s, k, w)
+        before = s[0].state.length[i, w] - s[0].work.paid[k, w]
+        paid = s[0].work.back[k, w] - s[0].ropes.drum[k] * by
+        paid = wp.max(paid, STUMP * s[0].ropes.segment[k] - before)
+        s[0].state.length[i, w] = before + paid
+        s[0].work.paid[k, w] = paid
 
 
 @wp.func

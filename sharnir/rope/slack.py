@@ -9,7 +9,7 @@ import math
 
 import warp as wp
 
-from sharnir.rope.data import RopeStep
+from sharnir.rope.data import WOUND, RopeStep
 from sharnir.rope.terms import tangent
 from sharnir.types import EPSILON, real
 
@@ -53,6 +53,39 @@ def take_slack(s: wp.array(dtype=RopeStep), w: int):
     """Elements are expected to be slack and taut as they were in the last step."""
     for i in range(s[0].work.slack.shape[0]):
         s[0].work.slack[i, w] = s[0].state.slack[i, w]
+    for k in range(s[0].ropes.count):
+        wind(s, k, w)
+
+
+@wp.func
+def reel_element(s: wp.array(dtype=RopeStep), k: int, w: int) -> int:
+    """The element at a rope's reel."""
+    return s[0].ropes.first[k] + s[0].ropes.reel[k] * (s[0].state.segments[k, w] - 1)
+
+
+@wp.func
+def wind(s: wp.array(dtype=RopeStep), k: int, w: int):
+    """A taut element at a winch is wound: its length is the drum's."""
+    if s[0].ropes.winch[k] >= 0:
+        i = reel_element(s, k, w)
+        s[0].work.slack[i, w] = as_wound(s, k, w, i, s[0].work.slack[i, w])
+
+
+@wp.func
+def as_wound(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, slack: int) -> int:
+    """How an element is that is taut or slack so: wound where it is taut, at a winch that winds."""
+    if slack == 0 and s[0].ropes.winch[k] >= 0:
+        if s[0].work.winds[k, w] == 1 and i == reel_element(s, k, w):
+            return WOUND
+    return slack
+
+
+@wp.func
+def unwound(slack: int) -> int:
+    """As the state has it: a wound element is a taut one."""
+    if slack == WOUND:
+        return 0
+    return slack
 
 
 @wp.func
@@ -72,7 +105,7 @@ def close_beside(s: wp.array(dtype=RopeStep), k: int, w: int, i: int, way: int, 
         left = left - wp.max(s[0].state.length[j, w] - wp.abs(span), real(0.0))
         if left < real(0.0):
             break
-        s[0].work.slack[j, w] = taut_at(span)
+        s[0].work.slack[j, w] = as_wound(s, k, w, j, taut_at(span))
         j = j + way
 
 
@@ -139,14 +172,14 @@ def judge_slack(s: wp.array(dtype=RopeStep), k: int, w: int, speed: real, change
                 span = new_span(s, i, w)
                 over = wp.abs(span) - l
                 if over > LONGER * l + change * h:
-                    better = taut_at(span)
+                    better = as_wound(s, k, w, i, taut_at(span))
                     if flip > n:
                         close_beside(s, k, w, i, -1, over)
                         close_beside(s, k, w, i, 1, over)
             else:
                 d = (tangent(s[0].state.rotation[i, w]) + tangent(s[0].work.q[i, w])) * real(0.5)
                 push = wp.dot(s[0].state.pull[i, w], d) - buckling_load(s, k, i, w) * h
-                if (slack == 0 and push > none) or (slack == -1 and push < -none):
+                if (slack != -1 and push > none) or (slack == -1 and push < -none):
                     better = 1
                 if short_of(s, i, w) > shorter * s[0].state.length[i, w] + change * h:
                     better = 1

@@ -15,6 +15,7 @@ from sharnir.rope.data import MIXED, BodyWork, RopeSettings, RopeStep, RopeWork
 from sharnir.rope.energy_kernels import energy_steps
 from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
 from sharnir.rope_state import RopeState
+from sharnir.sleep import joining, rest_of, sleeps_after
 from sharnir.solver import GRADES, Report, Solver, check_iterations, gravity_of, with_ropes, write
 from sharnir.types import EPSILON, load_modules, real, vec3
 
@@ -51,6 +52,7 @@ def rope_step(model: Model, state: State, control: Control, settings: RopeSettin
     columns = int(MIXED) + 1
     sizes |= dict.fromkeys(["mix_fv", "mix_fw", "mix_v", "mix_w", "mix_pull", "mix_moment"], columns * r.slots)
     sizes |= {"mix_end": columns * ends, "mix_tie": columns * r.table.ties}
+    sizes |= dict.fromkeys(["paid", "back", "winds", "rim", "slid", "lever", "drum_rate"], r.count)
     for name, size in (sizes | {"tie_arm": r.table.ties, "dense_p": rows}).items():
         dtype = RopeWork.vars[name].type.dtype  # type: ignore[attr-defined]
         setattr(work, name, wp.zeros((size, worlds), dtype=dtype, device=device))
@@ -104,11 +106,12 @@ class SolverRope(Solver):
         tolerance: of "energy", largest change of a velocity in the last pass, of the largest speed, 1e-12 if None; of
             "position", largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a
             step, 1e-8 if None.
+        sleep: whether what stands still sleeps, see `SolverImpulse`; with closing "energy" alone.
     """
 
     def __init__(
         self, model: Model, dt: float, *, closing: str = "energy", iterations: int | None = None, tolerance: float | None = None,
-        threads: int | None = None,
+        threads: int | None = None, sleep: bool = True,
     ) -> None:  # fmt: skip
         self._refuse(model)
         model = with_ropes(model, trees=False)
@@ -126,6 +129,7 @@ class SolverRope(Solver):
         tolerance = max(tolerance, 100 * EPSILON)
         self._pace, self._leaves = self._takes(), self._kernel is energy_steps and wp.get_device(self.device).is_cpu
         rope_settings(self.settings, tolerance, self._caps(None), self.device)
+        self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
         self._steps, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(2))
         self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts)
         self._graphs: list[Any] = []
@@ -145,6 +149,7 @@ class SolverRope(Solver):
         """Velocities of half steps, and what those at the pose were left as."""
         if state.mid_velocity.shape[0] == 0:
             fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum kept_velocity kept_momentum")
+            fill(state, self.model, len(self.model.com), "kept_position kept_rotation felt_force felt_torque")
 
     def _bind(self, state: State, control: Control) -> None:
         """Capture the step for these arrays."""
@@ -155,6 +160,8 @@ class SolverRope(Solver):
         now.made = self._made
         self._watch(state, control, False, 0)
         now.tally = self.tally
+        self._rest = rest_of(self.model, self.settings, state, state, control, joining(self.model, state), True)
+        now.rest = self._rest[0]
         mid, read = halves(now)
         for s in (mid, read):
             s.body_state = shared(state, State)

@@ -4,7 +4,7 @@ import warp as wp
 
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import end_point
-from sharnir.rope.slack import LONGER, PUSH, buckling_load
+from sharnir.rope.slack import LONGER, PUSH, as_wound, buckling_load
 from sharnir.rope.terms import tangent
 from sharnir.types import mat33, real, vec3
 
@@ -23,7 +23,7 @@ def at_pose(s: wp.array(dtype=RopeStep), k: int, w: int):
         if j < n:
             after = real(0.5) * s[0].state.length[i, w]
             s[0].work.d[i, w] = tangent(s[0].state.rotation[i, w])
-            s[0].work.slack[i, w] = s[0].state.slack[i, w]
+            s[0].work.slack[i, w] = as_wound(s, k, w, i, s[0].state.slack[i, w])
             s[0].work.reach[i, w] = s[0].state.span[i, w]
             s[0].work.push_out[i, w] = real(0.0)
             s[0].work.extra[i, w] = real(0.0)

@@ -20,6 +20,7 @@ from sharnir.rope.touch import (
 from sharnir.rope.touch_bodies import note_bodies, push_bodies
 from sharnir.rope.touch_data import RopeTouch
 from sharnir.rope.touch_find import begin_touch
+from sharnir.sleep import at_rest_together, fall_asleep
 from sharnir.types import inline_less, real
 
 inline_less("sharnir.rope_touch", 100)
@@ -68,6 +69,8 @@ def expect_tensions(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c
 def touch_begin(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), first: int):
     """Begin a step: where ropes go by themselves, and what they may touch there."""
     w = first + wp.tid()
+    if at_rest_together(s[0].rest, w):
+        return
     start_beside(s, w)
     begin_touch(s, t, c, w)
     for k in range(s[0].ropes.count):
@@ -83,7 +86,7 @@ def touch_passes(
 ):  # fmt: skip
     """Passes of the ropes, for the twists that their bodies have now, until rows and contacts are met; see `rope_pass`."""
     w = first + wp.tid()
-    if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0:
+    if s[0].done[w] >= s[0].settings.iterations[0] or s[0].body_state.failed[w] != 0 or at_rest_together(s[0].rest, w):
         return
     take_bodies(s, w)
     note_bodies(s, t, w)
@@ -152,6 +155,8 @@ def touch_judge(
 ):  # fmt: skip
     """Look at a step before it is taken; one that is begun again has its contacts anew."""
     w = first + wp.tid()
+    if at_rest_together(s[0].rest, w):
+        return
     most = real(MOST_GAIN)
     rest = real(1.0)
     for m in range(t[0].live[w]):
@@ -176,3 +181,4 @@ def touch_commit(
         keep_touch(s, t, c, w)
         if again:
             s[0].body_state.open[w] = real(1.0)  # what velocities left open is closed softly in the next step
+        fall_asleep(s[0].rest, w)

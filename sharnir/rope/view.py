@@ -268,7 +268,9 @@ class RopeView:
     @property
     def reel_speed(self) -> Any:
         """m/s at which the reel pays out (negative: takes in), 0 where all of the rope is out; settable, which forgets a length
-        that was asked for."""
+        that was asked for. Of a winch it is read alone: its joint turns it."""
+        if self._sim.model.ropes.described[self._k].winch is not None:
+            return self._sim._out(self._now.reel_now[self._k].astype(float))
         speed = self._sim._rope_commands.reel_speed[self._k].astype(float)
         longest = self._sim.model.ropes.described[self._k].longest
         out = np.array([r.sum() for r in self._rows(self._now.length, 0)])
@@ -289,6 +291,9 @@ class RopeView:
         described = self._sim.model.ropes.described[self._k]
         if described.reel < 0:
             raise SimulationError(f"rope {self.name!r} has no reel; give reel='start' or 'end' to add_rope")
+        if described.winch is not None:
+            joint = list(self._sim.model.joint_names)[described.winch.joint]
+            raise SimulationError(f"rope {self.name!r} is wound by joint {joint!r}: its length follows from that joint's angle")
         return described
 
     def _parameter(self, name: str) -> Any:

@@ -42,10 +42,10 @@ def angle_within(value: Any, most: float, who: str, what: str) -> float:
 
 
 def ignored(value: Any, who: str) -> list[str]:
-    """Names of bodies that are seen through."""
+    """Names of bodies and ropes that are seen through."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(n, str) for n in names):
-        raise SceneError(f"{who}: ignore is a list of names of bodies, got {value!r}")
+        raise SceneError(f"{who}: ignore is a list of names of bodies and ropes, got {value!r}")
     return list(names)
 
 
@@ -59,9 +59,11 @@ def bits(value: Any, who: str) -> int:
 class RaySensor(Sensor):
     """What a lidar and a depth camera share: a frame on a body, a table of rays, arrays that are filled again and again.
 
-    The sensor looks along the x of its frame, z is up. It sees the collision shapes of all bodies (not ropes) but its own body,
-    unless that is the world. What is nearer than it can measure reads −∞, what is farther, or nothing, ∞.
+    The sensor looks along the x of its frame, z is up. It sees ropes, and the collision shapes of all bodies but its own, unless
+    that is the world. What is nearer than it can measure reads −∞, what is farther, or nothing, ∞.
     """
+
+    _shape: tuple[int, ...]  # of the values of one world
 
     def _aim(
         self, sim: Owner, where: str, pose: tuple[Any, Any], rays: tuple[np.ndarray, np.ndarray, tuple[int, int]],
@@ -71,18 +73,18 @@ class RaySensor(Sensor):
         queries = sim._touch(who).queries
         model = sim.model
         body = model.body_names[self._frame._body.name]
-        names = ignored(ignore, who)
-        unknown = [n for n in names if n not in model.body_names]
+        sight = Sight(queries.collider)
+        names, known = ignored(ignore, who), sight.names[:-1]
+        unknown = [n for n in names if n not in known]
         if unknown:
             raise SimulationError(
-                f"{who}: ignore names bodies, got {unknown[0]!r}; known: {', '.join(map(repr, model.body_names))}"
+                f"{who}: ignore names bodies or ropes, got {unknown[0]!r}; known: {', '.join(map(repr, known))}"
             )
-        unseen = {model.body_names[n] for n in names} | ({body} if body != 0 else set())
+        unseen = {known.index(n) for n in names} | ({body} if body != 0 else set())
         table, scale, grid = rays
-        self._directions, self._grid = table, grid
+        self._directions = table
         self._body, self._com = body, np.array(model.com[body])
         point = self._frame._point - self._com
-        sight = Sight(queries.collider)
         self._fan = Fan(
             sight, body, point, self._frame._rotation, table, scale, grid, reach, unseen, bits(groups, who), sim.solver._pool
         )
@@ -95,13 +97,25 @@ class RaySensor(Sensor):
             self._fan.move(self._frame._point - com)
         self._fan.look()
 
-    def _host(self, shape: tuple[int, ...]) -> np.ndarray:
-        values = self._reading.value.numpy().reshape(*shape, self._sim.worlds).astype(float)
-        return np.ascontiguousarray(values[..., 0] if self._sim.worlds == 1 else np.moveaxis(values, -1, 0))
+    def _by_world(self, values: np.ndarray) -> np.ndarray:
+        """Values [ray, world] as the user sees them."""
+        shaped = values.reshape(*self._shape, self._sim.worlds)
+        return np.ascontiguousarray(shaped[..., 0] if self._sim.worlds == 1 else np.moveaxis(shaped, -1, 0))
 
-    def _met(self, shape: tuple[int, ...]) -> np.ndarray:
-        found = self._fan.bodies().reshape(*shape, self._sim.worlds)
-        return np.ascontiguousarray(found[..., 0] if self._sim.worlds == 1 else np.moveaxis(found, -1, 0))
+    def _host(self) -> np.ndarray:
+        return self._by_world(self._reading.value.numpy().astype(float))
+
+    @property
+    def names(self) -> np.ndarray:
+        """What the last reading met, of the shape of `bodies`: names of bodies and ropes, None for nothing."""
+        return np.asarray(np.array(self._fan.sight.names, object)[self.bodies])
+
+    @property
+    def bodies(self) -> np.ndarray:
+        """What the last reading met, as numbered in `sim.model.body_names`, and after these the ropes, as in
+        `sim.model.ropes.names`; −1 for nothing. Noise does not reach it. Shaped as the values are.
+        """
+        return self._by_world(self._fan.bodies())
 
 
 class Lidar(RaySensor):
@@ -112,7 +126,7 @@ class Lidar(RaySensor):
         count: rays of a layer. field: rad, the angle over which they are spread, about the frame's x, from right to left.
         elevations: rad, one a layer, above the frame's x-y plane.
         reach: (least, most) m that it measures: nearer is −∞, farther ∞.
-        ignore: bodies, besides its own, that it sees through. groups: bits of the groups that it sees.
+        ignore: bodies, besides its own, and ropes that it sees through. groups: bits of the groups that it sees; ropes are in 1.
         noise: m; see `Noise`.
     """
 
@@ -129,7 +143,7 @@ class Lidar(RaySensor):
         self._azimuth, self._elevation = azimuth, heights
         a, e = (x.ravel() for x in np.meshgrid(azimuth, heights))
         table = np.column_stack([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
-        rays = table, np.ones(len(table)), (len(heights), len(azimuth))
+        rays, self._shape = (table, np.ones(len(table)), (len(heights), len(azimuth))), (len(table),)
         self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"lidar {where}", who)
 
     @staticmethod
@@ -158,23 +172,18 @@ class Lidar(RaySensor):
     @property
     def ranges(self) -> Any:
         """(rays,) m, layer by layer: ∞ where nothing is, −∞ where something is too near; NaN while it fails."""
-        return self._host((len(self._directions),))
+        return self._host()
 
     @property
     def array(self) -> Any:
         """The ranges in the device's own memory, (rays,) or (worlds, rays): to be read, not written; the same one every time."""
-        return self._shown((len(self._directions),))
+        return self._shown(self._shape)
 
     @property
     def points(self) -> np.ndarray:
         """(rays, 3) m, in the frame's axes; NaN where nothing is."""
         far = self.ranges
         return np.asarray(np.where(np.isfinite(far), far, np.nan)[..., None] * self._directions)
-
-    @property
-    def bodies(self) -> np.ndarray:
-        """(rays,) what the last reading met, as numbered in `sim.model.body_names`; −1 for nothing. Noise does not reach it."""
-        return self._met((len(self._directions),))
 
 
 class DepthCamera(RaySensor):
@@ -198,6 +207,7 @@ class DepthCamera(RaySensor):
         plane, near = self.describe(who, width, height, field, reach)
         self._plane = plane
         length = np.linalg.norm(plane.reshape(-1, 3), axis=1)
+        self._shape = height, width
         rays = plane.reshape(-1, 3) / length[:, None], 1.0 / length, (height, width)
         self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"depth {where}", who)
 
@@ -216,20 +226,15 @@ class DepthCamera(RaySensor):
     @property
     def depth(self) -> Any:
         """(height, width) m along the camera's axis: ∞ where nothing is, −∞ where something is too near; NaN while it fails."""
-        return self._host(self._grid)
+        return self._host()
 
     @property
     def array(self) -> Any:
         """The depths in the device's own memory, (height, width) or (worlds, height, width): to be read, not written."""
-        return self._shown(self._grid)
+        return self._shown(self._shape)
 
     @property
     def points(self) -> np.ndarray:
         """(height, width, 3) m, in the frame's axes; NaN where nothing is."""
         far = self.depth
         return np.asarray(np.where(np.isfinite(far), far, np.nan)[..., None] * self._plane)
-
-    @property
-    def bodies(self) -> np.ndarray:
-        """(height, width) what the last reading met, as numbered in `sim.model.body_names`; −1 for nothing."""
-        return self._met(self._grid)

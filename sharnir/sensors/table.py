@@ -77,8 +77,8 @@ def add_sensor(scene: Owner, name: str, kind: Kind, on: str, **options: Unpack[S
             _known(who, key, options[key], places, "body or frame")  # type: ignore[literal-required]
     if kind == "distance" and "to" not in options:
         raise SceneError(f"{who}: a distance needs to=, a body or frame; known: {', '.join(map(repr, places))}")
-    for body in ignored(options.get("ignore", ()), who):
-        _known(who, "ignore", body, scene.bodies, "body")
+    for other in ignored(options.get("ignore", ()), who):
+        _known(who, "ignore", other, {**scene.bodies, **scene.ropes}, "body or rope")
     _check(who, kind, dict(options))
     scene.sensors[name] = SensorDescription(kind, on, {k: v for k, v in options.items() if v is not None})
     return name

@@ -94,8 +94,8 @@ def predict(s: wp.array(dtype=Step), first: int, reading: int):
     if reading == 1:
         look(s, w)
     elif s[0].state.failed[w] == 0:
-        wake_by_caller(s, w)
-        if at_rest_together(s, w):
+        wake_by_caller(s[0].rest, w)
+        if at_rest_together(s[0].rest, w):
             s[0].solves[VELOCITIES].done[w] = 0
             s[0].solves[VELOCITIES].residual[w] = real(0.0)
             return

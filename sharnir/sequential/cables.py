@@ -21,6 +21,7 @@ from sharnir.cables import (
 )
 from sharnir.rows import apply_impulse
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step
+from sharnir.sleep import sleeps
 from sharnir.types import real, vec3
 
 HEED = wp.constant(4)  # sweeps between two looks at whether cables slide
@@ -41,10 +42,14 @@ def find_cables(s: wp.array(dtype=Step), w: int):
             add_end(s, s[0].cables.slot[lead, a + 1], w, n, s[0].cable.arm[a + 1, w], f, s[0].cable.arm[a + 1, w])
     for r in range(s[0].cables.count):
         K = real(0.0)
+        rests = bool(False)  # it holds what sleeps: its tension stays
         for x in range(s[0].cables.slot_first[r], s[0].cables.slot_first[r + 1]):
             b = s[0].cables.slot_body[x]
+            rests = rests or sleeps(s, b, w)
             K = K + wp.dot(s[0].cable.rate_l[x, w], s[0].cable.force_l[x, w]) * s[0].bodies.inv_mass[b, w]
             K = K + wp.dot(s[0].cable.rate_a[x, w], s[0].work.inv_inertia[b, w] * s[0].cable.force_a[x, w])
+        if rests:
+            K = real(0.0)
         s[0].cable.K[r, w] = K
 
 
@@ -101,6 +106,8 @@ def prepare_cables(s: wp.array(dtype=Step), w: int, reading: int):
 @wp.func
 def apply_cable(s: wp.array(dtype=Step), solve: Solve, r: int, w: int, impulse: real):
     zero = vec3(real(0.0))
+    if s[0].cable.K[r, w] <= real(0.0):
+        return
     for x in range(s[0].cables.slot_first[r], s[0].cables.slot_first[r + 1]):
         b = s[0].cables.slot_body[x]
         p = s[0].cable.force_l[x, w] * impulse

@@ -8,6 +8,7 @@ from sharnir.kinematics import pose_at
 from sharnir.laws.prepare import LEAP, law_shares, resolved_spring
 from sharnir.rows import apply_impulse, body_response
 from sharnir.sequential.data import Solve, Step
+from sharnir.sleep import sleeps
 from sharnir.types import real, vec3
 
 
@@ -23,8 +24,28 @@ def gear_body(joints: JointTable, gears: GearTable, g: int, i: int) -> int:
 
 
 @wp.func
+def gear_rests(s: wp.array(dtype=Step), g: int, w: int) -> bool:
+    """Whether bodies of a gear sleep; then all of them do, and it does nothing."""
+    rests = bool(False)
+    for i in range(4):
+        rests = rests or sleeps(s, gear_body(s[0].joints, s[0].gears, g, i), w)
+    return rests
+
+
+@wp.func
+def spring_rests(s: wp.array(dtype=Step), k: int, w: int) -> bool:
+    """The same of a spring."""
+    return sleeps(s, s[0].springs.parent[k], w) or sleeps(s, s[0].springs.child[k], w)
+
+
+@wp.func
 def prepare_gear(s: wp.array(dtype=Step), g: int, w: int):
     """The row of a gear, B_a − ratio · B_b, on its four bodies, and 1 / (J M⁻¹ Jᵀ); two of the bodies may be one."""
+    if gear_rests(s, g, w):
+        s[0].work.gear_W[g, w] = real(0.0)
+        for i in range(8):
+            s[0].work.gear_row[g, i, w] = vec3(real(0.0))
+        return
     for side in range(2):
         k = s[0].gears.joint_a[g]
         axis = s[0].gears.axis_a[g]
@@ -154,6 +175,8 @@ def apply_spring(s: wp.array(dtype=Step), solve: Solve, k: int, w: int, impulse:
 @wp.func
 def solve_spring(s: wp.array(dtype=Step), solve: Solve, k: int, w: int) -> real:
     """The law of a spring, given all other impulses: returns the change of its impulse."""
+    if spring_rests(s, k, w):
+        return real(0.0)
     p = s[0].springs.parent[k]
     c = s[0].springs.child[k]
     v_c = solve.twist.linear[c, w] + wp.cross(solve.twist.angular[c, w], s[0].work.spring_r_child[k, w])

@@ -8,6 +8,7 @@ from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, SpringTable, State
 from sharnir.rows import AxisRows, Twists
+from sharnir.sleep import Rest
 from sharnir.types import mat33, quat, real, vec2, vec3, vec4, vec6
 
 VELOCITIES = wp.constant(0)  # the two solves of a step, as indices
@@ -52,7 +53,7 @@ class Work:
     left: wp.array(dtype=real)
 
     open: wp.array(dtype=wp.int32)  # [joint] 1: in a mechanism without loops and gears
-    mode: wp.array2d(dtype=wp.int32)  # of a joint: bit 0, it has a block; bit 1, something acts on its axes
+    mode: wp.array2d(dtype=wp.int32)  # of a joint, bits: `prepare.BLOCK`, `ACTS`, `BALL`, `RESTS`
     r_parent: wp.array2d(dtype=vec3)  # the common point from each centre of mass
     r_child: wp.array2d(dtype=vec3)
     W_ll: wp.array2d(dtype=mat33)
@@ -138,9 +139,6 @@ class Touch:
     lead: wp.array2d(dtype=vec2)  # m/s
     struck: wp.array2d(dtype=vec3)  # impulse of a round of an impact, and of all rounds (world axes)
     blow: wp.array2d(dtype=vec3)
-    island: wp.array2d(dtype=wp.int32)  # [body, world] see `sleep`
-    busy: wp.array2d(dtype=wp.int32)
-    linked: wp.array(dtype=wp.int32)  # [body] 1: it stays awake
     aim: wp.array2d(dtype=real)  # m/s, less the speed that a round, or a split impulse, is to lead to
     pseudo: wp.array2d(dtype=real)  # split impulse
     speed: wp.array2d(dtype=vec3)  # m/s, of b's surface relative to a's after the sweeps
@@ -219,4 +217,5 @@ class Step:
     touch: Touch
     casts: CastTable
     whole: Whole
+    rest: wp.array(dtype=Rest)
     solves: wp.array(dtype=Solve)  # velocities, positions

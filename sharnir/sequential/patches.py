@@ -334,9 +334,9 @@ def prepare_points(s: wp.array(dtype=Step), first: int, reading: int):
     w = first + wp.tid()
     if s[0].solves[VELOCITIES].done[w] >= 0:
         return
-    if at_rest_together(s, w):
+    if at_rest_together(s[0].rest, w):
         return
-    if reading == 0 and s[0].settings.sleep[0] < real(1.0e30):
+    if reading == 0 and s[0].contacts.resting[w] != 0:
         for b in range(s[0].bodies.count):
             if s[0].contacts.asleep[b, w] == WOKEN:
                 s[0].contacts.asleep[b, w] = AWAKE

@@ -8,13 +8,15 @@ from sharnir.laws.solve import only_ball_friction
 from sharnir.rows import apply_impulse, block_inverse, body_response
 from sharnir.sequential.actions import prepare_rows, start_laws
 from sharnir.sequential.cables import prepare_cables, warm_cables
-from sharnir.sequential.couplings import apply_gear, apply_spring, prepare_gear, prepare_spring
+from sharnir.sequential.couplings import apply_gear, apply_spring, prepare_gear, prepare_spring, spring_rests
 from sharnir.sequential.data import VELOCITIES, Step
+from sharnir.sleep import sleeps
 from sharnir.types import mat33, real, vec3
 
 BLOCK = wp.constant(1)  # bits of a joint's mode
 ACTS = wp.constant(2)
 BALL = wp.constant(4)  # nothing but friction acts, on three rotations as one
+RESTS = wp.constant(8)  # its bodies sleep: it keeps its impulses, and does nothing
 
 
 # ---- joints and links: frames, blocks, laws, warm start ---------------------------------------------------------------------
@@ -55,7 +57,10 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
     free = s[0].joints.free[k]
     dt = s[0].settings.dt[0]
     mode = int(0)
-    if s[0].control.enabled[k, w] != 0:
+    rests = sleeps(s, p, w) or sleeps(s, c, w)
+    if rests:
+        mode = RESTS
+    elif s[0].control.enabled[k, w] != 0:
         if free != 63:
             mode = mode | BLOCK
         if s[0].control.acts[k, w] != 0 and s[0].joints.v_size[k] > 0:
@@ -66,10 +71,10 @@ def prepare(s: wp.array(dtype=Step), first: int, reading: int):
     torque = s[0].state.joint_torque[k, w] * (kick / dt)
     pushed = vec3(real(0.0))
     turned_by = vec3(real(0.0))
-    if s[0].control.enabled[k, w] == 0:
+    if not rests and s[0].control.enabled[k, w] == 0:
         force = vec3(real(0.0))
         torque = vec3(real(0.0))
-    else:
+    elif not rests:
         pose = pose_at(s[0].joints, k, w, s[0].state.position, s[0].state.rotation)
         r_p = pose.child_anchor - s[0].state.position[p, w]
         r_c = pose.child_anchor - s[0].state.position[c, w]
@@ -144,6 +149,8 @@ def warm_start(s: wp.array(dtype=Step), w: int):
     """Apply last step's impulses (temporal coherence) and the forces on free axes."""
     solve = s[0].solves[VELOCITIES]
     for k in range(s[0].joints.count):
+        if s[0].work.mode[k, w] & RESTS != 0:
+            continue
         p = s[0].joints.parent[k]
         c = s[0].joints.child[k]
         f = solve.force[k, w] + s[0].work.drive_force[k, w]
@@ -161,6 +168,7 @@ def warm_start(s: wp.array(dtype=Step), w: int):
     for g in range(s[0].gears.count):
         apply_gear(s, solve, g, w, solve.gear_impulse[g, w])
     for k in range(s[0].springs.count):
-        apply_spring(s, solve, k, w, solve.spring_impulse[k, w])
+        if not spring_rests(s, k, w):
+            apply_spring(s, solve, k, w, solve.spring_impulse[k, w])
     if s[0].cables.count > 0:
         warm_cables(s, w)

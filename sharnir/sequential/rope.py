@@ -42,11 +42,12 @@ class RopePasses:
         """A report that also counts what ropes left open, and steps that were not plain."""
         return Report(done, residual, tolerance, self.solver.grades, (self.solver.rope_residual, self.tolerance))
 
-    def bind(self, state: State, control: Control, work: Any) -> None:
+    def bind(self, state: State, control: Control, work: Any, rest: Any) -> None:
         """The structure of the ropes for these arrays; the bodies' velocities are those of the sweeps."""
         rope = rope_step(self.solver.model, state, control, self.settings)
         rope.body.v, rope.body.w = self.velocities.twist.linear, self.velocities.twist.angular
         rope.body.momentum, rope.body.start_w = work.momentum, work.spin_start
+        rope.rest = rest
         rope.grades, rope.residual, rope.tally = self.solver.grades, self.solver.rope_residual, self.solver.tally
         if self.touching is not None:  # surfaces act on a rope's points as what is tied to them does
             table = shared(rope.ropes, RopeTable)

@@ -14,15 +14,14 @@ from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import Watch, watch_step
-from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
-from sharnir.model import CAST_WORDS, DYNAMIC, STATE_FIELDS, Control, Model, State, fill
+from sharnir.model import CAST_WORDS, DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Twists
 from sharnir.sequential import begin, patches, prepare, sweeps
 from sharnir.sequential.data import POSITIONS, VELOCITIES, CastTable, Settings, Solve, Step, Touch, Whole, Work
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
-from sharnir.sleep import linked_bodies, sleeps_after
+from sharnir.sleep import ALL, joining, rest_of, sleeps_after, wake_called
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
 from sharnir.types import EPSILON, load_modules, real, vec3
 
@@ -47,8 +46,8 @@ class SolverImpulse(Solver):
             it follows the scene's masses, lengths and g·Δt: 1e-10 for 1 kg and 1 m.
         rope_tolerance: to which ropes are closed, see `SolverRope`; 1e-8 if None.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
-        sleep: whether free bodies that touch, or float, sleep after half a second in which they have not moved by a micrometre,
-            until something wakes them; no bodies of a scene with joints, gears, springs, cables or ropes do.
+        sleep: whether what stands still sleeps after half a second, until something wakes it (`sharnir.sleep`): free bodies that
+            have not moved by a micrometre, mechanisms that are slower than 0.1 µm/s; beside ropes, a world as a whole.
     """
 
     def step(
@@ -74,6 +73,11 @@ class SolverImpulse(Solver):
             self.grades.zero_()
         if self._bound is None or self._bound[0] is not state or self._bound[1] is not control:
             self._bind(state, control)
+        if self._rests():
+            self._replay(self._graphs["wait"], n)
+            self.report.deadline_missed = False
+            self.report.elapsed = (time.perf_counter() - started) / n
+            return self.report
         if n == 1 and self._one is not None and budget is None and iterations is None:
             self._one()
             self.report.deadline_missed = False
@@ -89,6 +93,26 @@ class SolverImpulse(Solver):
         if budget is None:
             self.report.elapsed = (time.perf_counter() - started) / n
         return self.report
+
+    def _rests(self) -> bool:
+        """Beside ropes, where a step is many launches: whether all sleep in all worlds, so that few are enough."""
+        if self._resting is None or self._resting.min() != ALL or self._resting.max() != ALL:
+            return False
+        if "wait" not in self._graphs:
+            self._graphs["wake"], self._graphs["wait"] = self._capture(self._wake), self._capture(self._wait)
+        self._replay(self._graphs["wake"], 1)
+        return bool(self._resting.min() == ALL and self._resting.max() == ALL)
+
+    def _wake(self, step: Any, first: int, worlds: int) -> None:
+        self._launch(wake_called, (worlds,), self._rest[0], first)
+
+    def _wait(self, step: Any, first: int, worlds: int) -> None:
+        """The stages that do something in a world that rests."""
+        assert self._ropes is not None
+        self._launch(begin.predict, (worlds,), step, first, 0)
+        self._launch(self._sweeps, (worlds,), step, first, POSITIONS)
+        self._ropes.commit(first, worlds)
+        self._judge(step, first, worlds)
 
     def _advance(self, n: int, budget: float | None) -> None:
         """The steps of a call, under the cap of now."""
@@ -181,14 +205,14 @@ class SolverImpulse(Solver):
             self._ropes.begin(first, worlds)
 
     def _prepare(self, step: Any, first: int, worlds: int, reading: int = 0) -> None:
-        """Joints and links of worlds in which no sweep has been made."""
+        """Points, joints and links of worlds in which no sweep has been made; with the points, what they woke gets its kick."""
         m = self.model
+        if self.collider is not None:
+            self._launch(patches.prepare_points, (worlds,), step, first, reading)
         self._launch(prepare.prepare, (m.joints.count, worlds), step, first, reading)
         self._launch(
             prepare.prepare_links, (m.gears.count + m.springs.count + int(m.cables.count > 0), worlds), step, first, reading
         )
-        if self.collider is not None:
-            self._launch(patches.prepare_points, (worlds,), step, first, reading)
 
     def _read(self, step: Any, first: int, worlds: int) -> None:
         """Half a kick that is not kept: velocities and reactions at the pose, for the caller."""
@@ -217,8 +241,10 @@ class SolverImpulse(Solver):
             fill(state, m, m.speeds, "felt_joint")
         if state.creep.shape[0] == 0:
             fill(state, m, m.speeds, "creep")
+        if state.kept_rotation.shape[0] == 0:
+            fill(state, m, len(m.com), "kept_position kept_rotation kept_velocity kept_momentum")
         if self._halves and state.mid_velocity.shape[0] == 0:
-            fill(state, m, len(m.com), "mid_velocity mid_momentum kept_position kept_rotation kept_velocity kept_momentum")
+            fill(state, m, len(m.com), "mid_velocity mid_momentum")
             fill(state, m, len(m.joint_kinds), "mid_force mid_torque")
             fill(state, m, m.speeds, "mid_current")
 
@@ -292,6 +318,7 @@ class SolverImpulse(Solver):
         self.settings.sweeps = wp.array([at_once, NO_CAP], dtype=wp.int32, device=self.device)
         self._graphs: dict[str, list[Any]] = {}
         self._one: Any = None  # makes one step, where one thread makes it
+        self._resting: Any = None  # of worlds beside ropes on a CPU, who sleeps
         self.collider: Any = None if model.collision is None else Collider(model, dt)
         self.settings.touch = wp.array(
             [TOUCH * float(np.linalg.norm(model.gravity)) * dt or TOUCH], dtype=real, device=self.device
@@ -334,31 +361,35 @@ class SolverImpulse(Solver):
             inner.current = state.mid_current
             step.state = inner
         step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
+        step.contacts = joining(self.model, state)
         if self.collider is not None:
             self._touch(step)
+        self._rest = rest_of(self.model, self.settings, step.state, state, control, step.contacts, False)
+        step.rest = self._rest[0]
         self._guards(state, control, step.state if self._halves else None)
         if self._ropes is not None:
-            self._ropes.bind(state, control, self.work)
+            self._ropes.bind(state, control, self.work, step.rest)
         self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
         self._step = step  # keeps its arrays alive
         self._sweeps = sweeps.sweeps_acting if control.acts.numpy().any() else sweeps.sweeps_plain
         if self.collider is not None:
             self._sweeps = sweeps.sweeps_touching
         self._graphs = {"step": self._capture(self._stages)}
-        self._one = replayer(self._graphs["step"][0]) if self._pool is None else None
+        self._resting = state.resting.numpy() if self._ropes is not None and self._host is not None else None
+        self._one = self._graphs["step"][0] if self._pool is None else None
 
     def _touch(self, step: Any) -> None:
         """Contacts are found from where bodies stand and how forces would move them."""
         twist = self.solves[VELOCITIES].twist
         self.collider.data.dt = self.settings.dt
-        self.collider.bind(Bodies(step.state.position, step.state.rotation, twist.linear, twist.angular))
+        state = step.state
+        kept = (getattr(state, name) for name in KEPT)
+        self.collider.bind(Bodies(state.position, state.rotation, twist.linear, twist.angular, *kept))
         load_modules([collide_all.module, patches.prepare_points.module], self.device)
         step.contacts, self.touch = self.collider.data.contacts, Touch()
-        fields = set(Touch.vars) - {"patches", "known", "turns", "island", "busy", "linked"}  # type: ignore[attr-defined]
+        fields = set(Touch.vars) - {"patches", "known", "turns"}  # type: ignore[attr-defined]
         fill(self.touch, self.model, step.contacts.capacity, " ".join(fields))
         fill(self.touch, self.model, None, "patches known turns")
-        fill(self.touch, self.model, len(self.model.com), "island busy")
-        self.touch.linked = linked_bodies(self.model)
         step.casts = self._casts()
         self.whole_points = self._whole()
         step.touch, step.whole = self.touch, self.whole_points

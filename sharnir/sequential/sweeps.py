@@ -29,7 +29,7 @@ from sharnir.sequential.contacts import (
 from sharnir.sequential.couplings import gear_gap, solve_gear, solve_spring
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Solve, Step, Work
 from sharnir.sequential.patches import warm_points
-from sharnir.sequential.prepare import ACTS, BALL, BLOCK, warm_start
+from sharnir.sequential.prepare import ACTS, BALL, BLOCK, RESTS, warm_start
 from sharnir.sequential.whole import goal_of, help_sweeps, put_back_points
 from sharnir.sleep import at_rest_together, fall_asleep, sleeps, wait
 from sharnir.spatial import advance_rotation, turned
@@ -231,6 +231,8 @@ def commit(s: wp.array(dtype=Step), w: int):
         elif halves == 1 and s[0].bodies.motion[b] == KINEMATIC:
             s[0].state.momentum[b, w] = solve.twist.angular[b, w]
     for k in range(s[0].joints.count):
+        if s[0].work.mode[k, w] & RESTS != 0:
+            continue
         force = solve.force[k, w] * whole
         torque = solve.torque[k, w] * whole
         s[0].state.joint_force[k, w] = force
@@ -339,11 +341,10 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
         The first launch of a solve warm-starts, or moves and measures; the one on V* commits: few launches, because each costs.
         """
         w = first + wp.tid()
-        if wp.static(touching):
-            if at_rest_together(s, w):
-                if which == POSITIONS:
-                    wait(s, w)
-                return
+        if at_rest_together(s[0].rest, w):
+            if which == POSITIONS:
+                wait(s[0].rest, w)
+            return
         began = open_solve(s, w, which)
         if wp.static(touching):
             if began == 1 and which == VELOCITIES:
@@ -454,9 +455,8 @@ def sweeping(acting: bool, touching: bool, module: str) -> wp.Kernel:
                 if s[0].state.failed[w] == 0:
                     commit_points(s, w)
             commit(s, w)
-            if wp.static(touching):
-                if s[0].state.failed[w] == 0 and s[0].settings.sleep[0] < real(1.0e30):
-                    fall_asleep(s, w)
+            if s[0].state.failed[w] == 0 and s[0].settings.halves[0] == 1:  # with ropes, it is they who end the step
+                fall_asleep(s[0].rest, w)
 
     return sweeps
 

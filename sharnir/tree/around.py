@@ -119,7 +119,7 @@ def rod_row(t: JointTable, table: ClosureTable, c: ClosureWork, k: TreeWork, i: 
     j = table.rod_joint[i]
     p = t.parent[j]
     b = t.child[j]
-    pose = joint_pose(t, j, k.position[p, w], k.rotation[p, w], k.position[b, w], k.rotation[b, w])
+    pose = joint_pose(t, j, w, k.position[p, w], k.rotation[p, w], k.position[b, w], k.rotation[b, w])
     zero = vec3(real(0.0))
     r_p = pose.child_anchor - k.position[p, w]  # one common point for both bodies
     r_c = pose.child_anchor - k.position[b, w]

@@ -9,9 +9,8 @@ from sharnir.types import mat33, mat66, quat, real, vec3, vec6
 class LinkRow:
     """What every recursion reads of a link, in one place: many small arrays cost more to address than to compute with.
 
-    A link whose joint is one rotation (`hinge`) has R = R_base · (turn cos ½q + turn_axis sin ½q), turn_axis = turn ∘ (axis, 0),
-    and its points on both bodies at hand. Links that another than the next one hangs on gather what is handed to them in memory
-    (`gathers`); a chain's stays in registers.
+    Links that another than the next one hangs on gather what is handed to them in memory (`gathers`); a chain's stays in
+    registers.
     """
 
     joint: wp.int32
@@ -25,6 +24,15 @@ class LinkRow:
     hinge: wp.int32
     kind: wp.int32  # of the direct pass: 1 a ball joint, 4 a body on no joint at all, 0 any other
     parts: real  # how many halves the body has
+
+
+@wp.struct
+class LinkPlace:
+    """Where a link's joint sits on both bodies, in their axes.
+
+    If it is one rotation (`hinge`), R = R_base · (turn cos ½q + turn_axis sin ½q), turn_axis = turn ∘ (axis, 0).
+    """
+
     turn: quat
     turn_axis: quat
     axis: vec3
@@ -44,7 +52,8 @@ class TreeTable:
     base_link: wp.array(dtype=wp.int32)
     sign: wp.array(dtype=wp.int32)
     row: wp.array(dtype=LinkRow)
-    mass: wp.array2d(dtype=real)  # [link, world] these and below; shared by all worlds until they are varied (`tables`)
+    place: wp.array2d(dtype=LinkPlace)  # [link, world] these and below; shared by all worlds until they are varied (`tables`)
+    mass: wp.array2d(dtype=real)
     inertia: wp.array2d(dtype=mat33)
     least: wp.array2d(dtype=real)  # twice its smallest moment of inertia, about; and its base's
     base_least: wp.array2d(dtype=real)

@@ -21,7 +21,7 @@ from sharnir.model import BodyTable, Model
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
 from sharnir.tables import columns, is_shared, table
 from sharnir.tree.around import ClosureTable, ClosureWork
-from sharnir.tree.data import AxisLaws, LinkRow, TreeTable, TreeWork
+from sharnir.tree.data import AxisLaws, LinkPlace, LinkRow, TreeTable, TreeWork
 from sharnir.types import mat33, np_real, real
 
 
@@ -78,8 +78,9 @@ class Links:
 
     @property
     def varied(self) -> bool:
-        """Whether masses differ from world to world."""
-        return not is_shared(self.bodies.mass) or not is_shared(self.bodies.inertia)
+        """Whether masses, or frames of joints that were attached, differ from world to world."""
+        tables = self.bodies.mass, self.bodies.inertia, self.joints.parent_point
+        return not all(is_shared(t) for t in tables if len(t))
 
     def _hang(self, without: Collection[int]) -> list[Link]:
         """Hang every body: breadth first from the ground, so that loops are cut far from it; then list branch by branch."""
@@ -155,8 +156,8 @@ class Links:
         com = self.model.com * (0.0 if at_com else 1.0)
         own = slice(len(self.model.joint_kinds), None)
         extra = {
-            "parent_point": np.zeros((added, 3)), "child_point": [-com[b] for b in self.children[own]],
-            "parent_frame": [(0, 0, 0, 1)] * added, "child_frame": [(0, 0, 0, 1)] * added, "free": [63] * added,
+            "child_point": [-com[b] for b in self.children[own]],
+            "child_frame": [(0, 0, 0, 1)] * added, "free": [63] * added,
             "turns": [3] * added, "first": [0] * added, "second": [1] * added, "rod": [-1.0] * added,
             "break_force": [1e30] * added, "break_torque": [1e30] * added,
             "q_start": self.q_start[own], "v_start": self.v_start[own], "v_size": [6] * added, "ball": [0] * added,
@@ -166,6 +167,10 @@ class Links:
             mine = array.numpy()
             both = np.concatenate([mine, np.array(values, mine.dtype).reshape(added, *mine.shape[1:])])
             setattr(t, name, wp.array(both, dtype=array.dtype, device=self.device))
+        for name, start in (("parent_point", np.zeros(3)), ("parent_frame", np.array([0, 0, 0, 1]))):
+            mine = columns(getattr(old, name)) if len(self.model.joint_kinds) else np.zeros((0, 1, len(start)))
+            both = np.concatenate([mine, np.broadcast_to(start, (added, *mine.shape[1:]))])
+            setattr(t, name, table(both, getattr(old, name).dtype, self.model.worlds, self.device))
         t.parent = wp.array(self.parents, dtype=wp.int32, device=self.device)
         t.child = wp.array(self.children, dtype=wp.int32, device=self.device)
         slot = np.concatenate([old.slot.numpy()[:, : len(self.model.joint_kinds)], np.repeat(np.arange(6)[:, None], added, 1)], 1)
@@ -204,19 +209,35 @@ class Links:
             ("mass", mass, real), ("inertia", inertia, mat33), ("least", least, real), ("base_least", base_least, real),
         ):  # fmt: skip
             setattr(t, name, table(numbers_of, dtype, self.model.worlds, self.device))
-        frame = {side: getattr(self.joints, f"{side}_frame").numpy().astype(float) for side in ("parent", "child")}
-        point = {side: getattr(self.joints, f"{side}_point").numpy().astype(float) for side in ("parent", "child")}
-        first = self.joints.first.numpy()
-        for row, link in zip(rows, self.links, strict=True):
-            k, forth = link.joint, link.sense > 0
-            base, own = ("parent", "child") if forth else ("child", "parent")
-            turn = quat_multiply(frame[base][k], quat_conjugate(frame[own][k]))
-            axis = link.sense * quat_rotate(frame[own][k], np.eye(3)[first[k]])
-            row["turn"], row["axis"], row["turn_axis"] = turn, axis, quat_multiply(turn, np.append(axis, 0.0))
-            row["base_point"], row["own_point"] = point[base][k], point[own][k]
-            row["base_axis"] = link.sense * quat_rotate(frame[base][k], np.eye(3)[first[k]])
         t.row = wp.array(rows, dtype=LinkRow, device=self.device)
+        t.place = table(self._places(), LinkPlace, self.model.worlds, self.device)
         return t
+
+    def relay(self) -> None:
+        """After frames of the model's joints were changed in place."""
+        for name in ("parent_point", "parent_frame"):
+            array, own = getattr(self.joints, name), getattr(self.model.joints, name)
+            wp.copy(array, own, count=own.size)
+        wp.copy(self.tree.place, table(self._places(), LinkPlace, self.model.worlds, self.device))
+
+    def _places(self) -> np.ndarray:
+        """(links, 1 or worlds) where the joints sit, as `LinkPlace`s."""
+        t, at = self.joints, [link.joint for link in self.links]
+        forth = np.array([link.sense > 0 for link in self.links], bool).reshape(-1, 1, 1)
+        point = columns(t.parent_point)[at], t.child_point.numpy().astype(float)[at][:, None]
+        frame = columns(t.parent_frame)[at], t.child_frame.numpy().astype(float)[at][:, None]
+        (base_point, own_point), (base, own) = (
+            (np.where(forth, a, b), np.where(forth, b, a)) for a, b in (np.broadcast_arrays(*point), np.broadcast_arrays(*frame))
+        )
+        first = np.broadcast_to(np.eye(3)[t.first.numpy()[at]][:, None], base_point.shape)
+        sense = np.where(forth, 1.0, -1.0)
+        out: Any = np.zeros(base_point.shape[:2], LinkPlace.numpy_dtype())  # type: ignore[attr-defined]
+        turn, axis = quat_multiply(base, quat_conjugate(own)), sense * quat_rotate(own, first)
+        out["turn"], out["axis"] = turn, axis
+        out["turn_axis"] = quat_multiply(turn, np.concatenate([axis, np.zeros((*axis.shape[:2], 1))], 2))
+        out["base_axis"] = sense * quat_rotate(base, first)
+        out["base_point"], out["own_point"] = base_point, own_point
+        return np.asarray(out)
 
     def _kind(self, k: int) -> int:
         """How the direct pass takes a joint: 4 as no joint, 1 as a ball, if nothing acts but one friction bound, else 0."""

@@ -23,17 +23,17 @@ def link_pose(
     x_b = position[b, w]
     R_b = rotation[b, w]
     if tree.sign[i] > 0:
-        frame = R_b * t.parent_frame[j]
+        frame = R_b * t.parent_frame[j, w]
         R = kept_unit(frame * turn * wp.quat_inverse(t.child_frame[j]))
-        point = x_b + wp.quat_rotate(R_b, t.parent_point[j]) + wp.quat_rotate(frame, offset)
+        point = x_b + wp.quat_rotate(R_b, t.parent_point[j, w]) + wp.quat_rotate(frame, offset)
         rotation[tree.body[i], w] = R
         position[tree.body[i], w] = point - wp.quat_rotate(R, t.child_point[j])
         return point
     point = x_b + wp.quat_rotate(R_b, t.child_point[j])
     frame = R_b * t.child_frame[j] * wp.quat_inverse(turn)
-    R = kept_unit(frame * wp.quat_inverse(t.parent_frame[j]))
+    R = kept_unit(frame * wp.quat_inverse(t.parent_frame[j, w]))
     rotation[tree.body[i], w] = R
-    position[tree.body[i], w] = point - wp.quat_rotate(frame, offset) - wp.quat_rotate(R, t.parent_point[j])
+    position[tree.body[i], w] = point - wp.quat_rotate(frame, offset) - wp.quat_rotate(R, t.parent_point[j, w])
     return point
 
 
@@ -56,7 +56,7 @@ def any_motion(
     if tree.sign[i] < 0:
         parent = body
         child = base
-    pose = joint_pose(t, j, k.position[parent, w], k.rotation[parent, w], k.position[child, w], k.rotation[child, w])
+    pose = joint_pose(t, j, w, k.position[parent, w], k.rotation[parent, w], k.position[child, w], k.rotation[child, w])
     n_axes = t.v_size[j]
     v0 = t.v_start[j]
     x = k.position[body, w]
@@ -103,12 +103,12 @@ def hinge_motion(
     Takes and returns position, rotation, its matrix and spin.
     """
     half = real(0.5) * angle
-    R = R_b * (tree.row[i].turn * wp.cos(half) + tree.row[i].turn_axis * wp.sin(half))
+    R = R_b * (tree.place[i, w].turn * wp.cos(half) + tree.place[i, w].turn_axis * wp.sin(half))
     R = R * (real(1.5) - real(0.5) * wp.dot(R, R))
     M = matrix(R)
-    r = M_b * tree.row[i].base_point
-    out = -(M * tree.row[i].own_point)
-    n = M * tree.row[i].axis
+    r = M_b * tree.place[i, w].base_point
+    out = -(M * tree.place[i, w].own_point)
+    n = M * tree.place[i, w].axis
     arm = r + out
     x = x_b + arm
     spin = w_b + n * speed

@@ -9,7 +9,6 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SimulationError, is_positive
-from sharnir.launches import replayer
 from sharnir.laws.solve import Laws
 from sharnir.model import Control, Model, State, fill
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, write
@@ -171,8 +170,8 @@ class TreeSolver(Solver):
         bound, self._kept = self._structure(state, control, without)  # kept: its arrays stay alive
         self._bound = state, control, bound
         self._graphs = self._capture(self._launch)
-        self._one = replayer(self._capture(self._launch_blind)[0]) if self._pool is None else None
-        self._one_watched = replayer(self._capture(self._launch_one)[0]) if self._pool is None else None
+        self._one = self._capture(self._launch_blind)[0] if self._pool is None else None
+        self._one_watched = self._capture(self._launch_one)[0] if self._pool is None else None
 
     def _fill(self, s: Any, tree: Links, scratch: Scratch, state: State, control: Control) -> None:
         """The fields that the structures of all these solvers have."""

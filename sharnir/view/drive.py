@@ -3,7 +3,8 @@
     drive(sim, "crane")        # says where the operator and the instructor sit; until Ctrl-C
 
 A thread that draws holds Python's lock for milliseconds; a process does not. The pages' process is a copy of this one (fork): its
-simulation is never stepped, and shows what the machine's loop hands out.
+simulation is never stepped, and shows what the machine's loop hands out. Where the system allows it, the loop comes before all
+ordinary processes of the machine (`RealTime(urgent=True)`), the pages among them.
 """
 
 from __future__ import annotations
@@ -17,30 +18,34 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from sharnir.errors import SimulationError
+from sharnir.io.recorder import Recorder
 from sharnir.realtime.beside import There, answer
+from sharnir.realtime.loop import Urgent
 from sharnir.simulation import Simulation
 from sharnir.view import need
-from sharnir.view.viewer import Control, Viewer, runs
+from sharnir.view.viewer import Control, Viewer, ended_by_hand, runs
 
 BUDGET = 0.8  # of a tick, that its steps may take
 
 
 def drive(
     sim: Simulation, title: str = "sharnir", *, control: Control | None = None, until: Callable[[], bool] | None = None,
-    budget: float | None = BUDGET, **options: Any,
+    budget: float | None = BUDGET, record: Recorder | None = None, **options: Any,
 ) -> None:  # fmt: skip
-    """Let people drive a machine in their browsers until Ctrl-C, or until `until()` is true. Options are those of `Viewer`."""
+    """Let people drive a machine in their browsers until Ctrl-C, or until `until()` is true. Options are those of `Viewer`.
+
+    record: `sim.record_to(file)`, which keeps what people do and what the machine does, from the first step to the last.
+    """
     need("viser", "view")
     if not sim._on_cpu or "fork" not in multiprocessing.get_all_start_methods():
-        _drive_here(sim, title, until, control=control, budget=budget, **options)
+        viewer = Viewer(sim, title, closed=True, control=control, budget=budget, **options)
+        say_where(viewer)
+        with ended_by_hand(viewer.stop), record or contextlib.nullcontext():
+            viewer.run(until)
         return
     driven = Driven(sim, title, control=control, budget=budget, **options)
-    try:
+    with ended_by_hand(driven.close), record or contextlib.nullcontext():  # begun here: the pages' process has no part in it
         driven.run(until)
-    except KeyboardInterrupt:
-        sys.stdout.write("\n")
-    finally:
-        driven.close()
 
 
 class Driven:
@@ -51,6 +56,7 @@ class Driven:
     ) -> None:
         warm(sim, budget)
         self.here = runs(sim, control, budget)
+        self.here.rt.urgent = True
         kind = multiprocessing.get_context("fork")
         (self._calls, calls), (self._sends, sends) = kind.Pipe(), kind.Pipe()
         given = (sim, title, control, There(calls, sends), (self._calls, self._sends), options)
@@ -62,11 +68,12 @@ class Driven:
     def run(self, until: Callable[[], bool] | None = None) -> None:
         """Until the pages' process ends, or `until()` is true; raises what `control` raised."""
         here = self.here
-        here.start()
-        try:
-            answer(self._calls, self._sends, here, lambda: here.hands.crash is not None or (until is not None and until()))
-        finally:
-            here.stop()
+        with Urgent():  # this thread shares Python's lock with the loop's
+            here.start()
+            try:
+                answer(self._calls, self._sends, here, lambda: here.hands.crash is not None or (until is not None and until()))
+            finally:
+                here.stop()
         if here.hands.crash is not None:
             raise here.hands.crash
         if self._pages.exitcode:
@@ -99,18 +106,6 @@ def _page(
         viewer = Viewer(sim, title, control=control, loop=loop, closed=True, **options)
         say_where(viewer)
         viewer.run()
-        viewer.stop()
-
-
-def _drive_here(sim: Simulation, title: str, until: Callable[[], bool] | None, **options: Any) -> None:
-    """All in one process, where there is no copy of one to be had."""
-    viewer = Viewer(sim, title, closed=True, **options)
-    say_where(viewer)
-    try:
-        viewer.run(until)
-    except KeyboardInterrupt:
-        sys.stdout.write("\n")
-    finally:
         viewer.stop()
 
 

@@ -161,7 +161,7 @@ class Sliders:
                 get, put = partial(read, joint.drive, what, i), self._doing("drive", name, what, i)
                 out.append((label, ends, get, put, f"{what} that the drive is told, {unit}"))
         for k, name in enumerate(sim.model.ropes.names if sim.model.ropes is not None else ()):
-            if sim.model.ropes.described[k].reel >= 0:
+            if sim.model.ropes.described[k].reel >= 0 and sim.model.ropes.described[k].winch is None:
                 most = float(f"{0.2 * sim.model.ropes.described[k].lengths.sum():.2g}")
                 get, put = partial(read, sim.rope(name), "reel_speed", 0), self._doing("reel", name)
                 out.append((f"{name} (reel)", (-most, most), get, put, "speed at which the reel pays out, m/s"))

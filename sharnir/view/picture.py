@@ -19,6 +19,7 @@ from sharnir.io.meshes import is_painted, paint
 from sharnir.model import FIXED, KINEMATIC
 from sharnir.shapes import Triangles
 from sharnir.spatial import quat_conjugate, quat_rotate
+from sharnir.tables import of_first
 from sharnir.view.pieces import (
     PALETTE,
     Colour,
@@ -123,11 +124,8 @@ class Looks:
         self.marks = self._marks()
         self.rods = [k for k, length in enumerate(model.joints.rod.numpy()) if length > 0] if model.joint_kinds else []
         self.ends = [
-            (np.asarray(body), point.numpy().astype(float))
-            for body, point in (
-                (model.parents, model.joints.parent_point),
-                (model.children, model.joints.child_point),
-            )
+            (np.asarray(model.parents), of_first(model.joints.parent_point)),
+            (np.asarray(model.children), model.joints.child_point.numpy().astype(float)),
         ]
 
     def _body_mesh(self, i: int, shape: Any) -> Triangles | None:
@@ -463,8 +461,8 @@ def watch(sim: Owner, control: Callable[[Any], None] | None = None) -> tuple[np.
         elif i > 0 and motion[i] != FIXED:
             outline[i] = model.com[i][None]
     ends = [
-        (np.asarray(body), point.numpy().astype(float))
-        for body, point in ((model.parents, model.joints.parent_point), (model.children, model.joints.child_point))
+        (np.asarray(model.parents), of_first(model.joints.parent_point)),
+        (np.asarray(model.children), model.joints.child_point.numpy().astype(float)),
     ]
 
     def box(bodies: list[int]) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from sharnir.errors import SimulationError, is_positive
 from sharnir.io.meshes import is_painted, paint, tints
 from sharnir.recording import Observer
 from sharnir.spatial import quat_rotate
+from sharnir.tables import of_first
 from sharnir.view import MissingExtra, need
 from sharnir.view.pieces import PALETTE, coil, joined, part_mesh, round_length
 
@@ -123,8 +124,8 @@ class Painter:
         x, q = self._poses()
         table = model.joints
         for k in np.flatnonzero(table.rod.numpy() > 0) if model.joint_kinds else ():
-            ends = ((model.parents, table.parent_point), (model.children, table.child_point))
-            line = [x[body[k]] + quat_rotate(q[body[k]], point.numpy()[k].astype(float)) for body, point in ends]
+            ends = ((model.parents, of_first(table.parent_point)), (model.children, table.child_point.numpy().astype(float)))
+            line = [x[body[k]] + quat_rotate(q[body[k]], points[k]) for body, points in ends]
             lines.append((np.array(line), ROD, 2.5))
         return lines
 

@@ -18,7 +18,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -549,10 +549,17 @@ def serve(
         return viewer
     sys.stdout.write(f"{title}: open {viewer.url} in a browser; time runs while a page is open; Ctrl-C ends\n")
     sys.stdout.flush()
-    try:
+    with ended_by_hand(viewer.stop):
         viewer.run(until)
+    return viewer
+
+
+@contextlib.contextmanager
+def ended_by_hand(stop: Callable[[], None]) -> Iterator[None]:
+    """Around what runs until Ctrl-C, which is no error here; `stop()` comes after it however it ends."""
+    try:
+        yield
     except KeyboardInterrupt:
         sys.stdout.write("\n")
     finally:
-        viewer.stop()
-    return viewer
+        stop()

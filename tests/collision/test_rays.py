@@ -1,5 +1,7 @@
 """Rays by closed forms against a point that moves until it touches, which knows shapes by their support functions alone."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import trimesh
@@ -155,3 +157,71 @@ def test_rays_over_rough_ground_and_meshes():
     assert np.array_equal(met, np.isfinite(hits.distance)) and met.sum() > 100
     print(f"ring of {len(u)} triangles: {met.sum()} rays, off by {np.abs(exact[met] - hits.distance[met]).max():.1e} m")
     assert np.abs(exact[met] - hits.distance[met]).max() < 1e-12
+
+
+def test_rays_see_a_straight_rope():
+    """Closed forms: a cylinder across the ray and askew, half balls at the ends; its name, its normals, worlds, `groups`."""
+    r, h = 0.02, 0.7
+    scene = sh.Scene(contact=True)
+    scene.add_ground(-1.0)
+    scene.add_rope("line", (0, 0, 0), (2, 0, 0), segments=8, radius=r, collide=False)
+    ask = asked(scene)
+    turn, z = np.radians(np.linspace(0.0, 50.0, 6)), np.linspace(-0.9, 0.9, 6) * r
+    tip, tilt = 0.6 * r, 0.3
+    x = (
+        [(1.0, -h, k) for k in z]
+        + [(0.5, -h, 0.0)] * 6
+        + [(-h, 0.0, tip), (3.0, 0.0, -tip), (1.0, 0.0, 0.5 * r), (1.0, -h, 1.01 * r)]
+    )
+    d = [(0, 1.0, 0)] * 6 + [(np.sin(t), np.cos(t), 0) for t in turn] + [(1.0, 0, 0), (-1.0, 0, 0), (0, 1.0, 0), (0, 1.0, 0)]
+    exact = [*(h - np.sqrt(r * r - z * z)), *((h - r) / np.cos(turn)), h - 0.8 * r, 1.0 - 0.8 * r, 0.0, np.inf]
+    found = ask.ray(x, d, 5.0)
+    off = np.abs(found.distance[:-1] - exact[:-1]).max()
+    lean = np.abs(found.normal[:6] - np.column_stack([0 * z, -np.sqrt(r * r - z * z), z]) / r).max()
+    print(f"{len(x)} rays at a rope: off by {off:.1e} m, normals by {lean:.1e}; met: {set(found.body)}")
+    assert off < 1e-13 and lean < 1e-12 and found.distance[-1] == np.inf and found.body == ["line"] * 15 + [None]
+    assert np.allclose(found.normal[12], (-0.8, 0, 0.6)) and found.normal[14].tolist() == [0, -1, 0], "at its end; from inside"
+    past = ask.ray((1.0, 0, 1.0), (0, 0, -1), groups=2)
+    down = ask.ray((1.0, 0, 1.0), (np.sin(tilt), 0, -np.cos(tilt)))
+    assert past.body == [None] and down.body == ["line"] and abs(down.distance[0] - (1 - r) / np.cos(tilt)) < 1e-13
+
+
+def test_a_bent_rope_is_a_chain_of_capsules():
+    """Rays from anywhere and a fan, in two worlds, beside bodies that are capsules where the rope's elements are; one is cut."""
+    rng, r, n = np.random.default_rng(5), 0.06, 7
+    scene, other = sh.Scene(contact=True), sh.Scene(contact=True)
+    scene.add_body("post", sh.Sphere(0.2), position=(0, 0, 3.0), group=2)
+    scene.add_rope("first", (5, 5, 5), (5, 6, 5), segments=2, collide=False)
+    scene.add_rope("line", (0, 0, 0), (1.4, 0, 0), segments=n, radius=r, collide=False)
+    model = scene.build(worlds=2)
+    collider, state = Collider(model, 1e-3), model.state()
+    place, begin = state.rope.position.numpy(), int(model.ropes.first[1])
+    place[begin : begin + n + 1, 1] = points = np.cumsum(rng.normal(size=(n + 1, 3)) * 0.3, axis=0)
+    state.rope.cut.numpy()[begin + 3, 1] = 1
+    other.add_body("post", sh.Sphere(0.2), position=(0, 0, 3.0))
+    for j, (a, b) in enumerate(pairwise(points)):
+        axis = (b - a) / np.linalg.norm(b - a)
+        turn = quat_exp(np.arccos(axis[2]) * np.cross((0, 0, 1), axis) / np.hypot(*axis[:2]))
+        if j != 3:
+            other.add_body(f"e{j}", sh.Capsule(r, float(np.linalg.norm(b - a))), position=0.5 * (a + b), rotation=turn)
+    collider.bind(state)
+    x = rng.normal(size=(2000, 3)) * 1.5 + points.mean(axis=0)
+    d = points[rng.integers(0, n + 1, 2000)] + rng.normal(size=(2000, 3)) * 0.15 - x
+    ask = Queries(collider)
+    ours, theirs = ask.ray(x, d, 4.0, world=1), asked(other).ray(x, d, 4.0)
+    met = np.isfinite(ours.distance)
+    assert np.array_equal(met, np.isfinite(theirs.distance)) and {b or "" for b in ours.body} <= {"", "line", "post"}
+    off, lean = (np.abs(a[met] - b[met]).max() for a, b in ((ours.distance, theirs.distance), (ours.normal, theirs.normal)))
+    rays = points[rng.integers(0, n + 1, 600)] + rng.normal(size=(600, 3)) * 0.1 - (0, 0, 3.0)
+    rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+    fan = Fan(Sight(collider), 1, np.zeros(3), np.array([0.0, 0, 0, 1]), rays, np.ones(600), (20, 30), (0.0, 30.0), {1}, 1)
+    fan.look()
+    alone, seen, hit = ask.ray((0, 0, 3.0), rays, 30.0, world=1, groups=1), fan.value.numpy()[:, 1], fan.bodies()[:, 1] == 3
+    apart = np.abs(seen[hit] - alone.distance[hit]).max()
+    print(f"{met.sum()} of {len(x)} rays meet rope or ball: off by {off:.1e} m, normals by {lean:.1e}; "
+          f"a fan of {len(rays)}: {hit.sum()}, off by {apart:.1e} m")  # fmt: skip
+    assert met.sum() > 500 and off < 1e-12 and lean < 1e-9
+    assert hit.sum() > 100 and apart < 1e-13 and np.array_equal(hit, [b == "line" for b in alone.body])
+    hidden = Fan(Sight(collider), 1, np.zeros(3), np.array([0.0, 0, 0, 1]), rays, np.ones(600), (20, 30), (0.0, 30.0), {1, 3}, 1)
+    hidden.look()
+    assert not (hidden.bodies()[:, 1] == 3).any(), "a rope that is ignored"

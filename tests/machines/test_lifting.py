@@ -90,10 +90,62 @@ def test_a_hook_takes_a_load_where_it_stands(solver):
     grip.enabled = False
     sim.run(0.1)
     assert load.position[2] < place[2] - 0.04
-    many = sh.Simulation(scene, 0.005, solver=solver, worlds=2)
-    many.joint("grip").enabled = False
-    with pytest.raises(sh.SimulationError, match="allowed with one world"):
-        many.joint("grip").attach()
+
+
+@pytest.mark.parametrize("solver", ["direct", "sequential", "articulated"])
+@pytest.mark.parametrize("kind", ["fixed", "hinge"])
+def test_each_world_takes_its_load_where_it_stands_there(solver, kind, tmp_path):
+    """Three loads at three heights: each is attached in its own world, as it would be in a world alone; a checkpoint, a
+    snapshot and a reset of one world bring the frames with them.
+    """
+    scene = sh.Scene()
+    scene.add_body("hook", sh.Box(0.2, 0.2, 0.2), mass=5.0, position=(0, 0, 2))
+    scene.add_joint("rail", sh.Prismatic("x", drive=sh.Servo(kp=1e4, kd=2e3)), scene.world, "hook", position=(0, 0, 2))
+    scene.add_body("load", sh.Box(0.3, 0.3, 0.3), mass=10.0, position=(0.1, 0.05, 1.5))
+    grip = sh.Fixed() if kind == "fixed" else sh.Revolute("x", damping=20.0)
+    scene.add_joint("grip", grip, "hook", "load", position=(0.1, 0.05, 1.6))
+
+    def made(worlds):
+        sim = sh.Simulation(scene, 0.005, solver=solver, worlds=worlds)
+        sim.joint("grip").enabled = False
+        return sim
+
+    spots = np.array([[0.1, 0.05, 1.5], [0.3, 0.2, 1.2], [0.0, -0.1, 1.0]])
+    many = made(3)
+    many.body("load").position = spots
+    many.step()
+    before = many.snapshot()
+    many.joint("grip").attach(worlds=[0, 2])
+    with pytest.raises(sh.SimulationError, match="joint 'grip': it is attached already in world 2"):
+        many.joint("grip").attach(worlds=[False, False, True])
+    many.step(10)
+    fell = many.body("load").position[1, 2]
+    show(f"the one that was left falls, {solver}", abs(spots[1, 2] - fell - 0.5 * 9.81 * 0.055**2), 1e-3)
+    many.joint("grip").attach(worlds=1)
+    file = tmp_path / "lifting"
+    many.save(file)
+    many.step(20)
+    off = 0.0
+    for w in (0, 1, 2):
+        one = made(1)
+        one.body("load").position = spots[w]
+        one.step(11 if w == 1 else 1)
+        one.joint("grip").attach()
+        one.step(20 if w == 1 else 30)
+        off = max(off, float(np.abs(one.body("load").position - many.body("load").position[w]).max()))
+    show(f"{kind}, {solver}: as in a world alone", off, 1e-12)
+    end = many.body("load").position
+    again = made(3)
+    again.load(file)
+    again.step(20)
+    show("from a checkpoint, to the bit", float(np.abs(again.body("load").position - end).max()), 0.0)
+    many.reset(worlds=[1])
+    show("the scene's own place again", float(np.abs(many.joint("grip").parent_anchor[1] - [0.1, 0.05, -0.4]).max()), 1e-12)
+    assert np.abs(many.joint("grip").parent_anchor[2] - [0.1, 0.05, -0.4]).max() > 0.1
+    many.restore(before)
+    many.joint("grip").attach(worlds=np.array([True, False, True]))
+    many.step(10)
+    show("from before it was attached, to the bit", abs(float(many.body("load").position[1, 2] - fell)), 0.0)
 
 
 def test_an_excavator_holds_and_swings():

@@ -9,9 +9,8 @@ from sharnir.direct.energy.laws import report_link
 from sharnir.direct.energy.links import balance
 from sharnir.direct.energy.passes import ENOUGH, rows_act
 from sharnir.direct.energy.repair import repair
-from sharnir.direct.touched import follow_turns, lies
-from sharnir.joint_geometry import breaks, coordinate
-from sharnir.kinematics import pose_at
+from sharnir.direct.touched import follow_turns, lies, turn_on
+from sharnir.joint_geometry import breaks
 from sharnir.spatial import matrix
 from sharnir.tree.data import LOOSE, natural
 from sharnir.types import real, vec3
@@ -108,7 +107,7 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.spin[own, w] = M1 * W
             s[0].state.position[own, w] = s[0].position[b, w]
             s[0].state.rotation[own, w] = s[0].rotation[b, w]
-        if j < s[0].scene_joints:
+        if j < s[0].scene_joints and not (scope > 1 and lies(s, own, w)):
             keep_reaction(s, i, j, w, scope, whole, s[0].state.trend[own, w])
     if scope > 1:
         keep_rows(s, w, whole)
@@ -149,19 +148,10 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
     if kind_of(s, i, w, scope) == LOOSE:
         follow_turns(s, j, w, s[0].drift[w])
         return
-    n = s[0].tree.row[i].v_size
     b = natural(s[0].tree.row[i].body)
     base = natural(s[0].tree.row[i].base)
     rel = s[0].work.turning[b, w] + s[0].work.spin[b, w] - s[0].work.turning[base, w] - s[0].work.spin[base, w]
-    for a in range(n - turns, n):
-        at = natural(s[0].tree.row[i].v_start + a)
-        by = s[0].turned[at, w] + wp.dot(s[0].work.S_a[at, w], rel) * (real(0.5) * s[0].drift[w])
-        if wp.abs(by) > real(1.0):
-            q = s[0].joints.q_start[j] + a
-            pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
-            s[0].state.q[q, w] = coordinate(s[0].joints, j, a, pose, s[0].state.q[q, w] + by)
-            by = real(0.0)
-        s[0].turned[at, w] = by
+    turn_on(s, i, w, turns, rel, real(0.5) * s[0].drift[w])
 
 
 @wp.func
@@ -172,6 +162,8 @@ def keep_rows(s: wp.array(dtype=Direct), w: int, whole: real):
     at = 6 * s[0].closures.welds
     for i in range(s[0].closures.rods):
         j = s[0].closures.rod_joint[i]
+        if lies(s, natural(s[0].half_of[s[0].joints.child[j]]), w):
+            continue
         s[0].state.joint_force[j, w] = s[0].mean_cl[at + i, w] * (whole * s[0].row_impulse[at + i, w])
     at = at + s[0].closures.rods
     for i in range(s[0].closures.gears):

@@ -7,14 +7,14 @@ u₁ = 2 Δq/Δt − u₀, the speed at the end that the increment Δq stands fo
 
 import warp as wp
 
-from sharnir.direct.balls import FREE, HELD, NONE, SLIDES, friction_alone, joint_axes, put_triple, triple
+from sharnir.direct.balls import FREE, HELD, NONE, SLIDES, friction_alone, joint_axes, open_ball, put_triple, take_part, triple
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.axes import held_axes, held_axis
 from sharnir.direct.energy.links import follow, inverse
 from sharnir.joint_geometry import ball_pull, child_frame, free_axis, parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.laws.linear import limit_speed, linearise, open_laws, soften_axes, solve_one, solve_several
-from sharnir.laws.prepare import clear_laws, decay, friction_bounds, limit_boxes
+from sharnir.laws.prepare import decay, limit_boxes
 from sharnir.laws.solve import friction_3d
 from sharnir.spatial import exp_quat, log_quat
 from sharnir.tree.data import LOOSE, natural
@@ -31,13 +31,7 @@ MEAN = wp.constant(real(0.5))  # share of the speed at the end of the step in th
 def open_link(s: wp.array(dtype=Direct), i: int, w: int):
     """The laws of a link's joint, from the speeds at the start of the step."""
     j = s[0].tree.joint[i]
-    on = int(0)
-    if j < s[0].scene_joints:
-        on = s[0].control.acts[j, w]
-    if on == 1 and s[0].work.kind[i, w] == LOOSE:
-        on = 0
-        clear_laws(s, j, w)
-    s[0].linear.acts[i, w] = on
+    on = take_part(s, i, w)
     v0 = s[0].joints.v_start[j]
     if on == 0:
         if j < s[0].scene_joints:
@@ -46,7 +40,11 @@ def open_link(s: wp.array(dtype=Direct), i: int, w: int):
         return
     if s[0].tree.row[i].kind == FREE:
         if friction_alone(s, v0, w):
-            open_ball(s, i, w)
+            u = s[0].work.spin[s[0].tree.row[i].body, w] - s[0].work.spin[s[0].tree.row[i].base, w]
+            if s[0].state.stuck[v0, w] == 1:
+                u = vec3(real(0.0))
+            open_ball(s, i, w, u)
+            linear_ball(s, i, w)
             return
         s[0].work.kind[i, w] = NONE
     p = s[0].joints.parent[j]
@@ -85,28 +83,6 @@ def drop_limits(s: wp.array(dtype=Direct), i: int, w: int):
                 u = wp.dot(s[0].laws.row[at, w], triple(s[0].laws.start, v0 + turn, w))
             if wp.abs(limit_speed(s, at, w)) > real(2.0) * wp.abs(u) + by:
                 s[0].laws.limit[at, w] = real(0.0)
-
-
-@wp.func
-def open_ball(s: wp.array(dtype=Direct), i: int, w: int):
-    """Bounds of a ball's friction, and a guess of its solution: it goes on as it does. Speeds in `laws` are in world axes."""
-    j = natural(s[0].tree.row[i].joint)
-    v0 = natural(s[0].tree.row[i].v_start)
-    u = s[0].work.spin[s[0].tree.row[i].body, w] - s[0].work.spin[s[0].tree.row[i].base, w]
-    if s[0].state.stuck[v0, w] == 1:
-        u = vec3(real(0.0))
-    put_triple(s[0].laws.start, v0, w, u)
-    put_triple(s[0].laws.end, v0, w, u)
-    put_triple(s[0].laws.friction, v0, w, vec3(real(0.0)))
-    put_triple(s[0].slid, v0, w, vec3(real(0.0)))
-    friction_bounds(s, s[0].laws, j, 0, w)
-    stuck = s[0].state.stuck[v0, w]
-    if s[0].laws.hold[v0, w] > s[0].laws.slide[v0, w] or wp.length_sq(u) == real(0.0):
-        stuck = 1
-    if s[0].laws.hold[v0, w] <= real(0.0):
-        stuck = 0
-    s[0].laws.stuck[v0, w] = stuck
-    linear_ball(s, i, w)
 
 
 @wp.func

@@ -104,7 +104,7 @@ def mean_frame(s: wp.array(dtype=Direct), j: int, w: int) -> quat:
     b = s[0].rotation[p, w]
     if wp.dot(a, b) < real(0.0):
         b = -b
-    return wp.normalize(a + b) * s[0].joints.parent_frame[j]
+    return wp.normalize(a + b) * s[0].joints.parent_frame[j, w]
 
 
 @wp.func
@@ -122,7 +122,7 @@ def slide_axes(s: wp.array(dtype=Direct), i: int, w: int):
     sign = real(s[0].tree.sign[i])
     g = half_turn(s, p, w)
     M_p = mean_matrix(s, p, w)
-    a = M_p * s[0].joints.parent_point[j]
+    a = M_p * s[0].joints.parent_point[j, w]
     r = mean_matrix(s, c, w) * s[0].joints.child_point[j]
     between = mean_position(s, c, w) + r - mean_position(s, p, w) - a
     move = (s[0].work.velocity[c, w] + s[0].work.acceleration[c, w] - s[0].work.velocity[p, w] - s[0].work.acceleration[p, w]) * (
@@ -130,9 +130,9 @@ def slide_axes(s: wp.array(dtype=Direct), i: int, w: int):
     )
     move = move + real(2.0) * (wp.cross(half_turn(s, c, w), r) - wp.cross(g, a))
     v0 = s[0].joints.v_start[j]
-    frame = s[0].rotation[p, w] * s[0].joints.parent_frame[j]
+    frame = s[0].rotation[p, w] * s[0].joints.parent_frame[j, w]
     for x in range(s[0].joints.v_size[j] - s[0].joints.turns[j]):
-        d = M_p * wp.quat_rotate(s[0].joints.parent_frame[j], unit_axis(s[0].joints.slot[x, j]))
+        d = M_p * wp.quat_rotate(s[0].joints.parent_frame[j, w], unit_axis(s[0].joints.slot[x, j]))
         by = wp.dot(d, move) + real(2.0) * wp.dot(wp.cross(g, d), between)
         s[0].work.S_l[v0 + x, w] = (d - wp.cross(g, wp.cross(g, d))) * sign
         s[0].work.S_a[v0 + x, w] = vec3(real(0.0))
@@ -171,7 +171,7 @@ def turn_axes(s: wp.array(dtype=Direct), i: int, w: int):
             n = vec3(F[0, x], F[1, x], F[2, x])
             put_turn(s, i, at + x, w, n * sign, n * sign, real(2.0) * wp.dot(n, rel))
         return
-    own = wp.quat_rotate(s[0].joints.parent_frame[j], unit_axis(s[0].joints.first[j]))
+    own = wp.quat_rotate(s[0].joints.parent_frame[j, w], unit_axis(s[0].joints.first[j]))
     n = mean_matrix(s, p, w) * own
     end = wp.quat_rotate(s[0].rotation[p, w], own)
     if turns == 1:
@@ -314,15 +314,15 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
             s[0].work.out[i, w] = vec3(real(0.0))
             s[0].out1[i, w] = vec3(real(0.0))
         elif scope == 0 or s[0].tree.row[i].kind == FREE or s[0].tree.row[i].hinge == 1:
-            r1 = M1 * s[0].tree.row[i].own_point
-            r = (M * s[0].tree.row[i].own_point + r1) * real(0.5)
-            linear = (x - x_b) + (r1 - M_b * s[0].tree.row[i].base_point)
+            r1 = M1 * s[0].tree.place[i, w].own_point
+            r = (M * s[0].tree.place[i, w].own_point + r1) * real(0.5)
+            linear = (x - x_b) + (r1 - M_b * s[0].tree.place[i, w].base_point)
             s[0].work.out[i, w] = -r
             s[0].out1[i, w] = -r1
             if s[0].tree.row[i].hinge == 1:
-                end = M1 * s[0].tree.row[i].axis
-                axis = (M * s[0].tree.row[i].axis + end) * real(0.5)
-                angular = axis_gap(M_b * s[0].tree.row[i].base_axis, end)
+                end = M1 * s[0].tree.place[i, w].axis
+                axis = (M * s[0].tree.place[i, w].axis + end) * real(0.5)
+                angular = axis_gap(M_b * s[0].tree.place[i, w].base_axis, end)
                 v0 = natural(s[0].tree.row[i].v_start)
                 if scope > 1 or s[0].pushed[w] == 1:
                     # the link turns about an axis that its base carries: by Δq

@@ -83,7 +83,7 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         by = new - v
         scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
         x = s[0].state.position[own, w]
-        r = s[0].tree.row[i].own_point
+        r = s[0].tree.place[i, w].own_point
         blur = blur + (wp.dot(x, x) + wp.dot(r, r)) * m
         if scope > 0:
             s[0].work.position[b, w] = s[0].state.position[own, w]
@@ -92,6 +92,8 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             j = natural(s[0].tree.row[i].joint)
             kind = s[0].tree.row[i].kind
             if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
+                kind = LOOSE
+            if lies(s, own, w):  # what sleeps hangs on nothing, and gives way to nothing
                 kind = LOOSE
             s[0].work.kind[i, w] = kind
     s[0].before[w] = blur * (BLUR / h) * (BLUR / h)
@@ -108,6 +110,7 @@ def kicked(s: wp.array(dtype=Direct), own: int, w: int, scope: int, v: vec3, L: 
     if scope > 1 and s[0].touching == 1:
         L = L + s[0].touch.push_a[own, w]
         v = v + s[0].touch.push_l[own, w] * s[0].whole.inv_mass[own, w]
+    if scope > 1:
         if lies(s, own, w):
             L = vec3(real(0.0))
             v = vec3(real(0.0))

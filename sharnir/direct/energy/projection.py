@@ -9,6 +9,7 @@ from sharnir.direct.energy.links import ANEW, follow_all, inward
 from sharnir.direct.energy.passes import OPEN, count_pass
 from sharnir.direct.energy.rows import FINEST, RAISED, ROUNDS, close_rows, factor_rows, find_rows, keep_changes, rate_of
 from sharnir.direct.gaps import any_gap
+from sharnir.direct.touched import lies
 from sharnir.joint_geometry import free_axis
 from sharnir.kinematics import pose_at
 from sharnir.spatial import matrix, turned
@@ -52,6 +53,8 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
     kind = s[0].tree.row[i].kind
     if scope > 1:
         if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
+            kind = LOOSE
+        if lies(s, own, w):
             kind = LOOSE
         s[0].work.kind[i, w] = kind
         s[0].linear.acts[i, w] = 0

@@ -19,7 +19,7 @@ from sharnir.direct.energy.cables import any_struck
 from sharnir.direct.energy.finish import commit, report, worst_body
 from sharnir.direct.energy.links import AGAIN, ANEW
 from sharnir.direct.energy.means import place
-from sharnir.direct.energy.passes import STALLED, UNMET, count_pass, open_attempt
+from sharnir.direct.energy.passes import STALLED, UNMET, begin_again, count_pass, open_attempt
 from sharnir.direct.energy.rope_passes import (
     after_place,
     end_arms,
@@ -32,7 +32,8 @@ from sharnir.direct.energy.rope_passes import (
 from sharnir.direct.energy.rope_projection import JOINTS, fit_speeds, project
 from sharnir.direct.energy.rope_repair import repair, take_apart
 from sharnir.direct.energy.rope_touch import note_ports
-from sharnir.direct.energy.step import copy_reals, copy_state, copy_vectors, end_call, forget_guess, resume
+from sharnir.direct.energy.rope_winch import drum_axes, note_drums
+from sharnir.direct.energy.step import GPU_LEVEL, copy_reals, copy_state, copy_vectors, end_call, forget_guess, rest, resume
 from sharnir.direct.energy.step import end_step as finish_step
 from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies, tell_missed
 from sharnir.guard import count_step
@@ -63,11 +64,12 @@ from sharnir.rope.ports import Ports
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
 from sharnir.rope.slack import JUDGED, LONGER, OPEN, TRIES, all_at_once, judge, take_slack, widest_gap
 from sharnir.rope_state import RopeState
+from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
 from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import EPSILON, inline_less, real
 
-inline_less("sharnir.energy_rope")
-inline_less("sharnir.energy_rope_touch", 100)
+inline_less("sharnir.energy_rope", level=GPU_LEVEL)
+inline_less("sharnir.energy_rope_touch", 100, GPU_LEVEL)
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
@@ -83,16 +85,31 @@ def begin_attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int
 
 
 @wp.func
+def enter_again(s: wp.array(dtype=Direct), w: int) -> bool:
+    """Where contacts alone have changed since the last passes, go on from these with the factors there are; whether it is so."""
+    if s[0].touching == 0:
+        return False
+    if s[0].touch.turn[w] == 0:
+        return False
+    begin_again(s, w)
+    return True
+
+
+@wp.func
 def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int) -> bool:
     """Passes of a step of the length in `drift` until velocities stay; False where they do not come to that.
 
     Factors are made anew where laws were not as expected, where the first pass leads far, and a few times where changes do not
     fall well (`rope.energy_bodies.meet`).
     """
-    take_slack(r, w)
-    begin_attempt(s, r, w)
+    again = enter_again(s, w)
+    if not again:
+        take_slack(r, w)
+        begin_attempt(s, r, w)
     rounding = (ropes_length(r, w) + extent(s, w)) * (real(EPSILON) / s[0].drift[w])  # m/s, of positions
     mode = int(ANEW)
+    if again:
+        mode = AGAIN
     factors = int(1)
     pivots = int(1)
     since = int(0)
@@ -107,7 +124,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
     made = int(0)
     while made < cap and s[0].passes[w] < s[0].settings.iterations[2]:
         count_pass(s, w, mode)
-        gap, laws = full_pass(s, r, p, w, mode, made == 0)
+        gap, laws = full_pass(s, r, p, w, mode, made == 0 and not again)
         s[0].residual[w] = laws
         s[0].state.open[w] = gap
         change, scale = find_change(s, r, w)
@@ -188,8 +205,12 @@ def touch_attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.
     s[0].touch.residual[w] = real(0.0)
     met = bool(True)
     for turn in range(ROUNDS + 1):
+        s[0].touch.turn[w] = turn
         push_bodies(s, w)
         met = attempt(s, r, p, w)
+        if turn > 0 and not met:
+            s[0].touch.turn[w] = 0
+            met = attempt(s, r, p, w)
         if not met or is_last(s, w, turn):
             break
         note_ports(s, r, p, w)
@@ -204,6 +225,7 @@ def close_part(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
     """What acted in a part that was met, exactly; and passed limits taken back in."""
     s[0].stopped[w] = 0
     end_arms(r, w)
+    drum_axes(s, r, w, True)
     pull_links(s, r, w)
     report(s, w)
     if s[0].acting == 1:
@@ -287,6 +309,7 @@ def making(meet: Any, name: str) -> Any:
         r = x[0].rope
         p = x[0].ports
         s[0].drift[w] = s[0].settings.dt[0] * share
+        note_drums(s, r, w)
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, s[0].drift[w])
         fit_speeds(s, r, p, w)
@@ -431,6 +454,13 @@ def make_kernel(module: str, touching: bool = False) -> Any:
         r = x[0].rope
         if s[0].state.failed[w] != 0 or n[w] == 0:
             return
+        if wp.static(not touching):
+            wake_by_caller(s[0].rest, w)
+        if at_rest_together(s[0].rest, w):
+            s[0].made[w] = n[w]
+            for _step in range(n[w]):
+                rest(s, w)
+            return
         if resume(s, w, ALL) or not ropes_untouched(r, w):
             for k in range(r[0].ropes.count):
                 r[0].state.started[k, w] = 0
@@ -442,12 +472,16 @@ def make_kernel(module: str, touching: bool = False) -> Any:
             if used > s[0].settings.iterations[6]:
                 s[0].made[w] = step
                 break
+            if at_rest_together(s[0].rest, w):
+                rest(s, w)
+                continue
             if s[0].drives.count > 0:
                 set_drives(s, w, s[0].settings.dt[0], s[0].state.velocity, s[0].state.spin)
             one_step(x, w, ALL)
             used = used + s[0].passes[w]
             if s[0].state.failed[w] == 0:
                 count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
+                fall_asleep(s[0].rest, w)
         end_call(s, w)
         note_velocities(r, w)
 

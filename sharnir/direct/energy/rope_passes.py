@@ -8,6 +8,7 @@ from sharnir.direct.energy.laws import outward, relinearise, soften, worst_law
 from sharnir.direct.energy.links import AGAIN, ANEW, follow_all, hand_pushes, inward, skew_times
 from sharnir.direct.energy.means import place
 from sharnir.direct.energy.passes import pushes, refresh_locks, refresh_springs
+from sharnir.direct.energy.rope_winch import drum_axes, turn_by_ropes, turn_drums
 from sharnir.direct.energy.rows import ROUNDS, act, close_rows, factor_rows, find_rows, keep_changes, stiffen, stiffen_lines
 from sharnir.direct.hung import push_links
 from sharnir.laws.linear import ALL_AT_ONCE
@@ -49,6 +50,7 @@ def end_arms(r: wp.array(dtype=RopeStep), w: int):
 @wp.func
 def rope_poses(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
     """Ropes where their velocities and those of the bodies lead, ropes on which others hang first."""
+    turn_drums(s, r, w)
     half = real(0.5) * s[0].drift[w]
     for b in range(s[0].own):
         r[0].body.turn[b, w] = (s[0].work.spin[b, w] + s[0].work.turning[b, w]) * half
@@ -103,6 +105,7 @@ def pull_links(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int):
         if b < s[0].own:
             s[0].sum_l[n, w] = s[0].sum_l[n, w] - s[0].rope_l[b, w]
             s[0].sum_a[n, w] = s[0].sum_a[n, w] - s[0].rope_a[b, w]
+    turn_by_ropes(s, r, w)
 
 
 @wp.func
@@ -210,6 +213,7 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
         r[0].body.last_v[b, w] = r[0].body.v[b, w]
         r[0].body.last_w[b, w] = r[0].body.w[b, w]
     end_arms(r, w)
+    drum_axes(s, r, w, True)
     if mode == ANEW:
         for k in range(r[0].ropes.count):
             rope_slopes(r, k, w)

@@ -13,6 +13,7 @@ from sharnir.direct.energy.rope_passes import (
     end_arms,
     hang_ropes,
 )
+from sharnir.direct.energy.rope_winch import drum_axes, note_drums
 from sharnir.direct.energy.rows import ROUNDS, close_rows, factor_rows, keep_changes
 from sharnir.direct.hung import push_links
 from sharnir.rope.data import RopeStep
@@ -45,6 +46,7 @@ def fit_speeds(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
     driven ends and reels move otherwise than before.
     """
     take_driven(s, w)
+    note_drums(s, r, w)
     clear_snaps(r, w)
     whole = not is_settled(r, w)
     if whole or not goes_on(r, w):
@@ -54,6 +56,7 @@ def fit_speeds(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
         else:
             project(s, r, p, w, ENDS)
         turn_reels(r, w)
+        note_drums(s, r, w)
         for k in range(r[0].ropes.count):
             if r[0].ropes.reel[k] >= 0:
                 i = r[0].ropes.first[k] + r[0].ropes.reel[k] * (r[0].state.segments[k, w] - 1)
@@ -122,6 +125,7 @@ def find_projected(
     s[0].drift[w] = h * real(1.0e-9)  # the passes of a step that is next to none
     stand_all(s, w, ALL)
     end_arms(r, w)
+    drum_axes(s, r, w, False)
     eliminate_ropes(r, p, w)
     ropes_inward(r, w)
     for n in range(s[0].tree.count):

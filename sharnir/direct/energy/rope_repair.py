@@ -5,6 +5,7 @@ import warp as wp
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.repair import close_gaps, displace, open_gaps
 from sharnir.direct.energy.rope_passes import couple
+from sharnir.direct.energy.rope_winch import displace_drums, drum_axes
 from sharnir.direct.energy.touch import find_parting, note_parted, push_apart
 from sharnir.direct.energy.touch_points import close_cut
 from sharnir.direct.energy.touch_points import respond as follow_pushes
@@ -29,6 +30,7 @@ def repair(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
     if passed < 0:
         return
     note_pass(r, 0, w)
+    drum_axes(s, r, w, False)
     raised = close_all(s, r, p, w)
     s[0].state.dissipated[passed, w] = s[0].state.dissipated[passed, w] + raised
 
@@ -58,6 +60,7 @@ def close_all(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
 def displace_all(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> real:
     """Ropes follow the changes of bodies, and both are displaced by them; returns the work of gravity, J."""
     ropes_outward(r, w)
+    displace_drums(s, r, w, real(0.5) * s[0].drift[w])
     raised = displace(s, w)
     for k in range(r[0].ropes.count):
         raised = raised + displace_rope(r, k, w, real(0.5) * s[0].drift[w])
@@ -71,6 +74,7 @@ def take_apart(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
     if not find_parting(s, w):
         return
     note_pass(r, 0, w)
+    drum_axes(s, r, w, False)
     for k in range(r[0].ropes.count):
         miss_lengths(r, k, w, real(0.0))
     ropes_inward(r, w)

@@ -6,9 +6,9 @@ stay on their bodies: rows with the ropes' own mobility in their matrix (`rope.p
 
 import warp as wp
 
-from sharnir.direct.data import Direct
+from sharnir.direct.data import SIDES, Direct
 from sharnir.rope.data import BODY, RopeStep
-from sharnir.rope.ports import Ports, moving_arm, port_arm
+from sharnir.rope.ports import WINCH, Ports, is_wound, moving_arm, port_arm
 from sharnir.types import mat33, real, vec3
 
 
@@ -25,11 +25,19 @@ def note_ports(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arr
         leg = p[0].leg[a + 1] - 1
         k = p[0].leg_rope[leg]
         for x in range(3):
-            at = 2 * (3 * a + x)
+            at = SIDES * (3 * a + x)
             e = vec3(real(0.0))
             e[x] = real(1.0)
             s[0].touch.ports.body[at, w] = p[0].body[a]
-            if p[0].turn[a] == 1:
+            s[0].touch.ports.body[at + 2, w] = -1
+            if p[0].turn[a] == WINCH:
+                on = real(int(x == 0 and is_wound(r, p, a, w)))
+                push = r[0].work.lever[p[0].rope[a], w] * on
+                rate = r[0].work.drum_rate[p[0].rope[a], w] * on
+                put(s, at, w, zero, push, zero, rate)
+                s[0].touch.ports.body[at + 2, w] = r[0].ropes.drum_parent[p[0].rope[a]]
+                put(s, at + 2, w, zero, -push, zero, -rate)
+            elif p[0].turn[a] == 1:
                 moment = -column(p[0].L[a, w], x)
                 put(s, at, w, zero, moment, zero, moment)
             else:

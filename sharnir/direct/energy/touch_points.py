@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.direct.data import Direct
+from sharnir.direct.data import SIDES, Direct
 from sharnir.direct.energy.links import follow_one, follow_some, hand_push, hand_pushes
 from sharnir.direct.energy.rows import clear_changes, clear_pushes, close_rows, keep_changes
 from sharnir.envelope import substitute
@@ -193,7 +193,7 @@ def pull_ports(s: wp.array(dtype=Direct), w: int):
         s[0].touch.ports.kept_a[b, w] = s[0].work.change_a[b, w]
     clear_pushes(s, w, 0, s[0].tree.count)
     for k in range(rows):
-        for at in range(2 * k, 2 * k + 2):
+        for at in range(SIDES * k, SIDES * k + SIDES):
             b = s[0].touch.ports.body[at, w]
             if b >= 0:
                 link = s[0].rows.link_of[b]
@@ -286,7 +286,7 @@ def find_near(s: wp.array(dtype=Direct), w: int):
         if s[0].contacts.belt_body[i, w] > 0:
             mark_near(s, s[0].contacts.belt_body[i, w], w)
             mark_near(s, s[0].contacts.belt_frame[i, w], w)
-    for at in range(2 * s[0].touch.ports.count):
+    for at in range(SIDES * s[0].touch.ports.count):
         if s[0].touch.ports.body[at, w] >= 0:
             mark_near(s, s[0].touch.ports.body[at, w], w)
     count = int(0)
@@ -361,7 +361,7 @@ def forget_at_points(s: wp.array(dtype=Direct), i: int, w: int):
 def find_ports(s: wp.array(dtype=Direct), w: int):
     """What one on each row of the ports does at all entries of the small problem, into `ports.W`."""
     for k in range(s[0].touch.ports.count):
-        for at in range(2 * k, 2 * k + 2):
+        for at in range(SIDES * k, SIDES * k + SIDES):
             b = s[0].touch.ports.body[at, w]
             if b >= 0 and s[0].rows.link_of[wp.max(b, 0)] >= 0:
                 link = s[0].rows.link_of[b]
@@ -384,7 +384,7 @@ def pull_by(s: wp.array(dtype=Direct), w: int):
     rows = s[0].touch.ports.count
     for k in range(rows):
         u = real(0.0)
-        for at in range(2 * k, 2 * k + 2):
+        for at in range(SIDES * k, SIDES * k + SIDES):
             b = s[0].touch.ports.body[at, w]
             if b >= 0:
                 u = u + wp.dot(s[0].touch.ports.rate_l[at, w], s[0].work.change_l[b, w])

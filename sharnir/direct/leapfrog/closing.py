@@ -274,9 +274,9 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
         angular = vec3(real(0.0))
         kind = kind_of(s, i, w, scope)
         if kind != LOOSE and (scope == 0 or s[0].tree.row[i].kind == FREE or s[0].tree.row[i].hinge == 1):
-            linear = (x - x_b) + (M * s[0].tree.row[i].own_point - M_b * s[0].tree.row[i].base_point)
+            linear = (x - x_b) + (M * s[0].tree.place[i, w].own_point - M_b * s[0].tree.place[i, w].base_point)
             if s[0].tree.row[i].hinge == 1:
-                angular = axis_gap(M_b * s[0].tree.row[i].base_axis, M * s[0].tree.row[i].axis)
+                angular = axis_gap(M_b * s[0].tree.place[i, w].base_axis, M * s[0].tree.place[i, w].axis)
         elif scope > 0 and kind == NONE:
             linear, angular = any_gap(s, i, w)
         most = wp.max(most, wp.max(wp.length_sq(linear), wp.length_sq(angular)))

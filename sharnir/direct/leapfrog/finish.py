@@ -6,8 +6,8 @@ from sharnir.direct.balls import FREE, NONE, report_ball
 from sharnir.direct.data import OUT, Direct
 from sharnir.direct.leapfrog.closing import close_once, halves_apart
 from sharnir.direct.leapfrog.links import inward, relinearise
-from sharnir.direct.touched import follow_turns
-from sharnir.joint_geometry import breaks, coordinate, free_axis
+from sharnir.direct.touched import follow_turns, turn_on
+from sharnir.joint_geometry import breaks, free_axis
 from sharnir.kinematics import pose_at
 from sharnir.laws.prepare import limit_boxes, report_laws
 from sharnir.model import DYNAMIC
@@ -268,17 +268,8 @@ def count_turns(s: wp.array(dtype=Direct), i: int, w: int):
     if s[0].work.kind[i, w] == LOOSE:
         follow_turns(s, j, w, s[0].drift[w])
         return
-    n = s[0].tree.row[i].v_size
     rel = s[0].work.turning[s[0].tree.row[i].body, w] - s[0].work.turning[s[0].tree.row[i].base, w]
-    for a in range(n - turns, n):
-        at = natural(s[0].tree.row[i].v_start + a)
-        by = s[0].turned[at, w] + wp.dot(s[0].work.S_a[at, w], rel) * s[0].drift[w]
-        if wp.abs(by) > real(1.0):
-            q = s[0].joints.q_start[j] + a
-            pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
-            s[0].state.q[q, w] = coordinate(s[0].joints, j, a, pose, s[0].state.q[q, w] + by)
-            by = real(0.0)
-        s[0].turned[at, w] = by
+    turn_on(s, i, w, turns, rel, s[0].drift[w])
 
 
 @wp.func

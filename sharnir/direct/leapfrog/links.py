@@ -12,13 +12,14 @@ from sharnir.direct.balls import (
     open_ball,
     sliding_spin,
     solve_ball,
+    take_part,
 )
 from sharnir.direct.data import Direct
 from sharnir.direct.leapfrog.place import axis_curvature, place_any
 from sharnir.joint_geometry import free_axis
 from sharnir.kinematics import pose_at
 from sharnir.laws.linear import linearise, open_laws, soften_axes, solve_one, solve_several
-from sharnir.laws.prepare import LEAP, clear_laws
+from sharnir.laws.prepare import LEAP
 from sharnir.model import DYNAMIC
 from sharnir.tree.data import LOOSE, natural
 from sharnir.tree.matrices import packed, shifted, symmetric, times, unpacked
@@ -41,19 +42,15 @@ from sharnir.types import mat33, real, vec3
 def start_link(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
     """The laws of a link's joint, from the speeds before the step."""
     j = s[0].tree.joint[i]
-    on = int(0)
-    if j < s[0].scene_joints:
-        on = s[0].control.acts[j, w]
-    if on == 1 and s[0].work.kind[i, w] == LOOSE:
-        on = 0
-        clear_laws(s, j, w)
-    s[0].linear.acts[i, w] = on
+    on = take_part(s, i, w)
     if on == 0:
         return
     v0 = s[0].joints.v_start[j]
     if s[0].tree.row[i].kind == FREE:
         if friction_alone(s, v0, w):
-            open_ball(s, i, w)
+            u = s[0].work.spin[s[0].tree.row[i].body, w] - s[0].work.spin[s[0].tree.row[i].base, w]
+            open_ball(s, i, w, u)
+            linear_ball(s, i, w)
             return
         s[0].work.kind[i, w] = NONE
         place_any(s, i, w, chord)

@@ -153,7 +153,7 @@ def place_simple(
     w_b: vec3, g_b: vec3,
 ) -> vec3:  # fmt: skip
     """What a ball joint or a hinge asks of a link, M its rotation, x its centre, x_b its base's; returns its point from x."""
-    r = M * s[0].tree.row[i].own_point
+    r = M * s[0].tree.place[i, w].own_point
     lever = x + r - x_b
     out = -r
     own_turn = wp.cross(gyration, r) + wp.cross(omega, wp.cross(omega, r))
@@ -162,7 +162,7 @@ def place_simple(
     if kind == FREE:
         s[0].work.bias_l[i, w] = close_l
     else:
-        axis = M * s[0].tree.row[i].axis
+        axis = M * s[0].tree.place[i, w].axis
         close_a = gyration - g_b + wp.cross(omega, w_b)
         close_a = (close_a - axis * wp.dot(axis, close_a)) * chord
         v0 = natural(s[0].tree.row[i].v_start)
