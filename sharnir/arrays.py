@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sharnir import dynamics, mechanics
+from sharnir import dynamics
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
 from sharnir.model import FIXED, KINEMATIC
 from sharnir.snapshots import chosen
 from sharnir.spatial import quat_to_matrix, unit_quat
+from sharnir.tree.moving import moving
 
 OPEN = 1e-6  # m, rad, by which loops may stand open where joints are set one and all
 # The Simulation; it stands a floor above, so that it is not named here.
@@ -182,13 +183,14 @@ def _set_some(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarr
         sim._coordinates()
     else:
         sim._settled()  # the other worlds keep their velocities
+    known = sim._known
     places = np.array(s.q[:, worlds].T if q is None else q, float)
     unit_coordinates(sim, places)
     speeds = np.array(s.qd[:, worlds].T if qd is None else qd, float)
     rows = np.array([link.body for link in tree.links])
     at = np.ix_(rows, worlds)
     with LOCK:
-        position, rotation, velocity, spin = (values[rows] for values in mechanics.moving(tree, places, speeds))
+        position, rotation, velocity, spin = (values[rows] for values in moving(tree, places, speeds))
     R = _matrices(rotation)
     inertia = sim._inertia(rows)  # (rows, 1 or worlds, 3, 3)
     inertia = inertia if inertia.shape[1] == 1 else inertia[:, worlds]
@@ -198,6 +200,7 @@ def _set_some(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarr
     s.q[:, worlds], s.qd[:, worlds] = places.T, speeds.T
     sim._at_pose = True
     sim.changed()
+    sim._keep_known(known)
     return True
 
 

@@ -147,7 +147,7 @@ class Attempts:
     def _advance_worlds(self, n: int, how: dict[str, Any]) -> Report:
         """Some steps of several worlds; one that fails goes back to its last good step and stops, the others go on."""
         assert self._kept is not None and self._lost is not None
-        failed = self._state.failed.numpy()
+        failed = self._sim._moving.failed
         before = failed.copy()
         self._kept.keep()
         try:

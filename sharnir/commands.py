@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
 import time
-import tomllib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +17,12 @@ import numpy as np
 import sharnir
 from sharnir import catalogue
 from sharnir.errors import SimulationError, StepWarning
+from sharnir.io import recorded as recordings
 from sharnir.io.check import check_file
-from sharnir.io.scene_file import SUFFIXES, load_scene
 from sharnir.model import MOTIONS
 from sharnir.simulation import Simulation
 from sharnir.spatial import quat_conjugate, quat_rotate
+from sharnir.subjects import is_scene_file, made, own, recorded, values_of
 from sharnir.tables import of_first
 from sharnir.types import PRECISION
 from sharnir.warmup import compile_all
@@ -128,25 +127,6 @@ def _shape(shape: Any) -> str:
 # ---- run, view ----
 
 
-def is_scene_file(name: str) -> bool:
-    """Whether a name is that of a file that holds a scene as data."""
-    return Path(name).suffix.lower() in SUFFIXES
-
-
-def values_of(words: Sequence[str]) -> dict[str, Any]:
-    """Parameters from words such as mass=12 or kind=steel; a value that is no TOML is a text."""
-    out: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or not name.isidentifier():
-            raise catalogue.UsageError(f"--set takes NAME=VALUE, such as mass=12, got {word!r}")
-        try:
-            out[name] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            out[name] = text
-    return out
-
-
 def check(files: Sequence[Path], values: Sequence[str]) -> int:
     """Everything that is wrong with scene files."""
     bad = 0
@@ -230,8 +210,8 @@ def _recorded(recording: Path, path: Path, follow: str | None) -> Path:
     """The page of a recording; what it looks like is told by the scene that it was made of."""
     from sharnir.view.page import Page
 
-    found = importlib.import_module("sharnir.io.recorded").Recording(recording)
-    sim = importlib.import_module("sharnir.record_commands").subject(found)
+    found = recordings.Recording(recording)
+    sim = recorded(found)
     page = Page(sim, path, title=recording.stem.replace("_", " "), follow=follow)
     names = list(sim.model.body_names)
     at, turn, _ = poses_of(sim)
@@ -319,39 +299,6 @@ def bench(name: str, duration: float, dt: float | None, values: Sequence[str] = 
     rows = [(name, str(len(took)), f"{1e3 * sim.dt:g}", f"{middle:.1f}", f"{rare:.1f}", f"{longest:.1f}", f"{factor:.1f}")]
     _table(("scene", "steps", "dt, ms", "middle, µs", "99 %, µs", "longest, µs", "× real time"), rows, words=1)
     return 0
-
-
-def made(name: str, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:
-    """The simulation of an example or of a file of one's own, and the module that it comes from (None of a scene file)."""
-    if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
-        return own(Path(name), dt, values)
-    module = catalogue.load(name)
-    return (module.make() if dt is None else module.make(dt)), module
-
-
-def own(path: Path, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:
-    """The simulation of a file of one's own, and its module (None of a scene file): `make(dt)`, `build()`, `sim` or `scene`."""
-    if is_scene_file(str(path)):
-        scene = load_scene(path, **values_of(values))
-        return Simulation(scene, **({"dt": 1e-3} | scene.options | ({} if dt is None else {"dt": dt}))), None
-    module = catalogue.load_file(path)
-    try:
-        if callable(getattr(module, "make", None)):
-            made = module.make() if dt is None else module.make(dt)
-        elif callable(getattr(module, "build", None)):
-            made = module.build()
-        else:
-            made = getattr(module, "sim", getattr(module, "scene", None))
-    except Exception as error:
-        raise catalogue.UsageError(catalogue.told(error, path)) from None
-    if isinstance(made, sharnir.Scene | sharnir.Model):
-        return Simulation(made, dt or 1e-3), module
-    if not isinstance(made, Simulation):
-        words = "a function make(dt) or build() that returns a Scene or a Simulation, or a variable sim or scene"
-        raise catalogue.UsageError(f"{path}: has to hold {words}" + ("" if made is None else f", got {made!r}"))
-    if dt is not None:
-        made.dt = dt
-    return made, module
 
 
 def compare(name: str, duration: float, out: Path) -> int:

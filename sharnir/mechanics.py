@@ -186,16 +186,6 @@ def forward_kinematics(model: Any, q: Any, v: Any = None) -> dict[str, dict[str,
     return out
 
 
-def moving(t: Links, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Centres of mass, rotations, velocities and spins of all bodies (bodies, n, …) in states (n, nq), (n, nv); on the CPU."""
-    n = len(q)
-    load_modules([functions.kinematics.module], t.device)
-    x = t.work(1 << (n - 1).bit_length())  # few sizes, of which scratch is kept
-    x.q.numpy()[:, :n], x.v.numpy()[:, :n] = q.T, v.T
-    _launch(functions.kinematics, t, n, t.joints, t.tree, x.q, x.v, x.tree)
-    return tuple(getattr(x.tree, f).numpy()[:, :n].astype(float) for f in ("position", "rotation", "velocity", "spin"))
-
-
 def jacobian(model: Any, q: Any, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> np.ndarray:
     """(6, nv) or (n, 6, nv): velocity of a point of a body (in its frame, m) and its spin, world axes, per unit of speed."""
     t = links(model)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sharnir import catalogue
-from sharnir.commands import made
 from sharnir.io.recorded import Recording
-from sharnir.io.scene_file import read_text
 from sharnir.realtime.loop import RealTime
-from sharnir.simulation import Simulation
+from sharnir.subjects import made, recorded
 
 
 def record(name: str, out: Path | None, duration: float, dt: float | None, rate: float, real_time: bool) -> int:
@@ -32,16 +29,6 @@ def record(name: str, out: Path | None, duration: float, dt: float | None, rate:
     return 0
 
 
-def subject(recording: Recording, scene: str | None = None) -> Simulation:
-    """The simulation that was recorded, at its start: of the scene that is named here or there, or written in the recording."""
-    name = scene or recording.facts["name"]
-    if name:
-        return made(name, recording.facts["dt"])[0]
-    if recording.scene:
-        return simulation(recording)
-    raise catalogue.UsageError(f"{recording.path}: does not say of what it is; give --scene, an example or a file")
-
-
 def replay(file: Path, scene: str | None, plot: Path | None, csv: Path | None, usd: Path | None) -> int:
     """Make a recorded motion again."""
     recording = Recording(file)
@@ -50,15 +37,9 @@ def replay(file: Path, scene: str | None, plot: Path | None, csv: Path | None, u
     for path, write in ((plot, recording.plot), (csv, recording.to_csv), (usd, recording.to_usd)):
         if path is not None:
             print(f"wrote {write(path)}")
-    replayed = recording.replay(subject(recording, scene), _bar)
+    replayed = recording.replay(recorded(recording, scene), _bar)
     print(replayed)
     return 0 if replayed.equal else 1
-
-
-def simulation(recording: Recording) -> Simulation:
-    """A simulation of the scene that a recording holds."""
-    facts = recording.facts
-    return Simulation(read_text(recording.scene, str(recording.path)), facts["dt"], solver=facts["solver"], **facts["options"])
 
 
 def _bar(share: float, words: str = "") -> None:

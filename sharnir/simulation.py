@@ -437,6 +437,11 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         self._versions[0] += 1
         self._read = self._known = NOTHING
 
+    def _keep_known(self, known: int) -> None:
+        """After some worlds were changed, coordinates and all: what was read of the others holds."""
+        self._known = known
+        self._read = NOTHING if self._bodies_lent else known
+
     def health(self) -> Health:
         """How the steps went since the start, the last `reset` or `restore`; of several worlds, arrays (worlds,)."""
         return health.health(self)

@@ -68,9 +68,10 @@ def reaches(model: Model) -> np.ndarray:
     """(bodies,) m, from the centre of mass: its radius of gyration, or its farthest joint."""
     mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
     reach = np.sqrt(np.trace(inertia, axis1=1, axis2=2) / np.where(mass > 0, mass, np.inf))
-    for bodies, points in ((model.parents, model.joints.parent_point), (model.children, model.joints.child_point)):
-        if len(model.joint_kinds):
-            np.maximum.at(reach, bodies, np.linalg.norm(points.numpy().astype(float), axis=1))
+    joints = model.joints
+    if len(model.joint_kinds):
+        for bodies, points in ((model.parents, of_first(joints.parent_point)), (model.children, joints.child_point.numpy())):
+            np.maximum.at(reach, bodies, np.linalg.norm(points.astype(float), axis=1))
     return np.asarray(reach)
 
 

@@ -96,6 +96,8 @@ class Starts:
             stride.append(np.full(where.size, words))
             saved = np.ascontiguousarray(snapshot[name]).view(self._live.dtype).reshape(rows, sim.worlds, words)
             kept.append(saved.swapaxes(0, 1).reshape(sim.worlds, -1))
+        solver = sim.solver
+        self.counted = [solver.whole.numpy(), solver.real.numpy()], solver.parts.numpy(), solver.alarm.numpy()
         self._at, self._stride = np.concatenate(at), np.concatenate(stride)
         self._kept = np.concatenate(kept, 1)
 
@@ -306,15 +308,16 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
             sim._versions[1] += 1
             sim.changed()
             return
+        known = sim._known
         shared = [sim._commands.acts.copy(), sim._commands.enabled.copy(), sim._commands.friction_load > 0]
         starts = sim._attempts.starts
         if starts is None or starts.of is not snapshot:
             starts = sim._attempts.starts = Starts(sim, snapshot)
         starts.put_back(sim, worlds)
-        for array in (sim.solver.whole, sim.solver.real):
-            array.numpy()[:, worlds] = 0
-        sim.solver.parts.numpy()[worlds] = 1
-        sim.solver.alarm.numpy()[worlds] = 0
+        counted, parts, alarm = starts.counted
+        for values in counted:
+            values[:, worlds] = 0
+        parts[worlds], alarm[worlds] = 1, 0
         sim._projected[worlds] = 0.0
         acts = [sim._commands.acts, sim._commands.enabled, sim._commands.friction_load > 0]
         if any((a != b).any() for a, b in zip(shared, acts, strict=True)):
@@ -322,6 +325,7 @@ def put_back_some(sim: Owner, snapshot: Snapshot, worlds: np.ndarray) -> None:
         sim._sensors.put_back(snapshot, worlds)
         sim._versions[1] += 1
         sim.changed()
+        sim._keep_known(known)  # the snapshot holds coordinates and speeds too
 
 
 def check_finite(sim: Owner, name: str, values: np.ndarray) -> None:

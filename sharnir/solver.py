@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
@@ -48,6 +48,8 @@ class Solver:
     _made: Any
     _count = 1
     _graphs: Any
+    _together = 1 << 30
+    """Worlds that go through all stages before the next do."""
 
     def __init__(self, model: Model, dt: float, settings: Any, threads: int | None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -203,12 +205,15 @@ class Solver:
         """What replays some stages, one a thread; a stage is given the bound structure, its first world and their number."""
         assert self._bound is not None
         graphs = []
-        for first, last in pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int)):
+        for thread, (first, last) in enumerate(pairwise(np.linspace(0, self.model.worlds, self.threads + 1).astype(int))):
+            bound = self._bound[2][thread] if isinstance(self._bound[2], list) else self._bound[2]
             with LOCK, wp.ScopedCapture(device=self.device) as capture:
-                if self.model.worlds > 1:  # of one world the simulation knows when it was changed
-                    self._launch_watch(int(first), int(last - first))
-                for stage in stages:
-                    stage(self._bound[2], int(first), int(last - first))
+                for begin in range(int(first), int(last), self._together):
+                    worlds = min(self._together, int(last) - begin)
+                    if self.model.worlds > 1:  # of one world the simulation knows when it was changed
+                        self._launch_watch(begin, worlds)
+                    for stage in stages:
+                        stage(bound, begin, worlds)
             graphs.append(replayer(capture.graph))
         return graphs
 
@@ -241,7 +246,12 @@ class Solver:
         if self._pool is None:
             _replay(graphs[0], n)
         elif n:
-            list(self._pool.map(_replay, graphs, [n] * len(graphs)))
+            others = [self._pool.submit(_replay, graph, n) for graph in graphs[1:]]
+            try:
+                _replay(graphs[0], n)  # by this thread, which would only wait
+            finally:
+                for other in others:
+                    other.result()
 
 
 def _replay(graph: Callable[[], object], n: int) -> None:
@@ -290,6 +300,24 @@ def pack(arrays: list[Any], device: Any) -> tuple[Any, list[Any]]:
         out.append(moved)
         at += span
     return memory, out
+
+
+def share_scratch(struct: Any, names: Sequence[str], worlds: int) -> list[Any]:
+    """Give arrays [item, world] of a structure one column that all worlds use in turn, which then stays in the cache.
+
+    For scratch alone, of which no step leaves anything for the next; and of one thread. Returns what keeps the columns alive.
+    """
+    columns = []
+    for name in names:
+        array = getattr(struct, name)
+        if array.size:
+            column = wp.zeros(array.shape[0], dtype=array.dtype, device=array.device)
+            column.numpy()[...] = array.numpy()[:, 0]
+            step, shape = wp.types.type_size_in_bytes(array.dtype), (array.shape[0], worlds)
+            shared = wp.array(ptr=column.ptr, dtype=array.dtype, shape=shape, strides=(step, 0), device=array.device, copy=False)
+            setattr(struct, name, shared)
+            columns.append(column)
+    return columns
 
 
 def sizes(model: Model) -> tuple[list[float], float]:

@@ -55,6 +55,10 @@ class SolverArticulated(SolverDirect):
         super().__init__(model, dt, iterations=iterations, tolerance=tolerance, gap=FINE * length, threads=threads, **of_ropes)
         self.reads = self._pool is None  # threads that share the worlds leave it to who looks
 
+    def _slack(self, gap: float) -> float:
+        """None: gaps are those of the scene's size."""
+        return 1.0
+
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         super()._make(step, first, worlds, steps)
         if self.reads and self._bound is not None:

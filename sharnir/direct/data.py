@@ -25,7 +25,7 @@ class DirectSettings:
     part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
     kick: wp.array(dtype=real)  # [world] s, duration over which forces act in this part of a step
     gravity: wp.array(dtype=vec3)
-    tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps
+    tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps; 1, or how much less finely velocities are met
     iterations: wp.array(dtype=wp.int32)  # caps, see `SolverDirect._caps`
     position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
     sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep; from 1e30 on they never do

@@ -21,7 +21,8 @@ from sharnir.laws.cone import Cone
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
 from sharnir.sleep import joining, rest_of, sleeps_after, wake_called
-from sharnir.solver import Report, check_iterations, need_ropes, with_ropes, write
+from sharnir.solver import Report, check_iterations, need_ropes, share_scratch, with_ropes, write
+from sharnir.tree.data import TreeWork
 from sharnir.tree.hang import Links
 from sharnir.tree.solver import FINE, TreeSolver
 from sharnir.types import load_modules, mat33, real
@@ -29,6 +30,11 @@ from sharnir.types import load_modules, mat33, real
 CLOSINGS = ("energy", "position", "velocity")
 FACTORS = 4  # that a step may make in any case
 POINTS = 32  # of contact that are solved for at once, at most
+TOGETHER = 64  # worlds of one thread that are stepped and looked at before the next are: as many as a cache holds
+# arrays of `Direct` that the energy closing writes anew in every step, before it reads them; and those of `TreeWork`
+SCRATCH = """momentum position rotation impulse_l gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D
+    work_C moved end_l end_a left_l left_a"""
+TREE_SCRATCH = [name for name, field in TreeWork.vars.items() if field.type.ndim == 2]  # type: ignore[attr-defined]
 
 
 class SolverDirect(TreeSolver):
@@ -42,7 +48,8 @@ class SolverDirect(TreeSolver):
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
         closing_iterations: cap of the passes that close the joints.
         tolerance: a step is solved when no law of an axis is missed by more than this, N·s or N·m·s.
-        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10, at velocity level 1e-9.
+        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10, at velocity level 1e-9. Where it is wider,
+            the energy closing meets velocities less finely in proportion (3e-13 of their scale at 1e-10), in fewer passes.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
         sleep: whether what stands still sleeps, see `SolverImpulse`; with closing "energy" alone.
@@ -96,13 +103,17 @@ class SolverDirect(TreeSolver):
         self._check_winches(closing)
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
-        self.settings.tolerance = wp.array([tolerance, gap], dtype=real, device=self.device)
+        self.settings.tolerance = wp.array([tolerance, gap, self._slack(gap)], dtype=real, device=self.device)
         self.settings.iterations = wp.array(self._caps(None), dtype=wp.int32, device=self.device)
         self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self._blind = self._blind if closing == "energy" else 0
         self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
+
+    def _slack(self, gap: float) -> float:
+        """How many times less finely velocities are met than they can be, where wider gaps count as closed."""
+        return max(1.0, gap / FINE)
 
     def _check_cables(self, closing: str) -> None:
         """Cables are rows of the energy closing alone."""
@@ -250,7 +261,8 @@ class SolverDirect(TreeSolver):
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
         if m.ropes is not None or self.collider is not None:
             scope = 2
-        if wp.get_device(self.device).is_cpu:
+        on_cpu = wp.get_device(self.device).is_cpu
+        if on_cpu:
             scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
         s.contacts = joining(m, state)
@@ -268,10 +280,22 @@ class SolverDirect(TreeSolver):
             load_modules([self._kernel.module], self.device)
         else:
             self._ropes.bind(s, state, control, tree.moves_with())
+        if self.closing == "energy" and self._ropes is None and self.collider is None and on_cpu and m.worlds > 1:
+            return self._a_thread_each(s), s
         array = wp.array([s], dtype=Direct, device=self.device)
         if self._ropes is not None:
             self._ropes.join(array)
         return array, s
+
+    def _a_thread_each(self, s: Any) -> list[Any]:
+        """The structure once for each thread, whose worlds are stepped one after the other in the same scratch."""
+        self._together = self._together if self.reads else TOGETHER
+        self._columns, out = [], []
+        for _ in range(self.threads):
+            self._columns += share_scratch(s, SCRATCH.split(), self.model.worlds)
+            self._columns += share_scratch(s.work, TREE_SCRATCH, self.model.worlds)
+            out.append(wp.array([s], dtype=Direct, device=self.device))
+        return out
 
     def _touch(self, s: Any, state: State, tree: Links) -> None:
         """Contacts, and the small problem that they are solved in."""

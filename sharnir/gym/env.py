@@ -35,12 +35,15 @@ def task_of(given: str | Task | type[Task]) -> Task:
 class Stage:
     """A task in its simulation: what one environment and many share."""
 
-    def __init__(self, task: Task, worlds: int, device: str, spread: Mapping[str, float] | None, render_mode: str | None) -> None:
+    def __init__(
+        self, task: Task, worlds: int, device: str, spread: Mapping[str, float] | None, render_mode: str | None,
+        arrays: str | None = None,
+    ) -> None:  # fmt: skip
         if render_mode not in (None, "rgb_array"):
             raise SimulationError(f"render_mode is None or 'rgb_array', got {render_mode!r}")
         self.task, self.spread = task, dict(task.spread if spread is None else spread)
         self.sim = Simulation(task.scene(), task.dt, worlds=worlds, device=device, **task.options)
-        self.worlds = Worlds(self.sim)
+        self.worlds = Worlds(self.sim, arrays)
         self.every = np.arange(worlds)
         self._frames: Any = None
         task.prepare(self.worlds)
@@ -94,6 +97,11 @@ class Staged:
         return self._stage.sim
 
     @property
+    def worlds(self) -> Worlds:
+        """Its arrays with the world in front, as a task reads and writes them."""
+        return self._stage.worlds
+
+    @property
     def spread(self) -> dict[str, float]:
         """By how much parameters vary; from the next reset of all worlds on."""
         return self._stage.spread
@@ -130,12 +138,12 @@ class Env(Staged, gymnasium.Env[Any, Any]):
         """A new episode."""
         super().reset(seed=seed)
         self._stage.begin(self.np_random, self._stage.every, vary=True)
-        return self._stage.observe()[0], {}
+        return host(self._stage.observe()[0]), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One decision: observation, reward, terminated, truncated (by Gymnasium's TimeLimit alone), info."""
         stage, info = self._stage, {}
-        given = checked(self.action_space, np.asarray(action)[None], 1)
+        given = checked(self.action_space, np.asarray(action)[None], stage.worlds)
         failed = False
         try:
             stage.go(given)
@@ -143,7 +151,7 @@ class Env(Staged, gymnasium.Env[Any, Any]):
             failed, info["failed"] = True, str(error)
         reward = float(self.task.reward(stage.worlds, given)[0])
         ended = failed or bool(self.task.terminated(stage.worlds)[0])
-        return stage.observe()[0], reward, ended, False, info
+        return host(stage.observe()[0]), reward, ended, False, info
 
     def render(self) -> Any:
         """(height, width, 3) where render_mode is "rgb_array"."""
@@ -154,8 +162,9 @@ class VectorEnv(Staged, gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Many worlds of a task in one simulation.
 
     Args:
-        task: a name, a `Task` or its class. num_envs: worlds. device: "cpu" or "cuda:0", where actions and all that comes back
-            are PyTorch tensors on the device.
+        task: a name, a `Task` or its class. num_envs: worlds. device: "cpu" or "cuda:0".
+        arrays: what actions are and what comes back: "numpy" (the default on the CPU) or "torch", tensors on the device (on a GPU
+            always).
         max_episode_steps: decisions, the task's own if None.
         autoreset_mode: Gymnasium's: NEXT_STEP (the step after an episode's end begins the next), SAME_STEP (the observation is
             that of the next start, the last one is in `info["final_obs"]`), DISABLED (`reset(options={"reset_mask": …})`).
@@ -168,12 +177,12 @@ class VectorEnv(Staged, gymnasium.vector.VectorEnv[Any, Any, Any]):
     def __init__(
         self, task: str | Task | type[Task], num_envs: int = 1, *, max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP, device: str = "cpu", spread: Any = None,
-        render_mode: str | None = None,
+        render_mode: str | None = None, arrays: str | None = None,
     ) -> None:  # fmt: skip
         self.task = task_of(task)
         if not isinstance(num_envs, int) or num_envs < 1:
             raise SimulationError(f"num_envs is a whole number of at least 1, got {num_envs!r}")
-        self._stage = Stage(self.task, num_envs, device, spread, render_mode)
+        self._stage = Stage(self.task, num_envs, device, spread, render_mode, arrays)
         self.num_envs, self.render_mode = num_envs, render_mode
         self.single_observation_space, self.single_action_space = self._stage.observation_space, self._stage.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -209,7 +218,7 @@ class VectorEnv(Staged, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 f"the episode of world {int(np.flatnonzero(begins)[0])} has ended, and autoreset is off: "
                 'call reset(options={"reset_mask": …}) first'
             )
-        given = checked(self.action_space, actions, self.num_envs, stage.worlds.on_gpu)
+        given = checked(self.single_action_space, actions, w)
         stage.go(given)
         reward, ended = task.reward(w, given), task.terminated(w)
         failed = self.sim.failed
@@ -218,7 +227,7 @@ class VectorEnv(Staged, gymnasium.vector.VectorEnv[Any, Any, Any]):
         if begins.any():  # what was stepped there has no meaning: the next episode begins
             self._begin(begins)
             done, cut = done & ~begins, cut & ~begins
-            reward = w.xp.where(like(begins, reward), 0.0 * reward, reward)
+            reward = w.xp.where(w.array(begins), 0.0 * reward, reward)
         cut = cut & ~done
         self._over = done | cut
         infos: dict[str, Any] = {"failed": failed, "_failed": failed.copy()} if failing else {}
@@ -227,7 +236,7 @@ class VectorEnv(Staged, gymnasium.vector.VectorEnv[Any, Any, Any]):
             infos |= {"final_obs": seen, "_final_obs": self._over.copy(), "final_info": {}, "_final_info": self._over.copy()}
             self._begin(self._over.copy())
             seen = stage.observe()
-        return seen, reward, like(done, reward), like(cut, reward), infos
+        return seen, reward, w.array(done), w.array(cut), infos
 
     def render(self) -> Any:
         """A tuple with one picture (height, width, 3), of the first world, where render_mode is "rgb_array"."""
@@ -239,29 +248,18 @@ def host(values: Any) -> np.ndarray:
     return values if isinstance(values, np.ndarray) else np.asarray(values.cpu())
 
 
-def like(values: np.ndarray, other: Any) -> Any:
-    """A NumPy array where the other is one, or a tensor on its device."""
-    if isinstance(other, np.ndarray):
-        return values
-    from sharnir.view import need
-
-    return need("torch", "learn").as_tensor(values, device=other.device)
-
-
-def checked(space: Any, action: Any, worlds: int, on_gpu: bool = False) -> Any:
-    """An action (worlds, …) within its space: numbers beyond the range are clipped to it, others are refused."""
-    if on_gpu:
-        low, high = (like(np.asarray(bound), action) for bound in (space.low, space.high))
-        return action.clip(low, high)
-    given = np.asarray(action)
+def checked(space: Any, action: Any, w: Worlds) -> Any:
+    """Actions (worlds, …) of a space, as arrays of the worlds: numbers beyond the range are clipped to it, others are refused."""
+    given = w.array(action)
     if isinstance(space, Box):
-        shape = (worlds, *space.shape[-1:])
-        if given.shape != shape or not np.isfinite(given).all():
+        shape = (w.count, *space.shape)
+        if tuple(given.shape) != shape or not bool(w.xp.isfinite(given).all()):
             raise SimulationError(f"an action is finite numbers {shape}, got {action!r}")
-        return np.clip(given, space.low, space.high)
-    most = int(space.n) if isinstance(space, Discrete) else int(space.nvec.max())
-    if given.shape != (worlds,) or given.dtype.kind not in "iu" or (given < 0).any() or (given >= most).any():
-        raise SimulationError(f"an action is {worlds} whole number{'s' * (worlds > 1)} from 0 to {most - 1}, got {action!r}")
+        return w.xp.clip(given, w.array(space.low), w.array(space.high))
+    whole = given.dtype.kind in "iu" if isinstance(given, np.ndarray) else given.dtype in (w.xp.int32, w.xp.int64)
+    if tuple(given.shape) != (w.count,) or not whole or bool(((given < 0) | (given >= int(space.n))).any()):
+        many = "s" * (w.count > 1)
+        raise SimulationError(f"an action is {w.count} whole number{many} from 0 to {int(space.n) - 1}, got {action!r}")
     return given
 
 

@@ -6,44 +6,75 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import warp as wp
 from gymnasium.spaces import Box
 
 from sharnir.errors import SimulationError
 from sharnir.scene import Scene
 from sharnir.simulation import Simulation
 
+ARRAYS = ("numpy", "torch")
+
 
 class Worlds:
     """The worlds of a simulation as arrays whose first axis is the world, of one world too.
 
-    On a GPU they are PyTorch tensors on the simulation's own memory (DLPack), without a copy to the host; `xp` is NumPy or torch.
+    Args:
+        arrays: "numpy" (the default on the CPU) or "torch" (on a GPU always): what all arrays are. Tensors stand on the
+            simulation's own memory, on the CPU as on a GPU; nothing is copied.
+
+    Attributes:
+        xp: NumPy or torch. tensors: whether it is torch. on_gpu: whether the simulation runs on a GPU.
     """
 
-    def __init__(self, sim: Simulation) -> None:
+    def __init__(self, sim: Simulation, arrays: str | None = None) -> None:
         self.sim, self.count = sim, sim.worlds
         self.on_gpu = not sim._on_cpu
+        if arrays not in (None, *ARRAYS):
+            raise SimulationError(f"arrays is one of {', '.join(map(repr, ARRAYS))} or None, got {arrays!r}")
+        if self.on_gpu and arrays == "numpy":
+            raise SimulationError(f"arrays='numpy' is for the CPU; on {sim.model.device!r} they are tensors, 'torch'")
+        self.tensors = self.on_gpu or arrays == "torch"
         self.xp: Any = np
-        if self.on_gpu:
+        if self.tensors:
             from sharnir.view import need
 
             self.xp = need("torch", "learn")
+            self._device = wp.device_to_torch(wp.get_device(sim.model.device))
         self._bodies: dict[str, int] = dict(sim.model.body_names)
         self._effort: np.ndarray | None = None
+        self._shared: dict[str, tuple[Any, Any]] = {}  # arrays of the simulation, and the tensors on their memory
+
+    def array(self, values: Any) -> Any:
+        """Values as an array of this kind, on the simulation's device."""
+        return self.xp.as_tensor(values, device=self._device) if self.tensors else np.asarray(values)
+
+    def _tensor(self, struct: Any, name: str) -> Any:
+        """An array [item, world] of the state or the commands as a tensor (worlds, items) on the same memory."""
+        array = getattr(struct, name)
+        known = self._shared.get(name)
+        if known is None or known[0] is not array:
+            known = self._shared[name] = array, wp.to_torch(array, requires_grad=False).transpose(0, 1)
+        return known[1]
 
     def rows(self, values: Any) -> Any:
-        """An array of the simulation with the world axis in front."""
-        if self.on_gpu:
-            values = self.xp.from_dlpack(values)
+        """A NumPy array of the simulation with the world axis in front."""
         return values[None] if self.count == 1 else values
 
     @property
     def q(self) -> Any:
         """(worlds, coordinates) of all joints, m and rad."""
+        if self.tensors:
+            self.sim._coordinates(1)
+            return self._tensor(self.sim._state, "q")
         return self.rows(self.sim.q)
 
     @property
     def qd(self) -> Any:
         """(worlds, speeds) of all joints, m/s and rad/s."""
+        if self.tensors:
+            self.sim._coordinates()
+            return self._tensor(self.sim._state, "qd")
         return self.rows(self.sim.qd)
 
     def position(self, body: str) -> Any:
@@ -65,9 +96,9 @@ class Worlds:
     def _body(self, what: str, body: str) -> Any:
         if body not in self._bodies:
             raise SimulationError(f"no body is named {body!r}; known: {', '.join(map(repr, self._bodies))}")
-        if self.on_gpu:
-            return self.rows(getattr(self.sim, f"body_{what}"))[:, self._bodies[body]]
         host = self.sim._moving if what in ("position", "rotation") else self.sim._settled()
+        if self.tensors:
+            return self._tensor(self.sim._state, what)[:, self._bodies[body]]
         return getattr(host, what)[self._bodies[body]]  # (worlds, …)
 
     def columns(self, *parts: Any) -> Any:
@@ -77,8 +108,10 @@ class Worlds:
 
     def set_effort(self, columns: Any, values: Any) -> None:
         """Forces (N, N·m) on free axes of joints, (worlds, columns), `columns` being indices into `qd`; until changed."""
-        if self.on_gpu:
-            self.rows(self.sim.effort)[:, columns] = values
+        if self.tensors:
+            told = self._tensor(self.sim.control, "joint_force")
+            told[:, columns] = self.array(values).to(told.dtype)
+            self.sim._efforts_changed()
             return
         if self._effort is None:
             self._effort = np.zeros((self.count, self.sim.model.speeds))
@@ -87,11 +120,19 @@ class Worlds:
 
     def set_target(self, what: str, columns: Any, values: Any) -> None:
         """What drives are told ("position", "velocity", "torque" or "voltage"), (worlds, columns)."""
-        self.rows(getattr(self.sim.target, what))[:, columns] = values
+        told = self._told(what)
+        told[:, columns] = self.array(values).to(told.dtype) if self.tensors else values
 
     def target(self, what: str, columns: Any) -> Any:
         """(worlds, columns) what drives are told now; a copy."""
-        return self.rows(getattr(self.sim.target, what))[:, columns]
+        return self._told(what)[:, columns]
+
+    def _told(self, what: str) -> Any:
+        """(worlds, speeds) what all drives are told; to be written."""
+        given = getattr(self.sim.target, what)  # from now on the simulation looks whether it was written
+        if self.tensors:
+            return self._tensor(self.sim.control, "voltage" if what == "voltage" else f"servo_{what}")
+        return self.rows(given)
 
 
 class Task:
@@ -142,7 +183,7 @@ class Task:
 
     def terminated(self, w: Worlds) -> Any:
         """(worlds,) whether an episode has come to its end: the goal, or what must not be."""
-        return w.xp.zeros(w.count, dtype=bool)
+        return w.array(np.zeros(w.count, bool))
 
     def start(self, w: Worlds, random: np.random.Generator, worlds: np.ndarray) -> None:
         """Vary the start of some worlds (indices), which have just been reset; draw goals."""

@@ -14,7 +14,7 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 from sharnir.errors import SceneError, SimulationError
-from sharnir.sweeps.job import Broken, Job, Part, Runner, called
+from sharnir.sweeps.job import Broken, Job, Part, Runner, answer, called
 from sharnir.sweeps.worker import receive, send
 from sharnir.view import need
 
@@ -22,21 +22,6 @@ TRIES = 5  # how often a chunk is begun whose worker dies
 EXECUTORS = ("local", "ray")
 Rows = dict[str, Any]
 Done = Iterator[tuple[Part, Rows]]
-
-_served: dict[bytes, Runner] = {}  # of this worker, by job
-
-
-def answer(data: bytes, part: Part) -> tuple[bool, Any]:
-    """In a worker: the rows of a chunk, or what was wrong."""
-    try:
-        if data not in _served:
-            _served.clear()
-            _served[data] = Runner(pickle.loads(data))
-        return True, _served[data].rows(part)
-    except (SceneError, SimulationError, Broken) as error:
-        return False, (type(error).__name__, str(error))
-    except Exception as error:
-        return False, ("Exception", f"sweep: {type(error).__name__} in a worker: {error}")
 
 
 def rows_of(reply: tuple[bool, Any]) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import pickle
 import re
 import traceback
 from collections.abc import Callable, Sequence
@@ -262,3 +263,19 @@ def made(job: Job, worlds: int) -> Simulation:
             f"sweep: {called(job.source)!r} returns a Simulation of so many worlds as it is told ({worlds}), got {got}"
         )
     return sim
+
+
+_served: dict[bytes, Runner] = {}  # of this worker, by job
+
+
+def answer(data: bytes, part: Part) -> tuple[bool, Any]:
+    """In a worker: the rows of a chunk, or what was wrong."""
+    try:
+        if data not in _served:
+            _served.clear()
+            _served[data] = Runner(pickle.loads(data))
+        return True, _served[data].rows(part)
+    except (SceneError, SimulationError, Broken) as error:
+        return False, (type(error).__name__, str(error))
+    except Exception as error:
+        return False, ("Exception", f"sweep: {type(error).__name__} in a worker: {error}")

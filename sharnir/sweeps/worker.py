@@ -36,7 +36,7 @@ def serve() -> None:
         except EOFError:
             return
         sys.path[:] = path
-        from sharnir.sweeps.executors import answer
+        from sharnir.sweeps.job import answer
 
         try:
             send(out, answer(data, part))

@@ -378,6 +378,7 @@ class Scratch:
         }  # fmt: skip
         self.n, self.device = n, links.device
         self.kept: Any = None
+        self.moving: Any = None  # `moving.Moving`, where many states are set
         self.tree, self.laws, self.rows = TreeWork(), AxisLaws(), ClosureWork()
         self.fill(self.tree, "body", "position rotation spin velocity omega acceleration turning force torque")
         self.fill(self.tree, "link", "bias_l bias_a arm A B D Q_l Q_a inverse response kind")

@@ -114,6 +114,8 @@ def slide_axes(s: wp.array(dtype=Direct), i: int, w: int):
     With w the vector between the anchors, carried by axes d of the parent, Δw − θ_p × w̄ = Σ Δq (d̄ − g × (g × d̄)), g = ½θ_p.
     """
     j = s[0].tree.joint[i]
+    if s[0].joints.v_size[j] == s[0].joints.turns[j]:
+        return
     p = s[0].joints.parent[j]
     c = s[0].joints.child[j]
     dt = s[0].drift[w]
@@ -153,6 +155,8 @@ def end_speed(s: wp.array(dtype=Direct), at: int, w: int, by: real):
 def turn_axes(s: wp.array(dtype=Direct), i: int, w: int):
     """S̄ and Δq of the rotations of a link's joint."""
     j = s[0].tree.joint[i]
+    if s[0].joints.turns[j] == 0:
+        return
     p = s[0].joints.parent[j]
     c = s[0].joints.child[j]
     sign = real(s[0].tree.sign[i])

@@ -302,6 +302,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     last = real(0.0)
     total = s[0].settings.iterations[1]
     most = s[0].settings.iterations[2]
+    met = MET * s[0].settings.tolerance[2]
     made = int(0)
     pivots = int(1)
     before = int(1)  # pivots up to the last pass
@@ -350,7 +351,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             return True  # what a second pass would change is less than rounding
         if last > real(0.0):
             fell = off / last
-            if small and off * fell <= MET:
+            if small and off * fell <= met:
                 return True  # the next change would be smaller than that
             if fell > STUCK and off <= wp.max(STALLED, blur) and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
                 if not small:
@@ -358,7 +359,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
             if fell > SLOW:
                 mode = ANEW
-        elif off <= MET and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+        elif off <= met and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
             if not small:
                 s[0].residual[w] = wp.max(s[0].residual[w], gap / s[0].drift[w])
             return True
