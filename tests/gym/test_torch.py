@@ -27,7 +27,8 @@ def test_tensors_stand_on_the_simulations_memory(name):
         else:
             action = random.uniform(-1, 1, (WORLDS, 1)).astype(np.float32)
         theirs, ours = tensors.step(torch.from_numpy(action)), numbers.step(action)
-        assert all(isinstance(one, torch.Tensor) and np.array_equal(one.numpy(), two) for one, two in zip(theirs[:4], ours[:4]))
+        for one, two in zip(theirs[:4], ours[:4], strict=True):
+            assert isinstance(one, torch.Tensor) and np.array_equal(one.numpy(), two)
         ends += int(theirs[2].sum())
     assert np.array_equal(kept.numpy(), numbers.sim.q)  # taken once, it follows the steps
     print(f"{name}: 50 decisions in {WORLDS} worlds equal to the bit, {ends} episodes ended; tensors on the state's own memory")
