@@ -98,6 +98,14 @@ def hold_last(s: wp.array(dtype=RopeStep), k: int, w: int, X: mat33, Y: mat33, G
 
 
 @wp.func
+def yields(s: wp.array(dtype=RopeStep), k: int, i: int, w: int, along: real) -> real:
+    """1/α of a slack element, or of one that is wound, beside what hangs on it along itself."""
+    if s[0].work.slack[i, w] == WOUND:
+        return real(1.0) / (along + s[0].work.rim[k, w])
+    return real(1.0) / along
+
+
+@wp.func
 def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
     """Backward over a rope: inertias of all that hangs on each point, then Z at the first end."""
     first = s[0].ropes.first[k]
@@ -147,10 +155,7 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
             if is_slack(s, i - 1, w):
                 Ad = A * d
                 Bd = d * B
-                give = wp.dot(d, Ad)
-                if s[0].work.slack[i - 1, w] == WOUND:
-                    give = give + s[0].work.rim[k, w]
-                give = real(1.0) / give
+                give = yields(s, k, i - 1, w, wp.dot(d, Ad))
                 s[0].work.slide[i, w] = give
                 s[0].work.slide_v[i, w] = Ad
                 s[0].work.slide_w[i, w] = Bd
