@@ -395,10 +395,10 @@ class Controls(Mapping[str, Any]):
 
     def state(self) -> np.ndarray:
         """(3, inputs, worlds) commands, values, and whether they were handed on."""
-        worlds = self.sim.worlds
-        acted = dict.fromkeys(self.inputs, 0.0) | dict.fromkeys(self._acted, 1.0)
-        rows = [[np.broadcast_to(d[name], worlds) for name in self.inputs] for d in (self._command, self._value, acted)]
-        return np.array(rows, float).reshape(3, len(self.inputs), worlds)
+        out = np.empty((3, len(self.inputs), self.sim.worlds))
+        for k, name in enumerate(self.inputs):
+            out[0, k], out[1, k], out[2, k] = self._command[name], self._value[name], float(name in self._acted)
+        return out
 
     def put_back(self, state: np.ndarray) -> None:
         """Continue from what `state` returned; targets are part of the simulation's own state."""
