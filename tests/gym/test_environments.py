@@ -101,6 +101,26 @@ def test_the_cart_pole_moves_as_gymnasiums_own(skip, tolerance):
     assert worst < tolerance < 0.1 < moved
 
 
+def test_passes_that_the_tasks_leave_out_change_next_to_nothing():
+    task, random = sh.gym.task_of("CartPole"), np.random.default_rng(0)
+    start, pushes = random.uniform(-0.05, 0.05, (2, 64, 2)), random.choice([-10.0, 10.0], (25, 64))
+    seen, passes, gaps = [], [], []
+    for options in (task.options, {"solver": "direct"}):
+        sim = sh.Simulation(task.scene(), task.dt, worlds=64, **options)
+        sim.set_state(q=start[0], qd=start[1])
+        made = []
+        for push in pushes:
+            sim.effort = np.stack([push, 0.0 * push], 1)
+            sim.step()
+            made.append(sim.solver._passes.numpy().mean())
+        seen.append(np.hstack([sim.q, sim.qd]))
+        passes.append(np.mean(made))
+        gaps.append(float(np.max(sim.gaps())))
+    off = np.abs(seen[0] - seen[1]).max()
+    print(f"{passes[0]:.2f} passes a step, {passes[1]:.2f} to rounding; after 0.5 s {off:.1e} apart (1e-6), open {gaps[0]:.1e} (1e-8)")
+    assert off < 1e-6 and gaps[0] < 1e-8 and passes[0] < 0.8 * passes[1]
+
+
 def test_next_step_autoreset(poles):
     poles.reset(seed=7)
     before, ends = np.zeros(WORLDS, bool), 0
