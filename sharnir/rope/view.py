@@ -261,6 +261,12 @@ class RopeView:
         return self._sim._out(np.array([max(np.abs(x).max(initial=0.0) if rod else x.max(initial=0.0), 0.0) for x in off]))
 
     @property
+    def asleep(self) -> Any:
+        """Whether it sleeps, with all of its world, see `Simulation(sleep=)`; (worlds,) of several worlds."""
+        values = self._sim._moving.resting == 1
+        return bool(values[0]) if self._sim.worlds == 1 else values
+
+    @property
     def slack(self) -> Any:
         """By how much the segments that are not torn are shorter than their lengths, all together, m."""
         return self._sim._out(np.array([np.maximum(l - distance, 0.0).sum() for distance, l in self._lengths()]))
