@@ -6,6 +6,7 @@ from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Contacts
 from sharnir.guard import Tally
 from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
+from sharnir.laws.casts import CastTable
 from sharnir.laws.cone import Cone
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
@@ -173,6 +174,7 @@ class Direct:
     rope_a: wp.array2d(dtype=vec3)
     touching: wp.int32  # 1: bodies may touch
     contacts: Contacts
+    casts: CastTable
     touch: DirectTouch
     cone: wp.array(dtype=Cone)
     row_impulse: wp.array2d(dtype=real)  # [row, world]
