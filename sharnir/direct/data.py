@@ -6,6 +6,7 @@ from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Contacts
 from sharnir.guard import Tally
 from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
+from sharnir.laws.casts import CastTable
 from sharnir.laws.cone import Cone
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
@@ -172,6 +173,7 @@ class Direct:
     touching: wp.int32  # 1: bodies may touch
     rest: wp.array(dtype=Rest)
     contacts: Contacts
+    casts: CastTable
     touch: DirectTouch
     cone: wp.array(dtype=Cone)
     row_impulse: wp.array2d(dtype=real)  # [row, world]

@@ -17,6 +17,7 @@ from sharnir.direct.energy.step import TOUCHING
 from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG_KERNELS
 from sharnir.direct.ropes import RopesOnTrees
 from sharnir.errors import SimulationError, is_positive
+from sharnir.laws.casts import cast_table
 from sharnir.laws.cone import Cone
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill
 from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
@@ -90,11 +91,6 @@ class SolverDirect(TreeSolver):
                         f"{type(self).__name__}: rope {rope.name!r} may touch shapes, which this solver does not know: bodies "
                         "touch beside ropes, these do not; use collide=False for the rope, or solver='sequential'"
                     )
-            if model.casts:
-                raise SimulationError(
-                    f"{type(self).__name__}: wheel {model.casts[0].name!r} is cast, which sweeps alone know: use "
-                    "solver='sequential', or a wheel on a hinge (cast=False)"
-                )
             self.collider = Collider(model, dt)
         self._check_cables(closing)
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
@@ -322,6 +318,7 @@ class SolverDirect(TreeSolver):
         cone.most = POINTS
         cone.W = wp.zeros((3 * POINTS, 3 * POINTS, m.worlds), dtype=real, device=self.device)
         cone.M = wp.zeros((POINTS, POINTS, m.worlds), dtype=mat33, device=self.device)
+        s.casts = cast_table(m)
         self.touch = touch
         self._cone = cone  # keeps its arrays alive
         s.touching, s.contacts, s.touch = 1, at.data.contacts, touch

@@ -52,6 +52,14 @@ def is_slack(s: wp.array(dtype=RopeStep), i: int, w: int) -> bool:
 
 
 @wp.func
+def rim_of(s: wp.array(dtype=RopeStep), k: int, i: int, w: int) -> real:
+    """Inertia at its rim of the drum on which element i is wound, kg; 0 where none is moved with the rope."""
+    if s[0].work.slack[i, w] == WOUND:
+        return s[0].work.rim[k, w]
+    return real(0.0)
+
+
+@wp.func
 def slide_along(s: wp.array(dtype=RopeStep), i: int, w: int, X: mat33) -> vec3:
     """Xᵀd/α: by how much an impulse, that does X to what hangs on point i once its element is eliminated, makes it slide."""
     return s[0].work.d[i - 1, w] * X * s[0].work.slide[i, w]
@@ -95,14 +103,6 @@ def hold_last(s: wp.array(dtype=RopeStep), k: int, w: int, X: mat33, Y: mat33, G
     s[0].work.last_X[k, w] = X
     s[0].work.last_Y[k, w] = Y
     return G
-
-
-@wp.func
-def yields(s: wp.array(dtype=RopeStep), k: int, i: int, w: int, along: real) -> real:
-    """1/α of a slack element, or of one that is wound, beside what hangs on it along itself."""
-    if s[0].work.slack[i, w] == WOUND:
-        return real(1.0) / (along + s[0].work.rim[k, w])
-    return real(1.0) / along
 
 
 @wp.func
@@ -155,7 +155,7 @@ def eliminate(s: wp.array(dtype=RopeStep), k: int, w: int):
             if is_slack(s, i - 1, w):
                 Ad = A * d
                 Bd = d * B
-                give = yields(s, k, i - 1, w, wp.dot(d, Ad))
+                give = real(1.0) / (wp.dot(d, Ad) + rim_of(s, k, i - 1, w))
                 s[0].work.slide[i, w] = give
                 s[0].work.slide_v[i, w] = Ad
                 s[0].work.slide_w[i, w] = Bd

@@ -6,9 +6,9 @@ it does in a cradle. Then points are swept with the joints, and what overlaps is
 
 import warp as wp
 
+from sharnir.laws.casts import close_casts
 from sharnir.laws.contact import SLOP, meet_scaled
 from sharnir.rows import Twists
-from sharnir.sequential.casts import close_casts
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Patch, Step
 from sharnir.sequential.patches import BELT, belt_speed, from_axes, in_axes, pull_belt, sweep_patches, unscaled
 from sharnir.types import real, vec3
@@ -261,4 +261,4 @@ def commit_points(s: wp.array(dtype=Step), w: int):
             s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + u[0] * h
             s[0].touch.slip[i, w] = g.t1 * u[1] + g.t2 * u[2]
     if s[0].casts.count > 0:
-        close_casts(s, w)
+        close_casts(s, w, s[0].settings.kick[w] / s[0].settings.dt[0], s[0].settings.dt[0], real(0.0))

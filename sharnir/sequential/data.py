@@ -5,6 +5,7 @@ import warp as wp
 from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Contacts
 from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
+from sharnir.laws.casts import CastTable
 from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, SpringTable, State
 from sharnir.rows import AxisRows, Twists
@@ -143,19 +144,6 @@ class Touch:
     pseudo: wp.array2d(dtype=real)  # split impulse
     speed: wp.array2d(dtype=vec3)  # m/s, of b's surface relative to a's after the sweeps
     slip: wp.array2d(dtype=vec3)  # m/s, the same along the surfaces, world axes
-
-
-@wp.struct
-class CastTable:
-    """Cast wheels, by the number of their belt; `free` and `mobility` are of this step."""
-
-    count: wp.int32  # belts
-    state: wp.array(dtype=wp.int32)  # [belt] row of `State.drive_state` with its speed, then its angle; −1: a belt with a body
-    command: wp.array(dtype=wp.int32)  # [belt] row of `Control.drive_command`
-    inertia: wp.array(dtype=real)  # [belt] kg·m²
-    rolling: wp.array(dtype=real)  # [belt] m
-    free: wp.array2d(dtype=real)  # [belt, world] rad/s, its speed at the end of the step without the ground's friction
-    mobility: wp.array2d(dtype=real)  # [belt, world] 1/(kg·m²); 0: it is held
 
 
 @wp.struct

@@ -11,10 +11,10 @@ Points of tyres and belts are patches of their own, with more to their speed: `e
 import warp as wp
 
 from sharnir.collision.still import AWAKE, WOKEN
+from sharnir.laws.casts import CAST, open_casts
 from sharnir.laws.contact import across, approach, is_spent, meet_scaled, softness, tangent_inverse, tread
 from sharnir.rows import Twists
 from sharnir.sequential.begin import kick_body
-from sharnir.sequential.casts import CAST, open_casts
 from sharnir.sequential.data import VELOCITIES, Patch, Row, Step
 from sharnir.sleep import at_rest_together
 from sharnir.spatial import rotated, turned
@@ -343,7 +343,7 @@ def prepare_points(s: wp.array(dtype=Step), first: int, reading: int):
                 kick_body(s, b, w, 0)
     s[0].touch.turns[w] = 0
     if reading == 0 and s[0].casts.count > 0:
-        open_casts(s, w)
+        open_casts(s, w, s[0].settings.kick[w])
     k = int(0)
     at = int(0)
     while at < s[0].contacts.count[w]:

@@ -14,11 +14,12 @@ from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import Watch, watch_step
+from sharnir.laws.casts import cast_table
 from sharnir.laws.solve import Laws
-from sharnir.model import CAST_WORDS, DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill
+from sharnir.model import DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill
 from sharnir.rows import AxisRows, Twists
 from sharnir.sequential import begin, patches, prepare, sweeps
-from sharnir.sequential.data import POSITIONS, VELOCITIES, CastTable, Settings, Solve, Step, Touch, Whole, Work
+from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Whole, Work
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
 from sharnir.sleep import ALL, joining, rest_of, sleeps_after, wake_called
@@ -390,29 +391,12 @@ class SolverImpulse(Solver):
         fields = set(Touch.vars) - {"patches", "known", "turns"}  # type: ignore[attr-defined]
         fill(self.touch, self.model, step.contacts.capacity, " ".join(fields))
         fill(self.touch, self.model, None, "patches known turns")
-        step.casts = self._casts()
+        if self.model.casts and self.model.ropes is not None:
+            name = self.model.casts[0].name
+            raise SimulationError(f"wheel {name!r} is cast, which sweeps beside ropes do not know; give it a hinge")
+        step.casts = cast_table(self.model)
         self.whole_points = self._whole()
         step.touch, step.whole = self.touch, self.whole_points
-
-    def _casts(self) -> CastTable:
-        """Cast wheels, by the number of their belt."""
-        m, table = self.model, CastTable()
-        if m.casts and m.ropes is not None:
-            raise SimulationError(f"wheel {m.casts[0].name!r} is cast, which scenes with ropes do not know; give it a hinge")
-        belts = len(m.collision.belts) if m.casts else 0
-        columns: dict[str, list[Any]] = {name: [0] * belts for name in ("state", "command", "inertia", "rolling")}
-        columns["state"] = [-1] * belts
-        for number, cast in enumerate(m.casts):
-            first, words = m.cast_rows
-            row = (first + 2 * number, words + CAST_WORDS * number, cast.inertia, cast.rolling)
-            for name, value in zip(columns, row, strict=True):
-                columns[name][cast.belt] = value
-        for name, values in columns.items():
-            dtype = CastTable.vars[name].type.dtype  # type: ignore[attr-defined]
-            setattr(table, name, wp.array(values, dtype=dtype, device=self.device))
-        table.count = belts
-        fill(table, m, belts, "free mobility")
-        return table
 
     def _whole(self) -> Whole:
         """Room to solve for all points of a world at once; none where bodies are many.

@@ -39,6 +39,7 @@ from sharnir.direct.energy.touch_points import (
 )
 from sharnir.direct.energy.touch_sweeps import PARTED, gap_left, part_all, sweep_all
 from sharnir.direct.touched import lies
+from sharnir.laws.casts import CAST, close_casts, open_casts
 from sharnir.laws.cone import missed, projected, rate, solve_cone, strike_round, struck_speed
 from sharnir.laws.contact import FRICTIONLESS, SLOP, across, is_spent, tread
 from sharnir.model import DYNAMIC
@@ -59,6 +60,8 @@ SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and
 def open_points(s: wp.array(dtype=Direct), w: int):
     """Arms and laws of all points at the start of the step, impulses of the last one on the axes of today."""
     h = s[0].drift[w]
+    if s[0].casts.count > 0:
+        open_casts(s, w, h)
     for i in range(s[0].contacts.count[w]):
         if rests_between(s, i, w):
             s[0].touch.acts[i, w] = -1
@@ -98,13 +101,32 @@ def open_points(s: wp.array(dtype=Direct), w: int):
         s[0].touch.yields[i, w] = vec2(real(0.0))
         s[0].touch.lead[i, w] = vec2(real(0.0))
         if tyre and mu[0] > real(0.0):
-            fade = passing(s, i, w) / s[0].contacts.relaxation[i, w]
             for k in range(2):
-                yields, lead = tread(s[0].contacts.shear[i, w][k], fade, p[k + 1] * mu[k], h, h)
+                yields, lead = tyre_yields(s, i, w, k, p[k + 1] * mu[k])
                 s[0].touch.yields[i, w][k] = yields * mu[k] * mu[k]
                 s[0].touch.lead[i, w][k] = lead * mu[k]
         s[0].touch.blow[i, w] = vec3(real(0.0))
         s[0].touch.roll[i, w] = vec3(real(0.0))
+
+
+@wp.func
+def tyre_yields(s: wp.array(dtype=Direct), i: int, w: int, k: int, p: real):
+    """How the tread at a point yields along one of its axes to an impulse, and by which speed it leads; p: that of the last step.
+
+    Along its rim a cast wheel itself yields, too.
+    """
+    h = s[0].drift[w]
+    yields = real(0.0)
+    lead = real(0.0)
+    if s[0].contacts.relaxation[i, w] > real(0.0):
+        fade = passing(s, i, w) / s[0].contacts.relaxation[i, w]
+        yields, lead = tread(s[0].contacts.shear[i, w][k], fade, p, h, h)
+    if k == 1 and s[0].contacts.special[i, w] & CAST != 0:
+        belt = s[0].contacts.special[i, w] >> 8
+        pull = wp.dot(wp.cross(s[0].contacts.normal[i, w], s[0].touch.t1[i, w]), s[0].contacts.belt_pull[i, w])
+        yields = yields + pull * pull * s[0].casts.mobility[belt, w]
+        lead = lead + pull * s[0].casts.free[belt, w]
+    return yields, lead
 
 
 @wp.func
@@ -557,3 +579,5 @@ def commit_points(s: wp.array(dtype=Direct), w: int):
         un = wp.dot(s[0].contacts.normal[i, w], u)
         s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + real(0.5) * s[0].drift[w] * (un + s[0].touch.before[i, w])
         s[0].touch.slip[i, w] = u - s[0].contacts.normal[i, w] * wp.dot(s[0].contacts.normal[i, w], u)
+    if s[0].casts.count > 0:
+        close_casts(s, w, s[0].drift[w] / s[0].settings.dt[0], s[0].drift[w], real(0.5))

@@ -6,6 +6,7 @@ from sharnir.direct.data import SIDES, Direct
 from sharnir.direct.energy.links import follow_one, follow_some, hand_push, hand_pushes
 from sharnir.direct.energy.rows import clear_changes, clear_pushes, close_rows, keep_changes
 from sharnir.envelope import substitute
+from sharnir.laws.casts import CAST
 from sharnir.laws.contact import approach, softness
 from sharnir.tree.data import LOOSE, natural
 from sharnir.types import real, vec3
@@ -45,9 +46,10 @@ def passing(s: wp.array(dtype=Direct), i: int, w: int) -> real:
     a = s[0].contacts.body_a[i, w]
     b = s[0].contacts.body_b[i, w]
     v = s[0].state.velocity[b, w] - s[0].state.velocity[a, w]
-    if s[0].contacts.special[i, w] & 8 != 0:
+    cast = s[0].contacts.special[i, w] & CAST != 0
+    if cast or s[0].contacts.special[i, w] & 8 != 0:
         v = v + wp.cross(s[0].state.spin[b, w], s[0].touch.r_b[i, w])
-    else:
+    if cast or s[0].contacts.special[i, w] & 8 == 0:
         v = v - wp.cross(s[0].state.spin[a, w], s[0].touch.r_a[i, w])
     n = s[0].contacts.normal[i, w]
     return wp.length(v - n * wp.dot(n, v))

@@ -1,4 +1,4 @@
-"""Cast wheels in sweeps: the turning of each is one number beside the point at which it touches.
+"""Cast wheels: the turning of each is one number beside the point at which it touches.
 
 Of a wheel of inertia I whose rim moves along b, a radian a second, at its point (`Contacts.belt_pull`), with its drive's torque
 τ + k (ω* − ω₁) and the impulse P of the ground,
@@ -9,16 +9,51 @@ so at its point it is a tyre that leads by b ω_free and yields by b²/(I + Δt 
 the impulse of the last step is within its bound; else it takes its bound. Rolling resistance is a brake by the load.
 """
 
+from typing import Any
+
+import numpy as np
 import warp as wp
 
-from sharnir.sequential.data import Step
+from sharnir.model import CAST_WORDS, Model, fill
 from sharnir.types import real
 
 CAST = wp.constant(16)  # bit of `Contacts.special`
 
 
+@wp.struct
+class CastTable:
+    """Cast wheels, by the number of their belt; `free` and `mobility` are of this step."""
+
+    count: wp.int32  # belts
+    state: wp.array(dtype=wp.int32)  # [belt] row of `State.drive_state` with its speed, then its angle; −1: a belt with a body
+    command: wp.array(dtype=wp.int32)  # [belt] row of `Control.drive_command`
+    inertia: wp.array(dtype=real)  # [belt] kg·m²
+    rolling: wp.array(dtype=real)  # [belt] m
+    free: wp.array2d(dtype=real)  # [belt, world] rad/s, its speed at the end of the step without the ground's friction
+    mobility: wp.array2d(dtype=real)  # [belt, world] 1/(kg·m²); 0: it is held
+
+
+def cast_table(model: Model) -> Any:
+    """The cast wheels of a model."""
+    table = CastTable()
+    belts = len(model.collision.belts) if model.casts else 0
+    columns: dict[str, list[Any]] = {name: [0] * belts for name in ("state", "command", "inertia", "rolling")}
+    columns["state"] = [-1] * belts
+    for number, cast in enumerate(model.casts):
+        first, words = model.cast_rows
+        row = (first + 2 * number, words + CAST_WORDS * number, cast.inertia, cast.rolling)
+        for name, value in zip(columns, row, strict=True):
+            columns[name][cast.belt] = value
+    for name, values in columns.items():
+        dtype = CastTable.vars[name].type.dtype  # type: ignore[attr-defined]
+        setattr(table, name, wp.array(np.array(values), dtype=dtype, device=model.device))
+    table.count = belts
+    fill(table, model, belts, "free mobility")
+    return table
+
+
 @wp.func
-def carried(s: wp.array(dtype=Step), k: int, w: int, part: real):
+def carried(s: Any, k: int, w: int, part: real):
     """What the ground gives a wheel in a step: N·m·s about its axle, and N·s along the normals; `part` of what stands there."""
     turn = real(0.0)
     load = real(0.0)
@@ -32,9 +67,8 @@ def carried(s: wp.array(dtype=Step), k: int, w: int, part: real):
 
 
 @wp.func
-def open_casts(s: wp.array(dtype=Step), w: int):
-    """Drives and brakes of a step."""
-    h = s[0].settings.kick[w]
+def open_casts(s: Any, w: int, h: real):
+    """Drives and brakes of a step in which forces act for a time h."""
     for k in range(s[0].casts.count):
         row = s[0].casts.state[k]
         if row >= 0:
@@ -61,13 +95,17 @@ def open_casts(s: wp.array(dtype=Step), w: int):
 
 
 @wp.func
-def close_casts(s: wp.array(dtype=Step), w: int):
-    """Speeds and angles after a step, whose impulses stand in the contacts."""
-    h = s[0].settings.dt[0]
+def close_casts(s: Any, w: int, part: real, h: real, mean: real):
+    """Speeds and angles after a step of length h, whose impulses, but for a `part`, stand in the contacts.
+
+    A wheel turns by its new speed or, with `mean` ½, by the mean of its old one and that.
+    """
     for k in range(s[0].casts.count):
         row = s[0].casts.state[k]
         if row >= 0:
-            turn, _load = carried(s, k, w, s[0].settings.kick[w] / h)
+            turn, _load = carried(s, k, w, part)
             omega = s[0].casts.free[k, w] + s[0].casts.mobility[k, w] * turn
+            before = s[0].state.drive_state[row, w]
             s[0].state.drive_state[row, w] = omega
-            s[0].state.drive_state[row + 1, w] = s[0].state.drive_state[row + 1, w] + h * omega
+            way = h * (omega + mean * (before - omega))
+            s[0].state.drive_state[row + 1, w] = s[0].state.drive_state[row + 1, w] + way
