@@ -63,7 +63,7 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
         return "rope", SolverRope
     touching = ropes is not None and any(rope.collide for rope in ropes.described)
     if word == "auto" and model.collision is not None and (touching or not jointed or model.casts):
-        word = "sequential"  # free bodies that touch are swept; ropes that touch, and cast wheels, are known to it alone
+        word = "sequential"  # free bodies, and ropes, that touch cost less so; cast wheels are known to it alone
     if word == "auto":
         word = automatic(model) if ropes is None or not ropes.refused else "direct"
     return word, SOLVERS[word]

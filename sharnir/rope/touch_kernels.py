@@ -188,7 +188,7 @@ def touch_calm(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.
     if s[0].hard[w] < 2 or s[0].body_state.failed[w] != 0:
         return
     most = s[0].energy[w] + supply(s, w, real(0.0))
-    if kinetic(s, w) <= most:  # not so of what is not a number
+    if kinetic(s, w) <= most or not wp.isfinite(most):  # neither is so of passes that led to no number; of forces it is told
         return
     done = s[0].done[w]
     for b in range(s[0].bodies.count):

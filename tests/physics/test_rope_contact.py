@@ -280,7 +280,7 @@ def whip(seed):
     return sim
 
 
-def whips(seeds, seconds):
+def whips(seeds, seconds, longer):
     above, stretch, missed, made = 0.0, 0.0, 0, 0
     for seed in seeds:
         sim = whip(seed)
@@ -295,16 +295,16 @@ def whips(seeds, seconds):
             stretch = max(stretch, sim.rope("rope").stretch)
     print(f"{len(seeds)} whips: energy at most {above:.0e} of its scale above the start; stretch {stretch:.0e}; "
           f"{missed} of {made} steps not met")  # fmt: skip
-    assert above <= 1e-6 and stretch < 1e-4 and missed < 0.05 * made
+    assert above <= 1e-6 and stretch < longer and missed < 0.05 * made
 
 
 def test_whips_onto_shapes_gain_no_energy():
-    whips((0, 3, 5), 0.2)
+    whips((0, 3, 5), 0.2, 1e-6)
 
 
 @pytest.mark.slow
 def test_many_whips_onto_shapes_gain_no_energy():
-    whips(range(60), 0.6)
+    whips(range(60), 0.6, 5e-4)
 
 
 def test_a_step_that_a_rope_on_a_shape_cannot_make_leaves_it_where_it_was():
