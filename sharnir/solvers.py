@@ -62,8 +62,10 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
             )
         return "rope", SolverRope
     touching = ropes is not None and any(rope.collide for rope in ropes.described)
+    if word == "auto" and model.casts and ropes is not None:
+        word = "direct"  # the one that knows both
     if word == "auto" and model.collision is not None and (touching or not jointed or model.casts):
-        word = "sequential"  # free bodies that touch are swept, and cast wheels; ropes that touch are known to it alone
+        word = "sequential"  # free bodies, cast wheels and ropes that touch cost less so
     if word == "auto":
         word = automatic(model) if ropes is None or not ropes.refused else "direct"
     return word, SOLVERS[word]

@@ -3,7 +3,7 @@
 import warp as wp
 
 from sharnir.cables import CableTable, CableWork
-from sharnir.collision.data import Contacts
+from sharnir.collision.data import Collision, Contacts
 from sharnir.guard import Tally
 from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.laws.casts import CastTable
@@ -12,6 +12,7 @@ from sharnir.laws.solve import Laws
 from sharnir.model import BodyTable, Control, State
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ports import Ports
+from sharnir.rope.touch_data import RopeTouch
 from sharnir.sleep import Rest
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import AxisLaws, TreeTable, TreeWork
@@ -99,8 +100,9 @@ class DirectTouch:
     known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
-    point: wp.array2d(dtype=wp.int32)  # [entry of the small problem, world] which point's it is
+    point: wp.array2d(dtype=wp.int32)  # [entry of the small problem, world] which point's it is; of a rope's entry e: −1 − e
     line: wp.array2d(dtype=vec3)  # [3 entry + row, world] its rows
+    thrust: wp.array2d(dtype=vec3)  # [3 entry + row, world] of points of ropes, the directions in which impulses act
     push_l: wp.array2d(dtype=vec3)  # [body, world] impulse and moment of all its points
     push_a: wp.array2d(dtype=vec3)
     tree_first: wp.array(dtype=wp.int32)  # [link] the links of its tree
@@ -241,3 +243,6 @@ class Roped:
     ports: wp.array(dtype=Ports)
     other: wp.array(dtype=RopeStep)  # energy closing: the state at the start of the step; else what is read at the pose
     now: wp.array(dtype=RopeStep)  # not in the energy closing: the caller's
+    touches: wp.int32  # 1: ropes touch, and what they touch; else these are none
+    touch: wp.array(dtype=RopeTouch)
+    collision: wp.array(dtype=Collision)

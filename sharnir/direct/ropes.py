@@ -10,9 +10,11 @@ from sharnir.direct.data import SIDES, PortRows, Roped
 from sharnir.direct.energy.rope import TOUCHING, energy_rope_steps
 from sharnir.direct.leapfrog.rope import direct_rope_steps
 from sharnir.model import Control, Model, State, fill
-from sharnir.rope.data import MIXED, PORT, RopeSettings, RopeStep
+from sharnir.rope.data import MIXED, PORT, RopeSettings, RopeStep, RopeTable
 from sharnir.rope.ports import Ports, make_ports
 from sharnir.rope.solver import CLOSINGS, halves, rope_settings, rope_step, shared
+from sharnir.rope.touch_data import RopeTouch
+from sharnir.rope.touch_tables import touch_table, touches
 from sharnir.rope_state import ROPE_STATE_FIELDS, RopeState
 from sharnir.solver import Solver, check_iterations
 from sharnir.types import EPSILON, load_modules, real
@@ -28,7 +30,7 @@ class RopesOnTrees:
 
     def __init__(self, solver: Solver, closing: str, iterations: int | None, tolerance: float | None) -> None:
         self.model: Model = solver.model
-        self.device, self.energy = solver.device, closing == "energy"
+        self.device, self.energy, self._collider = solver.device, closing == "energy", solver.collider
         passes, close = CLOSINGS["energy" if self.energy else "position"]
         self.iterations = passes if iterations is None else check_iterations(iterations, 1, "rope_iterations")
         tolerance = max(close if tolerance is None else tolerance, 100 * EPSILON)
@@ -37,11 +39,21 @@ class RopesOnTrees:
         self.kernel = energy_rope_steps if self.energy else direct_rope_steps
         if self.model.collision is not None:
             self.kernel = TOUCHING
+        self.touching: Any = touch_table(self.model, None) if touches(self.model) else None
 
     @property
     def ports(self) -> int:
         """Number of ends at which ropes meet trees beside the one that each hangs on."""
         return int((self.model.ropes.table.kind.numpy() == PORT).sum())
+
+    @property
+    def entries(self) -> int:
+        """Points of contact of ropes for which the small problem has room."""
+        return 0 if self.touching is None else int(self.touching.columns) // 3
+
+    def make_room(self) -> None:
+        """Room for twice as many of them; to be bound again."""
+        self.touching = touch_table(self.model, None, self.touching)
 
     def bind(self, s: Any, state: State, control: Control, moves_with: list[int]) -> None:
         """Give the structure of the trees what ropes need of it, and make those of the ropes."""
@@ -54,6 +66,10 @@ class RopesOnTrees:
         rope.body.v, rope.body.w, rope.body.x, rope.body.q = s.work.acceleration, s.work.turning, s.position, s.rotation
         rope.body.dv, rope.body.dw = s.work.change_l, s.work.change_a
         rope.h, rope.kick = s.drift, s.kick
+        if self.touching is not None:  # surfaces act on a rope's points as what is tied to them does
+            table = shared(rope.ropes, RopeTable)
+            table.tied = wp.full(table.count, 1, dtype=wp.int32, device=self.device)
+            rope.ropes = table
         ports = make_ports(m.ropes, moves_with)
         if m.collision is not None:
             touch = s.touch
@@ -66,6 +82,10 @@ class RopesOnTrees:
             wp.array([x], dtype=RopeStep, device=self.device) for x in (mid, other, rope)
         )
         self._roped.ports = wp.array([ports], dtype=Ports, device=self.device)
+        self._roped.touches = int(self.touching is not None)
+        if self.touching is not None:
+            self._roped.touch = wp.array([self.touching], dtype=RopeTouch, device=self.device)
+            self._roped.collision = self._collider.array
         load_modules([self.kernel.module], self.device)
 
     def _port_rows(self, ports: Any, bodies: int, lines: int) -> Any:

@@ -85,12 +85,6 @@ class SolverDirect(TreeSolver):
         if model.collision is not None:
             if closing != "energy":
                 raise SimulationError(f"closing={closing!r} knows no contacts, and bodies of the scene may touch; use 'energy'")
-            for rope in () if model.ropes is None else model.ropes.described:
-                if rope.collide:
-                    raise SimulationError(
-                        f"{type(self).__name__}: rope {rope.name!r} may touch shapes, which this solver does not know: bodies "
-                        "touch beside ropes, these do not; use collide=False for the rope, or solver='sequential'"
-                    )
             self.collider = Collider(model, dt)
         self._check_cables(closing)
         self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
@@ -184,7 +178,7 @@ class SolverDirect(TreeSolver):
 
     def _most_passes(self) -> int:
         """Most passes of a step, however finely it is divided; of a small scene as many as end within LONGEST."""
-        if len(self.model.com) > SMALL_SCENE:
+        if len(self.model.com) > SMALL_SCENE or (self._ropes is not None and self._ropes.touching is not None):
             return MOST_PASSES
         return max(2 * self._least, int(LONGEST / self._takes()))
 
@@ -304,8 +298,9 @@ class SolverDirect(TreeSolver):
         fill(touch, m, at.data.contacts.capacity, "r_a r_b t1 mu p blow roll K G before aim slip acts pseudo yields lead")
         fill(touch, m, at.data.contacts.capacity, "turn_K turn_G")
         fill(touch, m, len(tree.half_of), "move_l move_a")
-        fill(touch, m, POINTS, "point")
-        fill(touch, m, 3 * POINTS, "line")
+        room = POINTS + (0 if self._ropes is None else self._ropes.entries)
+        fill(touch, m, room, "point")
+        fill(touch, m, 3 * room, "line thrust")
         fill(touch, m, len(tree.links) + 1, "near near_at")
         fill(touch, m, len(m.com), "push_l push_a")
         fill(touch, m, None, "residual many known turn")
@@ -313,11 +308,11 @@ class SolverDirect(TreeSolver):
         spans = np.array([ranges[tree_of[link.body]] for link in tree.links], np.int32).reshape(-1, 2)
         touch.tree_first, touch.tree_end = (wp.array(x.copy(), dtype=wp.int32, device=self.device) for x in spans.T)
         fill(cone, m, None, "count size")
-        fill(cone, m, 3 * POINTS, "b p best guess rhs blow")
-        fill(cone, m, POINTS, "rubs aim host spins row law")
+        fill(cone, m, 3 * room, "b p best guess rhs blow")
+        fill(cone, m, room, "rubs aim host spins row law")
         cone.most = POINTS
-        cone.W = wp.zeros((3 * POINTS, 3 * POINTS, m.worlds), dtype=real, device=self.device)
-        cone.M = wp.zeros((POINTS, POINTS, m.worlds), dtype=mat33, device=self.device)
+        cone.W = wp.zeros((3 * room, 3 * room, m.worlds), dtype=real, device=self.device)
+        cone.M = wp.zeros((room, room, m.worlds), dtype=mat33, device=self.device)
         s.casts = cast_table(m)
         self.touch = touch
         self._cone = cone  # keeps its arrays alive

@@ -27,7 +27,7 @@ ACTS, SLIDES, SPINS = wp.constant(1), wp.constant(2), wp.constant(4)
 class Cone:
     """The small problem, [row or point, world]; rows 3i, 3i + 1, 3i + 2 are those of point i."""
 
-    most: wp.int32  # points that there is room for
+    most: wp.int32  # points of bodies that there is room for
     count: wp.array(dtype=wp.int32)  # [world]
     W: wp.array3d(dtype=real)  # [row, row, world]
     b: wp.array2d(dtype=real)

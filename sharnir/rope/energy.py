@@ -98,7 +98,7 @@ def weigh_points(s: wp.array(dtype=RopeStep), k: int, w: int):
         s[0].work.mass[i, w] = m
         s[0].work.damp[i, w] = c * part
         force = s[0].settings.gravity[w] * m + s[0].control.force[i, w] + s[0].control.force_once[i, w]
-        s[0].work.push[i, w] = force * h + (wind - v0 * (real(1.0) - part)) * c
+        s[0].work.push[i, w] = force * h + (wind - v0 * (real(1.0) - part)) * c + s[0].work.touched[i, w]
         before = after
 
 

@@ -266,6 +266,17 @@ def rope_pass(
 
 
 @wp.func
+def begin_again(s: wp.array(dtype=RopeStep), w: int):
+    """Begin the step of ropes at velocity level; what an attempt left that is not finite is forgotten. It is not met yet."""
+    for k in range(s[0].ropes.count):
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
+            if not wp.isfinite(wp.length_sq(s[0].state.pull[i, w])):
+                s[0].state.pull[i, w] = vec3(real(0.0))
+    begin_beside(s, w, 2)
+    s[0].residual[w] = real(1.0)
+
+
+@wp.func
 def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32), most: real, rest: real) -> bool:
     """Look at a step before it is taken: one that sweeps did not bring together, or whose kinetic energy grew by more than a
     factor `most` beyond what it was given (`supply`), is begun again.
@@ -284,12 +295,7 @@ def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.in
     for b in range(s[0].bodies.count):
         s[0].body.v[b, w] = s[0].body.start_v[b, w]
         s[0].body.w[b, w] = s[0].body.start_w[b, w]
-    for k in range(s[0].ropes.count):
-        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w]):
-            if not wp.isfinite(wp.length_sq(s[0].state.pull[i, w])):
-                s[0].state.pull[i, w] = vec3(real(0.0))
-    begin_beside(s, w, 2)
-    s[0].residual[w] = real(1.0)
+    begin_again(s, w)
     count(s, w, 0, 0, 0, 1)
     return True
 

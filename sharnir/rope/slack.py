@@ -128,6 +128,33 @@ def short_of(s: wp.array(dtype=RopeStep), i: int, w: int) -> real:
 
 
 @wp.func
+def too_long(s: wp.array(dtype=RopeStep), w: int) -> real:
+    """By how much of its length a slack element is too long, at most."""
+    most = real(0.0)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w]):
+            if s[0].state.cut[i, w] == 0 and s[0].work.slack[i, w] == 1:
+                most = wp.max(most, wp.abs(new_span(s, i, w)) / s[0].state.length[i, w] - real(1.0))
+    return most
+
+
+@wp.func
+def tauten(s: wp.array(dtype=RopeStep), w: int, over: real) -> int:
+    """Take slack elements to be taut that are too long by more than `over` of their length; how many these are."""
+    found = int(0)
+    for k in range(s[0].ropes.count):
+        first = s[0].ropes.first[k]
+        for i in range(first, first + s[0].state.segments[k, w]):
+            if s[0].state.cut[i, w] == 0 and s[0].work.slack[i, w] == 1:
+                span = new_span(s, i, w)
+                if wp.abs(span) > (real(1.0) + over) * s[0].state.length[i, w]:
+                    s[0].work.slack[i, w] = taut_at(span)
+                    found = found + 1
+    return found
+
+
+@wp.func
 def widest_gap(s: wp.array(dtype=RopeStep), w: int) -> real:
     """Largest gap of a row, of its length."""
     most = real(0.0)

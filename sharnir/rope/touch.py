@@ -24,7 +24,7 @@ from sharnir.laws.contact import SLOP
 from sharnir.model import DYNAMIC
 from sharnir.rope.data import RopeStep
 from sharnir.rope.ends import advance_body, clear_ties
-from sharnir.rope.passes import advance_ropes, factor_ropes, stand_anew
+from sharnir.rope.passes import advance_ropes, factor_ropes, kinetic, missed_speeds, point_energy, stand_anew
 from sharnir.rope.terms import element_inertia
 from sharnir.rope.touch_bodies import is_coupled, make_groups, push_body
 from sharnir.rope.touch_couple import NO_ROOM, entry_moves, solve_coupled
@@ -92,11 +92,20 @@ def group_of(t: wp.array(dtype=RopeTouch), e: int, w: int) -> int:
 
 @wp.func
 def missed_at(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int) -> vec3:
-    """r = n χ/Δt + u_t of a point of contact; of an overlap at the start only a part is taken back."""
+    """r = n χ/Δt + u_t of a point of contact; of an overlap at the start only a part is taken back.
+
+    At velocity level none of it is, and a point may stay where it is, whatever plane its way led to: a surface then only takes
+    energy.
+    """
     n = t[0].n[e, w]
     u = entry_speed(s, t, c, e, w)
-    least = wp.min(t[0].start[e, w] + SLOP, real(0.0)) * (real(1.0) - PUSH)
-    return u + n * ((t[0].gap[e, w] - least) / s[0].h[w] - wp.dot(n, t[0].speed[e, w]))
+    least = wp.min(t[0].start[e, w] + SLOP, real(0.0))
+    if s[0].hard[w] < 2:
+        least = least * (real(1.0) - PUSH)
+    lead = (t[0].gap[e, w] - least) / s[0].h[w] - wp.dot(n, t[0].speed[e, w])
+    if s[0].hard[w] == 2:
+        lead = wp.max(lead, real(0.0))
+    return u + n * lead
 
 
 @wp.func
@@ -414,6 +423,93 @@ def touch_pass(
 
 
 @wp.func
+def is_moved(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), b: int, w: int) -> bool:
+    """Whether ropes move a body: it holds one, or is pressed by one."""
+    if s[0].bodies.motion[b] != DYNAMIC:
+        return False
+    if t[0].holds[b] == 1:
+        return True
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        if e < t[0].base and wp.length_sq(t[0].impulse[e, w]) != real(0.0):
+            if c[0].shapes.body[t[0].shape[e, w]] == b:
+                return True
+    return False
+
+
+@wp.func
+def stop_at_surfaces(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
+    """One linear pass at velocity level in which all that would pass a surface is held by it: that takes energy whatever happens.
+
+    For a step that passes did not bring together; it is to be begun anew before.
+    """
+    sigma = t[0].stiff[0]
+    begin_groups(s, t, 0, w)
+    look(s, t, c, w)
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        n = t[0].n[e, w]
+        miss = missed_at(s, t, c, e, w)
+        t[0].centre[e, w] = vec3()
+        t[0].bound[e, w] = real(0.0)
+        t[0].miss[e, w] = miss
+        t[0].state[e, w] = OPEN
+        t[0].A[e, w] = mat33(real(0.0))
+        t[0].wanted[e, w] = vec3()
+        if wp.dot(n, miss) < real(0.0):
+            t[0].state[e, w] = STICKS
+            t[0].A[e, w] = wp.identity(n=3, dtype=real) * sigma
+            t[0].wanted[e, w] = entry_speed(s, t, c, e, w) * (-sigma)
+    for k in range(s[0].ropes.count):
+        missed_speeds(s, k, w, real(1.0))
+    factor_touch(s, t, c, w)
+    touch_pass(s, t, c, w, False)
+    for m in range(t[0].live[w]):
+        e = t[0].entry[m, w]
+        n = t[0].n[e, w]
+        t[0].impulse[e, w] = n * wp.max(wp.dot(n, t[0].impulse[e, w]), real(0.0))
+
+
+@wp.func
+def slower(v: vec3, part: real) -> vec3:
+    """A part of a velocity; none of one that is not finite."""
+    out = v * part
+    if wp.isfinite(wp.length_sq(out)):
+        return out
+    return vec3()
+
+
+@wp.func
+def calm(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int, most: real):
+    """Slow ropes, and bodies that they move, down until the kinetic energy (J) is `most`: of passes that did not meet.
+
+    Rows between points that do not move, and surfaces that are not passed, stay so for slower velocities. What is not finite
+    stops.
+    """
+    over = kinetic(s, w) - most
+    if over <= real(0.0):
+        return
+    own = point_energy(s, w)
+    for b in range(s[0].bodies.count):
+        if is_moved(s, t, c, b, w):
+            v = s[0].body.v[b, w]
+            omega = s[0].body.w[b, w]
+            turns = wp.dot(omega, s[0].body.inertia[b, w] * omega)
+            own = own + real(0.5) * (s[0].bodies.mass[b, w] * wp.length_sq(v) + turns)
+    part = wp.sqrt(wp.max(real(1.0) - over / own, real(0.0)))
+    for b in range(s[0].bodies.count):
+        if is_moved(s, t, c, b, w):
+            s[0].body.v[b, w] = slower(s[0].body.v[b, w], part)
+            s[0].body.w[b, w] = slower(s[0].body.w[b, w], part)
+            advance_body(s, b, w)
+    for k in range(s[0].ropes.count):
+        for i in range(s[0].ropes.first[k], s[0].ropes.first[k] + s[0].state.segments[k, w] + 1):
+            s[0].work.v[i, w] = slower(s[0].work.v[i, w], part)
+            s[0].work.w[i, w] = slower(s[0].work.w[i, w], part)
+    advance_ropes(s, w)
+
+
+@wp.func
 def keep_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int):
     """Impulses of this step, from which the next begins, and gaps at its end."""
     for m in range(t[0].live[w]):
@@ -421,6 +517,12 @@ def keep_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.
         u = entry_speed(s, t, c, e, w)
         t[0].gap[e, w] = t[0].gap[e, w] + wp.dot(t[0].n[e, w], u - t[0].speed[e, w]) * s[0].h[w]
         t[0].speed[e, w] = u
+    keep_points(t, w)
+
+
+@wp.func
+def keep_points(t: wp.array(dtype=RopeTouch), w: int):
+    """Points of contact, and their impulses, as the next step takes them over."""
     for i in range(t[0].count.shape[0]):
         t[0].kept_count[i, w] = t[0].count[i, w]
         for e in range(MOST * i, MOST * i + t[0].count[i, w]):

@@ -67,14 +67,18 @@ def body_speed(s: wp.array(dtype=RopeStep), b: int, w: int, arm: vec3) -> vec3:
 
 
 @wp.func
-def surface_speed(s: wp.array(dtype=RopeStep), c: wp.array(dtype=Collision), j: int, w: int, arm: vec3) -> vec3:
-    """Velocity of a shape's surface, that of a conveyor included, m/s."""
-    b = c[0].shapes.body[j]
-    out = body_speed(s, b, w, arm)
+def belt_speed(c: wp.array(dtype=Collision), j: int, w: int) -> vec3:
+    """Velocity of a conveyor's surface against its body, m/s."""
     belt = c[0].shapes.surface[j, w]
     if wp.length_sq(belt) > real(0.0):
-        out = out + wp.quat_rotate(c[0].rotation[b, w], belt)
-    return out
+        return wp.quat_rotate(c[0].rotation[c[0].shapes.body[j], w], belt)
+    return vec3()
+
+
+@wp.func
+def surface_speed(s: wp.array(dtype=RopeStep), c: wp.array(dtype=Collision), j: int, w: int, arm: vec3) -> vec3:
+    """Velocity of a shape's surface, that of a conveyor included, m/s."""
+    return body_speed(s, c[0].shapes.body[j], w, arm) + belt_speed(c, j, w)
 
 
 @wp.func
@@ -181,16 +185,14 @@ def rope_of(t: wp.array(dtype=RopeTouch), e: int, w: int) -> int:
 
 
 @wp.func
-def end_gap(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int):
-    """Gap and normal of a point of contact at the end of the step, as it stands.
+def end_foot(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int) -> Foot:
+    """How far the middle of a point is from what it may touch, at the end of the step as it stands, and which way is out.
 
-    Normal and arm of what touches already are those of the start: pulls have the directions of the start, too, and normals ahead
-    of them would drive a rope that runs over a drum, by T φ Δt v/R. A point that went farther than its radius is followed on its
-    way, each time as far as it cannot touch yet: what would have passed through is told where it met the surface.
+    A point that went farther than its radius is followed on its way, each time as far as it cannot touch yet: what would have
+    passed through is told where it met the surface.
     """
     i = e / MOST
     j = t[0].shape[e, w]
-    b = c[0].shapes.body[j]
     r = s[0].ropes.radius[t[0].rope_of[i]]
     x = s[0].work.r[i, w]
     reach = r + r + MARGIN
@@ -221,8 +223,29 @@ def end_gap(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.arr
             near.gap = near.gap + wp.dot(near.n, (x - at) - carried * (real(1.0) - part))
     else:
         near = surface_foot(s, c, j, A, x, reach, w)
-    t[0].gap[e, w] = near.gap - r
+    return near
+
+
+@wp.func
+def end_arm(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int, near: Foot):
+    """From the middle of what a point may touch to the place on its surface, at the end of the step."""
+    i = e / MOST
+    r = s[0].ropes.radius[t[0].rope_of[i]]
+    b = c[0].shapes.body[t[0].shape[e, w]]
+    return s[0].work.r[i, w] - near.n * wp.min(near.gap, r + r + MARGIN) - s[0].body.x[b, w]
+
+
+@wp.func
+def end_gap(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), e: int, w: int):
+    """Gap and normal of a point of contact at the end of the step, as it stands.
+
+    Normal and arm of what touches already are those of the start: pulls have the directions of the start, too, and normals ahead
+    of them would drive a rope that runs over a drum, by T φ Δt v/R.
+    """
+    i = e / MOST
+    near = end_foot(s, t, c, e, w)
+    t[0].gap[e, w] = near.gap - s[0].ropes.radius[t[0].rope_of[i]]
     if t[0].start[e, w] > TOUCHES:
         t[0].n[e, w] = near.n
-        t[0].arm[e, w] = x - near.n * wp.min(near.gap, reach) - s[0].body.x[b, w]
-    t[0].speed[e, w] = s[0].work.v[i, w] - surface_speed(s, c, j, w, t[0].arm[e, w])
+        t[0].arm[e, w] = end_arm(s, t, c, e, w, near)
+    t[0].speed[e, w] = s[0].work.v[i, w] - surface_speed(s, c, t[0].shape[e, w], w, t[0].arm[e, w])

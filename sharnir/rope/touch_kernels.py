@@ -4,17 +4,30 @@ import warp as wp
 
 from sharnir.collision.data import Collision
 from sharnir.rope.data import RopeStep
-from sharnir.rope.kernels import begin_beside, end_sweeps, goes_astray, miss_all, start_beside, take_bodies, take_step
-from sharnir.rope.passes import JUDGED, MOST_GAIN, judge_step, missed_speeds
+from sharnir.rope.kernels import (
+    begin_again,
+    begin_beside,
+    end_sweeps,
+    goes_astray,
+    miss_all,
+    start_beside,
+    take_bodies,
+    take_step,
+)
+from sharnir.rope.passes import JUDGED, MOST_GAIN, judge_step, kinetic, missed_speeds, supply
+from sharnir.rope.slack import take_slack, tauten, too_long
 from sharnir.rope.touch import (
     all_stand,
     begin_groups,
     begin_pass,
+    calm,
     factor_touch,
     go_on,
+    is_moved,
     keep_touch,
     look,
     missed_touch,
+    stop_at_surfaces,
     touch_pass,
 )
 from sharnir.rope.touch_bodies import note_bodies, push_bodies
@@ -32,6 +45,8 @@ ASTRAY = wp.constant(real(1.0))  # what rows miss, of their length, where passes
 LOOKS = wp.constant(6)  # in a step
 ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
 OPENING = wp.constant(real(1.0e-6))  # of an element's length: what a gap may be off
+UNSETTLED = wp.constant(8)  # passes after which elements are looked at though points of contact change
+STRETCHED = wp.constant(real(1.0e-6))  # of its length: a slack element longer by more is taut then
 LACKING = wp.constant(real(1.0e-5))  # of the largest impulse: what sliding friction may lack
 
 
@@ -122,12 +137,14 @@ def touch_passes(
         if round == 1 and left[w] > tolerance[0]:
             aim = wp.max(enough, SHARE * off)  # sweeps will change it again
         if s[0].hard[w] < 2:
-            s[0].residual[w] = off
+            s[0].residual[w] = wp.max(off, too_long(s, w))
         wrong = int(0)
         if settled and off <= real(1.0e2) * enough and s[0].judged[w] < JUDGED:
             wrong = judge_step(s, w, s[0].judged[w] < JUDGED / 2)
+            s[0].judged[w] = s[0].judged[w] + wp.min(wrong, 1)
+        elif not settled and s[0].hard[w] < 2 and round % UNSETTLED == UNSETTLED - 1:
+            wrong = tauten(s, w, STRETCHED)
         if wrong > 0:
-            s[0].judged[w] = s[0].judged[w] + 1
             t[0].stale[w] = 1
         elif settled and off <= aim:
             t[0].met[w] = int(off <= enough)
@@ -165,6 +182,31 @@ def touch_judge(
             rest = real(0.0)
     if goes_astray(s, w, swept, most, rest):
         begin_touch(s, t, c, w)
+
+
+@wp.kernel(module="sharnir.rope_touch")
+def touch_calm(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), first: int):
+    """A step that was begun again at velocity level takes energy: where its passes did not come to that, or to nothing that is
+    finite, ropes and what they move are stopped at surfaces instead, and the step is not met.
+    """
+    w = first + wp.tid()
+    if s[0].hard[w] < 2 or s[0].body_state.failed[w] != 0:
+        return
+    most = s[0].energy[w] + supply(s, w, real(0.0))
+    if kinetic(s, w) <= most or not wp.isfinite(most):  # neither is so of passes that led to no number; of forces it is told
+        return
+    done = s[0].done[w]
+    for b in range(s[0].bodies.count):
+        if is_moved(s, t, c, b, w):
+            s[0].body.v[b, w] = s[0].body.start_v[b, w]
+            s[0].body.w[b, w] = s[0].body.start_w[b, w]
+    take_slack(s, w)
+    begin_again(s, w)
+    begin_touch(s, t, c, w)
+    stop_at_surfaces(s, t, c, w)
+    calm(s, t, c, w, most)
+    s[0].done[w] = done
+    t[0].met[w] = 0
 
 
 @wp.kernel(module="sharnir.rope_touch")

@@ -18,6 +18,7 @@ CHUNK = 8  # elements of a piece, and pieces of a longer one, in the search of p
 BLOCK = 512
 FEW = 16  # pairs of elements for which there is room at first
 YIELDING = 4  # bodies that yield for which there is
+ENTRIES = 32  # points of contact that are solved for together with those of bodies, for which there is (`direct`)
 BY_SLOT = ("count", "kept_count", "v", "w", "pull", "moment", "low", "high")
 BY_PAIR = ("pair_a", "pair_b", "pair_s", "pair_t", "kept_a", "kept_b", "known")
 BY_WORLD = ("pairs", "kept_pairs", "lost", "crowded", "most", "live", "stale", "scale", "met", "spent")
@@ -141,7 +142,7 @@ def pieces(out: Any, model: Model) -> None:
 
 
 def touch_table(model: Model, work: Any, old: Any = None) -> Any:
-    """`RopeTouch` of a model's ropes, nothing touched; `work`: scratch of the joints beside them.
+    """`RopeTouch` of a model's ropes, nothing touched; `work`: scratch of the joints beside them, if these are swept.
 
     With an `old` one that had too little room: one with twice as much, and all else the same.
     """
@@ -153,12 +154,16 @@ def touch_table(model: Model, work: Any, old: Any = None) -> Any:
     if old is None:
         expected = near_at_start(model) if meet.any() else 0
         out.pair_capacity = max(FEW, 2 * expected) if meet.any() else 0
-        out.columns = 6 * min(moving, YIELDING) + 3 * max(FEW // 2, expected) * int(meet.any())
+        out.columns = (
+            6 * min(moving, YIELDING) + 3 * max(FEW // 2, expected) * int(meet.any()) if work is not None else 3 * ENTRIES
+        )
     else:
         out.pair_capacity, out.columns = 2 * old.pair_capacity, max(2 * old.columns, 6)
     sizes = {"end": 2 * ropes.count, "listed": out.columns // 6 + 1, "dense": out.columns * (out.columns + 1)}
     sizes |= dict.fromkeys(("group", "asked", "looks", "moved"), ropes.count + len(model.com))
     sizes |= {"owner": out.columns, "of_entry": out.columns, "known": out.pair_capacity, "W": (3 * out.pair_capacity) ** 2}
+    if work is None:  # the small problem is the solver's own
+        sizes |= dict.fromkeys(("listed", "dense", "owner", "of_entry", "W"), 0)
     for name, var in RopeTouch.vars.items():  # type: ignore[attr-defined]
         if name.startswith(("joint_", "chunk_", "span_")) or name in ("apart", "passes"):
             continue
@@ -189,7 +194,7 @@ def touch_table(model: Model, work: Any, old: Any = None) -> Any:
     mass += sum(r.density * r.lengths.sum() for r in ropes.described)
     out.stiff = wp.array([STIFF * mass], dtype=real, device=device)
     out.joint_child = model.joints.child
-    for name in OF_JOINTS:
+    for name in OF_JOINTS if work is not None else ():
         setattr(out, f"joint_{name}", getattr(work, name))
     if old is not None:
         keep(out, old)

@@ -11,7 +11,7 @@ from sharnir.rope.data import RopeSettings, RopeStep, RopeTable
 from sharnir.rope.kernels import rope_begin, rope_commit, rope_judge, rope_pass
 from sharnir.rope.solver import rope_settings, rope_step, shared
 from sharnir.rope.touch_data import RopeTouch
-from sharnir.rope.touch_kernels import touch_begin, touch_commit, touch_judge, touch_passes
+from sharnir.rope.touch_kernels import touch_begin, touch_calm, touch_commit, touch_judge, touch_passes
 from sharnir.rope.touch_tables import touch_table, touches
 from sharnir.solver import Report
 from sharnir.types import EPSILON, load_modules
@@ -84,6 +84,11 @@ class RopePasses:
             self._launch(touch_judge, worlds, self.solver.collider.array, first, self.velocities.done)
         else:
             self._launch(rope_judge, worlds, first, self.velocities.done)
+
+    def calm(self, first: int, worlds: int) -> None:
+        """Where ropes touch, a step that was made again gains no energy, met or not."""
+        if self.touching is not None:
+            self._launch(touch_calm, worlds, self.solver.collider.array, first)
 
     def commit(self, first: int, worlds: int) -> None:
         """Take the step, and count it."""

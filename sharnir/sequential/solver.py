@@ -261,6 +261,7 @@ class SolverImpulse(Solver):
             self._prepare(step, first, worlds)
             for _ in range(self.iterations):
                 self._iterate(step, first, worlds)
+            self._ropes.calm(first, worlds)
         self._launch(self._sweeps, (worlds,), step, first, POSITIONS)
         if self._ropes is not None:
             self._ropes.commit(first, worlds)

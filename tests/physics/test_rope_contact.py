@@ -26,7 +26,7 @@ def about_y():
     return math.sin(math.pi / 4), 0, 0, math.cos(math.pi / 4)
 
 
-def over_a_drum(dt, mu, turn, pull, hold=98.1, tail=0.5):
+def over_a_drum(dt, mu, turn, pull, hold=98.1, tail=0.5, solver="auto"):
     """A weightless scene: both ends are pulled along themselves."""
     scene, m = sh.Scene(gravity=(0, 0, 0)), sh.Material(friction=mu)
     scene.add_body("drum", sh.Cylinder(R, 0.4), motion="fixed", rotation=about_y(), material=m, collide=True)
@@ -36,7 +36,7 @@ def over_a_drum(dt, mu, turn, pull, hold=98.1, tail=0.5):
     scene.add_rope(
         "rope", points=points, segments=lengths, radius=RADIUS, mass_per_length=0.05, attach=("light", "heavy"), material=m
     )
-    sim = sh.Simulation(scene, dt)
+    sim = sh.Simulation(scene, dt, solver=solver)
     sim.body("light").apply_force((0, 0, -hold), once=False)
     sim.body("heavy").apply_force(pull * np.array([math.sin(turn), 0, math.cos(turn)]), once=False)
     return sim
@@ -56,8 +56,8 @@ def ratio(sim):
     return max(T[a], T[b]) / min(T[a], T[b]), abs(along[b] - along[a])
 
 
-def capstan(dt, mu, turn, most):
-    sim = over_a_drum(dt, mu, turn, 98.1 * math.exp(mu * turn) * 1.3)
+def capstan(dt, mu, turn, most, solver="auto"):
+    sim = over_a_drum(dt, mu, turn, 98.1 * math.exp(mu * turn) * 1.3, solver=solver)
     off, stretch = [], 0.0
     while sim.time < 0.3:
         sim.step()
@@ -131,7 +131,8 @@ def test_a_rope_slides_to_rest_on_a_floor():
     assert x == pytest.approx(1 / (2 * 0.3 * G), rel=0.02) and np.abs(sim.rope("rope").velocity).max() < 1e-9
 
 
-def test_a_rope_turns_a_pulley_by_friction():
+def over_a_pulley(dt, solver="auto"):
+    """Loads of 5 and 6 kg on a rope over a pulley of 2 kg on a hinge; and the mass of all that moves, kg."""
     scene, m = sh.Scene(), sh.Material(friction=0.8)
     scene.add_body("pulley", sh.Cylinder(R, 0.06), mass=2.0, rotation=about_y(), material=m, collide=True)
     scene.add_joint("hinge", sh.Revolute("y"), scene.world, "pulley", position=(0, 0, 0))
@@ -139,12 +140,16 @@ def test_a_rope_turns_a_pulley_by_friction():
     scene.add_body("a", mass=5.0, position=points[0])
     scene.add_body("b", mass=6.0, position=points[-1])
     scene.add_rope("rope", points=points, segments=lengths, radius=RADIUS, mass_per_length=0.05, attach=("a", "b"), material=m)
-    sim = sh.Simulation(scene, 0.005)
+    return sh.Simulation(scene, dt, solver=solver), 11 + 0.05 * lengths.sum() + 0.5 * 2.0
+
+
+def test_a_rope_turns_a_pulley_by_friction():
+    sim, mass = over_a_pulley(0.005)
     top = [sim.energy().total]
     while sim.time < 0.3:
         sim.step()
         top.append(sim.energy().total)
-    expected = G * sim.time / (11 + 0.05 * lengths.sum() + 0.5 * 2.0)
+    expected = G * sim.time / mass
     speed, rim = -sim.body("b").velocity[2], sim.joint("hinge").velocity * R
     load = sim.contact_force("pulley", "rope")
     print(f"load falls at {speed:.5f} m/s, theory {expected:.5f}; rim {rim:.5f} m/s; energy at most "
@@ -166,9 +171,8 @@ def sling(y, side, radius, top):
     return np.stack([np.interp(at, s, x) for x in points.T], 1)
 
 
-def carried(settles, lifts):
-    """A box in two slings whose ends are on a hook, which then lifts it."""
-    side, mass, radius, top = 0.3, 20.0, 0.008, 0.75
+def in_slings(side, mass, radius, top, solver="auto"):
+    """A box in two slings whose ends are on a hook."""
     scene, m = sh.Scene(contact=True), sh.Material(friction=0.5)
     scene.add_body("hook", sh.Sphere(0.03), position=(0, 0, top), motion="kinematic", collide=False)
     scene.add_body("box", sh.Box(side, side, side), mass=mass, material=m)
@@ -177,7 +181,13 @@ def carried(settles, lifts):
         lengths = np.linalg.norm(np.diff(p, axis=0), axis=1)
         rope = {"radius": radius, "mass_per_length": 0.15, "EI": 1e-3, "GJ": 1e-3, "damping": 0.02, "drag": 1.0, "material": m}
         scene.add_rope(f"sling {k}", points=p, segments=lengths, attach=("hook", "hook"), **rope)
-    sim = sh.Simulation(scene, 0.005)
+    return sh.Simulation(scene, 0.005, solver=solver)
+
+
+def carried(settles, lifts):
+    """The hook lifts the box."""
+    mass, top = 20.0, 0.75
+    sim = in_slings(0.3, mass, 0.008, top)
     hook, box, ropes = sim.body("hook"), sim.body("box"), [sim.rope(f"sling {k}") for k in (0, 1)]
     start, rise, stretch = sim.energy().total, 0.0, 0.0
     while sim.time < settles:
@@ -270,7 +280,7 @@ def whip(seed):
     return sim
 
 
-def whips(seeds, seconds):
+def whips(seeds, seconds, longer):
     above, stretch, missed, made = 0.0, 0.0, 0, 0
     for seed in seeds:
         sim = whip(seed)
@@ -285,17 +295,16 @@ def whips(seeds, seconds):
             stretch = max(stretch, sim.rope("rope").stretch)
     print(f"{len(seeds)} whips: energy at most {above:.0e} of its scale above the start; stretch {stretch:.0e}; "
           f"{missed} of {made} steps not met")  # fmt: skip
-    assert above <= 1e-6 and stretch < 0.15 and missed < 0.05 * made
+    assert above <= 1e-6 and stretch < longer and missed < 0.05 * made
 
 
 def test_whips_onto_shapes_gain_no_energy():
-    whips((0, 3, 5), 0.2)
+    whips((0, 3, 5), 0.2, 1e-6)
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="some of the fastest whips gain energy and stretch: at most 20 times the scale in 60 runs")
 def test_many_whips_onto_shapes_gain_no_energy():
-    whips(range(60), 0.6)
+    whips(range(60), 0.6, 5e-4)
 
 
 def test_a_step_that_a_rope_on_a_shape_cannot_make_leaves_it_where_it_was():

@@ -20,6 +20,16 @@ from sharnir.direct.energy.finish import commit, report, worst_body
 from sharnir.direct.energy.links import AGAIN, ANEW
 from sharnir.direct.energy.means import place
 from sharnir.direct.energy.passes import STALLED, UNMET, begin_again, count_pass, open_attempt
+from sharnir.direct.energy.rope_contact import (
+    change_all,
+    is_over,
+    keep_contacts,
+    let_go,
+    look_at_ends,
+    open_ropes,
+    push_ropes,
+    take_all_apart,
+)
 from sharnir.direct.energy.rope_passes import (
     after_place,
     end_arms,
@@ -198,24 +208,52 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
 
 
 @wp.func
-def touch_attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int) -> bool:
-    """`attempt` with all contacts, in rounds as without ropes (`touch`)."""
+def free_attempt(x: wp.array(dtype=Roped), w: int) -> bool:
+    """`attempt` where nothing touches."""
+    return attempt(x[0].step, x[0].rope, x[0].ports, w)
+
+
+@wp.func
+def touch_attempt(x: wp.array(dtype=Roped), w: int) -> bool:
+    """`attempt` with all contacts, in rounds as without ropes (`touch`); where ropes touch, too, theirs among them."""
+    s = x[0].step
+    r = x[0].rope
+    p = x[0].ports
+    ropes = x[0].touches == 1
     open_points(s, w)
     s[0].touch.many[w] = 0
     s[0].touch.residual[w] = real(0.0)
+    if ropes:
+        push_bodies(s, w)
+        let_go(r, w)
+        take_slack(r, w)
+        begin_attempt(s, r, w)
+        open_ropes(x, w)
     met = bool(True)
     for turn in range(ROUNDS + 1):
         s[0].touch.turn[w] = turn
         push_bodies(s, w)
+        if ropes:
+            s[0].touch.turn[w] = 0  # ropes begin anew with other pushes
+            push_ropes(x, w)
         met = attempt(s, r, p, w)
-        if turn > 0 and not met:
+        if s[0].touch.turn[w] > 0 and not met:
             s[0].touch.turn[w] = 0
             met = attempt(s, r, p, w)
-        if not met or is_last(s, w, turn):
+        if not met:
             break
-        note_ports(s, r, p, w)
-        if change_impulses(s, w, turn):
-            break
+        if ropes:
+            if is_over(x, w, turn):
+                look_at_ends(x, w)
+                break
+            if change_all(x, w, turn):
+                break
+        else:
+            if is_last(s, w, turn):
+                break
+            note_ports(s, r, p, w)
+            if change_impulses(s, w, turn):
+                break
     tell_missed(s, w)
     return met
 
@@ -313,7 +351,7 @@ def making(meet: Any, name: str) -> Any:
         for k in range(r[0].ropes.count):
             pay_out(r, k, w, s[0].drift[w])
         fit_speeds(s, r, p, w)
-        met = meet(s, r, p, w)
+        met = meet(x, w)
         s[0].pivots[w] = wp.max(s[0].pivots[w], s[0].done[w])
         return met
 
@@ -330,10 +368,15 @@ def keeping(touching: bool, name: str) -> Any:
         p = x[0].ports
         close_part(s, r, p, w)
         if wp.static(touching):
-            take_apart(s, r, p, w)
+            if x[0].touches == 1:
+                take_all_apart(x, w)
+            else:
+                take_apart(s, r, p, w)
         commit(s, w, ALL)
         if wp.static(touching):
             commit_points(s, w)
+            if x[0].touches == 1:
+                keep_contacts(x, w)
         keep(s, r, p, w)
         if s[0].stopped[w] > 0:
             j = s[0].stopped[w] - 1
@@ -378,7 +421,7 @@ def whole(meet: Any, touching: bool, name: str) -> Any:
     return dividing(name, 1 << 16, start_step, make, keep, ease_step, end_step, may=passes_left, stop=stop_step, grows=True)
 
 
-whole_step = whole(attempt, False, "roped_step")
+whole_step = whole(free_attempt, False, "roped_step")
 touching_step = whole(touch_attempt, True, "roped_touching_step")
 
 

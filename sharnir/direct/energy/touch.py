@@ -284,10 +284,17 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
     struck = bool(False)
     for k in range(c[0].count[w]):
         i = s[0].touch.point[k, w]
-        struck = struck or (s[0].touch.before[i, w] < -BOUNCES and s[0].contacts.restitution[i, w] > real(0.0))
+        if i >= 0:
+            struck = struck or (s[0].touch.before[i, w] < -BOUNCES and s[0].contacts.restitution[i, w] > real(0.0))
     if not struck:
         return False
     for k in range(c[0].count[w]):
+        if s[0].touch.point[k, w] < 0:  # ropes do not bounce
+            for x in range(3):
+                c[0].best[3 * k + x, w] = real(0.0)
+                c[0].blow[3 * k + x, w] = real(0.0)
+                c[0].guess[3 * k + x, w] = real(0.0)
+            continue
         start = rate_of(s, k, w, s[0].state.velocity, s[0].state.spin)
         if c[0].host[k, w] < 0:
             start = start + s[0].contacts.surface[s[0].touch.point[k, w], w]
@@ -299,12 +306,12 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
         meets = int(0)
         for k in range(c[0].count[w]):
             i = s[0].touch.point[k, w]
-            u = struck_speed(c, 3 * k, w)
             c[0].aim[k, w] = real(1.0e30)
             for x in range(3):
                 c[0].rhs[3 * k + x, w] = real(0.0)
-            if c[0].host[k, w] >= 0:
+            if c[0].host[k, w] >= 0 or i < 0:
                 continue
+            u = struck_speed(c, 3 * k, w)
             leaves = -s[0].contacts.restitution[i, w] * u
             if n == 0:  # forces act on it for the rest of the step; not so what others pushed before, and may not after the blow
                 free = wp.max(rate(c, 3 * k, w), c[0].b[3 * k, w])
@@ -317,7 +324,7 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
             break
         strike_round(c, w, real(1.0e-12))
     for k in range(c[0].count[w]):
-        if c[0].host[k, w] >= 0:
+        if c[0].host[k, w] >= 0 or s[0].touch.point[k, w] < 0:
             continue
         s[0].touch.blow[s[0].touch.point[k, w], w] = vec3(c[0].blow[3 * k, w], c[0].blow[3 * k + 1, w], c[0].blow[3 * k + 2, w])
     for r in range(3 * c[0].count[w]):
@@ -328,9 +335,11 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
 
 @wp.func
 def find_speeds(s: wp.array(dtype=Direct), w: int):
-    """b of the small problem, from what the step with the impulses of now led to."""
+    """b of the small problem, from what the step with the impulses of now led to; but for entries of ropes."""
     c = s[0].cone
     for k in range(c[0].count[w]):
+        if s[0].touch.point[k, w] < 0:
+            continue
         u = rate_of(s, k, w, s[0].work.acceleration, s[0].work.turning)
         if c[0].host[k, w] < 0:
             u = u + s[0].contacts.surface[s[0].touch.point[k, w], w]
@@ -404,9 +413,11 @@ def meets_already(s: wp.array(dtype=Direct), w: int) -> bool:
 
 @wp.func
 def take_impulses(s: wp.array(dtype=Direct), w: int):
-    """The impulses that the small problem led to."""
+    """The impulses that the small problem led to; but for entries of ropes."""
     for k in range(s[0].cone[0].count[w]):
         i = s[0].touch.point[k, w]
+        if i < 0:
+            continue
         p = vec3(s[0].cone[0].p[3 * k, w], s[0].cone[0].p[3 * k + 1, w], s[0].cone[0].p[3 * k + 2, w])
         if s[0].cone[0].host[k, w] >= 0:
             s[0].touch.roll[i, w] = p
@@ -527,27 +538,33 @@ def note_parted(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
-    """`find_parting` of points that are solved for at once; one that landed in the step stays in touch."""
+def aim_points(s: wp.array(dtype=Direct), w: int) -> bool:
+    """What is to become of the gaps of points that are solved for at once, into `aim`; whether anything is to be displaced.
+
+    One that landed in the step stays in touch (`spins`).
+    """
     c = s[0].cone
-    h = real(0.5) * s[0].drift[w]
     off = bool(False)
     for k in range(c[0].count[w]):
         i = s[0].touch.point[k, w]
         c[0].guess[3 * k, w] = real(0.0)
-        if c[0].host[k, w] < 0:
+        if c[0].host[k, w] < 0 and i >= 0:
             left, landed = gap_left(s, i, w)
-            s[0].touch.aim[i, w] = left
+            c[0].aim[k, w] = left
             c[0].spins[k, w] = int(landed)
             off = off or landed or left < real(0.0)
-    if not off:
-        return False
-    if s[0].touch.known[w] == 0:
-        find_response(s, w)
+    return off
+
+
+@wp.func
+def part_entries(s: wp.array(dtype=Direct), w: int):
+    """Displacements along the normals of all entries that make of gaps what they are to become, into `guess`."""
+    c = s[0].cone
+    h = real(0.5) * s[0].drift[w]
     for _it in range(PARTED):
         for k in range(c[0].count[w]):
             if c[0].host[k, w] < 0:
-                gap = s[0].touch.aim[s[0].touch.point[k, w], w]
+                gap = c[0].aim[k, w]
                 for m in range(c[0].count[w]):
                     gap = gap + h * c[0].W[3 * k, 3 * m, w] * c[0].guess[3 * m, w]
                 push = c[0].guess[3 * k, w] - gap / (h * c[0].W[3 * k, 3 * k, w])
@@ -555,8 +572,19 @@ def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
                     push = wp.max(real(0.0), push)
                 c[0].guess[3 * k, w] = push
     for k in range(c[0].count[w]):
-        if c[0].host[k, w] < 0:
-            s[0].touch.pseudo[s[0].touch.point[k, w], w] = c[0].guess[3 * k, w]
+        i = s[0].touch.point[k, w]
+        if c[0].host[k, w] < 0 and i >= 0:
+            s[0].touch.pseudo[i, w] = c[0].guess[3 * k, w]
+
+
+@wp.func
+def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
+    """`find_parting` of points that are solved for at once."""
+    if not aim_points(s, w):
+        return False
+    if s[0].touch.known[w] == 0:
+        find_response(s, w)
+    part_entries(s, w)
     return True
 
 
