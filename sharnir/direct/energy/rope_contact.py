@@ -30,15 +30,13 @@ from sharnir.direct.energy.touch import (
     NEARLY,
     ROUNDS,
     acts_along,
-    aim_points,
     choose,
     find_acting,
     find_speeds,
-    note_parted,
-    part_entries,
     strike,
     take_impulses,
 )
+from sharnir.direct.energy.touch_parting import aim_points, note_parted, part_entries
 from sharnir.direct.energy.touch_points import close_cut, push_link, rate_of, respond, row_of, softness_of, turn_link, work_left
 from sharnir.direct.energy.touch_sweeps import part_all, sweep_all
 from sharnir.direct.hung import push_links

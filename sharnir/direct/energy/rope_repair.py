@@ -6,7 +6,7 @@ from sharnir.direct.data import Direct
 from sharnir.direct.energy.repair import close_gaps, displace, open_gaps
 from sharnir.direct.energy.rope_passes import couple
 from sharnir.direct.energy.rope_winch import displace_drums, drum_axes
-from sharnir.direct.energy.touch import find_parting, note_parted, push_apart
+from sharnir.direct.energy.touch_parting import find_parting, note_parted, push_apart
 from sharnir.direct.energy.touch_points import close_cut
 from sharnir.direct.energy.touch_points import respond as follow_pushes
 from sharnir.direct.hung import push_links

@@ -19,7 +19,8 @@ from sharnir.direct.energy.finish import commit, finish, worst_body
 from sharnir.direct.energy.means import take_driven
 from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt
 from sharnir.direct.energy.projection import close_pose, project, project_ahead, stand_all
-from sharnir.direct.energy.touch import commit_points, touch_attempt
+from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies, tell_missed
+from sharnir.direct.energy.touch_parting import take_apart
 from sharnir.direct.touched import any_switched, follow_turns, lies, pushed, untouched
 from sharnir.guard import count_step
 from sharnir.joint_geometry import free_axis
@@ -301,6 +302,27 @@ def stop_step(s: wp.array(dtype=Direct), w: int, scope: int, share: real) -> int
     copy_state(s[0].safe, s[0].state, w)
     s[0].state.failed[w] = SPENT - worst_body(s, w)
     return 0
+
+
+@wp.func
+def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
+    """A step of the length in `drift` with all contacts; returns whether its passes met."""
+    open_points(s, w)
+    s[0].touch.many[w] = 0
+    s[0].touch.residual[w] = real(0.0)
+    met = bool(True)
+    for turn in range(ROUNDS + 1):
+        s[0].touch.turn[w] = turn
+        push_bodies(s, w)
+        met = attempt(s, w, scope)
+        if not met or is_last(s, w, turn):
+            break
+        if change_impulses(s, w, turn):
+            break
+    tell_missed(s, w)
+    if met:
+        take_apart(s, w)
+    return met
 
 
 def making(meet: Any, name: str) -> Any:

@@ -9,15 +9,13 @@ holding u₁ = 0, or −e u₀ after an impact. What overlap is left is taken ba
 import warp as wp
 
 from sharnir.direct.data import Direct
-from sharnir.direct.energy.passes import UNMET, attempt
-from sharnir.direct.energy.repair import displace
+from sharnir.direct.energy.passes import UNMET
 from sharnir.direct.energy.rows import clear_changes
 from sharnir.direct.energy.touch_points import (
     BOUNCES,
     add_ports,
     axis_of,
     belt_moment,
-    close_loops,
     count_work,
     find_near,
     find_ports,
@@ -25,11 +23,9 @@ from sharnir.direct.energy.touch_points import (
     line_of,
     moment_of,
     passing,
-    push_link,
     rate_of,
     relative,
     resists_turning,
-    respond,
     respond_at_points,
     row_of,
     softness_of,
@@ -37,7 +33,7 @@ from sharnir.direct.energy.touch_points import (
     spring_speed,
     work_left,
 )
-from sharnir.direct.energy.touch_sweeps import PARTED, gap_left, part_all, sweep_all
+from sharnir.direct.energy.touch_sweeps import sweep_all
 from sharnir.direct.touched import lies
 from sharnir.laws.casts import CAST, close_casts, open_casts
 from sharnir.laws.cone import missed, projected, rate, solve_cone, strike_round, struck_speed
@@ -466,32 +462,6 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
 
 
 @wp.func
-def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
-    """A step of the length in `drift` with all contacts; returns whether its passes met."""
-    open_points(s, w)
-    s[0].touch.many[w] = 0
-    s[0].touch.residual[w] = real(0.0)
-    met = bool(True)
-    for turn in range(ROUNDS + 1):
-        s[0].touch.turn[w] = turn
-        push_bodies(s, w)
-        met = attempt(s, w, scope)
-        if not met or is_last(s, w, turn):
-            break
-        if change_impulses(s, w, turn):
-            break
-    tell_missed(s, w)
-    if met:
-        if find_parting(s, w):
-            push_apart(s, w)
-            respond(s, w, 0, s[0].tree.count)
-            close_loops(s, w)
-            displace(s, w)
-            note_parted(s, w)
-    return met
-
-
-@wp.func
 def is_last(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     """Whether no better impulses are looked for after a round."""
     if s[0].contacts.count[w] == 0 or turn == ROUNDS:
@@ -504,88 +474,6 @@ def tell_missed(s: wp.array(dtype=Direct), w: int):
     """The report tells where points are not met."""
     if s[0].touch.residual[w] > MISSED:
         s[0].residual[w] = wp.max(s[0].residual[w], UNMET * s[0].settings.tolerance[0])
-
-
-# ---- overlaps ---------------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def find_parting(s: wp.array(dtype=Direct), w: int) -> bool:
-    """What takes back the overlaps at the end of the step, by displacements, into `pseudo`; whether there are any."""
-    if s[0].contacts.count[w] == 0:
-        return False
-    if s[0].touch.many[w] == 1:
-        return part_all(s, w)
-    return part_points(s, w)
-
-
-@wp.func
-def push_apart(s: wp.array(dtype=Direct), w: int):
-    """These pushes, on links; no changes of them yet."""
-    clear_changes(s, w, 0, s[0].tree.count)
-    for i in range(s[0].contacts.count[w]):
-        if s[0].touch.acts[i, w] == 1:
-            push_link(s, i, w, s[0].contacts.normal[i, w] * s[0].touch.pseudo[i, w])
-
-
-@wp.func
-def note_parted(s: wp.array(dtype=Direct), w: int):
-    """What displacements, in work.change, made of the gaps, for the next step and the caller."""
-    for i in range(s[0].contacts.count[w]):
-        if s[0].touch.acts[i, w] == 1:
-            moved = wp.dot(s[0].contacts.normal[i, w], relative(s, i, w, s[0].work.change_l, s[0].work.change_a))
-            s[0].contacts.gap[i, w] = s[0].contacts.gap[i, w] + real(0.5) * s[0].drift[w] * moved
-
-
-@wp.func
-def aim_points(s: wp.array(dtype=Direct), w: int) -> bool:
-    """What is to become of the gaps of points that are solved for at once, into `aim`; whether anything is to be displaced.
-
-    One that landed in the step stays in touch (`spins`).
-    """
-    c = s[0].cone
-    off = bool(False)
-    for k in range(c[0].count[w]):
-        i = s[0].touch.point[k, w]
-        c[0].guess[3 * k, w] = real(0.0)
-        if c[0].host[k, w] < 0 and i >= 0:
-            left, landed = gap_left(s, i, w)
-            c[0].aim[k, w] = left
-            c[0].spins[k, w] = int(landed)
-            off = off or landed or left < real(0.0)
-    return off
-
-
-@wp.func
-def part_entries(s: wp.array(dtype=Direct), w: int):
-    """Displacements along the normals of all entries that make of gaps what they are to become, into `guess`."""
-    c = s[0].cone
-    h = real(0.5) * s[0].drift[w]
-    for _it in range(PARTED):
-        for k in range(c[0].count[w]):
-            if c[0].host[k, w] < 0:
-                gap = c[0].aim[k, w]
-                for m in range(c[0].count[w]):
-                    gap = gap + h * c[0].W[3 * k, 3 * m, w] * c[0].guess[3 * m, w]
-                push = c[0].guess[3 * k, w] - gap / (h * c[0].W[3 * k, 3 * k, w])
-                if c[0].spins[k, w] == 0:
-                    push = wp.max(real(0.0), push)
-                c[0].guess[3 * k, w] = push
-    for k in range(c[0].count[w]):
-        i = s[0].touch.point[k, w]
-        if c[0].host[k, w] < 0 and i >= 0:
-            s[0].touch.pseudo[i, w] = c[0].guess[3 * k, w]
-
-
-@wp.func
-def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
-    """`find_parting` of points that are solved for at once."""
-    if not aim_points(s, w):
-        return False
-    if s[0].touch.known[w] == 0:
-        find_response(s, w)
-    part_entries(s, w)
-    return True
 
 
 @wp.func
