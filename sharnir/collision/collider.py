@@ -68,7 +68,7 @@ class Collider:
         self.array: Any = None
         """The `Collision` as kernels take it; None before `bind`."""
         self.ropes: Any = None
-        """The `RopeState` that it was bound to, for rays; None where there are no ropes."""
+        """A `RopeState`, for rays; None where there are no ropes, or none that it knows of."""
 
     # ---- room ----
 
@@ -139,7 +139,8 @@ class Collider:
         """Take positions, rotations, velocities and spins from a state, or from whatever has arrays of these names."""
         self.data.position, self.data.rotation = state.position, state.rotation
         self.data.velocity, self.data.spin = state.velocity, state.spin
-        self.ropes = state.rope if self.model.ropes is not None else None
+        if self.model.ropes is not None:
+            self.ropes = getattr(state, "rope", self.ropes)
         self._upload()
 
     def _upload(self) -> None:
