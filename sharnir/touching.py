@@ -156,6 +156,8 @@ class Touching:
             collider = self._solver.collider
             if collider.array is None:
                 collider.bind(self._sim._state)
+            if self._sim._ropes:
+                collider.ropes = self._sim._state.rope
             self._queries = Queries(collider)
         return self._queries
 

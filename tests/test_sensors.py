@@ -27,6 +27,33 @@ def room(worlds=1, **more):
     return sh.Simulation(scene, 0.01, worlds=worlds)
 
 
+def off_the_line(points, line):
+    """(n,) m, how far points are from a polyline."""
+    a, along = line[:-1], np.diff(line, axis=0)
+    share = np.clip(np.sum((points[:, None] - a) * along, axis=2) / np.sum(along**2, axis=1), 0, 1)
+    return np.linalg.norm(points[:, None] - a - share[..., None] * along, axis=2).min(axis=1)
+
+
+@pytest.mark.parametrize("solver", ["sequential", pytest.param("direct", marks=pytest.mark.slow)])
+def test_a_lidar_and_a_camera_see_a_rope_that_swings(solver):
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("mast", sh.Box(0.1, 0.1, 2.0), position=(0, 0, 1), motion="fixed")
+    scene.add_rope("line", (2, -1, 3), (2, 1, 3), segments=20, radius=0.03, attach=("world", None), collide=False)
+    scene.add_sensor("scan", "lidar", "mast", count=41, field=1.0, elevations=np.linspace(0.0, 0.8, 25))
+    sim = sh.Simulation(scene, 2e-3, solver=solver)
+    sim.step(60)
+    scan, line = sim.sensor("scan"), sim.rope("line").position
+    eye = np.array([0, 0, 1.0])
+    rope = scan.names == "line"
+    off = np.abs(off_the_line(eye + scan.points[rope], line) - 0.03).max()
+    down = sim.ray(line[10] + (0, 0, 1.0), (0, 0, -1.0))
+    image = DepthCamera(sim, "mast", width=80, height=60, field=1.2, rotation=quat_exp((0, -0.5, 0)), ignore=["line"])
+    print(f"{rope.sum()} of {rope.size} rays meet a rope whose end fell to {line[-1, 2]:.3f} m: {off:.1e} m off its surface")
+    assert rope.sum() > 15 and off < 1e-12 and line[-1, 2] < 2.96 and down.body == ["line"]
+    assert "line" not in image.names and set(scan.names[~rope]) <= {None, "world"}
+
+
 def test_a_lidar_in_a_room_and_above_the_ground():
     sim = room()
     lidar = Lidar(sim, "robot", count=720, elevations=(0.0, -0.5))

@@ -75,7 +75,7 @@ class Collider:
         self.array: Any = None
         """The `Collision` as kernels take it; None before `bind`."""
         self.ropes: Any = None
-        """The `RopeState` that it was bound to, for rays; None where there are no ropes."""
+        """A `RopeState`, for rays; None where there are no ropes, or none that it knows of."""
 
     # ---- room ----
 
@@ -152,7 +152,6 @@ class Collider:
         self._kept = state
         for name in KEPT:
             setattr(self.data.contacts, name, getattr(state, name))
-        self.ropes = state.rope if self.model.ropes is not None else None
         self._upload()
 
     def _upload(self) -> None:

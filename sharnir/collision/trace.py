@@ -80,7 +80,8 @@ class Sight:
 
     def fits(self, collider: Collider) -> bool:
         """Whether it still sees what the collider is bound to."""
-        return bool(self._kept[0].position.ptr == collider.data.position.ptr)
+        same = self._kept[0].position.ptr == collider.data.position.ptr
+        return bool(same and (collider.ropes is None or self._kept[2].position.ptr == collider.ropes.position.ptr))
 
     def rays(
         self, origin: np.ndarray, direction: np.ndarray, length: np.ndarray, world: np.ndarray, groups: int

@@ -321,7 +321,11 @@ class Viewer:
             with contextlib.suppress(CancelledError):  # the loop ended while something was asked for
                 while not self._stop.is_set() and not over() and self.crash is None:
                     started = time.perf_counter()
-                    self.look()
+                    try:
+                        self.look()
+                    except RuntimeError as error:  # viser wakes its sender from this thread, too: the next picture is sent anew
+                        if "mutated during iteration" not in str(error):
+                            raise
                     took = time.perf_counter() - started
                     self._stop.wait(max(1 / PICTURES, took / SHARE) - took)
         finally:
