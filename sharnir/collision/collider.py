@@ -152,6 +152,8 @@ class Collider:
         self._kept = state
         for name in KEPT:
             setattr(self.data.contacts, name, getattr(state, name))
+        if self.model.ropes is not None:
+            self.ropes = getattr(state, "rope", self.ropes)
         self._upload()
 
     def _upload(self) -> None:
