@@ -378,7 +378,7 @@ def wind(rope: RopeDescription, winch: Any, joints: dict[str, Any]) -> None:
     if not isinstance(winch, tuple | list) or len(winch) != 2:
         raise SceneError(f"{who}: winch is a joint's name and the radius of its drum (m), got {winch!r}")
     name, radius = winch
-    if name not in joints:
+    if not isinstance(name, str) or name not in joints:
         raise SceneError(f"{who}: winch is a joint that was added before, known: {', '.join(map(repr, joints))}; got {name!r}")
     joint = joints[name]
     if tuple(joint.joint.free) not in (("rx",), ("ry",), ("rz",)):

@@ -78,6 +78,7 @@ from sharnir.sleep import at_rest_together, fall_asleep, wake_by_caller
 from sharnir.stepping import SPENT, dividing, halve
 from sharnir.types import EPSILON, inline_less, real
 
+FIRST_ROUND = wp.constant(real(1.0e-6))  # of the largest speed: what a pass may change in the last of a first round with contacts
 inline_less("sharnir.energy_rope", level=GPU_LEVEL)
 inline_less("sharnir.energy_rope_touch", 100, GPU_LEVEL)
 
@@ -99,10 +100,27 @@ def enter_again(s: wp.array(dtype=Direct), w: int) -> bool:
     """Where contacts alone have changed since the last passes, go on from these with the factors there are; whether it is so."""
     if s[0].touching == 0:
         return False
-    if s[0].touch.turn[w] == 0:
+    if s[0].touch.turn[w] <= 0:
         return False
     begin_again(s, w)
     return True
+
+
+@wp.func
+def is_touched(s: wp.array(dtype=Direct), w: int) -> bool:
+    """Whether there are points of contact: a first round, before their impulses are known, is made roughly."""
+    if s[0].touching == 0:
+        return False
+    return s[0].contacts.count[w] > 0 and s[0].touch.turn[w] == 0
+
+
+@wp.func
+def close_enough(r: wp.array(dtype=RopeStep), scale: real, rounding: real, rough: bool) -> real:
+    """What the last pass may change of speeds, m/s."""
+    enough = wp.max(r[0].settings.tolerance[0] * scale, ROUND * rounding)
+    if rough:
+        enough = wp.max(enough, FIRST_ROUND * scale)
+    return enough
 
 
 @wp.func
@@ -113,6 +131,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
     fall well (`rope.energy_bodies.meet`).
     """
     again = enter_again(s, w)
+    rough = is_touched(s, w)
     if not again:
         take_slack(r, w)
         begin_attempt(s, r, w)
@@ -140,7 +159,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
         change, scale = find_change(s, r, w)
         made = made + 1
         r[0].done[w] = r[0].done[w] + 1
-        enough = wp.max(r[0].settings.tolerance[0] * scale, ROUND * rounding)
+        enough = close_enough(r, scale, rounding, rough)
         if not (wp.isfinite(change + gap) and wp.isfinite(scale)):
             return False
         wild = change >= WILD * scale + enough
@@ -234,11 +253,11 @@ def touch_attempt(x: wp.array(dtype=Roped), w: int) -> bool:
         s[0].touch.turn[w] = turn
         push_bodies(s, w)
         if ropes:
-            s[0].touch.turn[w] = 0  # ropes begin anew with other pushes
+            s[0].touch.turn[w] = -1  # ropes begin anew with other pushes
             push_ropes(x, w)
         met = attempt(s, r, p, w)
         if s[0].touch.turn[w] > 0 and not met:
-            s[0].touch.turn[w] = 0
+            s[0].touch.turn[w] = -1
             met = attempt(s, r, p, w)
         if not met:
             break
@@ -252,7 +271,7 @@ def touch_attempt(x: wp.array(dtype=Roped), w: int) -> bool:
             if is_last(s, w, turn):
                 break
             note_ports(s, r, p, w)
-            if change_impulses(s, w, turn):
+            if change_impulses(s, w, turn) and turn > 0:
                 break
     tell_missed(s, w)
     return met

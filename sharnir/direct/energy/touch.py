@@ -45,6 +45,7 @@ from sharnir.types import real, vec2, vec3
 ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
 MISSED = wp.constant(real(1.0e-6))  # of the largest impulse, or m/s where points are swept: a step with more is not met
 FLOPS = wp.constant(real(2.0e-3))  # visits of a link that an entry of the small problem, cubed, takes the time of
+AS_BEFORE = wp.constant(real(1.0e-3))  # of the largest impulse: beside ropes the first response serves a second round up to there
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
 NEARLY = wp.constant(real(1.0e-6))  # and what it may where rounds bring it no nearer: on the edge between holding and sliding
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
@@ -439,15 +440,18 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
         s[0].touch.known[w] = 0
         return True
     s[0].touch.known[w] = 1
+    rows = real(3 * s[0].cone[0].count[w])
+    anew = bool(True)
     if turn > 0 and more == 0:  # speeds alone tell what is missed: W is needed where that is too much
         find_speeds(s, w)
         off = missed(s[0].cone, w)
         s[0].touch.residual[w] = off
         if off <= ENOUGH or (turn > 1 and off <= NEARLY and off > real(0.1) * last):
             return True
-    find_response(s, w)
-    rows = real(3 * s[0].cone[0].count[w])
-    count_work(s, w, rows * (real(4.0) + real(0.1) * rows))
+        anew = turn > 1 or off > AS_BEFORE or s[0].touch.alone == 1
+    if anew:
+        find_response(s, w)
+        count_work(s, w, rows * (real(4.0) + real(0.1) * rows))
     struck = bool(False)
     if turn == 0:
         struck = strike(s, w)
