@@ -71,8 +71,8 @@ def test_slings_carry_a_box():
         z = sim.body("box").position[2]
         print(f"{solver}: slings bear {borne:.2f} N of {20 * G:.2f}, the box is at {z:.5f} m; energy at most "
               f"{energies.max() - energies[0]:.0e} J above the start; stretch {stretch:.0e}; {missed} steps not met")  # fmt: skip
-        assert borne == pytest.approx(20 * G, rel=0.03) and abs(z) < 2e-3 and stretch < 1e-6
-        assert energies.max() - energies[0] < 1e-3 and missed <= 2
+        assert borne == pytest.approx(20 * G, rel=0.01) and abs(z) < 2e-3 and stretch < 1e-6 and missed == 0
+        assert solver != "direct" or energies.max() - energies[0] < 1e-9
 
 
 def towed(solver, dt):
@@ -96,8 +96,7 @@ def test_a_tow_rope_lies_on_the_ground_between_two_sleds():
     found = {}
     for solver in (*BOTH, "articulated"):
         sim = towed(solver, 0.002)
-        met = 0.0
-        _, stretch, missed = run(sim, 0.06)
+        _, stretch, missed = run(sim, 0.03)
         met = sim.contact_force("rope", "world")
         _, more, again = run(sim, 0.3)
         found[solver] = np.array([sim.body(k).position[0] for k in "ab"] + [sim.body(k).velocity[0] for k in "ab"])
@@ -105,7 +104,7 @@ def test_a_tow_rope_lies_on_the_ground_between_two_sleds():
         print(f"{solver}: the ground bears {met[2]:.2f} N of the rope and rubs with {met[0]:.3f} N; a and b at "
               f"{found[solver].round(4)}, momentum {total:.3f} kg·m/s of at most {20 * sim.time:.3f}; stretch "
               f"{max(stretch, more):.0e}; {missed + again} steps not met")  # fmt: skip
-        assert met[2] > 1.0 and max(stretch, more) < 1e-3 and missed + again <= 2 and 0.9 < total / (20 * sim.time) < 1.0
+        assert met[2] > 0.5 and max(stretch, more) < 1e-3 and missed + again <= 2 and 0.9 < total / (20 * sim.time) < 1.0
     off = np.abs(found["direct"] - found["sequential"])
     print(f"direct and sequential within {off[:2].max():.0e} m and {off[2:].max():.0e} m/s")
     assert off[:2].max() < 3e-3 and off[2:].max() < 0.02
@@ -115,10 +114,10 @@ def test_a_rope_lies_across_another():
     for solver in BOTH:
         scene, m = sh.Scene(contact=True), sh.Material(friction=0.5)
         for k, y in enumerate((-0.1, 0.1)):
-            scene.add_rope(f"under {k}", (-0.2, y, 0), (0.2, y, 0), segments=20, radius=RADIUS, mass_per_length=0.1,
+            scene.add_rope(f"under {k}", (-0.2, y, 0), (0.2, y, 0), length=0.41, segments=20, radius=RADIUS, mass_per_length=0.1,
                            attach=("world", "world"), material=m)  # fmt: skip
         scene.add_rope(
-            "rope", (0.003, -0.3, 0.012), (0.003, 0.3, 0.012), segments=31, radius=RADIUS, mass_per_length=0.1, material=m
+            "rope", (0.003, -0.3, -0.02), (0.003, 0.3, -0.02), segments=31, radius=RADIUS, mass_per_length=0.1, material=m
         )
         sim = sh.Simulation(scene, 0.005, solver=solver)
         energies, stretch, missed = run(sim, 0.15)

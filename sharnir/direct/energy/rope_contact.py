@@ -11,7 +11,8 @@ there does no work. What overlaps at the end is taken back, and what landed is b
 
 Tensions between points that hold to one body are determined by no law. So friction gives way by ε w (P − P°), ε = 10⁻³, w the
 point's own response and P° its impulse in the last step: tensions stay near those of the last step, what stands does not creep,
-and all that a point ever slips by it is ε w Δt times the impulse it comes to have.
+and all that a point ever slips by it is ε w Δt times the impulse it comes to have. Gaps and
+overlaps of less than 0.05 mm are closed by speeds, a tenth in a step: displacements of a rope that is taut move loads.
 """
 
 import warp as wp
@@ -57,6 +58,8 @@ from sharnir.types import real, vec3
 YIELDS = wp.constant(
     real(1.0e-3)
 )  # of a point's own response: how far friction gives way to a change of its impulse since the last step
+SMALL = wp.constant(real(5.0e-5))  # m: gaps and overlaps up to this are closed by speeds,
+FOLLOWS = wp.constant(real(0.1))  # so much of them in a step
 SLOWLY = wp.constant(real(0.2))  # a round that leaves more of what was missed asks for a new response
 
 
@@ -398,6 +401,8 @@ def all_speeds(x: wp.array(dtype=Roped), w: int):
             u = end_speed(x, e, w)
             for a in range(3):
                 left = wp.dot(row_of(s, k, w, a), u)
+                if a == 0:
+                    left = left + wp.clamp(t[0].start[e, w], -SMALL, SMALL) * (real(2.0) * FOLLOWS / s[0].settings.dt[0])
                 if a > 0 and cone[0].rubs[k, w] == 1:
                     last = wp.dot(s[0].touch.thrust[3 * k + a, w], t[0].centre[e, w]) / (t[0].mu[e, w] * t[0].mu[e, w])
                     left = left + t[0].soft[e, w] * (cone[0].p[3 * k + a, w] - last * part)
@@ -517,11 +522,11 @@ def aim_entries(x: wp.array(dtype=Roped), w: int) -> bool:
             cone[0].guess[3 * k, w] = real(0.0)
             gap = t[0].gap[e, w]
             thick = r[0].ropes.radius[rope_of(t, e, w)]
-            landed = gap > SLOP and gap < thick and wp.dot(t[0].n[e, w], t[0].impulse[e, w]) > real(0.0)
-            if wp.abs(gap) < SLOP:
+            landed = gap > SMALL and gap < thick and wp.dot(t[0].n[e, w], t[0].impulse[e, w]) > real(0.0)
+            if wp.abs(gap) < SMALL:
                 gap = real(0.0)
             elif gap < real(0.0):
-                gap = wp.max(gap + real(0.5) * SLOP, -thick)
+                gap = wp.max(gap + real(0.5) * SMALL, -thick)
             cone[0].aim[k, w] = gap
             cone[0].spins[k, w] = int(landed)
             off = off or landed or gap < real(0.0)
