@@ -1,10 +1,12 @@
-"""Plots of the papers' machines for the documentation, from their examples: python docs/tools/plots.py.
+"""Plots for the documentation, from the examples: python docs/tools/plots.py [hitch] [door] [training].
 
-Angles of the trailer's hitch beside its limits (`krt100_trailer`), and the three phases of the pushed door (`mf4_door`). They are
-kept beside the text, as the pictures are; needs matplotlib.
+Angles of the trailer's hitch beside its limits (`krt100_trailer`), the three phases of the pushed door (`mf4_door`), the curve
+and the film of a training (`learning/ppo`). They are kept beside the text, as the pictures are; needs matplotlib.
 """
 
+import importlib.util
 import pathlib
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -88,7 +90,29 @@ def door() -> pathlib.Path:
     return save(figure, "door_phases.png")
 
 
+def training() -> pathlib.Path:
+    """Return of an episode over decisions, three seeds; and a film of the last policy."""
+    path = pathlib.Path(__file__).parents[2] / "examples" / "learning" / "ppo.py"
+    spec = importlib.util.spec_from_file_location("ppo", path)
+    assert spec is not None and spec.loader is not None
+    ppo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(ppo)
+    figure, axes = plt.subplots(figsize=(7.5, 3.2))
+    for seed, color in ((1, BLUE), (2, RED), (3, GREY)):
+        policy, curve = ppo.train("CartPole", seed=seed, tell=False)
+        decisions, returns = np.array(curve).T
+        axes.plot(1e-3 * decisions, returns, color=color, linewidth=1.2, label=f"seed {seed}")
+        print(f"seed {seed}: {int(decisions[-1])} decisions, {ppo.evaluate(policy, 'CartPole'):.0f} of 500 without chance")
+    axes.axhline(ppo.SOLVED["CartPole"], color=GREY, linewidth=0.8, linestyle=":")
+    axes.set_xlabel("decisions (thousands)")
+    axes.set_ylabel("return of an episode")
+    axes.legend(frameon=False)
+    ppo.film(policy, "CartPole", str(IMAGES / "training.gif"))
+    return save(figure, "training.png")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for made in (hitch(), door()):
-        print(made)
+    for one in (hitch, door, training):
+        if one.__name__ in sys.argv[1:] or len(sys.argv) == 1:
+            print(one())

@@ -1,6 +1,6 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347) in one file of NumPy, over the worlds of a simulation.
 
-python examples/learning/ppo.py CartPole      # balances the pole for 475 of 500 decisions, in a minute or two on two cores
+python examples/learning/ppo.py CartPole --video pole.gif  # balances it for 475 of 500 decisions, in a minute or two on two cores
 
 Two networks, one for the policy and one for the value of a state, learn from what all worlds did in the last `horizon` decisions.
 """
@@ -124,41 +124,35 @@ class Policy:
 
 
 def train(
-    name: str, *, worlds: int = 64, horizon: int = 64, rounds: int = 200, seed: int = 1, rate: float = 1e-3,
-    discount: float = 0.99, trace: float = 0.95, epochs: int = 6, parts: int = 8, clip: float = 0.2, seconds: float = 600.0,
-    tell: bool = True,
+    name: str, *, worlds: int = 64, horizon: int = 64, rounds: int = 200, seed: int = 1, rate: float = 1e-3, clip: float = 0.2,
+    discount: float = 0.99, trace: float = 0.95, epochs: int = 6, parts: int = 8, seconds: float = 600.0, tell: bool = True,
 ) -> tuple[Policy, list[tuple[int, float]]]:  # fmt: skip
     """Train until the stated reward, the rounds or the time are over; returns the policy and its curve (decisions, return)."""
-    env = sh.gym.VectorEnv(name, num_envs=worlds, autoreset_mode=AutoresetMode.SAME_STEP)
-    random = np.random.default_rng(seed)
+    env, random = sh.gym.VectorEnv(name, num_envs=worlds, autoreset_mode=AutoresetMode.SAME_STEP), np.random.default_rng(seed)
     policy, curve, began = Policy(env, random), [], time.perf_counter()
-    seen, _ = env.reset(seed=seed)
-    sums, returns = np.zeros(worlds), []
+    seen, sums, returns = env.reset(seed=seed)[0], np.zeros(worlds), []
     for turn in range(rounds):
         data: dict[str, list[np.ndarray]] = {k: [] for k in ("x", "action", "chance", "value", "reward", "end")}
         for _ in range(horizon):
             x = policy.scaled(seen, learn=True)
-            action, chance = policy.draw(x)
-            value = policy.critic.forward(x)[:, 0]
+            (action, chance), value = policy.draw(x), policy.critic.forward(x)[:, 0]
             seen, reward, ended, cut, info = env.step(action)
             sums += reward
             reward = (1 - discount) * reward  # values stay about 1
             if cut.any():  # what would have come is worth what the critic says
                 reward[cut] += discount * policy.critic.forward(policy.scaled(info["final_obs"][cut]))[:, 0]
             over = ended | cut
-            returns += sums[over].tolist()
-            sums[over] = 0.0
+            returns, sums = returns + sums[over].tolist(), np.where(over, 0.0, sums)
             for key, part in zip(data, (x, action, chance, value, reward, over), strict=True):
                 data[key].append(part)
-        last, gain = policy.critic.forward(policy.scaled(seen))[:, 0], np.zeros((horizon, worlds))
-        ahead = np.zeros(worlds)
+        last = policy.critic.forward(policy.scaled(seen))[:, 0]
+        gain, ahead = np.zeros((horizon, worlds)), np.zeros(worlds)
         for t in reversed(range(horizon)):  # generalised advantages
             goes_on = 1.0 - data["end"][t]
             ahead = data["reward"][t] + discount * goes_on * last - data["value"][t] + discount * trace * goes_on * ahead
             gain[t], last = ahead, data["value"][t]
         flat = {k: np.concatenate(data[k]) for k in ("x", "action", "chance")}
-        flat["value"] = (gain + np.array(data["value"])).ravel()
-        flat["gain"] = ((gain - gain.mean()) / (gain.std() + 1e-8)).ravel()
+        flat |= {"value": (gain + data["value"]).ravel(), "gain": ((gain - gain.mean()) / (gain.std() + 1e-8)).ravel()}
         for _ in range(epochs):
             for rows in np.array_split(random.permutation(horizon * worlds), parts):
                 policy.learn({k: v[rows] for k, v in flat.items()}, rate * (1 - turn / rounds), clip)
@@ -167,8 +161,7 @@ def train(
         late = time.perf_counter() - began
         if tell and turn % 10 == 9:
             print(f"{curve[-1][0]:9d} decisions, {late:5.0f} s: return {curve[-1][1]:8.2f}")
-        solved = len(returns) == worlds and curve[-1][1] >= SOLVED.get(name, np.inf)
-        if solved or late > seconds:
+        if late > seconds or (len(returns) == worlds and curve[-1][1] >= SOLVED.get(name, np.inf)):
             break
     return policy, curve
 
@@ -176,7 +169,7 @@ def train(
 def evaluate(policy: Policy, name: str, worlds: int = 64, seed: int = 1000) -> float:
     """Mean return of one whole episode in each of some worlds, without chance in the actions."""
     env = sh.gym.VectorEnv(name, num_envs=worlds)
-    seen, _ = env.reset(seed=seed)
+    seen = env.reset(seed=seed)[0]
     sums, alive = np.zeros(worlds), np.ones(worlds, bool)
     for _ in range(env.max_episode_steps):
         seen, reward, ended, cut, _ = env.step(policy.draw(policy.scaled(seen), best=True)[0])
@@ -185,11 +178,23 @@ def evaluate(policy: Policy, name: str, worlds: int = 64, seed: int = 1000) -> f
     return float(sums.mean())
 
 
+def film(policy: Policy, name: str, path: str, seconds: float = 8.0, seed: int = 1000) -> None:
+    """A film (.gif or .mp4) of what the policy does."""
+    env = sh.gym.Env(name)
+    seen = env.reset(seed=seed)[0]
+    with env.sim.video(path, fps=12.5, size=(360, 220), **env.task.camera):
+        while env.sim.time < seconds:
+            seen = env.step(policy.draw(policy.scaled(seen[None]), best=True)[0][0])[0]
+
+
 if __name__ == "__main__":
     words = argparse.ArgumentParser(description="Train a policy")
     words.add_argument("task", nargs="?", default="CartPole", choices=list(sh.gym.TASKS))
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--seconds", type=float, default=600.0)
+    words.add_argument("--video", metavar="FILE", help="a film of the policy, .gif or .mp4")
     given = words.parse_args()
     trained, _ = train(given.task, seed=given.seed, seconds=given.seconds)
     print(f"mean return of 64 episodes: {evaluate(trained, given.task):.2f} (stated: {SOLVED.get(given.task, 'none')})")
+    if given.video:
+        film(trained, given.task, given.video)
