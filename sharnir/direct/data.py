@@ -96,7 +96,7 @@ class DirectTouch:
     ports: PortRows
     many: wp.array(dtype=wp.int32)  # [world] 1: more points act than the small problem has room for; they are swept
     alone: wp.int32  # 1: no ropes, which may hold a tree
-    turn: wp.array(dtype=wp.int32)  # [world] how often the step was solved with other impulses
+    turn: wp.array(dtype=wp.int32)  # [world] how often the step was solved with other impulses; −1: from the start again
     known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
