@@ -68,7 +68,7 @@ class Driven:
     def run(self, until: Callable[[], bool] | None = None) -> None:
         """Until the pages' process ends, or `until()` is true; raises what `control` raised."""
         here = self.here
-        with Urgent():  # this thread shares Python's lock with the loop's
+        with Urgent() if here.rt.urgent else contextlib.nullcontext():  # this thread shares Python's lock with the loop's
             here.start()
             try:
                 answer(self._calls, self._sends, here, lambda: here.hands.crash is not None or (until is not None and until()))
