@@ -47,7 +47,7 @@ def warmup(device: str, into: str | None) -> int:
     folder = Path(into).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     # Warp takes its folder when it is imported: a process that begins there
-    command = [sys.executable, "-m", "sharnir", "warmup", "--device", device]
+    command = [sys.executable, "-m", "sharnir.cli", "warmup", "--device", device]
     made = subprocess.run(command, env=os.environ | {"WARP_CACHE_PATH": str(folder)}, check=False).returncode
     if made == 0:
         _say(f"they are in {folder}: copy it to machines with the same sharnir, Warp {wp.config.version} and kind of processor,")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import sharnir as sh
+from sharnir.failures import weather
 from sharnir.io import checkpoint
 
 
@@ -39,6 +40,8 @@ def test_what_is_loaded_goes_on_bit_for_bit(make, tmp_path):
         sim.joint("hinge").velocity, sim.joint("hinge").force = 2.0, 0.5
         sim.body("door").mass = 20.0
         sim.joint("hinge").limit = (-0.7, 0.9)
+    else:
+        weather(sim, friction=0.3)
     sim.step(40)
     path = sim.save(tmp_path / "at.sharnir")
     told = states(sim, 60)

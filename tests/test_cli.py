@@ -1,5 +1,6 @@
 """The command line: what it says, what it writes, how it ends."""
 
+import importlib.util
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -196,7 +197,9 @@ def test_kernels_are_compiled_for_a_device_into_a_folder(tmp_path, monkeypatch, 
     monkeypatch.setattr(commands.subprocess, "run", run)
     assert cli.main(["warmup", "--into", str(tmp_path / "kernels")]) == 0
     (command, env), told = begun[0], capsys.readouterr().out
-    assert command[1:] == ["-m", "sharnir", "warmup", "--device", "cpu"] and env["WARP_CACHE_PATH"] == str(tmp_path / "kernels")
+    assert command[1:] == ["-m", "sharnir.cli", "warmup", "--device", "cpu"]
+    assert importlib.util.find_spec(command[2]).submodule_search_locations is None, "a package cannot be run: it has no __main__"
+    assert env["WARP_CACHE_PATH"] == str(tmp_path / "kernels")
     assert (tmp_path / "kernels").is_dir() and f"WARP_CACHE_PATH={tmp_path / 'kernels'}" in told
     assert cli.main(["warmup", "--device", "cuda:77"]) != 0
     assert "device 'cuda:77' is not here; known: 'cpu'" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from conftest import EXAMPLES
 
 import sharnir as sh
 from sharnir import cli
+from sharnir.failures import weather
 from sharnir.io import checkpoint
 
 
@@ -52,6 +53,8 @@ def drive(sim, rng, n):
             sim.gravity = (0.0, 0.0, float(rng.uniform(-11, -9)))
         elif what == 9:
             sim.energy()
+        elif what == 10 and not hinge and rng.random() < 0.3:
+            weather(sim, friction=float(rng.uniform(0.1, 1.0)))
         if k % 3 == 0:
             sim.step(budget=1e-3)
         else:

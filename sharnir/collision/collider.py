@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.collision.collide import collide_all
-from sharnir.collision.data import Broad, Collision, Contacts, Kept, Polytope
+from sharnir.collision.data import Broad, Collision, Contacts, Kept, Materials, Polytope
 from sharnir.collision.describe import CollisionDescription
 from sharnir.collision.material import Material
 from sharnir.collision.tables import material_table, material_values, per_world, shape_table
@@ -76,6 +76,8 @@ class Collider:
         """The `Collision` as kernels take it; None before `bind`."""
         self.ropes: Any = None
         """A `RopeState`, for rays; None where there are no ropes, or none that it knows of."""
+        self.changes = 0
+        """How often materials were changed."""
 
     # ---- room ----
 
@@ -223,17 +225,34 @@ class Collider:
 
     def _set_row(self, row: int, material: Material, world: int | None) -> None:
         for name, value in material_values(material).items():
-            array = getattr(self.data.materials, name)
-            shared = array.shape[1] > 1 and array.strides[1] == 0
-            if world is not None and shared:
-                array = per_world(array)
-                setattr(self.data.materials, name, array)
-                shared = False
-            if shared:
-                array = array.base
+            array = self._material_array(name, world is not None)
             values = array.numpy()
             values[row, slice(None) if world is None else world] = np.asarray(value, np_real)
             array.assign(values)
+        self._materials_changed()
+
+    def materials(self) -> dict[str, np.ndarray]:
+        """(materials, worlds, …) of now, a field of `Materials` each; copies."""
+        return {name: np.array(getattr(self.data.materials, name).numpy()) for name in Materials.vars}  # type: ignore[attr-defined]
+
+    def put_materials(self, given: dict[str, np.ndarray]) -> None:
+        """Make the materials what `materials` returned."""
+        for name, values in given.items():
+            array = self._material_array(name, bool((values != values[:, :1]).any()))
+            array.assign(np.ascontiguousarray(values[:, : array.shape[1]]))
+        self._materials_changed()
+
+    def _material_array(self, name: str, apart: bool) -> Any:
+        """Where a field of the materials is written: [material, 1] while all worlds share it, and none is to be apart."""
+        array = getattr(self.data.materials, name)
+        shared = array.shape[1] > 1 and array.strides[1] == 0
+        if shared and apart:
+            array = per_world(array)
+            setattr(self.data.materials, name, array)
+        return array.base if shared and not apart else array
+
+    def _materials_changed(self) -> None:
+        self.changes += 1
         self.wake()  # points that are kept have their material
         if self.array is not None:  # in its place: captured steps go on with it
             wp.copy(self.array, wp.array([self.data], dtype=Collision, device=self.model.device))

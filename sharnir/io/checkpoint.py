@@ -88,6 +88,8 @@ def parameters_of(sim: Owner) -> dict[str, np.ndarray]:
                 continue  # they are in the snapshot
             if hasattr(array, "numpy") and array.size:
                 out[f"{where}.{name}"] = array._base.numpy() if tables.is_shared(array) else array.numpy()
+    if sim.solver.collider is not None:
+        out |= {f"material.{name}": values for name, values in sim.solver.collider.materials().items()}
     return out
 
 
@@ -112,6 +114,9 @@ def put_parameters(sim: Owner, given: dict[str, np.ndarray]) -> None:
             where, _, name = full.partition(".")
             if where == "model":
                 model.com[...] = given[full]
+                continue
+            if where == "material":
+                sim.solver.collider.put_materials({name: given[full]})
                 continue
             struct_ = _tables(sim)[where]
             array, values = getattr(struct_, name), given[full]

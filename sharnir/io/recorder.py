@@ -177,8 +177,7 @@ class Recorder:
         meshes = [None if s is None else s.mesh() for s in looks]
         w.add(self._channels["bodies"], self._start, ros.bodies(names[0], meshes, list(model.colors[1:])))
         self._widths = [] if model.ropes is None else [float(r.radius) for r in model.ropes.described]
-        self._versions, self._given = list(sim._versions), (sim.dt, sim._gravities)
-        self._parameters = checkpoint.kept_parameters(sim)
+        self._take_note()
         np.copyto(self._reference, self._memory.words)
         self._told = sim.controls.events[-1] if sim.controls.events else None
         sim._recorder = self
@@ -256,7 +255,8 @@ class Recorder:
         self._read_first, self.reads = self.reads, False
         budget, cap = how.get("budget"), how.get("iterations")
         self._cap = -1 if budget is not None else 0 if cap is None else int(cap)
-        if sim._versions[1] != self._versions[1] or sim.dt != self._given[0] or sim._gravities is not self._given[1]:
+        other = sim._versions[1] != self._versions[1] or sim.dt != self._given[0] or sim._gravities is not self._given[1]
+        if other or (self._collider is not None and self._collider.changes != self._changes):
             self._take_whole()
             return
         changed = sim._versions[0] != self._versions[0]
@@ -295,12 +295,18 @@ class Recorder:
 
     def _take_whole(self) -> None:
         """Parameters were changed, or all of the state was put back."""
-        sim = self._sim
         self._close_groups()
         self._elapsed = self.steps, self._elapsed[1] + (self.steps - self._elapsed[0]) * self._given[0]
-        self._parameters = checkpoint.kept_parameters(sim)
+        self._take_note()
         self._put_all("commands", COMMAND.pack(self.steps, WHOLE, 0, 0, 0))
-        self._versions, self._given, self._dirty = list(sim._versions), (sim.dt, sim._gravities), False
+        self._dirty = False
+
+    def _take_note(self) -> None:
+        """Of parameters, and of how often they were changed, for the next look."""
+        sim = self._sim
+        self._versions, self._given = list(sim._versions), (sim.dt, sim._gravities)
+        self._parameters, self._collider = checkpoint.kept_parameters(sim), sim.solver.collider
+        self._changes = 0 if self._collider is None else self._collider.changes
 
     def _close_groups(self) -> None:
         """Queue what is known of the steps since the last time."""
