@@ -204,15 +204,24 @@ def _set_some(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarr
     return True
 
 
+def _products() -> np.ndarray:
+    """(16, 9): what products of a quaternion's numbers (x, y, z, w) add to its rotation matrix, beyond that of no rotation."""
+    out = np.zeros((4, 4, 3, 3))
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        out[j, j, i, i] = out[k, k, i, i] = -2.0
+        out[i, j, i, j] = out[i, j, j, i] = 2.0
+        out[k, 3, j, i], out[k, 3, i, j] = 2.0, -2.0
+    return out.reshape(16, 9)
+
+
+PRODUCTS = _products()
+
+
 def _matrices(turn: np.ndarray) -> np.ndarray:
-    """(…, 3, 3) of quaternions (…, 4), as `quat_to_matrix` to rounding, in a third of its time where there are few."""
-    x, y, z, w = (turn[..., i] for i in range(4))
-    out = np.empty((*turn.shape[:-1], 3, 3))
-    out[..., 0, 0], out[..., 1, 1], out[..., 2, 2] = 1 - 2 * (y * y + z * z), 1 - 2 * (x * x + z * z), 1 - 2 * (x * x + y * y)
-    out[..., 0, 1], out[..., 1, 0] = 2 * (x * y - w * z), 2 * (x * y + w * z)
-    out[..., 0, 2], out[..., 2, 0] = 2 * (x * z + w * y), 2 * (x * z - w * y)
-    out[..., 1, 2], out[..., 2, 1] = 2 * (y * z - w * x), 2 * (y * z + w * x)
-    return out
+    """(…, 3, 3) of quaternions (…, 4), as `quat_to_matrix` to rounding, in a fraction of its time where there are few."""
+    pairs = (turn[..., :, None] * turn[..., None, :]).reshape(-1, 16)
+    return np.asarray((pairs @ PRODUCTS).reshape(*turn.shape[:-1], 3, 3) + np.eye(3))
 
 
 def unit_coordinates(sim: Owner, q: np.ndarray) -> None:

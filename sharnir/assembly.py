@@ -446,10 +446,11 @@ def child_pose(model: Model, state: State, joint: int, target: np.ndarray) -> tu
     return position.numpy().astype(float), rotation.numpy().astype(float)
 
 
-def read_all(model: Model, state: State) -> None:
-    """Bring state.q and state.qd up to date."""
+def read_all(model: Model, state: State, first: int = 0, worlds: int | None = None) -> None:
+    """Bring state.q and state.qd up to date, in all worlds or in some that follow each other."""
+    shape = len(model.joint_kinds), model.worlds if worlds is None else worlds
     if len(model.joint_kinds):
-        wp.launch(read_joints, dim=(len(model.joint_kinds), model.worlds), inputs=[model.joints, state], device=model.device)
+        wp.launch(read_joints, dim=shape, inputs=[model.joints, state, first], device=model.device)
 
 
 def movable_side(model: Model, joint: int) -> tuple[set[int], bool] | None:

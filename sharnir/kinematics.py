@@ -27,9 +27,10 @@ def pose_at(joints: JointTable, k: int, w: int, position: wp.array2d(dtype=vec3)
 
 
 @wp.kernel(module="sharnir.kinematics")
-def read_joints(joints: JointTable, state: State):
-    """All joint coordinates and speeds from the maximal state."""
-    k, w = wp.tid()
+def read_joints(joints: JointTable, state: State, first: int):
+    """All joint coordinates and speeds from the maximal state, from a first world on."""
+    k, at = wp.tid()
+    w = first + at
     pose = pose_at(joints, k, w, state.position, state.rotation)
     read_coordinates(joints, k, w, pose, state.q)
     p = joints.parent[k]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.assembly import read_all
 from sharnir.direct.solver import SolverDirect
 from sharnir.model import Model
 from sharnir.tables import of_first
@@ -53,13 +52,8 @@ class SolverArticulated(SolverDirect):
         tolerance = FINE * impulse if tolerance is None else tolerance
         of_ropes: dict[str, Any] = {"rope_iterations": rope_iterations, "rope_tolerance": rope_tolerance, "sleep": sleep}
         super().__init__(model, dt, iterations=iterations, tolerance=tolerance, gap=FINE * length, threads=threads, **of_ropes)
-        self.reads = self._pool is None  # threads that share the worlds leave it to who looks
+        self.reads = True
 
     def _slack(self, gap: float) -> float:
         """None: gaps are those of the scene's size."""
         return 1.0
-
-    def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
-        super()._make(step, first, worlds, steps)
-        if self.reads and self._bound is not None:
-            read_all(self.model, self._bound[0])

@@ -8,6 +8,7 @@ import numpy as np
 import warp as wp
 
 from sharnir import kinematics
+from sharnir.assembly import read_all
 from sharnir.cable_tables import cable_work
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Collider
@@ -99,6 +100,9 @@ class SolverDirect(TreeSolver):
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         self._blind = self._blind if closing == "energy" else 0
+        # whether a thread steps its worlds one after the other in one kernel; who steps many looks at them, each while it is warm
+        alone = self._leaves and self._ropes is None and self.collider is None
+        self._in_turn = self.reads = alone and model.worlds > 1
         self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
 
     def _slack(self, gap: float) -> float:
@@ -251,8 +255,7 @@ class SolverDirect(TreeSolver):
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
         if m.ropes is not None or self.collider is not None:
             scope = 2
-        on_cpu = wp.get_device(self.device).is_cpu
-        if on_cpu:
+        if wp.get_device(self.device).is_cpu:
             scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
         s.contacts = joining(m, state)
@@ -270,7 +273,7 @@ class SolverDirect(TreeSolver):
             load_modules([self._kernel.module], self.device)
         else:
             self._ropes.bind(s, state, control, tree.moves_with())
-        if self.closing == "energy" and self._ropes is None and self.collider is None and on_cpu and m.worlds > 1:
+        if self._in_turn:
             return self._a_thread_each(s), s
         array = wp.array([s], dtype=Direct, device=self.device)
         if self._ropes is not None:
@@ -279,8 +282,7 @@ class SolverDirect(TreeSolver):
 
     def _a_thread_each(self, s: Any) -> list[Any]:
         """The structure once for each thread, whose worlds are stepped one after the other in the same scratch."""
-        self._together = self._together if self.reads else TOGETHER
-        self._columns, out = [], []
+        self._together, self._columns, out = TOGETHER, [], []
         for _ in range(self.threads):
             self._columns += share_scratch(s, SCRATCH.split(), self.model.worlds)
             self._columns += share_scratch(s.work, TREE_SCRATCH, self.model.worlds)
@@ -327,3 +329,5 @@ class SolverDirect(TreeSolver):
             super()._make(step, first, worlds, steps)
         else:
             self._ropes.make(first, worlds, steps)
+        if self.reads and self._bound is not None:
+            read_all(self.model, self._bound[0], first, worlds)
