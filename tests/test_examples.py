@@ -6,7 +6,14 @@ import pytest
 from conftest import EXAMPLES, example_by, load_example
 
 NAMES = sorted(p.stem for p in pathlib.Path(EXAMPLES).glob("*.py"))
-LONG = ("excavator_wall", "mixed_heap", "mobile_crane", "shoes")  # what they show is tested on smaller scenes, too
+LONG = (
+    "excavator_wall",
+    "thousand_links",
+    "trailer_hitch",
+    "mixed_heap",
+    "mobile_crane",
+    "shoes",
+)  # what they show is tested on smaller scenes, too
 PASSIVE = ("pendulum", "double_pendulum", "chain", "spinning_top", "tumbling_body", "four_bar")
 
 

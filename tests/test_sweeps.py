@@ -108,6 +108,7 @@ def test_processes_files_and_seeds_give_the_same_table(tmp_path):
     assert file.read_bytes() == was
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing_and_doubles_nothing():
     """kill -9 in mid-chunk: the chunk is begun anew by another process."""
     columns = {"x": np.arange(40.0)}

@@ -317,7 +317,7 @@ def resident():
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
-@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if "ropes" in k else k for k in CASES])
 def test_memory_does_not_grow(kind):
     """10⁴ single steps, reading and commanding, and as many in batches."""
     sim = CASES[kind](1)

@@ -11,6 +11,7 @@ import sharnir as sh
 MISSPELLED = Path(__file__).parent / "data" / "misspelled.py"
 
 
+@pytest.mark.slow
 def test_mypy_finds_misspelled_words():
     pytest.importorskip("mypy")
     lines = MISSPELLED.read_text().splitlines()

@@ -626,6 +626,7 @@ def example_robots():
     pytest.skip("pip install example-robot-data")
 
 
+@pytest.mark.slow
 def test_example_robots_load_with_all_their_mass():
     folder, loaded = example_robots(), 0
     for file in sorted(folder.rglob("*.urdf")):

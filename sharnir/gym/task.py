@@ -23,8 +23,7 @@ class Worlds:
         arrays: "numpy" (the default on the CPU) or "torch" (on a GPU always): what all arrays are. Tensors stand on the
             simulation's own memory, on the CPU as on a GPU; nothing is copied.
 
-    Attributes:
-        xp: NumPy or torch. tensors: whether it is torch. on_gpu: whether the simulation runs on a GPU.
+    `xp` is NumPy or torch, `tensors` tells whether it is torch, `on_gpu` whether the simulation runs on a GPU.
     """
 
     def __init__(self, sim: Simulation, arrays: str | None = None) -> None:

@@ -96,6 +96,7 @@ def shaken_ball(limit, worlds, steps, seed=0, every=5):
     print(f"fastest spin {fastest:.1f} rad/s: |ω| dt = {fastest * 1e-3:.3f}")
 
 
+@pytest.mark.slow
 def test_three_cardan_limits_hold_for_a_hundred_thousand_steps():
     limit = sh.Cardan(x=(-0.314, 0.314), y=(-0.262, 0.2), z=(-0.25, 0.314))
     lower = np.array([r.lower for r in limit.ranges])

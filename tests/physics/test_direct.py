@@ -306,6 +306,7 @@ def friction_chain():
     return sim
 
 
+@pytest.mark.slow
 @one_thread_is_slow
 @double_alone
 def test_passes_of_a_chain_with_friction():

@@ -705,6 +705,7 @@ def test_ropes_beside_joints():
     assert sim.gaps().max() < 1e-6 and worst < 1e-6 and abs(stay.tension[-1] / wanted - 1) < 5e-3
 
 
+@pytest.mark.slow
 def test_the_papers_scheme_agrees_where_steps_are_small_and_holds_its_rope_at_15_ms():
     tips = []
     for simulation in (sh.Simulation, paper_simulation):

@@ -56,7 +56,14 @@ def scene_of(case, n, EI, rod=True):
         (0.0, 0.001), (0.0, 0.005), (0.0, 0.015), (0.01, 0.001), (0.01, 0.005)))],
 )  # fmt: skip
 @pytest.mark.parametrize(
-    "case", ["hanging", "swinging", "plucked", "flying", "load pinned", pytest.param("load clamped", marks=pytest.mark.slow)]
+    "case",
+    [
+        "hanging",
+        "swinging",
+        "plucked",
+        "flying",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("load pinned", "load clamped")),
+    ],
 )
 def test_energy_and_length_are_kept_at_every_step(case, EI, dt):
     for n in (10, 50) if dt < 0.01 or case in ("hanging", "flying") else (10, 20):
