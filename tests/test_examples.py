@@ -10,6 +10,8 @@ LONG = (
     "excavator_wall",
     "thousand_links",
     "trailer_hitch",
+    "mooring_line",
+    "twisted_ring",
     "mixed_heap",
     "mobile_crane",
     "shoes",

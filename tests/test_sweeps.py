@@ -68,6 +68,7 @@ def test_a_coasting_door_stops_where_its_friction_says():
     assert found.best("joint/hinge.q")["body/door.mass"] == 10.0
 
 
+@pytest.mark.slow
 def test_what_one_chunk_did_is_not_seen_in_the_next():
     """Chunks in another order, each after another one in the same process, give the same bits."""
     columns = design(DOOR, "grid", None, 0)

@@ -284,7 +284,7 @@ except Exception as error:
 """
 
 
-QUICK = ("direct", "hard")
+QUICK = ("hard",)
 
 
 @pytest.mark.parametrize("kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in LONG_CALLS])

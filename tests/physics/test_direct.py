@@ -422,7 +422,7 @@ def test_long_chains_never_gain_energy(n, end):
 
 @one_thread_is_slow
 @double_alone
-@pytest.mark.parametrize(("closing", "seconds"), [("energy", 20), ("position", 60)])
+@pytest.mark.parametrize(("closing", "seconds"), [("energy", 20), pytest.param("position", 60, marks=pytest.mark.slow)])
 def test_four_bars_through_their_singular_poses(closing, seconds):
     sim = sh.Simulation(four_bar(2, 1e-3).model, 1e-3, solver="direct", closing=closing)
     start, gap, energies = sim.energy().total, 0.0, []
