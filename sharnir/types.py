@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from sharnir.elements import PREAMBLE
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK
 
@@ -80,8 +81,11 @@ MODULES = (
     "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree", "sharnir.worlds",
 )  # fmt: skip
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
+_options: dict[str, Any] = {"enable_backward": False}
+if hasattr(wp, "ModuleBuildOptions"):  # not before Warp 1.19
+    _options["extra_build_options"] = wp.ModuleBuildOptions(extra_cpu_preamble=PREAMBLE, extra_cuda_preamble=PREAMBLE)
 for _name in MODULES:
-    wp.set_module_options({"enable_backward": False}, module=_name)
+    wp.set_module_options(_options, module=_name)
 
 PRECISION = os.environ.get("SHARNIR_PRECISION", "double")
 if PRECISION not in ("single", "double"):
