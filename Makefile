@@ -1,11 +1,11 @@
 # Everything runs in .venv, which is made on first use; `make help` lists the targets.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip install -q --disable-pip-version-check
+PIP := $(BIN)/pip install -q --disable-pip-version-check --no-compile
 DEMO_EXTRAS := view
 
 .DEFAULT_GOAL := help
-.PHONY: help demo view test test-all lint docs dist bench clean
+.PHONY: help demo view test test-all kernels lint docs dist bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -16,14 +16,19 @@ demo: .venv/.demo ## run the demonstration
 view: .venv/.demo ## show an example, or a file of your own, in the browser (NAME=four_bar)
 	$(BIN)/sharnir view $(or $(NAME),four_bar)
 
-# The kernels are compiled once before the tests, so that two workers do not compile the same module at once.
-test: .venv/.ready ## the fast tests, two at a time
-	$(BIN)/sharnir info --compile
+# The kernels are compiled once before the tests, so that two workers do not compile the same module at once; and while the
+# environment is made, which takes one core alone.
+test: ## the fast tests, two at a time
+	$(MAKE) -s -j 2 .venv/.ready kernels
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-all: .venv/.ready ## all tests, the slow ones too
-	$(BIN)/sharnir info --compile
+test-all: ## all tests, the slow ones too
+	$(MAKE) -s -j 2 .venv/.ready kernels
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m ""
+
+# From the sources beside this file, whatever pip does to what is installed.
+kernels: .venv/.base
+	$(BIN)/python -c "from sharnir.cli import main; raise SystemExit(main(['info', '--compile']))"
 
 lint: .venv/.ready ## ruff (lint, format), mypy, docs, wheel and sdist
 	$(BIN)/ruff check .
@@ -50,7 +55,12 @@ clean: ## remove what was made, the environment too
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
-.venv/.ready: pyproject.toml | $(BIN)/python
+# What the library needs itself.
+.venv/.base: pyproject.toml | $(BIN)/python
+	$(PIP) -e .
+	touch $@
+
+.venv/.ready: .venv/.base
 	$(PIP) -e ".[dev]"
 	touch .venv/.ready .venv/.demo
 

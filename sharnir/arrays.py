@@ -188,9 +188,9 @@ def _set_some(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarr
     unit_coordinates(sim, places)
     speeds = np.array(s.qd[:, worlds].T if qd is None else qd, float)
     rows = np.array([link.body for link in tree.links])
-    at = np.ix_(rows, worlds)
+    at = rows[:, None], worlds
     with LOCK:
-        position, rotation, velocity, spin = (values[rows] for values in moving(tree, places, speeds))
+        position, rotation, velocity, spin = moving(tree, places, speeds, rows)
     R = _matrices(rotation)
     inertia = sim._inertia(rows)  # (rows, 1 or worlds, 3, 3)
     inertia = inertia if inertia.shape[1] == 1 else inertia[:, worlds]
@@ -215,13 +215,13 @@ def _products() -> np.ndarray:
     return out.reshape(16, 9)
 
 
-PRODUCTS = _products()
+PRODUCTS, NO_TURN = _products(), np.eye(3).ravel()
 
 
 def _matrices(turn: np.ndarray) -> np.ndarray:
     """(…, 3, 3) of quaternions (…, 4), as `quat_to_matrix` to rounding, in a fraction of its time where there are few."""
     pairs = (turn[..., :, None] * turn[..., None, :]).reshape(-1, 16)
-    return np.asarray((pairs @ PRODUCTS).reshape(*turn.shape[:-1], 3, 3) + np.eye(3))
+    return np.asarray((pairs @ PRODUCTS + NO_TURN).reshape(*turn.shape[:-1], 3, 3))
 
 
 def unit_coordinates(sim: Owner, q: np.ndarray) -> None:
@@ -340,7 +340,7 @@ def checked(value: Any, shape: tuple[int, ...], what: str, worlds: int) -> np.nd
         alone = f"{shape[1:]}" + (f" or {shape}" if worlds > 1 else "")
         got = repr(value) if given.size < 10 else f"shape {given.shape}, not all finite" * bool(given.shape in (shape[1:], shape))
         raise SimulationError(f"Simulation: {what} is finite numbers {alone}, got {got or f'shape {given.shape}'}")
-    return np.broadcast_to(given, shape)
+    return given if given.shape == shape else np.broadcast_to(given, shape)
 
 
 class ArrayAccess:

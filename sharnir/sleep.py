@@ -21,7 +21,7 @@ from sharnir.joints import DriveTable, JointTable
 from sharnir.kinematics import left_alone
 from sharnir.model import AXIS_COMMANDS, DRIVE_WORDS, DYNAMIC, FIXED, KEPT, BodyTable, Control, Model, State, fill
 from sharnir.tables import of_first
-from sharnir.types import real, vec3
+from sharnir.types import alone, real, vec3
 
 AFTER, NEVER = 0.5, 1e30  # s
 SLOWEST = wp.constant(real(1.0e-7))  # m/s: three hours for a millimetre
@@ -100,7 +100,7 @@ def rest_of(model: Model, settings: Any, inner: State, now: State, control: Cont
     r.touching, r.together, r.speeds = int(model.collision is not None), int(together or model.ropes is not None), model.speeds
     if model.ropes is not None:
         r.ropes, r.rope_first = model.ropes.count, model.ropes.table.first
-    return wp.array([r], dtype=Rest, device=device), r
+    return alone(r, Rest, device), r
 
 
 @wp.func

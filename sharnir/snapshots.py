@@ -352,7 +352,11 @@ def chosen(sim: Owner, worlds: Any) -> np.ndarray:
         given = np.array([np.nan])
     if given.dtype == bool and given.shape == (sim.worlds,):
         return np.flatnonzero(given)
-    if given.dtype.kind not in "iu" or given.ndim != 1 or np.any(given < 0) or np.any(given >= sim.worlds):
+    if (
+        given.dtype.kind not in "iu"
+        or given.ndim != 1
+        or not all(0 <= w < sim.worlds for w in (given.min(initial=0), given.max(initial=0)))
+    ):
         raise SimulationError(
             f"Simulation: worlds are a mask of {sim.worlds} booleans, or indices from 0 to {sim.worlds - 1}, got {worlds!r}"
         )

@@ -18,7 +18,7 @@ from sharnir.launches import LOCK, record, replayer
 from sharnir.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
 from sharnir.tables import of_first
-from sharnir.types import load_modules, np_real, real, vec3
+from sharnir.types import alone, load_modules, np_real, real, vec3
 
 GRADES = ("relative", "divided", "damped", "velocity")
 SMALL = 0.02  # least size of a body, relative to the scene's extent; point masses have none of their own
@@ -80,7 +80,7 @@ class Solver:
         self.alarm = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self._tally = Tally()
         self._tally.alarm, self._tally.counts, self._tally.sums = self.alarm, self._counts, self._sums
-        self.tally = wp.array([self._tally], dtype=Tally, device=self.device)
+        self.tally = alone(self._tally, Tally, self.device)
         load_modules([watch_end.module], self.device)
         self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
 
@@ -107,7 +107,7 @@ class Solver:
         if m.ropes is not None:
             self._watch_ropes(g, state, control)
         g.strict, g.alarm, g.counts, g.sums = self.strict, self.alarm, self._counts, self._sums
-        self._guard, self._watched, self._begins = g, wp.array([g], dtype=Watch, device=self.device), None
+        self._guard, self._watched, self._begins = g, alone(g, Watch, self.device), None
         self._launch_watch(0, m.worlds)
         return self._watched
 

@@ -102,6 +102,16 @@ def log_quat(q: quat) -> vec3:
 
 
 @wp.func
+def small_turn(q: quat) -> vec3:
+    """`log_quat` of what is mostly next to no rotation: then by a series, good to 1e-13 of it."""
+    v = vec3(q[0], q[1], q[2])
+    s2 = wp.dot(v, v)
+    if s2 < real(1.0e-6) and q[3] > real(0.0):
+        return v * (real(2.0) + s2 / real(3.0))
+    return log_quat(q)
+
+
+@wp.func
 def unit(q: quat) -> quat:
     """A quaternion whose length is 1 but for rounding, brought back to 1 (one Newton step, no root)."""
     return q * (real(1.5) - real(0.5) * wp.dot(q, q))

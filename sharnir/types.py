@@ -3,6 +3,7 @@
 Double precision is the default; `SHARNIR_PRECISION=single` in the environment selects single precision (for GPU batches).
 """
 
+import ctypes
 import os
 import sys
 import threading
@@ -47,15 +48,15 @@ class _Any:
 
 
 def _look_once() -> None:
-    """Let Warp look into a structure once a module, for types of its own kind that structures may hold.
+    """Let Warp look into a structure once a module, for types of its own kind and structures that it may hold.
 
-    Warp 1.19 does so for every variable that refers to one: more than half of the time in which it writes code for ours, which
-    hold hundreds of arrays. A version that has no such function is left alone.
+    Warp 1.19 does so for every variable that refers to one, and for every function that takes one: more than half of the time in
+    which it writes code for ours, which hold hundreds of arrays. A version that has no such functions is left alone.
     """
     context: Any = getattr(getattr(wp, "_src", None), "context", None)
     builder: Any = getattr(context, "ModuleBuilder", None)
-    look = getattr(builder, "_collect_native_types", None)
-    if look is None:
+    look, build = (getattr(builder, name, None) for name in ("_collect_native_types", "build_struct_recursive"))
+    if look is None or build is None:
         return
 
     def look_once(self: Any, kind: Any) -> None:
@@ -68,7 +69,11 @@ def _look_once() -> None:
             seen.add(inner)
         look(self, kind)
 
-    builder._collect_native_types = look_once
+    def build_once(self: Any, struct: Any) -> None:
+        if struct not in self.structs:
+            build(self, struct)
+
+    builder._collect_native_types, builder.build_struct_recursive = look_once, build_once
 
 
 _look_once()
@@ -101,6 +106,17 @@ else:
 vec6, mat66 = wp.types.vector(length=6, dtype=real), wp.types.matrix(shape=(6, 6), dtype=real)
 vec2, vec4 = wp.types.vector(length=2, dtype=real), wp.types.vector(length=4, dtype=real)
 EPSILON = float(np.finfo(np_real).eps)
+
+
+def alone(struct: Any, kind: Any, device: Any) -> Any:
+    """A structure as an array of one element, which kernels take; what its arrays hold is kept alive by the structure alone.
+
+    `wp.array([struct], dtype=kind)` is the same, but describes the structure to NumPy each time, 10 ms for those of the solvers.
+    """
+    source = wp.array(ptr=ctypes.addressof(struct.__ctype__()), dtype=kind, shape=(1,), device="cpu", copy=False)
+    out = wp.empty(1, dtype=kind, device=device)
+    wp.copy(out, source)
+    return out
 
 
 _loaded: set[tuple[str, Any]] = set()

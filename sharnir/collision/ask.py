@@ -18,7 +18,7 @@ from sharnir.collision.trace import Sight
 from sharnir.errors import SimulationError, as_numbers
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_multiply, quat_rotate, unit_quat
-from sharnir.types import load_modules, np_real, quat, real, vec3
+from sharnir.types import alone, load_modules, np_real, quat, real, vec3
 
 FAR = 1e6
 """m, how far a ray without a length goes."""
@@ -175,7 +175,7 @@ class Queries:
             setattr(data, name, getattr(collider.data, name))
         data.shapes, data.polytope = shapes, self.polytope
         self._data = data  # keeps its arrays alive
-        array = wp.array([data], dtype=Collision, device=self.device)
+        array = alone(data, Collision, self.device)
         wp.launch(place_all, dim=collider.model.worlds, inputs=[array], device=self.device)
         n = len(position)
         turn = unit_quat(rotation, "rotation of a shape", SimulationError)

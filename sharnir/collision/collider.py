@@ -15,7 +15,7 @@ from sharnir.collision.material import Material
 from sharnir.collision.tables import material_table, material_values, per_world, shape_table
 from sharnir.errors import SceneError, SimulationError
 from sharnir.model import DYNAMIC, KEPT, Model, State, fill
-from sharnir.types import load_modules, np_real, real
+from sharnir.types import alone, load_modules, np_real, real
 
 CORNERS, FACES, RIM = 96, 192, 64
 """Room of the generic pair's polytope."""
@@ -159,7 +159,7 @@ class Collider:
         self._upload()
 
     def _upload(self) -> None:
-        self.array = wp.array([self.data], dtype=Collision, device=self.model.device)
+        self.array = alone(self.data, Collision, self.model.device)
 
     def launch(self) -> None:
         """Find all points; may be captured."""
@@ -255,7 +255,7 @@ class Collider:
         self.changes += 1
         self.wake()  # points that are kept have their material
         if self.array is not None:  # in its place: captured steps go on with it
-            wp.copy(self.array, wp.array([self.data], dtype=Collision, device=self.model.device))
+            wp.copy(self.array, alone(self.data, Collision, self.model.device))
 
     # ---- what was found ----
 

@@ -12,7 +12,7 @@ from sharnir.collision.data import KINDS, Collision, Polytope, ShapeTable, Solid
 from sharnir.collision.pairs import manifold
 from sharnir.collision.parts import Part
 from sharnir.spatial import matrix
-from sharnir.types import inline_less, np_real, quat, real, vec3
+from sharnir.types import alone, inline_less, np_real, quat, real, vec3
 
 inline_less("sharnir.collision_many")
 
@@ -116,7 +116,7 @@ class ManyPairs:
             setattr(polytope, name, wp.zeros((size, self.threads), dtype=types[name], device=device))
         data.shapes, data.polytope = shapes, polytope
         self.data = data  # keeps its arrays alive
-        self.array = wp.array([data], dtype=Collision, device=device)
+        self.array = alone(data, Collision, device)
         self.out = [wp.zeros(self.count, dtype=d, device=device) for d in (vec3, wp.int32, mat43, vec4)]
 
     def _rows(self, parts: list[Part], position: Any, rotation: Any) -> Placed:

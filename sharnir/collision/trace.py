@@ -14,7 +14,7 @@ from sharnir.collision.data import Collision, vec4
 from sharnir.collision.rays import Eye, Faces, Lines, trace_eye, trace_many
 from sharnir.errors import SimulationError
 from sharnir.launches import LOCK, Recorded, record, replayer
-from sharnir.types import load_modules, np_real, quat, real, vec3
+from sharnir.types import alone, load_modules, np_real, quat, real, vec3
 
 BUSY = 1 << 16
 """Threads that a GPU wants to have: tiles are smaller where rays are few."""
@@ -161,7 +161,7 @@ class Fan:
         eye.shape = wp.full((n, worlds), -1, dtype=wp.int32, device=device)
         self.value, self.shape = eye.value, eye.shape
         """[ray, world], on the device."""
-        self._eye, self._array = eye, wp.array([eye], dtype=Eye, device=device)
+        self._eye, self._array = eye, alone(eye, Eye, device)
         self._tiles = len(tiles)
         self._pool, self._threads = pool, 1 if pool is None else min(worlds, pool._max_workers)
         self._replays: list[Callable[[], object]] = []
@@ -187,7 +187,7 @@ class Fan:
     def move(self, point: np.ndarray) -> None:
         """Put its point elsewhere, m from the body's centre of mass."""
         self._eye.point = vec3(*point)
-        wp.copy(self._array, wp.array([self._eye], dtype=Eye, device=self.sight.device))  # in its place, for what is recorded
+        wp.copy(self._array, alone(self._eye, Eye, self.sight.device))  # in its place, for what is recorded
 
     def bodies(self) -> np.ndarray:
         """(rays, worlds) the body that each ray met, or the number of bodies plus that of the rope; −1 for none."""

@@ -17,7 +17,7 @@ from sharnir.rope.touch_data import RopeTouch
 from sharnir.rope.touch_tables import touch_table, touches
 from sharnir.rope_state import ROPE_STATE_FIELDS, RopeState
 from sharnir.solver import Solver, check_iterations
-from sharnir.types import EPSILON, load_modules, real
+from sharnir.types import EPSILON, alone, load_modules, real
 
 
 class RopesOnTrees:
@@ -78,13 +78,11 @@ class RopesOnTrees:
         mid, other = (rope, self._apart(s, rope, bodies)) if self.energy else halves(rope)
         self._kept = rope, mid, other, ports
         self._roped: Any = Roped()
-        self._roped.rope, self._roped.other, self._roped.now = (
-            wp.array([x], dtype=RopeStep, device=self.device) for x in (mid, other, rope)
-        )
-        self._roped.ports = wp.array([ports], dtype=Ports, device=self.device)
+        self._roped.rope, self._roped.other, self._roped.now = (alone(x, RopeStep, self.device) for x in (mid, other, rope))
+        self._roped.ports = alone(ports, Ports, self.device)
         self._roped.touches = int(self.touching is not None)
         if self.touching is not None:
-            self._roped.touch = wp.array([self.touching], dtype=RopeTouch, device=self.device)
+            self._roped.touch = alone(self.touching, RopeTouch, self.device)
             self._roped.collision = self._collider.array
         load_modules([self.kernel.module], self.device)
 
@@ -103,7 +101,7 @@ class RopesOnTrees:
     def join(self, step: Any) -> None:
         """Take the structure of the trees' step, on the device."""
         self._roped.step = step
-        self._array = wp.array([self._roped], dtype=Roped, device=self.device)
+        self._array = alone(self._roped, Roped, self.device)
 
     def _apart(self, s: Any, rope: Any, bodies: int) -> Any:
         """Arrays of the energy closing: arms of its own by which points move, mixed passes; returns a state to go back to."""

@@ -27,7 +27,7 @@ from sharnir.solver import Report, check_iterations, need_ropes, share_scratch, 
 from sharnir.tree.data import TreeWork
 from sharnir.tree.hang import Links
 from sharnir.tree.solver import FINE, TreeSolver
-from sharnir.types import load_modules, mat33, real
+from sharnir.types import alone, load_modules, mat33, real
 
 CLOSINGS = ("energy", "position", "velocity")
 FACTORS = 4  # that a step may make in any case
@@ -250,7 +250,7 @@ class SolverDirect(TreeSolver):
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         off = bool((control.enabled.numpy() == 0).any() or (strength < 1e30).any())
         scope = (
-            2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] > 0)))
+            2 if self._acting or int(s.closures.count) or off else 1 - int(np.all((simple["kind"] > 0) | (simple["hinge"] == 1)))
         )
         s.work.kind.assign(np.repeat(simple["kind"][:, None], m.worlds, 1))
         if m.ropes is not None or self.collider is not None:
@@ -275,7 +275,7 @@ class SolverDirect(TreeSolver):
             self._ropes.bind(s, state, control, tree.moves_with())
         if self._in_turn:
             return self._a_thread_each(s), s
-        array = wp.array([s], dtype=Direct, device=self.device)
+        array = alone(s, Direct, self.device)
         if self._ropes is not None:
             self._ropes.join(array)
         return array, s
@@ -286,7 +286,7 @@ class SolverDirect(TreeSolver):
         for _ in range(self.threads):
             self._columns += share_scratch(s, SCRATCH.split(), self.model.worlds)
             self._columns += share_scratch(s.work, TREE_SCRATCH, self.model.worlds)
-            out.append(wp.array([s], dtype=Direct, device=self.device))
+            out.append(alone(s, Direct, self.device))
         return out
 
     def _touch(self, s: Any, state: State, tree: Links) -> None:
@@ -319,7 +319,7 @@ class SolverDirect(TreeSolver):
         self.touch = touch
         self._cone = cone  # keeps its arrays alive
         s.touching, s.contacts, s.touch = 1, at.data.contacts, touch
-        s.cone = wp.array([cone], dtype=Cone, device=self.device)
+        s.cone = alone(cone, Cone, self.device)
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         if self.collider is not None:

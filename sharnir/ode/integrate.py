@@ -21,7 +21,7 @@ from sharnir.ode.adams import Adams
 from sharnir.ode.data import Motion
 from sharnir.ode.events import Event, Watch
 from sharnir.ode.methods import METHODS, adams_constants, interpolant
-from sharnir.types import load_modules, np_real, real
+from sharnir.types import alone, load_modules, np_real, real
 
 FIRST_STEP = 1e-4  # s
 MOST_STEPS, FIRST_STEPS = 500, 200  # in a launch, and of all states in the first; the motion does not depend on it
@@ -131,7 +131,7 @@ def run(
     ask = request(how, ends, keep, device)
     kernel = kernel_for(motion)
     load_modules([kernel.module], device)
-    holder = wp.array([motion], dtype=Motion, device=device)
+    holder = alone(motion, Motion, device)
     pieces, watches = [Piecewise(nq, nv, turns) for _ in y], [Watch(events) for _ in y]
     now, last, stop = float(np_real(start)), float(ask.end), None
     ask.most = max(1, FIRST_STEPS // len(y))

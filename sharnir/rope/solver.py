@@ -17,7 +17,7 @@ from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
 from sharnir.rope_state import RopeState
 from sharnir.sleep import joining, rest_of, sleeps_after
 from sharnir.solver import GRADES, Report, Solver, check_iterations, gravity_of, with_ropes, write
-from sharnir.types import EPSILON, load_modules, real, vec3
+from sharnir.types import EPSILON, alone, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
@@ -167,7 +167,7 @@ class SolverRope(Solver):
             s.body_state = shared(state, State)
             s.body_state.velocity, s.body_state.momentum = state.mid_velocity, state.mid_momentum
         self._kept = now, mid, read
-        self._stages = [wp.array([s], dtype=RopeStep, device=self.device) for s in self._kept]
+        self._stages = [alone(s, RopeStep, self.device) for s in self._kept]
         self._bound = state, control, self._stages[0]
         self._graphs = self._capture(self._launch)
 

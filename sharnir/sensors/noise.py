@@ -20,7 +20,7 @@ import warp as wp
 from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
 from sharnir.launches import LOCK, Recorded
 from sharnir.sensors.spoil import Spoil, advance_drift, np_key, spoil_values
-from sharnir.types import load_modules, np_real, real
+from sharnir.types import alone, load_modules, np_real, real
 
 Numbers = float | Sequence[float]
 FEW = 64
@@ -134,7 +134,7 @@ class Reading:
         made.interval, made.first = wp.zeros(1, dtype=real, device=device), wp.full(1, self._first, dtype=wp.int32, device=device)
         made.drift = wp.zeros((rows, worlds), dtype=real, device=device)
         made.ring = wp.zeros((self.noise.latency * values, worlds), dtype=real, device=device)
-        array = wp.array([made], dtype=Spoil, device=device)
+        array = alone(made, Spoil, device)
         self._made, self._array, self._between = made, array, 0.0
 
         def launch() -> None:

@@ -14,7 +14,7 @@ from sharnir.launches import LOCK, Recorded
 from sharnir.sensors.frames import Frame, distance
 from sharnir.sensors.noise import QUIET, Noise, Reading
 from sharnir.sensors.spoil import Inertial, measure_inertia
-from sharnir.types import load_modules, np_real, quat, real, vec3
+from sharnir.types import alone, load_modules, np_real, quat, real, vec3
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -215,7 +215,7 @@ class IMU(Frame, Sensor):
         made.rotation, made.velocity, made.spin = sim._state.rotation, sim._state.velocity, sim._state.spin
         made.gravity = sim.solver.settings.gravity
         made.value = wp.zeros((6, sim.worlds), dtype=real, device=device)
-        self._inertial, self._table = made, wp.array([made], dtype=Inertial, device=device)
+        self._inertial, self._table = made, alone(made, Inertial, device)
         table = self._table
         self._replay = Recorded(lambda: wp.launch(measure_inertia, dim=sim.worlds, inputs=[table], device=device), device)
         return made.value
@@ -236,7 +236,7 @@ class IMU(Frame, Sensor):
         if (com != self._com).any():  # the centre of mass was moved within the body
             self._com = np.array(com)
             made.arm = vec3(*(self._point - com))
-            wp.copy(self._table, wp.array([made], dtype=Inertial, device=made.value.device))
+            wp.copy(self._table, alone(made, Inertial, made.value.device))
         self._sim.state  # noqa: B018  velocities are those of the pose
         with LOCK:
             if between != self._between:

@@ -14,7 +14,7 @@ from sharnir.rope.touch_data import RopeTouch
 from sharnir.rope.touch_kernels import touch_begin, touch_calm, touch_commit, touch_judge, touch_passes
 from sharnir.rope.touch_tables import touch_table, touches
 from sharnir.solver import Report
-from sharnir.types import EPSILON, load_modules
+from sharnir.types import EPSILON, alone, load_modules
 
 SWEEPS = 40  # cap of the sweeps of a step, where none is given
 TOLERANCE = 1e-8
@@ -54,9 +54,9 @@ class RopePasses:
             table.tied = wp.full(table.count, 1, dtype=wp.int32, device=self.solver.device)
             rope.ropes = table
         self._kept = rope  # its arrays stay alive
-        self._step = [wp.array([rope], dtype=RopeStep, device=self.solver.device)]
+        self._step = [alone(rope, RopeStep, self.solver.device)]
         if self.touching is not None:
-            self._step.append(wp.array([self.touching], dtype=RopeTouch, device=self.solver.device))
+            self._step.append(alone(self.touching, RopeTouch, self.solver.device))
 
     def make_room(self) -> None:
         """Room for twice as many points of contact between ropes, and unknowns; to be bound again."""

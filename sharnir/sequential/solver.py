@@ -24,7 +24,7 @@ from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
 from sharnir.sleep import ALL, joining, rest_of, sleeps_after, wake_called
 from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
-from sharnir.types import EPSILON, load_modules, real, vec3
+from sharnir.types import EPSILON, alone, load_modules, real, vec3
 
 SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
 NO_CAP = 1_000_000
@@ -371,7 +371,7 @@ class SolverImpulse(Solver):
         self._guards(state, control, step.state if self._halves else None)
         if self._ropes is not None:
             self._ropes.bind(state, control, self.work, step.rest)
-        self._bound = state, control, wp.array([step], dtype=Step, device=self.device)
+        self._bound = state, control, alone(step, Step, self.device)
         self._step = step  # keeps its arrays alive
         self._sweeps = sweeps.sweeps_acting if control.acts.numpy().any() else sweeps.sweeps_plain
         if self.collider is not None:
@@ -420,7 +420,7 @@ class SolverImpulse(Solver):
         self._watch(state, control, bool(control.acts.numpy().any()), 1, inner)
         aims = self.solves[POSITIONS]
         self._guard.aim_linear, self._guard.aim_angular = aims.bias_linear, aims.bias_angular
-        self._watched = wp.array([self._guard], dtype=Watch, device=self.device)
+        self._watched = alone(self._guard, Watch, self.device)
         return self._watched
 
     def acts_changed(self) -> None:

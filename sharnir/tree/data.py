@@ -21,7 +21,7 @@ class LinkRow:
     v_start: wp.int32
     v_size: wp.int32
     gathers: wp.int32
-    hinge: wp.int32
+    hinge: wp.int32  # 1: one rotation; SLIDE: one translation along an axis of its base; 0: any other joint
     kind: wp.int32  # of the direct pass: 1 a ball joint, 4 a body on no joint at all, 0 any other
     parts: real  # how many halves the body has
 
@@ -30,7 +30,8 @@ class LinkRow:
 class LinkPlace:
     """Where a link's joint sits on both bodies, in their axes.
 
-    If it is one rotation (`hinge`), R = R_base · (turn cos ½q + turn_axis sin ½q), turn_axis = turn ∘ (axis, 0).
+    If it is one rotation (`hinge`), R = R_base · (turn cos ½q + turn_axis sin ½q), turn_axis = turn ∘ (axis, 0). If it is one
+    translation, R = R_base · turn, along base_axis.
     """
 
     turn: quat
@@ -116,6 +117,7 @@ class AxisLaws:
     wanted: wp.array2d(dtype=real)  # [speed, world] and accelerations along them
 
 
+SLIDE = wp.constant(2)  # of `hinge`
 LOOSE = wp.constant(4)  # a link that hangs on nothing: a floating base, or a joint that is taken out
 
 

@@ -21,7 +21,7 @@ from sharnir.model import BodyTable, Model
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
 from sharnir.tables import columns, is_shared, table
 from sharnir.tree.around import ClosureTable, ClosureWork
-from sharnir.tree.data import AxisLaws, LinkPlace, LinkRow, TreeTable, TreeWork
+from sharnir.tree.data import SLIDE, AxisLaws, LinkPlace, LinkRow, TreeTable, TreeWork
 from sharnir.types import mat33, np_real, real
 
 
@@ -198,7 +198,7 @@ class Links:
         for name, sizes in (("q_start", self.q_start), ("v_start", self.v_start), ("v_size", self.v_size)):
             rows[name] = sizes[joints]
         rows["gathers"] = gathers
-        rows["hinge"] = [int(self.kinds[k].v_size == 1 and len(self.kinds[k].turns) == 1) for k in joints]
+        rows["hinge"] = [self._hinge(link) for link in self.links]
         mass, inertia = columns(self.bodies.mass)[bodies], columns(self.bodies.inertia)[bodies]
         rows["kind"] = [self._kind(k) if self.keeps else 0 for k in joints]
         rows["parts"] = np.bincount(self.half_of, minlength=len(self.model.com))[self.half_of][bodies]
@@ -229,7 +229,9 @@ class Links:
         (base_point, own_point), (base, own) = (
             (np.where(forth, a, b), np.where(forth, b, a)) for a, b in (np.broadcast_arrays(*point), np.broadcast_arrays(*frame))
         )
-        first = np.broadcast_to(np.eye(3)[t.first.numpy()[at]][:, None], base_point.shape)
+        slides = np.array([self._hinge(link) == SLIDE for link in self.links], bool)
+        slot = np.where(slides, t.slot.numpy()[0, at], t.first.numpy()[at]) if at else np.zeros(0, int)
+        first = np.broadcast_to(np.eye(3)[slot][:, None], base_point.shape)
         sense = np.where(forth, 1.0, -1.0)
         out: Any = np.zeros(base_point.shape[:2], LinkPlace.numpy_dtype())  # type: ignore[attr-defined]
         turn, axis = quat_multiply(base, quat_conjugate(own)), sense * quat_rotate(own, first)
@@ -238,6 +240,13 @@ class Links:
         out["base_axis"] = sense * quat_rotate(base, first)
         out["base_point"], out["own_point"] = base_point, own_point
         return np.asarray(out)
+
+    def _hinge(self, link: Link) -> int:
+        """Whether a link's joint is one rotation (1), or one translation along an axis that its base carries (`SLIDE`)."""
+        kind = self.kinds[link.joint]
+        if kind.v_size != 1:
+            return 0
+        return 1 if len(kind.turns) == 1 else int(SLIDE) * (link.sense > 0)
 
     def _kind(self, k: int) -> int:
         """How the direct pass takes a joint: 4 as no joint, 1 as a ball, if nothing acts but one friction bound, else 0."""

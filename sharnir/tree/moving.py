@@ -23,8 +23,8 @@ class Moving:
         self.fields = [getattr(x.tree, name).numpy() for name in ("position", "rotation", "velocity", "spin")]
 
 
-def moving(t: Links, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Centres of mass, rotations, velocities and spins of all bodies (bodies, n, …) in states (n, nq), (n, nv)."""
+def moving(t: Links, q: np.ndarray, v: np.ndarray, bodies: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Centres of mass, rotations, velocities and spins of some bodies (bodies, n, …) in states (n, nq), (n, nv)."""
     n = len(q)
     scratch = t.work(1 << (n - 1).bit_length())  # few sizes, of which scratch is kept
     if scratch.moving is None:
@@ -32,4 +32,4 @@ def moving(t: Links, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
     k = scratch.moving
     k.q[:, :n], k.v[:, :n] = q.T, v.T
     k.run()
-    return tuple(field[:, :n].astype(float) for field in k.fields)
+    return tuple(field[bodies, :n].astype(float) for field in k.fields)

@@ -60,8 +60,10 @@ def axis_law(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> real:
 
 
 @wp.func
-def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, C: mat33, D: mat33, f: vec3, m: vec3):
-    """M* S₁, S̄ᵀ M* and the response of a link's axes; returns what is left of M* when they yield.
+def factor_axes(
+    s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, C: mat33, D: mat33, f: vec3, m: vec3, left: bool
+):  # fmt: skip
+    """M* S₁, S̄ᵀ M* and the response of a link's axes; returns what is left of M* when they yield, if that is wanted (`left`).
 
     The axes turn with the link: what the joint carries, f and m at its point, changes along them by ½h δφ·(n × m + d × f).
     """
@@ -97,6 +99,8 @@ def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
                 if s[0].closures.count > 0:
                     Y = YIELDS / U
         s[0].work.Y[v0, w] = Y
+        if not left:
+            return A, B, C, D
         kl = s[0].left_l[v0, w] * Y
         ka = s[0].left_a[v0, w] * Y
         return A - wp.outer(hl, kl), B - wp.outer(hl, ka), C - wp.outer(ha, kl), D - wp.outer(ha, ka)

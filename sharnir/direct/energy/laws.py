@@ -186,16 +186,16 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
 
 
 @wp.func
-def solve_acting(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
+def solve_acting(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3):
     """Changes of a link's twist from its base's, with the laws exactly; how far off the linear ones were, N·s, in `mismatch`."""
     off = real(0.0)
     kind = s[0].work.kind[i, w]
     if s[0].linear.acts[i, w] == 0 or kind == LOOSE:
-        v, turn = follow(s, i, w, 2, v, turn, real(1.0))
+        v, turn = follow(s, i, w, scope, v, turn, real(1.0))
     elif kind == NONE and s[0].closures.count > 0:
         # rows beside the tree were closed with the linear laws: exact ones, which do not know of the rows, are but compared
         _v, _turn, off = solve_link(s, i, w, v, turn)
-        v, turn = follow(s, i, w, 2, v, turn, real(1.0))
+        v, turn = follow(s, i, w, scope, v, turn, real(1.0))
     elif kind == NONE:
         v, turn, off = solve_link(s, i, w, v, turn)
     else:
@@ -210,7 +210,7 @@ def outward(s: wp.array(dtype=Direct), w: int):
     for n in range(s[0].tree.count):
         i = natural(n)
         base = natural(s[0].tree.row[i].base)
-        v, turn = solve_acting(s, i, w, s[0].work.change_l[base, w], s[0].work.change_a[base, w])
+        v, turn = solve_acting(s, i, w, 2, s[0].work.change_l[base, w], s[0].work.change_a[base, w])
         b = natural(s[0].tree.row[i].body)
         s[0].work.change_l[b, w] = v
         s[0].work.change_a[b, w] = turn

@@ -79,6 +79,135 @@ def base_stiffness(r: vec3, f: vec3, h: real) -> mat33:
 
 
 @wp.func
+def factor_link(
+    s: wp.array(dtype=Direct), i: int, w: int, scope: int, kind: int,
+    A: mat33, B: mat33, C: mat33, D: mat33, fl: vec3, fa: vec3,
+):  # fmt: skip
+    """Factors of a link, on which M* = [A B; C D] hangs already, from what its joint carries; returns what its base feels."""
+    b = natural(s[0].tree.row[i].body)
+    h = real(0.5) * s[0].drift[w]
+    m = s[0].tree.mass[i, w]
+    out = s[0].work.out[i, w]
+    out1 = s[0].out1[i, w]
+    f = fl
+    if kind == LOOSE:
+        f = vec3(real(0.0))
+    start = s[0].momentum[b, w]
+    if scope > 1:
+        start = start / s[0].tree.row[i].parts
+    A[0, 0] = A[0, 0] + m
+    A[1, 1] = A[1, 1] + m
+    A[2, 2] = A[2, 2] + m
+    D = D + own_stiffness(s, i, w, matrix(s[0].rotation[b, w]), s[0].gain[i, w] + start, -out1, f)
+    if kind == LOOSE:
+        none = mat33(real(0.0))
+        P = inverse(A)
+        s[0].full_A[i, w] = P
+        s[0].full_B[i, w] = B
+        s[0].full_C[i, w] = C
+        s[0].full_D[i, w] = inverse(D - C * P * B)
+        if scope > 1 and lies(s, natural(s[0].half_of[b]), w):  # it gives way to nothing
+            s[0].full_A[i, w] = none
+            s[0].full_D[i, w] = none
+        return none, none, none, none
+    if kind != NONE:
+        return factor_ball(s, i, w, kind, A, B, C, D, fl)
+    hands = s[0].tree.row[i].base_link >= 0
+    A, B, C, D = factor_axes(s, i, w, scope, A, B, C, D, fl, fa + wp.cross(out, fl), hands)
+    if hands:
+        arm = s[0].work.arm[i, w]
+        arm1 = s[0].arm1[i, w]
+        s[0].full_A[i, w] = A
+        s[0].full_B[i, w] = B
+        s[0].full_C[i, w] = C
+        s[0].full_D[i, w] = D
+        B = B - times_skew(A, arm1)
+        D = D - times_skew(C, arm1)
+        C = C + skew_times(arm, A)
+        D = D + skew_times(arm, B) + base_stiffness(arm1 - out1, fl, h)
+    return A, B, C, D
+
+
+@wp.func
+def factor_ball(s: wp.array(dtype=Direct), i: int, w: int, kind: int, A: mat33, B: mat33, C: mat33, D: mat33, fl: vec3):
+    """The same of a link on a ball joint, all of whose own inertia is in M*."""
+    h = real(0.5) * s[0].drift[w]
+    out = s[0].work.out[i, w]
+    out1 = s[0].out1[i, w]
+    lever1 = s[0].arm1[i, w] - out1
+    lever = s[0].work.arm[i, w] - out
+    B = B - times_skew(A, out1)
+    D = D - times_skew(C, out1)
+    C = C + skew_times(out, A)
+    D = D + skew_times(out, B)
+    if kind == FREE:
+        W = inverse(D)
+        G = W * C
+        A = A - B * G
+        s[0].full_A[i, w] = A
+        s[0].full_B[i, w] = B * W
+        s[0].full_C[i, w] = G
+        s[0].full_D[i, w] = W
+        B = -times_skew(A, lever1)
+        C = skew_times(lever, A)
+        return A, B, C, skew_times(lever, B) + base_stiffness(lever1, fl, h)
+    W = mat33(real(0.0))
+    s[0].balls.own_B[i, w] = C
+    s[0].balls.own_D[i, w] = D
+    if kind == SLIDES:
+        W = inverse(D + ball_resistance(s, i, w))
+        BW = B * W
+        DW = D * W
+        s[0].full_B[i, w] = BW
+        s[0].full_D[i, w] = DW
+        A = A - BW * C
+        B = B - BW * D
+        C = C - DW * C
+        D = D - DW * D
+    else:
+        s[0].full_B[i, w] = B
+        s[0].full_D[i, w] = D
+    s[0].balls.response[i, w] = W
+    s[0].full_A[i, w] = A
+    s[0].full_C[i, w] = C
+    B = B - times_skew(A, lever1)
+    D = D - times_skew(C, lever1)
+    C = C + skew_times(lever, A)
+    return A, B, C, D + skew_times(lever, B) + base_stiffness(lever1, fl, h)
+
+
+@wp.func
+def past_ball(s: wp.array(dtype=Direct), i: int, w: int, kind: int, alone: bool, fl: vec3, fa: vec3, ql: vec3, qa: vec3):
+    """What of (q) a link on a ball joint hands to its base."""
+    out = s[0].work.out[i, w]
+    lever = s[0].work.arm[i, w] - out
+    zero = vec3(real(0.0))
+    qa = qa + wp.cross(out, ql)
+    lack = zero
+    if kind != HELD and not alone:
+        lack = joint_moment(s, i, w, kind) - fa - wp.cross(out, fl)
+    e = s[0].work.close_l[i, w]
+    m_all = qa + lack
+    if kind == FREE:
+        s[0].work.change_q[i, w] = s[0].full_D[i, w] * m_all
+        ql = ql - s[0].full_A[i, w] * e - s[0].full_B[i, w] * m_all
+        return ql, wp.cross(lever, ql) - lack
+    s[0].work.change_q[i, w] = m_all
+    if not alone:  # and without friction
+        s[0].balls.u[i, w] = qa + user_moment(s, i, w) - fa - wp.cross(out, fl)
+    ql = ql - s[0].full_A[i, w] * e
+    qa = qa - s[0].full_C[i, w] * e
+    yields = m_all
+    if kind == HELD:
+        yields = s[0].work.close_a[i, w]  # what its spin is still to change
+        if alone:
+            yields = zero
+    ql = ql - s[0].full_B[i, w] * yields
+    qa = qa - s[0].full_D[i, w] * yields
+    return ql, qa + wp.cross(lever, ql)
+
+
+@wp.func
 def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     """What joints carry, from the momenta of all links beyond them, in `carried`; and what that lacks along free axes, with the
     gaps in work.close, handed inwards: with new factors (ANEW), or with those of the last such pass (AGAIN).
@@ -88,7 +217,6 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     w = natural(w)
     anew = mode == ANEW or mode == GAPS
     alone = scope > 1 and mode == GAPS
-    h = real(0.5) * s[0].drift[w]
     zero = vec3(real(0.0))
     none = mat33(real(0.0))
     A = none
@@ -103,20 +231,17 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
     for back in range(s[0].tree.count):
         i = natural(s[0].tree.count - 1 - back)
         b = natural(s[0].tree.row[i].body)
-        m = s[0].tree.mass[i, w]
+        p = s[0].tree.row[i].base_link
+        gathers = s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count + s[0].roped > 0)
         if handed == 0:
             fl = zero
             fa = zero
             ql = zero
             qa = zero
-            A = none
-            B = none
-            C = none
-            D = none
         if not alone:
-            fl = fl + s[0].work.acceleration[b, w] * m - s[0].impulse_l[i, w]
+            fl = fl + s[0].work.acceleration[b, w] * s[0].tree.mass[i, w] - s[0].impulse_l[i, w]
             fa = fa + s[0].gain[i, w]
-        if s[0].tree.row[i].gathers == 1 or (scope > 1 and s[0].closures.count + s[0].roped > 0):
+        if gathers:
             if not alone:
                 fl = fl + s[0].sum_l[i, w]
                 fa = fa + s[0].sum_a[i, w]
@@ -126,7 +251,17 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
             qa = qa + s[0].work.Q_a[i, w]
             s[0].work.Q_l[i, w] = zero
             s[0].work.Q_a[i, w] = zero
-            if anew:
+        if not alone:
+            s[0].carried_l[i, w] = fl
+            s[0].carried_a[i, w] = fa
+        kind = kind_of(s, i, w, scope)
+        if anew:  # all that is done with matrices: where it is not, none is moved about
+            if handed == 0:
+                A = none
+                B = none
+                C = none
+                D = none
+            if gathers:
                 A = A + s[0].work.A[i, w]
                 B = B + s[0].work.B[i, w]
                 C = C + s[0].work_C[i, w]
@@ -135,143 +270,23 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                 s[0].work.B[i, w] = none
                 s[0].work_C[i, w] = none
                 s[0].work.D[i, w] = none
-        if not alone:
-            s[0].carried_l[i, w] = fl
-            s[0].carried_a[i, w] = fa
-        kind = kind_of(s, i, w, scope)
+            A, B, C, D = factor_link(s, i, w, scope, kind, A, B, C, D, fl, fa)
         arm = s[0].work.arm[i, w]
-        out = s[0].work.out[i, w]
-        arm1 = s[0].arm1[i, w]
-        out1 = s[0].out1[i, w]
-        if anew:
-            M1 = matrix(s[0].rotation[b, w])
-            r = -out1
-            f = fl
-            if kind == LOOSE:
-                f = zero
-            start = s[0].momentum[b, w]
-            if scope > 1:
-                start = start / s[0].tree.row[i].parts
-            A[0, 0] = A[0, 0] + m
-            A[1, 1] = A[1, 1] + m
-            A[2, 2] = A[2, 2] + m
-            D = D + own_stiffness(s, i, w, M1, s[0].gain[i, w] + start, r, f)
         if kind == LOOSE:
-            if anew:
-                P = inverse(A)
-                s[0].full_A[i, w] = P
-                s[0].full_B[i, w] = B
-                s[0].full_C[i, w] = C
-                s[0].full_D[i, w] = inverse(D - C * P * B)
-                if scope > 1 and lies(s, natural(s[0].half_of[b]), w):  # it gives way to nothing
-                    s[0].full_A[i, w] = none
-                    s[0].full_D[i, w] = none
             P = s[0].full_A[i, w]
             l = ql - fl
             dw = s[0].full_D[i, w] * (qa - fa - s[0].full_C[i, w] * (P * l))
             s[0].work.change_l[b, w] = P * (l - s[0].full_B[i, w] * dw)
             s[0].work.change_a[b, w] = dw
-            A = none
-            B = none
-            C = none
-            D = none
             fl = zero
             fa = zero
             ql = zero
             qa = zero
         elif kind != NONE:
-            lever1 = arm1 - out1
-            lever = arm - out
-            qa = qa + wp.cross(out, ql)
-            lack = zero
-            if kind != HELD and not alone:
-                lack = joint_moment(s, i, w, kind) - fa - wp.cross(out, fl)
-            e = s[0].work.close_l[i, w]
-            if kind == FREE:
-                if anew:
-                    B = B - times_skew(A, out1)
-                    D = D - times_skew(C, out1)
-                    C = C + skew_times(out, A)
-                    D = D + skew_times(out, B)
-                    W = inverse(D)
-                    G = W * C
-                    A = A - B * G
-                    s[0].full_A[i, w] = A
-                    s[0].full_B[i, w] = B * W
-                    s[0].full_C[i, w] = G
-                    s[0].full_D[i, w] = W
-                    B = -times_skew(A, lever1)
-                    C = skew_times(lever, A)
-                    D = skew_times(lever, B) + base_stiffness(lever1, fl, h)
-                m_all = qa + lack
-                s[0].work.change_q[i, w] = s[0].full_D[i, w] * m_all
-                ql = ql - s[0].full_A[i, w] * e - s[0].full_B[i, w] * m_all
-                qa = wp.cross(lever, ql) - lack
-            else:
-                if anew:
-                    B = B - times_skew(A, out1)
-                    D = D - times_skew(C, out1)
-                    C = C + skew_times(out, A)
-                    D = D + skew_times(out, B)
-                    W = none
-                    s[0].balls.own_B[i, w] = C
-                    s[0].balls.own_D[i, w] = D
-                    if kind == SLIDES:
-                        W = inverse(D + ball_resistance(s, i, w))
-                        BW = B * W
-                        DW = D * W
-                        s[0].full_B[i, w] = BW
-                        s[0].full_D[i, w] = DW
-                        A = A - BW * C
-                        B = B - BW * D
-                        C = C - DW * C
-                        D = D - DW * D
-                    else:
-                        s[0].full_B[i, w] = B
-                        s[0].full_D[i, w] = D
-                    s[0].balls.response[i, w] = W
-                    s[0].full_A[i, w] = A
-                    s[0].full_C[i, w] = C
-                    B = B - times_skew(A, lever1)
-                    D = D - times_skew(C, lever1)
-                    C = C + skew_times(lever, A)
-                    D = D + skew_times(lever, B) + base_stiffness(lever1, fl, h)
-                m_all = qa + lack
-                s[0].work.change_q[i, w] = m_all
-                if not alone:  # and without friction
-                    s[0].balls.u[i, w] = qa + user_moment(s, i, w) - fa - wp.cross(out, fl)
-                ql = ql - s[0].full_A[i, w] * e
-                qa = qa - s[0].full_C[i, w] * e
-                yields = m_all
-                if kind == HELD:
-                    yields = s[0].work.close_a[i, w]  # what its spin is still to change
-                    if alone:
-                        yields = zero
-                ql = ql - s[0].full_B[i, w] * yields
-                qa = qa - s[0].full_D[i, w] * yields
-                qa = qa + wp.cross(lever, ql)
+            ql, qa = past_ball(s, i, w, kind, alone, fl, fa, ql, qa)
         else:
             n = s[0].tree.row[i].v_size
             v0 = natural(s[0].tree.row[i].v_start)
-            if anew:
-                A, B, C, D = factor_axes(s, i, w, scope, A, B, C, D, fl, fa + wp.cross(out, fl))
-                s[0].full_A[i, w] = A
-                s[0].full_B[i, w] = B
-                s[0].full_C[i, w] = C
-                s[0].full_D[i, w] = D
-                B = B - times_skew(A, arm1)
-                D = D - times_skew(C, arm1)
-                C = C + skew_times(arm, A)
-                D = D + skew_times(arm, B) + base_stiffness(arm1 - out1, fl, h)
-            el = s[0].work.close_l[i, w]
-            ea = s[0].work.close_a[i, w]
-            if scope > 1 and s[0].acting == 1:
-                if s[0].linear.acts[i, w] == 1:
-                    for x in range(v0, v0 + n):
-                        el = el + s[0].end_l[x, w] * s[0].lock_u[x, w]
-                        ea = ea + s[0].end_a[x, w] * s[0].lock_u[x, w]
-            gl = ql - s[0].full_A[i, w] * el - s[0].full_B[i, w] * ea
-            ga = qa - s[0].full_C[i, w] * el - s[0].full_D[i, w] * ea
             for x in range(n):
                 sl = s[0].work.S_l[v0 + x, w]
                 sa = s[0].work.S_a[v0 + x, w]
@@ -285,6 +300,18 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
                         if s[0].linear.acts[i, w] == 1:
                             free = free + axis_law(s, i, w, x)
                 s[0].work.change[v0 + x, w] = free
+            if p < 0:  # the ground feels nothing
+                handed = 0
+                continue
+            el = s[0].work.close_l[i, w]
+            ea = s[0].work.close_a[i, w]
+            if scope > 1 and s[0].acting == 1:
+                if s[0].linear.acts[i, w] == 1:
+                    for x in range(v0, v0 + n):
+                        el = el + s[0].end_l[x, w] * s[0].lock_u[x, w]
+                        ea = ea + s[0].end_a[x, w] * s[0].lock_u[x, w]
+            gl = ql - s[0].full_A[i, w] * el - s[0].full_B[i, w] * ea
+            ga = qa - s[0].full_C[i, w] * el - s[0].full_D[i, w] * ea
             if n == 1:
                 y = s[0].work.Y[v0, w] * s[0].work.change[v0, w]
                 if scope > 1 and not alone:
@@ -304,7 +331,6 @@ def inward(s: wp.array(dtype=Direct), w: int, scope: int, mode: int):
             ql = gl
             qa = ga + wp.cross(arm, gl)
         fa = fa + wp.cross(arm, fl)
-        p = s[0].tree.row[i].base_link
         handed = 0
         if p == i - 1:
             handed = 1

@@ -18,8 +18,8 @@ from sharnir.direct.energy.links import follow
 from sharnir.direct.gaps import any_gap, axis_gap
 from sharnir.joint_geometry import unit_axis
 from sharnir.model import KINEMATIC
-from sharnir.spatial import exp_quat, matrix, unit
-from sharnir.tree.data import LOOSE, natural
+from sharnir.spatial import exp_quat, matrix, small_turn, unit
+from sharnir.tree.data import LOOSE, SLIDE, natural
 from sharnir.types import mat33, quat, real, vec3
 
 
@@ -139,6 +139,40 @@ def slide_axes(s: wp.array(dtype=Direct), i: int, w: int):
         s[0].end_l[v0 + x, w] = wp.quat_rotate(frame, unit_axis(s[0].joints.slot[x, j])) * sign
         s[0].end_a[v0 + x, w] = vec3(real(0.0))
         end_speed(s, v0 + x, w, by)
+
+
+@wp.func
+def slide_link(s: wp.array(dtype=Direct), i: int, w: int, M: mat33, M1: mat33, M_b: mat33, x_b: vec3, xm_b: vec3):
+    """All that `place` needs of a link that one translation leads along an axis of its base: arms, S̄, Δq (`slide_axes`), and
+    the gap. Rotations of the link at the start and at the end are M and M₁, that of the base at the end is M_b.
+    """
+    b = natural(s[0].tree.row[i].body)
+    base = natural(s[0].tree.row[i].base)
+    v0 = natural(s[0].tree.row[i].v_start)
+    dt = s[0].drift[w]
+    x = s[0].position[b, w]
+    r1 = M1 * s[0].tree.place[i, w].own_point
+    r = (M * s[0].tree.place[i, w].own_point + r1) * real(0.5)
+    M_p = (matrix(s[0].work.rotation[base, w]) + M_b) * real(0.5)
+    a = M_p * s[0].tree.place[i, w].base_point
+    d = M_p * s[0].tree.place[i, w].base_axis
+    end = M_b * s[0].tree.place[i, w].base_axis
+    g = half_turn(s, base, w)
+    move = s[0].work.velocity[b, w] + s[0].work.acceleration[b, w]
+    move = (move - s[0].work.velocity[base, w] - s[0].work.acceleration[base, w]) * (real(0.5) * dt)
+    move = move + (wp.cross(half_turn(s, b, w), r) - wp.cross(g, a)) * real(2.0)
+    between = (s[0].work.position[b, w] + x) * real(0.5) + r - xm_b - a
+    across = wp.cross(g, d)
+    s[0].work.out[i, w] = -r
+    s[0].out1[i, w] = -r1
+    s[0].work.S_l[v0, w] = d - wp.cross(g, across)
+    s[0].work.S_a[v0, w] = vec3(real(0.0))
+    s[0].end_l[v0, w] = end
+    s[0].end_a[v0, w] = vec3(real(0.0))
+    end_speed(s, v0, w, wp.dot(d, move) + real(2.0) * wp.dot(across, between))
+    open = (x - x_b) + (r1 - M_b * s[0].tree.place[i, w].base_point)
+    off = s[0].rotation[b, w] * wp.quat_inverse(s[0].rotation[base, w] * s[0].tree.place[i, w].turn)
+    return open - end * wp.dot(end, open), small_turn(off)
 
 
 @wp.func
@@ -286,7 +320,7 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
                 turn = s[0].work.change_a[b, w]
             else:
                 if scope > 1 and how == 3:
-                    dv, turn = solve_acting(s, i, w, dv, turn)
+                    dv, turn = solve_acting(s, i, w, scope, dv, turn)
                 else:
                     dv, turn = follow(s, i, w, scope, dv, turn, real(1.0))
                 if s[0].tree.row[i].gathers == 1:
@@ -340,6 +374,8 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
                     turn_axes(s, i, w)
                 elif kind != FREE:
                     ball_speeds(s, i, w, kind)
+        elif s[0].tree.row[i].hinge == SLIDE:
+            linear, angular = slide_link(s, i, w, M, M1, M_b, x_b, xm_b)
         elif scope > 0:
             point, end_point = common_point(s, s[0].tree.joint[i], w)
             s[0].work.out[i, w] = xm - point

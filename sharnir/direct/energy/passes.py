@@ -315,7 +315,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         if scope < 2:
             inward(s, w, scope, mode)
             gap, size = place(s, w, scope, 1)
-        else:
+        if scope > 1:  # no `else`, which a compiler does not see through: it would make code for every scope
             gap, size, laws, wrong = full_pass(s, w, mode, made == 0 and not again, patience == 0)
             s[0].residual[w] = laws
             patience = wp.max(patience - 1, 0)
