@@ -171,7 +171,7 @@ class BodyWork:
     q: wp.array2d(dtype=quat)
     rest: wp.array2d(dtype=vec3)
     turn: wp.array2d(dtype=vec3)  # by which it turns in the step, rad
-    last_v: wp.array2d(dtype=vec3)  # velocities of the pass before; these: of the energy closing
+    last_v: wp.array2d(dtype=vec3)  # velocities of the pass before
     last_w: wp.array2d(dtype=vec3)
     mix_fv: wp.array2d(dtype=vec3)  # [column · bodies + body, world] changes and values of the last passes
     mix_fw: wp.array2d(dtype=vec3)

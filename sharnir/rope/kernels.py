@@ -277,9 +277,11 @@ def begin_again(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
-def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32), most: real, rest: real) -> bool:
-    """Look at a step before it is taken: one that sweeps did not bring together, or whose kinetic energy grew by more than a
-    factor `most` beyond what it was given (`supply`), is begun again.
+def goes_astray(
+    s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.int32), most: real, rest: real, closed: bool
+) -> bool:  # fmt: skip
+    """Look at a step before it is taken: one whose rows are not `closed`, or whose kinetic energy grew by more than a factor
+    `most` beyond what it was given (`supply`), is begun again.
 
     Rows are then closed at velocity level: with both joints and ropes linear, sweeps and passes can only take energy. `swept` is
     −1 in a world that begins again, and beyond any cap in the others.
@@ -288,7 +290,7 @@ def goes_astray(s: wp.array(dtype=RopeStep), w: int, swept: wp.array(dtype=wp.in
     if s[0].body_state.failed[w] != 0:
         return False
     gained = kinetic(s, w) - most * s[0].energy[w] - supply(s, w, rest)
-    if s[0].residual[w] <= OPEN and gained <= real(0.0):  # neither is true of what is not a number
+    if closed and gained <= real(0.0):  # not so of what is not a number
         count(s, w, s[0].sudden[w] * (1 - s[0].hard[w]), 0, s[0].hard[w], 0)
         return False
     swept[w] = -1
@@ -305,7 +307,7 @@ def rope_judge(s: wp.array(dtype=RopeStep), first: int, swept: wp.array(dtype=wp
     """Look at a step before it is taken."""
     w = first + wp.tid()
     if not at_rest_together(s[0].rest, w):
-        goes_astray(s, w, swept, MOST_GAIN, real(1.0))
+        goes_astray(s, w, swept, MOST_GAIN, real(1.0), s[0].residual[w] <= OPEN)
 
 
 @wp.func

@@ -22,8 +22,9 @@ import warp as wp
 from sharnir.collision.data import Collision
 from sharnir.laws.contact import SLOP
 from sharnir.model import DYNAMIC
-from sharnir.rope.data import RopeStep
+from sharnir.rope.data import MIXED, RopeStep
 from sharnir.rope.ends import advance_body, clear_ties
+from sharnir.rope.mixing import mix, mix_passes, note, note_pass
 from sharnir.rope.passes import advance_ropes, factor_ropes, kinetic, missed_speeds, point_energy, stand_anew
 from sharnir.rope.terms import element_inertia
 from sharnir.rope.touch_bodies import is_coupled, make_groups, push_body
@@ -180,7 +181,6 @@ def missed_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
         open = wp.max(open, off * (s[0].h[w] / sigma))
         lacks = wp.max(lacks, lack)
         largest = wp.max(largest, wp.length(wanted))
-    t[0].scale[w] = largest
     if largest > real(0.0):
         lacks = lacks / largest
     return open, lacks
@@ -257,18 +257,18 @@ def factor_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: w
 
 
 @wp.func
-def note_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
+def leave(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w: int):
     """Note what a pass begins from."""
     for b in range(s[0].bodies.count):
-        t[0].body_v[b, w] = s[0].body.v[b, w]
-        t[0].body_w[b, w] = s[0].body.w[b, w]
+        s[0].body.last_v[b, w] = s[0].body.v[b, w]
+        s[0].body.last_w[b, w] = s[0].body.w[b, w]
     for end in range(s[0].state.end_force.shape[0]):
         t[0].end[end, w] = s[0].state.end_force[end, w]
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
-            t[0].v[i, w] = s[0].work.v[i, w]
-            t[0].w[i, w] = s[0].work.w[i, w]
+            s[0].work.last_v[i, w] = s[0].work.v[i, w]
+            s[0].work.last_w[i, w] = s[0].work.w[i, w]
             t[0].pull[i, w] = s[0].state.pull[i, w]
             t[0].moment[i, w] = s[0].state.moment[i, w]
 
@@ -301,8 +301,8 @@ def inertia_of_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w
     out = real(0.0)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC and body_belongs(t, which, b, w):
-            dw = s[0].body.w[b, w] - t[0].body_w[b, w]
-            dv = s[0].body.v[b, w] - t[0].body_v[b, w]
+            dw = s[0].body.w[b, w] - s[0].body.last_w[b, w]
+            dv = s[0].body.v[b, w] - s[0].body.last_v[b, w]
             out = out + s[0].bodies.mass[b, w] * wp.length_sq(dv) + wp.dot(dw, s[0].body.inertia[b, w] * dw)
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
@@ -311,8 +311,8 @@ def inertia_of_pass(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), w
         before = vec3()
         for j in range(n + 1):
             i = first + j
-            out = out + (s[0].work.mass[i, w] + s[0].work.damp[i, w]) * wp.length_sq(s[0].work.v[i, w] - t[0].v[i, w])
-            dw = s[0].work.w[i, w] - t[0].w[i, w]
+            out = out + (s[0].work.mass[i, w] + s[0].work.damp[i, w]) * wp.length_sq(s[0].work.v[i, w] - s[0].work.last_v[i, w])
+            dw = s[0].work.w[i, w] - s[0].work.last_w[i, w]
             if j < n:
                 D = element_inertia(i1 * s[0].state.length[i, w], s[0].work.extra[i, w], s[0].work.d[i, w])
                 out = out + wp.dot(dw, D * dw)
@@ -366,16 +366,16 @@ def shorten(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), which: in
     back = real(1.0) - part
     for b in range(s[0].bodies.count):
         if body_belongs(t, which, b, w):
-            s[0].body.v[b, w] = s[0].body.v[b, w] * part + t[0].body_v[b, w] * back
-            s[0].body.w[b, w] = s[0].body.w[b, w] * part + t[0].body_w[b, w] * back
+            s[0].body.v[b, w] = s[0].body.v[b, w] * part + s[0].body.last_v[b, w] * back
+            s[0].body.w[b, w] = s[0].body.w[b, w] * part + s[0].body.last_w[b, w] * back
     for end in range(s[0].state.end_force.shape[0]):
         if rope_belongs(t, which, end / 2, w):
             s[0].state.end_force[end, w] = s[0].state.end_force[end, w] * part + t[0].end[end, w] * back
     for k in range(s[0].ropes.count):
         first = s[0].ropes.first[k]
         for i in range(first, first + points_of(s, t, which, k, w)):
-            s[0].work.v[i, w] = s[0].work.v[i, w] * part + t[0].v[i, w] * back
-            s[0].work.w[i, w] = s[0].work.w[i, w] * part + t[0].w[i, w] * back
+            s[0].work.v[i, w] = s[0].work.v[i, w] * part + s[0].work.last_v[i, w] * back
+            s[0].work.w[i, w] = s[0].work.w[i, w] * part + s[0].work.last_w[i, w] * back
             s[0].state.pull[i, w] = s[0].state.pull[i, w] * part + t[0].pull[i, w] * back
             s[0].state.moment[i, w] = s[0].state.moment[i, w] * part + t[0].moment[i, w] * back
     for m in range(t[0].live[w]):
@@ -389,7 +389,7 @@ def touch_pass(
     s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp.array(dtype=Collision), w: int, careful: bool
 ):  # fmt: skip
     """One pass with what is missed at hand, and the new pose; notes of groups whether it was gone in part (`moved`)."""
-    note_pass(s, t, w)
+    leave(s, t, w)
     solve_coupled(s, t, c, w)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
@@ -416,6 +416,24 @@ def touch_pass(
             b = c[0].shapes.body[t[0].shape[e, w]]
             if t[0].yields[b, w] == 0:
                 push_body(s, b, w, t[0].arm[e, w], t[0].before[e, w] - t[0].impulse[e, w])
+    for b in range(s[0].bodies.count):
+        if s[0].bodies.motion[b] == DYNAMIC:
+            advance_body(s, b, w)
+    advance_ropes(s, w)
+
+
+@wp.func
+def mix_touch(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), since: int, w: int):
+    """Let a pass learn from those before it, the one with which that begins being 0 (`rope.mixing`).
+
+    Where elements turn far in a step, rows are those of its start and passes close a tenth of what is open, or less.
+    """
+    note_pass(s, since, w)
+    note(t[0].impulse, t[0].mixed, wp.where(since > 0, (since - 1) % MIXED, -1), w)
+    if since == 0:
+        return
+    gamma = mix_passes(s, since, w)
+    mix(t[0].impulse, t[0].mixed, wp.min(since, MIXED), w, gamma)
     for b in range(s[0].bodies.count):
         if s[0].bodies.motion[b] == DYNAMIC:
             advance_body(s, b, w)

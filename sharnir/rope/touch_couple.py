@@ -39,8 +39,8 @@ def solve_ropes(s: wp.array(dtype=RopeStep), t: wp.array(dtype=RopeTouch), c: wp
         clear_ties(s, k, w, False)
         first = s[0].ropes.first[k]
         for i in range(first, first + s[0].state.segments[k, w] + 1):
-            s[0].work.v[i, w] = t[0].v[i, w]
-            s[0].work.w[i, w] = t[0].w[i, w]
+            s[0].work.v[i, w] = s[0].work.last_v[i, w]
+            s[0].work.w[i, w] = s[0].work.last_w[i, w]
             s[0].state.pull[i, w] = t[0].pull[i, w]
             s[0].state.moment[i, w] = t[0].moment[i, w]
     for m in range(t[0].live[w]):

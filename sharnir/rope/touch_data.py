@@ -101,14 +101,11 @@ class RopeTouch:
     kept_impulse: wp.array2d(dtype=vec3)
     moves: wp.array2d(dtype=vec3)  # m/s, change of the velocity against the surface in the pass
     launch_impulse: wp.array2d(dtype=vec3)  # N·s, before the passes of a launch
-    v: wp.array2d(dtype=vec3)  # [slot, world] what a pass began from
-    w: wp.array2d(dtype=vec3)
-    pull: wp.array2d(dtype=vec3)
+    mixed: wp.array2d(dtype=vec3)  # [column · entries + entry, world] impulses of the last passes (`rope.mixing`)
+    pull: wp.array2d(dtype=vec3)  # [slot, world] what a pass began from
     moment: wp.array2d(dtype=vec3)
     end: wp.array2d(dtype=vec3)  # [end, world]
-    body_v: wp.array2d(dtype=vec3)  # [body, world]
-    body_w: wp.array2d(dtype=vec3)
-    launch_v: wp.array2d(dtype=vec3)
+    launch_v: wp.array2d(dtype=vec3)  # [body, world]
     launch_w: wp.array2d(dtype=vec3)
     hat_v: wp.array2d(dtype=vec3)  # V̂ of `touch_bodies`
     hat_w: wp.array2d(dtype=vec3)
@@ -136,7 +133,7 @@ class RopeTouch:
     joint_W_ll: wp.array2d(dtype=mat33)
     joint_W_la: wp.array2d(dtype=mat33)
     joint_W_aa: wp.array2d(dtype=mat33)
-    scale: wp.array(dtype=real)  # [world] N·s, the largest impulse of a point
+    rows: wp.array(dtype=real)  # [world] by how much of its length a row is open, or a slack element too long, in a step
     spent: wp.array(dtype=wp.int32)  # [world] passes of this step
     met: wp.array(dtype=wp.int32)  # [world] 1 where the last passes met rows and contacts
     looks: wp.array2d(dtype=wp.int32)  # [part, or parts + body, world] how often gaps and normals of a group may yet be looked at

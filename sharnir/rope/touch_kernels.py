@@ -27,6 +27,7 @@ from sharnir.rope.touch import (
     keep_touch,
     look,
     missed_touch,
+    mix_touch,
     stop_at_surfaces,
     touch_pass,
 )
@@ -47,6 +48,8 @@ ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tens
 OPENING = wp.constant(real(1.0e-6))  # of an element's length: what a gap may be off
 UNSETTLED = wp.constant(8)  # passes after which elements are looked at though points of contact change
 STRETCHED = wp.constant(real(1.0e-6))  # of its length: a slack element longer by more is taut then
+LEFT_OPEN = wp.constant(real(1.0e-4))  # of its length: what a row, or a slack element, may be too long by at the end of a step
+SLOW = wp.constant(6)  # passes in which nothing changed over and rows were open still, after which they are mixed
 LACKING = wp.constant(real(1.0e-5))  # of the largest impulse: what sliding friction may lack
 
 
@@ -123,6 +126,7 @@ def touch_passes(
             t[0].moved[i, w] = 0
     t[0].met[w] = 0
     aim = enough
+    stood = int(0)
     for round in range(ROUNDS):
         off = miss_all(s, w)
         rows = off
@@ -137,7 +141,8 @@ def touch_passes(
         if round == 1 and left[w] > tolerance[0]:
             aim = wp.max(enough, SHARE * off)  # sweeps will change it again
         if s[0].hard[w] < 2:
-            s[0].residual[w] = wp.max(off, too_long(s, w))
+            t[0].rows[w] = wp.max(rows, too_long(s, w))
+            s[0].residual[w] = wp.max(off, t[0].rows[w])
         wrong = int(0)
         if settled and off <= real(1.0e2) * enough and s[0].judged[w] < JUDGED:
             wrong = judge_step(s, w, s[0].judged[w] < JUDGED / 2)
@@ -161,6 +166,11 @@ def touch_passes(
         if wrong > 0:
             miss_all(s, w)
         touch_pass(s, t, c, w, not first_pass)
+        stood = wp.where(settled and wrong == 0 and rows > real(10.0) * enough, stood + 1, 0)
+        if stood > SLOW and all_stand(t, w) and s[0].hard[w] < 2:
+            mix_touch(s, t, stood - SLOW - 1, w)
+        elif stood > SLOW:
+            stood = 0
     push_bodies(s, t, c, w)
     s[0].done[w] = s[0].done[w] + 1
 
@@ -180,7 +190,7 @@ def touch_judge(
         if wp.length_sq(t[0].impulse[t[0].entry[m, w], w]) > real(0.0):
             most = real(IMPACT_GAIN)
             rest = real(0.0)
-    if goes_astray(s, w, swept, most, rest):
+    if goes_astray(s, w, swept, most, rest, t[0].rows[w] <= LEFT_OPEN):
         begin_touch(s, t, c, w)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.model import DYNAMIC, Model
+from sharnir.rope.data import MIXED
 from sharnir.rope.describe import RopeDescription
 from sharnir.rope.touch_data import MOST, RopeTouch
 from sharnir.tables import of_first
@@ -19,11 +20,11 @@ BLOCK = 512
 FEW = 16  # pairs of elements for which there is room at first
 YIELDING = 4  # bodies that yield for which there is
 ENTRIES = 32  # points of contact that are solved for together with those of bodies, for which there is (`direct`)
-BY_SLOT = ("count", "kept_count", "v", "w", "pull", "moment", "low", "high")
+BY_SLOT = ("count", "kept_count", "pull", "moment", "low", "high")
 BY_PAIR = ("pair_a", "pair_b", "pair_s", "pair_t", "kept_a", "kept_b", "known")
-BY_WORLD = ("pairs", "kept_pairs", "lost", "crowded", "most", "live", "stale", "scale", "met", "spent")
+BY_WORLD = ("pairs", "kept_pairs", "lost", "crowded", "most", "live", "stale", "rows", "met", "spent")
 KEPT = ("kept_count", "kept_shape", "kept_state", "kept_n", "kept_impulse", "kept_a", "kept_b", "kept_pairs")
-BY_BODY = ("body_v", "body_w", "launch_v", "launch_w", "hat_v", "hat_w", "yields", "place")
+BY_BODY = ("launch_v", "launch_w", "hat_v", "hat_w", "yields", "place")
 OF_JOINTS = ("mode", "r_parent", "r_child", "W_ll", "W_la", "W_aa")
 
 
@@ -162,8 +163,9 @@ def touch_table(model: Model, work: Any, old: Any = None) -> Any:
     sizes = {"end": 2 * ropes.count, "listed": out.columns // 6 + 1, "dense": out.columns * (out.columns + 1)}
     sizes |= dict.fromkeys(("group", "asked", "looks", "moved"), ropes.count + len(model.com))
     sizes |= {"owner": out.columns, "of_entry": out.columns, "known": out.pair_capacity, "W": (3 * out.pair_capacity) ** 2}
+    sizes["mixed"] = (int(MIXED) + 1) * (out.base + out.pair_capacity)
     if work is None:  # the small problem is the solver's own
-        sizes |= dict.fromkeys(("listed", "dense", "owner", "of_entry", "W"), 0)
+        sizes |= dict.fromkeys(("listed", "dense", "owner", "of_entry", "W", "mixed"), 0)
     for name, var in RopeTouch.vars.items():  # type: ignore[attr-defined]
         if name.startswith(("joint_", "chunk_", "span_")) or name in ("apart", "passes"):
             continue

@@ -304,7 +304,7 @@ def test_whips_onto_shapes_gain_no_energy():
 
 @pytest.mark.slow
 def test_many_whips_onto_shapes_gain_no_energy():
-    whips(range(60), 0.6, 5e-4)
+    whips(range(60), 0.6, 1e-6)
 
 
 def test_a_step_that_a_rope_on_a_shape_cannot_make_leaves_it_where_it_was():
