@@ -96,6 +96,7 @@ def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
                 Y = real(0.0)
                 if s[0].closures.count > 0:
                     Y = YIELDS / U
+                Y = wp.max(Y, eased(s, w) / (U + s[0].linear.resist[v0, w]))
         s[0].work.Y[v0, w] = Y
         kl = s[0].left_l[v0, w] * Y
         ka = s[0].left_a[v0, w] * Y
@@ -114,6 +115,7 @@ def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
             yields = real(1.0)
             if s[0].closures.count > 0:
                 yields = real(1.0) - YIELDS
+            yields = wp.min(yields, real(1.0) - eased(s, w))
             for k in range(s[0].linear.locks[i, w]):
                 V = locked(V, s[0].linear.row[v0 + k, w], yields)
         s[0].work.response[i, w] = V
@@ -130,6 +132,14 @@ def factor_axes(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
             C = C - wp.outer(ha, kl)
             D = D - wp.outer(ha, ka)
     return A, B, C, D
+
+
+@wp.func
+def eased(s: wp.array(dtype=Direct), w: int) -> real:
+    """The share by which axes that are held yield to contacts, in the factors that are made now."""
+    if s[0].touching == 1:
+        return s[0].touch.ease[w]
+    return real(0.0)
 
 
 @wp.func

@@ -17,7 +17,7 @@ from sharnir.direct.data import DIVIDED, Direct
 from sharnir.direct.energy.cables import any_struck, rest_cables
 from sharnir.direct.energy.finish import commit, finish, worst_body
 from sharnir.direct.energy.means import take_driven
-from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt
+from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt, hold_again
 from sharnir.direct.energy.projection import close_pose, project, project_ahead, stand_all
 from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies, tell_missed
 from sharnir.direct.energy.touch_parting import take_apart
@@ -310,6 +310,7 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     open_points(s, w)
     s[0].touch.many[w] = 0
     s[0].touch.residual[w] = real(0.0)
+    s[0].touch.eased[w] = 0
     met = bool(True)
     for turn in range(ROUNDS + 1):
         s[0].touch.turn[w] = turn
@@ -322,6 +323,8 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     tell_missed(s, w)
     if met:
         take_apart(s, w)
+    if s[0].touch.eased[w] == 1:
+        hold_again(s, w)
     return met
 
 

@@ -11,6 +11,7 @@ import warp as wp
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.passes import UNMET
 from sharnir.direct.energy.rows import clear_changes
+from sharnir.direct.energy.touch_ease import STALLS, any_rigid, free_locks, free_response, is_rigid, locks_of, share_of, stands
 from sharnir.direct.energy.touch_points import (
     BOUNCES,
     add_ports,
@@ -36,13 +37,13 @@ from sharnir.direct.energy.touch_points import (
 from sharnir.direct.energy.touch_sweeps import sweep_all
 from sharnir.direct.touched import lies
 from sharnir.laws.casts import CAST, close_casts, open_casts
-from sharnir.laws.cone import missed, projected, rate, solve_cone, strike_round, struck_speed
+from sharnir.laws.cone import missed, own_size, projected, rate, solve_cone, strike_round, struck_speed
 from sharnir.laws.contact import FRICTIONLESS, SLOP, across, is_spent, tread
 from sharnir.model import DYNAMIC
 from sharnir.tree.data import LOOSE
 from sharnir.types import real, vec2, vec3
 
-ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
+ROUNDS = wp.constant(20)  # in which contacts and joints are brought together
 MISSED = wp.constant(real(1.0e-6))  # of the largest impulse, or m/s where points are swept: a step with more is not met
 FLOPS = wp.constant(real(2.0e-3))  # visits of a link that an entry of the small problem, cubed, takes the time of
 AS_BEFORE = wp.constant(real(1.0e-3))  # of the largest impulse: beside ropes the first response serves a second round up to there
@@ -50,6 +51,7 @@ ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may m
 NEARLY = wp.constant(real(1.0e-6))  # and what it may where rounds bring it no nearer: on the edge between holding and sliding
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
 IMPACTS = wp.constant(64)  # rounds of an impact, at most
+STRUCK = wp.constant(3)  # turns of a step up to which impacts are solved for again
 SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
 
 
@@ -213,8 +215,36 @@ def acts_along(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> bool:
 
 
 @wp.func
-def find_response(s: wp.array(dtype=Direct), w: int):
-    """W, and b = u − W p at the speeds that the step led to."""
+def find_response(s: wp.array(dtype=Direct), w: int, share: real):
+    """W, and b = u − W p at the speeds that the step led to; held axes yield by a share (`touch_ease`)."""
+    locks = locks_of(s, w)
+    if share > real(0.0) and locks > 0:
+        free_locks(s, w, share)
+    respond_all(s, w)
+    if any_rigid(s, w):
+        if locks > 0 and s[0].touch.alone == 1:
+            free_locks(s, w, real(1.0))
+            respond_all(s, w)
+        loosen(s, w)
+    find_speeds(s, w)
+
+
+@wp.func
+def loosen(s: wp.array(dtype=Direct), w: int):
+    """Points that give way to nothing at all get a response of their own, so that they have a law."""
+    c = s[0].cone
+    for k in range(c[0].count[w]):
+        i = s[0].touch.point[k, w]
+        if i >= 0 and c[0].host[k, w] < 0:
+            if is_rigid(s, i, w, own_size(c, k, w)):
+                for x in range(3):
+                    if acts_along(s, k, w, x):
+                        c[0].W[3 * k + x, 3 * k + x, w] = c[0].W[3 * k + x, 3 * k + x, w] + free_response(s, i, w)
+
+
+@wp.func
+def respond_all(s: wp.array(dtype=Direct), w: int):
+    """W of the small problem."""
     c = s[0].cone
     count = c[0].count[w]
     find_near(s, w)
@@ -251,7 +281,6 @@ def find_response(s: wp.array(dtype=Direct), w: int):
             c[0].W[3 * k, 3 * k, w] = c[0].W[3 * k, 3 * k, w] + softness_of(s, i, w)
             for x in range(2):
                 c[0].W[3 * k + x + 1, 3 * k + x + 1, w] = c[0].W[3 * k + x + 1, 3 * k + x + 1, w] + s[0].touch.yields[i, w][x]
-    find_speeds(s, w)
 
 
 @wp.func
@@ -331,15 +360,61 @@ def strike(s: wp.array(dtype=Direct), w: int) -> bool:
 
 
 @wp.func
+def strikes_again(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
+    """Whether there were impacts that met with other axes held than now."""
+    return turn <= STRUCK and s[0].touch.alone == 1 and s[0].touch.locks[w] >= 0 and s[0].touch.locks[w] != locks_of(s, w)
+
+
+@wp.func
+def strike_again(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
+    """Impacts at the first round; and again where these broke loose what was held, or stopped it. Whether there were any.
+
+    The last time it is as if nothing were held: a blow that finds more that yields than it was made for would bring energy.
+    """
+    if turn == 0:
+        struck = strike(s, w)
+        s[0].touch.locks[w] = wp.where(struck, locks_of(s, w), -1)
+        return struck
+    if not strikes_again(s, w, turn):
+        return False
+    c = s[0].cone
+    s[0].touch.locks[w] = locks_of(s, w)
+    if turn == STRUCK:
+        find_response(s, w, real(1.0))
+    for k in range(c[0].count[w]):
+        blow = s[0].touch.blow[s[0].touch.point[k, w], w]
+        for x in range(3):
+            c[0].rhs[3 * k + x, w] = blow[x] * real(int(c[0].host[k, w] < 0))
+    for r in range(3 * c[0].count[w]):
+        for x in range(3 * c[0].count[w]):
+            c[0].b[r, w] = c[0].b[r, w] - c[0].W[r, x, w] * c[0].rhs[x, w]
+    return strike(s, w)
+
+
+@wp.func
+def end_rate(s: wp.array(dtype=Direct), k: int, w: int) -> vec3:
+    """The velocity, or spin, that an entry feels at the end of the step; none of bodies that friction stopped."""
+    i = s[0].touch.point[k, w]
+    u = rate_of(s, k, w, s[0].work.acceleration, s[0].work.turning)
+    if s[0].cone[0].host[k, w] >= 0:
+        return u
+    a = s[0].contacts.body_a[i, w]
+    b = s[0].contacts.body_b[i, w]
+    if stands(s, b, w):
+        u = u - s[0].work.acceleration[b, w] - wp.cross(s[0].work.turning[b, w], s[0].touch.r_b[i, w])
+    if stands(s, a, w):
+        u = u + s[0].work.acceleration[a, w] + wp.cross(s[0].work.turning[a, w], s[0].touch.r_a[i, w])
+    return u + s[0].contacts.surface[i, w]
+
+
+@wp.func
 def find_speeds(s: wp.array(dtype=Direct), w: int):
     """b of the small problem, from what the step with the impulses of now led to; but for entries of ropes."""
     c = s[0].cone
     for k in range(c[0].count[w]):
         if s[0].touch.point[k, w] < 0:
             continue
-        u = rate_of(s, k, w, s[0].work.acceleration, s[0].work.turning)
-        if c[0].host[k, w] < 0:
-            u = u + s[0].contacts.surface[s[0].touch.point[k, w], w]
+        u = end_rate(s, k, w)
         for x in range(3):
             r = 3 * k + x
             left = wp.dot(row_of(s, k, w, x), u)
@@ -442,19 +517,21 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     s[0].touch.known[w] = 1
     rows = real(3 * s[0].cone[0].count[w])
     anew = bool(True)
+    if turn == 0:
+        s[0].touch.stalled[w] = 0
     if turn > 0 and more == 0:  # speeds alone tell what is missed: W is needed where that is too much
         find_speeds(s, w)
         off = missed(s[0].cone, w)
         s[0].touch.residual[w] = off
-        if off <= ENOUGH or (turn > 1 and off <= NEARLY and off > real(0.1) * last):
+        if (off <= ENOUGH or (turn > 1 and off <= NEARLY and off > real(0.1) * last)) and not strikes_again(s, w, turn):
             return True
         anew = turn > 1 or off > AS_BEFORE or s[0].touch.alone == 1
+        if turn > 1 and off > STALLS * last:
+            s[0].touch.stalled[w] = s[0].touch.stalled[w] + 1
     if anew:
-        find_response(s, w)
+        find_response(s, w, share_of(s, w))
         count_work(s, w, rows * (real(4.0) + real(0.1) * rows))
-    struck = bool(False)
-    if turn == 0:
-        struck = strike(s, w)
+    struck = strike_again(s, w, turn)
     off = missed(s[0].cone, w)
     s[0].touch.residual[w] = off
     if off <= ENOUGH and not struck:

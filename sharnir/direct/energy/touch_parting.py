@@ -6,6 +6,7 @@ from sharnir.direct.data import Direct
 from sharnir.direct.energy.repair import displace
 from sharnir.direct.energy.rows import clear_changes
 from sharnir.direct.energy.touch import find_response
+from sharnir.direct.energy.touch_ease import locks_of
 from sharnir.direct.energy.touch_points import close_loops, push_link, relative, respond
 from sharnir.direct.energy.touch_sweeps import PARTED, gap_left, part_all
 from sharnir.types import real
@@ -84,8 +85,8 @@ def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
     """`find_parting` of points that are solved for at once."""
     if not aim_points(s, w):
         return False
-    if s[0].touch.known[w] == 0:
-        find_response(s, w)
+    if s[0].touch.known[w] == 0 or locks_of(s, w) > 0:  # what is held is moved where nothing else can be
+        find_response(s, w, real(0.0))
     part_entries(s, w)
     return True
 
