@@ -195,3 +195,30 @@ def test_bodies_sleep_beside_a_door_until_it_moves_them(solver):
     moved = sim.body("box").position - kept
     print(f"the box was moved by {moved[1]:.3f} m")
     assert moved[1] > 0.05
+
+
+def struck_lever(dt: float, e: float, x: float, friction: float) -> sh.Simulation:
+    """A lever, level, on a hinge with dry friction, onto which a ball falls; its tip comes to the ground."""
+    scene = sh.Scene()
+    steel = sh.Material(restitution=e)
+    scene.add_ground(material=steel)
+    scene.add_body("lever", sh.Box(1.0, 0.1, 0.04), mass=2.0, position=(0.5, 0, 0.7), material=steel)
+    scene.add_joint("hinge", sh.Revolute("y", friction=sh.Friction(friction)), scene.world, "lever", position=(0, 0, 0.7))
+    scene.add_body("ball", sh.Sphere(0.1), mass=3.0, position=(x, 0, 2.0), material=steel)
+    return sh.Simulation(scene, dt, solver="direct")
+
+
+@pytest.mark.parametrize("e", [0.0, 0.5])
+def test_a_lever_that_friction_holds_is_struck_and_lands(e):
+    """Friction holds the lever up to a bound, a ball breaks it loose, the ground stops it: each by its own piece of the laws."""
+    unmet, most = 0, 0.0
+    for dt, x, friction in ((1e-3, 0.9, 15.0), (2e-3, 0.9, 15.0), (2e-3, 0.6, 40.0), (5e-3, 0.8, 15.0)):
+        sim = struck_lever(dt, e, x, friction)
+        start = sim.energy().total
+        for _ in range(int(1.0 / dt / 20)):
+            sim.step(20)
+            most = max(most, sim.energy().total / start)
+        unmet += sim.health().not_converged
+        assert sim.body("lever").position[2] < 0.65  # it gave way
+    print(f"e = {e}: {unmet} steps not met; energy at most {most:.9f} of the start (at most 1 + 1e-9)")
+    assert unmet == 0 and most <= 1 + 1e-9

@@ -1,9 +1,9 @@
 """Held axes that yield to contacts: the response where friction or a limit holds a joint, as if it did not.
 
-An impulse at a point of a link that friction holds moves nothing, up to the bound of the friction; beyond it the link gives way as
-if it were free. Newton's method on the first of these pieces finds no impulse at all, or one that is far off, and may go to and fro
-between both. With the response of the free link instead, no step of the method is too large: speeds change by no more than that
-tells. It is taken where a point does not give way, and where rounds do not meet; passes over the tree know nothing of it.
+An impulse at a point of a link that friction holds moves nothing, up to the bound of the friction; beyond it the link gives way
+as if it were free. Newton's method on the first of these pieces finds no impulse at all, or one that is far off, and may go to
+and fro between both. With the response of the free link instead, no step of the method is too large: speeds change by no more
+than that tells. It is taken where a point does not give way, and where rounds do not meet; passes know nothing of it.
 """
 
 import warp as wp
@@ -12,10 +12,12 @@ from sharnir.direct.balls import FREE, HELD, NONE
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.links import GAPS, inward
 from sharnir.direct.energy.rows import clear_changes, factor_rows
-from sharnir.laws.cone import own_size
-from sharnir.types import real
+from sharnir.laws.cone import block, own_size
+from sharnir.types import real, vec3
 
 RIGID = wp.constant(real(3.0e-4))  # of its response if nothing held it: a point that yields less does not give way
+REDUNDANT = wp.constant(real(1.0e-4))  # of the cube of a point's mean response: a smaller determinant is that of no response
+YIELDS = wp.constant(real(1.0e-3))  # of that mean response: how far friction gives way there
 STALLS = wp.constant(real(0.3))  # of what was missed: a round that leaves more is no better
 
 
@@ -99,6 +101,35 @@ def any_rigid(s: wp.array(dtype=Direct), w: int) -> bool:
             if is_rigid(s, i, w, own_size(c, k, w)):
                 return True
     return False
+
+
+@wp.func
+def yield_along(s: wp.array(dtype=Direct), w: int):
+    """Friction where a point cannot move one way at all gives way a little: by ε w (P − P°), P° its impulse in the last step.
+
+    The tip of a lever, or of a straight arm, moves across it alone. What holds it along the arm is determined by nothing but
+    what velocities are off by (`stands`), divided by a response that is all but none.
+    """
+    c = s[0].cone
+    for k in range(c[0].count[w]):
+        i = s[0].touch.point[k, w]
+        if i < 0 or c[0].host[k, w] >= 0 or c[0].rubs[k, w] == 0 or wp.length_sq(s[0].touch.yields[i, w]) > real(0.0):
+            continue
+        p = s[0].touch.p[i, w]
+        if s[0].touch.turn[w] > 0 and p[0] > real(0.0):
+            continue
+        mu = s[0].touch.mu[i, w]
+        r = 3 * k
+        scale = wp.diag(vec3(real(1.0), real(1.0) / mu[0], real(1.0) / mu[1]))
+        B = scale * block(c, k, k, w) * scale
+        own = wp.trace(B) / real(3.0)
+        if wp.determinant(B) > REDUNDANT * own * own * own:
+            continue
+        for x in range(2):
+            by = YIELDS * own * mu[x] * mu[x]
+            s[0].touch.yields[i, w][x] = by
+            s[0].touch.lead[i, w][x] = -by * p[x + 1]
+            c[0].W[r + 1 + x, r + 1 + x, w] = c[0].W[r + 1 + x, r + 1 + x, w] + by
 
 
 @wp.func
