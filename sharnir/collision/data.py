@@ -164,6 +164,7 @@ class Broad:
     moved: wp.array2d(dtype=vec3)  # m
     turned: wp.array2d(dtype=vec3)  # rad
     way: wp.array2d(dtype=real)  # [body, world] m, that no point of it moves farther in a step
+    thrown: wp.array2d(dtype=real)  # [body, world] m, that a blow of this step may throw it
 
 
 @wp.struct
