@@ -86,6 +86,19 @@ def reach_of_blows(s: wp.array(dtype=Collision), b: int, w: int) -> real:
 
 
 @wp.func
+def note_blow(s: wp.array(dtype=Collision), b: int, other: int, way: real, w: int):
+    """The farthest way that a body may be thrown, by which other one; and the farthest by any but that."""
+    if other == s[0].broad.thrown_by[b, w]:
+        s[0].broad.thrown[b, w] = wp.max(s[0].broad.thrown[b, w], way)
+    elif way > s[0].broad.thrown[b, w]:
+        s[0].broad.thrown_next[b, w] = s[0].broad.thrown[b, w]
+        s[0].broad.thrown[b, w] = way
+        s[0].broad.thrown_by[b, w] = other
+    else:
+        s[0].broad.thrown_next[b, w] = wp.max(s[0].broad.thrown_next[b, w], way)
+
+
+@wp.func
 def expect_blows(s: wp.array(dtype=Collision), w: int) -> bool:
     """How far a blow may throw each body in this step, to where it would find nothing that stops it; whether any.
 
@@ -95,6 +108,8 @@ def expect_blows(s: wp.array(dtype=Collision), w: int) -> bool:
     fast = bool(False)
     for b in range(s[0].shapes.bodies):
         s[0].broad.thrown[b, w] = real(0.0)
+        s[0].broad.thrown_by[b, w] = -1
+        s[0].broad.thrown_next[b, w] = real(0.0)
         fast = fast or reach_of_blows(s, b, w) > real(0.0)
     if not fast:
         return False
@@ -108,8 +123,8 @@ def expect_blows(s: wp.array(dtype=Collision), w: int) -> bool:
         if way > MARGIN and not beyond_reach(s, i, j, w):
             found = True
             if s[0].shapes.motion[a] == DYNAMIC:
-                s[0].broad.thrown[a, w] = wp.max(s[0].broad.thrown[a, w], way)
-            s[0].broad.thrown[b, w] = wp.max(s[0].broad.thrown[b, w], way)
+                note_blow(s, a, b, way, w)
+            note_blow(s, b, a, way, w)
     return found
 
 

@@ -63,7 +63,9 @@ def stand_still(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
 @wp.func
 def thrown(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> real:
     """How far blows by others may throw one of two bodies at the other in this step, m; 0 where that is within the margin."""
-    out = wp.max(s[0].broad.thrown[a, w], s[0].broad.thrown[b, w])
+    one = wp.where(s[0].broad.thrown_by[a, w] == b, s[0].broad.thrown_next[a, w], s[0].broad.thrown[a, w])
+    two = wp.where(s[0].broad.thrown_by[b, w] == a, s[0].broad.thrown_next[b, w], s[0].broad.thrown[b, w])
+    out = wp.max(one, two)
     return wp.where(out > MARGIN, out, real(0.0))
 
 
