@@ -121,7 +121,7 @@ def test_response_of_a_body():
 @pytest.mark.parametrize("u, f, held", [(0.1, -0.05, 1), (-0.1, 0.05, 1), (3.0, -0.4, 0), (-3.0, 0.4, 0)])
 def test_friction_of_one_axis(u, f, held):
     """Holds up to its static bound, slides with the dynamic one."""
-    got = device(solve.friction_1d, u, 2.0, 0.5, 0.4, 0.0, 1.0)
+    got = device(solve.friction_1d, u, 2.0, 0.5, 0.4, 0.0, 1.0, False)
     np.testing.assert_allclose(got[0], f)
     assert got[1] == held
 
@@ -130,7 +130,7 @@ def test_friction_never_works_for_the_motion():
     rng = np.random.default_rng(1)
     for _ in range(200):
         u, before, A, slide, share = *rng.normal(size=2), rng.uniform(0.1, 3), rng.uniform(0, 2), rng.choice([0.5, 1.0])
-        f, _held = device(solve.friction_1d, u, A, slide, slide, before, float(share))
+        f, _held = device(solve.friction_1d, u, A, slide, slide, before, float(share), False)
         mean = (u + A * f) * share + before * (1 - share)
         assert f * mean <= 1e-14 and abs(f) <= slide * (1 + 1e-12)
 
@@ -161,7 +161,7 @@ def test_friction_of_three_axes():
 
 
 def test_limit_of_an_axis_stops_it():
-    v, f, limit, _ = device(solve.axis_1d, -2.0, 0.5, 0.0, 0.0, -0.1, 1e30, 0.0, 1.0)
+    v, f, limit, _ = device(solve.axis_1d, -2.0, 0.5, 0.0, 0.0, -0.1, 1e30, 0.0, 1.0, False)
     assert (v, f) == (-0.1, 0.0)
     np.testing.assert_allclose(limit, 1.9 / 0.5)
 
@@ -169,7 +169,7 @@ def test_limit_of_an_axis_stops_it():
 def test_linear_laws_of_an_axis_are_met():
     """Δp = −a u⁺ − b − p where nothing is bounded; a servo at its cap gives no more."""
     u, A, p, a, b, servo_a, servo_b = 0.7, 0.3, 0.2, 1.5, -0.4, 2.0, 0.6
-    none = (0.0, 0.0, -1e30, 1e30, 0.0, 1.0)
+    none = (0.0, 0.0, -1e30, 1e30, 0.0, 1.0, False)
     dp = device(solve.solve_axis, u, A, p, a, b, servo_a, servo_b, 1e30, *none)[0]
     np.testing.assert_allclose(p + dp, -(a + servo_a) * (u + A * dp) - b - servo_b, atol=1e-14)
     dp = device(solve.solve_axis, u, A, p, a, b, servo_a, servo_b, 0.1, *none)[0]

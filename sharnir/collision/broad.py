@@ -7,11 +7,12 @@ tested against all; pairs are put in order by counting. A thread a world, the sa
 
 import warp as wp
 
-from sharnir.collision.data import CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, PLANE, SPHERE, Collision, Solid, column, vec4
+from sharnir.collision.data import CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, MESH, PLANE, SPHERE, Collision, Solid, column, vec4
 from sharnir.model import DYNAMIC, FIXED
 from sharnir.spatial import matrix
 from sharnir.types import mat33, real, vec3
 
+THROWS = wp.constant(real(1.5))  # of the speed at which two bodies meet, that a blow may throw one at
 FAT = wp.constant(real(0.01))  # m, and as much as STEPS steps of its motion
 STEPS = wp.constant(real(6.0))
 
@@ -61,17 +62,104 @@ def place(s: wp.array(dtype=Collision), w: int) -> bool:
             turn = MARGIN
             if kind != SPHERE:
                 turn = turn + wp.length(spin) * s[0].shapes.bound[i] * s[0].dt[0]
-            low = x - half
-            high = x + half
-            inside = s[0].broad.low[i, w]
-            until = s[0].broad.high[i, w]
-            for k in range(3):
-                if (
-                    low[k] + wp.min(step[k], real(0.0)) - turn < inside[k]
-                    or high[k] + wp.max(step[k], real(0.0)) + turn > until[k]
-                ):
-                    stale = True
+            turn = wp.max(turn, reach_of_blows(s, b, w))
+            stale = stale or leaves(s, i, x - half, x + half, step, turn, w)
     return stale
+
+
+@wp.func
+def leaves(s: wp.array(dtype=Collision), i: int, low: vec3, high: vec3, step: vec3, more: real, w: int) -> bool:
+    """Whether a box around shape i, moved by a step and larger by `more`, leaves the one that the list was made with."""
+    inside = s[0].broad.low[i, w]
+    until = s[0].broad.high[i, w]
+    for k in range(3):
+        if low[k] + wp.min(step[k], real(0.0)) - more < inside[k] or high[k] + wp.max(step[k], real(0.0)) + more > until[k]:
+            return True
+    return False
+
+
+@wp.func
+def reach_of_blows(s: wp.array(dtype=Collision), b: int, w: int) -> real:
+    """Within which a body may meet another one so fast that the blow throws them on (`expect_blows`), m."""
+    way = THROWS * s[0].dt[0] * wp.length(s[0].velocity[b, w])
+    return wp.where(way > real(0.5) * MARGIN, way, real(0.0))
+
+
+@wp.func
+def note_blow(s: wp.array(dtype=Collision), b: int, other: int, way: real, w: int):
+    """The farthest way that a body may be thrown, by which other one; and the farthest by any but that."""
+    if other == s[0].broad.thrown_by[b, w]:
+        s[0].broad.thrown[b, w] = wp.max(s[0].broad.thrown[b, w], way)
+    elif way > s[0].broad.thrown[b, w]:
+        s[0].broad.thrown_next[b, w] = s[0].broad.thrown[b, w]
+        s[0].broad.thrown[b, w] = way
+        s[0].broad.thrown_by[b, w] = other
+    else:
+        s[0].broad.thrown_next[b, w] = wp.max(s[0].broad.thrown_next[b, w], way)
+
+
+@wp.func
+def expect_blows(s: wp.array(dtype=Collision), w: int) -> bool:
+    """How far a blow may throw each body in this step, to where it would find nothing that stops it; whether any.
+
+    Bodies that meet at a speed may part at up to one and a half times that; the points ahead of them are found beforehand. What
+    is found does not depend on when the list was made: every list has all pairs that are within reach of each other.
+    """
+    fast = bool(False)
+    for b in range(s[0].shapes.bodies):
+        s[0].broad.thrown[b, w] = real(0.0)
+        s[0].broad.thrown_by[b, w] = -1
+        s[0].broad.thrown_next[b, w] = real(0.0)
+        fast = fast or reach_of_blows(s, b, w) > real(0.0)
+    if not fast:
+        return False
+    found = bool(False)
+    for k in range(s[0].broad.count[w]):
+        i = s[0].broad.a[k, w]
+        j = s[0].broad.b[k, w]
+        a = s[0].shapes.body[i]
+        b = s[0].shapes.body[j]
+        way = THROWS * s[0].dt[0] * wp.length(s[0].velocity[b, w] - s[0].velocity[a, w])
+        if way > MARGIN and not beyond_reach(s, i, j, w):
+            found = True
+            if s[0].shapes.motion[a] == DYNAMIC:
+                note_blow(s, a, b, way, w)
+            note_blow(s, b, a, way, w)
+    return found
+
+
+@wp.func
+def beyond_reach(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
+    """Whether boxes around two shapes, each larger by what every list allows for, are apart."""
+    if s[0].shapes.kind[j] == PLANE or s[0].shapes.kind[i] == PLANE or s[0].shapes.kind[i] >= MESH:
+        return True
+    d = s[0].broad.centre[j, w] - s[0].broad.centre[i, w]
+    half = half_of(s, i, w) + half_of(s, j, w)
+    near = wp.max(MARGIN, reach_of_blows(s, s[0].shapes.body[i], w)) + wp.max(MARGIN, reach_of_blows(s, s[0].shapes.body[j], w))
+    return wp.abs(d[0]) > half[0] + near or wp.abs(d[1]) > half[1] + near or wp.abs(d[2]) > half[2] + near
+
+
+@wp.func
+def half_of(s: wp.array(dtype=Collision), i: int, w: int) -> vec3:
+    """Half the size of the box around shape i where it is now."""
+    return half_box(s[0].shapes.kind[i], s[0].shapes.size[i], s[0].shapes.radius[i], s[0].broad.frame[i, w])
+
+
+@wp.func
+def thrown_out(s: wp.array(dtype=Collision), w: int) -> bool:
+    """Whether a shape that a blow may throw could leave its box."""
+    for i in range(s[0].shapes.count):
+        b = s[0].shapes.body[i]
+        way = s[0].broad.thrown[b, w]
+        if way > real(0.0):
+            x = s[0].broad.centre[i, w]
+            half = half_of(s, i, w)
+            spin = s[0].spin[b, w]
+            step = (s[0].velocity[b, w] + wp.cross(spin, x - s[0].position[b, w])) * s[0].dt[0]
+            turn = wp.length(spin) * s[0].shapes.bound[i] * s[0].dt[0]
+            if leaves(s, i, x - half, x + half, step, turn + way + MARGIN, w):
+                return True
+    return False
 
 
 @wp.func
@@ -98,7 +186,7 @@ def inflate(s: wp.array(dtype=Collision), w: int) -> int:
         x = s[0].broad.centre[i, w]
         bound = s[0].shapes.bound[i]
         kind = s[0].shapes.kind[i]
-        half = half_box(kind, s[0].shapes.size[i], s[0].shapes.radius[i], s[0].broad.frame[i, w])
+        half = half_of(s, i, w)
         low = x - half
         high = x + half
         if s[0].shapes.motion[b] != FIXED:
@@ -108,6 +196,9 @@ def inflate(s: wp.array(dtype=Collision), w: int) -> int:
             fat = MARGIN + wp.min(FAT, bound)
             if kind != SPHERE:
                 fat = fat + wp.min(wp.length(spin) * time, real(2.0)) * bound
+            fat = wp.max(fat, real(1.5) * reach_of_blows(s, b, w)) + s[0].broad.thrown[b, w]
+            if kind == SPHERE and s[0].broad.thrown[b, w] > real(0.0):
+                fat = fat + wp.length(spin) * bound * s[0].dt[0]
             for k in range(3):
                 low[k] = low[k] + wp.min(step[k], real(0.0)) - fat
                 high[k] = high[k] + wp.max(step[k], real(0.0)) + fat
@@ -249,9 +340,19 @@ def put_in_order(s: wp.array(dtype=Collision), w: int):
 
 @wp.func
 def find_pairs(s: wp.array(dtype=Collision), w: int):
-    """The list of pairs that may touch in this step."""
-    if not place(s, w):
-        return
+    """The list of pairs that may touch in this step, or be thrown at each other."""
+    if place(s, w):
+        for b in range(s[0].shapes.bodies):
+            s[0].broad.thrown[b, w] = real(0.0)
+        make_list(s, w)
+    if expect_blows(s, w):
+        if thrown_out(s, w):
+            make_list(s, w)
+
+
+@wp.func
+def make_list(s: wp.array(dtype=Collision), w: int):
+    """The pairs of shapes whose boxes, made anew, overlap."""
     axis = inflate(s, w)
     s[0].broad.made[w] = s[0].broad.made[w] + 1
     s[0].broad.count[w] = 0

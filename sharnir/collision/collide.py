@@ -7,11 +7,19 @@ impulse of the nearest old one.
 import warp as wp
 
 from sharnir.collision.broad import find_pairs, solid
-from sharnir.collision.data import BOX, CYLINDER, MARGIN, MESH, PLANE, POINTS_A_PAIR, Collision, Manifold, mat83
+from sharnir.collision.data import BOX, CYLINDER, MARGIN, MESH, PLANE, POINTS_A_PAIR, SPHERE, Collision, Manifold, column, mat83
 from sharnir.collision.disc import beyond, is_wheel
 from sharnir.collision.pairs import meet, speed_at, wheel_on_plane
-from sharnir.collision.round import across
-from sharnir.collision.still import far_apart, keep_points, look_at_bodies, opened, stand_still, wake_touched
+from sharnir.collision.round import across, ball_between
+from sharnir.collision.still import (
+    far_apart,
+    keep_points,
+    look_at_bodies,
+    opened,
+    stand_still,
+    thrown,
+    wake_touched,
+)
 from sharnir.collision.surface import mix, write_belt, write_mixed, write_tyre
 from sharnir.collision.terrain import Walk, face_normal, from_outside, triangle_solid, walk_begin, walk_next
 from sharnir.spatial import turned
@@ -44,9 +52,10 @@ def collide(s: wp.array(dtype=Collision), w: int):
         if cursor < s[0].kept.pairs[w]:
             if s[0].kept.a[cursor, w] == i and s[0].kept.b[cursor, w] == j:
                 old = cursor
-        if not stand_still(s, i, j, w):
+        if not stand_still(s, i, j, w) or thrown(s, s[0].shapes.body[i], s[0].shapes.body[j], w) > real(0.0):
             if not far_apart(s, i, j, w):
-                touch(s, k, old, w)
+                if not touch_ball(s, k, old, w):
+                    touch(s, k, old, w)
         elif old >= 0:  # two that stood still without a point have none now
             if s[0].kept.first[old, w] == s[0].contacts.count[w]:
                 keep_points(s, old, w)
@@ -95,6 +104,40 @@ def at_pair(s: wp.array(dtype=Collision), a: int, b: int, cursor: int, w: int) -
     while k < n and (s[0].kept.a[k, w] < a or (s[0].kept.a[k, w] == a and s[0].kept.b[k, w] < b)):
         k = k + 1
     return k
+
+
+@wp.func
+def touch_ball(s: wp.array(dtype=Collision), k: int, old: int, w: int) -> bool:
+    """`touch` of a sphere on a plane, or on a sphere, where both are slow; whether they are such a pair."""
+    i = s[0].broad.a[k, w]
+    j = s[0].broad.b[k, w]
+    kind = s[0].shapes.kind[i]
+    if s[0].shapes.kind[j] != SPHERE or (kind != PLANE and kind != SPHERE):
+        return False
+    a = s[0].shapes.body[i]
+    b = s[0].shapes.body[j]
+    x = s[0].broad.centre[i, w]
+    y = s[0].broad.centre[j, w]
+    small = y
+    bound = s[0].shapes.bound[j]
+    if kind == SPHERE and s[0].shapes.bound[i] < bound:
+        small = x
+        bound = s[0].shapes.bound[i]
+    turn = wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * bound * s[0].dt[0]
+    if wp.length(speed_at(s, a, b, small, w) * s[0].dt[0]) + turn + thrown(s, a, b, w) > MARGIN:
+        return False
+    first = s[0].contacts.count[w]
+    if kind == PLANE:
+        n = column(s[0].broad.frame[i, w], 2)
+        gap = wp.dot(n, y - x) - s[0].shapes.radius[j]
+        if gap < MARGIN:
+            add_point(s, n, y - n * (s[0].shapes.radius[j] + gap * real(0.5)), gap, w)
+    else:
+        n, p, gap = ball_between(x, s[0].shapes.radius[i], y, s[0].shapes.radius[j])
+        if gap < MARGIN:
+            add_point(s, n, p, gap, w)
+    close_pair(s, k, first, old, 0, w)
+    return True
 
 
 @wp.func

@@ -105,7 +105,7 @@ class Collider:
         fill(broad, model, pairs, "raw_a raw_b a b rule")
         fill(broad, model, n + 1, "first")
         fill(broad, model, None, "count lost made")
-        fill(broad, model, len(model.com), "still moved turned way")
+        fill(broad, model, len(model.com), "still moved turned way thrown thrown_by thrown_next")
         fill(kept, model, None, "pairs")
         fill(kept, model, pairs, "a b first size feature touched")
         fill(kept, model, points, "local impulse")

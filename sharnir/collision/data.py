@@ -164,6 +164,9 @@ class Broad:
     moved: wp.array2d(dtype=vec3)  # m
     turned: wp.array2d(dtype=vec3)  # rad
     way: wp.array2d(dtype=real)  # [body, world] m, that no point of it moves farther in a step
+    thrown: wp.array2d(dtype=real)  # [body, world] m, that a blow of this step may throw it,
+    thrown_by: wp.array2d(dtype=wp.int32)  # [body, world] of which other body, −1: of none,
+    thrown_next: wp.array2d(dtype=real)  # [body, world] and that any but this may
 
 
 @wp.struct

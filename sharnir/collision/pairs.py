@@ -21,6 +21,7 @@ from sharnir.collision.data import (
 from sharnir.collision.disc import beyond, is_wheel, on_face, out_of_reach
 from sharnir.collision.faces import convex_convex, plane_ellipsoid, plane_hull, plane_rim
 from sharnir.collision.round import capsule_capsule, plane_box, plane_capsule, plane_sphere, sphere_capsule, sphere_sphere
+from sharnir.collision.still import thrown
 from sharnir.collision.terrain import face_normal
 from sharnir.model import DYNAMIC
 from sharnir.types import real, vec3
@@ -98,7 +99,8 @@ def closing(s: wp.array(dtype=Collision), a: int, b: int, m: Manifold, w: int) -
     out.feature = m.feature
     for k in range(m.count):
         p = vec3(m.p[k, 0], m.p[k, 1], m.p[k, 2])
-        if m.gap[k] < MARGIN - real(2.0) * s[0].dt[0] * wp.min(wp.dot(m.n, speed_at(s, a, b, p, w)), real(0.0)):
+        own = real(2.0) * s[0].dt[0] * wp.min(wp.dot(m.n, speed_at(s, a, b, p, w)), real(0.0))
+        if m.gap[k] < MARGIN + thrown(s, a, b, w) - own:
             out = put(out, p, m.gap[k])
     return out
 
@@ -150,9 +152,10 @@ def meet(
     turn = wp.length(s[0].spin[b, w] - s[0].spin[a, w]) * wp.where(bound_a > real(0.0), wp.min(bound_a, bound_b), bound_b) * dt
     way = wp.length(u)
     margin = MARGIN
-    fast = way + turn > MARGIN
+    hit = thrown(s, a, b, w)
+    fast = way + turn + hit > MARGIN
     if fast:
-        margin = way + turn + MARGIN
+        margin = way + turn + hit + MARGIN
     m = Manifold()
     reach = bound_a + bound_b + margin
     if A.kind != PLANE and wp.length_sq(B.x - A.x) > reach * reach:
@@ -181,7 +184,7 @@ def meet(
         t = t + wp.max(gap, NEAR) / speed
         moved.x = B.x + u * t
     if fast:
-        if turn > MARGIN:
+        if turn > MARGIN or hit > MARGIN:
             return closing(s, a, b, begin, w)
         m.count = 0
     return m

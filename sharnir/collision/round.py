@@ -21,18 +21,25 @@ def across(n: vec3) -> vec3:
 
 
 @wp.func
-def between(a: vec3, ra: real, b: vec3, rb: real, margin: real) -> Manifold:
-    """Balls about two points: one point on the line between."""
-    m = Manifold()
+def ball_between(a: vec3, ra: real, b: vec3, rb: real):
+    """Normal, point and gap of balls about two points."""
     d = b - a
     far = wp.length(d)
     gap = far - ra - rb
+    n = vec3(real(0.0), real(0.0), real(1.0))
+    if far > NOTHING:
+        n = d / far
+    return n, (a + n * ra + b - n * rb) * real(0.5), gap
+
+
+@wp.func
+def between(a: vec3, ra: real, b: vec3, rb: real, margin: real) -> Manifold:
+    """Balls about two points: one point on the line between."""
+    m = Manifold()
+    n, p, gap = ball_between(a, ra, b, rb)
     if gap < margin:
-        n = vec3(real(0.0), real(0.0), real(1.0))
-        if far > NOTHING:
-            n = d / far
         m.n = n
-        m = put(m, (a + n * ra + b - n * rb) * real(0.5), gap)
+        m = put(m, p, gap)
     return m
 
 

@@ -61,11 +61,22 @@ def stand_still(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
 
 
 @wp.func
+def thrown(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> real:
+    """How far blows by others may throw one of two bodies at the other in this step, m; 0 where that is within the margin."""
+    one = wp.where(s[0].broad.thrown_by[a, w] == b, s[0].broad.thrown_next[a, w], s[0].broad.thrown[a, w])
+    two = wp.where(s[0].broad.thrown_by[b, w] == a, s[0].broad.thrown_next[b, w], s[0].broad.thrown[b, w])
+    out = wp.max(one, two)
+    return wp.where(out > MARGIN, out, real(0.0))
+
+
+@wp.func
 def far_apart(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
     """Whether two shapes cannot come within the margin in this step, by the spheres around them."""
     if s[0].shapes.kind[j] == PLANE:
         return False
-    near = s[0].broad.way[s[0].shapes.body[i], w] + s[0].broad.way[s[0].shapes.body[j], w] + MARGIN + s[0].shapes.bound[j]
+    a = s[0].shapes.body[i]
+    b = s[0].shapes.body[j]
+    near = s[0].broad.way[a, w] + s[0].broad.way[b, w] + thrown(s, a, b, w) + MARGIN + s[0].shapes.bound[j]
     d = s[0].broad.centre[j, w] - s[0].broad.centre[i, w]
     kind = s[0].shapes.kind[i]
     if kind == PLANE:

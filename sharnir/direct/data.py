@@ -98,6 +98,14 @@ class DirectTouch:
     alone: wp.int32  # 1: no ropes, which may hold a tree
     turn: wp.array(dtype=wp.int32)  # [world] how often the step was solved with other impulses; −1: from the start again
     known: wp.array(dtype=wp.int32)  # [world] 1: the small problem has the response of this step
+    slick: wp.array(dtype=wp.int32)  # [world] 1: without friction, for bodies that jam
+    told: wp.array(dtype=wp.int32)  # [world] 1: points were not met in a part of this step
+    ease: wp.array(dtype=real)  # [world] share by which held axes yield in factors that are made now, of what they would if free
+    eased: wp.array(dtype=wp.int32)  # [world] 1: the factors there are, are such
+    pressed: wp.array2d(dtype=wp.int32)  # [first link of a tree, world] 1: contacts push it
+    held: wp.array2d(dtype=wp.int32)  # [link, world] 1: a ball that friction holds was freed in them
+    stalled: wp.array(dtype=wp.int32)  # [world] rounds of the step that brought points no nearer
+    locks: wp.array(dtype=wp.int32)  # [world] which axes were held when impacts were solved for
     move_l: wp.array2d(dtype=vec3)  # [body, world] displacements of the trees, as speeds over half a step
     move_a: wp.array2d(dtype=vec3)
     point: wp.array2d(dtype=wp.int32)  # [entry of the small problem, world] which point's it is; of a rope's entry e: −1 − e

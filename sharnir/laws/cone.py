@@ -14,6 +14,7 @@ SWEEPS = wp.constant(60)
 SOLVES = wp.constant(12)  # of Newton's method
 HALVES = wp.constant(5)  # of one of its steps
 STRUCK = wp.constant(100)  # sweeps of a round of an impact
+LEAST = wp.constant(real(1.0e-4))  # of a point's mean response: that along its normal is not taken for less
 OPEN = wp.constant(real(1.0e29))  # aims above it are none
 NEAREST = wp.constant(real(1.0e-6))  # of a point's own response: what W leaves open stays near the impulses there were
 NEAR = wp.constant(real(1.0e-3))  # and at first, so that what W all but leaves open is not driven out of its cone
@@ -67,6 +68,12 @@ def own_size(c: wp.array(dtype=Cone), i: int, w: int) -> real:
     if c[0].rubs[i, w] == 1:
         return (total + across) / real(3.0)
     return total
+
+
+@wp.func
+def normal_size(c: wp.array(dtype=Cone), i: int, w: int) -> real:
+    """A point's response along its normal to itself; where that leads through a joint and is none, a little of its mean one."""
+    return wp.max(c[0].W[3 * i, 3 * i, w], LEAST * own_size(c, i, w))
 
 
 @wp.func
@@ -166,7 +173,7 @@ def visit(c: wp.array(dtype=Cone), i: int, w: int):
         if c[0].spins[i, w] == 1:
             c[0].p[r, w] = wp.clamp(c[0].p[r, w] - rate(c, r, w) / c[0].W[r, r, w], -bound, bound)
     else:
-        bound = wp.max(real(0.0), c[0].p[r, w] - rate(c, r, w) / c[0].W[r, r, w])
+        bound = wp.max(real(0.0), c[0].p[r, w] - rate(c, r, w) / normal_size(c, i, w))
         c[0].p[r, w] = bound
     if c[0].rubs[i, w] == 1:
         visit_disc(c, r + 1, w, bound)
@@ -518,7 +525,7 @@ def struck_speed(c: wp.array(dtype=Cone), r: int, w: int) -> real:
 def strike_visit(c: wp.array(dtype=Cone), i: int, w: int) -> real:
     """Bring one point of a round to the speed at which it is to leave, rubbing on the way; returns the change, m/s."""
     r = 3 * i
-    k = c[0].W[r, r, w]
+    k = normal_size(c, i, w)
     old = c[0].guess[r, w]
     new = wp.max(real(0.0), old - (struck_speed(c, r, w) - c[0].aim[i, w]) / k)
     c[0].guess[r, w] = new

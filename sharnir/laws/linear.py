@@ -193,14 +193,14 @@ def linearise(s: Any, i: int, w: int, share: real):
 
 
 @wp.func
-def solve_one(s: Any, at: int, w: int, u: real, A: real, linear: real, share: real) -> real:
+def solve_one(s: Any, at: int, w: int, u: real, A: real, linear: real, share: real, firm: bool) -> real:
     """All laws of a joint's only axis, whose speed without them is u, with them as linear `linear`, response A: new speed in
     laws.end. Returns how far off, N·s, the linear ones were.
     """
     change, f, limit, held, taken = solve_axis(
         u, A, real(0.0), s[0].laws.a[at, w], s[0].laws.b[at, w], s[0].laws.servo_a[at, w], s[0].laws.servo_b[at, w],
         s[0].laws.servo_cap[at, w], s[0].laws.hold[at, w], s[0].laws.slide[at, w], s[0].laws.lower[at, w], s[0].laws.upper[at, w],
-        s[0].laws.start[at, w], share,
+        s[0].laws.start[at, w], share, firm,
     )  # fmt: skip
     s[0].laws.impulse[at, w] = change
     s[0].laws.friction[at, w] = f

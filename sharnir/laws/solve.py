@@ -58,14 +58,17 @@ def clamp_sign(x: real, bound: real) -> real:
 
 
 @wp.func
-def friction_1d(u: real, A: real, hold: real, slide: real, before: real, share: real):
+def friction_1d(u: real, A: real, hold: real, slide: real, before: real, share: real, firm: bool):
     """Friction impulse of one axis whose speed without it is u: (f, 1 if it holds, 2 if it only keeps the axis where it is,
     3 if it does so and could hold it).
 
     It holds the speed at the end of the step, and slides against `share` of that and the rest of the speed before: by the mean
     of both (½), bound × path is exactly what it takes; by the speed of the end (1), `before` does not count. A speed that turns
-    round by itself is not held against its own start, and where sliding either way would be against itself nothing moves.
+    round by itself is not held against its own start, and where sliding either way would be against itself nothing moves. Where
+    contacts push (`firm`) it is by the speed of the end: what they turn round is held, or slides, without a leap between.
     """
+    if firm:
+        share = real(1.0)
     if wp.abs(u) <= hold * A and (share == real(1.0) or u * before >= real(0.0)):
         held = int(0)
         if hold > real(0.0):
@@ -86,9 +89,9 @@ def held_speed(held: int, before: real, share: real) -> real:
 
 
 @wp.func
-def axis_1d(u: real, A: real, hold: real, slide: real, lower: real, upper: real, before: real, share: real):
+def axis_1d(u: real, A: real, hold: real, slide: real, lower: real, upper: real, before: real, share: real, firm: bool):
     """Friction and limit of one axis whose speed without them is u: (speed, friction, limit impulse, holds)."""
-    f, held = friction_1d(u, A, hold, slide, before, share)
+    f, held = friction_1d(u, A, hold, slide, before, share, firm)
     v = u + A * f
     if held > 0:
         v = held_speed(held, before, share)
@@ -112,7 +115,7 @@ def axis_1d(u: real, A: real, hold: real, slide: real, lower: real, upper: real,
 @wp.func
 def solve_axis(
     u: real, A: real, p: real, a: real, b: real, servo_a: real, servo_b: real, servo_cap: real,
-    hold: real, slide: real, lower: real, upper: real, before: real, share: real,
+    hold: real, slide: real, lower: real, upper: real, before: real, share: real, firm: bool,
 ):  # fmt: skip
     """All laws of a joint's only axis, in closed form, from its speed u, response A, impulse p so far.
 
@@ -122,13 +125,13 @@ def solve_axis(
     b_all = b + servo_b
     # the speed without friction and limit, from the present one: no large numbers cancel, however stiff the law
     soft = A / (real(1.0) + a_all * A)
-    v, f, limit, held = axis_1d(u - soft * (a_all * u + b_all + p), soft, hold, slide, lower, upper, before, share)
+    v, f, limit, held = axis_1d(u - soft * (a_all * u + b_all + p), soft, hold, slide, lower, upper, before, share, firm)
     servo = -servo_a * v - servo_b
     if wp.abs(servo) > servo_cap:
         a_all = a
         b_all = b - clamp_sign(servo, servo_cap)
         soft = A / (real(1.0) + a * A)
-        v, f, limit, held = axis_1d(u - soft * (a * u + b_all + p), soft, hold, slide, lower, upper, before, share)
+        v, f, limit, held = axis_1d(u - soft * (a * u + b_all + p), soft, hold, slide, lower, upper, before, share, firm)
     # from the speeds: −a v − b would cancel two large numbers where the law is stiff
     return (v - u) / A, f, limit, held, -f * v
 
@@ -392,7 +395,7 @@ def solve_one(laws: Laws, at: int, w: int, u: real, A: real) -> real:
         return real(0.0)  # it slides on, as it did
     change, f, limit, held, taken = solve_axis(
         u, A, laws.impulse[at, w], laws.a[at, w], laws.b[at, w], laws.servo_a[at, w], laws.servo_b[at, w],
-        laws.servo_cap[at, w], laws.hold[at, w], slide, laws.lower[at, w], laws.upper[at, w], real(0.0), real(1.0),
+        laws.servo_cap[at, w], laws.hold[at, w], slide, laws.lower[at, w], laws.upper[at, w], real(0.0), real(1.0), False,
     )  # fmt: skip
     laws.impulse[at, w] = laws.impulse[at, w] + change
     laws.friction[at, w] = f

@@ -98,6 +98,7 @@ def factor_axes(
                 Y = real(0.0)
                 if s[0].closures.count > 0:
                     Y = YIELDS / U
+                Y = wp.max(Y, eased(s, w) / (U + s[0].linear.resist[v0, w]))
         s[0].work.Y[v0, w] = Y
         if not left:
             return A, B, C, D
@@ -118,6 +119,7 @@ def factor_axes(
             yields = real(1.0)
             if s[0].closures.count > 0:
                 yields = real(1.0) - YIELDS
+            yields = wp.min(yields, real(1.0) - eased(s, w))
             for k in range(s[0].linear.locks[i, w]):
                 V = locked(V, s[0].linear.row[v0 + k, w], yields)
         s[0].work.response[i, w] = V
@@ -134,6 +136,14 @@ def factor_axes(
             C = C - wp.outer(ha, kl)
             D = D - wp.outer(ha, ka)
     return A, B, C, D
+
+
+@wp.func
+def eased(s: wp.array(dtype=Direct), w: int) -> real:
+    """The share by which axes that are held yield to contacts, in the factors that are made now."""
+    if s[0].touching == 1:
+        return s[0].touch.ease[w]
+    return real(0.0)
 
 
 @wp.func

@@ -104,6 +104,14 @@ def linear_ball(s: wp.array(dtype=Direct), i: int, w: int):
 
 
 @wp.func
+def is_pressed(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
+    """Whether contacts push a link, or another of its tree."""
+    if s[0].touching == 1:
+        return s[0].touch.pressed[s[0].touch.tree_first[i], w] == 1
+    return False
+
+
+@wp.func
 def solve_link(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
     """Changes of a link's twist where something acts on its axes, the laws exactly, from its base's; and the mismatch, N·s."""
     n = s[0].tree.row[i].v_size
@@ -127,7 +135,7 @@ def solve_link(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
         A = real(1.0) / s[0].work.U[v0, w]
         now = s[0].speed[v0, w]
         linear = now + s[0].lock_u[v0, w] + held_axis(s, i, w, s[0].work.Y[v0, w] * more[0])
-        off = solve_one(s, v0, w, now + A * rest[0], A, linear, MEAN)
+        off = solve_one(s, v0, w, now + A * rest[0], A, linear, MEAN, is_pressed(s, i, w))
     else:
         V = s[0].work.inverse[i, w]
         by_law = held_axes(s, i, w, s[0].work.response[i, w] * more)

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.direct.balls import FREE, NONE, joint_axes, triple
+from sharnir.direct.balls import FREE, HELD, NONE, joint_axes, triple
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.cables import open_cables, switch_cables
 from sharnir.direct.energy.laws import ball_springs, open_link, relinearise, soften, worst_law
@@ -286,11 +286,24 @@ def count_pass(s: wp.array(dtype=Direct), w: int, mode: int):
 
 
 @wp.func
+def hold_again(s: wp.array(dtype=Direct), w: int):
+    """What was freed for the response of contacts (`touch_ease`) is held again; factors are to be made anew."""
+    s[0].touch.eased[w] = 0
+    for i in range(s[0].tree.count):
+        if s[0].touch.held[i, w] == 1:
+            s[0].work.kind[i, w] = HELD
+
+
+@wp.func
 def enter(s: wp.array(dtype=Direct), w: int, scope: int):
     """The scale of velocities, and the mode of the first pass: where contacts alone have changed, with the factors there are."""
     if scope > 1 and s[0].touching == 1:
         if s[0].touch.turn[w] > 0:
-            return begin_again(s, w), int(AGAIN)
+            mode = int(AGAIN)
+            if s[0].touch.eased[w] == 1:
+                hold_again(s, w)
+                mode = int(ANEW)
+            return begin_again(s, w), mode
     return open_attempt(s, w, scope), int(ANEW)
 
 

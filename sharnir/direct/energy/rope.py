@@ -45,7 +45,7 @@ from sharnir.direct.energy.rope_touch import note_ports
 from sharnir.direct.energy.rope_winch import drum_axes, note_drums
 from sharnir.direct.energy.step import GPU_LEVEL, copy_reals, copy_state, copy_vectors, end_call, forget_guess, rest, resume
 from sharnir.direct.energy.step import end_step as finish_step
-from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies, tell_missed
+from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies
 from sharnir.guard import count_step
 from sharnir.laws.drives import set_drives
 from sharnir.rope.data import RopeStep
@@ -273,7 +273,6 @@ def touch_attempt(x: wp.array(dtype=Roped), w: int) -> bool:
             note_ports(s, r, p, w)
             if change_impulses(s, w, turn) and turn > 0:
                 break
-    tell_missed(s, w)
     return met
 
 
@@ -323,6 +322,8 @@ def start_step(x: wp.array(dtype=Roped), w: int):
     r[0].done[w] = 0
     r[0].residual[w] = real(0.0)
     keep_impulses(r, w)
+    if s[0].touching == 1:
+        s[0].touch.told[w] = 0
     s[0].passes[w] = 0
     s[0].pivots[w] = 0
 

@@ -30,15 +30,14 @@ from sharnir.direct.energy.touch import (
     LANDS,
     NEARLY,
     ROUNDS,
-    acts_along,
     choose,
     find_acting,
-    find_speeds,
-    strike,
     take_impulses,
 )
 from sharnir.direct.energy.touch_parting import aim_points, note_parted, part_entries
 from sharnir.direct.energy.touch_points import close_cut, push_link, rate_of, respond, row_of, softness_of, turn_link, work_left
+from sharnir.direct.energy.touch_response import acts_along, find_speeds
+from sharnir.direct.energy.touch_strike import strike
 from sharnir.direct.energy.touch_sweeps import part_all, sweep_all
 from sharnir.direct.hung import push_links
 from sharnir.laws.cone import missed, own_size, solve_cone

@@ -17,9 +17,19 @@ from sharnir.direct.data import DIVIDED, Direct
 from sharnir.direct.energy.cables import any_struck, rest_cables
 from sharnir.direct.energy.finish import commit, finish, worst_body
 from sharnir.direct.energy.means import take_driven
-from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt
+from sharnir.direct.energy.passes import RESTS, STALLED, UNMET, attempt, hold_again
 from sharnir.direct.energy.projection import close_pose, project, project_ahead, stand_all
-from sharnir.direct.energy.touch import ROUNDS, change_impulses, commit_points, is_last, open_points, push_bodies, tell_missed
+from sharnir.direct.energy.touch import (
+    JAMS,
+    ROUNDS,
+    change_impulses,
+    commit_points,
+    gains,
+    is_last,
+    open_points,
+    push_bodies,
+    tell_missed,
+)
 from sharnir.direct.energy.touch_parting import take_apart
 from sharnir.direct.touched import any_switched, follow_turns, lies, pushed, untouched
 from sharnir.guard import count_step
@@ -40,6 +50,7 @@ for name in MODULES[:2]:
 for name in (MODULES[2], "sharnir.energy_touch"):  # a quarter less to compile on a CPU; steps take a twentieth longer
     inline_less(name, 150, GPU_LEVEL)
 FINEST = wp.constant(1 << 8)  # parts into which a step may be divided
+SLICK = wp.constant(2)  # the way in which a part is made without friction in contacts
 
 
 @wp.func
@@ -282,6 +293,8 @@ def end_call(s: wp.array(dtype=Direct), w: int):
 def start_step(s: wp.array(dtype=Direct), w: int):
     """Nothing of the step is counted yet."""
     s[0].loose[w] = 0
+    if s[0].touching == 1:
+        s[0].touch.told[w] = 0
     s[0].passes[w] = 0
     s[0].pivots[w] = 0
 
@@ -310,6 +323,7 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     open_points(s, w)
     s[0].touch.many[w] = 0
     s[0].touch.residual[w] = real(0.0)
+    s[0].touch.eased[w] = 0
     met = bool(True)
     for turn in range(ROUNDS + 1):
         s[0].touch.turn[w] = turn
@@ -319,18 +333,25 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             break
         if change_impulses(s, w, turn):
             break
-    tell_missed(s, w)
+    if met and s[0].touch.slick[w] == 0 and s[0].touch.many[w] == 0 and passes_left(s, w):
+        if gains(s, w):
+            s[0].touch.residual[w] = wp.max(s[0].touch.residual[w], real(2.0) * JAMS)
+        met = s[0].touch.residual[w] <= JAMS
     if met:
         take_apart(s, w)
+    if s[0].touch.eased[w] == 1:
+        hold_again(s, w)
     return met
 
 
-def making(meet: Any, name: str) -> Any:
+def making(meet: Any, touching: bool, name: str) -> Any:
     """A part of a step by its passes, those of `meet`."""
 
     @wp.func(name=name)
     def make_part(s: wp.array(dtype=Direct), w: int, scope: int, share: real, way: int) -> bool:
         s[0].drift[w] = s[0].settings.dt[0] * share
+        if wp.static(touching):
+            s[0].touch.slick[w] = int(way == SLICK)
         met = meet(s, w, scope)
         s[0].pivots[w] = wp.max(s[0].pivots[w], s[0].done[w])
         return met
@@ -368,14 +389,23 @@ def keeping(touching: bool, name: str) -> Any:
 
 @wp.func
 def ease_step(s: wp.array(dtype=Direct), w: int, scope: int, size: int, way: int):
-    """After a miss: no guess, then half the part; in a singular pose, where smaller is no easier, what a whole step can do."""
+    """After a miss: no guess, then half the part; in a singular pose, where smaller is no easier, what a whole step can do.
+
+    Bodies that jam, where friction lets no impulses be that meet all laws, slide in a part of the step, which is told.
+    """
     if way == 0:
         copy_state(s[0].state, s[0].safe, w)  # the first miss of a step is of all of it
+    jams = bool(False)
+    if s[0].touching == 1:
+        jams = s[0].touch.residual[w] > JAMS and way != SLICK
     if s[0].state.lag[w] > real(0.0):
         s[0].state.lag[w] = real(0.0)
-        return size, 1
+        if not jams:
+            return size, 1
+    if s[0].touching == 1 and way != SLICK and (4 * size <= FINEST or (jams and size < FINEST)):
+        return size, SLICK
     if size > 1:
-        return halve(size, 1)
+        return halve(size, wp.max(way, 1))
     copy_state(s[0].safe, s[0].state, w)
     if s[0].loose[w] == 0 and s[0].closures.count > 0:
         project_ahead(s, w, scope)
@@ -389,6 +419,8 @@ def ease_step(s: wp.array(dtype=Direct), w: int, scope: int, size: int, way: int
 def end_step(s: wp.array(dtype=Direct), w: int, parts: int, ways: int):
     """Count the step, and the forces of one step as spent."""
     s[0].drift[w] = s[0].settings.dt[0]
+    if s[0].touching == 1:
+        tell_missed(s, w)
     spend_once(s, w)
     s[0].done[w] = replayed_by(s, w, s[0].pivots[w])
     s[0].parts[w] = parts
@@ -398,7 +430,7 @@ def end_step(s: wp.array(dtype=Direct), w: int, parts: int, ways: int):
 
 def whole(meet: Any, touching: bool, name: str) -> Any:
     """A step in halves, quarters, … where passes do not meet: all of it, or nothing (`stepping`)."""
-    make, keep = making(meet, f"make_{name}"), keeping(touching, f"keep_{name}")
+    make, keep = making(meet, touching, f"make_{name}"), keeping(touching, f"keep_{name}")
     return dividing(name, int(FINEST), start_step, make, keep, ease_step, end_step, may=passes_left, stop=stop_step)
 
 

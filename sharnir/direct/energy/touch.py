@@ -10,46 +10,42 @@ import warp as wp
 
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.passes import UNMET
-from sharnir.direct.energy.rows import clear_changes
+from sharnir.direct.energy.touch_ease import STALLS, share_of
 from sharnir.direct.energy.touch_points import (
-    BOUNCES,
-    add_ports,
     axis_of,
     belt_moment,
     count_work,
-    find_near,
-    find_ports,
-    forget_at_points,
     line_of,
     moment_of,
     passing,
-    rate_of,
     relative,
     resists_turning,
-    respond_at_points,
-    row_of,
     softness_of,
     span_of,
     spring_speed,
     work_left,
 )
+from sharnir.direct.energy.touch_response import find_response, find_speeds
+from sharnir.direct.energy.touch_strike import strike_again, strikes_again
 from sharnir.direct.energy.touch_sweeps import sweep_all
 from sharnir.direct.touched import lies
 from sharnir.laws.casts import CAST, close_casts, open_casts
-from sharnir.laws.cone import missed, projected, rate, solve_cone, strike_round, struck_speed
+from sharnir.laws.cone import missed, projected, solve_cone
 from sharnir.laws.contact import FRICTIONLESS, SLOP, across, is_spent, tread
 from sharnir.model import DYNAMIC
 from sharnir.tree.data import LOOSE
 from sharnir.types import real, vec2, vec3
 
-ROUNDS = wp.constant(12)  # in which contacts and joints are brought together
+ROUNDS = wp.constant(20)  # in which contacts and joints are brought together
 MISSED = wp.constant(real(1.0e-6))  # of the largest impulse, or m/s where points are swept: a step with more is not met
 FLOPS = wp.constant(real(2.0e-3))  # visits of a link that an entry of the small problem, cubed, takes the time of
 AS_BEFORE = wp.constant(real(1.0e-3))  # of the largest impulse: beside ropes the first response serves a second round up to there
+STALLED = wp.constant(9)  # rounds that brought points no nearer, after which no more are made
+JAMS = wp.constant(real(1.0e-4))  # a step that misses so much is divided; in the end bodies slide
+GAINS = wp.constant(real(1.0e-3))  # of twice the kinetic energy: a step in which contacts bring more is divided
 ENOUGH = wp.constant(real(1.0e-9))  # of the largest impulse: what a point may miss
 NEARLY = wp.constant(real(1.0e-6))  # and what it may where rounds bring it no nearer: on the edge between holding and sliding
 LANDS = wp.constant(real(0.01))  # m/s: a point that comes in faster lands
-IMPACTS = wp.constant(64)  # rounds of an impact, at most
 SLIDES = wp.constant(real(1.0e-3))  # m/s: a point that moves faster slides, and has the dynamic coefficient
 
 
@@ -85,7 +81,7 @@ def open_points(s: wp.array(dtype=Direct), w: int):
             slides = is_spent(vec3(wp.dot(n, P), wp.dot(t1, P), wp.dot(wp.cross(n, t1), P)), mu)
         if mu[0] > real(0.0) and slides:
             mu = mu * (s[0].contacts.dynamic[i, w] / mu[0])
-        if mu[0] < FRICTIONLESS or mu[1] < FRICTIONLESS:
+        if mu[0] < FRICTIONLESS or mu[1] < FRICTIONLESS or s[0].touch.slick[w] == 1:
             mu = vec2(real(0.0))
         s[0].touch.mu[i, w] = mu
         p = vec3(wp.max(real(0.0), wp.dot(n, P)), real(0.0), real(0.0))
@@ -134,17 +130,29 @@ def rests_between(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
 
 
 @wp.func
+def press(s: wp.array(dtype=Direct), body: int, w: int):
+    """The tree of a body is pushed by contacts."""
+    link = s[0].rows.link_of[body]
+    if link >= 0:
+        s[0].touch.pressed[s[0].touch.tree_first[link], w] = 1
+
+
+@wp.func
 def push_bodies(s: wp.array(dtype=Direct), w: int):
     """The impulses of all points, as forces on bodies from outside."""
     for b in range(s[0].own):
         s[0].touch.push_l[b, w] = vec3(real(0.0))
         s[0].touch.push_a[b, w] = vec3(real(0.0))
+    for i in range(s[0].tree.count):
+        s[0].touch.pressed[i, w] = 0
     for i in range(s[0].contacts.count[w]):
         p = s[0].touch.p[i, w] + s[0].touch.blow[i, w]
         if p[0] > real(0.0):
             P = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
             a = s[0].contacts.body_a[i, w]
             b = s[0].contacts.body_b[i, w]
+            press(s, a, w)
+            press(s, b, w)
             s[0].touch.push_l[a, w] = s[0].touch.push_l[a, w] - P
             s[0].touch.push_a[a, w] = s[0].touch.push_a[a, w] - wp.cross(s[0].touch.r_a[i, w], P)
             s[0].touch.push_l[b, w] = s[0].touch.push_l[b, w] + P
@@ -202,156 +210,6 @@ def choose(s: wp.array(dtype=Direct), w: int) -> int:
         for x in range(3):
             s[0].touch.line[3 * e + x, w] = line_of(s, s[0].touch.point[e, w], w, x, c[0].host[e, w] >= 0)
     return lost
-
-
-@wp.func
-def acts_along(s: wp.array(dtype=Direct), k: int, w: int, x: int) -> bool:
-    """Whether row x of an entry can carry anything."""
-    if x > 0:
-        return s[0].cone[0].rubs[k, w] == 1
-    return s[0].cone[0].host[k, w] < 0 or s[0].cone[0].spins[k, w] == 1
-
-
-@wp.func
-def find_response(s: wp.array(dtype=Direct), w: int):
-    """W, and b = u − W p at the speeds that the step led to."""
-    c = s[0].cone
-    count = c[0].count[w]
-    find_near(s, w)
-    clear_changes(s, w, 0, s[0].tree.count)
-    for n in range(s[0].other_count):
-        s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
-        s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
-    tied = s[0].touch.ports.count > 0 and s[0].closures.count == 0
-    if tied:
-        find_ports(s, w)
-    for k in range(count):
-        i = s[0].touch.point[k, w]
-        for x in range(3):
-            if acts_along(s, k, w, x):
-                respond_at_points(s, i, w, row_of(s, k, w, x), c[0].host[k, w] >= 0)
-                for m in range(count):
-                    u = rate_of(s, m, w, s[0].work.change_l, s[0].work.change_a)
-                    for y in range(3):
-                        c[0].W[3 * m + y, 3 * k + x, w] = wp.dot(row_of(s, m, w, y), u)
-                if tied:
-                    add_ports(s, w, 3 * k + x)
-                forget_at_points(s, i, w)
-            else:
-                for m in range(3 * count):
-                    c[0].W[m, 3 * k + x, w] = real(0.0)
-    for k in range(count):
-        i = s[0].touch.point[k, w]
-        p = s[0].touch.p[i, w]
-        if c[0].host[k, w] >= 0:
-            p = s[0].touch.roll[i, w]
-        for x in range(3):
-            c[0].p[3 * k + x, w] = p[x]
-        if c[0].host[k, w] < 0:
-            c[0].W[3 * k, 3 * k, w] = c[0].W[3 * k, 3 * k, w] + softness_of(s, i, w)
-            for x in range(2):
-                c[0].W[3 * k + x + 1, 3 * k + x + 1, w] = c[0].W[3 * k + x + 1, 3 * k + x + 1, w] + s[0].touch.yields[i, w][x]
-    find_speeds(s, w)
-
-
-@wp.func
-def leaving(s: wp.array(dtype=Direct), i: int, w: int, free: real) -> real:
-    """The normal speed at the end of the step of a point that bounces in it, m/s; `free`: if it did not.
-
-    It has e² of the energy that it has at the surface, at the place χ + ½Δt (u₀ + u₁) that the step leads to:
-    u₁² + 2a (χ + ½Δt (u₀ + u₁)) = e² (u₀² + 2aχ), with a the acceleration towards the surface.
-    """
-    e = s[0].contacts.restitution[i, w]
-    h = s[0].drift[w]
-    before = s[0].touch.before[i, w]
-    a = wp.max(real(0.0), (before - free) / h)
-    gap = wp.max(real(0.0), s[0].contacts.gap[i, w])
-    half = real(0.5) * a * h
-    room = half * half - real(2.0) * (a * gap + half * before) + e * e * (before * before + real(2.0) * a * gap)
-    return wp.max(real(0.0), wp.sqrt(wp.max(real(0.0), room)) - half)
-
-
-@wp.func
-def strike(s: wp.array(dtype=Direct), w: int) -> bool:
-    """Impacts, in rounds: each for the points that still approach, so that a blow runs through a row of bodies.
-
-    Returns whether there were any.
-    """
-    c = s[0].cone
-    struck = bool(False)
-    for k in range(c[0].count[w]):
-        i = s[0].touch.point[k, w]
-        if i >= 0:
-            struck = struck or (s[0].touch.before[i, w] < -BOUNCES and s[0].contacts.restitution[i, w] > real(0.0))
-    if not struck:
-        return False
-    for k in range(c[0].count[w]):
-        if s[0].touch.point[k, w] < 0:  # ropes do not bounce
-            for x in range(3):
-                c[0].best[3 * k + x, w] = real(0.0)
-                c[0].blow[3 * k + x, w] = real(0.0)
-                c[0].guess[3 * k + x, w] = real(0.0)
-            continue
-        start = rate_of(s, k, w, s[0].state.velocity, s[0].state.spin)
-        if c[0].host[k, w] < 0:
-            start = start + s[0].contacts.surface[s[0].touch.point[k, w], w]
-        for x in range(3):
-            c[0].best[3 * k + x, w] = wp.dot(row_of(s, k, w, x), start)
-            c[0].blow[3 * k + x, w] = real(0.0)
-            c[0].guess[3 * k + x, w] = real(0.0)
-    for n in range(IMPACTS):
-        meets = int(0)
-        for k in range(c[0].count[w]):
-            i = s[0].touch.point[k, w]
-            c[0].aim[k, w] = real(1.0e30)
-            for x in range(3):
-                c[0].rhs[3 * k + x, w] = real(0.0)
-            if c[0].host[k, w] >= 0 or i < 0:
-                continue
-            u = struck_speed(c, 3 * k, w)
-            leaves = -s[0].contacts.restitution[i, w] * u
-            if n == 0:  # forces act on it for the rest of the step; not so what others pushed before, and may not after the blow
-                free = wp.max(rate(c, 3 * k, w), c[0].b[3 * k, w])
-                c[0].rhs[3 * k, w] = wp.max(u - free, real(0.0))
-                leaves = leaving(s, i, w, free) - wp.min(free - u, real(0.0))
-            if u < -BOUNCES:
-                c[0].aim[k, w] = leaves
-                meets = meets + 1
-        if meets == 0:
-            break
-        strike_round(c, w, real(1.0e-12))
-    for k in range(c[0].count[w]):
-        if c[0].host[k, w] >= 0 or s[0].touch.point[k, w] < 0:
-            continue
-        s[0].touch.blow[s[0].touch.point[k, w], w] = vec3(c[0].blow[3 * k, w], c[0].blow[3 * k + 1, w], c[0].blow[3 * k + 2, w])
-    for r in range(3 * c[0].count[w]):
-        for x in range(3 * c[0].count[w]):
-            c[0].b[r, w] = c[0].b[r, w] + c[0].W[r, x, w] * c[0].blow[x, w]
-    return True
-
-
-@wp.func
-def find_speeds(s: wp.array(dtype=Direct), w: int):
-    """b of the small problem, from what the step with the impulses of now led to; but for entries of ropes."""
-    c = s[0].cone
-    for k in range(c[0].count[w]):
-        if s[0].touch.point[k, w] < 0:
-            continue
-        u = rate_of(s, k, w, s[0].work.acceleration, s[0].work.turning)
-        if c[0].host[k, w] < 0:
-            u = u + s[0].contacts.surface[s[0].touch.point[k, w], w]
-        for x in range(3):
-            r = 3 * k + x
-            left = wp.dot(row_of(s, k, w, x), u)
-            for y in range(3 * c[0].count[w]):
-                left = left - c[0].W[r, y, w] * c[0].p[y, w]
-            if x == 0 and c[0].host[k, w] < 0:  # a soft point is pushed by its spring
-                i = s[0].touch.point[k, w]
-                left = left + spring_speed(s, i, w) + softness_of(s, i, w) * c[0].p[r, w]
-            elif c[0].host[k, w] < 0:
-                i = s[0].touch.point[k, w]
-                left = left + s[0].touch.lead[i, w][x - 1] + s[0].touch.yields[i, w][x - 1] * c[0].p[r, w]
-            c[0].b[r, w] = left
 
 
 @wp.func
@@ -442,19 +300,21 @@ def change_impulses(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     s[0].touch.known[w] = 1
     rows = real(3 * s[0].cone[0].count[w])
     anew = bool(True)
+    if turn == 0:
+        s[0].touch.stalled[w] = 0
     if turn > 0 and more == 0:  # speeds alone tell what is missed: W is needed where that is too much
         find_speeds(s, w)
         off = missed(s[0].cone, w)
         s[0].touch.residual[w] = off
-        if off <= ENOUGH or (turn > 1 and off <= NEARLY and off > real(0.1) * last):
+        if (off <= ENOUGH or (turn > 1 and off <= NEARLY and off > real(0.1) * last)) and not strikes_again(s, w, turn):
             return True
         anew = turn > 1 or off > AS_BEFORE or s[0].touch.alone == 1
+        if turn > 1 and off > STALLS * last:
+            s[0].touch.stalled[w] = s[0].touch.stalled[w] + 1
     if anew:
-        find_response(s, w)
+        find_response(s, w, share_of(s, w))
         count_work(s, w, rows * (real(4.0) + real(0.1) * rows))
-    struck = bool(False)
-    if turn == 0:
-        struck = strike(s, w)
+    struck = strike_again(s, w, turn)
     off = missed(s[0].cone, w)
     s[0].touch.residual[w] = off
     if off <= ENOUGH and not struck:
@@ -470,19 +330,46 @@ def is_last(s: wp.array(dtype=Direct), w: int, turn: int) -> bool:
     """Whether no better impulses are looked for after a round."""
     if s[0].contacts.count[w] == 0 or turn == ROUNDS:
         return True
-    return turn > 0 and work_left(s, w) <= 0
+    return turn > 0 and (work_left(s, w) <= 0 or s[0].touch.stalled[w] >= STALLED)
+
+
+@wp.func
+def gains(s: wp.array(dtype=Direct), w: int) -> bool:
+    """Whether hard contacts do work on bodies in this step, P·½(u₀ + u₁): the response of which they were found is far off."""
+    if s[0].cone[0].count[w] == 0:
+        return False
+    work = real(0.0)
+    for i in range(s[0].contacts.count[w]):
+        p = s[0].touch.p[i, w] + s[0].touch.blow[i, w]
+        if p[0] > real(0.0) and s[0].contacts.stiffness[i, w] <= real(0.0) and s[0].contacts.special[i, w] == 0:
+            P = axis_of(s, i, w, 0) * p[0] + axis_of(s, i, w, 1) * p[1] + axis_of(s, i, w, 2) * p[2]
+            u = relative(s, i, w, s[0].state.velocity, s[0].state.spin)
+            u = u + relative(s, i, w, s[0].work.acceleration, s[0].work.turning) + s[0].contacts.surface[i, w] * real(2.0)
+            work = work + real(0.5) * wp.dot(P, u)
+    if work <= real(0.0):
+        return False
+    energy = real(0.0)
+    falls = wp.length_sq(s[0].settings.gravity[w]) * s[0].drift[w] * s[0].drift[w]
+    for b in range(s[0].own):
+        if s[0].whole.motion[b] == DYNAMIC:
+            v = s[0].state.velocity[b, w]
+            energy = energy + (wp.dot(v, v) + falls) / s[0].whole.inv_mass[b, w]
+            energy = energy + wp.dot(s[0].state.spin[b, w], s[0].state.momentum[b, w])
+    return work > GAINS * energy
 
 
 @wp.func
 def tell_missed(s: wp.array(dtype=Direct), w: int):
-    """The report tells where points are not met."""
-    if s[0].touch.residual[w] > MISSED:
+    """The report tells where points were not met in a part of the step."""
+    if s[0].touch.told[w] == 1:
         s[0].residual[w] = wp.max(s[0].residual[w], UNMET * s[0].settings.tolerance[0])
 
 
 @wp.func
 def commit_points(s: wp.array(dtype=Direct), w: int):
     """Impulses of the step, for the next one to start from and for the caller to read."""
+    if s[0].touch.residual[w] > MISSED or s[0].touch.slick[w] == 1:
+        s[0].touch.told[w] = 1
     whole = s[0].settings.dt[0] / s[0].drift[w]
     for i in range(s[0].contacts.count[w]):
         if s[0].touch.acts[i, w] < 0:

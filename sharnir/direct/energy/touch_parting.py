@@ -5,9 +5,11 @@ import warp as wp
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.repair import displace
 from sharnir.direct.energy.rows import clear_changes
-from sharnir.direct.energy.touch import find_response
+from sharnir.direct.energy.touch_ease import locks_of
 from sharnir.direct.energy.touch_points import close_loops, push_link, relative, respond
+from sharnir.direct.energy.touch_response import find_response
 from sharnir.direct.energy.touch_sweeps import PARTED, gap_left, part_all
+from sharnir.laws.cone import normal_size
 from sharnir.types import real
 
 
@@ -69,7 +71,7 @@ def part_entries(s: wp.array(dtype=Direct), w: int):
                 gap = c[0].aim[k, w]
                 for m in range(c[0].count[w]):
                     gap = gap + h * c[0].W[3 * k, 3 * m, w] * c[0].guess[3 * m, w]
-                push = c[0].guess[3 * k, w] - gap / (h * c[0].W[3 * k, 3 * k, w])
+                push = c[0].guess[3 * k, w] - gap / (h * normal_size(c, k, w))
                 if c[0].spins[k, w] == 0:
                     push = wp.max(real(0.0), push)
                 c[0].guess[3 * k, w] = push
@@ -84,8 +86,8 @@ def part_points(s: wp.array(dtype=Direct), w: int) -> bool:
     """`find_parting` of points that are solved for at once."""
     if not aim_points(s, w):
         return False
-    if s[0].touch.known[w] == 0:
-        find_response(s, w)
+    if s[0].touch.known[w] == 0 or locks_of(s, w) > 0:  # what is held is moved where nothing else can be
+        find_response(s, w, real(0.0))
     part_entries(s, w)
     return True
 

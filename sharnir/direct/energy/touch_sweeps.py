@@ -4,6 +4,7 @@ import warp as wp
 
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.rows import clear_changes
+from sharnir.direct.energy.touch_ease import free_locks, free_response, is_rigid, locks_of
 from sharnir.direct.energy.touch_points import (
     BOUNCES,
     axis_of,
@@ -129,14 +130,10 @@ def visit_turning(s: wp.array(dtype=Direct), i: int, w: int) -> real:
 
 
 @wp.func
-def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
-    """Sweeps over all points that act, trees answering to each visit; returns the first change, m/s, and leaves impulses in p."""
-    count = s[0].contacts.count[w]
-    clear_changes(s, w, 0, s[0].tree.count)
-    for n in range(s[0].other_count):
-        s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
-        s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
-    for i in range(count):
+def find_own(s: wp.array(dtype=Direct), w: int) -> bool:
+    """The response of each point that acts to itself; whether one gives way to nothing."""
+    rigid = bool(False)
+    for i in range(s[0].contacts.count[w]):
         if s[0].touch.acts[i, w] == 1:
             if resists_turning(s, i, w):
                 K = own_response(s, i, w, True)
@@ -144,12 +141,32 @@ def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
                 if s[0].contacts.rolling[i, w] > real(0.0):
                     s[0].touch.turn_G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
             K = own_response(s, i, w, False)
+            if is_rigid(s, i, w, K[0]):
+                rigid = True
+                K[0] = K[0] + free_response(s, i, w)
+                K[3] = K[3] + free_response(s, i, w)
+                K[5] = K[5] + free_response(s, i, w)
             s[0].touch.K[i, w] = K
             K[3] = K[3] + s[0].touch.yields[i, w][0]
             K[5] = K[5] + s[0].touch.yields[i, w][1]
             s[0].touch.G[i, w] = vec4(real(0.0))
             if s[0].touch.mu[i, w][0] > real(0.0):
                 s[0].touch.G[i, w] = tangent_inverse(K, vec2(real(1.0), real(1.0)))
+    return rigid
+
+
+@wp.func
+def sweep_all(s: wp.array(dtype=Direct), w: int, turn: int) -> real:
+    """Sweeps over all points that act, trees answering to each visit; returns the first change, m/s, and leaves impulses in p."""
+    count = s[0].contacts.count[w]
+    clear_changes(s, w, 0, s[0].tree.count)
+    for n in range(s[0].other_count):
+        s[0].work.change_l[s[0].others[n], w] = vec3(real(0.0))
+        s[0].work.change_a[s[0].others[n], w] = vec3(real(0.0))
+    if find_own(s, w) and s[0].touch.alone == 1 and locks_of(s, w) > 0:
+        free_locks(s, w, real(1.0))
+        clear_changes(s, w, 0, s[0].tree.count)
+        find_own(s, w)
     first = real(0.0)
     acts = int(0)
     for i in range(count):

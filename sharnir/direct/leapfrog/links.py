@@ -122,7 +122,7 @@ def solve_link(s: wp.array(dtype=Direct), i: int, w: int, vl: vec3, va: vec3):
     off = real(0.0)
     if n == 1:
         A = real(1.0) / s[0].work.U[v0, w]
-        off = solve_one(s, v0, w, A * rest[0], A, s[0].work.Y[v0, w] * rest[0] + s[0].work.y[v0, w], real(1.0))
+        off = solve_one(s, v0, w, A * rest[0], A, s[0].work.Y[v0, w] * rest[0] + s[0].work.y[v0, w], real(1.0), False)
     else:
         linear = s[0].work.response[i, w] * rest
         for x in range(n):

@@ -149,7 +149,7 @@ def settle_laws(s: wp.array(dtype=Direct), w: int, scope: int, i: int, chord: re
         settle_ball(s, i, w, vec3(u[0], u[1], u[2]), M)
     else:
         if n == 1:
-            solve_one(s, v0, w, u[0], A[0, 0], u[0], real(1.0))
+            solve_one(s, v0, w, u[0], A[0, 0], u[0], real(1.0), False)
         else:
             solve_several(s, j, w, u, A, u, real(1.0))
         relinearise(s, i, w)
