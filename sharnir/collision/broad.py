@@ -113,7 +113,7 @@ def expect_blows(s: wp.array(dtype=Collision), w: int) -> bool:
         fast = fast or reach_of_blows(s, b, w) > real(0.0)
     if not fast:
         return False
-    found = bool(False)
+    some = bool(False)
     for k in range(s[0].broad.count[w]):
         i = s[0].broad.a[k, w]
         j = s[0].broad.b[k, w]
@@ -121,11 +121,11 @@ def expect_blows(s: wp.array(dtype=Collision), w: int) -> bool:
         b = s[0].shapes.body[j]
         way = THROWS * s[0].dt[0] * wp.length(s[0].velocity[b, w] - s[0].velocity[a, w])
         if way > MARGIN and not beyond_reach(s, i, j, w):
-            found = True
+            some = True
             if s[0].shapes.motion[a] == DYNAMIC:
                 note_blow(s, a, b, way, w)
             note_blow(s, b, a, way, w)
-    return found
+    return some
 
 
 @wp.func

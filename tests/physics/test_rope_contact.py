@@ -248,7 +248,7 @@ def test_ropes_that_land_on_bodies_that_yield_gain_no_energy():
 @pytest.mark.parametrize(("shape", "mass", "count"), [
     (sh.Sphere(0.1), 0.05, 1), (sh.Box(0.2, 0.2, 0.2), 0.05, 1), (sh.Box(0.2, 0.2, 0.2), 1.0, 9),
     pytest.param(sh.Sphere(0.1), 1.0, 9, marks=pytest.mark.xfail(
-        reason="a step that did not converge leaves ropes 3 mm inside; taken back, they lift the spheres: 0.7 % of what is lost")),
+        reason="a step that did not converge leaves ropes 3 mm inside; taken back, they lift spheres: 0.7 % of what is lost")),
 ])  # fmt: skip
 def test_ropes_that_land_on_light_bodies_and_on_many(shape, mass, count):
     landing(shape, mass, count, 80)
