@@ -49,15 +49,23 @@ def open_laws(s: Any, i: int, w: int, mean: real):
 
 
 @wp.func
+def one_response(s: Any, i: int, w: int, x: int) -> real:
+    """That of axis x of several to itself; apart, so that a hinge does not make room for a matrix of 6 × 6."""
+    return s[0].work.inverse[i, w][x, x]
+
+
+@wp.func
 def soften_axes(s: Any, i: int, w: int, spring: real) -> int:
     """How far the laws of a link's axes are taken at the mean (`prepare.resolved`) into laws.mean; 1 if any is not altogether."""
     n = s[0].tree.row[i].v_size
     v0 = s[0].tree.row[i].v_start
     found = int(0)
     for x in range(n):
-        A = s[0].work.inverse[i, w][x, x]
+        A = real(0.0)
         if n == 1:
             A = real(1.0) / s[0].work.U[v0, w]
+        else:
+            A = one_response(s, i, w, x)
         s[0].laws.mean[v0 + x, w] = resolved(s, v0 + x, w, A, spring)
         if s[0].laws.mean[v0 + x, w] < real(1.0):
             found = 1

@@ -59,7 +59,50 @@ def axis_law(s: wp.array(dtype=Direct), i: int, w: int, x: int) -> real:
     return p
 
 
-@wp.func
+@wp.func(inline=False)
+def factor_several(s: wp.array(dtype=Direct), i: int, w: int, acts: int, A: mat33, B: mat33, C: mat33, D: mat33):
+    """Responses of a link with several axes (`factor_axes`), and what is left of M* in `full`.
+
+    Apart, so that a hinge makes no room for matrices of 6 × 6.
+    """
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    all = mat66()
+    for x in range(n):
+        for y in range(n):
+            all[x, y] = wp.dot(s[0].left_l[v0 + x, w], s[0].end_l[v0 + y, w]) + wp.dot(
+                s[0].left_a[v0 + x, w], s[0].end_a[v0 + y, w]
+            )
+    V = small_inverse(all, n)
+    if acts == 1:
+        s[0].work.inverse[i, w] = V
+        V = small_inverse(all + s[0].linear.coupled[i, w], n)
+        yields = real(1.0)
+        if s[0].closures.count > 0:
+            yields = real(1.0) - YIELDS
+        yields = wp.min(yields, real(1.0) - eased(s, w))
+        for k in range(s[0].linear.locks[i, w]):
+            V = locked(V, s[0].linear.row[v0 + k, w], yields)
+    s[0].work.response[i, w] = V
+    for x in range(n):
+        kl = vec3(real(0.0))
+        ka = vec3(real(0.0))
+        for y in range(n):
+            kl = kl + s[0].left_l[v0 + y, w] * V[x, y]
+            ka = ka + s[0].left_a[v0 + y, w] * V[x, y]
+        hl = s[0].work.H_l[v0 + x, w]
+        ha = s[0].work.H_a[v0 + x, w]
+        A = A - wp.outer(hl, kl)
+        B = B - wp.outer(hl, ka)
+        C = C - wp.outer(ha, kl)
+        D = D - wp.outer(ha, ka)
+    s[0].full_A[i, w] = A
+    s[0].full_B[i, w] = B
+    s[0].full_C[i, w] = C
+    s[0].full_D[i, w] = D
+
+
+@wp.func(inline=True)
 def factor_axes(
     s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33, B: mat33, C: mat33, D: mat33, f: vec3, m: vec3, left: bool
 ):  # fmt: skip
@@ -106,35 +149,8 @@ def factor_axes(
         ka = s[0].left_a[v0, w] * Y
         return A - wp.outer(hl, kl), B - wp.outer(hl, ka), C - wp.outer(ha, kl), D - wp.outer(ha, ka)
     if scope > 0 and n > 1:
-        all = mat66()
-        for x in range(n):
-            for y in range(n):
-                all[x, y] = wp.dot(s[0].left_l[v0 + x, w], s[0].end_l[v0 + y, w]) + wp.dot(
-                    s[0].left_a[v0 + x, w], s[0].end_a[v0 + y, w]
-                )
-        V = small_inverse(all, n)
-        if acts == 1:
-            s[0].work.inverse[i, w] = V
-            V = small_inverse(all + s[0].linear.coupled[i, w], n)
-            yields = real(1.0)
-            if s[0].closures.count > 0:
-                yields = real(1.0) - YIELDS
-            yields = wp.min(yields, real(1.0) - eased(s, w))
-            for k in range(s[0].linear.locks[i, w]):
-                V = locked(V, s[0].linear.row[v0 + k, w], yields)
-        s[0].work.response[i, w] = V
-        for x in range(n):
-            kl = vec3(real(0.0))
-            ka = vec3(real(0.0))
-            for y in range(n):
-                kl = kl + s[0].left_l[v0 + y, w] * V[x, y]
-                ka = ka + s[0].left_a[v0 + y, w] * V[x, y]
-            hl = s[0].work.H_l[v0 + x, w]
-            ha = s[0].work.H_a[v0 + x, w]
-            A = A - wp.outer(hl, kl)
-            B = B - wp.outer(hl, ka)
-            C = C - wp.outer(ha, kl)
-            D = D - wp.outer(ha, ka)
+        factor_several(s, i, w, acts, A, B, C, D)
+        return s[0].full_A[i, w], s[0].full_B[i, w], s[0].full_C[i, w], s[0].full_D[i, w]
     return A, B, C, D
 
 

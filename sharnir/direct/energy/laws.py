@@ -112,13 +112,25 @@ def is_pressed(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
 
 
 @wp.func
-def solve_link(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
-    """Changes of a link's twist where something acts on its axes, the laws exactly, from its base's; and the mismatch, N·s."""
+def solve_only(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -> real:
+    """The laws of a link's only axis, exactly, at the changes of its twist but for that axis; returns the mismatch, N·s."""
+    v0 = natural(s[0].tree.row[i].v_start)
+    felt = wp.dot(s[0].left_l[v0, w], v) + wp.dot(s[0].left_a[v0, w], turn)
+    more = s[0].work.change[v0, w] - felt
+    by = s[0].lock_u[v0, w]
+    if by != real(0.0):
+        more = more - by * (wp.dot(s[0].left_l[v0, w], s[0].end_l[v0, w]) + wp.dot(s[0].left_a[v0, w], s[0].end_a[v0, w]))
+    A = real(1.0) / s[0].work.U[v0, w]
+    now = s[0].speed[v0, w]
+    linear = now + by + held_axis(s, i, w, s[0].work.Y[v0, w] * more)
+    return solve_one(s, v0, w, now + A * (s[0].work.u[v0, w] - felt), A, linear, MEAN, is_pressed(s, i, w))
+
+
+@wp.func(inline=False)
+def solve_axes(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -> real:
+    """The same of several axes; apart, so that a hinge does not make room for matrices of 6 × 6."""
     n = s[0].tree.row[i].v_size
     v0 = natural(s[0].tree.row[i].v_start)
-    v = v + wp.cross(turn, s[0].arm1[i, w]) + s[0].work.close_l[i, w]
-    turn = turn + s[0].work.close_a[i, w]
-    off = real(0.0)
     rest = vec6()
     more = vec6()
     for x in range(n):
@@ -131,22 +143,30 @@ def solve_link(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
                 more[x] = more[x] - by * (
                     wp.dot(s[0].left_l[v0 + x, w], s[0].end_l[v0 + y, w]) + wp.dot(s[0].left_a[v0 + x, w], s[0].end_a[v0 + y, w])
                 )
+    V = s[0].work.inverse[i, w]
+    by_law = held_axes(s, i, w, s[0].work.response[i, w] * more)
+    for x in range(n):
+        by_law[x] = by_law[x] + s[0].lock_u[v0 + x, w]
+    p = small_inverse(V, n) * by_law - rest  # the impulses of the linear laws
+    for x in range(n):
+        more[x] = by_law[x] + s[0].speed[v0 + x, w]
+    # laws want a symmetric response: of what the pass has, the difference counts at these impulses
+    V = (V + wp.transpose(V)) * real(0.5)
+    return solve_several(s, s[0].tree.joint[i], w, more - V * p, V, more, MEAN)
+
+
+@wp.func
+def solve_link(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
+    """Changes of a link's twist where something acts on its axes, the laws exactly, from its base's; and the mismatch, N·s."""
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    v = v + wp.cross(turn, s[0].arm1[i, w]) + s[0].work.close_l[i, w]
+    turn = turn + s[0].work.close_a[i, w]
+    off = real(0.0)
     if n == 1:
-        A = real(1.0) / s[0].work.U[v0, w]
-        now = s[0].speed[v0, w]
-        linear = now + s[0].lock_u[v0, w] + held_axis(s, i, w, s[0].work.Y[v0, w] * more[0])
-        off = solve_one(s, v0, w, now + A * rest[0], A, linear, MEAN, is_pressed(s, i, w))
+        off = solve_only(s, i, w, v, turn)
     else:
-        V = s[0].work.inverse[i, w]
-        by_law = held_axes(s, i, w, s[0].work.response[i, w] * more)
-        for x in range(n):
-            by_law[x] = by_law[x] + s[0].lock_u[v0 + x, w]
-        p = small_inverse(V, n) * by_law - rest  # the impulses of the linear laws
-        for x in range(n):
-            more[x] = by_law[x] + s[0].speed[v0 + x, w]
-        # laws want a symmetric response: of what the pass has, the difference counts at these impulses
-        V = (V + wp.transpose(V)) * real(0.5)
-        off = solve_several(s, s[0].tree.joint[i], w, more - V * p, V, more, MEAN)
+        off = solve_axes(s, i, w, v, turn)
     for at in range(v0, v0 + n):
         by = s[0].laws.end[at, w] - s[0].speed[at, w]
         s[0].rows.y[at, w] = by

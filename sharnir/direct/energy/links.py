@@ -39,6 +39,12 @@ def skew_times(r: vec3, M: mat33) -> mat33:
 
 
 @wp.func
+def add_diagonal(M: mat33, d: real) -> mat33:
+    """M + d E; entries that are set one by one would put a matrix into a GPU's memory."""
+    return mat33(M[0, 0] + d, M[0, 1], M[0, 2], M[1, 0], M[1, 1] + d, M[1, 2], M[2, 0], M[2, 1], M[2, 2] + d)
+
+
+@wp.func
 def inverse(M: mat33) -> mat33:
     """The inverse of any matrix that has one."""
     a = vec3(M[0, 0], M[0, 1], M[0, 2])
@@ -61,10 +67,7 @@ def own_stiffness(s: wp.array(dtype=Direct), i: int, w: int, M1: mat33, L: vec3,
     I = M1 * (s[0].tree.inertia[i, w] * wp.transpose(M1))
     D = I + times_skew(I, g) + wp.outer(I * g, g) - skew(L * h) - wp.outer(r, f) * (real(0.5) * h)
     d = real(0.5) * h * wp.dot(r, f)
-    D[0, 0] = D[0, 0] + d
-    D[1, 1] = D[1, 1] + d
-    D[2, 2] = D[2, 2] + d
-    return D
+    return add_diagonal(D, d)
 
 
 @wp.func
@@ -72,13 +75,10 @@ def base_stiffness(r: vec3, f: vec3, h: real) -> mat33:
     """The same of the base, that has −f at its end arm r."""
     K = wp.outer(r, f) * (real(0.5) * h)
     d = real(0.5) * h * wp.dot(r, f)
-    K[0, 0] = K[0, 0] - d
-    K[1, 1] = K[1, 1] - d
-    K[2, 2] = K[2, 2] - d
-    return K
+    return add_diagonal(K, -d)
 
 
-@wp.func
+@wp.func(inline=True)
 def factor_link(
     s: wp.array(dtype=Direct), i: int, w: int, scope: int, kind: int,
     A: mat33, B: mat33, C: mat33, D: mat33, fl: vec3, fa: vec3,
@@ -95,9 +95,7 @@ def factor_link(
     start = s[0].momentum[b, w]
     if scope > 1:
         start = start / s[0].tree.row[i].parts
-    A[0, 0] = A[0, 0] + m
-    A[1, 1] = A[1, 1] + m
-    A[2, 2] = A[2, 2] + m
+    A = add_diagonal(A, m)
     D = D + own_stiffness(s, i, w, matrix(s[0].rotation[b, w]), s[0].gain[i, w] + start, -out1, f)
     if kind == LOOSE:
         none = mat33(real(0.0))
@@ -128,7 +126,7 @@ def factor_link(
     return A, B, C, D
 
 
-@wp.func
+@wp.func(inline=True)
 def factor_ball(s: wp.array(dtype=Direct), i: int, w: int, kind: int, A: mat33, B: mat33, C: mat33, D: mat33, fl: vec3):
     """The same of a link on a ball joint, all of whose own inertia is in M*."""
     h = real(0.5) * s[0].drift[w]
@@ -176,7 +174,7 @@ def factor_ball(s: wp.array(dtype=Direct), i: int, w: int, kind: int, A: mat33, 
     return A, B, C, D + skew_times(lever, B) + base_stiffness(lever1, fl, h)
 
 
-@wp.func
+@wp.func(inline=True)
 def past_ball(s: wp.array(dtype=Direct), i: int, w: int, kind: int, alone: bool, fl: vec3, fa: vec3, ql: vec3, qa: vec3):
     """What of (q) a link on a ball joint hands to its base."""
     out = s[0].work.out[i, w]
@@ -428,6 +426,26 @@ def balance(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].sum_a[p, w] = s[0].sum_a[p, w] + fa + wp.cross(s[0].work.arm[i, w], fl)
 
 
+@wp.func(inline=False)
+def follow_several(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3, open: real):
+    """What several axes of a link add to the changes (`follow`); apart, so that a hinge makes no room for matrices of 6 × 6."""
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    rest = vec6()
+    for x in range(n):
+        felt = wp.dot(s[0].left_l[v0 + x, w], v) + wp.dot(s[0].left_a[v0 + x, w], turn)
+        rest[x] = s[0].work.change[v0 + x, w] - felt
+    rest = s[0].work.response[i, w] * rest
+    if scope > 1 and open != real(0.0):
+        rest = held_axes(s, i, w, rest)
+    for x in range(n):
+        if scope > 1:
+            s[0].rows.y[v0 + x, w] = rest[x]
+        v = v + s[0].end_l[v0 + x, w] * rest[x]
+        turn = turn + s[0].end_a[v0 + x, w] * rest[x]
+    return v, turn
+
+
 @wp.func
 def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3, open: real):
     """Changes (δv, δφ) of a link's twist from its base's, laws as linear; `open` 0: but for the gaps."""
@@ -466,18 +484,7 @@ def follow(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn:
         v = v + s[0].end_l[v0, w] * y
         turn = turn + s[0].end_a[v0, w] * y
     elif scope > 0 and n > 1:
-        rest = vec6()
-        for x in range(n):
-            felt = wp.dot(s[0].left_l[v0 + x, w], v) + wp.dot(s[0].left_a[v0 + x, w], turn)
-            rest[x] = s[0].work.change[v0 + x, w] - felt
-        rest = s[0].work.response[i, w] * rest
-        if scope > 1 and open != real(0.0):
-            rest = held_axes(s, i, w, rest)
-        for x in range(n):
-            if scope > 1:
-                s[0].rows.y[v0 + x, w] = rest[x]
-            v = v + s[0].end_l[v0 + x, w] * rest[x]
-            turn = turn + s[0].end_a[v0 + x, w] * rest[x]
+        v, turn = follow_several(s, i, w, scope, v, turn, open)
     return v, turn
 
 

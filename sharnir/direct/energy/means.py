@@ -255,13 +255,19 @@ def lock_gaps(s: wp.array(dtype=Direct), i: int, w: int):
         if n == 1:
             s[0].lock_u[v0, w] = s[0].linear.wanted[v0, w] - s[0].speed[v0, w]
         else:
-            g = s[0].linear.row[v0 + k, w]
-            lacks = s[0].linear.wanted[v0 + k, w]
-            for a in range(n):
-                lacks = lacks - g[a] * (s[0].speed[v0 + a, w] + s[0].lock_u[v0 + a, w])
-            lacks = lacks / wp.dot(g, g)
-            for a in range(n):
-                s[0].lock_u[v0 + a, w] = s[0].lock_u[v0 + a, w] + g[a] * lacks
+            lock_direction(s, v0, n, k, w)
+
+
+@wp.func(inline=False)
+def lock_direction(s: wp.array(dtype=Direct), v0: int, n: int, k: int, w: int):
+    """The same of direction k of several axes."""
+    g = s[0].linear.row[v0 + k, w]
+    lacks = s[0].linear.wanted[v0 + k, w]
+    for a in range(n):
+        lacks = lacks - g[a] * (s[0].speed[v0 + a, w] + s[0].lock_u[v0 + a, w])
+    lacks = lacks / wp.dot(g, g)
+    for a in range(n):
+        s[0].lock_u[v0 + a, w] = s[0].lock_u[v0 + a, w] + g[a] * lacks
 
 
 @wp.func
