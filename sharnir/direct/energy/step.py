@@ -306,6 +306,12 @@ def passes_left(s: wp.array(dtype=Direct), w: int) -> bool:
 
 
 @wp.func
+def many_left(s: wp.array(dtype=Direct), w: int) -> bool:
+    """Whether a part may be divided for the sake of contacts alone: else they stay as they are found, which is told."""
+    return 8 * s[0].passes[w] < s[0].settings.iterations[2]
+
+
+@wp.func
 def stop_step(s: wp.array(dtype=Direct), w: int, scope: int, share: real) -> int:
     """No passes are left: the rest of the step is made coarsely where that is a caller's cap; else the step is not made."""
     if s[0].settings.iterations[3] == 1:
@@ -333,7 +339,7 @@ def touch_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             break
         if change_impulses(s, w, turn):
             break
-    if met and s[0].touch.slick[w] == 0 and s[0].touch.many[w] == 0 and passes_left(s, w):
+    if met and s[0].touch.slick[w] == 0 and s[0].touch.many[w] == 0 and many_left(s, w):
         if gains(s, w):
             s[0].touch.residual[w] = wp.max(s[0].touch.residual[w], real(2.0) * JAMS)
         met = s[0].touch.residual[w] <= JAMS
@@ -431,7 +437,9 @@ def end_step(s: wp.array(dtype=Direct), w: int, parts: int, ways: int):
 def whole(meet: Any, touching: bool, name: str) -> Any:
     """A step in halves, quarters, … where passes do not meet: all of it, or nothing (`stepping`)."""
     make, keep = making(meet, touching, f"make_{name}"), keeping(touching, f"keep_{name}")
-    return dividing(name, int(FINEST), start_step, make, keep, ease_step, end_step, may=passes_left, stop=stop_step)
+    return dividing(
+        name, int(FINEST), start_step, make, keep, ease_step, end_step, may=passes_left, stop=stop_step, grows=touching
+    )  # fmt: skip
 
 
 whole_step = whole(attempt, False, "whole_step")
