@@ -41,7 +41,7 @@ inline_less("sharnir.rope_touch", 100)
 ROUNDS = wp.constant(30)  # passes in a launch
 SHARE = wp.constant(real(0.01))  # of what is missed after the first one, where sweeps go on: enough for now
 MOST_PASSES = wp.constant(300)  # in a step
-IMPACT_GAIN = wp.constant(real(1.01))  # largest ratio by which a step in which something touches may raise the kinetic energy
+IMPACT_GAIN = wp.constant(real(1.001))  # largest ratio by which a step in which something touches may raise the kinetic energy
 ASTRAY = wp.constant(real(1.0))  # what rows miss, of their length, where passes lead nowhere
 LOOKS = wp.constant(6)  # in a step
 ROUGH = wp.constant(real(1.0e-2))  # of the largest impulse: enough to know tensions by
