@@ -1,8 +1,8 @@
 """How the code that Warp writes for our kernels reaches elements of arrays and multiplies 3 × 3 matrices: C++ before it.
 
 Warp lets an index count from an array's end, computes addresses in 64 bits, and knows nothing of where arrays lie. Ours are never
-indexed so, strides and indices fit 32 bits, and all elements lie in a GPU's global memory. Told so, a GPU's compiler writes two
-thirds of the instructions, a CPU's fewer branches.
+indexed so, strides and indices fit 32 bits, and all elements lie in a GPU's global memory. Told so, a GPU's compiler writes
+code two thirds as long, a CPU's fewer branches.
 
 An index of −1, `none`, is read as 0: Warp evaluates both sides of `i >= 0 and x[i] > 0`, and what it reads there is not used.
 
