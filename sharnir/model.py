@@ -194,6 +194,7 @@ class Model:
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
     ropes: Any = None  # `rope.build.Ropes`, where there are any
     collision: Any = None  # `collision.describe.CollisionDescription`, where bodies touch
+    visible: Any = None  # the same for sensors by rays, if the scene has such and no contact
 
     def state(self) -> State:
         """A new state at the scene's start."""

@@ -524,6 +524,8 @@ class Scene(Telling):
         loose = (Free, Distance)  # these leave bodies far apart from each other
         neighbours = [(j.parent, j.child) for j in self.joints.values() if not isinstance(j.joint, loose)]
         model.collision = self.touch.build(list(self.bodies.values()), neighbours)
+        if model.collision is None and any(sensor.kind in ("lidar", "depth") for sensor in self.sensors.values()):
+            model.visible = self.touch.build(list(self.bodies.values()), neighbours, seen=True)
         return model
 
     def _free_of_point_joints(self) -> None:

@@ -162,9 +162,14 @@ class ContactScene:
             raise SceneError(f"{what}: two different bodies, got {a!r} twice")
         return frozenset((a, b))
 
-    def build(self, bodies: Sequence[Any], neighbours: Sequence[tuple[int, int]]) -> CollisionDescription | None:
-        """The description that a model takes along; None where nothing touches. `neighbours`: joined bodies, by index."""
-        if not self.on:
+    def build(
+        self, bodies: Sequence[Any], neighbours: Sequence[tuple[int, int]], seen: bool = False
+    ) -> CollisionDescription | None:
+        """The description that a model takes along; None if there is no contact. `neighbours`: joined bodies, by index.
+
+        seen: also without contact, for rays.
+        """
+        if not self.on and not seen:
             return None
         found: list[tuple[Any, CollisionShape]] = []
         materials: dict[str, Material] = {}
