@@ -177,6 +177,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         self._target = Targets(self)
         self._hands = Controls(self, self.model.inputs)
         self._sensors = Sensors(self, self.model.sensors)
+        self._hands.begin()
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
