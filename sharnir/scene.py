@@ -109,7 +109,7 @@ class Scene(Telling):
         material: Material | None = None,
         collision: Shape | Sequence[Shape] | None = None,
         collide: bool | None = None,
-        group: int | tuple[int, int] | None = None,
+        group: int | tuple[int, int] | Sequence[tuple[int, int]] | None = None,
         surface_velocity: Sequence[float] | None = None,
         color: Sequence[float] | str | None = None,
         visual: Shape | Sequence[Shape] | str | None = None,
@@ -131,7 +131,8 @@ class Scene(Telling):
             collision: what touches others, a shape or several in the body's frame; `shape` if None. A `Mesh` is its triangles on
                 a body that does not move, and its convex hull on one that does.
             collide: False: it touches nothing. True: as None, and turns contact on (see Scene).
-            group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches).
+            group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches), or a list of such
+                pairs, one per shape of `collision`.
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
             color: in pictures: (red, green, blue) from 0 to 1, or "#rrggbb".
             visual: what it looks like, if not like its shape: a file (.glb, .obj, .stl, …) in m and the body's axes, with its
@@ -170,9 +171,15 @@ class Scene(Telling):
 
     # ---- contact ----
 
-    def add_ground(self, height: float = 0.0, *, normal: Any = "z", material: Material | None = None) -> None:
-        """A plane of the world: `height` (m) along `normal` (a letter or a vector), which points out of the ground."""
-        self.touch.add_ground(self.world, height, normal, material)
+    def add_ground(
+        self, height: float = 0.0, *, normal: Any = "z", material: Material | None = None,
+        group: int | tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """A plane of the world: `height` (m) along `normal` (a letter or a vector), which points out of the ground.
+
+        group: as in `add_body`.
+        """
+        self.touch.add_ground(self.world, height, normal, material, group)
 
     def add_terrain(
         self,
@@ -183,18 +190,19 @@ class Scene(Telling):
         position: Sequence[float] = (0.0, 0.0, 0.0),
         material: Material | None = None,
         friction: Any = None,
+        group: int | tuple[int, int] | None = None,
     ) -> str:
         """A fixed height field, solid below. Returns its name. `sharnir.terrain` makes heights of hills, stairs, rubble, images.
 
         Args:
             heights: m, (along x, along y), evenly spaced; or a `Terrain`, which has its size and friction with it.
             size: m, full size along x and y. position: of its middle, m; heights count from there.
-            friction: a map: the material's coefficient in each cell, (along x − 1, along y − 1).
+            friction: a map: the material's coefficient in each cell, (along x − 1, along y − 1). group: as in `add_body`.
         """
         self._new_name(name)
         if isinstance(heights, Terrain):
             heights, size, friction = heights.heights, size or heights.size, heights.friction if friction is None else friction
-        self.touch.add_terrain(name, heights, size, material, friction)
+        self.touch.add_terrain(name, heights, size, material, friction, group)
         contact = self.touch.bodies[name]
         self.add_body(name, motion="fixed", position=position)
         self.touch.bodies[name] = contact

@@ -180,9 +180,10 @@ def test_a_model_with_everything(model, tmp_path):
     assert scene.options == {"dt": 0.004} and scene.gravity[2] == -9.8
     floor = scene.touch.bodies["world"]
     assert floor.parts[0].kind == "plane" and floor.parts[0].material.friction == 0.8
-    groups = {name: (c.group, c.mask) for name, c in scene.touch.bodies.items()}
-    cart, ball = groups["cart"], groups["ball"]
-    assert cart[1] & 1 and not cart[0] & cart[1] and ball[0] & cart[1] and cart[0] & ball[1]  # the floor, not itself, the ball
+    groups = {name: c.groups or [(c.group, c.mask)] for name, c in scene.touch.bodies.items()}
+    (cart, tray), (ball,), ground = groups["cart"], groups["ball"], floor.parts[0].group
+    for a, b, meet in ((cart, ground, 1), (cart, cart, 0), (cart, ball, 0), (tray, ball, 1), (tray, cart, 0), (ball, ball, 1)):
+        assert bool(a[0] & b[1]) == bool(a[1] & b[0]) == meet, "the exclusion is of the cart, not of the tray on it"
     assert frozenset(("cart", "ball")) in scene.touch.ignored
     for words in ("'flesh' is left out", "camera 'eye' is a frame", "joint 'hinge' counts from the pose"):
         assert any(words in note for note in scene.notes), words

@@ -29,6 +29,7 @@ class BodyContact:
     material: Material = field(default_factory=Material)
     group: int = 1
     mask: int = EVERYTHING
+    groups: list[tuple[int, int]] | None = None  # (group, mask) of each shape, where they differ
     surface: np.ndarray = field(default_factory=lambda: np.zeros(3))
     parts: list[Part] = field(default_factory=list)  # planes and height fields, which are no shapes
 
@@ -120,13 +121,18 @@ class ContactScene:
             for shape in made.shapes:
                 if not isinstance(shape, Shape):
                     raise SceneError(f"{who}: collision is a shape or a list of shapes, got {shape!r}")
-        if group is not None:
+        if isinstance(group, list | tuple) and len(group) > 0 and all(isinstance(one, list | tuple) for one in group):
+            if made.shapes is None or len(made.shapes) != len(group):
+                shapes_there = 0 if made.shapes is None else len(made.shapes)
+                raise SceneError(f"{who}: group is one (bits, mask) per shape of collision={shapes_there} shapes, got {group!r}")
+            made.groups = [_group(one, who) for one in group]
+        elif group is not None:
             made.group, made.mask = _group(group, who)
         if surface_velocity is not None:
             made.surface = _vector(surface_velocity, who, "surface_velocity (m/s, body axes)")
         self.bodies[name] = made
 
-    def add_ground(self, world: str, height: Any, normal: Any, material: Any) -> None:
+    def add_ground(self, world: str, height: Any, normal: Any, material: Any, group: Any) -> None:
         """A plane of the world, at `height` along its normal."""
         axes = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
         n = _vector(axes.get(normal, normal) if isinstance(normal, str) else normal, "ground", "normal")
@@ -135,13 +141,16 @@ class ContactScene:
         n = n / np.linalg.norm(n)
         plane = Part("plane", n * number("ground", "height (m)", height), frame_from_axes(n), np.zeros(3))
         plane.material = checked(material, "ground")
+        plane.group = None if group is None else _group(group, "ground")
         ground = self.bodies.setdefault(world, BodyContact())
         ground.collide = True
         ground.parts.append(plane)
 
-    def add_terrain(self, name: str, heights: Any, size: Any, material: Any, friction: Any) -> None:
+    def add_terrain(self, name: str, heights: Any, size: Any, material: Any, friction: Any, group: Any) -> None:
         """A height field on the fixed body of that name."""
         made = BodyContact(True, [], checked(material, f"terrain {name!r}"))
+        if group is not None:
+            made.group, made.mask = _group(group, f"terrain {name!r}")
         made.parts.append(terrain_part(name, heights, size, friction, made.material))
         self.bodies[name] = made
 
@@ -177,12 +186,18 @@ class ContactScene:
             given = self.bodies.get(body.name, BodyContact())
             shapes = given.shapes if given.shapes is not None else ([body.shape] if body.shape is not None else [])
             shapes = [] if given.collide is False else shapes
-            parts = [p for shape in shapes for p in parts_of(shape, f"body {body.name!r}", body.motion != DYNAMIC)]
+            parts = []
+            for k, shape in enumerate(shapes):
+                own = parts_of(shape, f"body {body.name!r}", body.motion != DYNAMIC)
+                for part in own:
+                    part.group = None if given.groups is None else given.groups[k]
+                parts += own
             for number_, part in enumerate(parts + given.parts):
                 owner = body.name if part.material is None else f"{body.name} {number_}"
                 materials[owner] = given.material if part.material is None else part.material
                 name = f"{part.kind} of body {body.name!r}"
-                made = CollisionShape(name, index, owner, part, given.group, given.mask, given.surface)
+                group, mask = (given.group, given.mask) if part.group is None else part.group
+                made = CollisionShape(name, index, owner, part, group, mask, given.surface)
                 found.append(((body.motion, body.name, number_), made))
         found.sort(key=lambda pair: pair[0])
         where = {body.name: i for i, body in enumerate(bodies)}

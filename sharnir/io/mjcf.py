@@ -15,7 +15,7 @@ import numpy as np
 
 from sharnir.axes import Friction
 from sharnir.errors import SceneError, is_positive
-from sharnir.io.geoms import Geoms, matrix_quat
+from sharnir.io.geoms import Geoms, Rules, matrix_quat
 from sharnir.io.mjcf_drives import add_actuators, add_equalities, add_tendons, drive_of
 from sharnir.io.mjcf_sensors import add_cameras, add_sensors
 from sharnir.io.xml import Element, FilePath, read_xml
@@ -55,6 +55,7 @@ class Imported:
     model: Any
     data: Any
     lift: float
+    rules: Rules
     names: dict[int, str] = field(default_factory=dict)  # of bodies, by number of the body they are welded to
     joints: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     frames: dict[tuple[str, int], str] = field(default_factory=dict)  # of ("site", …), ("body", …) and ("camera", its number)
@@ -103,8 +104,9 @@ def load_mjcf(
     Limits, damping, springs, `frictionloss` and, where nothing else drives a joint, `armature` are those of our joints. Actuators
     on joints are drives, with a control of the actuator's name: motors torques, `position` and `velocity` servos. Equalities
     `connect`, `weld` and, of two joints, `joint` are joints and gears; spatial tendons between two sites springs or cables. Geoms
-    are what bodies look like and collide with, planes and height fields of the world grounds and terrains. Contact is rigid:
-    `solref` and `solimp` are not read.
+    are what bodies look like and collide with, planes and height fields of the world grounds and terrains. Bodies touch where
+    MuJoCo's do (`contype`, `conaffinity`, `exclude`, `pair`, not a body and the one it hangs on), with or without a plane.
+    Contact is rigid: `solref` and `solimp` are not read.
 
     Accelerometers and gyros are sensors "imu" (`acceleration`, `rate`), range finders "lidar" of one ray, force and torque
     sensors "force" in the joint that holds the site's body; of joints, frames and the like a note tells where the same is read.
@@ -131,9 +133,11 @@ def read_mjcf(
     model, data = compiled(file)
     pull: Any = np.zeros(3) if disabled(model, "gravity") else model.opt.gravity
     contact = contact and not disabled(model, "contact") and not disabled(model, "constraint")
-    scene = Scene(pull if gravity is None else gravity, None if contact else False)
-    made = Imported(file.name, scene, model, data, lift)
-    geoms = Geoms(made, meshes)
+    rules = Rules(model)
+    on: Any = (rules.any_contact() or None) if contact else False  # None: as soon as a user adds a ground
+    scene = Scene(pull if gravity is None else gravity, on)
+    made = Imported(file.name, scene, model, data, lift, rules)
+    geoms = Geoms(made, meshes, rules)
     roots = [int(i) for i in range(model.nbody) if model.body_weldid[i] == i]
     made.names[0] = Scene.world
     for i in roots[1:]:
@@ -284,13 +288,18 @@ def join(made: Imported, i: int) -> None:
     if together is not None:
         join_together(made, js, together, parent, child)
         return
-    if len(js) > 1 and parent != Scene.world:
+    if len(js) > 1 and not met(made, parent, child):
         made.scene.ignore(parent, child)  # as neighbours at a joint; here are bodies between them
     for k, j in enumerate(js):
         last = k == len(js) - 1
         below = child if last else add_between(made, i, j)
         add_joint(made, j, parent, below)
         parent = below
+
+
+def met(made: Imported, parent: str, child: str) -> bool:
+    """Whether two bodies touch though one hangs on the other, as MuJoCo has it."""
+    return parent == Scene.world or not made.rules.filters_parents
 
 
 def add_joint(made: Imported, j: int, parent: str, child: str) -> None:
@@ -303,7 +312,7 @@ def add_joint(made: Imported, j: int, parent: str, child: str) -> None:
     if kind == BALL:
         if m.jnt_limited[j]:
             made.note(f"the limit of the ball {name!r} is left out: it bounds the angle of the whole turn")
-    made.scene.add_joint(name, joint, parent, child, position=made.data.xanchor[j].copy(), collide=parent == Scene.world)
+    made.scene.add_joint(name, joint, parent, child, position=made.data.xanchor[j].copy(), collide=met(made, parent, child))
     made.joints[j] = name, tuple(joint.free)
 
 
@@ -362,8 +371,8 @@ def join_together(made: Imported, js: list[int], together: tuple[Array, list[str
     laws: Any = words
     joint = Joint(axes, **laws)
     name = made.new(made.name("joint", js[0]), "joint")
-    place, met = made.data.xanchor[js[-1]].copy(), parent == Scene.world
-    made.scene.add_joint(name, joint, parent, child, position=place, rotation=frame, collide=met)
+    place = made.data.xanchor[js[-1]].copy()
+    made.scene.add_joint(name, joint, parent, child, position=place, rotation=frame, collide=met(made, parent, child))
     for j, axis in zip(js, axes, strict=True):
         made.joints[j] = name, (axis,)
     told = ", ".join(f"{made.name('joint', j)!r} ({axis})" for j, axis in zip(js, axes, strict=True))

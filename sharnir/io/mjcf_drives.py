@@ -136,8 +136,9 @@ def tie(made: Any, name: str, kind: int, e: int, a: int, b: int) -> None:
             own = quat_multiply(own, np.array([x, y, z, w]))
         frames.append((quat_rotate(back, point - owner.position), own / np.linalg.norm(own)))
     joint = Spherical() if kind == CONNECT else Fixed()
+    touch = not made.rules.neighbours(a, b)
     try:
-        scene.add_joint(name, joint, made.body(a), made.body(b), parent_frame=frames[0], child_frame=frames[1])
+        scene.add_joint(name, joint, made.body(a), made.body(b), parent_frame=frames[0], child_frame=frames[1], collide=touch)
     except SceneError as error:
         made.note(f"equality {name!r} is left out: {error}")
 
