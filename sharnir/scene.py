@@ -14,7 +14,7 @@ import warp as wp
 from sharnir import assembly
 from sharnir.axes import number
 from sharnir.cable_tables import CableDescription, Drum, Sheave, cable_start, cable_table, describe_cable
-from sharnir.collision.describe import Belt, ContactScene
+from sharnir.collision.describe import ContactScene
 from sharnir.collision.material import Material, checked
 from sharnir.descriptions import (
     BodyDescription,
@@ -38,7 +38,7 @@ from sharnir.rope.build import Ropes
 from sharnir.said import Telling
 from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
 from sharnir.scene_tables import body_table, gear_table, spring_table
-from sharnir.scene_wheels import cast_wheel
+from sharnir.scene_wheels import add_belt, cast_wheel
 from sharnir.sensors.table import SensorDescription, add_sensor
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_rotate, unit_quat
@@ -55,7 +55,8 @@ class Scene(Telling):
     Args:
         gravity: acceleration, m/s², world axes.
         contact: whether bodies touch each other; None: as soon as there is a ground, a terrain or a body with collide=True. Then
-            every body with a shape does, but for neighbours at a joint.
+            every body with a shape does, but for neighbours at a joint. A warning says so if bodies have materials (as wheels
+            do) and the scene has no contact; False says that none is meant.
     """
 
     world = "world"
@@ -219,31 +220,9 @@ class Scene(Telling):
         """Give the contact of two bodies a material of its own; neighbours at a joint touch each other then too."""
         names = [self._body("set_pair", what, body).name for what, body in (("a", a), ("b", b))]
         self.touch.pairs[self.touch.pair("set_pair", *names)] = checked(material, f"pair {a!r}, {b!r}")
+        self.touch.expected.append(f"the pair {a!r}, {b!r} has a material")
 
-    def add_belt(
-        self, joint: str, body: str, shapes: Shape | Sequence[Shape], *, radius: float, material: Material | None = None
-    ) -> None:
-        """Shapes of a body, besides what it has, whose surface runs as a hinge turns, as of a track or a driven conveyor.
-
-        What touches them acts on the body and, along the belt, on the hinge, whose drive, friction and inertia are the belt's.
-
-        Args:
-            joint: the hinge; its child turns with the belt, positive as a wheel would that the belt is wound on.
-            shapes: one or several, in the frame of the body.
-            radius: m, of the belt's way a radian of the hinge.
-            material: how the belt rubs; `Material()` if None.
-        """
-        who = f"belt of joint {joint!r}"
-        owner = self._body(who, "body", body)
-        hinges = [n for n, j in self.joints.items() if j.joint.free in (("rx",), ("ry",), ("rz",))]
-        if joint not in hinges:
-            raise SceneError(f"{who}: a belt runs with a hinge; known: {', '.join(map(repr, hinges)) or 'none'}")
-        if not is_positive(radius):
-            raise SceneError(f"{who}: radius is a positive finite number (m), got {radius!r}")
-        hinge = self.joints[joint]
-        axis = quat_rotate(hinge.parent_frame, np.eye(3)["xyz".index(hinge.joint.free[0][1])])
-        self.touch.add_belt(owner.name, shapes, Belt(hinge.child, hinge.parent, axis, float(radius)), material, who)
-
+    add_belt = add_belt
     add_cast_wheel = cast_wheel
 
     def add_frame(
@@ -446,6 +425,8 @@ class Scene(Telling):
         if winch is not None:
             roping.wind(rope, winch, self.joints)
         roping.touch_as(rope, material, collide)
+        if material is not None and collide:
+            self.touch.expected.append(f"{who} has a material")
         self.ropes[name] = rope
         return name
 
@@ -507,6 +488,9 @@ class Scene(Telling):
         if not isinstance(worlds, int) or worlds < 1:
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
+        words = self.touch.missing()
+        if words is not None and words not in self.notes:
+            self._note(words)
         self._built = True
         load_modules([read_joints.module, *([watch_end.module] if device == "cpu" else [])], "cpu")  # side by side, if compiled
         one = self._tables(1, "cpu")

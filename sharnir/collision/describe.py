@@ -100,6 +100,8 @@ class ContactScene:
         self.asked: set[frozenset[str]] = set()
         self.belts: list[Belt] = []
         self.casts: list[Cast] = []
+        self.expected: list[str] = []
+        """What a user gave that means something in contact alone, for a warning where there is none."""
 
     @property
     def on(self) -> bool:
@@ -116,6 +118,9 @@ class ContactScene:
         if collide is not None and not isinstance(collide, bool):
             raise SceneError(f"{who}: collide is True, False or None, got {collide!r}")
         made = BodyContact(collide, None, checked(material, who))
+        if collide is None:
+            given = {"material": material, "surface_velocity": surface_velocity}
+            self.expected += [f"{who} has a {what}" for what, value in given.items() if value is not None]
         if shapes is not None:
             made.shapes = list(shapes) if isinstance(shapes, list | tuple) else [shapes]
             for shape in made.shapes:
@@ -164,6 +169,16 @@ class ContactScene:
             part.belt, part.material = len(self.belts), checked(material, who)
             owner.parts.append(part)
         self.belts.append(belt)
+
+    def missing(self) -> str | None:
+        """A warning if the user expects contact and the scene has none; None where all is well, or contact=False was said."""
+        if self.contact is not None or self.on or not self.expected:
+            return None
+        others = "" if len(self.expected) == 1 else f" (and {len(self.expected) - 1} more like it)"
+        return (
+            f"Scene: {self.expected[0]}{others}, but the scene has no contact: bodies pass through each other; "
+            "add_ground() or Scene(contact=True) turns it on, Scene(contact=False) says that none is meant"
+        )
 
     def pair(self, what: str, a: str, b: str) -> frozenset[str]:
         """Two different bodies."""

@@ -154,6 +154,7 @@ def read_mjcf(
     add_cameras(made)
     add_sensors(made)
     note_rest(made)
+    scene.touch.expected.clear()  # materials are the file's: where nothing touches, nothing does in MuJoCo
     return made
 
 
