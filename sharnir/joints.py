@@ -23,7 +23,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import warp as wp
 
-from sharnir.axes import Axis, Cardan, DCMotor, Drive, Engine, Friction, Limit, SwingTwist, describe_axes
+from sharnir.axes import Axis, Cardan, Drive, Engine, Friction, Limit, SwingTwist, describe_axes, motor_of
 from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.said import Said
 from sharnir.spatial import frame_from_axes
@@ -381,7 +381,7 @@ def axis_table(joints: Sequence[Any], worlds: int, device: Any) -> AxisTable:
         elif isinstance(j.joint.ball, SwingTwist):
             limits[-3:] = [*(Limit(-np.inf, half) for half in j.joint.ball.cone), j.joint.ball.range]
         for axis, limit in zip(j.axes, limits, strict=True):
-            motor = axis.drive if isinstance(axis.drive, DCMotor) else None
+            motor = motor_of(axis.drive)
             row = {"group": axis.group, "stiffness": axis.stiffness, "rest": axis.rest, "damping": axis.damping}
             row |= {"lower": limit.lower, "upper": limit.upper, "restitution": limit.restitution}
             for name in ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "rotor_inertia"):

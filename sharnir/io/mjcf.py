@@ -101,7 +101,7 @@ def load_mjcf(
     where they are across each other, through one point, and none is driven; else each is a joint of its own, between bodies whose
     mass and inertia are the small share `lift` of what they carry.
 
-    Limits, damping, springs, `frictionloss` and, where nothing else drives a joint, `armature` are those of our joints. Actuators
+    Limits, damping, springs, `frictionloss` and `armature` (of a hinge or slide) are those of our joints. Actuators
     on joints are drives, with a control of the actuator's name: motors torques, `position` and `velocity` servos. Equalities
     `connect`, `weld` and, of two joints, `joint` are joints and gears; spatial tendons between two sites springs or cables. Geoms
     are what bodies look like and collide with, planes and height fields of the world grounds and terrains. Bodies touch where

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import DCMotor, Servo
+from sharnir.axes import Servo
 from sharnir.errors import SceneError
 from sharnir.joints import Fixed, Gear, Spherical
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
 
-OPEN, WEAK = 1e12, 1e-6
-"""Ω and N·m/A of a motor without current, whose rotor is an armature."""
 UNBOUNDED = 1e3
 """Of a control whose actuator has no range."""
 CONNECT, WELD, JOINT = range(3)
@@ -48,20 +46,16 @@ def law(made: Any, a: int) -> tuple[str, float, float, float] | None:
     return "torque", gain * gear, kp, kd
 
 
-def drive_of(made: Any, j: int) -> Servo | DCMotor | None:
-    """The drive of a joint: of its actuator, or the rotor that its armature is."""
+def drive_of(made: Any, j: int) -> Servo | None:
+    """The drive of a joint: that of its actuator, with the joint's armature; None if it has neither."""
     m, a = made.model, actuator_of(made, j)
     armature = float(m.dof_armature[m.jnt_dofadr[j]])
     found = law(made, a) if a is not None else None
-    if a is None or found is None or (found[0] == "torque" and not (found[2] or found[3]) and armature > 0):
-        if not armature > 0:
-            return None
-        return DCMotor(resistance=OPEN, torque_constant=WEAK, rotor_inertia=armature)
-    if armature > 0:
-        made.note(f"armature {armature:g} of joint {made.name('joint', j)!r} is left out beside its servo")
+    if a is None or found is None:
+        return Servo(armature=armature) if armature > 0 else None
     limited = bool(m.actuator_forcelimited[a])
     most = float(np.abs(m.actuator_forcerange[a]).max() * abs(m.actuator_gear[a, 0])) if limited else np.inf
-    return Servo(kp=found[2], kd=found[3], max_force=most)
+    return Servo(kp=found[2], kd=found[3], max_force=most, armature=armature)
 
 
 def add_actuators(made: Any) -> None:
@@ -79,8 +73,6 @@ def add_actuators(made: Any) -> None:
             made.note(f"actuator {name!r} is left out: joint {joint!r} is a ball or free")
             continue
         word, scale, _, _ = found
-        if word == "torque" and isinstance(made.scene.joints[joint].axes[0].drive, DCMotor):
-            word = "force"
         low, high = (float(v) for v in m.actuator_ctrlrange[a]) if m.actuator_ctrllimited[a] else (-UNBOUNDED, UNBOUNDED)
         if not m.actuator_ctrllimited[a]:
             made.note(f"actuator {name!r} has no ctrlrange; its control goes from {low:g} to {high:g}")

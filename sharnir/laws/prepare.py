@@ -332,7 +332,8 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
         drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
         if s[0].axes.resistance[at, w] > real(0.0):
             mean, end = motor_current(s, laws, at, w)
-            drive = kick * s[0].axes.gear_ratio[at, w] * laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * mean
+            motor = kick * s[0].axes.gear_ratio[at, w] * laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * mean
+            drive = drive + motor
             s[0].state.current[at, w] = end
         s[0].state.drive_impulse[at, w] = drive * whole
         s[0].state.axis_impulse[at, w] = laws.impulse[at, w] * whole

@@ -401,7 +401,7 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
         motor = h * N * s[0].laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * (end + (now - end) * fade)
         s[0].state.current[at, w] = end + (now - end) * e
         drive = drive + motor - s[0].axes.rotor_inertia[at, w] * N * N * (u - before)
-        s[0].state.drive_impulse[at, w] = motor * whole
+        s[0].state.drive_impulse[at, w] = (servo + motor) * whole
     else:
         s[0].state.drive_impulse[at, w] = servo * whole
     spring = linear - damper - (drive - servo)
