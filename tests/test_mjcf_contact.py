@@ -67,7 +67,7 @@ def body(name, inner, joint='<joint type="hinge"/>', **more):
     return f'<body name="{name}" {rest}>{joint}{inner}</body>'
 
 
-FREE = "<freejoint/>"
+FREE, DOWN = "<freejoint/>", 'euler="180 0 0"'
 SLIDES = '<joint name="{0}x" type="slide" axis="1 0 0"/><joint name="{0}r" type="hinge" axis="0 1 0"/>'
 SKEW = '<joint name="{0}s" type="hinge" axis="1 0 0"/><joint name="{0}t" type="hinge" axis="1 1 0"/>'
 CASES = {
@@ -155,6 +155,24 @@ def test_a_box_rests_on_a_fixed_box_of_a_file_without_a_plane(tmp_path):
     sim.run(1.0)
     print(sim.body("box").position)
     assert sim.body("box").position[2] == pytest.approx(0.2, abs=1e-3) and sim.contacts().body_a.tolist() != []
+
+
+@pytest.mark.parametrize("contact", [True, False])
+def test_a_range_finder_sees_with_and_without_contact(tmp_path, contact):
+    """A box with a range finder that looks down, above a plane and above another box."""
+    file = tmp_path / "model.xml"
+    box = '<body name="{0}" pos="{1} 0 1"><freejoint/><geom type="box" size="0.1 0.1 0.1"/><site name="s{0}" {2}/></body>'
+    file.write_text(f"""<mujoco><worldbody><geom type="plane" size="5 5 1"/><geom type="box" size="0.3 0.3 0.4" pos="2 0 0"/>
+      {box.format("a", 0, DOWN)}{box.format("b", 2, DOWN)}</worldbody>
+      <sensor><rangefinder name="ra" site="sa"/><rangefinder name="rb" site="sb"/></sensor></mujoco>""")
+    sim = sh.Simulation(sh.load_mjcf(file, contact=contact), 0.005)
+    assert (sim.model.collision is not None) == contact
+    assert [sim.sensor(name).ranges[0] for name in ("ra", "rb")] == pytest.approx([1.0, 0.6])
+    sim.run(0.2)
+    fallen = 1.0 - sim.body("a").position[2]
+    assert fallen > 0.19 and sim.sensor("ra").ranges[0] == pytest.approx(1.0 - fallen, abs=1e-9)
+    sim.run(1.0)
+    assert (sim.body("a").position[2] > 0) == contact
 
 
 def test_what_a_user_adds_touches_what_mujoco_would(tmp_path):

@@ -87,7 +87,8 @@ class Rules:
         first, second = int(m.body_weldid[a]), int(m.body_weldid[b])
         if not self.filters_parents or 0 in (first, second):
             return False
-        return first == m.body_weldid[m.body_parentid[second]] or second == m.body_weldid[m.body_parentid[first]]
+        above = [int(m.body_weldid[m.body_parentid[b]]) for b in (first, second)]
+        return second == above[0] or first == above[1]
 
     def kind(self, g: int) -> Kind:
         """What decides whether a geom touches others."""

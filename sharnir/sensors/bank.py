@@ -22,6 +22,8 @@ from sharnir.types import alone, load_modules, quat, real, vec3
 Owner = Any
 RECORDED = 32
 """Sets of sensors that are due together for which a launch is kept."""
+ALL = (-1,)
+"""Stands for all clocks of a bank."""
 
 
 @dataclass
@@ -78,7 +80,7 @@ class Clock:
                 return None
             self.count = max(self.count, math.floor((now - self.start) * self.rate + 1e-6))
         self.count, self.last = self.count + 1.0, now
-        between = max(1, round((now - last) / dt)) * dt  # to the bit the same whenever it began
+        between = (round((now - last) / dt) or 1) * dt  # to the bit the same whenever it began
         return between if now > last else 0.0, between
 
     def state(self) -> np.ndarray:
@@ -197,7 +199,8 @@ class Bank:
 
     def update(self, clocks: Sequence[Clock]) -> bool:
         """Read the sensors of these clocks that are due, after a step; whether any were."""
-        now, dt = float(self._sim.time), float(self._sim.dt)
+        sim = self._sim
+        now, dt = sim.time, sim.solver._dt
         due = []
         for clock in clocks:
             times = clock.tick(now, dt)
@@ -206,7 +209,7 @@ class Bank:
                 if times != clock.between:
                     self._set_times(clock, times)
         if due:
-            self.read(due)
+            self.read(clocks if len(due) == len(clocks) else due)
         return bool(due)
 
     def read_first(self) -> None:
@@ -228,8 +231,9 @@ class Bank:
         sim = self._sim
         if sim._versions[1] != self._version:
             self._follow_masses()
-        sim.state  # noqa: B018  velocities and reactions are those of the pose
-        key = tuple([clock.index for clock in clocks])
+        if not sim._at_pose:
+            sim.state  # noqa: B018  velocities and reactions become those of the pose
+        key = ALL if clocks is self.clocks else tuple([clock.index for clock in clocks])
         with LOCK:
             read = self._recorded.get(key)
             if read is None:

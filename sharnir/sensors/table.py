@@ -116,6 +116,7 @@ class Sensors(Mapping[str, Sensor]):
             for name, given in described.items()
         }
         self._bank.build()
+        self._each_step = any(clock.rate is None for clock in self._bank.clocks)
         self.some = bool(self._all)
         """Whether there are any."""
         self._look_ahead()
@@ -132,13 +133,13 @@ class Sensors(Mapping[str, Sensor]):
         return len(self._all)
 
     def _look_ahead(self) -> None:
-        self._dt = self._sim.dt
-        self.left = min([clock.steps_left() for clock in self._bank.clocks], default=NEVER)
+        self._dt = self._sim.solver._dt
+        self.left = 1 if self._each_step else min([clock.steps_left() for clock in self._bank.clocks], default=NEVER)
 
     def made(self, steps: int) -> None:
         """Steps were made."""
         self.left -= steps
-        if self.left <= 0 or self._sim.dt != self._dt:
+        if self.left <= 0 or self._sim.solver._dt != self._dt:
             self._bank.update(self._bank.clocks)
             self._look_ahead()
 
