@@ -50,8 +50,11 @@ class Rules:
         self.by_kind = self.excluded - self.whole
         """Exclusions of bodies by kinds of their geoms."""
         bodies = {pair: frozenset(int(model.geom_bodyid[g]) for g in pair) for pair in self.pairs}
+        self.opened: set[frozenset[int]] = set()
+        """Rigid bodies of which one hangs on the other, and that touch by a pair of geoms."""
         for p in (p for p in bodies.values() if len(p) == 2):
             if self.neighbours(*p):  # other geoms of the two rigid bodies pass through each other
+                self.opened.add(frozenset(int(model.body_weldid[b]) for b in p))
                 first, second = ([b for b in range(model.nbody) if model.body_weldid[b] == model.body_weldid[x]] for x in p)
                 self.by_kind |= {frozenset((x, y)) for x in first for y in second}
             elif p in self.excluded:
@@ -61,7 +64,7 @@ class Rules:
         self._mark()
         if len(self.kinds) > CLASSES:
             self.notes.append("exclude and pair hold for rigid bodies as a whole: they tell too many kinds of geoms apart")
-            self.whole, self.by_kind, self.pairs = set(self.excluded), set(), set()
+            self.whole, self.by_kind, self.pairs, self.opened = set(self.excluded), set(), set(), set()
             self._mark()
         if len(self.kinds) > CLASSES:
             self.notes.append(f"geoms are {len(self.kinds)} kinds by contype and conaffinity, at most {CLASSES}: all may touch")

@@ -137,6 +137,8 @@ def read_mjcf(
     on: Any = (rules.any_contact() or None) if contact else False  # None: as soon as a user adds a ground
     scene = Scene(pull if gravity is None else gravity, on)
     made = Imported(file.name, scene, model, data, lift, rules)
+    if on is None and model.ngeom:
+        made.note("no two geoms of the file may touch; there is contact as soon as the scene has a ground")
     geoms = Geoms(made, meshes, rules)
     roots = [int(i) for i in range(model.nbody) if model.body_weldid[i] == i]
     made.names[0] = Scene.world
@@ -289,7 +291,8 @@ def join(made: Imported, i: int) -> None:
     if together is not None:
         join_together(made, js, together, parent, child)
         return
-    if len(js) > 1 and not met(made, parent, child):
+    rigid = frozenset((i, int(m.body_weldid[m.body_parentid[i]])))
+    if len(js) > 1 and not met(made, parent, child) and rigid not in made.rules.opened:
         made.scene.ignore(parent, child)  # as neighbours at a joint; here are bodies between them
     for k, j in enumerate(js):
         last = k == len(js) - 1
