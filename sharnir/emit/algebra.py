@@ -1,7 +1,7 @@
 """Vectors, matrices and quaternions of any scalars: floats, `Expression`s or dual numbers.
 
-`Rotation` objects turn vectors and matrices from the axes of one frame to those of another; a rotation about z, one by constants and
-one by a full matrix have each the cheapest form.
+`Identity`, `ByMatrix`, `AboutZ` and `Chained` turn vectors and matrices from the axes of one frame to those of another, each in
+the cheapest form.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scalars that record the operations on them.
 
-An `Expression` is a node of a graph: an operation and its arguments, each an `Expression` or a float. Operations with the constants
-0 and ±1 fold, equal nodes are the same object. `Program` prints the graph as C++.
+An `Expression` is a node of a graph: an operation and its arguments, each an `Expression` or a float. Operations with the
+constants 0 and ±1 fold, equal nodes are the same object. `Program` prints the graph as C++.
 """
 
 from __future__ import annotations

@@ -81,7 +81,8 @@ def not_(condition: Any) -> Any:
 
 def limit_speeds(x: Any, h: Any, q: Any, u0: Any) -> tuple[Any, Any]:
     """Speeds u₁ that keep q inside its limits to the end of the step."""
-    lower, upper = -INFINITE, INFINITE
+    lower: Any = -INFINITE
+    upper: Any = INFINITE
     if isinstance(x.limit_lower, Expression) or x.limit_lower > -INFINITE:
         room = q - x.limit_lower
         lower = select(room < INFINITE, stop_speed(h, room, u0, x.restitution, x.unit), -INFINITE)
@@ -92,7 +93,7 @@ def limit_speeds(x: Any, h: Any, q: Any, u0: Any) -> tuple[Any, Any]:
 
 
 def stop_speed(h: Any, room: Any, u0: Any, restitution: Any, unit: Any) -> Any:
-    """Least u₁ of an axis with so much room below it: the path ½h (u₀ + u₁) ends at the limit, or before it where the axis bounces.
+    """Least u₁ of an axis with so much room below it: the path ½h (u₀ + u₁) ends at the limit, or before it if it bounces.
 
     For that the axis may be thrown back, by no more than it came with; what is beyond restitution an impact takes from it at the
     end of the step (`leaving_speed`), so that momenta are kept. A limit that was passed by a little is returned to in the same

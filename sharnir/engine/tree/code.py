@@ -1,6 +1,6 @@
 """The step of a forest as C++: the body of a function that advances one world by some steps.
 
-The function's arguments are those of `lean.py`'s kernel. The state is stored [number, world], link by link.
+The function's arguments are those of `kernel.tree_kernel`. The state is stored [number, world], link by link.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import BALL, FREE, HINGE, Forest
+from sharnir.engine.tree.forest import HINGE, PARAMETERS, Forest
 from sharnir.engine.tree.step import step
 from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, SIZES, LoopTree, UnrolledTree
 
+PER_LINK = sum(PARAMETERS.values())
 HEAD = """typedef {real} real;
 const real quarter = real(0.25)*h*h, fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz);
 const real gravity0 = quarter*gx, gravity1 = quarter*gy, gravity2 = quarter*gz;
@@ -70,7 +71,9 @@ def unrolled_code(forest: Forest, real: str = "double", own_axes: bool = True, f
     return "\n".join(lines)
 
 
-def loop_code(real: str = "double", own_axes: bool = False, factor_always: bool = False, kinds: tuple[int, ...] | None = None) -> str:
+def loop_code(
+    real: str = "double", own_axes: bool = False, factor_always: bool = False, kinds: tuple[int, ...] | None = None
+) -> str:
     """Code for any forest (with joints of these kinds)."""
     program = Program()
     tree = LoopTree(program, own_axes, factor_always, kinds)
@@ -94,10 +97,11 @@ def loop_code(real: str = "double", own_axes: bool = False, factor_always: bool 
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            clear = [f"number(own + {start[n] + k}) = real(0.0);" for n in ("f", "n", "A", "H", "I", "given", "slope", "lock") for k in range(SIZES[n])]
+            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock")
+            clear = [f"number(own + {start[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
             given = [
-                f"number(own + {k}) = parameters.data[({row_of_parameters()}*i + {k})*parameter_stride + w*parameter_world];"
-                for k in range(row_of_parameters())
+                f"number(own + {k}) = parameters.data[({PER_LINK}*i + {k})*parameter_stride + w*parameter_world];"
+                for k in range(PER_LINK)
             ]
             out += clear + given
         return "\n".join([*out, "}}"])
@@ -128,16 +132,6 @@ def loop_code(real: str = "double", own_axes: bool = False, factor_always: bool 
     return "\n".join(lines)
 
 
-def row_of_parameters() -> int:
-    """Numbers of parameters per link."""
-    from sharnir.engine.tree.forest import PARAMETERS
-
-    return sum(PARAMETERS.values())
-
-
 def loop_memory(forest: Forest) -> int:
     """Numbers of working memory of a world."""
     return sum(SIZES.values()) * (len(forest) + 1)
-
-
-__all__ = ["BALL", "FREE", "loop_code", "loop_memory", "state_size", "stored_fields", "unrolled_code"]

@@ -10,21 +10,47 @@ Unknown are the mean joint speeds s of the step. In scaled quantities, h the ste
 M x = ½ (x + cay(2g) x) is the mean of a vector that turns with a link. Axes and arms at their means do no work, so energy and
 momenta are kept to rounding. Gravity is an acceleration of the ground.
 
-The functions below are called with numbers (`NumberTree`), or record device code, as a loop over the links (`LoopTree`) or for one
-forest (`UnrolledTree`). A tree has its vectors in world axes or in the links' own axes at the start of the step.
+The functions below are called with numbers (`NumberTree`), or record device code, as a loop over the links (`LoopTree`) or for
+one forest (`UnrolledTree`). A tree has its vectors in world axes or in the links' own axes at the start of the step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import (
-    IDENTITY, NO_SYMMETRIC, SYMMETRIC, ZERO, Matrix, Quaternion, Symmetric, Vector, cross, dot, mean_rotation, outer, skew, square,
+    IDENTITY,
+    NO_SYMMETRIC,
+    SYMMETRIC,
+    ZERO,
+    Matrix,
+    Quaternion,
+    Symmetric,
+    Vector,
+    cross,
+    dot,
+    mean_rotation,
+    outer,
+    skew,
+    square,
 )  # fmt: skip
 from sharnir.emit.expressions import absolute, maximum, select, sign
 from sharnir.laws.axis import (
-    FREE_AXIS, HOLDS, Law, Solution, friction_speed, held_speed, is_zero, leaving_speed, linear_part, not_, prepare,
-    resolved_share, servo_side, solve_axis,
+    FREE_AXIS,
+    HOLDS,
+    Law,
+    Solution,
+    friction_speed,
+    held_speed,
+    is_zero,
+    leaving_speed,
+    linear_part,
+    not_,
+    prepare,
+    resolved_share,
+    servo_side,
+    solve_axis,
 )  # fmt: skip
 
 THIRD, FIFTH, SEVENTH, NINTH = 1 / 3, 1 / 5, 1 / 7, 1 / 9
@@ -83,7 +109,9 @@ def update_twists(tree: Any, correct: bool = False) -> None:
     """Mean twists of all links from the ground outwards; with `correct`, after the joint speeds are corrected."""
     for link in tree.links():
         for joint in link.joints():
-            u, g = joint.carried(link)  # the twist without the joint's own motion, at the joint frame's origin, in the base's axes
+            u, g = joint.carried(
+                link
+            )  # the twist without the joint's own motion, at the joint frame's origin, in the base's axes
             if correct:
                 change = joint.correct(link, u, g)
                 tree.raise_change(change)
@@ -100,8 +128,8 @@ def update_twists(tree: Any, correct: bool = False) -> None:
 
 def compute_momenta(tree: Any, factor: bool) -> None:
     """What every joint lacks along its axes, from the leaves inwards; with `factor`, articulated inertias, too."""
-    for factor in tree.branches(factor):
-        compute_momenta_once(tree, factor)
+    for anew in tree.branches(factor):
+        compute_momenta_once(tree, anew)
 
 
 def compute_momenta_once(tree: Any, factor: bool) -> None:
@@ -207,6 +235,10 @@ class OneAxis:
     Laws (`laws.axis`) are solved exactly on the way outwards, where the base's motion is known; on the way inwards they are
     linear about the last solution: an axis is locked, or resists. Where the two differ the law is linearized anew.
     """
+
+    speed: Callable[[Any], Any]  # at the start of the step, from the stored twists
+    ratio: Callable[[Any], Any]  # Δq / 2z
+    motion: Callable[[Any], tuple[Vector, Vector, Vector]]  # S_l, S_a, and the lever from the base's origin
 
     def begin(self, link: Any) -> None:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
@@ -380,12 +412,12 @@ class OneAxis:
 class Hinge(OneAxis):
     """A rotation about z of the joint frame: g = g_base + z ā, ā the mean axis."""
 
-    def turned(self, link: Any) -> Matrix:
+    def turned(self, link: Any) -> Any:
         """The link's axes in the joint frame."""
         c, s = link.c, link.s
         return Matrix(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)))
 
-    def anchor(self, link: Any) -> Vector:
+    def anchor(self, link: Any) -> Any:
         """The joint frame's origin in the base's frame."""
         return link.anchor
 
@@ -436,21 +468,21 @@ def arctangent_ratio(tt: Any) -> Any:
 class Slider(OneAxis):
     """A translation along z of the joint frame, whose axis the base carries."""
 
-    def turned(self, link: Any) -> Matrix:
+    def turned(self, link: Any) -> Any:
         return Matrix(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
 
-    def anchor(self, link: Any) -> Vector:
+    def anchor(self, link: Any) -> Any:
         return link.anchor + link.frame.column(2) * link.q
 
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         base = link.base
         return base.u + cross(base.g, base.M @ self.start(link)), base.g
 
-    def start(self, link: Any) -> Vector:
+    def start(self, link: Any) -> Any:
         """Arm of the link's origin at the start of the step."""
         return link.local_anchor + link.local_axis * link.q if link.own_axes else link.local_anchor
 
-    def end_axis(self, link: Any) -> Vector:
+    def end_axis(self, link: Any) -> Any:
         """The axis at the end of the step."""
         return (link.base.M @ link.local_axis) * 2.0 - link.local_axis
 
@@ -489,7 +521,7 @@ class NoLaws:
 class Ball(NoLaws):
     """Three rotations: g = g_base + z, z a vector in the base's axes."""
 
-    def turned(self, link: Any) -> Matrix:
+    def turned(self, link: Any) -> Any:
         return link.rotation.matrix()
 
     anchor, carried = Hinge.anchor, Hinge.carried
@@ -545,10 +577,10 @@ class Ball(NoLaws):
 class Free(NoLaws):
     """All six axes, on the ground: the twist itself, u at the centre of mass."""
 
-    def turned(self, link: Any) -> Matrix:
+    def turned(self, link: Any) -> Any:
         return link.rotation.matrix()
 
-    def anchor(self, link: Any) -> Vector:
+    def anchor(self, link: Any) -> Any:
         return link.position
 
     def carried(self, link: Any) -> tuple[Vector, Vector]:

@@ -1,24 +1,37 @@
 """Trees that `step` runs on: of numbers, or of places in emitted code.
 
-All of them offer links by `links()`, in order or inwards, and a link's fields by name: parameters (`forest.PARAMETERS`), state and
-working values. A field is a scalar, vector, matrix or quaternion of `emit.algebra`.
+All of them offer links by `links()`, in order or inwards, and a link's fields by name: parameters (`forest.PARAMETERS`), state
+and working values. A field is a scalar, vector, matrix or quaternion of `emit.algebra`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from sharnir.emit.algebra import (
-    IDENTITY, NO_MATRIX, NO_SYMMETRIC, ZERO, AboutZ, ByMatrix, Chained, Identity, Matrix, Quaternion, Symmetric, Vector,
+    IDENTITY,
+    NO_MATRIX,
+    NO_SYMMETRIC,
+    ZERO,
+    AboutZ,
+    ByMatrix,
+    Chained,
+    Identity,
+    Matrix,
+    Quaternion,
+    Symmetric,
+    Vector,
 )  # fmt: skip
-from sharnir.emit.expressions import cos, maximum, sin, value
+from sharnir.emit.expressions import maximum, value
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import BALL, FREE, GROUND, HINGE, KINDS, PARAMETERS, SLIDER, COMMANDS, Forest
+from sharnir.engine.tree.forest import BALL, COMMANDS, FREE, GROUND, HINGE, KINDS, PARAMETERS, SLIDER, Forest
+from sharnir.engine.tree.step import Ball, Free, Hinge, Slider
 from sharnir.laws.axis import Law
-from sharnir.engine.tree.step import Ball, Free, Hinge, Slider, compute_momenta
 
+FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 PATIENCE = 3  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: Ball(), FREE: Free()}
 
@@ -29,16 +42,17 @@ WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "e3": 3, "dl": 3,
     "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
 }  # fmt: skip
-LAW = {name: 1 for name in (
-    "u0", "share", "given", "slope", "lock", "wanted", "resist", "push", "slid", "friction", "held", "u1", "ratio", "D_free", "side", "e_friction", "struck", "leaving", *("law_" + n for n in Law._fields),
-)}  # fmt: skip
+LAW_NAMES = (
+    "u0", "share", "given", "slope", "lock", "wanted", "resist", "push", "slid", "friction", "held", "u1", "ratio", "D_free",
+    "side", "e_friction", "struck", "leaving",
+)  # fmt: skip
+LAW = dict.fromkeys((*LAW_NAMES, *("law_" + n for n in Law._fields)), 1)
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
 SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | WORLD_AXES
 SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I"}
 GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
-FIELDS_OF = {
-    HINGE: ("q", "stuck", "limit", "SU", "z", "c", "s"), SLIDER: ("q", "stuck", "limit", "SU", "z"), BALL: ("rotation", "zv"), FREE: ("rotation", "position", "zv", "zl"),
-}  # fmt: skip
+AXIS = ("q", "stuck", "limit", "SU", "z")
+FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "zv"), FREE: ("rotation", "position", "zv", "zl")}
 
 
 def pack(name: str, numbers: list[Any]) -> Any:
@@ -110,7 +124,8 @@ class LinkView:
 
     def acting(self) -> Iterator[None]:
         """Once if laws act on the joint's axes."""
-        return self.tree.acting(self.at)
+        acting: Iterator[None] = self.tree.acting(self.at)
+        return acting
 
     @property
     def unit(self) -> Any:
@@ -119,7 +134,8 @@ class LinkView:
 
     def when(self, condition: Any) -> Iterator[None]:
         """Once if the condition holds."""
-        return self.tree.when(condition)
+        branch: Iterator[None] = self.tree.when(condition)
+        return branch
 
     @property
     def base(self) -> Any:
@@ -139,7 +155,8 @@ class LinkView:
 
     def joints(self) -> Iterator[Any]:
         """The link's joint; in a loop over all links, every kind that there is, each in a branch of its own."""
-        return self.tree.joints_of(self.at)
+        joints: Iterator[Any] = self.tree.joints_of(self.at)
+        return joints
 
     def gathered(self, *names: str) -> list[Any]:
         """Sums of what the links that hang on this one hand on."""
@@ -162,7 +179,7 @@ class OneForest:
     """What `NumberTree` and `UnrolledTree` share: a forest whose links are visited one by one."""
 
     own_axes: bool
-    gravity: Vector
+    gravity: Any
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -242,7 +259,7 @@ class NumberTree(OneForest):
     def place(self) -> None:
         """After coordinates were set."""
         for f in self.fields:
-            f["c"], f["s"] = [cos(f["q"][0])], [sin(f["q"][0])]
+            f["c"], f["s"] = [math.cos(f["q"][0])], [math.sin(f["q"][0])]
 
     def get(self, i: int, name: str) -> list[Any]:
         return self.fields[i][name]
@@ -314,6 +331,8 @@ class Emitted:
 
     factor_always: bool
     program: Program
+    any_acts: Any  # whether laws act on some axis
+    links: Any
 
     def iterations(self) -> Iterator[bool]:
         """The loop of passes; one that is converged leaves it. Factoring and not are branches, unless it is always done."""
@@ -328,8 +347,9 @@ class Emitted:
                 p.say("const bool factor = pass == 0;")
             yield True
             if laws:
-                p.say("if (patience > 0) --patience; if (wrong < fewest) { fewest = wrong; patience = %d; }" % PATIENCE)
-            p.leave((p.read("change") <= p.read("tolerance")) & (value("changed == 0", "bool") if laws else True))  # type: ignore[operator]
+                p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
+            settled: Any = value("changed == 0", "bool") if laws else True
+            p.leave((p.read("change") <= value("tolerance")) & settled)
             p.say("if (pass == limit) { failed = 1; break; }")
 
     def branches(self, factor: bool) -> Iterator[bool]:
@@ -405,7 +425,7 @@ class Emitted:
         return Vector(*(value(f"gravity{k}") for k in range(3)))
 
 
-class UnrolledTree(Emitted, OneForest):  # type: ignore[misc]
+class UnrolledTree(Emitted, OneForest):
     """Code for one forest: every number of every link is a variable, parameters that are 0 or ±1 are constants."""
 
     def __init__(self, forest: Forest, program: Program, own_axes: bool = True, factor_always: bool = False) -> None:
@@ -424,14 +444,14 @@ class UnrolledTree(Emitted, OneForest):  # type: ignore[misc]
         if name in PARAMETERS:
             varies = name in COMMANDS and self.acts(i)
             return [
-                x if x in (0.0, 1.0, -1.0, 1e30, -1e30) and not varies else self.program.read(f"parameter({self.row * i + self.start[name] + k})")
+                x if x in FOLDED and not varies else self.program.read(f"parameter({self.row * i + self.start[name] + k})")
                 for k, x in enumerate(self.forest.values(i)[name])
             ]
         return [self.program.read(f"{name}_{i}_{k}") for k in range(SIZES[name])]
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
-        for k, value in enumerate(x):
-            self.program.write(f"{name}_{i}_{k}", value)
+        for k, number in enumerate(x):
+            self.program.write(f"{name}_{i}_{k}", number)
 
 
 class LoopTree(Emitted):
@@ -506,5 +526,5 @@ class LoopTree(Emitted):
         return [self.program.read(self._place(at, name, k)) for k in range(SIZES[name])]
 
     def put(self, at: str, name: str, x: list[Any]) -> None:
-        for k, value in enumerate(x):
-            self.program.write(self._place(at, name, k), value)
+        for k, number in enumerate(x):
+            self.program.write(self._place(at, name, k), number)
