@@ -28,7 +28,7 @@ from sharnir.emit.algebra import (
 from sharnir.emit.expressions import maximum, value
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import BALL, COMMANDS, FREE, GROUND, HINGE, KINDS, PARAMETERS, SLIDER, Forest
-from sharnir.engine.tree.step import Ball, Free, Hinge, Slider
+from sharnir.engine.tree.joints import Ball, Free, Hinge, Slider
 from sharnir.laws.axis import Law
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
