@@ -1,4 +1,4 @@
-"""A mobile: bars that hang on bars by hinges, cardan and ball joints, pushed: both solvers against an integration of high order."""
+"""A mobile: bars that hang on bars by hinges, cardan and ball joints, pushed: both solvers against an exact integration."""
 
 import numpy as np
 

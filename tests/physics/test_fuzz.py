@@ -287,7 +287,8 @@ def check_momenta(solver, seeds, steps):
             warnings.simplefilter("ignore")
             try:
                 off = np.array(drift_of_momenta(passive_case(seed, solver, floating=True), steps))
-            except sh.SimulationError:
+            except sh.SimulationError as error:
+                broken.append(f"seed {seed}: {error}")
                 continue
         worst = np.maximum(worst, off)
         if off[0] > 1e-9 or off[1] > KEPT[solver]:
