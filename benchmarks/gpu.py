@@ -69,7 +69,7 @@ FIELDS = ("position", "rotation", "velocity", "joint_force")
 
 
 def run(device: str, way: str) -> dict[str, np.ndarray]:
-    """The mixed scene, 16 worlds thrown differently, after 200 steps and, in joint coordinates, an integration."""
+    """The mixed scene, 16 worlds thrown differently, after 200 steps, and for one of the ways after an integration."""
     sim = sh.Simulation(mixed_scene(), 1e-3, worlds=16, device=device, **WAYS[way])
     sim.body("b5").velocity = np.linspace(0, 1, 16)[:, None] * [0, 1.0, 0.5]
     sim.step(200)

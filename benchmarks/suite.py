@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -40,7 +41,7 @@ ITERATIONS = 20  # velocity sweeps; tolerance 0 has all of them made
 POSITION_ITERATIONS = inspect.signature(sh.SolverImpulse).parameters["position_iterations"].default
 NOSLIP = 20  # MuJoCo's second solver, without which its friction creeps
 BUDGET = 200e-6  # s
-FINE = 1e-4  # s, of steps in joint coordinates
+FINE = 1e-4  # s, step of the hinge chains
 # s, the largest steps at which a swinging rope of 50 segments lasts 10 s: with ours its period is 2 % too long (it is stable
 # beyond 0.4 s), MuJoCo's flex stretches by 12 % (by more with longer steps), its capsules and PyElastica fail above
 SEGMENTS, ROPE_DT, FLEX_DT, CAPSULES_DT, ELASTICA_DT = 50, 80e-3, 10e-3, 10e-3, 2e-4
@@ -175,7 +176,7 @@ def integration(quick: bool) -> Figure:
 
 
 def rope_speed(peer: Callable[[], Any], dt: float, quick: bool) -> Figure:
-    """Wall time of a simulated second of a swinging rope, ms, each engine at its largest step; the ratio is the speed-up."""
+    """CPU time of a simulated second of a swinging rope, ms, each engine at its largest step; the ratio is the speed-up."""
     sim, duration = sh.Simulation(rope(SEGMENTS), ROPE_DT), 0.36 if quick else 1.2
     steps = round(duration / ROPE_DT), round(duration / dt)
     try:
@@ -215,7 +216,8 @@ def call_overhead(quick: bool) -> Figure:
 def two_threads(quick: bool) -> Figure:
     """64 worlds on two threads against one."""
     two, one = (simulate("sequential", 10, "ball", worlds=64, threads=t) for t in (2, 1))
-    figure = micro(interleave(lambda: two.step(10), lambda: one.step(10), rounds=rounds(quick), steps=(10, 10)))
+    calls = (lambda: two.step(10)), (lambda: one.step(10))
+    figure = micro(interleave(*calls, rounds=rounds(quick), steps=(10, 10), clock=time.perf_counter))
     return Figure(figure.ours, figure.peer, 1 / figure.ratio if figure.ratio else None)
 
 
@@ -436,7 +438,7 @@ SPEED = [
         for friction in (0.2, 1.0)
     ),
     *(
-        Benchmark(f"articulated-{n}", f"step of a {n}-hinge chain in joint coordinates, many a call; MuJoCo", "µs",
+        Benchmark(f"articulated-{n}", f"step of a {n}-hinge chain, direct, coordinates in the state, many a call; MuJoCo", "µs",
                   partial(many_a_call, "articulated", n, "hinge", droop=DROOP, dt=FINE, constraints=False),
                   Target("ratio", "≤", bound, "×"))
         for n, bound in ((10, 0.9), (30, 0.8), (100, 0.3))
@@ -461,7 +463,7 @@ SPEED = [
                   partial(cost_per_joint, way, "ball"), Target("ratio", "≤", 1.2, "×"))
         for way, level in (("direct", "energy"), ("direct-velocity", "velocity"))
     ),
-    Benchmark("articulated-cost", "the same in joint coordinates", "µs",
+    Benchmark("articulated-cost", "the same, direct with coordinates in the state, hinges", "µs",
               partial(cost_per_joint, "articulated", "hinge", droop=DROOP, dt=FINE), Target("ratio", "≤", 1.2, "×")),
     Benchmark("integration", "10 s of a 10-hinge chain at 1e-9; SciPy's DOP853 (speed-up)", "ms",
               integration, Target("ratio", "≥", 20.0, "×")),

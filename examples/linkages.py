@@ -1,4 +1,4 @@
-"""Two linkages that draw a line, Peaucellier's exactly and Chebyshev's almost: loops that stay closed in joint coordinates."""
+"""Two linkages that draw a line, Peaucellier's exactly and Chebyshev's almost: loops that stay closed."""
 
 import numpy as np
 

@@ -141,7 +141,7 @@ def _places(sim: Simulation) -> np.ndarray:
 
 
 def _reactions(sim: Simulation) -> dict[str, np.ndarray]:
-    """Of every joint by name the force (3,) of its constraint, N: in joint coordinates, by short steps from the state.
+    """Of every joint by name the force (3,) of its constraint, N, by short steps of the direct solver from the state.
 
     Two, since the first takes a rod from its tangent to its chord, with half the centripetal force.
     """

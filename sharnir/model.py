@@ -52,7 +52,6 @@ class State:
     gear_start: wp.array2d(dtype=real)  # [gear, world] q_a − ratio · q_b, to be kept
     q: wp.array2d(dtype=real)  # [coordinate, world] m, rad; angles are followed step by step, the rest when read
     qd: wp.array2d(dtype=real)  # [speed, world] m/s, rad/s, when read
-    qdd: wp.array2d(dtype=real)  # [speed, world] and six a floating body: m/s², rad/s², of the last articulated step
     axis_impulse: wp.array2d(dtype=real)  # [speed, world] N·s, N·m·s: all that acts on the free axis
     friction_impulse: wp.array2d(dtype=real)  # [speed, world] its dry friction
     limit_impulse: wp.array2d(dtype=real)  # [speed, world] its limit
@@ -91,7 +90,8 @@ class State:
     rotor: wp.array2d(dtype=real)  # [speed, world] m/s, rad/s, of the axis that a motor's rotor turns with
     row_force: wp.array2d(dtype=real)  # [row, world] N, N·m, of rows beside the tree in the last step
     trend: wp.array2d(dtype=real)  # [body, world] 1: changes of velocity go on from step to step
-    lag: wp.array(dtype=real)  # [world] s, by which mid_velocity is behind the pose; in joint coordinates, what this is above ½Δt
+    stagger: wp.array(dtype=real)  # [world] s by which mid_velocity is earlier than the pose; 0: the next step starts at the pose
+    history: wp.array(dtype=wp.int32)  # [world] steps in the predictor's history (last_v … guess_w), energy closing only
     open: wp.array(dtype=real)  # [world] m, rad: largest gap that step left
     time: wp.array(dtype=wp.float64)  # [world] s
     failed: wp.array(dtype=wp.int32)  # [world] 0, or 1 + the body whose state would have become non-finite
@@ -205,7 +205,6 @@ class Model:
         fill(state, self, len(self.gear_names), "gear_impulse gear_start")
         fill(state, self, sum(j.q_size for j in self.joint_kinds), "q")
         fill(state, self, self.speeds, "qd axis_impulse friction_impulse limit_impulse drive_impulse current stuck")
-        fill(state, self, self.speeds + 6 * len(self.com), "qdd")
         fill(state, self, len(self.joint_kinds), "dissipated")
         fill(state, self, len(self.spring_names), "spring_impulse")
         fill(state, self, int(self.cables.count), "cable_rest cable_slides")
@@ -215,7 +214,7 @@ class Model:
         fill(state, self, 0, " ".join(OWNED))
         fill(state, self, len(self.com), "idle asleep")
         fill(state, self, self.told_rows, "told")
-        fill(state, self, None, "lag open time failed quiet resting pull")
+        fill(state, self, None, "stagger history open time failed quiet resting pull")
         for name, value in self.start.items():
             rows = np.repeat(np.asarray(value, np_real)[:, None], self.worlds, 1)
             getattr(state, name).assign(np.ascontiguousarray(rows))

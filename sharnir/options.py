@@ -24,7 +24,6 @@ class Options(TypedDict, total=False):
     rope_tolerance: float
     gap: float
     closing: Literal["energy", "position", "velocity"]
-    scheme: Literal["direct", "paper"]
     threads: int | None
     sleep: bool
 
@@ -75,7 +74,7 @@ def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
     for base in kind.__mro__:
         if "__init__" in vars(base) and base is not Solver and base is not TreeSolver and base is not object:
             kinds = inspect.signature(base.__init__).parameters.values()
-            allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY and p.name not in ("rope_state", "rope_control")}
+            allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY}
     for option in options:
         if option not in allowed:
             what = f"solver {name!r}" if kind is not SolverRope else "a scene of ropes without joints"

@@ -468,7 +468,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         return snapshots.take(self)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of this scene."""
+        """Continue from a snapshot of this scene; after another solver or closing, from its poses and velocities alone."""
         snapshots.put_back(self, snapshot)
 
     def energy(self) -> Energy:

@@ -19,7 +19,8 @@ from sharnir.types import np_real
 Owner = Any
 Snapshot = dict[str, np.ndarray]
 PER_WORLD = (
-    "state.lag",
+    "state.stagger",
+    "state.history",
     "state.open",
     "state.time",
     "state.failed",
@@ -32,6 +33,13 @@ PER_WORLD = (
     "state.resting",
     "state.pull",
 )  # [world], all others [item, world]
+CARRIED = tuple(f"state.{name}" for name in (*OWNED, "stagger", "history", "idle", "asleep", "quiet", "resting")) + tuple(
+    f"rope.{name}" for name in (
+        "started", "was", "now", "before", "smooth", "gain", "spin_smooth", "spin_gain", "reel_rate", "reel_now", "end_mean",
+        "body_couple", "mid_velocity", "mid_spin", "kept_velocity", "kept_spin",
+    )
+)  # fmt: skip
+"""Arrays with what one step hands to the next: their meaning depends on the solver, and zeros begin a motion anew."""
 FRAMES = ("joint.point", "joint.frame")  # (joints, worlds, …) on the parents, where joints were attached
 
 
@@ -218,6 +226,27 @@ def forget_links(sim: Owner) -> None:
         sim.model.__dict__.pop(made, None)
 
 
+def scheme_of(sim: Owner) -> str:
+    """The solver, its closing and the order in which it stores ropes, in words."""
+    closing = f", closing={sim.solver.closing!r}" if sim.solver.closing else ""
+    ropes = "" if sim.model.ropes is None else ", ropes in the order of " + ("trees" if sim.model.ropes.trees else "ropes")
+    return f"solver={sim.solver_name!r}{closing}{ropes}"
+
+
+def is_same_scheme(sim: Owner, snapshot: Snapshot) -> bool:
+    """Whether a snapshot was taken with the solver and closing of this simulation.
+
+    Raises SimulationError where it cannot be continued: it does not name its solver, or ropes are stored in another order.
+    """
+    given = np.asarray(snapshot.get("solver", ()))
+    if given.dtype != np.uint8 or given.ndim != 1 or not given.size:
+        raise SimulationError("restore: the snapshot does not name its solver; those of sharnir 0.2.0 and earlier are not read")
+    taken, own = given.tobytes().decode(errors="replace"), scheme_of(sim)
+    if taken.partition(", ropes")[2] != own.partition(", ropes")[2]:
+        raise SimulationError(f"restore: the snapshot was taken with {taken}, which does not fit {own}; use the same solver")
+    return taken == own
+
+
 def take(sim: Owner) -> Snapshot:
     """All that changes, as a dict of copies; `put_back` continues from it bit for bit."""
     sim._look()
@@ -231,6 +260,7 @@ def take(sim: Owner) -> Snapshot:
     if sim._air is not None:
         out["wind"] = sim._air.wind.copy()
     out |= sim._sensors.state()
+    out["solver"] = np.frombuffer(scheme_of(sim).encode(), np.uint8)
     out |= {"dt": np.array(sim.dt), "gravity": np.array(sim.gravity), "epoch": np.array(sim._epoch)}
     return out
 
@@ -242,8 +272,9 @@ def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot
     if sim._touching is not None:
         sim._touching.fit(snapshot)
     values = dict(values_of(sim))
-    foreign = [n for n in values if n.removeprefix("state.") in OWNED and len(snapshot.get(n, ())) != len(values[n])]
-    fresh = {name: values.pop(name) for name in foreign}  # taken with another solver: this one begins anew
+    fresh = {}
+    if not is_same_scheme(sim, snapshot):
+        fresh = {name: values.pop(name) for name in CARRIED if name in values}
     for name in values:
         if name.startswith(("contact.", "rope_contact.")) and name in snapshot:  # room may have been made since
             missing = len(values[name]) - len(snapshot[name])

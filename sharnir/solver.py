@@ -39,6 +39,8 @@ class Solver:
     """Whether a step leaves the velocities of its pose in the state; if not, `read_pose` brings them there."""
     given: dict[str, Any] | None = None
     """The options that it was made with, where a Simulation made it."""
+    closing = ""
+    """How joints and ropes are closed, for solvers that offer a choice."""
     collider: Any = None
     """Finds the contacts between steps, where bodies may touch."""
     touch: Any = None
@@ -100,7 +102,7 @@ class Solver:
         g.driven = int((motion == KINEMATIC).any() or conveys(m))
         g.casts = wp.vec3i(len(m.casts), *m.cast_rows)
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
-        g.cayley = int(getattr(self, "closing", None) == "energy")
+        g.cayley = int(self.closing == "energy")
         self.driven = len(m.spring_names) + g.driven + int(m.drives.count) > 0 or any(array.numpy().any() for array in given)
         none = wp.zeros((0, m.worlds), dtype=vec3, device=self.device)
         g.aim_linear = g.aim_angular = none

@@ -130,8 +130,12 @@ def test_every_joint_type_is_zero_at_the_files_zero():
     sim = sh.Simulation(scene, dt=1e-3)
     for name in ("j_turn", "j_spin", "j_slide", "j_plane"):
         np.testing.assert_allclose(sim.joint(name).position, 0, atol=1e-12)
+    high = [sim.body(name).com[2] for name in ("float", "plane")]
     sim.step(10)
-    assert np.isfinite(sim.body("slide").position).all()
+    fell = [z - sim.body(name).com[2] for name, z in zip(("float", "plane"), high, strict=True)]
+    np.testing.assert_allclose(fell, 0.5 * 9.81 * 0.01**2, rtol=1e-9)  # nothing holds them
+    assert sim.joint("j_slide").position == pytest.approx(0.0, abs=1e-10), "its limits leave it no room"
+    assert max(sim.joint(name).gap.max() for name in scene.joints) < 1e-14
 
 
 def test_axes_point_where_the_file_says():

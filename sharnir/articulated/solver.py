@@ -1,4 +1,4 @@
-"""SolverArticulated: trees in joint coordinates, loops closed by multipliers (theory: energy and momentum)."""
+"""SolverArticulated: the direct solver with the energy closing, which leaves joint coordinates in the state."""
 
 from __future__ import annotations
 

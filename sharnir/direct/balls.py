@@ -72,7 +72,7 @@ def commanded(s: wp.array(dtype=Direct), i: int, w: int) -> vec3:
         return vec3(real(0.0))
     j = natural(s[0].tree.row[i].joint)
     v0 = natural(s[0].tree.row[i].v_start)
-    past = s[0].state.lag[w]
+    past = s[0].state.stagger[w]
     l = triple(s[0].state.felt_joint, v0, w) * past + triple(s[0].control.joint_force, v0, w) * (s[0].kick[w] - past)
     if wp.length_sq(l) > real(0.0):
         l = wp.quat_rotate(joint_axes(s, j, w), l) * real(s[0].tree.sign[i])

@@ -22,7 +22,7 @@ from sharnir.types import PRECISION
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-MAGIC, VERSION = b"SHARNIR\n", 1
+MAGIC, VERSION = b"SHARNIR\n", 2  # 1 (until 0.2.0) did not tell the closing, and had an array with two meanings
 HEAD = struct.Struct("<8sIIQ40s")  # magic, version, size of the description, size of the arrays, digest
 STRUCTS = ("bodies", "joints", "gears", "axes", "springs", "cables", "drives")
 MOST = 1 << 32  # bytes that arrays may unpack to: a damaged size is no reason to fill the memory
@@ -182,7 +182,7 @@ def unpack(data: bytes, who: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
         raise SimulationError(f"{who}: is no checkpoint of sharnir (it begins with {data[:8]!r})")
     _, version, told, packed, digest = HEAD.unpack_from(data)
     if version != VERSION:
-        raise SimulationError(f"{who}: is of version {version}; allowed: {VERSION}")
+        raise SimulationError(f"{who}: is a checkpoint of version {version}; allowed: {VERSION}, written since sharnir 0.3.0")
     if len(data) != HEAD.size + told + packed:
         raise SimulationError(f"{who}: is damaged: {len(data)} bytes, {HEAD.size + told + packed} announced")
     view = memoryview(data)
@@ -218,7 +218,7 @@ def facts(sim: Owner) -> dict[str, Any]:
 
     return {
         "what": "checkpoint", "sharnir": sharnir.__version__, "scene": sim._content, "solver": sim.solver_name,
-        "precision": PRECISION, "worlds": sim.worlds, "time": sim.time,
+        "closing": sim.solver.closing, "precision": PRECISION, "worlds": sim.worlds, "time": sim.time,
     }  # fmt: skip
 
 
@@ -227,7 +227,7 @@ def restore(sim: Owner, data: bytes, who: str) -> None:
     description, arrays = unpack(data, who)
     if description.get("what") != "checkpoint":
         raise SimulationError(f"{who}: is no checkpoint but {description.get('what')!r}")
-    words = {"scene": "another scene", "solver": "another solver", "precision": "another precision", "worlds": "other worlds"}
+    words = {name: f"another {name}" for name in ("scene", "solver", "closing", "precision")} | {"worlds": "other worlds"}
     own = facts(sim)
     for name, what in words.items():
         if description.get(name) != own[name]:

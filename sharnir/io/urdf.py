@@ -82,8 +82,8 @@ def load_urdf(
         floating: the root is a free body.
         gravity: m/s².
         meshes: draw meshes (files .stl, .obj, .ply, .off, .dae); one that is missing or unreadable is left out with a note.
-        lift: see repairs. The smaller, the closer to the file, and the slower sequential impulses converge; joint coordinates
-            (`solver="articulated"`, `sh.dynamics`) do not mind 1e-9.
+        lift: see repairs. The smaller, the closer to the file, and the slower sequential impulses converge; the direct
+            solver and `sh.dynamics` do not mind 1e-9.
     """
     if not is_positive(lift) or lift > 1.0:
         raise SceneError(f"load_urdf: lift is a number above 0 and at most 1, got {lift!r}")

@@ -212,7 +212,7 @@ def law_shares(s: Any, w: int, mean: real, share: real):
         near = real(0.25)
     if mean < real(0.0):
         kick = s[0].settings.kick[w]
-        past = s[0].state.lag[w]
+        past = s[0].state.stagger[w]
         whole = kick * s[0].settings.part[w]
         start = past / kick
         end = real(1.0) - start

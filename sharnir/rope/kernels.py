@@ -57,7 +57,7 @@ def make_part(s: wp.array(dtype=RopeStep), w: int, scope: int, share: real, way:
     """
     dt = s[0].settings.dt[0]
     s[0].h[w] = dt * share
-    s[0].kick[w] = s[0].body_state.lag[w] + real(0.5) * s[0].h[w]
+    s[0].kick[w] = s[0].body_state.stagger[w] + real(0.5) * s[0].h[w]
     scale_pulls(s, w, share)
     for k in range(s[0].ropes.count):
         pay_out(s, k, w, s[0].h[w])
@@ -76,7 +76,7 @@ def keep_part(s: wp.array(dtype=RopeStep), w: int, scope: int, part: int) -> boo
     for b in range(s[0].bodies.count):
         commit_body(s, b, w)
     keep_ropes(s, w, s[0].h[w], s[0].settings.dt[0])
-    s[0].body_state.lag[w] = real(0.5) * s[0].h[w]
+    s[0].body_state.stagger[w] = real(0.5) * s[0].h[w]
     return True
 
 
@@ -451,7 +451,7 @@ def rope_resume(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), firs
             if differ(now[0].body_state.momentum[b, w], now[0].body_state.kept_momentum[b, w]):
                 changed = 1
     if changed == 1 or not ropes_untouched(now, w):
-        s[0].body_state.lag[w] = real(0.0)
+        s[0].body_state.stagger[w] = real(0.0)
         for b in range(s[0].bodies.count):
             s[0].body_state.velocity[b, w] = now[0].body_state.velocity[b, w]
             s[0].body_state.momentum[b, w] = now[0].body_state.momentum[b, w]
@@ -462,7 +462,7 @@ def rope_resume(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), firs
 def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first: int):
     """Bring velocities to the pose for a user to read, by half a kick with rows that do not move; it is not kept."""
     w = first + wp.tid()
-    half = s[0].body_state.lag[w]
+    half = s[0].body_state.stagger[w]
     if s[0].body_state.failed[w] != 0 or half == real(0.0):
         return
     s[0].h[w] = s[0].settings.dt[0]

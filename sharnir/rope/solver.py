@@ -118,6 +118,7 @@ class SolverRope(Solver):
         super().__init__(model, dt, RopeSettings(), threads)
         if closing not in CLOSINGS:
             raise SimulationError(f"closing is 'energy' or 'position', got {closing!r}")
+        self.closing = closing
         passes, close = CLOSINGS[closing]
         iterations = passes if iterations is None else iterations
         tolerance = close if tolerance is None else tolerance

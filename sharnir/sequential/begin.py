@@ -30,14 +30,14 @@ def resume(s: wp.array(dtype=Step), w: int):
     """Velocities half a step before the pose go on; where a caller changed the state, those of the pose, with half a kick."""
     dt = s[0].settings.dt[0]
     if s[0].settings.halves[0] == 0:  # kicks are whole, whatever forces a caller changed
-        s[0].state.lag[w] = real(0.5) * dt
+        s[0].state.stagger[w] = real(0.5) * dt
         for b in range(s[0].bodies.count):
             s[0].state.felt_force[b, w] = s[0].control.force[b, w]
             s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
         for at in range(s[0].state.felt_joint.shape[0]):
             s[0].state.felt_joint[at, w] = s[0].control.joint_force[at, w]
     elif not untouched(s, w):
-        s[0].state.lag[w] = real(0.0)
+        s[0].state.stagger[w] = real(0.0)
         for b in range(s[0].bodies.count):
             s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
             s[0].state.momentum[b, w] = s[0].now.momentum[b, w]
@@ -46,7 +46,7 @@ def resume(s: wp.array(dtype=Step), w: int):
         for at in range(s[0].state.current.shape[0]):
             s[0].state.current[at, w] = s[0].now.current[at, w]
             s[0].state.creep[at, w] = real(0.0)
-    s[0].settings.kick[w] = s[0].state.lag[w] + real(0.5) * dt
+    s[0].settings.kick[w] = s[0].state.stagger[w] + real(0.5) * dt
 
 
 @wp.func
@@ -54,7 +54,7 @@ def look(s: wp.array(dtype=Step), w: int):
     """Velocities are to be brought to the pose: by the half kick that the last step left, if it left one."""
     s[0].work.sweeps[w] = s[0].solves[VELOCITIES].done[w]
     s[0].work.left[w] = s[0].solves[VELOCITIES].residual[w]
-    s[0].settings.kick[w] = wp.max(s[0].state.lag[w], real(1.0e-6) * s[0].settings.dt[0])
+    s[0].settings.kick[w] = wp.max(s[0].state.stagger[w], real(1.0e-6) * s[0].settings.dt[0])
 
 
 @wp.kernel(module="sharnir.impulse")
@@ -63,7 +63,7 @@ def show(s: wp.array(dtype=Step), first: int):
     w = first + wp.tid()
     solve = s[0].solves[VELOCITIES]
     kick = s[0].settings.kick[w]
-    if s[0].state.failed[w] == 0 and untouched(s, w) and s[0].state.lag[w] > real(0.0):
+    if s[0].state.failed[w] == 0 and untouched(s, w) and s[0].state.stagger[w] > real(0.0):
         for b in range(s[0].bodies.count):
             if s[0].bodies.motion[b] == DYNAMIC:
                 v = at_rest(solve.twist.linear[b, w], s[0].settings.nothing[0])
@@ -152,7 +152,7 @@ def kick_body(s: wp.array(dtype=Step), b: int, w: int, reading: int):
         L = s[0].state.momentum[b, w]
         J = rotated(wp.quat_to_matrix(s[0].state.rotation[b, w]), s[0].bodies.inv_inertia[b, w])
         before = J * L
-        past = s[0].state.lag[w]
+        past = s[0].state.stagger[w]
         f = s[0].state.felt_force[b, w] * past
         l = s[0].state.felt_torque[b, w] * past
         if reading == 0:

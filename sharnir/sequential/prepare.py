@@ -26,7 +26,7 @@ RESTS = wp.constant(8)  # its bodies sleep: it keeps its impulses, and does noth
 def axis_impulses(s: wp.array(dtype=Step), k: int, w: int, pose: JointPose, reading: int):
     """What a user's forces on the free axes of a joint do in this step: impulse and moment on the child."""
     kick = s[0].settings.kick[w]
-    past = s[0].state.lag[w]
+    past = s[0].state.stagger[w]
     pushed = vec3(real(0.0))
     turned_by = vec3(real(0.0))
     for j in range(s[0].joints.v_size[k]):

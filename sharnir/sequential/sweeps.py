@@ -218,7 +218,7 @@ def commit(s: wp.array(dtype=Step), w: int):
         else:
             s[0].state.kept_position[b, w] = s[0].work.position[b, w]
             s[0].state.kept_rotation[b, w] = q
-            if s[0].state.lag[w] == real(0.0):  # a caller's velocities are at work: they are no longer his
+            if s[0].state.stagger[w] == real(0.0):  # a caller's velocities are at work: they are no longer his
                 s[0].now.kept_velocity[b, w] = s[0].now.velocity[b, w]
                 s[0].now.kept_momentum[b, w] = s[0].now.momentum[b, w]
         s[0].state.felt_force[b, w] = s[0].control.force[b, w]
@@ -252,7 +252,7 @@ def commit(s: wp.array(dtype=Step), w: int):
         s[0].state.spring_impulse[k, w] = solve.spring_impulse[k, w] * whole
     if s[0].cables.count > 0:
         commit_cables(s, w, whole)
-    s[0].state.lag[w] = real(0.5) * dt
+    s[0].state.stagger[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)
     spend_once(s, w)
 

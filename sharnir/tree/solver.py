@@ -194,7 +194,7 @@ class TreeSolver(Solver):
         s.tally = self.tally
 
     def _looks(self, tree: Links) -> int:
-        """How the guard learns of gaps (`guard.Watch`): in joint coordinates there are none but where loops are closed."""
+        """How the guard learns of gaps (`guard.Watch`): there are none but where loops are closed."""
         return 2 if int(tree.closures.count) > int(tree.closures.springs.count) else 0
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:

@@ -10,7 +10,7 @@ from sharnir.failures import weather
 
 MASS, AREA, G, RHO = 80.0, 0.7, 9.81, 1.225
 TERMINAL = math.sqrt(2 * MASS * G / (RHO * AREA))
-SOLVERS = ("sequential", "direct", "articulated")
+SOLVERS = ("sequential", "direct")
 
 
 def falling(solver, dt, worlds=1):

@@ -432,7 +432,7 @@ def test_four_bars_through_their_singular_poses(closing, seconds):
         energies.append(sim.energy().total - start)
     scale, drift = max(np.ptp(energies), 1e-12), abs(np.mean(energies[5 * seconds :]) - np.mean(energies[: 5 * seconds]))
     print(f"two four-bars, {closing}, {seconds} s: gap {gap:.1e} m; energy {scale:.1e} J, halves differ {drift:.1e} J")
-    assert gap < 1e-6 and sim.redundant and drift < 1e-2
+    assert gap < 1e-6 and sim.redundant and drift < 1e-2 and (closing != "energy" or scale < 3e-4)
 
 
 @one_thread_is_slow

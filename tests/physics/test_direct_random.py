@@ -1,6 +1,6 @@
 """The direct pass on mechanisms made at random: order, gaps, laws, joints switched off and on, momenta, bits.
 
-References are integrations in joint coordinates, and the articulated solver where laws act.
+References are integrations of high order in joint coordinates, in which stick, slip and limits are events.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from mechanisms import add_body, kinds
 from test_direct import double_alone, one_thread_is_slow
 
 import sharnir as sh
-from sharnir.dynamics import forward_dynamics, from_state, links
+from sharnir.dynamics import forward_dynamics, from_state, links, reactions
 from sharnir.snapshots import PER_WORLD
 from sharnir.spatial import quat_exp, quat_rotate
 
@@ -182,13 +182,20 @@ def any_laws(rng, joint):
     return out
 
 
+LOADED = pytest.mark.xfail(
+    strict=True,
+    reason="Friction(load=...) at a limit: a step multiplies it with the impulse of the impact, an integration does not; "
+    "the two differ by 0.01 rad/s however small the step",
+)
+
+
 @pytest.mark.parametrize("closing", CLOSINGS)
-@pytest.mark.parametrize("seed", range(100, 110))
+@pytest.mark.parametrize("seed", [pytest.param(s, marks=LOADED) if s in (104, 109) else s for s in range(100, 110)])
 def test_laws_on_random_trees(seed, closing):
+    """Errors are small and fall at first order at least, against an integration in which stick, slip and limits are events."""
     dt, end = 5e-4, 0.15
-    reference, beside = (random_tree(seed, dt, any_laws, solver="articulated") for _ in range(2))
+    reference = random_tree(seed, dt, any_laws)
     reference.integrate(end, rtol=1e-8, atol=1e-8)
-    beside.run(end)
     sim = random_tree(seed, dt, any_laws, solver="direct", closing=closing)
     gap = over = taken = 0.0
     for _ in range(round(end / dt)):
@@ -203,9 +210,12 @@ def test_laws_on_random_trees(seed, closing):
                 q = np.atleast_1d(view.position)[view.kind.free.index(axis)]
                 over = max(over, q - limit.upper, limit.lower - q)
         taken = min(taken, lost)
-    ours, theirs = (np.abs(motion(s) - motion(reference)).max((0, 2)) for s in (sim, beside))
-    print(f"laws {seed}, {closing}: {ours} off, articulated {theirs}; gap {gap:.1e}, limits by {over:.1e}, loss {taken:.1e} J")
-    assert np.all(ours < 3 * theirs + 1e-3) and gap < 1e-6 and over < 1e-6 and taken > -1e-12
+    coarse = random_tree(seed, 4 * dt, any_laws, solver="direct", closing=closing)
+    coarse.run(end)
+    off, before = (np.abs(motion(s) - motion(reference)).max((0, 2)) for s in (sim, coarse))
+    print(f"laws {seed}, {closing}: {off} off, {before} at 2 ms; gap {gap:.1e}, limits by {over:.1e}, loss {taken:.1e} J")
+    assert gap < 2e-9 and over < 3e-10 and taken > -1e-12
+    assert np.all(off < (4e-4, 2.5e-3, 6e-3)) and np.all(off < np.maximum(0.5 * before, (1e-5, 1e-4, 1e-4)))
 
 
 def test_the_first_step_has_whole_forces_and_rotors():
@@ -253,9 +263,7 @@ def test_a_rotor_feels_its_axis_turn():
 # ---- joints taken out and put back ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "options", [{"solver": "direct"}, {"solver": "direct", "closing": "velocity"}, {"solver": "articulated"}]
-)
+@pytest.mark.parametrize("options", [{"solver": "direct"}, {"solver": "direct", "closing": "velocity"}])
 def test_a_plain_joint_lets_go_at_once(options):
     scene = sh.Scene()
     scene.add_body("b", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.5, 0, 0))
@@ -349,19 +357,19 @@ def test_floating_trees_keep_their_momenta(seed, laws):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_reactions_of_random_trees_converge(seed):
+    """Against the forces that the equations of motion give in the state of an integration; those of a step alternate by O(dt)."""
     reference = random_tree(seed, 1e-3)
     reference.integrate(0.2, rtol=1e-10, atol=1e-10)
-    twin = sh.Simulation(reference.model, 1e-5, solver="articulated")  # in shorter steps positions are rounded too much
-    twin.restore(reference.snapshot() | {"dt": np.array(1e-5)})
-    twin.step(2)
-    errors, names = [], list(reference.model.joint_names)
-    most = max(np.linalg.norm(twin.joint(n).reaction[0]) for n in names)
+    tree = links(reference.model)
+    q, v = from_state(tree, reference.state)
+    exact = {name: force for name, (force, _) in reactions(tree, q[0], v[0]).items()}
+    errors, most = [], max(np.linalg.norm(force) for force in exact.values())
     for dt in (1e-3, 5e-4):
         sim = random_tree(seed, dt, solver="direct")
         sim.run(0.2)
-        errors.append(max(np.linalg.norm(sim.joint(n).reaction[0] - twin.joint(n).reaction[0]) for n in names) / most)
+        errors.append(max(np.linalg.norm(sim.joint(name).reaction[0] - force) for name, force in exact.items()) / most)
     print(f"tree {seed}: reactions {errors[0]:.1e} off at 1 ms, {errors[1]:.1e} at 0.5 ms")
-    assert errors[1] < 5e-4 and errors[1] < 0.6 * errors[0] + 1e-4  # the twin's are good to so much
+    assert errors[1] < 3e-4 and errors[1] < 0.55 * errors[0] + 1e-7
 
 
 @pytest.mark.parametrize("friction", [None, 0.01])

@@ -7,7 +7,7 @@ import pytest
 
 import sharnir as sh
 
-SOLVERS = ("direct", "sequential", "articulated")
+SOLVERS = ("direct", "sequential")
 
 
 def show(what, error, allowed):

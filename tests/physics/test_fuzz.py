@@ -174,7 +174,7 @@ def test_many_mechanisms_of_every_kind(run):
 
 # ---- bounds of passive motions ----------------------------------------------------------------------------------------------
 
-KEPT = {"sequential": 1e-4, "direct": 1e-9, "position": 1e-9, "velocity": 1e-5, "articulated": 1e-5}  # angular momentum
+KEPT = {"sequential": 1e-4, "direct": 1e-9, "position": 1e-9, "velocity": 1e-5, "articulated": 1e-9}  # angular momentum
 MOST = {"energy": 0.05, "gap": 0.05}  # gained, of the motion's scale; of a body's size, or rad
 
 
@@ -287,7 +287,8 @@ def check_momenta(solver, seeds, steps):
             warnings.simplefilter("ignore")
             try:
                 off = np.array(drift_of_momenta(passive_case(seed, solver, floating=True), steps))
-            except sh.SimulationError:
+            except sh.SimulationError as error:
+                broken.append(f"seed {seed}: {error}")
                 continue
         worst = np.maximum(worst, off)
         if off[0] > 1e-9 or off[1] > KEPT[solver]:

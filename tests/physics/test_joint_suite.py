@@ -32,6 +32,11 @@ JOINTS = {
     "any: x z rx ry rz": sh.Joint("x z rx ry rz"),
     "distance": sh.Distance(),
 }
+SOLVERS = pytest.mark.parametrize("solver", ["direct", "sequential"])
+LATE = pytest.mark.xfail(strict=True, reason="Cayley's map: a body that turns by x rad per step lags by x²/12")
+TURNS = pytest.mark.parametrize("solver", [pytest.param("direct", marks=LATE), "sequential"])
+# gap, m or rad; speed of constrained axes, m/s or rad/s; work on free axes; linear and angular momentum, N·s and N·m·s
+BOUNDS = {"direct": (5e-15, 4e-5, 4e-5, 6e-14, 3e-13), "sequential": (1.5e-7, 1e-14, 5e-11, 1e-14, 1.4e-6)}
 SIDES = ("first fixed", "second fixed", "both free")
 
 
@@ -40,7 +45,7 @@ def random_quat(rng):
     return q / np.linalg.norm(q)
 
 
-def random_pair(joint, side, seed, *, gravity=(0, 0, 0), dt=1e-3):
+def random_pair(joint, side, seed, *, gravity=(0, 0, 0), dt=1e-3, solver="sequential"):
     """Two boxes at random poses in random motion, joined somewhere between them in a random frame."""
     rng = np.random.default_rng(seed)
     scene = sh.Scene(gravity=gravity)
@@ -60,15 +65,17 @@ def random_pair(joint, side, seed, *, gravity=(0, 0, 0), dt=1e-3):
     at = rng.uniform(0, 0.5, 3)
     place = [at, at + rng.uniform(0.2, 0.5, 3)] if isinstance(joint, sh.Distance) else at
     scene.add_joint("joint", joint, *names, position=place, rotation=random_quat(rng))
-    return sh.Simulation(scene, dt, tolerance=1e-13, iterations=50, solver="sequential")
+    options = {"tolerance": 1e-13, "iterations": 50} if solver == "sequential" else {}
+    return sh.Simulation(scene, dt, solver=solver, **options)
 
 
+@SOLVERS
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("name", JOINTS)
-def test_constrained_axes_hold_and_free_axes_do_no_work(name, side):
-    worst_gap = worst_work = worst_momentum = worst_speed = 0.0
-    for seed in range(3):
-        sim = random_pair(JOINTS[name], side, seed)
+def test_constrained_axes_hold_and_free_axes_do_no_work(name, side, solver):
+    worst_gap = worst_work = worst_linear = worst_angular = worst_speed = 0.0
+    for seed in range(3 if solver == "sequential" else 1):
+        sim = random_pair(JOINTS[name], side, seed, solver=solver)
         start = sim.momentum()
         sim.step()
         for _ in range(20):
@@ -88,19 +95,12 @@ def test_constrained_axes_hold_and_free_axes_do_no_work(name, side):
             worst_speed = max(worst_speed, float(np.abs(J @ V).max()))
         if side == "both free":
             now = sim.momentum()
-            worst_momentum = max(
-                worst_momentum,
-                float(np.abs(now.linear - start.linear).max()),
-                1e-6 * float(np.abs(now.angular - start.angular).max()),
-            )
-    print(
-        f"{name}, {side}: gap {worst_gap:.1e}, constrained speed {worst_speed:.1e}, work on free axes {worst_work:.1e}, "
-        f"momentum {worst_momentum:.1e}"
-    )
-    assert worst_gap < 2e-6
-    assert worst_speed < 1e-12
-    assert worst_work < 1e-9
-    assert worst_momentum < 1e-11
+            worst_linear = max(worst_linear, float(np.abs(now.linear - start.linear).max()))
+            worst_angular = max(worst_angular, float(np.abs(now.angular - start.angular).max()))
+    found = worst_gap, worst_speed, worst_work, worst_linear, worst_angular
+    words = "gap", "constrained speed", "work on free axes", "momentum", "angular momentum"
+    print(f"{name}, {side}, {solver}: " + ", ".join(f"{w} {x:.1e}" for w, x in zip(words, found, strict=True)))
+    assert np.all(np.array(found) < BOUNDS[solver])
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -126,10 +126,11 @@ def test_coordinates_are_set_and_read_back(name, side):
         assert max(errors) < 1e-12
 
 
+@SOLVERS
 @pytest.mark.parametrize("name", [n for n, j in JOINTS.items() if j.v_size])
-def test_speeds_are_the_rates_of_the_coordinates(name):
+def test_speeds_are_the_rates_of_the_coordinates(name, solver):
     joint = JOINTS[name]
-    sim = random_pair(joint, "first fixed", 2, dt=1e-6)
+    sim = random_pair(joint, "first fixed", 2, dt=1e-6, solver=solver)
     view = sim.joint("joint")
     view.velocity = np.random.default_rng(1).uniform(-1, 1, joint.v_size) if joint.v_size > 1 else 0.7
     sim.step()
@@ -144,14 +145,15 @@ def test_speeds_are_the_rates_of_the_coordinates(name):
         rate = np.r_[rate[:moves], omega]
     error = np.abs(rate - speed).max()
     print(f"{name}: |dq/dt − speed| = {error:.1e}")
-    assert error < 2e-5
+    assert error < 3e-6
 
 
+@SOLVERS
 @pytest.mark.parametrize("name", [n for n, j in JOINTS.items() if j.v_size])
-def test_a_force_on_a_free_axis_does_the_work_it_should(name):
+def test_a_force_on_a_free_axis_does_the_work_it_should(name, solver):
     """Power of joint.force equals the gain of kinetic energy: Δ(½mv² + ½ωL) = Σ force · speed · dt."""
     joint = JOINTS[name]
-    sim = random_pair(joint, "both free", 3, dt=1e-4)
+    sim = random_pair(joint, "both free", 3, dt=1e-4, solver=solver)
     view = sim.joint("joint")
     sim.step(5)
     force = np.linspace(1.0, 2.0, joint.v_size)
@@ -163,14 +165,15 @@ def test_a_force_on_a_free_axis_does_the_work_it_should(name):
         work += force @ (before + np.atleast_1d(view.velocity)) / 2 * sim.dt
     gain = sim.energy().kinetic - start
     print(f"{name}: gain {gain:.6f} J, work {work:.6f} J")
-    assert abs(gain - work) < 2e-3 * max(abs(work), 0.05)
+    assert abs(gain - work) < 5e-4 * max(abs(work), 0.05)
 
 
-def test_angles_count_turns():
+@TURNS
+def test_angles_count_turns(solver):
     scene = sh.Scene(gravity=(0, 0, 0))
     body = scene.add_body("rotor", sh.Cylinder(0.1, 0.2), mass=1.0)
     scene.add_joint("axle", sh.Revolute("z"), scene.world, body, position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3, solver="sequential")
+    sim = sh.Simulation(scene, 1e-3, solver=solver)
     sim.joint("axle").velocity = 100.0
     sim.run(2.0)
     print(f"angle after 2 s at 100 rad/s: {sim.joint('axle').position:.9f}")
@@ -180,11 +183,12 @@ def test_angles_count_turns():
     assert sim.joint("axle").position == pytest.approx(-100.0, abs=1e-9)
 
 
-def test_universal_angles_count_turns():
+@TURNS
+def test_universal_angles_count_turns(solver):
     scene = sh.Scene(gravity=(0, 0, 0))
     body = scene.add_body("cross", sh.Sphere(0.1), mass=1.0)
     scene.add_joint("u", sh.Universal(("x", "y")), scene.world, body, position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3, solver="sequential")
+    sim = sh.Simulation(scene, 1e-3, solver=solver)
     sim.joint("u").velocity = (20.0, 0.0)
     sim.run(1.0)
     assert np.allclose(sim.joint("u").position, (20.0, 0.0), atol=1e-9)

@@ -73,7 +73,7 @@ def capstan(dt, mu, turn, most, solver="auto"):
 
 
 def test_a_rope_slides_around_a_drum_by_the_capstan_law():
-    capstan(0.015, 0.3, np.pi, 0.03)
+    capstan(0.015, 0.3, np.pi, 0.008)
 
 
 @pytest.mark.slow
@@ -204,8 +204,8 @@ def carried(settles, lifts):
     print(f"hangs {hangs:.5f} m below the hook, lifted by {hook.position[2] - top:.3f} m it creeps {creep:.0e} m and turns by "
           f"{np.linalg.norm(box.rotation[:3]):.0e}; slings bear {borne:.3f} N of {due:.3f}, ends pull with {ends:.1f} N; energy "
           f"at most {rise:.0e} J above the start, stretch {stretch:.0e}, {sim.health().not_converged} steps not met")  # fmt: skip
-    assert creep < 5e-4 and rise < 1e-9 and stretch < 1e-6 and np.linalg.norm(box.rotation[:3]) < 1e-3
-    assert borne == pytest.approx(due, rel=0.02) and box.position[2] > 0.004
+    assert creep < 1.2e-4 and rise < 1e-9 and stretch < 1e-6 and np.linalg.norm(box.rotation[:3]) < 1e-3
+    assert borne == pytest.approx(due, rel=1e-4) and box.position[2] > 0.004
 
 
 def test_a_sling_carries_a_box():

@@ -7,7 +7,7 @@ from sharnir.direct.data import OUT, Direct
 from sharnir.direct.energy.cables import keep_cables
 from sharnir.direct.energy.laws import report_link
 from sharnir.direct.energy.links import balance
-from sharnir.direct.energy.passes import ENOUGH, rows_act
+from sharnir.direct.energy.passes import HISTORY, rows_act
 from sharnir.direct.energy.repair import repair
 from sharnir.direct.touched import follow_turns, lies, turn_on
 from sharnir.joint_geometry import breaks
@@ -63,7 +63,7 @@ def foresee(s: wp.array(dtype=Direct), i: int, own: int, w: int, dv: vec3, dw: v
     sv = sv - bv * c2
     sw = sw - bw * c2
     missed = m * wp.dot(sv, sv) + I * wp.dot(sw, sw)
-    if s[0].state.lag[w] >= ENOUGH and missed < wp.min(same, none):
+    if s[0].state.history[w] >= HISTORY and missed < wp.min(same, none):
         gv = dv + av * c2 - bv
         gw = dw + aw * c2 - bw
     s[0].state.guess_v[own, w] = gv
@@ -118,7 +118,7 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
         s[0].state.rest[b, w] = move - ((x + move) - x)
         s[0].state.position[b, w] = s[0].position[b, w]
         s[0].state.rotation[b, w] = s[0].rotation[b, w]
-    s[0].state.lag[w] = wp.min(s[0].state.lag[w] + real(1.0), ENOUGH)
+    s[0].state.history[w] = wp.min(s[0].state.history[w] + 1, HISTORY)
     for n in range(s[0].tree.count):
         i = natural(n)
         count_turns(s, i, w, scope)

@@ -28,7 +28,7 @@ from sharnir.types import EPSILON, real, vec3
 OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a caller left open by more are closed first
 RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
 UNMET = wp.constant(real(10.0))  # tolerances: the residual, at least, of a step that was made coarsely
-ENOUGH = wp.constant(real(4.0))  # steps, whose velocities a guess of the next is made from
+HISTORY = wp.constant(4)  # steps whose velocities the predictor of the next step uses
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
 SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
 CURVED = wp.constant(real(100.0))  # of the square of the first change of velocities, of their scale: the second is no larger
@@ -77,7 +77,7 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
         new, L = kicked(s, own, w, scope, v + gravity * h, L, h)
         s[0].momentum[b, w] = L
         s[0].impulse_l[i, w] = new * m
-        ahead = h * wp.min(s[0].state.lag[w], real(1.0))
+        ahead = h * real(wp.min(s[0].state.history[w], 1))
         s[0].work.acceleration[b, w] = v + s[0].state.guess_v[own, w] * ahead
         s[0].work.turning[b, w] = omega + M * s[0].state.guess_w[own, w] * ahead
         by = new - v

@@ -416,7 +416,7 @@ def ease_step(x: wp.array(dtype=Roped), w: int, scope: int, size: int, way: int)
     r = x[0].rope
     undo_reeling(r, w)
     take_back_impulses(r, w)
-    s[0].state.lag[w] = real(0.0)
+    s[0].state.history[w] = 0
     if size == 1:
         go_back(x, w, -1 - worst_body(s, w))
     return halve(size, way)

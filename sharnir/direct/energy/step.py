@@ -132,7 +132,7 @@ def move_bodies(s: wp.array(dtype=Direct), w: int):
 @wp.func
 def forget_guess(s: wp.array(dtype=Direct), w: int):
     """Nothing of the last step tells of the next."""
-    s[0].state.lag[w] = real(0.0)
+    s[0].state.history[w] = 0
     for b in range(s[0].own):
         s[0].state.last_v[b, w] = vec3(real(0.0))
         s[0].state.last_w[b, w] = vec3(real(0.0))
@@ -209,7 +209,7 @@ def copy_state(a: State, b: State, w: int):
         b.stuck[i, w] = a.stuck[i, w]
     for i in range(a.mid_tense.shape[0]):
         b.mid_tense[i, w] = a.mid_tense[i, w]
-    b.lag[w] = a.lag[w]
+    b.history[w] = a.history[w]
     b.open[w] = a.open[w]
     b.time[w] = a.time[w]
 
@@ -404,8 +404,8 @@ def ease_step(s: wp.array(dtype=Direct), w: int, scope: int, size: int, way: int
     jams = bool(False)
     if s[0].touching == 1:
         jams = s[0].touch.residual[w] > JAMS and way != SLICK
-    if s[0].state.lag[w] > real(0.0):
-        s[0].state.lag[w] = real(0.0)
+    if s[0].state.history[w] > 0:
+        s[0].state.history[w] = 0
         if not jams:
             return size, 1
     if s[0].touching == 1 and way != SLICK and (4 * size <= FINEST or (jams and size < FINEST)):

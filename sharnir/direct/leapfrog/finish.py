@@ -307,5 +307,5 @@ def commit(s: wp.array(dtype=Direct), w: int, scope: int):
             s[0].state.felt_torque[b, w] = s[0].control.torque[b, w]
             s[0].control.force_once[b, w] = vec3(real(0.0))
             s[0].control.torque_once[b, w] = vec3(real(0.0))
-    s[0].state.lag[w] = real(0.5) * dt
+    s[0].state.stagger[w] = real(0.5) * dt
     s[0].state.time[w] = s[0].state.time[w] + wp.float64(dt)

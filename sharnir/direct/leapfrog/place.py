@@ -57,7 +57,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
     w = natural(w)
     h = s[0].kick[w]
     dt = s[0].settings.dt[0]
-    past = s[0].state.lag[w]
+    past = s[0].state.stagger[w]
     ahead = h - past
     gravity = s[0].settings.gravity[w]
     last = int(-1)
@@ -172,7 +172,7 @@ def place_simple(
         s[0].work.bias_a[i, w] = close_a
         push = real(0.0)
         if s[0].pushed[w] == 1:
-            past = s[0].state.lag[w]
+            past = s[0].state.stagger[w]
             push = s[0].state.felt_joint[v0, w] * past + s[0].control.joint_force[v0, w] * (s[0].kick[w] - past)
         s[0].tau[v0, w] = push
     return r
@@ -226,7 +226,7 @@ def place_any(s: wp.array(dtype=Direct), i: int, w: int, chord: real):
         close_a = close_a - n * wp.dot(n, close_a)
         force = real(0.0)
         if j < s[0].scene_joints:
-            past = s[0].state.lag[w]
+            past = s[0].state.stagger[w]
             ahead = s[0].kick[w] - past
             force = s[0].state.felt_joint[v0 + a, w] * past + s[0].control.joint_force[v0 + a, w] * ahead
         s[0].tau[v0 + a, w] = force

@@ -286,7 +286,7 @@ def make_part(x: wp.array(dtype=Roped), w: int, scope: int, share: real, way: in
     dt = s[0].settings.dt[0]
     s[0].drift[w] = dt * share
     take_slack(r, w)
-    s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
+    s[0].kick[w] = s[0].state.stagger[w] + real(0.5) * s[0].drift[w]
     chord = real(-0.5) * s[0].drift[w]
     if way == VELOCITY_LEVEL:
         chord = real(0.0)
@@ -369,7 +369,7 @@ def read_pose(
     s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int
 ):
     """Bring velocities and reactions to the pose for the caller to read, by half a kick with rows that do not move."""
-    s[0].kick[w] = s[0].state.lag[w]
+    s[0].kick[w] = s[0].state.stagger[w]
     s[0].drift[w] = s[0].settings.dt[0]
     passes = s[0].done[w]
     off = s[0].residual[w]

@@ -219,7 +219,7 @@ def one_step(s: wp.array(dtype=Direct), w: int, scope: int, last: bool) -> bool:
 
     If it is the last way it is made again where they did not: with links damped, in the end at velocity level.
     """
-    s[0].kick[w] = s[0].state.lag[w] + real(0.5) * s[0].drift[w]
+    s[0].kick[w] = s[0].state.stagger[w] + real(0.5) * s[0].drift[w]
     chord = real(-0.5) * s[0].drift[w]
     level = s[0].settings.position[0]
     if s[0].state.open[w] > TORN:
@@ -350,7 +350,7 @@ def begin_call(s: wp.array(dtype=Direct), w: int):
 @wp.func
 def begin_anew(s: wp.array(dtype=Direct), w: int):
     """From the velocities of the pose, with half a kick to come."""
-    s[0].state.lag[w] = real(0.0)
+    s[0].state.stagger[w] = real(0.0)
     for b in range(s[0].own):
         s[0].state.velocity[b, w] = s[0].now.velocity[b, w]
         s[0].state.momentum[b, w] = s[0].now.momentum[b, w]
@@ -371,7 +371,7 @@ def begin_anew(s: wp.array(dtype=Direct), w: int):
 @wp.func
 def synchronise(s: wp.array(dtype=Direct), w: int, scope: int):
     """Bring velocities and reactions to the pose for the caller to read, by half a kick with rows that do not move."""
-    s[0].kick[w] = s[0].state.lag[w]
+    s[0].kick[w] = s[0].state.stagger[w]
     s[0].drift[w] = s[0].settings.dt[0]
     passes = s[0].done[w]
     off = s[0].residual[w]

@@ -1,8 +1,7 @@
-"""The articulated solver: order, laws, momenta, holds without creep, loops that stay closed, limits, scales, failed steps."""
+"""The direct solver against references of another kind: an integration of high order, the sequential solver, closed forms."""
 
 import numpy as np
 import pytest
-from test_joint_suite import JOINTS
 from test_passive import mechanism
 from test_reference_numbers import four_bar
 
@@ -13,12 +12,12 @@ EXACT = {"iterations": 300, "position_iterations": 50, "tolerance": 1e-14}
 
 
 def make(scene, solver, dt, **options):
-    """A simulation; impulses are iterated to the end."""
+    """A simulation; the sequential solver iterates until it converges."""
     return sh.Simulation(scene, dt, solver=solver, **(EXACT if solver == "sequential" else {}), **options)
 
 
 def both(scene, dt, **options):
-    return make(scene, "sequential", dt, **options), make(scene, "articulated", dt, **options)
+    return make(scene, "sequential", dt, **options), make(scene, "direct", dt, **options)
 
 
 def bodies(sim):
@@ -32,50 +31,6 @@ def places(sim):
 def run_for(sim, time):
     sim.run(time)
     return sim
-
-
-# ---- the same motion ------------------------------------------------------------------------------------------------------
-
-
-def small_tree(joint, shape):
-    """Three bodies: one on the joint, another on it by the same joint, a third on a hinge beside it; all frames random."""
-    rng = np.random.default_rng(7)
-    scene = sh.Scene()
-    for i in range(3):
-        scene.add_body(
-            f"b{i}", sh.Box(*rng.uniform(0.1, 0.4, 3), position=rng.uniform(-0.05, 0.05, 3)), mass=rng.uniform(0.5, 2),
-            position=(0.5 * i, 0.1 * i, 0), rotation=quat_exp(rng.normal(size=3)),
-            velocity=0.5 * rng.normal(size=3), spin=rng.normal(size=3),
-        )  # fmt: skip
-    ends = [("world", "b0"), ("b0", "b1"), ("b0", "b2")]
-    for i, (a, b) in enumerate(ends[shape == "floating" :]):
-        kind = joint if b != "b2" else sh.Revolute(rng.normal(size=3))
-        at = 0.3 * rng.normal(size=3)
-        place = [at, at + 0.4 * rng.normal(size=3)] if isinstance(kind, sh.Distance) else at
-        a, b = (b, a) if shape == "reversed" else (a, b)
-        scene.add_joint(f"j{i}", kind, a, b, position=place, rotation=quat_exp(rng.normal(size=3)))
-    return scene
-
-
-@pytest.mark.parametrize("shape", ["hanging", "reversed", "floating"])
-@pytest.mark.parametrize("name", JOINTS)
-def test_every_joint_is_of_second_order(name, shape):
-    """Against the high-order integrator, which starts from the fitted speeds; with the impulse solver for a rod."""
-    scene = small_tree(JOINTS[name], shape)
-    found = [run_for(make(scene, "articulated", dt), 0.1) for dt in (2e-3, 1e-3)]
-    gap = found[1].gaps().max()
-    assert gap < 1e-9
-    if name == "distance":
-        apart = np.abs(places(run_for(make(scene, "sequential", 1e-3), 0.1)) - places(found[1])).max()
-        print(f"{name}, {shape}: apart {apart:.1e} m, gap {gap:.1e}")
-        assert apart < 5e-3
-        return
-    exact = make(scene, "articulated", 1e-6)
-    exact.step()  # speeds that the joints do not allow are taken off
-    exact.integrate(0.1, rtol=1e-10, atol=1e-10)
-    errors = [np.abs(places(sim) - places(exact)).max() for sim in found]
-    print(f"{name}, {shape}: {errors[0]:.1e}, {errors[1]:.1e} m off, gap {gap:.1e}")
-    assert errors[1] < 0.27 * errors[0] + 2e-9 and errors[1] < 1e-4
 
 
 # ---- the same laws --------------------------------------------------------------------------------------------------------
@@ -124,7 +79,7 @@ def test_a_joint_follows_its_laws(name):
     joint, speed, close = LAWS[name]
     off, passes = [], []
     for dt in (1e-3, 5e-4):
-        sim, exact = (make(rod_on(joint), "articulated", dt) for _ in range(2))
+        sim, exact = (make(rod_on(joint), "direct", dt) for _ in range(2))
         for s in (sim, exact):
             s.joint("j").velocity = speed
         passes.append(max(sim.step().iterations for _ in range(round(0.16 / dt))))
@@ -146,8 +101,7 @@ def test_readings_of_a_tree_and_a_loop_agree():
     for name in pair[0].model.joint_names:
         a, b = (np.concatenate(sim.joint(name).reaction) for sim in pair)
         print(f"{name}: reaction {np.round(a[:3], 4)} N, apart {np.abs(a - b).max():.1e}")
-    a, b = (np.concatenate(sim.joint("rail").reaction) for sim in pair)
-    assert np.abs(a[:3] - b[:3]).max() < 0.02 * (1 + np.abs(a).max())
+        assert np.abs(a[:3] - b[:3]).max() < 0.02 * (1 + np.abs(a).max()), name
     assert abs(pair[0].energy().total - pair[1].energy().total) < 1e-3
 
 
@@ -160,11 +114,10 @@ def arm(bounds, axes, dt=0.01):
         scene.add_body(f"b{i}", sh.Box(0.1, 0.03, 0.02), mass=0.3, position=(0.1 * i + 0.05, 0, 0))
         scene.add_joint(f"j{i}", sh.Revolute(axis, friction=bound), last, f"b{i}", position=(0.1 * i, 0, 0))
         last = f"b{i}"
-    return make(scene, "articulated", dt)
+    return make(scene, "direct", dt)
 
 
-@pytest.mark.parametrize("axes", ["zyyxyx", "yyyyyyyyyy"])
-def test_what_friction_holds_does_not_move_one_bit_in_a_minute(axes):
+def test_what_friction_holds_does_not_move_one_bit_in_a_minute(axes="zyyxyx"):
     n = len(axes)
     load = [0.3 * 9.81 * 0.1 * (n - i) ** 2 / 2 for i in range(n)]
     sim = arm([1.01 * x for x in load], axes)
@@ -180,18 +133,6 @@ def test_what_friction_holds_does_not_move_one_bit_in_a_minute(axes):
     assert abs(sim.joint("j1").position) > 0.01
 
 
-def test_a_chain_with_friction_needs_few_passes():
-    passes, converged = [], True
-    for seed in range(5):
-        sim = arm(10 ** np.random.default_rng(seed).uniform(-2, 0, 10), "y" * 10, dt=1e-3)
-        for _ in range(2000):
-            report = sim.step()
-            passes.append(report.iterations)
-            converged &= report.converged
-    print(f"10⁴ steps: {np.mean(passes):.2f} passes, 99 % within {np.percentile(passes, 99):.0f}, at most {max(passes)}")
-    assert converged and np.mean(passes) < 1.5 and np.percentile(passes, 99) <= 7  # fast links add passes for their mean speeds
-
-
 # ---- passive --------------------------------------------------------------------------------------------------------------
 
 
@@ -203,7 +144,7 @@ def test_random_passive_mechanisms_lose_energy(part):
         gains = []
         for passive in (False, True):
             scene, speeds = mechanism(seed, passive)
-            sim = make(scene, "articulated", 1e-3, worlds=worlds)
+            sim = make(scene, "direct", 1e-3, worlds=worlds)
             for i, name in enumerate(bodies(sim)):
                 sim.body(name).velocity, sim.body(name).spin = speeds[2 * i][:worlds], speeds[2 * i + 1][:worlds]
             sim.step(2)
@@ -276,14 +217,17 @@ def stewart():
 
 
 def rods_and_springs(stiffness=50.0, rest=0.1):
-    """Two bars on rods, a spring between them."""
+    """Two bars on rods, a spring between them, or a rod where stiffness is None."""
     scene = sh.Scene()
     for i in range(2):
         scene.add_body(f"b{i}", sh.Box(0.4, 0.05, 0.05), mass=1.0, position=(0.6 * i, 0, 0))
         for x in (-0.2, 0.2):
             ends = [(0.6 * i + 1.2 * x, 0.1 * x, 0.5), (0.6 * i + x, 0, 0)]
             scene.add_joint(f"rod{i}{x}", sh.Distance(), scene.world, f"b{i}", position=ends)
-    scene.add_spring("s", "b0", "b1", at_a=(0.2, 0, 0), at_b=(0.4, 0, 0), stiffness=stiffness, rest=rest)
+    if stiffness is None:
+        scene.add_joint("s", sh.Distance(), "b0", "b1", position=[(0.2, 0, 0), (1.0, 0, 0)])
+    else:
+        scene.add_spring("s", "b0", "b1", at_a=(0.2, 0, 0), at_b=(0.4, 0, 0), stiffness=stiffness, rest=rest)
     return scene
 
 
@@ -303,45 +247,6 @@ def test_loops_stay_closed_and_move_as_with_impulses(name):
         apart.append(np.abs(places(pair[0]) - places(pair[1])).max())
     print(f"{name}: apart {apart[0]:.1e}, {apart[1]:.1e} m after 0.2 s, gap {gap:.1e}")
     assert gap < 1e-9 and (apart[1] < 0.75 * apart[0] or apart[1] < 1e-8)
-
-
-def test_the_energy_of_a_loop_is_kept_at_every_step():
-    for dt in (4e-3, 2e-3):
-        sim = sh.Simulation(four_bar(2, 1e-3).model, dt, solver="articulated")
-        start = sim.energy().total
-        found = []
-        for _ in range(250):
-            sim.run(0.02)
-            found.append(sim.energy().total - start)
-        print(f"dt = {dt * 1e3:g} ms: energy within {np.ptp(found):.1e} J in 5 s")
-        assert np.ptp(found) < 1e-6 * start
-
-
-@pytest.mark.parametrize(("n", "end"), [(2, (-0.195020301950, -0.980799205662)), pytest.param(40, None, marks=pytest.mark.slow)])
-def test_n_four_bar(n, end):
-    """Through the singular pose, on the parallelogram's branch; n bars in parallel move as two do but for their masses."""
-    errors = []
-    model = four_bar(n, 1e-3).model
-    for dt in (2e-3, 1e-3) if n == 2 else (1e-2,):
-        sim = sh.Simulation(model, dt, solver="articulated")
-        sim.run(1.0 if n == 2 else 0.1)
-        tips = np.array([sim.body(f"link{i}").com * 2 - [2 * i, 0, 0] for i in (0, n)])
-        errors.append(np.linalg.norm(tips[0] - [*end, 0]) if end else np.abs(tips[0] - tips[1]).max())
-        assert sim.gaps().max() < 1e-9
-    print(f"N = {n}: {errors} m off")
-    assert errors[-1] < 5e-3 and (n == 40 or errors[1] < 0.6 * errors[0])
-
-
-def test_ten_four_bars_pass_their_singular_poses_at_a_long_step():
-    """Here passes on the mean speeds used to go astray."""
-    sim = sh.Simulation(four_bar(10, 1e-3).model, 5e-3, solver="articulated")
-    start, gap = sim.energy().total, 0.0
-    for _ in range(100):
-        sim.run(0.1)
-        gap = max(gap, sim.gaps().max())
-    spread = np.ptp([sim.joint(f"A{i}").velocity for i in range(11)])
-    print(f"10 s: gap {gap:.1e}, speeds within {spread:.1e} rad/s, energy {sim.energy().total - start:.2f} of {start:.0f} J")
-    assert gap < 1e-6 and spread < 0.02 and abs(sim.energy().total - start) < 1e-6 * start
 
 
 def test_friction_and_motors_on_every_joint_of_a_loop():
@@ -384,7 +289,7 @@ def test_looking_at_gears_does_not_change_the_motion():
         scene.add_body(f"w{i}", sh.Box(0.2, 0.05, 0.1), mass=1.0 + i, position=(i + 0.05, 0.02, 0))
         scene.add_joint(f"a{i}", sh.Revolute((0.3, 1.0, 0.2)), scene.world, f"w{i}", position=(i, 0, 0))
     scene.add_joint("gear", sh.Gear("a0", "a1", -1.3))
-    seen, unseen = (sh.Simulation(scene, 5e-3, solver="articulated") for _ in range(2))
+    seen, unseen = (sh.Simulation(scene, 5e-3, solver="direct") for _ in range(2))
     for _ in range(50):
         for sim in (seen, unseen):
             sim.step()
@@ -400,7 +305,7 @@ def test_looking_at_joints_beside_a_body_on_a_path_does_not_change_the_motion():
     scene.add_body("cart", sh.Box(0.2, 0.2, 0.2), motion="kinematic", path=lambda t: (0.2 * np.sin(3 * t), 0, 0))
     scene.add_body("arm", sh.Box(0.1, 0.1, 0.5), mass=1.0, position=(0.1, 0, -0.3))
     scene.add_joint("ball", sh.Spherical(), "cart", "arm", position=(0, 0, 0))
-    seen, unseen = (sh.Simulation(scene, 5e-3, solver="articulated") for _ in range(2))
+    seen, unseen = (sh.Simulation(scene, 5e-3, solver="direct") for _ in range(2))
     for _ in range(50):
         for sim in (seen, unseen):
             sim.step()
@@ -410,90 +315,67 @@ def test_looking_at_joints_beside_a_body_on_a_path_does_not_change_the_motion():
     assert all(np.array_equal(a[k], b[k]) for k in a)
 
 
-@pytest.mark.parametrize("stiffness", [1e2, 1e5, 1e9])
-def test_springs_between_points(stiffness):
-    scene = rods_and_springs(stiffness, rest=None)
-    pair = both(scene, 1e-3)
-    longest = 0.0
+@pytest.mark.parametrize("stiffness", [1e2, 1e4])
+def test_springs_between_points_follow_an_integration(stiffness):
+    scene, off = rods_and_springs(stiffness, rest=0.8 + 10.0 / stiffness), []
+    exact = make(scene, "direct", 1e-3)
+    exact.integrate(0.2, rtol=1e-10, atol=1e-10)
+    for dt in (1e-3, 5e-4):
+        off.append(np.abs(places(run_for(make(scene, "direct", dt), 0.2)) - places(exact)).max())
+    print(f"k = {stiffness:g} N/m: {off[0]:.1e}, {off[1]:.1e} m off after 0.2 s")
+    assert off[1] < 0.35 * off[0] and off[0] < 3e-6
+
+
+def test_a_spring_stiffer_than_steps_resolve_holds_like_a_rod():
+    sim, rod = (make(scene, "direct", 1e-3) for scene in (rods_and_springs(1e9, rest=None), rods_and_springs(None)))
+    stretch = apart = 0.0
     for _ in range(20):
-        for sim in pair:
-            sim.run(0.01)
-        longest = max(longest, abs(pair[1].spring("s").length - pair[1].spring("s").rest))
-    apart = np.abs(places(pair[0]) - places(pair[1])).max()
-    print(f"k = {stiffness:g} N/m: apart {apart:.1e} m, stretch up to {longest:.1e} m")
-    assert apart < 2e-3
-
-
-def test_worlds_differ_and_equal_the_same_world_alone():
-    scene = universal_loop()
-    many = make(scene, "articulated", 1e-3, worlds=3)
-    spins = np.array([[0, 0, 0], [0, 1, 0], [1, -2, 3.0]])
-    many.body("b1").spin = spins
-    many.run(0.2)
-    for w, spin in enumerate(spins):
-        one = make(scene, "articulated", 1e-3)
-        one.body("b1").spin = spin
-        one.run(0.2)
-        assert np.array_equal(one.state.position.numpy()[:, 0], many.state.position.numpy()[:, w])
-    spread = np.ptp(many.body("b2").com, axis=0).max()
-    print(f"three worlds {spread:.3f} m apart, each equal to itself alone to the bit; gap {many.gaps().max():.1e}")
-    assert many.gaps().max() < 1e-9 and spread > 1e-3
+        for one in (sim, rod):
+            one.run(0.01)
+        stretch = max(stretch, abs(sim.spring("s").length - sim.spring("s").rest))
+        apart = max(apart, np.abs(places(sim) - places(rod)).max())
+    print(f"k = 1e9 N/m: stretch up to {stretch:.1e} m, {apart:.1e} m from a rod in its place")
+    assert stretch < 1e-7 and apart < 1e-6
 
 
 # ---- between steps --------------------------------------------------------------------------------------------------------
 
 
-def floating_chain(worlds=1):
-    scene = sh.Scene()
-    rng = np.random.default_rng(0)
-    kinds = [sh.Spherical(friction=0.1), sh.Revolute("y", limit=(-0.2, 0.2)), sh.Universal()]
-    for i in range(4):
-        scene.add_body(f"b{i}", sh.Box(0.1, 0.2, 0.3), mass=1, position=(0.3 * i, 0, 0), spin=rng.normal(size=3))
-        if i:
-            scene.add_joint(f"j{i}", kinds[i - 1], f"b{i - 1}", f"b{i}", position=(0.3 * i - 0.15, 0, 0))
-    return make(scene, "articulated", 1e-3, worlds=worlds)
+def projected(velocity, spin):
+    """Twists nearest in kinetic energy to those given that a chain of four boxes allows: hinge about y, ball, hinge about y."""
+    inertia = np.array([0.05**2 + 0.1**2, 0.2**2 + 0.1**2, 0.2**2 + 0.05**2]) / 12
+    inverse, rows = 1 / np.tile(np.r_[np.ones(3), inertia], 4), []
+    for i in (1, 2, 3):
+        arms = [np.cross(np.eye(3), (0.1, 0, 0)), np.cross(np.eye(3), (-0.1, 0, 0))]  # rows of ω × arm, of the two bodies
+        J = np.zeros((5 if i % 2 else 3, 24))
+        J[:3, 6 * i - 6 : 6 * i - 3], J[:3, 6 * i : 6 * i + 3] = -np.eye(3), np.eye(3)
+        J[:3, 6 * i - 3 : 6 * i], J[:3, 6 * i + 3 : 6 * i + 6] = -arms[0].T, arms[1].T
+        if i % 2:
+            J[3:, 6 * i - 3 : 6 * i], J[3:, 6 * i + 3 : 6 * i + 6] = -np.eye(3)[[0, 2]], np.eye(3)[[0, 2]]
+        rows.append(J)
+    J, V = np.concatenate(rows), np.concatenate([velocity, spin], 1).ravel()
+    return (V - inverse * (J.T @ np.linalg.solve(J * inverse @ J.T, J @ V))).reshape(4, 6)
 
 
-@pytest.mark.parametrize("name", ["floating", "loop"])
-def test_a_restored_run_goes_on_bit_for_bit(name):
-    sim = floating_chain() if name == "floating" else make(crank(0.1), "articulated", 1e-3)
-    start = sim.snapshot()
-    sim.step(100)
-    saved = sim.snapshot()
-    sim.step(100)
-    end = sim.snapshot()
-    sim.restore(saved)
-    sim.step(60)
-    for _ in range(40):
-        sim.step()
-    again = sim.snapshot()
-    sim.reset()
-    reset = sim.snapshot()
-    off = [k for k in end if not np.array_equal(end[k], again[k])]
-    print(f"{name}: fields that differ {off}")
-    assert not off and all(np.array_equal(start[k], reset[k]) for k in start)
-
-
-def test_speeds_that_joints_do_not_allow_are_taken_off_by_impulses():
+def test_speeds_that_joints_do_not_allow_are_projected():
     scene = sh.Scene(gravity=(0, 0, 0))
     rng = np.random.default_rng(3)
+    velocity, spin = rng.normal(size=(2, 4, 3))
     for i in range(4):
-        scene.add_body(
-            f"b{i}", sh.Box(0.2, 0.05, 0.1), mass=1.0, position=(0.2 * i, 0, 0), velocity=rng.normal(size=3),
-            spin=rng.normal(size=3),
-        )  # fmt: skip
+        motion = {"velocity": velocity[i], "spin": spin[i]}
+        scene.add_body(f"b{i}", sh.Box(0.2, 0.05, 0.1), mass=1.0, position=(0.2 * i, 0, 0), **motion)
         if i:
-            scene.add_joint(
-                f"j{i}", [sh.Spherical(), sh.Revolute("y")][i % 2], f"b{i - 1}", f"b{i}", position=(0.2 * i - 0.1, 0, 0)
-            )
-    pair = both(scene, 1e-6)
-    start = pair[1].momentum()
-    for sim in pair:
+            joint = sh.Revolute("y") if i % 2 else sh.Spherical()
+            scene.add_joint(f"j{i}", joint, f"b{i - 1}", f"b{i}", position=(0.2 * i - 0.1, 0, 0))
+    exact = projected(velocity, spin)
+    for sim in both(scene, 1e-9):
+        start = sim.momentum()
         sim.step()
-    off = np.abs(pair[0].state.velocity.numpy() - pair[1].state.velocity.numpy()).max()
-    lost = np.abs(pair[1].momentum().linear - start.linear).max(), np.abs(pair[1].momentum().angular - start.angular).max()
-    print(f"speeds within {off:.1e} m/s of the impulse solver's, momenta kept to {max(lost):.1e}")
-    assert off < 1e-4 and max(lost) < 1e-4
+        found = np.array([np.r_[sim.body(name).velocity, sim.body(name).spin] for name in bodies(sim)])
+        off, now = np.abs(found - exact).max(), sim.momentum()
+        lost = max(np.abs(now.linear - start.linear).max(), np.abs(now.angular - start.angular).max())
+        print(f"{sim.solver_name}: speeds within {off:.1e} of the projection, momenta kept to {lost:.1e}")
+        assert off < 1e-6 and lost < 1e-9
 
 
 @pytest.mark.parametrize("joint", [sh.Revolute("y"), sh.Spherical()])
@@ -540,7 +422,7 @@ def test_a_violated_limit_is_repaired_without_kinetic_energy():
     ):
         scene = rod_on(joint)
         scene.gravity = (0, 0, 0)
-        sim = make(scene, "articulated", 1e-3)
+        sim = make(scene, "direct", 1e-3)
         sim.joint("j").position = position
         sim.step(20)
         print(f"{joint.kind}: back at {np.round(sim.joint('j').position, 9)}, kinetic energy {sim.energy().kinetic:.1e} J")
@@ -553,45 +435,6 @@ def test_a_violated_limit_is_repaired_without_kinetic_energy():
             assert abs(abs(q[-1]) - 1) < 1e-6
 
 
-def test_joints_taken_out_and_put_back():
-    sim = arm([0.5] * 3, "yyy", dt=1e-3)
-    sim.step(20)
-    sim.joint("j1").enabled = False
-    v = sim.body("b1").velocity
-    sim.run(0.1)
-    fall = sim.body("b1").velocity[2] - v[2]
-    print(f"switched off it falls by {fall:.4f} m/s in 0.1 s, stuck {sim.joint('j1').stuck}")
-    assert fall == pytest.approx(-0.981, rel=0.02) and not sim.joint("j1").stuck
-    sim.joint("j1").enabled = True
-    sim.run(0.05)
-    assert sim.gaps().max() < 1e-9
-
-
-def test_budget_and_passes_are_capped_and_reported():
-    sim = arm([0.01] * 6, "yxyxyx", dt=1e-3)
-    report = sim.step(5, budget=10.0)
-    assert not report.deadline_missed and report.iterations >= 1
-    assert sim.step(5, budget=1e-9).deadline_missed
-    assert sim.step(iterations=1).iterations == 1
-    with pytest.raises(sh.SimulationError, match="iterations"):
-        sim.step(iterations=0)
-
-
-def test_forces_that_are_not_finite_leave_the_last_good_state():
-    sim = arm([0.0] * 3, "yyy", dt=1e-3)
-    sim.step(10)
-    before = sim.snapshot()
-    sim.body("b1").apply_force((1e308, 0, 1e308))
-    sim.body("b1").apply_force((1e308, 0, 1e308))
-    with pytest.raises(sh.SimulationError, match=r"'b\d'.*last good") as error:
-        sim.step()
-    print(error.value)
-    for field in ("position", "rotation", "velocity", "spin", "q", "qd", "time"):
-        assert np.array_equal(sim.snapshot()[f"state.{field}"], before[f"state.{field}"]), field
-    sim.step(10)
-    assert np.isfinite(sim.energy().total)
-
-
 def whirl(dt):
     """Two universal joints that pass close to their singular poses: at 5 ms passes on the mean speeds led to no finite state."""
     scene = sh.Scene()
@@ -599,7 +442,7 @@ def whirl(dt):
     scene.add_joint("j", sh.Universal(("y", "z")), "world", "a", position=(0.34503, 0.22065, 0.43439))
     scene.add_body("b", mass=5.5459, inertia=(0.01291, 0.01072, 0.01153), position=(0.32958, -0.79459, 2.12572))
     scene.add_joint("k", sh.Universal(("y", "z"), friction=0.01), "a", "b", position=(0.50982, -0.17665, 1.49725))
-    return sh.Simulation(scene, dt, solver="articulated")
+    return sh.Simulation(scene, dt, solver="direct")
 
 
 def test_a_step_too_long_for_its_motion_is_divided():
@@ -630,40 +473,30 @@ def test_a_step_too_long_for_its_motion_is_divided():
     assert divided > 0 and abs(energies[0] - energies[1]) < 150.0
 
 
-# ---- momenta, scales, laws in loops, limits of balls ----------------------------------------------------------------------
+# ---- scales, laws in loops, limits of balls -------------------------------------------------------------------------------
 
 
-def off(a, b):
-    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
-
-
-def test_what_floats_keeps_its_momenta():
-    """A body as slim as a needle for 100 s; two boxes on a hinge; a joint that allows everything, anchored 1 m off the centre."""
+@pytest.mark.parametrize("dt", [1e-3, 5e-3])
+def test_a_joint_that_allows_everything_leaves_the_centre_of_mass_alone(dt):
     scene = sh.Scene(gravity=(0, 0, 0))
-    scene.add_body("b", inertia=np.diag([0.02, 0.5, 0.51]), mass=1.0, spin=(100, 3, 2))
-    alone = sh.Simulation(scene, 1e-3, solver="articulated")
-    scene = sh.Scene(gravity=(0, 0, 0))
-    for i, spin in enumerate(((3, 1, 2), (3, 1, 5))):
-        scene.add_body(f"b{i}", sh.Box(1, 0.2, 0.2), mass=1.0 + i, position=(i, 0, 0), spin=spin)
-    scene.add_joint("h", sh.Revolute("z"), "b0", "b1", position=(0.5, 0, 0))
-    pair = sh.Simulation(scene, 1e-3, solver="articulated")
-    for sim, seconds in ((alone, 100.0), (pair, 10.0)):
-        start, rest = sim.momentum(), sim.step()
-        energy = sim.energy().total
-        sim.run(seconds)
-        turned, changed = off(sim.momentum().angular, start.angular), abs(sim.energy().total / energy - 1)
-        moved = np.linalg.norm(sim.momentum().linear - start.linear)
-        print(f"{seconds:g} s: angular momentum within {turned:.1e}, energy {changed:.1e}, linear {moved:.1e}; {rest.parts} part")
-        assert turned < 1e-9 and changed < 1e-9 and moved < 1e-9
-    for dt in (1e-3, 5e-3):
-        scene = sh.Scene(gravity=(0, 0, 0))
-        scene.add_body("b", sh.Box(1, 0.5, 0.3), mass=1.0, spin=(0, 3, 12))
-        scene.add_joint("f", sh.Free(), "world", "b", position=(1, 0, 0))
-        sim = sh.Simulation(scene, dt, solver="articulated")
-        sim.run(2.0)
-        away = np.linalg.norm(sim.body("b").com)
-        print(f"anchored 1 m off, {dt * 1e3:g} ms: the centre moved {away:.1e} m")
-        assert away < 1e-9
+    scene.add_body("b", sh.Box(1, 0.5, 0.3), mass=1.0, spin=(0, 3, 12))
+    scene.add_joint("f", sh.Free(), "world", "b", position=(1, 0, 0))
+    sim = run_for(make(scene, "direct", dt), 2.0)
+    away = np.linalg.norm(sim.body("b").com)
+    print(f"anchored 1 m off, {dt * 1e3:g} ms: the centre moved {away:.1e} m")
+    assert away < 1e-9
+
+
+def test_ten_four_bars_pass_their_singular_poses_at_a_long_step():
+    """Iterations on the mean speeds used to diverge here."""
+    sim = make(four_bar(10, 1e-3).model, "direct", 5e-3)
+    start, gap = sim.energy().total, 0.0
+    for _ in range(100):
+        sim.run(0.1)
+        gap = max(gap, sim.gaps().max())
+    spread = np.ptp([sim.joint(f"A{i}").velocity for i in range(11)])
+    print(f"10 s: gap {gap:.1e}, speeds within {spread:.1e} rad/s, energy {sim.energy().total - start:.2f} of {start:.0f} J")
+    assert gap < 1e-6 and spread < 0.02 and abs(sim.energy().total - start) < 1e-6 * start
 
 
 @pytest.mark.parametrize(("length", "mass"), [(1e-6, 1.0), (1e6, 1.0), (1.0, 1e-9), (1.0, 1e9), (1e-3, 1e-3)])
@@ -677,7 +510,7 @@ def test_a_scaled_pendulum_moves_as_that_of_one_metre(length, mass):
             joint = sh.Revolute("y", friction=0.3 * m * L**2 if i == 1 else None)
             scene.add_joint(f"j{i}", joint, base, f"b{i}", position=(i * L, 0, 0))
             base = f"b{i}"
-        sim = sh.Simulation(scene, 2e-3, solver="articulated")
+        sim = sh.Simulation(scene, 2e-3, solver="articulated")  # direct, with tolerances that follow the scene
         assert all(sim.step().converged for _ in range(300))
         found.append([sim.joint(f"j{i}").position for i in range(3)])
     apart = np.abs(np.subtract(*found)).max()
@@ -709,7 +542,7 @@ def locked_pair():
 @pytest.mark.parametrize("scene", [locked_door, locked_pair])
 @pytest.mark.parametrize("dt", [1e-3, 5e-3])
 def test_friction_on_a_joint_that_a_loop_locks(scene, dt):
-    sim = sh.Simulation(scene(), dt, solver="articulated")
+    sim = sh.Simulation(scene(), dt, solver="direct")
     sim.step()
     start, met = sim.energy().total, True
     for _ in range(200):
@@ -748,7 +581,7 @@ def test_limits_of_a_shaken_ball_joint_are_met(name):
     scene = sh.Scene(gravity=(0, 0, 0))
     scene.add_body("b", sh.Box(0.3, 0.2, 0.1), mass=1.0, position=(0.1, 0.05, 0))
     scene.add_joint("j", sh.Spherical(limit=limit), "world", "b", position=(0, 0, 0))
-    sim, rng, worst = sh.Simulation(scene, 1e-3, solver="articulated"), np.random.default_rng(0), 0.0
+    sim, rng, worst = sh.Simulation(scene, 1e-3, solver="direct"), np.random.default_rng(0), 0.0
     for k in range(1500):
         if k % 40 == 0:
             torque = 3 * rng.normal(size=3)
@@ -756,7 +589,7 @@ def test_limits_of_a_shaken_ball_joint_are_met(name):
         sim.step()
         worst = max(worst, beyond(sim.joint("j").position))
     print(f"{name}: {worst:.1e} rad beyond its limits")
-    assert worst < 8e-9
+    assert worst < 7.5e-11
 
 
 def test_a_gear_on_a_joint_that_is_taken_out_leaves_steps_repeatable():
@@ -766,7 +599,7 @@ def test_a_gear_on_a_joint_that_is_taken_out_leaves_steps_repeatable():
         scene.add_joint(f"a{i}", sh.Revolute((0.3, 1.0, 0.2)), scene.world, f"w{i}", position=(i, 0, 0))
     scene.add_joint("gear", sh.Gear("a0", "a1", -1.3))
     for calls, steps in ((10, 1), (1, 10)):
-        sim = sh.Simulation(scene, 5e-3, solver="articulated")
+        sim = sh.Simulation(scene, 5e-3, solver="direct")
         sim.step(5)
         sim.joint("a1").enabled = False
         for _ in range(calls):
