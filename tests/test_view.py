@@ -320,6 +320,6 @@ def test_an_address_that_cannot_be_served_on_is_an_error_at_once(monkeypatch):
             sim.view(port=port, block=False)
         assert time.monotonic() - started < 5
         monkeypatch.setattr(gate, "TRIED", 100)
-        shown = sim.view(port=port, block=False)  # a busy port: the next free one is taken
+        shown = Viewer(sim, port=port)  # a busy port: the next free one is taken
         assert shown.server.get_port() != port
         shown.stop()
