@@ -75,10 +75,31 @@ def unfinished(scene):
 
 
 WORDS = (
-    b"NaN", b"-Infinity", b"1e999", b"9" * 3000, b"-0", b"null", b"true", b"[]", b"{}", b'""', b'"\\ud800"', b'"\\udc00x"',
-    b"1e-400", b"[" * 3000, b'"' + b"x" * 4000 + b'"', b"\xff\xfe", b"\x00", "\ud800".encode("utf-8", "surrogatepass"), b'"hinge"', b'"do"',
-    b"99999999999999999999", b"1e9", b'"push"', b'{"value":1}',
-)  # fmt: skip
+    b"NaN",
+    b"-Infinity",
+    b"1e999",
+    b"9" * 3000,
+    b"-0",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+    b'"\\ud800"',
+    b'"\\udc00x"',
+    b"1e-400",
+    b"[" * 3000,
+    b'"' + b"x" * 4000 + b'"',
+    b"\xff\xfe",
+    b"\x00",
+    "\ud800".encode("utf-8", "surrogatepass"),
+    b'"hinge"',
+    b'"do"',
+    b"99999999999999999999",
+    b"1e9",
+    b'"push"',
+    b'{"value":1}',
+)
 
 
 def mutated_message(text, rng):

@@ -243,11 +243,20 @@ def fuzz_pages(desk, count):
     """Mutated messages of an operator and an instructor: how many were executed and refused."""
     rng, sim, done = random.Random(5), desk.viewer.sim, 0
     seeds = [
-        '{"keys":["w"],"axes":[0.1,-0.5],"buttons":[0,1]}', '{"slide":["push",0.5]}', '{"take":true}', '{"leave":true}',
-        '{"do":"gravity","value":1.62}', '{"do":"wind","value":3}', '{"do":"back","value":2}', '{"do":"reset"}',
-        '{"do":"freeze"}', '{"do":"fail","kind":"brake","name":"hinge"}', '{"do":"repair","kind":"brake","name":"hinge"}', '{"do":"repair"}',
+        '{"keys":["w"],"axes":[0.1,-0.5],"buttons":[0,1]}',
+        '{"slide":["push",0.5]}',
+        '{"take":true}',
+        '{"leave":true}',
+        '{"do":"gravity","value":1.62}',
+        '{"do":"wind","value":3}',
+        '{"do":"back","value":2}',
+        '{"do":"reset"}',
+        '{"do":"freeze"}',
+        '{"do":"fail","kind":"brake","name":"hinge"}',
+        '{"do":"repair","kind":"brake","name":"hinge"}',
+        '{"do":"repair"}',
         '{"token":"secret","role":"operator"}',
-    ]  # fmt: skip
+    ]
 
     async def attack():
         nonlocal done
@@ -324,8 +333,10 @@ def test_a_board_whose_sizes_are_wrong_is_refused():
         _OWN.add(memory.name)
         try:
             if data == bad[4]:  # a layout without bodies is one: it has no whole frame
+                watcher = Watcher(memory.name)
                 with pytest.raises(sh.SimulationError, match="no whole frame"):
-                    Watcher(memory.name).latest()
+                    watcher.latest()
+                watcher.close()
             else:
                 with pytest.raises(sh.SimulationError, match="Watcher"):
                     Watcher(memory.name)

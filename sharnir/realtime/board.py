@@ -90,7 +90,7 @@ class Watcher:
         if self._slot < 4 or self._first + SLOTS * self._slot > size:
             raise SimulationError(f"Watcher: {name!r} announces {names} bytes of names and slots of {self._slot} bytes in {size}")
         try:
-            self.layout = read_layout(self._buffer[HEAD.size : self._first])
+            self.layout = read_layout(bytes(self._buffer[HEAD.size : self._first]))
         except MessageError as error:
             raise SimulationError(f"Watcher: {name!r} has no names: {error}") from None
 
