@@ -20,7 +20,7 @@ from sharnir.io.geoms import Geoms, matrix_quat
 from sharnir.io.mjcf_drives import add_actuators, add_equalities, add_tendons, drive_of
 from sharnir.io.mjcf_files import check_model
 from sharnir.io.mjcf_sensors import add_cameras, add_sensors
-from sharnir.io.xml import FilePath, read_xml
+from sharnir.io.xml import FilePath, naming, read_xml
 from sharnir.joints import Free, Joint, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
 from sharnir.shapes import Array, MassProperties, combine
@@ -106,7 +106,8 @@ def load_mjcf(
         contact: False: nothing touches.
         lift: see above; the smaller, the closer to MuJoCo, and the slower sequential impulses converge.
     """
-    return read_mjcf(path, roots=roots, gravity=gravity, meshes=meshes, contact=contact, lift=lift).scene
+    with naming(Path(path)):
+        return read_mjcf(path, roots=roots, gravity=gravity, meshes=meshes, contact=contact, lift=lift).scene
 
 
 def read_mjcf(
@@ -123,12 +124,12 @@ def read_mjcf(
     scene = Scene(pull if gravity is None else gravity, None if contact else False)
     made = Imported(file.name, scene, model, data, lift)
     geoms = Geoms(made, meshes)
-    roots = [int(i) for i in range(model.nbody) if model.body_weldid[i] == i]
+    welds = [int(i) for i in range(model.nbody) if model.body_weldid[i] == i]
     made.names[0] = Scene.world
-    for i in roots[1:]:
+    for i in welds[1:]:
         add_body(made, i, geoms)
     geoms.add_still()
-    for i in roots[1:]:
+    for i in welds[1:]:
         join(made, i)
     add_frames(made)
     geoms.add_rules()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, SceneFileError
 from sharnir.shapes import Array
 
 MAX_BYTES = 64 * 2**20
@@ -117,6 +118,19 @@ class Element:
         if value < least:
             self.refuse(f"a number of at least {least:g}", attribute)
         return value
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Errors of what is made of a file name that file."""
+    try:
+        yield
+    except SceneFileError:
+        raise
+    except SceneError as error:
+        if str(error).startswith((f"{file.name}:", f"{file}:", "load_")):
+            raise
+        raise SceneError(f"{file.name}: {error}") from None
 
 
 def read_xml(file: Path) -> Element:
