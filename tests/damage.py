@@ -41,6 +41,8 @@ def damaged(text, rng, numbers=NUMBERS):
                 continue
             case 5:
                 words = list(re.finditer(r"[A-Za-z_]{3,}", text))
+                if not words:
+                    continue
                 at = words[int(rng.integers(0, len(words)))]
                 word = list(at[0])
                 k = int(rng.integers(0, len(word)))
@@ -58,7 +60,7 @@ def damaged(text, rng, numbers=NUMBERS):
                 text = text[:k] + "".join(map(chr, rng.integers(0, 256, 3))) + text[k + int(rng.integers(0, 4)) :]
                 continue
             case 8:
-                text = text[: int(rng.integers(0, len(text)))]
+                text = text[: int(rng.integers(0, len(text)))] or " "
                 continue
         text = "\n".join(lines) or " "
     return text or " "

@@ -22,6 +22,8 @@ MAX_BYTES = 64 * 2**20
 """Largest file that is read, a mesh likewise."""
 MAX_ELEMENTS = 1_000_000
 MAX_DEPTH = 100
+LARGEST = 1e30
+"""Number of a file, in its unit."""
 
 log = logging.getLogger("sharnir")
 
@@ -106,6 +108,8 @@ class Element:
         values = [float(w) if _NUMBER.fullmatch(w) else math.nan for w in words]
         if len(values) != count or not all(map(math.isfinite, values)):
             self.refuse("a finite number" if count == 1 else f"{count} finite numbers", attribute)
+        if max(map(abs, values), default=0.0) > LARGEST:  # whose squares and products would overflow
+            self.refuse(f"numbers of at most {LARGEST:g}", attribute)
         return np.array(values)
 
     def number(self, attribute: str, default: float | None = None, *, least: float = -math.inf, infinite: bool = False) -> float:
