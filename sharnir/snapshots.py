@@ -279,8 +279,10 @@ def check_kinds(sim: Owner, snapshot: Snapshot) -> None:
     }  # fmt: skip
     shapes |= {name: (np.shape(own),) for name, own in sim._sensors.state().items() if name.endswith(".clock")}
     for name, allowed in shapes.items():
-        found = np.asarray(snapshot[name]) if name in snapshot else None
-        if found is not None and (found.shape not in allowed or found.dtype.kind not in "fiu" or not np.isfinite(found).all()):
+        if name not in snapshot:
+            continue
+        found = np.asarray(snapshot[name])
+        if found.shape not in allowed or found.dtype.kind not in "fiu" or not np.isfinite(found).all():
             raise SimulationError(
                 f"restore: {name!r} is finite numbers of shape {allowed[0]}, got {found.dtype} of {found.shape}"
             )
@@ -317,8 +319,8 @@ def whole_number_ranges(sim: Owner) -> dict[str, tuple[Any, Any]]:
 def check_whole_numbers(sim: Owner, snapshot: Mapping[str, np.ndarray]) -> None:
     """Refuse counts and indices that are out of range: kernels use them without looking."""
     for name, (low, high) in whole_number_ranges(sim).items():
-        found = snapshot[name]
-        if found.size and not ((found >= low) & (found <= high)).all():
+        found = snapshot.get(name)
+        if found is not None and found.size and not ((found >= low) & (found <= high)).all():
             wrong = found[~((found >= low) & (found <= high))].ravel()[0]
             raise SimulationError(f"restore: {name!r} is a whole number from {low} to {np.max(high)}, got {wrong}")
     if sim._touching is not None:

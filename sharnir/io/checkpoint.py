@@ -221,9 +221,9 @@ def unpack(data: bytes, who: str, most: int = MAX_SPARE) -> tuple[dict[str, Any]
 
 def read_array(item: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
     """Name, type and shape of an array that a description lists."""
-    name, kind, shape = item if isinstance(item, list) and len(item) == 3 else ("", "", None)
+    name, kind, shape = item if isinstance(item, list) and len(item) == 3 else ("", "", [])
     sizes = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 <= n <= MAX_TOLD for n in shape)
-    if not is_text(name, 4096) or kind not in KINDS or not sizes:
+    if not is_text(name, 4096) or not isinstance(kind, str) or kind not in KINDS or not sizes:
         raise MessageError(f"an array is [name, one of {', '.join(KINDS)}, whole numbers], got {show(item)}")
     return name, np.dtype(kind), tuple(shape)
 
