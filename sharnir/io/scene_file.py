@@ -8,6 +8,7 @@ described here a second time. What is wrong is collected with file, line and key
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import tomllib
@@ -153,6 +154,14 @@ class Reader:
         document = self.parsed[file] = self.parse(data, file.name, file.parent)
         return document
 
+    def open_named(self, file: Path, document: Document, path: Keys) -> Document:
+        """A file that another one names; that it cannot be read is told with the place that names it."""
+        try:
+            return self.open(file)
+        except Failed:
+            self.problems[-1] = f"{document.where(path)}: {self.problems[-1]}"
+            raise
+
     def parse(self, data: bytes, name: str, folder: Path) -> Document:
         """A TOML text; where it is none, a document without tables."""
         document = Document(name, folder, {}, {})
@@ -197,10 +206,8 @@ class Reader:
                 self.wrong(document, path, f"at most {DEEPEST} files inside each other, and {MAX_FILES} in all")
                 continue
             self.files.append(file)
-            try:
-                out += self.with_included(self.open(file))
-            except Failed:
-                self.problems[-1] = f"{document.where(path)}: {self.problems[-1]}"
+            with contextlib.suppress(Failed):
+                out += self.with_included(self.open_named(file, document, path))
             self.files.pop()
         self.check_sections(document)
         return [*out, document]
@@ -438,7 +445,7 @@ class Reader:
                 raise self.wrong(document, (*path, "file"), f"the name of a file, got {given['file']!r}")
             if not self.folders.contain(document.folder / given["file"]):
                 raise self.wrong(document, (*path, "file"), f"{self.folders}, got {given['file']!r}")
-            top = self.open(document.folder / given["file"])
+            top = self.open_named(document.folder / given["file"], document, (*path, "file"))
             inner = self.with_included(top)
             around: Mapping[str, Any] = {}
         else:
