@@ -33,7 +33,7 @@ class Pair:
     """A model here and there, as trees on which nothing acts but gravity, springs and dampers; without armature."""
 
     def __init__(self, file):
-        self.made = read_mjcf(file, meshes=False, contact=False)
+        self.made = read_mjcf(file, roots=[file.parent.parent], meshes=False, contact=False)
         scene, m = self.made.scene, self.made.model
         trees = {name for name, _ in self.made.joints.values()}
         for name in [name for name in scene.joints if name not in trees]:

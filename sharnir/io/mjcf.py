@@ -15,10 +15,12 @@ import numpy as np
 
 from sharnir.axes import Friction
 from sharnir.errors import SceneError, is_positive
+from sharnir.io.folders import Folders
 from sharnir.io.geoms import Geoms, Rules, matrix_quat
 from sharnir.io.mjcf_drives import add_actuators, add_equalities, add_tendons, drive_of
+from sharnir.io.mjcf_files import check_model
 from sharnir.io.mjcf_sensors import add_cameras, add_sensors
-from sharnir.io.xml import Element, FilePath, read_xml
+from sharnir.io.xml import FilePath, naming, read_xml
 from sharnir.joints import Free, Joint, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
 from sharnir.shapes import Array, MassProperties, combine
@@ -26,22 +28,6 @@ from sharnir.spatial import frame_from_axes, quat_conjugate, quat_multiply, quat
 
 LIFT = 1e-12
 FREE, BALL, SLIDE, HINGE = range(4)
-LARGEST, SMALLEST, MOST = 1e12, 1e-30, 1e5
-"""Numbers of a file, and of counts such as the rows of a height field."""
-COUNTS = (
-    "nrow",
-    "ncol",
-    "count",
-    "nuser_body",
-    "nuser_jnt",
-    "nuser_geom",
-    "size_memory",
-    "builtin",
-    "width",
-    "height",
-    "iterations",
-)
-WORDS = ("name", "file", "class", "model")
 STRAIGHT = 1e-9
 """Cosine or distance (m) up to which axes are across each other, and anchors one point."""
 
@@ -92,8 +78,9 @@ class Imported:
 
 
 def load_mjcf(
-    path: FilePath, *, gravity: Sequence[float] | None = None, meshes: bool = True, contact: bool = True, lift: float = LIFT
-) -> Scene:
+    path: FilePath, *, roots: Sequence[FilePath] = (), gravity: Sequence[float] | None = None, meshes: bool = True,
+    contact: bool = True, lift: float = LIFT,
+) -> Scene:  # fmt: skip
     """The model of an MJCF file as a Scene, as it stands at `qpos0`; names are those of the file. Needs `sharnir[mjcf]`.
 
     Bodies welded to each other are one body, those without a joint to the world fixed ones; what they were called are frames, and
@@ -115,22 +102,25 @@ def load_mjcf(
     Whatever has no counterpart is a line of `scene.notes`.
 
     Args:
+        roots: folders outside of which no file is read (includes, meshes, height fields, textures); the file's own if empty.
         gravity: m/s²; the file's if None.
         meshes: whether meshes are taken (the convex hull collides).
         contact: False: nothing touches.
         lift: see above; the smaller, the closer to MuJoCo, and the slower sequential impulses converge.
     """
-    return read_mjcf(path, gravity=gravity, meshes=meshes, contact=contact, lift=lift).scene
+    with naming(Path(path)):
+        return read_mjcf(path, roots=roots, gravity=gravity, meshes=meshes, contact=contact, lift=lift).scene
 
 
 def read_mjcf(
-    path: FilePath, *, gravity: Sequence[float] | None = None, meshes: bool = True, contact: bool = True, lift: float = LIFT
-) -> Imported:
+    path: FilePath, *, roots: Sequence[FilePath] = (), gravity: Sequence[float] | None = None, meshes: bool = True,
+    contact: bool = True, lift: float = LIFT,
+) -> Imported:  # fmt: skip
     """As `load_mjcf`, with what the scene was made of."""
     if not is_positive(lift) or lift > 1.0:
         raise SceneError(f"load_mjcf: lift is a number above 0 and at most 1, got {lift!r}")
     file = Path(path)
-    model, data = compiled(file)
+    model, data = compiled(file, Folders("load_mjcf", file.parent, roots))
     pull: Any = np.zeros(3) if disabled(model, "gravity") else model.opt.gravity
     contact = contact and not disabled(model, "contact") and not disabled(model, "constraint")
     rules = Rules(model)
@@ -140,12 +130,12 @@ def read_mjcf(
     if on is None and model.ngeom:
         made.note("no two geoms of the file may touch; there is contact as soon as the scene has a ground")
     geoms = Geoms(made, meshes, rules)
-    roots = [int(i) for i in range(model.nbody) if model.body_weldid[i] == i]
+    welds = [int(i) for i in range(model.nbody) if model.body_weldid[i] == i]
     made.names[0] = Scene.world
-    for i in roots[1:]:
+    for i in welds[1:]:
         add_body(made, i, geoms)
     geoms.add_still()
-    for i in roots[1:]:
+    for i in welds[1:]:
         join(made, i)
     add_frames(made)
     geoms.add_rules()
@@ -160,7 +150,7 @@ def read_mjcf(
     return made
 
 
-def compiled(file: Path) -> tuple[Any, Any]:
+def compiled(file: Path, folders: Folders) -> tuple[Any, Any]:
     """The model as MuJoCo compiles it, and its data at the start."""
     from sharnir.view import MissingExtra
 
@@ -171,7 +161,7 @@ def compiled(file: Path) -> tuple[Any, Any]:
     root = read_xml(file)  # bounded, without entities, and with the line of what is no XML
     if root.tag not in ("mujoco", "mujocoinclude"):
         root.refuse("an MJCF file starts with <mujoco>")
-    check_numbers(root)
+    check_model(file, root, folders)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -193,23 +183,6 @@ def compiled(file: Path) -> tuple[Any, Any]:
     if not all(np.isfinite(values).all() for values in arrays):
         raise SceneError(f"{file.name}: masses, poses and ranges are finite numbers; some of the file's are not")
     return model, data
-
-
-def check_numbers(element: Element) -> None:
-    """Refuse numbers with which MuJoCo's compiler may run for hours or leave a model that is not finite, with their line."""
-    stack = [element]
-    while stack:
-        element = stack.pop()
-        stack += element.children
-        for attribute, text in element.attributes.items():
-            for word in text.split() if attribute not in WORDS else ():
-                try:
-                    value = abs(float(word))
-                except ValueError:
-                    continue
-                most = LARGEST if attribute not in COUNTS else MOST
-                if not value <= most or 0 < value < SMALLEST:
-                    element.refuse(f"numbers are finite, at most {most:g} and, unless 0, at least {SMALLEST:g}", attribute)
 
 
 def disabled(model: Any, what: str) -> bool:
