@@ -313,7 +313,7 @@ class SolverImpulse(Solver):
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
         self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
         self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)
-        nothing = [1e-18 * length, 1e-18 * mass * length**2]
+        nothing = [1e-18 * speed, 1e-18 * mass * length * speed]
         self.settings.nothing = wp.array(nothing, dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations, position_iterations], dtype=wp.int32, device=self.device)
         at_once = NO_CAP if model.ropes is None else 1

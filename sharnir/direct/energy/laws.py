@@ -13,8 +13,8 @@ from sharnir.direct.energy.axes import held_axes, held_axis
 from sharnir.direct.energy.links import follow, inverse
 from sharnir.joint_geometry import ball_pull, child_frame, free_axis, parent_frame
 from sharnir.kinematics import pose_at
-from sharnir.laws.linear import limit_speed, linearise, open_laws, soften_axes, solve_one, solve_several
-from sharnir.laws.prepare import decay, limit_boxes
+from sharnir.laws.linear import law_miss, limit_speed, linearise, one_response, open_laws, soften_axes, solve_one, solve_several
+from sharnir.laws.prepare import NEAR_LIMIT, axis_unit, decay, limit_boxes
 from sharnir.laws.solve import friction_3d
 from sharnir.spatial import exp_quat, log_quat
 from sharnir.tree.data import LOOSE, natural
@@ -113,7 +113,7 @@ def is_pressed(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
 
 @wp.func
 def solve_only(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -> real:
-    """The laws of a link's only axis, exactly, at the changes of its twist but for that axis; returns the mismatch, N·s."""
+    """The laws of a link's only axis, exactly, at the changes of its twist but for that axis; returns `law_miss`."""
     v0 = natural(s[0].tree.row[i].v_start)
     felt = wp.dot(s[0].left_l[v0, w], v) + wp.dot(s[0].left_a[v0, w], turn)
     more = s[0].work.change[v0, w] - felt
@@ -157,7 +157,7 @@ def solve_axes(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -
 
 @wp.func
 def solve_link(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
-    """Changes of a link's twist where something acts on its axes, the laws exactly, from its base's; and the mismatch, N·s."""
+    """Changes of a link's twist where something acts on its axes, the laws exactly, from its base's; and `law_miss`."""
     n = s[0].tree.row[i].v_size
     v0 = natural(s[0].tree.row[i].v_start)
     v = v + wp.cross(turn, s[0].arm1[i, w]) + s[0].work.close_l[i, w]
@@ -199,7 +199,7 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
         u = vec3(real(0.0))
     elif held > 1:
         u = -before
-    off = wp.length(D * (u - linear))
+    off = law_miss(s, w, wp.length(u - linear), wp.max(wp.length(free), wp.length(before)), real(3.0) / wp.trace(D))
     if off <= s[0].settings.tolerance[0] and held == 0:
         u = linear
     put_triple(s[0].laws.friction, v0, w, f)
@@ -215,7 +215,7 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
 
 @wp.func
 def solve_acting(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3):
-    """Changes of a link's twist from its base's, with the laws exactly; how far off the linear ones were, N·s, in `mismatch`."""
+    """Changes of a link's twist from its base's, with the laws exactly; `law_miss` in `mismatch`."""
     off = real(0.0)
     kind = s[0].work.kind[i, w]
     if s[0].linear.acts[i, w] == 0 or kind == LOOSE:
@@ -246,7 +246,7 @@ def outward(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def worst_law(s: wp.array(dtype=Direct), w: int) -> real:
-    """The largest mismatch of the laws with the linear ones, N·s."""
+    """The largest mismatch of the laws with the linear ones (`law_miss`)."""
     most = real(0.0)
     for i in range(s[0].tree.count):
         most = wp.max(most, s[0].mismatch[i, w])
@@ -345,6 +345,8 @@ def report_link(s: wp.array(dtype=Direct), i: int, w: int):
     j = natural(s[0].tree.row[i].joint)
     v0 = natural(s[0].tree.row[i].v_start)
     taken = real(0.0)
+    for at in range(v0, v0 + s[0].tree.row[i].v_size):
+        s[0].at_limit[at, w] = 0
     if s[0].work.kind[i, w] != NONE:
         f = s[0].carried_a[i, w] + wp.cross(s[0].work.out[i, w], s[0].carried_l[i, w]) - user(s, i, w)
         mean = (s[0].ball_speed[i, w] + triple(s[0].laws.start, v0, w)) * real(0.5)
@@ -376,6 +378,37 @@ def user(s: wp.array(dtype=Direct), i: int, w: int) -> vec3:
 def holds(code: int) -> int:
     """Whether friction holds from now on."""
     return int(code == 1 or code == 3)
+
+
+@wp.func
+def leave_limit(s: wp.array(dtype=Direct), i: int, at: int, w: int, limit: real) -> real:
+    """Whether a limit that acted throws its axis back by more than restitution, and at which speed the axis is to leave it; an
+    impact sees to that (`projection.stand`). Returns the impulse of that impact, about.
+    """
+    s[0].at_limit[at, w] = 0
+    if limit == real(0.0):
+        return real(0.0)
+    j = natural(s[0].tree.row[i].joint)
+    v0 = natural(s[0].tree.row[i].v_start)
+    u = s[0].speed[at, w]
+    before = s[0].laws.start[at, w]
+    turn = v0 + s[0].tree.row[i].v_size - 3
+    if s[0].joints.ball[j] != 0 and at >= turn:
+        row = s[0].laws.row[at, w]
+        u = wp.dot(row, triple(s[0].speed, turn, w))
+        before = wp.dot(row, triple(s[0].laws.start, turn, w))
+    leaves = -s[0].axes.restitution[at, w] * before
+    if before * limit >= real(0.0):
+        leaves = real(0.0)
+    more = u - leaves
+    if not more * limit > real(0.0):
+        return real(0.0)
+    s[0].at_limit[at, w] = 1
+    s[0].leaving[at, w] = leaves
+    s[0].stopped[w] = j + 1
+    if s[0].tree.row[i].v_size == 1:
+        return more * s[0].work.U[at, w]
+    return more / one_response(s, i, w, at - v0)
 
 
 @wp.func
@@ -414,9 +447,10 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
         limit = rest - friction
     elif s[0].laws.stuck[at, w] > 0:
         friction = rest
-    s[0].state.axis_impulse[at, w] = p * whole
+    back = leave_limit(s, i, at, w, limit)
+    s[0].state.axis_impulse[at, w] = (p - back) * whole
     s[0].state.friction_impulse[at, w] = friction * whole
-    s[0].state.limit_impulse[at, w] = limit * whole
+    s[0].state.limit_impulse[at, w] = (limit - back) * whole
     held = holds(s[0].laws.stuck[at, w])
     if held > s[0].state.stuck[at, w] or (limit != real(0.0) and wp.abs(before) > real(0.0)):
         s[0].stopped[w] = s[0].tree.row[i].joint + 1  # what stops leaves velocities that do not quite fit the joints
@@ -462,7 +496,7 @@ def passed_limits(s: wp.array(dtype=Direct), i: int, w: int) -> int:
         s[0].laws.start[at, w] = s[0].kept_u[at, w]
         # speeds of limit_boxes are a way over Δt, those of a pass over ½Δt
         off = (wp.max(s[0].laws.lower[at, w], real(0.0)) + wp.min(s[0].laws.upper[at, w], real(0.0))) * real(2.0)
-        if wp.abs(off) * s[0].drift[w] > s[0].settings.tolerance[1]:
+        if wp.abs(off) * s[0].drift[w] * axis_unit(s, j, x) > NEAR_LIMIT:
             found = 1
             g = vec6()
             g[x] = real(1.0)

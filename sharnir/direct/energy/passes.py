@@ -25,14 +25,14 @@ from sharnir.spatial import matrix
 from sharnir.tree.data import LOOSE, natural
 from sharnir.types import EPSILON, real, vec3
 
-OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a caller left open by more are closed first
-RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
+OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of a gap: joints that a caller left open by more are closed first
+RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of the largest speed: an axis that friction holds may move so fast
 UNMET = wp.constant(real(10.0))  # tolerances: the residual, at least, of a step that was made coarsely
 ENOUGH = wp.constant(real(4.0))  # steps, whose velocities a guess of the next is made from
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
 SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
 CURVED = wp.constant(real(100.0))  # of the square of the first change of velocities, of their scale: the second is no larger
-BEST = wp.constant(real(1.0e-4))  # of velocities; m, rad: what cannot be met better in a singular pose is taken, and told
+BEST = wp.constant(real(1.0e-4))  # of velocities, of a gap: what cannot be met better in a singular pose is taken, and told
 PATIENCE = wp.constant(
     3
 )  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
@@ -40,7 +40,7 @@ FAR = wp.constant(real(6.0e-4))  # a change of velocities, of their scale, after
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(3.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
 STUCK = wp.constant(real(0.5))  # a pass that leaves so much does not meet any more
-STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it; m or rad, of a gap
+STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it, and a gap
 
 
 # ---- before the passes ------------------------------------------------------------------------------------------------------
@@ -97,6 +97,7 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
                 kind = LOOSE
             s[0].work.kind[i, w] = kind
     s[0].before[w] = blur * (BLUR / h) * (BLUR / h)
+    s[0].energy[w] = scale
     return scale
 
 
@@ -143,6 +144,7 @@ def begin_again(s: wp.array(dtype=Direct), w: int) -> real:
         scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
     s[0].stopped[w] = 0
     s[0].done[w] = 1
+    s[0].energy[w] = scale
     return scale
 
 
@@ -170,7 +172,7 @@ def pushes(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bool):
-    """A pass with laws and rows beside the tree: the largest gap, the size of the change, the mismatch of the laws, N·s, and of
+    """A pass with laws and rows beside the tree: the largest gap, the size of the change, the mismatch of the laws, and of
     how many joints the laws were not as expected. They are corrected for the next pass: all, or the first one.
     """
     beside = s[0].closures.count
@@ -308,6 +310,12 @@ def enter(s: wp.array(dtype=Direct), w: int, scope: int):
 
 
 @wp.func
+def miss_gap(s: wp.array(dtype=Direct), w: int, gap: real):
+    """A gap beyond its tolerance counts as a law that is missed by as many tolerances."""
+    s[0].residual[w] = wp.max(s[0].residual[w], s[0].settings.tolerance[0] * gap / s[0].settings.tolerance[1])
+
+
+@wp.func
 def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     """A step of the length in `drift`; returns whether its passes met."""
     scale, mode = enter(s, w, scope)
@@ -340,6 +348,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         if not wp.isfinite(size + gap):
             return False
         scale = wp.max(scale, size)
+        s[0].energy[w] = scale
         off = real(0.0)
         blur = real(0.0)  # what the rounding of poses makes of velocities
         if size > real(0.0):
@@ -347,7 +356,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             blur = wp.sqrt(s[0].before[w] / scale)
         if SINGLE and off <= blur:
             off = real(0.0)
-        s[0].state.open[w] = gap
+        s[0].state.open[w] = gap / s[0].settings.per_metre[0]
         s[0].blurred[w] = wp.clamp(wp.max(off, gap), FINEST, RAISED)
         small = gap <= s[0].settings.tolerance[1]
         mode = AGAIN
@@ -368,16 +377,17 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
                 return True  # the next change would be smaller than that
             if fell > STUCK and off <= wp.max(STALLED, blur) and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
                 if not small:
-                    s[0].residual[w] = wp.max(s[0].residual[w], gap / s[0].drift[w])
+                    miss_gap(s, w, gap)
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
             if fell > SLOW:
                 mode = ANEW
         elif off <= met and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
             if not small:
-                s[0].residual[w] = wp.max(s[0].residual[w], gap / s[0].drift[w])
+                miss_gap(s, w, gap)
             return True
         if made == total and s[0].loose[w] == 1 and off <= BEST and gap <= BEST:
-            s[0].residual[w] = wp.max(s[0].residual[w], off * wp.sqrt(scale))
+            miss_gap(s, w, gap)
+            s[0].residual[w] = wp.max(s[0].residual[w], s[0].settings.tolerance[0] * off / met)
             s[0].stopped[w] = -1
             return True
         last = off
