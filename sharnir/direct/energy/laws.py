@@ -19,8 +19,9 @@ from sharnir.laws.solve import friction_3d
 from sharnir.spatial import exp_quat, log_quat
 from sharnir.tree.data import LOOSE, natural
 from sharnir.tree.matrices import small_inverse
-from sharnir.types import quat, real, vec3, vec6
+from sharnir.types import mat66, quat, real, vec3, vec6
 
+LEAST = wp.constant(real(1.0e-30))  # N·s: a limit that acts has an impulse
 MEAN = wp.constant(real(0.5))  # share of the speed at the end of the step in the one against which friction slides
 
 
@@ -74,14 +75,14 @@ def drop_limits(s: wp.array(dtype=Direct), i: int, w: int):
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
     turn = n - s[0].joints.turns[j]
-    by = s[0].drift[w] * wp.length(s[0].settings.gravity[w])
+    by = s[0].drift[w] * wp.length(s[0].settings.gravity[w]) * s[0].settings.per_metre[0]
     for x in range(n):
         at = v0 + x
         if s[0].laws.limit[at, w] != real(0.0):
             u = s[0].laws.start[at, w]
             if s[0].joints.ball[j] != 0 and x >= turn:
                 u = wp.dot(s[0].laws.row[at, w], triple(s[0].laws.start, v0 + turn, w))
-            if wp.abs(limit_speed(s, at, w)) > real(2.0) * wp.abs(u) + by:
+            if wp.abs(limit_speed(s, at, w)) > real(2.0) * wp.abs(u) + by / axis_unit(s, j, x):
                 s[0].laws.limit[at, w] = real(0.0)
 
 
@@ -126,6 +127,87 @@ def solve_only(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -
     return solve_one(s, v0, w, now + A * (s[0].work.u[v0, w] - felt), A, linear, MEAN, is_pressed(s, i, w))
 
 
+@wp.func
+def limits_alone(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
+    """Whether a link has limits along its axes, and no friction."""
+    v0 = natural(s[0].tree.row[i].v_start)
+    for at in range(v0, v0 + s[0].tree.row[i].v_size):
+        if s[0].laws.hold[at, w] > real(0.0) or s[0].laws.slide[at, w] > real(0.0):
+            return False
+    return True
+
+
+@wp.func
+def limit_direction(s: wp.array(dtype=Direct), i: int, x: int, w: int) -> vec6:
+    """Direction of limit x of a link in its axes."""
+    j = s[0].tree.row[i].joint
+    turn = s[0].tree.row[i].v_size - s[0].joints.turns[j]
+    g = vec6()
+    if s[0].joints.ball[j] != 0 and x >= turn:
+        row = s[0].laws.row[natural(s[0].tree.row[i].v_start) + x, w]
+        for h in range(3):
+            g[turn + h] = row[h]
+    else:
+        g[x] = real(1.0)
+    return g
+
+
+@wp.func(inline=False)
+def pivot_limit(s: wp.array(dtype=Direct), i: int, w: int, V: mat66, linear: vec6, p: vec6) -> real:
+    """The first limit of a link that is wrong at the speeds and impulses of the linear laws acts, or does so no more.
+
+    One at a time, in the order of links and axes, this ends (Murty): what a joint alone would make of all its limits at once
+    may go round for ever, since its base answers. Returns `law_miss`.
+    """
+    n = s[0].tree.row[i].v_size
+    v0 = natural(s[0].tree.row[i].v_start)
+    start = vec6()
+    pushes = vec6()  # impulses of the limits, along the axes
+    M = mat66()
+    for x in range(n):
+        start[x] = s[0].laws.start[v0 + x, w]
+        pushes[x] = p[x] + s[0].linear.push[v0 + x, w]
+        M[x, x] = real(1.0)
+    pushes = pushes + s[0].linear.coupled[i, w] * linear
+    along = vec6()  # and along their own directions
+    for x in range(n):
+        if s[0].limit_side[v0 + x, w] != 0:
+            g = limit_direction(s, i, x, w)
+            along[x] = wp.dot(g, pushes)
+            for y in range(n):
+                if s[0].limit_side[v0 + y, w] != 0:
+                    M[x, y] = wp.dot(g, limit_direction(s, i, y, w))
+    along = small_inverse(M, n) * along
+    free = linear - V * p
+    off = real(0.0)
+    for x in range(n):
+        at = v0 + x
+        g = limit_direction(s, i, x, w)
+        A = wp.dot(g, V * g)
+        u = wp.dot(g, linear)
+        side = s[0].limit_side[at, w]
+        miss = real(0.0)
+        to = int(0)
+        if side != 0:
+            miss = -along[x] * real(side) * A
+        elif u < s[0].laws.lower[at, w]:
+            miss = s[0].laws.lower[at, w] - u
+            to = 1
+        elif u > s[0].laws.upper[at, w]:
+            miss = u - s[0].laws.upper[at, w]
+            to = -1
+        speed = wp.max(wp.abs(wp.dot(g, free)), wp.abs(wp.dot(g, start)))
+        miss = law_miss(s, w, wp.max(miss, real(0.0)), speed, A)
+        if miss > s[0].settings.tolerance[0] and off == real(0.0):
+            off = miss
+            side = to
+        s[0].laws.limit[at, w] = real(side) * wp.max(wp.abs(along[x]), LEAST)
+        s[0].laws.end[at, w] = linear[x]
+        s[0].laws.friction[at, w] = real(0.0)
+        s[0].laws.stuck[at, w] = 0
+    return off
+
+
 @wp.func(inline=False)
 def solve_axes(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -> real:
     """The same of several axes; apart, so that a hinge does not make room for matrices of 6 × 6."""
@@ -150,6 +232,9 @@ def solve_axes(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -
     p = small_inverse(V, n) * by_law - rest  # the impulses of the linear laws
     for x in range(n):
         more[x] = by_law[x] + s[0].speed[v0 + x, w]
+    if s[0].single[w] == 1:
+        if limits_alone(s, i, w):
+            return pivot_limit(s, i, w, V, more, p)
     # laws want a symmetric response: of what the pass has, the difference counts at these impulses
     V = (V + wp.transpose(V)) * real(0.5)
     return solve_several(s, s[0].tree.joint[i], w, more - V * p, V, more, MEAN)

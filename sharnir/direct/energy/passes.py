@@ -337,6 +337,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             inward(s, w, scope, mode)
             gap, size = place(s, w, scope, 1)
         if scope > 1:  # no `else`, which a compiler does not see through: it would make code for every scope
+            s[0].single[w] = int(patience == 0)
             gap, size, laws, wrong = full_pass(s, w, mode, made == 0 and not again, patience == 0)
             s[0].residual[w] = laws
             patience = wp.max(patience - 1, 0)

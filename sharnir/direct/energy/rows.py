@@ -13,7 +13,7 @@ from sharnir.direct.energy.links import base_stiffness, follow_all, follow_some,
 from sharnir.direct.energy.means import mean_matrix
 from sharnir.direct.gaps import gap_size, gear_gap, gear_gap_size
 from sharnir.envelope import factorise, substitute
-from sharnir.tree.around import CABLE, GEAR, NO_RESPONSE, put_row, row_rate, stand_alone
+from sharnir.tree.around import CABLE, GEAR, NO_RESPONSE, put_row, row_rate, row_unit, stand_alone
 from sharnir.types import EPSILON, real, vec3
 
 # of the diagonal: more than rows that depend on each other seem not to, while the pose of the end is not known well
@@ -322,14 +322,17 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
     share = s[0].blurred[w]
     if share == real(0.0):
         share = RAISED
-    largest = real(0.0)
+    largest = vec3(real(0.0))  # by the unit of rows
     freest = real(0.0)  # the largest response, of that of the bodies alone
     for r in range(rows):
-        largest = wp.max(largest, s[0].rows.matrix[r, r, w])
-        if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] != GEAR:
-            freest = wp.max(freest, s[0].rows.matrix[r, r, w] / wp.max(free_response(s, r, w), NO_RESPONSE * largest))
+        unit = row_unit(s[0].rows, r, w)
+        largest[unit] = wp.max(largest[unit], s[0].rows.matrix[r, r, w])
     for r in range(rows):
-        least = wp.max(NO_RESPONSE * largest, HELD * free_response(s, r, w))
+        if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] != GEAR:
+            least = NO_RESPONSE * largest[row_unit(s[0].rows, r, w)]
+            freest = wp.max(freest, s[0].rows.matrix[r, r, w] / wp.max(free_response(s, r, w), least))
+    for r in range(rows):
+        least = wp.max(NO_RESPONSE * largest[row_unit(s[0].rows, r, w)], HELD * free_response(s, r, w))
         if s[0].rows.matrix[r, r, w] <= least and s[0].rows.soft[r, w] == real(0.0):
             s[0].rows.soft[r, w] = real(-1.0)  # the tree cannot move so
         if s[0].rows.soft[r, w] < real(0.0):
@@ -414,6 +417,8 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
                 if round > 0:
                     left = left - felt(s, r, w)
             s[0].rows.left[r, w] = left
+            if row_unit(s[0].rows, r, w) == 0:
+                left = left * s[0].settings.per_metre[0]
             most = wp.max(most, wp.abs(left))
         if round == 0:
             first = most
