@@ -214,7 +214,7 @@ class Direct:
     loose: wp.array(dtype=wp.int32)  # [world] 1: a step is taken as well as passes can meet it
     energy: wp.array(dtype=real)  # [world] J, twice the kinetic energy, after external forces, that rounding of speeds follows
     single: wp.array(dtype=wp.int32)  # [world] 1: passes correct the laws of one axis at a time
-    limit_side: wp.array2d(dtype=wp.int32)  # [speed, world] limits that act in the linear laws: 1 the lower, −1 the upper one
+    limit_side: wp.array2d(dtype=wp.int32)  # [speed, world] ±(1 + lock) of a lower or upper limit that acts in the linear laws
     at_limit: wp.array2d(dtype=wp.int32)  # [speed, world] 1: a limit was met in this substep, and the axis leaves it
     leaving: wp.array2d(dtype=real)  # [speed, world] at this speed
     stopped: wp.array(dtype=wp.int32)  # [world] 1 + a joint that friction or a limit stopped in this step

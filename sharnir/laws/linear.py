@@ -209,7 +209,7 @@ def linear_several(s: Any, i: int, w: int, share: real):
     for x in range(n):
         s[0].limit_side[v0 + x, w] = 0
         if s[0].laws.limit[v0 + x, w] != real(0.0) and rests[x] == real(0.0) and locks < n:
-            s[0].limit_side[v0 + x, w] = int(wp.sign(s[0].laws.limit[v0 + x, w]))
+            s[0].limit_side[v0 + x, w] = int(wp.sign(s[0].laws.limit[v0 + x, w])) * (1 + locks)
             lock(s, v0 + locks, w, limit_row(rows, x, turn, s[0].joints.ball[j]), limit_speed(s, v0 + x, w))
             locks = locks + 1
     s[0].linear.locks[i, w] = locks

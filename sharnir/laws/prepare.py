@@ -10,7 +10,7 @@ import warp as wp
 from sharnir.joint_geometry import JointPose, ball_pull, cardan_limits, child_frame, coordinate, parent_frame, swing_twist_limits
 from sharnir.laws.solve import Laws
 from sharnir.spatial import exp_quat, log_quat
-from sharnir.types import mat33, real, vec3
+from sharnir.types import mat33, quat, real, vec3
 
 INFINITE = wp.constant(real(1.0e30))
 NEAR_LIMIT = wp.constant(real(5.0e-3))  # rad, or of the scene's length: a limit passed by less is returned to by speeds
@@ -113,6 +113,41 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
 
 
 @wp.func
+def ball_limits(s: Any, k: int, w: int, turn: quat):
+    """Coordinates that limit a ball joint turned so, and, as columns, their derivatives by its rotations."""
+    values = vec3(real(0.0))
+    rows = mat33(real(0.0))
+    if s[0].joints.ball[k] == 1:
+        values, rows = cardan_limits(wp.quat_to_matrix(turn))
+    else:
+        at = s[0].joints.v_start[k] + s[0].joints.v_size[k] - 3
+        values, rows = swing_twist_limits(turn, s[0].axes.upper[at, w], s[0].axes.upper[at + 1, w])
+    return values, rows
+
+
+@wp.func
+def limit_ball(s: Any, laws: Laws, k: int, w: int, values: vec3, rows: mat33, omega: vec3, erp: real, mean: real):
+    """The limits of a ball joint from coordinates and their derivatives (`ball_limits`) and its spin."""
+    at = s[0].joints.v_start[k] + s[0].joints.v_size[k] - 3
+    for j in range(3):
+        row = vec3(rows[0, j], rows[1, j], rows[2, j])
+        laws.row[at + j, w] = row
+        laws.lower[at + j, w] = -INFINITE
+        laws.upper[at + j, w] = INFINITE
+        if s[0].joints.ball[k] == 1 or j == 2:
+            limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp, mean, real(1.0))
+        elif j == 0 and s[0].axes.upper[at, w] < INFINITE:
+            room = values[0]
+            if room < real(0.0):
+                room = wp.max(room, -MOST_REPAIR) * erp
+            laws.lower[at, w] = -room / s[0].settings.part[w]
+            if mean > real(0.0):
+                laws.lower[at, w] = stop_speed(
+                    s[0].settings.part[w], values[0], wp.dot(row, omega), real(0.0), real(1.0), s[0].settings.tolerance[1]
+                )
+
+
+@wp.func
 def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, start: bool, mean: real):
     """The limits of every axis of a joint from its pose and laws.start: at the start of a step, where speeds count
     (restitution), or at its end.
@@ -124,33 +159,12 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
         simple = n - 3
         at = v0 + simple
         turn = wp.quat_inverse(parent_frame(s[0].joints, k, pose)) * child_frame(s[0].joints, k, pose)
-        values = vec3(real(0.0))
-        rows = mat33(real(0.0))
-        if s[0].joints.ball[k] == 1:
-            values, rows = cardan_limits(wp.quat_to_matrix(turn))
-        else:
-            values, rows = swing_twist_limits(turn, s[0].axes.upper[at, w], s[0].axes.upper[at + 1, w])
+        values, rows = ball_limits(s, k, w, turn)
         omega = vec3(real(0.0))
         if start:
             for j in range(3):
                 omega[j] = laws.start[v0 + simple + j, w]
-        for j in range(3):
-            row = vec3(rows[0, j], rows[1, j], rows[2, j])
-            laws.row[at + j, w] = row
-            laws.lower[at + j, w] = -INFINITE
-            laws.upper[at + j, w] = INFINITE
-            if s[0].joints.ball[k] == 1 or j == 2:
-                limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp, mean, real(1.0))
-            elif j == 0 and s[0].axes.upper[at, w] < INFINITE:
-                room = values[0]
-                if room < real(0.0):
-                    room = wp.max(room, -MOST_REPAIR) * erp
-                laws.lower[at, w] = -room / s[0].settings.part[w]
-                if mean > real(0.0):
-                    speed = wp.dot(row, omega)
-                    laws.lower[at, w] = stop_speed(
-                        s[0].settings.part[w], values[0], speed, real(0.0), real(1.0), s[0].settings.tolerance[1]
-                    )
+        limit_ball(s, laws, k, w, values, rows, omega, erp, mean)
     for i in range(simple):
         at = v0 + i
         u_start = real(0.0)

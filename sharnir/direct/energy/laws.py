@@ -14,13 +14,14 @@ from sharnir.direct.energy.links import follow, inverse
 from sharnir.joint_geometry import ball_pull, child_frame, free_axis, parent_frame
 from sharnir.kinematics import pose_at
 from sharnir.laws.linear import law_miss, limit_speed, linearise, one_response, open_laws, soften_axes, solve_one, solve_several
-from sharnir.laws.prepare import NEAR_LIMIT, axis_unit, decay, limit_boxes
+from sharnir.laws.prepare import NEAR_LIMIT, axis_unit, ball_limits, decay, limit_ball, limit_boxes
 from sharnir.laws.solve import friction_3d
 from sharnir.spatial import exp_quat, log_quat
 from sharnir.tree.data import LOOSE, natural
 from sharnir.tree.matrices import small_inverse
-from sharnir.types import mat66, quat, real, vec3, vec6
+from sharnir.types import EPSILON, mat66, quat, real, vec3, vec6
 
+SAME_ROW = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # a change of a ball's limit direction that counts as none
 LEAST = wp.constant(real(1.0e-30))  # N·s: a limit that acts has an impulse
 MEAN = wp.constant(real(0.5))  # share of the speed at the end of the step in the one against which friction slides
 
@@ -185,7 +186,9 @@ def pivot_limit(s: wp.array(dtype=Direct), i: int, w: int, V: mat66, linear: vec
         g = limit_direction(s, i, x, w)
         A = wp.dot(g, V * g)
         u = wp.dot(g, linear)
-        side = s[0].limit_side[at, w]
+        side = int(0)
+        if s[0].limit_side[at, w] != 0:
+            side = 1 - 2 * int(s[0].limit_side[at, w] < 0)
         miss = real(0.0)
         to = int(0)
         if side != 0:
@@ -419,6 +422,41 @@ def ball_springs(s: wp.array(dtype=Direct), i: int, w: int):
         s[0].laws.b[at + k, w] = new
 
 
+@wp.func
+def ball_rows(s: wp.array(dtype=Direct), i: int, w: int):
+    """Limits of three rotations by the discrete gradient ḡ of their coordinates φ: ḡ·Δ = φ₁ − φ₀, at the end of the step as it
+    stands. So the path ends where φ allows it, and a limit along which a joint slides does no work.
+    """
+    j = natural(s[0].tree.row[i].joint)
+    v0 = natural(s[0].tree.row[i].v_start)
+    turn = s[0].tree.row[i].v_size - 3
+    values, rows = ball_limits(s, j, w, turn_of(s, j, w, s[0].work.position, s[0].work.rotation))
+    values1, rows1 = ball_limits(s, j, w, turn_of(s, j, w, s[0].position, s[0].rotation))
+    rows = (rows + rows1) * real(0.5)
+    by = triple(s[0].moved, v0 + turn, w)
+    size = wp.dot(by, by)
+    if size > real(1.0e-14):
+        lacks = (values1 - values) - by * rows
+        for x in range(3):
+            if wp.abs(lacks[x]) > real(1.0):
+                lacks[x] = real(0.0)  # an angle that begins another turn
+        rows = rows + wp.outer(by, lacks / size)
+    moves = real(0.0)
+    for x in range(3):
+        moves = wp.max(moves, wp.length(vec3(rows[0, x], rows[1, x], rows[2, x]) - s[0].laws.row[v0 + turn + x, w]))
+    if moves <= SAME_ROW:  # passes end with rows that stay, which keeps momenta
+        return
+    limit_ball(s, s[0].laws, j, w, values, rows, triple(s[0].laws.start, v0 + turn, w), real(0.0), real(1.0))
+    for x in range(turn, turn + 3):
+        side = s[0].limit_side[v0 + x, w]
+        if side != 0:
+            lock = v0 + wp.abs(side) - 1
+            s[0].linear.row[lock, w] = limit_direction(s, i, x, w)
+            s[0].linear.wanted[lock, w] = s[0].laws.lower[v0 + x, w]
+            if side < 0:
+                s[0].linear.wanted[lock, w] = s[0].laws.upper[v0 + x, w]
+
+
 # ---- after the passes -------------------------------------------------------------------------------------------------------
 
 
@@ -479,9 +517,11 @@ def leave_limit(s: wp.array(dtype=Direct), i: int, at: int, w: int, limit: real)
     before = s[0].laws.start[at, w]
     turn = v0 + s[0].tree.row[i].v_size - 3
     if s[0].joints.ball[j] != 0 and at >= turn:
-        row = s[0].laws.row[at, w]
+        before = wp.dot(s[0].laws.row[at, w], triple(s[0].laws.start, turn, w))
+        _values, rows = ball_limits(s, j, w, turn_of(s, j, w, s[0].position, s[0].rotation))
+        row = vec3(rows[0, at - turn], rows[1, at - turn], rows[2, at - turn])
+        s[0].laws.row[at, w] = row  # the impact is at the end of the step
         u = wp.dot(row, triple(s[0].speed, turn, w))
-        before = wp.dot(row, triple(s[0].laws.start, turn, w))
     leaves = -s[0].axes.restitution[at, w] * before
     if before * limit >= real(0.0):
         leaves = real(0.0)

@@ -5,7 +5,7 @@ import warp as wp
 from sharnir.direct.balls import FREE, HELD, NONE, joint_axes, triple
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.cables import open_cables, switch_cables
-from sharnir.direct.energy.laws import ball_springs, open_link, relinearise, soften, worst_law
+from sharnir.direct.energy.laws import ball_rows, ball_springs, open_link, relinearise, soften, worst_law
 from sharnir.direct.energy.links import AGAIN, ANEW, follow_all, inward
 from sharnir.direct.energy.means import ball_speeds, lock_gaps, place, take_driven
 from sharnir.direct.energy.rows import (
@@ -246,10 +246,13 @@ def refresh_locks(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def refresh_springs(s: wp.array(dtype=Direct), w: int):
-    """Springs of ball joints, which are not linear in the speeds."""
+    """Springs and limits of ball joints, which are not linear in the speeds."""
     for i in range(s[0].tree.count):
         if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE and s[0].joints.turns[s[0].tree.joint[i]] == 3:
             ball_springs(s, i, w)
+            if s[0].joints.ball[s[0].tree.joint[i]] != 0:
+                ball_rows(s, i, w)
+                lock_gaps(s, i, w)
 
 
 @wp.func
