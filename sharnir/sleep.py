@@ -2,11 +2,11 @@
 
 A free body is idle since it was last anchored (`collision.still`): since then it has not moved by a micrometre. A body of a
 mechanism, which may turn round slowly, is idle while it is also slower than 1e-7 of the scene's speed, and its drives do not
-change; so is a rope. When all of an island, which joints, springs, gears, cables and contacts join, has been idle for half a second, and none of its
-drives is told to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its joints and points keep their
-impulses. Where there are ropes, and where nothing acts on joints, a world sleeps as a whole or not at all. A world in which all
-sleep does nothing but wait. What wakes a body wakes its island: what a caller does to it, or commands of its joints, other
-parameters, gravity or wind, a support that moves, and a moving body that touches it, or did.
+change; so is a rope. When all of an island, which joints, springs, gears, cables and contacts join, has been idle for half a
+second, and none of its drives is told to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its
+joints and points keep their impulses. Where there are ropes, and where nothing acts on joints, a world sleeps as a whole or not
+at all. A world in which all sleep does nothing but wait. What wakes a body wakes its island: what a caller does to it, or
+commands of its joints, other parameters, gravity or wind, a support that moves, and a moving body that touches it, or did.
 """
 
 from typing import Any
