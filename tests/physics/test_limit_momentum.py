@@ -52,7 +52,7 @@ def keeps_momenta(seed, restitution, steps=300):
                 met = met or bool(np.any(sim.joint(name).limit_force))
                 if len(joint.turns) != 3:
                     q = np.ravel(sim.joint(name).position)
-                    assert -0.1 - 1e-9 < q.min() and q.max() < 0.15 + 1e-9
+                    assert q.min() > -0.1 - 1e-9 and q.max() < 0.15 + 1e-9
     end = sim.momentum()
     assert np.linalg.norm(end.angular - start.angular) < 1e-9 * np.linalg.norm(start.angular)
     assert np.linalg.norm(end.linear - start.linear) < 1e-9 * np.linalg.norm(start.linear)

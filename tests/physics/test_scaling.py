@@ -12,7 +12,7 @@ DT, STEPS = 2.0**-9, 150  # 0.3 s in units of the first scene
 
 
 def off(name, solver, units):
-    """How far a motion in these units is from that in metres and kilograms, of the bar's length; and steps not converged, both."""
+    """How far a motion in these units is from that in metres and kilograms, without units; and steps not converged, both."""
     here, missed = motion(SCENES[name], Units(), DT, STEPS, **SOLVERS[solver])
     there, missed_there = motion(SCENES[name], units, DT, STEPS, **SOLVERS[solver])
     assert np.ptp(here, axis=0).max() > 0.01, "the mechanism moves"
