@@ -19,8 +19,7 @@ from sharnir.collision.still import ASLEEP, AWAKE, WOKEN, spread_waking
 from sharnir.errors import SimulationError
 from sharnir.joints import DriveTable, JointTable
 from sharnir.kinematics import left_alone
-from sharnir.model import AXIS_COMMANDS, DRIVE_WORDS, DYNAMIC, FIXED, KEPT, BodyTable, Control, Model, State, fill
-from sharnir.solver import scene_scale
+from sharnir.model import AXIS_COMMANDS, DRIVE_WORDS, DYNAMIC, FIXED, KEPT, BodyTable, Control, Model, State, fill, scene_scale
 from sharnir.tables import of_first
 from sharnir.types import alone, real, vec3
 

@@ -353,31 +353,6 @@ def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
     return int(value)
 
 
-def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
-    """(kg, m, m/s) that a scene's tolerances follow: a usual mass, a usual length, and a speed that is about 1 for 1 m and 1 ms.
-
-    The length is that of levers and radii of gyration. The speed follows √(g length), or that gained in 100 steps; without
-    gravity it is a length in 1000 steps. So scenes that are alike but for their units have tolerances that are alike.
-    """
-    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
-    on = model.bodies.motion.numpy() == DYNAMIC
-    if not on.any():
-        return 1.0, 1.0, 1.0
-    lengths = np.sqrt(np.trace(inertia[on], axis1=1, axis2=2) / mass[on])
-    joints = model.joints
-    for points, bodies in (
-        (of_first(joints.parent_point), model.parents),
-        (joints.child_point.numpy().astype(float), model.children),
-    ):
-        if model.joint_kinds:
-            lengths = np.append(lengths, np.linalg.norm(points, axis=1)[on[bodies]])
-    lengths = lengths[lengths > 0]
-    length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
-    usual = float(np.exp(np.log(mass[on]).mean()))
-    g = float(np.linalg.norm(model.gravity))
-    return usual, length, max(100.0 * g * dt, 0.32 * (g * length) ** 0.5) if g > 0 else length / (1000.0 * dt)
-
-
 class Report:
     """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
 

@@ -20,10 +20,10 @@ from sharnir.direct.ropes import RopesOnTrees
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.casts import cast_table
 from sharnir.laws.cone import Cone
-from sharnir.model import STATE_FIELDS, Control, Model, State, fill
+from sharnir.model import STATE_FIELDS, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
 from sharnir.sleep import joining, rest_of, sleeps_after, wake_called
-from sharnir.solver import Report, check_iterations, need_ropes, scene_scale, share_scratch, with_ropes, write
+from sharnir.solver import Report, check_iterations, need_ropes, share_scratch, with_ropes, write
 from sharnir.tree.data import TreeWork
 from sharnir.tree.hang import Links
 from sharnir.tree.solver import FINE, TreeSolver

@@ -17,10 +17,8 @@ from typing import Any
 import warp as wp
 
 from sharnir.rows import TINY
-from sharnir.tree.matrices import small_inverse
 from sharnir.types import mat33, mat66, real, vec3, vec6
 
-PIVOTS = wp.constant(64)  # as many as there are sets of six limits that act
 PASSES = wp.constant(24)  # most passes over friction groups and limits of one joint with several axes
 SECULAR_STEPS = wp.constant(30)  # most Newton steps to the size of the slip (`friction_3d`)
 SERVO_TRIES = wp.constant(8)  # most guesses as to which servos of one joint are at their caps
@@ -289,78 +287,6 @@ def sweep_limits(laws: Laws, v0: int, w: int, n: int, turn: int, ball: int, rows
 
 
 @wp.func
-def several_act(l: vec6, n: int) -> bool:
-    """Whether more than one limit has an impulse."""
-    count = int(0)
-    for j in range(n):
-        if l[j] != real(0.0):
-            count = count + 1
-    return count > 1
-
-
-@wp.func(inline=False)
-def pivot_limits(laws: Laws, v0: int, w: int, n: int, turn: int, ball: int, rows: mat33, A: mat66, u: vec6, l: vec6):
-    """Limits that act on each other, exactly: which of them act is found by pivots, one at a time, the first that is wrong
-    (Murty), which ends. Speeds and impulses as of `sweep_limits`.
-    """
-    W = mat66()
-    v = vec6()
-    side = vec6()  # of the limits that act: 1 the lower, −1 the upper one
-    for j in range(n):
-        W[j, j] = real(1.0)
-        if limited(laws.lower[v0 + j, w], laws.upper[v0 + j, w]):
-            g = limit_row(rows, j, turn, ball)
-            Ag = A * g
-            for k in range(n):
-                W[j, k] = real(0.0)
-                if limited(laws.lower[v0 + k, w], laws.upper[v0 + k, w]):
-                    W[j, k] = wp.dot(limit_row(rows, k, turn, ball), Ag)
-            v[j] = wp.dot(g, u)
-            if l[j] != real(0.0):
-                side[j] = wp.sign(l[j])
-    v = v - W * l
-    new = vec6()
-    for _pivot in range(PIVOTS):
-        M = mat66()
-        lacks = vec6()
-        for j in range(n):
-            M[j, j] = real(1.0)
-            if side[j] != real(0.0):
-                lacks[j] = laws.lower[v0 + j, w] - v[j]
-                if side[j] < real(0.0):
-                    lacks[j] = laws.upper[v0 + j, w] - v[j]
-                for k in range(n):
-                    if side[k] != real(0.0):
-                        M[j, k] = W[j, k]
-        new = small_inverse(M, n) * lacks
-        by = W * new
-        wrong = int(-1)
-        to = real(0.0)
-        for h in range(n):
-            j = n - 1 - h
-            if side[j] != real(0.0):
-                if side[j] * new[j] < real(0.0):
-                    wrong = j
-                    to = real(0.0)
-            elif limited(laws.lower[v0 + j, w], laws.upper[v0 + j, w]):
-                speed = v[j] + by[j]
-                small = TINY * (wp.abs(v[j]) + wp.abs(by[j]))
-                if speed < laws.lower[v0 + j, w] - small:
-                    wrong = j
-                    to = real(1.0)
-                elif speed > laws.upper[v0 + j, w] + small:
-                    wrong = j
-                    to = real(-1.0)
-        if wrong < 0:
-            break
-        side[wrong] = to
-    for j in range(n):
-        if new[j] != l[j]:
-            u = u + A * limit_row(rows, j, turn, ball) * (new[j] - l[j])
-    return u, new
-
-
-@wp.func
 def saturate(laws: Laws, v0: int, w: int, n: int, u: vec6, saturated: vec6):
     """Which servos are at their caps at speeds u (−1, 0, 1), and whether these are others than thought."""
     changed = int(0)
@@ -415,8 +341,6 @@ def solve_axes(
         u = u + A * limit_impulse(rows, l, n, turn, ball, f)
         for _pass in range(PASSES):
             u, l, largest = sweep_limits(laws, v0, w, n, turn, ball, rows, A, u, l)
-            if largest > TINY * scale and several_act(l, n):
-                u, l = pivot_limits(laws, v0, w, n, turn, ball, rows, A, u, l)
             for j in range(n):
                 hold = laws.hold[v0 + j, w]
                 if int(groups[j]) == j and (hold > real(0.0) or laws.slide[v0 + j, w] > real(0.0) or f[j] != real(0.0)):

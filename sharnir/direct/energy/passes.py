@@ -5,7 +5,8 @@ import warp as wp
 from sharnir.direct.balls import FREE, HELD, NONE, joint_axes, triple
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.cables import open_cables, switch_cables
-from sharnir.direct.energy.laws import ball_rows, ball_springs, open_link, relinearise, soften, worst_law
+from sharnir.direct.energy.laws import ball_springs, open_link, relinearise, soften, worst_law
+from sharnir.direct.energy.limits import ball_rows
 from sharnir.direct.energy.links import AGAIN, ANEW, follow_all, inward
 from sharnir.direct.energy.means import ball_speeds, lock_gaps, place, take_driven
 from sharnir.direct.energy.rows import (

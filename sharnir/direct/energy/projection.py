@@ -33,17 +33,23 @@ def resistance(s: wp.array(dtype=Direct), i: int, w: int, d: vec3, n: vec3, out:
 
 
 @wp.func
-def leave_limits(s: wp.array(dtype=Direct), i: int, w: int, out: vec3, rates: vec6, C: mat66):
+def rest_axis(s: wp.array(dtype=Direct), at: int, w: int):
+    """Nothing acts along an axis, and it has no speed yet."""
+    s[0].tau[at, w] = real(0.0)
+    s[0].speed[at, w] = real(0.0)
+    s[0].lock_u[at, w] = real(0.0)
+
+
+@wp.func
+def leave_limits(s: wp.array(dtype=Direct), i: int, w: int, out: vec3, rates: vec6, C: mat66, l: vec3, a: vec3):
     """An impact at limits that were met: what their axes, of the speeds `rates`, lack of those at which they are to leave.
 
-    Returns the lacking velocity and spin of the link, and what holds the axes to it. Each limit is left once.
+    Returns the lacking velocity l and spin a of the link with that, and what holds the axes to it. Each limit is left once.
     """
     j = natural(s[0].tree.row[i].joint)
     v0 = natural(s[0].tree.row[i].v_start)
     n_axes = s[0].tree.row[i].v_size
     turn = n_axes - s[0].joints.turns[j]
-    by_l = vec3(real(0.0))
-    by_a = vec3(real(0.0))
     for k in range(n_axes):
         if s[0].at_limit[v0 + k, w] == 1:
             s[0].at_limit[v0 + k, w] = 0
@@ -59,13 +65,13 @@ def leave_limits(s: wp.array(dtype=Direct), i: int, w: int, out: vec3, rates: ve
             holds = resistance(s, i, w, s[0].work.S_l[v0 + k, w], s[0].work.S_a[v0 + k, w], out)
             for x in range(n_axes):
                 rates[x] = rates[x] + g[x] * lacks
-                by_l = by_l + s[0].work.S_l[v0 + x, w] * (g[x] * lacks)
-                by_a = by_a + s[0].work.S_a[v0 + x, w] * (g[x] * lacks)
+                l = l + s[0].work.S_l[v0 + x, w] * (g[x] * lacks)
+                a = a + s[0].work.S_a[v0 + x, w] * (g[x] * lacks)
                 for y in range(n_axes):
                     C[x, y] = C[x, y] + holds * g[x] * g[y]
             if n_axes == 1:
                 s[0].linear.resist[v0, w] = C[0, 0]
-    return by_l, by_a, C
+    return l, a, C
 
 
 @wp.func
@@ -128,9 +134,7 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
                 s[0].work.S_a[at, w] = n * sign
                 s[0].end_l[at, w] = s[0].work.S_l[at, w]
                 s[0].end_a[at, w] = s[0].work.S_a[at, w]
-                s[0].tau[at, w] = real(0.0)
-                s[0].speed[at, w] = real(0.0)
-                s[0].lock_u[at, w] = real(0.0)
+                rest_axis(s, at, w)
                 u = wp.dot(d, p_l) + wp.dot(n, p_a)
                 rates[k] = -u * sign
                 held = int(0)
@@ -147,9 +151,7 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
                     a = a - n * u
             if scope > 1:
                 if j < s[0].scene_joints:
-                    by_l, by_a, C = leave_limits(s, i, w, out, rates, C)
-                    l = l + by_l
-                    a = a + by_a
+                    l, a, C = leave_limits(s, i, w, out, rates, C, l, a)
                 s[0].linear.coupled[i, w] = C
     s[0].work.arm[i, w] = arm
     s[0].arm1[i, w] = arm

@@ -4,7 +4,7 @@ import warp as wp
 
 from sharnir.direct.balls import NONE
 from sharnir.direct.data import Direct
-from sharnir.direct.energy.laws import near_limit, passed_limits
+from sharnir.direct.energy.limits import near_limit, passed_limits
 from sharnir.direct.energy.links import GAPS, follow_all, inward
 from sharnir.direct.energy.means import place
 from sharnir.direct.energy.passes import STALLED
