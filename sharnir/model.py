@@ -15,6 +15,7 @@ from sharnir.axes import Axis, DCMotor, Servo
 from sharnir.cables import CableTable
 from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.rope_state import RopeControl, RopeState, arrays_of
+from sharnir.tables import of_first
 from sharnir.types import mat33, np_real, quat, real, vec3
 
 FIXED, KINEMATIC, DYNAMIC = 0, 1, 2
@@ -337,3 +338,28 @@ OWNED = (
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
 STATE_FIELDS, CONTROL_FIELDS = arrays_of(State), arrays_of(Control)
+
+
+def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
+    """(kg, m, m/s) that a scene's tolerances follow: a usual mass, a usual length, and a speed that is about 1 for 1 m and 1 ms.
+
+    The length is that of levers and radii of gyration. The speed follows √(g length), or that gained in 100 steps; without
+    gravity it is a length in 1000 steps. So scenes that are alike but for their units have tolerances that are alike.
+    """
+    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
+    on = model.bodies.motion.numpy() == DYNAMIC
+    if not on.any():
+        return 1.0, 1.0, 1.0
+    lengths = np.sqrt(np.trace(inertia[on], axis1=1, axis2=2) / mass[on])
+    joints = model.joints
+    for points, bodies in (
+        (of_first(joints.parent_point), model.parents),
+        (joints.child_point.numpy().astype(float), model.children),
+    ):
+        if model.joint_kinds:
+            lengths = np.append(lengths, np.linalg.norm(points, axis=1)[on[bodies]])
+    lengths = lengths[lengths > 0]
+    length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
+    usual = float(np.exp(np.log(mass[on]).mean()))
+    g = float(np.linalg.norm(model.gravity))
+    return usual, length, max(100.0 * g * dt, 0.32 * (g * length) ** 0.5) if g > 0 else length / (1000.0 * dt)

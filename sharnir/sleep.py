@@ -1,12 +1,12 @@
 """Sleep (theory: contact): what stands still together is left out of steps until something happens to it.
 
 A free body is idle since it was last anchored (`collision.still`): since then it has not moved by a micrometre. A body of a
-mechanism, which may turn round slowly, is idle while it is also slower than SLOWEST, and its drives do not change; so is a rope.
-When all of an island, which joints, springs, gears, cables and contacts join, has been idle for half a second, and none of its
-drives is told to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its joints and points keep their
-impulses. Where there are ropes, and where nothing acts on joints, a world sleeps as a whole or not at all. A world in which all
-sleep does nothing but wait. What wakes a body wakes its island: what a caller does to it, or commands of its joints, other
-parameters, gravity or wind, a support that moves, and a moving body that touches it, or did.
+mechanism, which may turn round slowly, is idle while it is also slower than 1e-7 of the scene's speed, and its drives do not
+change; so is a rope. When all of an island, which joints, springs, gears, cables and contacts join, has been idle for half a
+second, and none of its drives is told to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its
+joints and points keep their impulses. Where there are ropes, and where nothing acts on joints, a world sleeps as a whole or not
+at all. A world in which all sleep does nothing but wait. What wakes a body wakes its island: what a caller does to it, or
+commands of its joints, other parameters, gravity or wind, a support that moves, and a moving body that touches it, or did.
 """
 
 from typing import Any
@@ -19,12 +19,12 @@ from sharnir.collision.still import ASLEEP, AWAKE, WOKEN, spread_waking
 from sharnir.errors import SimulationError
 from sharnir.joints import DriveTable, JointTable
 from sharnir.kinematics import left_alone
-from sharnir.model import AXIS_COMMANDS, DRIVE_WORDS, DYNAMIC, FIXED, KEPT, BodyTable, Control, Model, State, fill
+from sharnir.model import AXIS_COMMANDS, DRIVE_WORDS, DYNAMIC, FIXED, KEPT, BodyTable, Control, Model, State, fill, scene_scale
 from sharnir.tables import of_first
 from sharnir.types import alone, real, vec3
 
 AFTER, NEVER = 0.5, 1e30  # s
-SLOWEST = wp.constant(real(1.0e-7))  # m/s: three hours for a millimetre
+SLOWEST = 1e-7  # of the scene's speed (`solver.scene_scale`), about 1 m/s for 1 m: what is slower stands still
 SAME = wp.constant(real(1.0e-9))  # of a drive's state, that may change in a step of one that stands still
 NOBODY, ALL, SOME = (wp.constant(k) for k in range(3))  # of a world, who sleeps (`State.resting`)
 WORDS = wp.constant(DRIVE_WORDS)
@@ -50,6 +50,7 @@ class Rest:
     driven: wp.array(dtype=wp.int32)  # [speed] 1: what its servo does is a drive's of the table
     island: wp.array2d(dtype=wp.int32)  # [body, world]
     busy: wp.array2d(dtype=wp.int32)  # [body, world] 1: the island of which this is the first body stays awake
+    slowest: real  # m/s, below which a body of a mechanism stands still
     touching: wp.int32  # 1: bodies may touch
     together: wp.int32  # 1: a world sleeps as a whole
     speeds: wp.int32
@@ -91,6 +92,7 @@ def rest_of(model: Model, settings: Any, inner: State, now: State, control: Cont
     r, device = Rest(), model.device
     r.bodies, r.joints, r.drives, r.control, r.state, r.now = model.bodies, model.joints, model.drives, control, inner, now
     r.contacts, r.dt, r.gravity, r.after = contacts, settings.dt, settings.gravity, settings.sleep
+    r.slowest = SLOWEST * scene_scale(model, float(settings.dt.numpy()[0]))[2]
     r.reach = wp.array(reaches(model), dtype=real, device=device)
     linked, driven = np.zeros(len(model.com), np.int32), np.zeros(model.speeds, np.int32)
     linked[model.ties().ravel()] = 1
@@ -357,7 +359,7 @@ def count_idle(r: wp.array(dtype=Rest), w: int) -> bool:
             idle = r[0].contacts.idle[b, w]
             if r[0].touching == 0 or r[0].linked[b] == 1:
                 turning = wp.length_sq(r[0].state.spin[b, w]) * r[0].reach[b] * r[0].reach[b]
-                if not wp.length_sq(r[0].state.velocity[b, w]) + turning <= SLOWEST * SLOWEST:
+                if not wp.length_sq(r[0].state.velocity[b, w]) + turning <= r[0].slowest * r[0].slowest:
                     idle = real(0.0)
                 elif r[0].touching == 0:  # where bodies touch, it is counted where contacts are found
                     idle = idle + dt
@@ -369,7 +371,7 @@ def count_idle(r: wp.array(dtype=Rest), w: int) -> bool:
         for i in range(r[0].now.rope.velocity.shape[0]):
             length = r[0].now.rope.length[i, w]
             turning = wp.length_sq(r[0].now.rope.spin[i, w]) * length * length
-            if not wp.length_sq(r[0].now.rope.velocity[i, w]) + turning <= SLOWEST * SLOWEST:
+            if not wp.length_sq(r[0].now.rope.velocity[i, w]) + turning <= r[0].slowest * r[0].slowest:
                 quiet = real(0.0)
         r[0].now.quiet[w] = quiet
         if quiet >= after:

@@ -355,29 +355,6 @@ def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
     return int(value)
 
 
-def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
-    """(kg, m, m/s) that a scene's tolerances follow: a usual mass, a usual length, and a speed that is 1 for 1 m, g and 1 ms.
-
-    The length is that of levers and radii of gyration.
-    """
-    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
-    on = model.bodies.motion.numpy() == DYNAMIC
-    if not on.any():
-        return 1.0, 1.0, 1.0
-    lengths = np.sqrt(np.trace(inertia[on], axis1=1, axis2=2) / mass[on])
-    joints = model.joints
-    for points, bodies in (
-        (of_first(joints.parent_point), model.parents),
-        (joints.child_point.numpy().astype(float), model.children),
-    ):
-        if model.joint_kinds:
-            lengths = np.append(lengths, np.linalg.norm(points, axis=1)[on[bodies]])
-    lengths = lengths[lengths > 0]
-    length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
-    usual = float(np.exp(np.log(mass[on]).mean()))
-    return usual, length, max(float(np.linalg.norm(model.gravity)) * dt / 0.01, length)
-
-
 class Report:
     """What the last step did; one object, reused. Values are numbers, or arrays (worlds,) where there are several worlds."""
 
@@ -406,7 +383,9 @@ class Report:
 
     @property
     def residual(self) -> Any:
-        """Largest impulse of the last sweep, or by how much what acts on an axis was missed; N·s or N·m·s."""
+        """Largest impulse of the last sweep, N·s or N·m·s (`sequential`); or by how much what acts on an axis was missed:
+        relative to its speeds, or N·s or N·m·s where `tolerance` was given (`direct`).
+        """
         return self._value(self._residual)
 
     @property

@@ -16,14 +16,14 @@ from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import Watch, watch_step
 from sharnir.laws.casts import cast_table
 from sharnir.laws.solve import Laws
-from sharnir.model import DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill
+from sharnir.model import DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill, scene_scale
 from sharnir.rows import AxisRows, Twists
 from sharnir.sequential import begin, patches, prepare, sweeps
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Whole, Work
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
 from sharnir.sleep import ALL, joining, rest_of, sleeps_after, wake_called
-from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
+from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, with_ropes, write
 from sharnir.types import EPSILON, alone, load_modules, real, vec3
 
 SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
@@ -313,7 +313,7 @@ class SolverImpulse(Solver):
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
         self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
         self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)
-        nothing = [1e-18 * length, 1e-18 * mass * length**2]
+        nothing = [1e-18 * speed, 1e-18 * mass * length * speed]
         self.settings.nothing = wp.array(nothing, dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations, position_iterations], dtype=wp.int32, device=self.device)
         at_once = NO_CAP if model.ropes is None else 1

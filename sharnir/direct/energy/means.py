@@ -15,7 +15,7 @@ from sharnir.direct.balls import FREE, HELD, NONE, kind_of, triple
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.laws import solve_acting
 from sharnir.direct.energy.links import follow
-from sharnir.direct.gaps import any_gap, axis_gap
+from sharnir.direct.gaps import any_gap, axis_gap, gap_size
 from sharnir.joint_geometry import unit_axis
 from sharnir.model import KINEMATIC
 from sharnir.spatial import exp_quat, matrix, small_turn, unit
@@ -293,8 +293,8 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
     goes (1), with the laws exactly (3), or all known before (2).
 
     Leaves arms and axes at the mean and at the end, in `close` the speeds that joints lack, in `gain` the angular momenta gained
-    beyond what acts from outside. Returns the largest gap, m or rad, and the kinetic size of the change, J. What a link needs of
-    the one before it stays in registers.
+    beyond what acts from outside. Returns the largest gap (`gap_size`) and the kinetic size of the change, J. What a link needs
+    of the one before it stays in registers.
     """
     w = natural(w)
     rate = real(-2.0) / s[0].drift[w]
@@ -389,7 +389,7 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
             linear, angular = any_gap(s, i, w)
             slide_axes(s, i, w)
             turn_axes(s, i, w)
-        most = wp.max(most, wp.max(wp.length_sq(linear), wp.length_sq(angular)))
+        most = wp.max(most, gap_size(s, linear, angular))
         if kind == NONE:
             angular = angular * rate
             s[0].work.close_l[i, w] = linear * rate + wp.cross(angular, s[0].out1[i, w])
@@ -403,7 +403,7 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
         xm_b = xm
         M_b = M1
         last = s[0].tree.row[i].body
-    return wp.sqrt(most), size
+    return most, size
 
 
 @wp.func
