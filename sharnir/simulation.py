@@ -18,7 +18,7 @@ from sharnir.air import Air, Windy
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
-from sharnir.errors import SceneError, SimulationError, is_positive, named
+from sharnir.errors import LARGEST, Bound, SceneError, SimulationError, is_positive, named, reachable
 from sharnir.health import Health
 from sharnir.inputs import Controls, Operated
 from sharnir.io.checkpoint import content
@@ -55,7 +55,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
+class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
     """A scene in motion.
 
     Args:
@@ -83,6 +83,10 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
     )  # fmt: skip
 
     __signature__ = OfInit()
+    _instead = (
+        "use sim.snapshot() and sim.restore() for its state, sim.save(file) and sim.load(file) for a checkpoint, or make another "
+        "Simulation of the same Scene, which can be copied and pickled"
+    )
     if not TYPE_CHECKING:  # an editor looks at __init__
 
         def __new__(cls, *given, device="cpu", **options):
@@ -536,8 +540,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         first = values[0]
         return first.copy() if isinstance(first, np.ndarray) else float(first)
 
-    def _in(self, value: Any, size: int, who: str, what: str) -> np.ndarray:
-        """A user's value as (worlds, size), finite."""
+    def _in(self, value: Any, size: int, who: str, what: str, state: bool = False) -> np.ndarray:
+        """A user's value as (worlds, size), finite; a position, an angle or a speed (`state`) is not beyond `LARGEST` either."""
         try:
             v = np.asarray(value, float)
         except (TypeError, ValueError):
@@ -547,6 +551,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         if v.shape not in ((size,), (self.worlds, size)) or not np.all(np.isfinite(v)):
             each, got = " a world" * (self.worlds > 1), np.asarray(value).tolist()
             raise SimulationError(f"{who}: {what} is {size} finite number{'s' * (size > 1)}{each}, got {got}")
+        if state and not reachable(v):
+            raise SimulationError(f"{who}: {what} is at most {LARGEST:g} in size, got {np.asarray(value).tolist()}")
         return np.broadcast_to(v, (self.worlds, size)).copy()
 
     def _acts_changed(self) -> None:

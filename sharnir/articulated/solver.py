@@ -18,8 +18,8 @@ def scales(model: Model) -> tuple[float, float]:
     Moments grow with the square of lengths, forces with lengths; where a scene has both, the smaller of the two is taken.
     """
     mass = float(of_first(model.bodies.mass).sum()) or 1.0
-    points = of_first(model.joints.parent_point), model.joints.child_point.numpy()
-    arms = [np.linalg.norm(side, axis=1) for side in points]
+    points = of_first(model.joints.parent_point), of_first(model.joints.child_point)
+    arms = [np.linalg.norm(side, axis=1)[model.joint_enabled] for side in points]
     length = float(np.max(arms, initial=0.0)) or 1.0
     turns = all(axis.startswith("r") for kind in model.joint_kinds for axis in kind.free)
     return mass * (length**2 if turns else min(length, length**2)), max(1.0, length)

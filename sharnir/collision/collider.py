@@ -22,9 +22,10 @@ CORNERS, FACES, RIM = 96, 192, 64
 
 PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
 BODY_FIELDS = ("anchor_position", "anchor_rotation")
+HELD_FIELDS = ("held",)
 WORLD_FIELDS = ("count", "lost", "pairs")
 WIDE_FIELDS = tuple(n for n, f in Contacts.vars.items() if getattr(f.type, "ndim", 0) == 2)  # type: ignore[attr-defined]
-POINT_FIELDS = tuple(n for n in WIDE_FIELDS if n not in (*PAIR_FIELDS, *BODY_FIELDS, *KEPT))
+POINT_FIELDS = tuple(n for n in WIDE_FIELDS if n not in (*PAIR_FIELDS, *BODY_FIELDS, *HELD_FIELDS, *KEPT, "enabled"))
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Collider:
         self._kept: Any = State()  # who sleeps, until a state is bound
         fill(self._kept, model, len(model.com), "idle asleep")
         fill(self._kept, model, None, "resting")
+        self._enabled = model.control_enabled()  # which joints hold, until a control is bound
         self._ties = [wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device) for x in model.ties().T]
         guess_pairs, guess_points = self._room(motion)
         self.make_room(guess_pairs if pairs is None else pairs, guess_points if points is None else points)
@@ -105,6 +107,8 @@ class Collider:
         fill(broad, model, pairs, "raw_a raw_b a b rule")
         fill(broad, model, n + 1, "first")
         fill(broad, model, None, "count lost made")
+        for struct in (contacts, broad):
+            fill(struct, model, len(self.data.shapes.held_joint), "held")
         fill(broad, model, len(model.com), "still moved turned way thrown thrown_by thrown_next")
         fill(kept, model, None, "pairs")
         fill(kept, model, pairs, "a b first size feature touched")
@@ -113,13 +117,16 @@ class Collider:
         broad.order.assign(np.ascontiguousarray(np.repeat(swept[:, None], model.worlds, 1)))
         old = self.data.contacts
         if getattr(self, "_has_room", False):
-            for name in (*WORLD_FIELDS, *BODY_FIELDS):
+            for name in (*WORLD_FIELDS, *BODY_FIELDS, *HELD_FIELDS):
                 wp.copy(getattr(contacts, name), getattr(old, name))
             for name, rows in [(f, old.capacity) for f in POINT_FIELDS] + [(f, old.pair_capacity) for f in PAIR_FIELDS]:
                 values = getattr(contacts, name).numpy()
                 values[:rows] = getattr(old, name).numpy()
                 getattr(contacts, name).assign(values)
+        else:
+            contacts.held.assign(self._enabled.numpy()[self.data.shapes.held_joint.numpy()])
         self._has_room = True
+        contacts.enabled = self._enabled
         contacts.joined_a, contacts.joined_b = self._ties
         for name in KEPT:
             setattr(contacts, name, getattr(self._kept, name))
@@ -147,8 +154,13 @@ class Collider:
 
     # ---- a step ----
 
-    def bind(self, state: Any) -> None:
-        """Take positions, rotations, velocities and spins from a state, or from whatever has arrays of these names."""
+    def bind(self, state: Any, control: Any = None) -> None:
+        """Take positions, rotations, velocities and spins from a state, or from whatever has arrays of these names; and which
+        joints are enabled from a control. Without one, they are as they were.
+        """
+        if control is not None:
+            self._enabled = control.enabled
+            self.data.contacts.enabled = self._enabled
         self.data.position, self.data.rotation = state.position, state.rotation
         self.data.velocity, self.data.spin = state.velocity, state.spin
         self._kept = state

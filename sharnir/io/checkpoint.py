@@ -17,6 +17,7 @@ import numpy as np
 
 from sharnir import parameters, snapshots, tables
 from sharnir.errors import SimulationError
+from sharnir.joints import FRAMES
 from sharnir.launches import LOCK
 from sharnir.types import PRECISION
 
@@ -26,7 +27,7 @@ MAGIC, VERSION = b"SHARNIR\n", 1
 HEAD = struct.Struct("<8sIIQ40s")  # magic, version, size of the description, size of the arrays, digest
 STRUCTS = ("bodies", "joints", "gears", "axes", "springs", "cables", "drives")
 MOST = 1 << 32  # bytes that arrays may unpack to: a damaged size is no reason to fill the memory
-LAID = ("joints.parent_point", "joints.parent_frame")  # parameters until a joint is attached, then a part of the state
+LAID = tuple(f"joints.{name}" for name in FRAMES)  # parameters until a joint is attached, then a part of the state
 UNSEEN = ("color", "name")  # of shapes and parts: what is only seen, or said
 
 
@@ -39,6 +40,8 @@ def content(model: Any) -> str:
         _feed(h, getattr(model, name))
     _feed(h, [list(model.parents), list(model.children), model.joint_kinds, model.drive_commands])
     _feed(h, [given.name for given in model.inputs])
+    if not model.joint_enabled.all():
+        _feed(h, model.joint_enabled)
     if model.ropes is not None:
         _feed(h, [model.ropes.described, model.ropes.names])
     if model.collision is not None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import warp as wp
 
-from sharnir.errors import SceneError, SimulationError, as_numbers
+from sharnir.errors import Bound, SceneError, SimulationError, as_numbers
 from sharnir.launches import LOCK, Recorded
 from sharnir.sensors.frames import Frame, distance
 from sharnir.sensors.noise import QUIET, Noise, Reading
@@ -28,7 +28,7 @@ def checked_noise(noise: Any, who: str) -> Noise:
     return QUIET if noise is None else noise
 
 
-class Sensor:
+class Sensor(Bound):
     """What all sensors share: they are read when they are due, and hold what they read until then.
 
     `update()` is to be called after a step, or after several; sensors of a scene (`scene.add_sensor`) are updated by the
