@@ -323,7 +323,7 @@ def _place_of(
 
     def arms(points: np.ndarray) -> np.ndarray:
         """(2, some) distances from the centres of mass of both bodies, in widths of each."""
-        return np.array([np.linalg.norm(points - x, axis=1) / w for (x, _), w in zip(poses, widths, strict=True)])
+        return np.array([np.linalg.norm(points - x, axis=1) / max(w, 1e-9) for (x, _), w in zip(poses, widths, strict=True)])
 
     if at is None:
         nearer = arms(anchors[1]).max(0) < 0.5 * arms(anchors[0]).max(0)

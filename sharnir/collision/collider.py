@@ -276,8 +276,20 @@ class Collider:
         count = int(self.data.contacts.count.numpy()[world])
         return {name: getattr(self.data.contacts, name).numpy()[:count, world] for name in POINT_FIELDS}
 
-    def deep_at_start(self, part: float = 0.25) -> list[str]:
-        """A line a pair of shapes that overlap now by more than a part of the smaller one's size; nothing is solved."""
+    def _joint_to_world(self, a: int, b: int) -> str | None:
+        """The name of an enabled joint that holds a body in the world, if one of two bodies is the world; None if none does."""
+        model = self.model
+        for name, k in model.joint_names.items():
+            pair = {int(model.parents[k]), int(model.children[k])}
+            if pair == {a, b} and 0 in pair and model.joint_enabled[k]:
+                return name
+        return None
+
+    def deep_at_start(self, part: float = 0.25, held: float = 0.01) -> list[str]:
+        """A line for each pair of shapes that overlap now by more than a part of the smaller one's size; nothing is solved.
+
+        `held`: the same part for a ground and a body that a joint holds in the world: they cannot be pushed apart freely.
+        """
         words = []
         points = self.contacts()
         shapes = self.given.shapes
@@ -287,7 +299,13 @@ class Collider:
             sizes = [s for s in (shapes[a].part.bound, shapes[b].part.bound) if s > 0]
             depth = -float(points["gap"][i])
             cast = any(s.part.belt >= 0 and self.given.belts[s.part.belt].body == 0 for s in (shapes[a], shapes[b]))
-            if depth > part * min(sizes) and (a, b) not in seen and not cast:  # how deep a cast wheel stands is its suspension's
+            if cast or (a, b) in seen:  # how deep a cast wheel stands is its suspension's
+                continue
+            joint = self._joint_to_world(shapes[a].body, shapes[b].body)
+            if depth > (part if joint is None else held) * min(sizes):
                 seen.add((a, b))
                 words.append(f"{shapes[a].name} and {shapes[b].name} start {depth:.3g} m inside each other")
+                if joint is not None:
+                    bodies = " and ".join(repr(name) for name in (shapes[a].owner.split(" ")[0], shapes[b].owner))
+                    words[-1] += f", where joint {joint!r} holds the body; if that is meant, let them pass: scene.ignore({bodies})"
         return words
