@@ -364,7 +364,10 @@ def tell(g: wp.array(dtype=Watch), w: int, what: int, which: int, figure: real, 
     """Raise an alarm, once where it is a warning; a world that has diverged is marked."""
     if g[0].counts[TOLD, w] & what != 0:
         return
+    torn = g[0].alarm[w] & TORN != 0
     g[0].alarm[w] = g[0].alarm[w] | what
+    if torn:  # the report is of the joint or rope that is torn, whatever follows from it
+        return
     g[0].counts[WHICH, w] = which
     g[0].sums[FIGURE, w] = figure
     g[0].sums[SCALE, w] = scale

@@ -306,6 +306,7 @@ class Collider:
                 seen.add((a, b))
                 words.append(f"{shapes[a].name} and {shapes[b].name} start {depth:.3g} m inside each other")
                 if joint is not None:
-                    bodies = " and ".join(repr(name) for name in (shapes[a].owner.split(" ")[0], shapes[b].owner))
+                    names = {b: name for name, b in self.model.body_names.items()}
+                    bodies = ", ".join(repr(names[shapes[k].body]) for k in (a, b))
                     words[-1] += f", where joint {joint!r} holds the body; if that is meant, let them pass: scene.ignore({bodies})"
         return words
