@@ -55,7 +55,7 @@ class Scene(Telling):
     Args:
         gravity: acceleration, m/s², world axes.
         contact: whether bodies touch each other; None: as soon as there is a ground, a terrain or a body with collide=True. Then
-            every body with a shape does, but for neighbours at a joint.
+            every body with a shape does, but for neighbours at an enabled joint.
     """
 
     world = "world"

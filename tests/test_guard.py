@@ -299,8 +299,8 @@ def test_options_and_ropes_are_refused_by_name():
     bare.add_body("b", sh.Box(1, 1, 1))
     with pytest.raises(sh.SimulationError, match="'rope_tolerance' is of ropes, and the model has none"):
         sh.Simulation(bare, 1e-3, rope_tolerance=1e-6)
-    with pytest.raises(sh.SimulationError, match="solver='articulated' is of joints"):
-        sh.Simulation(scene, 1e-3, solver="articulated")
+    with pytest.raises(sh.SimulationError, match="'erp' is no option of a scene of ropes without joints; allowed: closing"):
+        sh.Simulation(scene, 1e-3, solver="sequential", erp=0.5)
     with pytest.raises(sh.SceneError, match="rope 'r' has no joint coordinates"):
         sh.dynamics.gravity_torques(scene.build(), [])
     with pytest.raises(sh.SceneError, match="breaking_load"):

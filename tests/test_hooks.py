@@ -297,3 +297,28 @@ def test_a_servo_on_an_attached_joint_works():
     sim.joint("grab").drive.position = 0.3
     sim.run(1.5)
     assert abs(sim.joint("grab").position - 0.3) < 0.1 and sim.joint("grab").gap[0] < 1e-9
+
+
+KINDS = {
+    "fixed": sh.Fixed(), "hinge": sh.Revolute("y"), "slide": sh.Prismatic("x"), "cylinder": sh.Cylindrical("z"),
+    "universal": sh.Universal(axes=("x", "y")), "ball": sh.Spherical(), "plane": sh.Planar("z"), "mask": sh.Joint("x rz"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("at", [None, "parent", "child", (0.2, 0.1, 2.4)], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_joint_is_attached_closed(kind, at):
+    """Whatever the pose: nothing moves, no gap, coordinates 0; and it stays closed."""
+    sim = crane(kind=KINDS[kind], at=(0, 0, 2.6))
+    sim.body("box").rotation = np.array([0.3, -0.2, 0.4, 0.84]) / np.linalg.norm([0.3, -0.2, 0.4, 0.84])
+    sim.body("box").position = (0.3, 0.2, 2.3)
+    before = sim.body("box").position, sim.body("box").rotation
+    grab, k = sim.joint("grab"), sim.model.joint_names["grab"]
+    grab.attach(at)
+    assert np.array_equal(sim.body("box").position, before[0]) and np.array_equal(sim.body("box").rotation, before[1])
+    assert sim.gaps()[0, k].max() < 1e-12
+    if grab.kind.v_size:
+        still = [0, 0, 0, 1] if len(grab.kind.turns) == 3 else np.zeros(grab.kind.q_size)
+        assert np.allclose(grab.position, still, atol=1e-12)
+    sim.step(10)
+    assert sim.gaps()[0, k].max() < 1e-9

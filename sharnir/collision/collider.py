@@ -308,5 +308,5 @@ class Collider:
                 if joint is not None:
                     names = {b: name for name, b in self.model.body_names.items()}
                     bodies = ", ".join(repr(names[shapes[k].body]) for k in (a, b))
-                    words[-1] += f", where joint {joint!r} holds the body; if that is meant, let them pass: scene.ignore({bodies})"
+                    words[-1] += f", where joint {joint!r} holds it; if this is meant, use scene.ignore({bodies})"
         return words
