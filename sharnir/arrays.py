@@ -128,36 +128,38 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
         raise SimulationError(f"set_state: rope {name!r} would not follow its bodies; set joints before the scene is built")
     given = []
     for what, value, size in (("q", q, int(sum(k.q_size for k in model.joint_kinds))), ("qd", qd, model.speeds)):
-        given.append(None if value is None else checked(value, (len(worlds), size), f"set_state({what}=…)", len(worlds)))
-        if value is not None and not reachable(given[-1]):
-            raise SimulationError(f"set_state({what}=…): at most {LARGEST:g} in size, got {np.abs(given[-1]).max():g}")
+        new = None if value is None else checked(value, (len(worlds), size), f"set_state({what}=…)", len(worlds))
+        if new is not None and not reachable(new):
+            raise SimulationError(f"set_state({what}=…): at most {LARGEST:g} in size, got {np.abs(new).max():g}")
+        given.append(new)
     groups = by_joints(sim._commands.enabled[:, worlds] != 0)
     kept = [getattr(sim.state, name).numpy().copy() for name in MOVED] if len(groups) > 1 else []
     try:
         for held, at in groups:
             out = sorted(set(range(len(model.joint_kinds))) - set(held))
-            _set_group(sim, worlds[at], [None if new is None else new[at] for new in given], out)
+            q, qd = (None if new is None else new[at] for new in given)
+            _set_group(sim, worlds[at], q, qd, out)
     except SimulationError:
         for name, values in zip(MOVED if kept else (), kept, strict=True):
             getattr(sim.state, name).assign(values)
         raise
 
 
-def _set_group(sim: Owner, worlds: np.ndarray, given: list[np.ndarray | None], out: list[int]) -> None:
+def _set_group(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarray | None, out: list[int]) -> None:
     """`set_state` of worlds in which the same joints are disabled, `out`: coordinates of these are not set."""
-    if sim._on_cpu and (_set_quickly(sim, *given, out) if sim.worlds == 1 else _set_some(sim, worlds, *given, out)):
+    if sim._on_cpu and (_set_quickly(sim, q, qd, out) if sim.worlds == 1 else _set_some(sim, worlds, q, qd, out)):
         return
     with LOCK:
         state = sim.state
         tree = dynamics.links(sim.model, out)
         kept = {n: getattr(state, n).numpy().copy() for n in MOVED}
         whole = dynamics.from_state(tree, state)
-        for values, new in zip(whole, given, strict=True):
+        for values, new in zip(whole, (q, qd), strict=True):
             if new is not None:
                 values[worlds, : new.shape[1]] = new
         unit_coordinates(sim, whole[0])
         dynamics.to_state(tree, state, *whole)
-        off = sim.gaps()[worlds].max(initial=0.0) if tree.loops else 0.0
+        off = np.delete(sim.gaps()[worlds], out, axis=1).max(initial=0.0) if tree.loops else 0.0
         others = np.setdiff1d(np.arange(sim.worlds), worlds)
         for name, values in kept.items():
             array = getattr(state, name)

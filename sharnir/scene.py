@@ -288,9 +288,9 @@ class Scene(Telling):
         """
         who = f"joint {name!r}"
         self._new_name(name)
-        for what, value in (("collide", collide), ("enabled", enabled)):
-            if not isinstance(value, bool):
-                raise SceneError(f"{who}: {what} is True or False, got {value!r}")
+        for word, flag in (("collide", collide), ("enabled", enabled)):
+            if not isinstance(flag, bool):
+                raise SceneError(f"{who}: {word} is True or False, got {flag!r}")
         if isinstance(joint, Gear):
             if not enabled or any(
                 v is not None for v in (parent, child, position, rotation, parent_frame, child_frame, break_force, break_torque)
