@@ -161,3 +161,25 @@ def test_a_disabled_joint_does_not_keep_a_body_awake():
         sim.joint("hoist").drive.position = 0.2 * np.sin(0.02 * i)
         sim.step()
     assert sim.body("box").asleep and not sim.body("hook").asleep
+
+
+@quiet
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("shape", [sh.Box(0.2, 0.2, 0.2), sh.Sphere(0.1)], ids=["box", "ball"])
+@pytest.mark.parametrize("depth", [0.02, 0.1, 0.18])
+def test_released_deep_inside_each_other_in_free_space(solver, shape, depth):
+    """100 : 1 in mass, restitution 0.9: they are taken apart, and neither moves afterwards."""
+    scene = sh.Scene(gravity=(0, 0, 0), contact=True)
+    bouncy = sh.Material(restitution=0.9)
+    scene.add_body("a", sh.Box(0.4, 0.4, 0.2), mass=10.0, material=bouncy)
+    scene.add_body("b", shape, mass=0.1, position=(0.02, 0.01, 0.2 - depth), material=bouncy)
+    scene.add_joint("weld", sh.Fixed(), "a", "b", position=(0, 0, 0.1))
+    sim = sh.Simulation(scene, 0.005, solver=solver)
+    sim.step(5)
+    sim.joint("weld").enabled = False
+    most = 0.0
+    for _ in range(100):
+        sim.step()
+        most = max(most, sim.energy().kinetic)
+    apart = sim.body("b").position - sim.body("a").position
+    assert most < 1e-9 and abs(apart[2] - 0.2) < 1e-3, f"{most} J, {apart} m apart"
