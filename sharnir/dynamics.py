@@ -24,9 +24,6 @@ from sharnir.mechanics import (
     check_integrable as check_integrable,
 )
 from sharnir.mechanics import (
-    disabled as disabled,
-)
-from sharnir.mechanics import (
     forward_dynamics as forward_dynamics,
 )
 from sharnir.mechanics import (

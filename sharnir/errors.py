@@ -58,6 +58,12 @@ def is_positive(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and math.isfinite(value) and float(value) > 0
 
 
+OF_SIMULATIONS = (
+    "use sim.snapshot() and sim.restore() for its state, sim.save(file) and sim.load(file) for a checkpoint, or make another "
+    "Simulation of the same Scene, which can be copied and pickled"
+)
+
+
 class Bound:
     """A base of objects that hold memory of a device, as a simulation and its views: they are neither copied nor pickled."""
 

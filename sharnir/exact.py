@@ -9,6 +9,7 @@ import numpy as np
 
 from sharnir import dynamics
 from sharnir.errors import SimulationError, is_positive
+from sharnir.joint_setting import disabled
 from sharnir.model import DRIVE_WORDS, KINEMATIC
 from sharnir.ode.integrate import first_of
 from sharnir.spatial import quat_exp, quat_multiply, quat_rotate
@@ -24,7 +25,7 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
         raise SimulationError("integrate: bodies with a drag_area are stepped, not integrated; use step() or run()")
     if sim._ropes:
         raise SimulationError("integrate: ropes are stepped, not integrated; use step() or run()")
-    out = dynamics.disabled(sim.model, sim.control)
+    out = disabled(sim.model, sim.control)
     tree = dynamics.links(sim.model, out)
     dynamics.check_integrable(tree, sim.control)
     now = sim.time

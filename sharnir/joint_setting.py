@@ -21,7 +21,7 @@ from sharnir.assembly import (
     yields,
 )
 from sharnir.errors import SimulationError
-from sharnir.model import Model, State
+from sharnir.model import Control, Model, State
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
 
 
@@ -31,6 +31,16 @@ def by_joints(on: np.ndarray) -> list[tuple[list[int], np.ndarray]]:
         return [(list(range(len(on))), np.arange(np.shape(on)[1]))]
     patterns, group = np.unique(np.asarray(on, bool).T, axis=0, return_inverse=True)
     return [(np.flatnonzero(row).tolist(), np.flatnonzero(group.ravel() == i)) for i, row in enumerate(patterns)]
+
+
+def disabled(model: Model, control: Control) -> list[int]:
+    """Joints that are disabled, by number; an error by name where worlds differ, since an integration takes one tree."""
+    on = control.enabled.numpy() != 0
+    mixed = np.flatnonzero(on.any(1) != on.all(1))
+    if len(mixed):
+        name = next(n for n, k in model.joint_names.items() if k == mixed[0])
+        raise SimulationError(f"integrate: joint {name!r} is disabled in some worlds only; set it alike in all, or use step()")
+    return [int(k) for k in np.flatnonzero(~on.all(1))]
 
 
 def side_of(model: Model, joint: int, body: int, held: Collection[int]) -> tuple[set[int], bool]:

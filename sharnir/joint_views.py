@@ -153,7 +153,9 @@ class JointView(Bound):
 
     @property
     def enabled(self) -> Any:
-        """Whether the joint holds; False takes it out, with all that acts on it, until it is set again."""
+        """Whether the joint holds; False takes it out, with all that acts on it, until it is set again. Its bodies collide with
+        each other while it is disabled.
+        """
         values = self._sim._commands.enabled[self._i] != 0
         return bool(values[0]) if self._sim.worlds == 1 else values
 

@@ -11,6 +11,7 @@ import warp as wp
 from sharnir import assembly
 from sharnir.axes import Axis
 from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
+from sharnir.joint_setting import disabled
 from sharnir.model import CONTROL_FIELDS, DRIVE_WORDS, Control, Model, State
 from sharnir.ode.data import Motion
 from sharnir.ode.events import check_events
@@ -533,16 +534,6 @@ def _motion(
 
 
 # ---- between joint coordinates and the bodies' state ----------------------------------------------------------------------
-
-
-def disabled(model: Any, control: Control) -> list[int]:
-    """Joints that are disabled, by number; an error by name where worlds differ, since an integration takes one tree."""
-    on = control.enabled.numpy() != 0
-    mixed = np.flatnonzero(on.any(1) != on.all(1))
-    if len(mixed):
-        name = next(n for n, k in model.joint_names.items() if k == mixed[0])
-        raise SimulationError(f"integrate: joint {name!r} is disabled in some worlds only; set it alike in all, or use step()")
-    return [int(k) for k in np.flatnonzero(~on.all(1))]
 
 
 def check_integrable(model: Any, control: Control) -> None:

@@ -36,7 +36,7 @@ from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope import describe as roping
 from sharnir.rope.build import Ropes
 from sharnir.said import Telling
-from sharnir.scene_joints import Frame, describe_joint, far_from_both, gear_axis, joint_frames, neighbours
+from sharnir.scene_joints import Frame, check_flags, describe_joint, far_from_both, gear_axis, joint_frames, neighbours
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.scene_wheels import cast_wheel
 from sharnir.sensors.table import SensorDescription, add_sensor
@@ -288,9 +288,7 @@ class Scene(Telling):
         """
         who = f"joint {name!r}"
         self._new_name(name)
-        for word, flag in (("collide", collide), ("enabled", enabled)):
-            if not isinstance(flag, bool):
-                raise SceneError(f"{who}: {word} is True or False, got {flag!r}")
+        check_flags(who, collide=collide, enabled=enabled)
         if isinstance(joint, Gear):
             if not enabled or any(
                 v is not None for v in (parent, child, position, rotation, parent_frame, child_frame, break_force, break_torque)

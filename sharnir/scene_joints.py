@@ -39,6 +39,13 @@ def describe_joint(
     return made
 
 
+def check_flags(who: str, **flags: Any) -> None:
+    """Refuse what is not True or False."""
+    for what, value in flags.items():
+        if not isinstance(value, bool):
+            raise SceneError(f"{who}: {what} is True or False, got {value!r}")
+
+
 def check_point_mass(made: JointDescription, body: BodyDescription, arm: float) -> None:
     """Refuse what would turn a point mass; `arm` is the distance of the joint from it, m."""
     who, joint = f"joint {made.name!r}", made.joint

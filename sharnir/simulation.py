@@ -18,7 +18,7 @@ from sharnir.air import Air, Windy
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
-from sharnir.errors import LARGEST, Bound, SceneError, SimulationError, is_positive, named, reachable
+from sharnir.errors import LARGEST, OF_SIMULATIONS, Bound, SceneError, SimulationError, is_positive, named, reachable
 from sharnir.health import Health
 from sharnir.inputs import Controls, Operated
 from sharnir.io.checkpoint import content
@@ -63,7 +63,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         dt: step, s.
         solver: "direct" (whole trees in one pass, exact), "sequential" (impulses joint by joint, any topology alike),
             "articulated" (as direct, with joint coordinates in the state), or "auto": direct, unless very many loops meet on one
-            tree. `solver_name` tells which it is.
+            tree. `solver_name` tells which it is; ropes without joints have one engine of their own, "rope", for every word.
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0"; a list of devices shares them out, and
             makes a `SplitSimulation`).
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
@@ -83,10 +83,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
     )  # fmt: skip
 
     __signature__ = OfInit()
-    _instead = (
-        "use sim.snapshot() and sim.restore() for its state, sim.save(file) and sim.load(file) for a checkpoint, or make another "
-        "Simulation of the same Scene, which can be copied and pickled"
-    )
+    _instead = OF_SIMULATIONS
     if not TYPE_CHECKING:  # an editor looks at __init__
 
         def __new__(cls, *given, device="cpu", **options):

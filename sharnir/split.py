@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.errors import Bound, SceneError, SimulationError
+from sharnir.errors import OF_SIMULATIONS, Bound, SceneError, SimulationError
 from sharnir.launches import Threads
 from sharnir.measures import Energy
 from sharnir.parameters import randomise
@@ -82,7 +82,7 @@ class SplitSimulation(Bound):
     """
 
     __slots__ = ("_first", "_pool", "parts", "worlds")
-    _instead = Simulation._instead
+    _instead = OF_SIMULATIONS
 
     def __init__(self, scene: Scene, dt: float, *, worlds: int = 1, device: Sequence[str], **options: Any) -> None:
         if not isinstance(scene, Scene):
