@@ -33,7 +33,7 @@ def links(model: Any, without: Collection[int] | None = None) -> Links:
     """The tree of a model, in whose coordinates these functions work; ropes have none. `without` as `tree.hang.links` has it."""
     if without is None and hasattr(model, "model") and hasattr(model, "control"):  # a Simulation: joints as they are now
         without = np.flatnonzero((model.control.enabled.numpy() == 0).all(1)).tolist()
-    model = getattr(model, "model", model)
+    model = model if isinstance(model, Links) else getattr(model, "model", model)
     if not isinstance(model, Scene | Model | Links):
         raise SceneError(f"dynamics: a Scene, a Model or a Simulation is needed first, got {model!r}")
     t = links_of(model, without)

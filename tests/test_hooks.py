@@ -250,6 +250,12 @@ def test_an_integration_leaves_disabled_joints_out():
     sim.integrate(0.3)
     assert abs(sim.body("box").position[2] - (1.2 - 0.5 * 9.81 * 0.09)) < 1e-8
     assert abs(sim.body("hook").position[2] - (3 - 98.1 / 1e5)) < 1e-4
+    late = crane()
+    late.body("hook").position = (0, 0, 1.55)
+    late.joint("hoist").drive.position = late.joint("hoist").position
+    late.joint("grab").attach()
+    late.integrate(0.1)  # a joint that started disabled is in the tree now
+    assert late.joint("grab").gap[0] < 1e-9 and abs(late.body("box").position[2] - 1.2) < 5e-3
     several = crane(worlds=2)
     several.joint("grab").attach("parent", worlds=[0])
     with pytest.raises(sh.SimulationError, match="integrate: joint 'grab' is disabled in some worlds only"):
