@@ -174,6 +174,7 @@ class Model:
     joint_axes: list[tuple[Axis, ...]]  # what acts on their free axes at the start
     parents: np.ndarray  # (joints,)
     children: np.ndarray  # (joints,)
+    joint_enabled: np.ndarray  # (joints,) bool, at the start
     q_start: np.ndarray
     v_start: np.ndarray
     shapes: list[Any]
@@ -243,7 +244,7 @@ class Model:
         return rows if self.ropes is None else rows + 3 * self.ropes.count + 10 * self.ropes.slots + 3
 
     def ties(self) -> np.ndarray:
-        """(ties, 2) pairs of bodies that joints, springs, gears and cables join."""
+        """(ties, 2) pairs of bodies that joints (all, in their order), springs, gears and cables join."""
         gears, springs, ends = self.gears, self.springs, self.cables.body.numpy().reshape(-1, 2)
         geared = np.stack([gears.joint_a.numpy(), gears.joint_b.numpy()], 1).astype(int)
         pairs = [np.stack([self.parents, self.children], 1), np.stack([springs.parent.numpy(), springs.child.numpy()], 1)]
@@ -257,8 +258,8 @@ class Model:
         control = Control()
         fill(control, self, len(self.com), "force torque force_once torque_once")
         fill(control, self, self.speeds, "joint_force")
-        fill(control, self, len(self.joint_kinds), "enabled acts")
-        control.enabled.fill_(1)
+        fill(control, self, len(self.joint_kinds), "acts")
+        control.enabled = self.control_enabled()
         rows = [(k, axis) for k, axes in enumerate(self.joint_axes) for axis in axes]
         acts = [
             k.ball is not None or any(a.acts for a in axes) for k, axes in zip(self.joint_kinds, self.joint_axes, strict=True)
@@ -274,6 +275,10 @@ class Model:
         if self.ropes is not None:
             control.rope = self.ropes.control()
         return control
+
+    def control_enabled(self) -> Any:
+        """`Control.enabled` at the start."""
+        return wp.array(self._column(self.joint_enabled, np.int32), dtype=wp.int32, device=self.device)
 
     def frictionless(self) -> np.ndarray:
         """(speeds,) True where a loop holds all axes still that share a friction bound: what it would do there is undetermined,
@@ -354,10 +359,10 @@ def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
     joints = model.joints
     for points, bodies in (
         (of_first(joints.parent_point), model.parents),
-        (joints.child_point.numpy().astype(float), model.children),
+        (of_first(joints.child_point), model.children),
     ):
         if model.joint_kinds:
-            lengths = np.append(lengths, np.linalg.norm(points, axis=1)[on[bodies]])
+            lengths = np.append(lengths, np.linalg.norm(points, axis=1)[on[bodies] & model.joint_enabled])
     lengths = lengths[lengths > 0]
     length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
     usual = float(np.exp(np.log(mass[on]).mean()))

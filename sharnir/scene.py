@@ -30,13 +30,13 @@ from sharnir.drive_tables import drive_table
 from sharnir.errors import SceneError, SceneWarning, is_positive
 from sharnir.guard import watch_end
 from sharnir.inputs import Input, add_control
-from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
+from sharnir.joints import Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope import describe as roping
 from sharnir.rope.build import Ropes
 from sharnir.said import Telling
-from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
+from sharnir.scene_joints import Frame, check_flags, describe_joint, far_from_both, gear_axis, joint_frames, neighbours
 from sharnir.scene_tables import body_table, gear_table, spring_table
 from sharnir.scene_wheels import add_belt, cast_wheel
 from sharnir.sensors.table import SensorDescription, add_sensor
@@ -55,8 +55,8 @@ class Scene(Telling):
     Args:
         gravity: acceleration, m/s², world axes.
         contact: whether bodies touch each other; None: as soon as there is a ground, a terrain or a body with collide=True. Then
-            every body with a shape does, but for neighbours at a joint. A warning says so if bodies have materials (as wheels
-            do) and the scene has no contact; False says that none is meant.
+            every body with a shape does, but for neighbours at an enabled joint. A warning says so if bodies have materials (as
+            wheels do) and the scene has no contact; False says that none is meant.
     """
 
     world = "world"
@@ -257,6 +257,7 @@ class Scene(Telling):
         break_force: float | None = None,
         break_torque: float | None = None,
         collide: bool = False,
+        enabled: bool = True,
     ) -> str:
         """Connect two bodies; joint coordinates are the child's motion relative to the parent. Returns the joint's name.
 
@@ -267,15 +268,19 @@ class Scene(Telling):
             parent_frame, child_frame: instead, the (position, rotation) of the joint frame in each body's frame; the mechanism
                 may start unassembled then.
             break_force, break_torque: what the joint carries (N, N·m) before it breaks: `enabled` is False from then on.
-            collide: True: the two bodies touch each other all the same, where there is contact.
+            collide: True: the two bodies collide although the joint connects them. False: they do not while it is enabled; a
+                joint to the world does not exclude the ground (but for a body that it welds to the world).
+            enabled: False: the joint starts disabled and does not hold, as the joint of a hook that has grabbed nothing yet:
+                the bodies start and collide as if it were not there, until `sim.joint(name).attach()` or `enabled = True`.
         """
         who = f"joint {name!r}"
         self._new_name(name)
+        check_flags(who, collide=collide, enabled=enabled)
         if isinstance(joint, Gear):
-            if any(
+            if not enabled or any(
                 v is not None for v in (parent, child, position, rotation, parent_frame, child_frame, break_force, break_torque)
             ):
-                raise SceneError(f"{who}: a gear couples two joints and takes no bodies, positions, frames or strength")
+                raise SceneError(f"{who}: a gear couples two joints and takes no bodies, positions, frames, strength or enabled=")
             for end in (joint.joint_a, joint.joint_b):
                 gear_axis(self.joints, who, end)
             if joint.joint_a == joint.joint_b:
@@ -298,9 +303,12 @@ class Scene(Telling):
                 if not is_positive(value):
                     raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
                 setattr(made, what, float(value))
+        made.enabled = enabled
         self.joints[name] = made
-        if not isinstance(collide, bool):
-            raise SceneError(f"{who}: collide is True or False, got {collide!r}")
+        if enabled:
+            words = far_from_both(made, (a, b))
+            if words:
+                self._note(words)
         if collide:
             self.touch.asked.add(self.touch.pair(who, a.name, b.name))
         return name
@@ -513,11 +521,10 @@ class Scene(Telling):
             motion = np.array([b.motion for b in self.bodies.values()])
             jointed = bool(self.joints or self.springs or self.cables)
             model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device, trees=jointed)
-        loose = (Free, Distance)  # these leave bodies far apart from each other
-        neighbours = [(j.parent, j.child) for j in self.joints.values() if not isinstance(j.joint, loose)]
-        model.collision = self.touch.build(list(self.bodies.values()), neighbours)
+        joined = neighbours(list(self.joints.values()))
+        model.collision = self.touch.build(list(self.bodies.values()), joined)
         if model.collision is None and any(sensor.kind in ("lidar", "depth") for sensor in self.sensors.values()):
-            model.visible = self.touch.build(list(self.bodies.values()), neighbours, seen=True)
+            model.visible = self.touch.build(list(self.bodies.values()), joined, seen=True)
         return model
 
     def _free_of_point_joints(self) -> None:
@@ -565,6 +572,7 @@ class Scene(Telling):
             joint_axes=[j.axes for j in joints],
             parents=np.array([j.parent for j in joints], int),
             children=np.array([j.child for j in joints], int),
+            joint_enabled=np.array([j.enabled for j in joints], bool),
             q_start=np.cumsum([0, *q_sizes])[:-1],
             v_start=np.cumsum([0, *v_sizes])[:-1],
             shapes=[b.shape for b in bodies],

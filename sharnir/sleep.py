@@ -15,7 +15,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.collision.data import Contacts
-from sharnir.collision.still import ASLEEP, AWAKE, WOKEN, spread_waking
+from sharnir.collision.still import ASLEEP, AWAKE, WOKEN, is_tied, spread_waking
 from sharnir.errors import SimulationError
 from sharnir.joints import DriveTable, JointTable
 from sharnir.kinematics import left_alone
@@ -71,12 +71,12 @@ def reaches(model: Model) -> np.ndarray:
     reach = np.sqrt(np.trace(inertia, axis1=1, axis2=2) / np.where(mass > 0, mass, np.inf))
     joints = model.joints
     if len(model.joint_kinds):
-        for bodies, points in ((model.parents, of_first(joints.parent_point)), (model.children, joints.child_point.numpy())):
+        for bodies, points in ((model.parents, of_first(joints.parent_point)), (model.children, of_first(joints.child_point))):
             np.maximum.at(reach, bodies, np.linalg.norm(points.astype(float), axis=1))
     return np.asarray(reach)
 
 
-def joining(model: Model, state: State) -> Any:
+def joining(model: Model, state: State, control: Control) -> Any:
     """Contacts of a scene in which nothing touches: none, but for what joins bodies, and who sleeps."""
     contacts = Contacts()
     fill(contacts, model, None, "count pairs")
@@ -84,6 +84,7 @@ def joining(model: Model, state: State) -> Any:
         setattr(contacts, name, wp.array(np.ascontiguousarray(side), dtype=wp.int32, device=model.device))
     for name in KEPT:
         setattr(contacts, name, getattr(state, name))
+    contacts.enabled = control.enabled
     return contacts
 
 
@@ -301,6 +302,8 @@ def wake_by_caller(r: wp.array(dtype=Rest), w: int):
         elif is_led(r, b, w):
             moves = 1
             for k in range(r[0].contacts.joined_a.shape[0]):
+                if not is_tied(r, k, w):
+                    continue
                 if r[0].contacts.joined_a[k] == b:
                     woke = woke + rouse(r, r[0].contacts.joined_b[k], w)
                 if r[0].contacts.joined_b[k] == b:
@@ -420,7 +423,8 @@ def find_islands(r: wp.array(dtype=Rest), w: int):
     while changed > 0:
         changed = int(0)
         for k in range(r[0].contacts.joined_a.shape[0]):
-            changed = changed + join(r, r[0].contacts.joined_a[k], r[0].contacts.joined_b[k], w)
+            if is_tied(r, k, w):
+                changed = changed + join(r, r[0].contacts.joined_a[k], r[0].contacts.joined_b[k], w)
         for k in range(r[0].contacts.pairs[w]):
             p = r[0].contacts.pair_first[k, w]
             changed = changed + join(r, r[0].contacts.body_a[p, w], r[0].contacts.body_b[p, w], w)
@@ -439,6 +443,8 @@ def find_busy(r: wp.array(dtype=Rest), w: int):
     for k in range(r[0].contacts.joined_a.shape[0]):
         a = r[0].contacts.joined_a[k]
         b = r[0].contacts.joined_b[k]
+        if not is_tied(r, k, w):
+            continue
         if is_led(r, a, w):
             r[0].busy[r[0].island[b, w], w] = 1
         if is_led(r, b, w):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir import tables
+from sharnir import joints, tables
 from sharnir.errors import SimulationError, is_positive
 from sharnir.launches import LOCK
 from sharnir.model import CONTROL_FIELDS, OWNED, STATE_FIELDS
@@ -41,7 +41,8 @@ CARRIED = tuple(f"state.{name}" for name in (*OWNED, "stagger", "history", "idle
     )
 )  # fmt: skip
 """Arrays with what one step hands to the next: their meaning depends on the solver, and zeros begin a motion anew."""
-FRAMES = ("joint.point", "joint.frame")  # (joints, worlds, …) on the parents, where joints were attached
+# (joints, worlds, …) where joints sit on their parents and children, once a joint was attached; in the order of `joints.FRAMES`
+FRAMES = ("joint.point", "joint.frame", "joint.child_point", "joint.child_frame")
 
 
 class Columns:
@@ -171,9 +172,9 @@ def forget_rows(sim: Owner) -> None:
         sim._recorder.reads = True
 
 
-def frames_of(sim: Owner) -> tuple[Any, Any]:
-    """Where joints sit on their parents: tables of points and of frames."""
-    return sim.model.joints.parent_point, sim.model.joints.parent_frame
+def frames_of(sim: Owner) -> tuple[Any, ...]:
+    """Where joints sit on their parents and children: tables of points and of frames."""
+    return tuple(getattr(sim.model.joints, name) for name in joints.FRAMES)
 
 
 def frames_vary(sim: Owner) -> bool:
@@ -186,13 +187,15 @@ def vary_frames(sim: Owner) -> None:
     if frames_vary(sim):
         return
     t, model = sim.model.joints, sim.model
-    for kept, name in zip(FRAMES, ("parent_point", "parent_frame"), strict=True):
+    for kept, name in zip(FRAMES, joints.FRAMES, strict=True):
         array = getattr(t, name)
         values = np.repeat(tables.columns(array), model.worlds // tables.columns(array).shape[1], 1)
         sim._start[kept] = values
         own = wp.array(np.ascontiguousarray(values), dtype=array.dtype, device=model.device)
         own._was = array  # which a mirror may still read
         setattr(t, name, own)
+    if int(model.drives.count):
+        model.drives.joints = t
     sim._rebuild()
     forget_readers(sim)
 
@@ -288,7 +291,7 @@ def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot
         if not known:
             check_finite(sim, name, np.asarray(snapshot[name]))
     for name, array in zip(FRAMES, frames_of(sim), strict=True):
-        if name in snapshot and snapshot[name].shape != (len(array), sim.worlds, 3 + (name == FRAMES[1])):
+        if name in snapshot and snapshot[name].shape != (len(array), sim.worlds, 3 + name.endswith("frame")):
             raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
         if name in snapshot and not known:
             check_finite(sim, name, np.asarray(snapshot[name]))

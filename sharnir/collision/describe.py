@@ -80,6 +80,7 @@ class CollisionDescription:
     materials: dict[str, Material]  # by body
     rules: dict[tuple[int, int], Material]
     apart: set[tuple[int, int]]
+    held: set[tuple[int, int, int]]  # bodies a < b that do not touch while a joint (by index) is enabled
     belts: list[Belt] = field(default_factory=list)
 
 
@@ -187,10 +188,11 @@ class ContactScene:
         return frozenset((a, b))
 
     def build(
-        self, bodies: Sequence[Any], neighbours: Sequence[tuple[int, int]], seen: bool = False
+        self, bodies: Sequence[Any], neighbours: Sequence[tuple[int, int, int]], seen: bool = False
     ) -> CollisionDescription | None:
-        """The description that a model takes along; None if there is no contact. `neighbours`: joined bodies, by index.
+        """The description that a model takes along; None if there is no contact.
 
+        neighbours: (body, body, joint) by index, of joints that keep their bodies from touching while they are enabled.
         seen: also without contact, for rays.
         """
         if not self.on and not seen:
@@ -222,10 +224,10 @@ class ContactScene:
             return a, b
 
         asked = {indices(pair) for pair in (self.asked | set(self.pairs))}
-        apart = {(min(p), max(p)) for p in neighbours} - asked
-        apart |= {indices(pair) for pair in self.ignored}
+        held = {(min(a, b), max(a, b), joint) for a, b, joint in neighbours if (min(a, b), max(a, b)) not in asked}
+        apart = {indices(pair) for pair in self.ignored}
         rules = {indices(pair): material for pair, material in self.pairs.items()}
-        return CollisionDescription([shape for _, shape in found], materials, rules, apart, self.belts)
+        return CollisionDescription([shape for _, shape in found], materials, rules, apart, held, self.belts)
 
 
 def _group(value: Any, who: str) -> tuple[int, int]:

@@ -265,10 +265,10 @@ class SolverDirect(TreeSolver):
         if wp.get_device(self.device).is_cpu:
             scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
-        s.contacts = joining(m, state)
+        s.contacts = joining(m, state, control)
         if self.collider is not None:
             self._kernel = TOUCHING
-            self._touch(s, state, tree)
+            self._touch(s, state, control, tree)
         self._rest = rest_of(m, self.settings, inner, state, control, s.contacts, scope < 2)
         s.rest = self._rest[0]
         if scope == 0:
@@ -296,11 +296,11 @@ class SolverDirect(TreeSolver):
             out.append(alone(s, Direct, self.device))
         return out
 
-    def _touch(self, s: Any, state: State, tree: Links) -> None:
+    def _touch(self, s: Any, state: State, control: Control, tree: Links) -> None:
         """Contacts, and the small problem that they are solved in."""
         m, at = self.model, self.collider
         at.data.dt = self.settings.dt
-        at.bind(state)
+        at.bind(state, control)
         load_modules([collide_all.module], self.device)
         touch, cone = DirectTouch(), Cone()
         touch.alone = int(self._ropes is None)

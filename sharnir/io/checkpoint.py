@@ -18,6 +18,7 @@ import numpy as np
 
 from sharnir import parameters, snapshots, tables
 from sharnir.errors import SimulationError
+from sharnir.joints import FRAMES
 from sharnir.launches import LOCK
 from sharnir.messages import MessageError, decode, is_text, show
 from sharnir.types import PRECISION
@@ -29,7 +30,7 @@ HEAD = struct.Struct("<8sIIQ40s")  # magic, version, size of the description, si
 STRUCTS = ("bodies", "joints", "gears", "axes", "springs", "cables", "drives")
 MAX_TOLD = 1 << 26  # bytes of the description
 MAX_SPARE = 1 << 28  # bytes that arrays may unpack to beyond twice those of the simulation that loads them (contacts need room)
-LAID = ("joints.parent_point", "joints.parent_frame")  # parameters until a joint is attached, then a part of the state
+LAID = tuple(f"joints.{name}" for name in FRAMES)  # parameters until a joint is attached, then a part of the state
 KINDS = ("<f8", "<f4", "<i4", "<i8", "<u4", "<u8", "|i1", "|u1", "|b1")  # of arrays
 UNSEEN = ("color", "name")  # of shapes and parts: what is only seen, or said
 
@@ -43,6 +44,8 @@ def content(model: Any) -> str:
         _feed(h, getattr(model, name))
     _feed(h, [list(model.parents), list(model.children), model.joint_kinds, model.drive_commands])
     _feed(h, [given.name for given in model.inputs])
+    if not model.joint_enabled.all():
+        _feed(h, model.joint_enabled)
     if model.ropes is not None:
         _feed(h, [model.ropes.described, model.ropes.names])
     if model.collision is not None:

@@ -93,10 +93,11 @@ def add_equalities(made: Any) -> None:
         kind, name = int(m.eq_type[e]), made.name("equality", e)
         a, b = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         body_objects = int(m.eq_objtype[e]) == 1
-        if not m.eq_active0[e]:
+        active = bool(m.eq_active0[e])
+        if kind in (CONNECT, WELD) and body_objects and made.body(a) != made.body(b):
+            tie(made, made.new(name, "joint"), kind, e, (a, b), active)
+        elif not active:
             made.note(f"equality {name!r} is not active at the start, and is left out")
-        elif kind in (CONNECT, WELD) and body_objects and made.body(a) != made.body(b):
-            tie(made, made.new(name, "joint"), kind, e, a, b)
         elif kind == JOINT and b >= 0 and not np.any(m.eq_data[e, 2:5]) and m.eq_data[e, 1] and both_single(made, a, b):
             if m.eq_data[e, 0]:
                 made.note(f"equality {name!r} keeps what its joints are at the start; its offset {m.eq_data[e, 0]:g} is left out")
@@ -112,9 +113,12 @@ def both_single(made: Any, a: int, b: int) -> bool:
     return single and found[0][0] != found[1][0]
 
 
-def tie(made: Any, name: str, kind: int, e: int, a: int, b: int) -> None:
-    """A ball where two bodies are connected, or a weld; each anchor on its own body, so that they may start apart."""
-    m, scene = made.model, made.scene
+def tie(made: Any, name: str, kind: int, e: int, bodies: tuple[int, int], active: bool) -> None:
+    """A ball where two bodies are connected, or a weld; each anchor on its own body, so that they may start apart.
+
+    One that is not active starts disabled (`sim.joint(name).enabled = True` or `.attach()`).
+    """
+    m, scene, (a, b) = made.model, made.scene, bodies
     frames = []
     first = 0 if kind == CONNECT else 3
     for i, rows in ((a, slice(first, first + 3)), (b, slice(3 - first, 6 - first))):
@@ -130,7 +134,9 @@ def tie(made: Any, name: str, kind: int, e: int, a: int, b: int) -> None:
     joint = Spherical() if kind == CONNECT else Fixed()
     touch = not made.rules.neighbours(a, b)
     try:
-        scene.add_joint(name, joint, made.body(a), made.body(b), parent_frame=frames[0], child_frame=frames[1], collide=touch)
+        scene.add_joint(
+            name, joint, made.body(a), made.body(b), parent_frame=frames[0], child_frame=frames[1], collide=touch, enabled=active
+        )
     except SceneError as error:
         made.note(f"equality {name!r} is left out: {error}")
 

@@ -363,9 +363,9 @@ class SolverImpulse(Solver):
             inner.current = state.mid_current
             step.state = inner
         step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
-        step.contacts = joining(self.model, state)
+        step.contacts = joining(self.model, state, control)
         if self.collider is not None:
-            self._touch(step)
+            self._touch(step, control)
         self._rest = rest_of(self.model, self.settings, step.state, state, control, step.contacts, False)
         step.rest = self._rest[0]
         self._guards(state, control, step.state if self._halves else None)
@@ -380,13 +380,13 @@ class SolverImpulse(Solver):
         self._resting = state.resting.numpy() if self._ropes is not None and self._host is not None else None
         self._one = self._graphs["step"][0] if self._pool is None else None
 
-    def _touch(self, step: Any) -> None:
+    def _touch(self, step: Any, control: Control) -> None:
         """Contacts are found from where bodies stand and how forces would move them."""
         twist = self.solves[VELOCITIES].twist
         self.collider.data.dt = self.settings.dt
         state = step.state
         kept = (getattr(state, name) for name in KEPT)
-        self.collider.bind(Bodies(state.position, state.rotation, twist.linear, twist.angular, *kept))
+        self.collider.bind(Bodies(state.position, state.rotation, twist.linear, twist.angular, *kept), control)
         load_modules([collide_all.module, patches.prepare_points.module], self.device)
         step.contacts, self.touch = self.collider.data.contacts, Touch()
         fields = set(Touch.vars) - {"patches", "known", "turns"}  # type: ignore[attr-defined]

@@ -123,7 +123,7 @@ def slide_axes(s: wp.array(dtype=Direct), i: int, w: int):
     g = half_turn(s, p, w)
     M_p = mean_matrix(s, p, w)
     a = M_p * s[0].joints.parent_point[j, w]
-    r = mean_matrix(s, c, w) * s[0].joints.child_point[j]
+    r = mean_matrix(s, c, w) * s[0].joints.child_point[j, w]
     between = mean_position(s, c, w) + r - mean_position(s, p, w) - a
     move = (s[0].work.velocity[c, w] + s[0].work.acceleration[c, w] - s[0].work.velocity[p, w] - s[0].work.acceleration[p, w]) * (
         real(0.5) * dt
@@ -212,7 +212,7 @@ def turn_axes(s: wp.array(dtype=Direct), i: int, w: int):
         by, ratio = turn_about(wp.dot(n, rel) / wp.dot(n, n), g_p, n)
         put_turn(s, i, at, w, n * (ratio * sign), end * sign, by)
     elif turns == 2:
-        own = wp.quat_rotate(s[0].joints.child_frame[j], unit_axis(s[0].joints.second[j]))
+        own = wp.quat_rotate(s[0].joints.child_frame[j, w], unit_axis(s[0].joints.second[j]))
         m = mean_matrix(s, c, w) * own
         nn = wp.dot(n, n)
         mm = wp.dot(m, m)
@@ -239,7 +239,7 @@ def put_turn(s: wp.array(dtype=Direct), i: int, at: int, w: int, n: vec3, end: v
 def common_point(s: wp.array(dtype=Direct), j: int, w: int):
     """The child's anchor, the common point of all rows: its mean, and where it is at the end."""
     c = s[0].joints.child[j]
-    r = s[0].joints.child_point[j]
+    r = s[0].joints.child_point[j, w]
     return mean_position(s, c, w) + mean_matrix(s, c, w) * r, s[0].position[c, w] + wp.quat_rotate(s[0].rotation[c, w], r)
 
 

@@ -80,7 +80,7 @@ def rod_row(s: wp.array(dtype=Direct), i: int, w: int) -> real:
     j = s[0].closures.rod_joint[i]
     p = s[0].joints.parent[j]
     c = s[0].joints.child[j]
-    start, end, r_p, r_c, e_p, e_c = line(s, p, c, w, s[0].joints.parent_point[j, w], s[0].joints.child_point[j])
+    start, end, r_p, r_c, e_p, e_c = line(s, p, c, w, s[0].joints.parent_point[j, w], s[0].joints.child_point[j, w])
     length = wp.length(end)
     gap = length - s[0].joints.rod[j]
     r = 6 * s[0].closures.welds + i
@@ -172,7 +172,7 @@ def stiffen_lines(s: wp.array(dtype=Direct), w: int):
         p = s[0].joints.parent[j]
         c = s[0].joints.child[j]
         f = s[0].mean_cl[first + i, w] * s[0].row_impulse[first + i, w]
-        stiffen(s, s[0].rows.link_of[c], w, wp.quat_rotate(s[0].rotation[c, w], s[0].joints.child_point[j]), f)
+        stiffen(s, s[0].rows.link_of[c], w, wp.quat_rotate(s[0].rotation[c, w], s[0].joints.child_point[j, w]), f)
         stiffen(s, s[0].rows.link_of[p], w, wp.quat_rotate(s[0].rotation[p, w], s[0].joints.parent_point[j, w]), -f)
     if s[0].cables.count > 0:
         stiffen_cables(s, w)
