@@ -259,6 +259,13 @@ def begin_part(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
+def in_budget(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether the step may take more passes: of all that it may take, and of those without a further part made."""
+    done = s[0].done[w]
+    return done < s[0].settings.iterations[1] and done - s[0].headway[w] < s[0].settings.iterations[4]
+
+
+@wp.func
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
@@ -280,7 +287,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     fewest = int(1 << 30)
     tries = int(TRIES)
     i = int(-1)
-    while i + 1 < most and s[0].done[w] < s[0].settings.iterations[1]:
+    while i + 1 < most and in_budget(s, w):
         i = i + 1
         change, scale = one_change(s, w)
         s[0].done[w] = s[0].done[w] + 1

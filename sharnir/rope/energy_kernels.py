@@ -73,6 +73,7 @@ def fit_speeds(s: wp.array(dtype=RopeStep), w: int):
 def keep_part(s: wp.array(dtype=RopeStep), w: int, scope: int, part: int) -> bool:
     """A part that was met becomes the state; what is torn, inserted or removed then contradicts what was there."""
     dt = s[0].settings.dt[0]
+    s[0].headway[w] = s[0].done[w]
     scale_pulls(s, w, dt / s[0].h[w])
     for b in range(s[0].bodies.count):
         keep_body(s, b, w)
@@ -97,6 +98,7 @@ def keep_part(s: wp.array(dtype=RopeStep), w: int, scope: int, part: int) -> boo
 def start_step(s: wp.array(dtype=RopeStep), w: int):
     """Nothing of the step is counted yet."""
     s[0].done[w] = 0
+    s[0].headway[w] = 0
     s[0].residual[w] = real(0.0)
     keep_impulses(s, w)
 
@@ -104,7 +106,7 @@ def start_step(s: wp.array(dtype=RopeStep), w: int):
 @wp.func
 def passes_left(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Whether the step may take more passes."""
-    return s[0].done[w] < s[0].settings.iterations[1]
+    return in_budget(s, w)
 
 
 @wp.func
