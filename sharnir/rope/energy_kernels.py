@@ -6,7 +6,18 @@ from sharnir.guard import count_step
 from sharnir.model import DYNAMIC
 from sharnir.rope.data import RopeStep
 from sharnir.rope.energy import keep_impulses, keep_rope, take_back_impulses
-from sharnir.rope.energy_bodies import ENDS, SNAPS, WHOLE, body_pose, goes_on, keep_body, meet, settle_speeds, turn_reels
+from sharnir.rope.energy_bodies import (
+    ENDS,
+    SNAPS,
+    WHOLE,
+    body_pose,
+    goes_on,
+    in_budget,
+    keep_body,
+    meet,
+    settle_speeds,
+    turn_reels,
+)
 from sharnir.rope.kernels import differ, ropes_untouched, spend_all
 from sharnir.rope.passes import count, scale_pulls
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling

@@ -118,12 +118,21 @@ def loop(rng):
         turn = quat_exp(np.array([0, math.atan2(along[0], along[2]), 0]))
         at = quat_rotate(tilt, (vertices[i] + along / 2)[None])[0] + [0, 0, height]
         shape = sh.Capsule(0.1 * size, 0.6 * size)
-        out.add(f"link {i}", shape, mass=float(rng.uniform(0.5, 3)), position=at, rotation=quat_multiply(tilt, turn), material=material)
+        out.add(
+            f"link {i}",
+            shape,
+            mass=float(rng.uniform(0.5, 3)),
+            position=at,
+            rotation=quat_multiply(tilt, turn),
+            material=material,
+        )
     for i in range(n):
         at = quat_rotate(tilt, vertices[i][None])[0] + [0, 0, height]
         axis = quat_rotate(tilt, np.array([[0.0, 1, 0]]))[0]
         friction = {"friction": 0.05} if rng.random() < 0.3 else {}
-        out.scene.add_joint(f"joint {i}", sh.Revolute(axis, **friction), f"link {i - 1 if i else n - 1}", f"link {i}", position=at)
+        out.scene.add_joint(
+            f"joint {i}", sh.Revolute(axis, **friction), f"link {i - 1 if i else n - 1}", f"link {i}", position=at
+        )
     return out
 
 
@@ -137,7 +146,9 @@ def add_ragdoll(to, rng, material, at, prefix="", motion=(0, 0, 0)):
         to.add(prefix + name, shape, mass=mass * s**3, position=place, material=material, **moves)
 
     def join(name, joint, parent, x, z):
-        to.scene.add_joint(f"{prefix}{name} joint", joint, prefix + parent, prefix + name, position=base + s * np.array([0, x, z]))
+        to.scene.add_joint(
+            f"{prefix}{name} joint", joint, prefix + parent, prefix + name, position=base + s * np.array([0, x, z])
+        )
 
     ball = sh.SwingTwist(1.0, (-0.6, 0.6))
     part("torso", sh.Box(0.2 * s, 0.32 * s, 0.5 * s), 30, 0, 0)
@@ -163,7 +174,7 @@ def ragdoll(rng):
 
 
 def vehicle(rng):
-    """A vehicle on four wheels with springs, dropped tilted so that it may tip over, with or without a wall of boxes before it."""
+    """A vehicle on four wheels with springs, dropped tilted so that it may tip over, with up to two boxes before it."""
     out, material = landing(rng)
     turn = quat_exp(np.array([float(rng.uniform(-1.2, 1.2)), float(rng.uniform(-0.3, 0.3)), 0]))
     at, mass = np.array([0, 0, 1.6 + float(rng.uniform(0, 0.5))]), float(10 ** rng.uniform(1.5, 3.3))
@@ -176,7 +187,13 @@ def vehicle(rng):
         axle = sh.Joint("z ry", spring={"z": (60 * mass, 0.0)}, damping={"z": 4 * mass})
         out.scene.add_joint(f"axle {k}", axle, "chassis", f"wheel {k}", position=there, rotation=turn)
     for i in range(int(rng.integers(0, 3))):
-        out.add(f"box {i}", sh.Box(0.5, 0.5, 0.5), mass=float(rng.uniform(5, 100)), position=(3.0, 0.7 * (i - 1), 0.25), material=material)
+        out.add(
+            f"box {i}",
+            sh.Box(0.5, 0.5, 0.5),
+            mass=float(rng.uniform(5, 100)),
+            position=(3.0, 0.7 * (i - 1), 0.25),
+            material=material,
+        )
     return out
 
 
