@@ -83,7 +83,9 @@ def over_a_fixed_drum(part, mu=0.3, light=10.0):
     """A rope over half of a fixed drum, with bodies on its ends, the heavy one `part` of what friction holds."""
     scene, material, radius, thin = sh.Scene(), sh.Material(friction=mu), 0.1, 0.005
     turn = (math.sin(math.pi / 4), 0, 0, math.cos(math.pi / 4))
-    scene.add_body("drum", sh.Cylinder(radius, 0.4), motion="fixed", position=(0, 0, 2), rotation=turn, material=material)
+    scene.add_body(
+        "drum", sh.Cylinder(radius, 0.4), motion="fixed", position=(0, 0, 2), rotation=turn, material=material, collide=True
+    )
     angle, tail, off = np.linspace(0, math.pi, 40), np.linspace(1.5, 2, 40, endpoint=False), radius + thin
     arc = np.stack([-off * np.cos(angle), 0 * angle, 2 + off * np.sin(angle)], 1)
     down = np.stack([off + 0 * tail, 0 * tail, tail], 1)
