@@ -21,7 +21,7 @@ from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.casts import cast_table
 from sharnir.laws.cone import Cone
 from sharnir.model import STATE_FIELDS, Control, Model, State, fill, scene_scale
-from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
+from sharnir.rope.solver import HEADWAY, HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
 from sharnir.sleep import joining, rest_of, sleeps_after, wake_called
 from sharnir.solver import Report, check_iterations, need_ropes, share_scratch, with_ropes, write
 from sharnir.tree.data import TreeWork
@@ -187,20 +187,24 @@ class SolverDirect(TreeSolver):
         return trees if self._ropes is None else 1.25 * trees + 0.5e-6 * int(self.model.ropes.slots)
 
     def _most_passes(self) -> int:
-        """Most passes of a step, however finely it is divided; of a small scene as many as end within LONGEST."""
+        """Most passes of a step, or with ropes of each part that it makes; of a small scene as many as end within LONGEST."""
         if len(self.model.com) > SMALL_SCENE or (self._ropes is not None and self._ropes.touching is not None):
             return MOST_PASSES
         return max(2 * self._least, int(LONGEST / self._takes()))
 
     def _caps(self, iterations: int | None) -> list[int]:
         """Of the passes of the laws, of the closing, of all of a step; 1: beyond that it is made coarsely, 0: not at all; the
-        least of a step; as how many one counts that makes new factors; and those after which a call of many steps is left.
+        least of a step; as how many one counts that makes new factors; those after which a call of many steps is left; and, with
+        ropes, most of a step without a further part made.
         """
         most, laws, coarse = self._most_passes(), self.iterations, int(iterations is not None)
+        headway = most if iterations is None else NEVER
+        if self._ropes is not None and most < MOST_PASSES:
+            most = HEADWAY * most
         if iterations is not None:
             most, laws = min(self._least + iterations, most), min(-(-iterations // self._anew), laws)
         left = max(1, int(HEARD / self._takes())) if self._leaves else NEVER
-        return [laws, self.closing_iterations, most, coarse, self._least, self._anew, left]
+        return [laws, self.closing_iterations, most, coarse, self._least, self._anew, left, headway]
 
     def _looks(self, tree: Links) -> int:
         """By the energy closing not at all: `State.open` is what its passes left open."""

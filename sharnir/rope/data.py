@@ -209,6 +209,7 @@ class RopeStep:
     h: wp.array(dtype=real)  # [world] s, the step or a part of it
     kick: wp.array(dtype=real)  # [world] s, duration over which forces act in this part of a step
     done: wp.array(dtype=wp.int32)  # [world] passes
+    headway: wp.array(dtype=wp.int32)  # [world] passes that the step had taken when its last part was made
     made: wp.array(dtype=wp.int32)  # [world] steps of this launch
     parts: wp.array(dtype=wp.int32)  # [world] in how many parts the step was made
     hard: wp.array(

@@ -259,6 +259,13 @@ def begin_part(s: wp.array(dtype=RopeStep), w: int):
 
 
 @wp.func
+def in_budget(s: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether the step may take more passes: of all that it may take, and of those without a further part made."""
+    done = s[0].done[w]
+    return done < s[0].settings.iterations[1] and done - s[0].headway[w] < s[0].settings.iterations[4]
+
+
+@wp.func
 def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Passes until velocities stay; False where they do not come to that.
 
@@ -280,7 +287,7 @@ def meet(s: wp.array(dtype=RopeStep), w: int) -> bool:
     fewest = int(1 << 30)
     tries = int(TRIES)
     i = int(-1)
-    while i + 1 < most and s[0].done[w] < s[0].settings.iterations[1]:
+    while i + 1 < most and in_budget(s, w):
         i = i + 1
         change, scale = one_change(s, w)
         s[0].done[w] = s[0].done[w] + 1
@@ -429,6 +436,21 @@ def settle_ends(s: wp.array(dtype=RopeStep), k: int, w: int, what: int):
 
 
 @wp.func
+def reel_start(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
+    """Speed of a rope's reel at the start of a step, m/s: the mean of its rates u₀ in the last step and u₁ in this one.
+
+    A step of mean rate u₁ that starts there ends at ½(3u₁ − u₀). What is above u₁ is taken from a load by the next step, but a
+    rope cannot push: after a jump of the rate the load would be thrown ahead of it. A change by more than gravity makes up for
+    in a step is an impact: the step starts at u₁.
+    """
+    rate = s[0].work.paid[k, w] / s[0].h[w]
+    last = s[0].state.reel_rate[k, w]
+    if wp.abs(rate - last) > wp.length(s[0].settings.gravity[w]) * s[0].settings.dt[0]:
+        return rate
+    return real(0.5) * (rate + last)
+
+
+@wp.func
 def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, what: int):
     """Closing speeds: of all rows, or of those at driven ends; and at the reel."""
     first = s[0].ropes.first[k]
@@ -444,11 +466,10 @@ def settle_rows(s: wp.array(dtype=RopeStep), k: int, w: int, what: int):
                 s[0].work.c[i - side, w] = s[0].work.c[i - side, w] + moved
     if s[0].ropes.reel[k] >= 0:
         i = first + s[0].ropes.reel[k] * (n - 1)
-        rate = s[0].work.paid[k, w] / s[0].h[w]
-        pose = real(0.5) * (rate + s[0].state.reel_rate[k, w])
-        more = pose - s[0].state.reel_now[k, w]
+        start = reel_start(s, k, w)
+        more = start - s[0].state.reel_now[k, w]
         if what == WHOLE:
-            more = pose
+            more = start
         elif what == SNAPS:
             more = s[0].state.reel_now[k, w]
         if s[0].ropes.winch[k] >= 0:  # as its drum turns
@@ -463,8 +484,7 @@ def turn_reels(s: wp.array(dtype=RopeStep), w: int):
     """Once velocities are settled: reels run at the pose as the rows there were asked to."""
     for k in range(s[0].ropes.count):
         if s[0].ropes.reel[k] >= 0 and s[0].ropes.winch[k] < 0:
-            rate = s[0].work.paid[k, w] / s[0].h[w]
-            s[0].state.reel_now[k, w] = real(0.5) * (rate + s[0].state.reel_rate[k, w])
+            s[0].state.reel_now[k, w] = reel_start(s, k, w)
 
 
 @wp.func
@@ -479,7 +499,6 @@ def goes_on(s: wp.array(dtype=RopeStep), w: int) -> bool:
                     return False
         if s[0].ropes.reel[k] >= 0 and s[0].ropes.winch[k] < 0:
             rate = s[0].work.paid[k, w] / s[0].h[w]
-            pose = real(0.5) * (rate + s[0].state.reel_rate[k, w])
-            if wp.abs(pose - s[0].state.reel_now[k, w]) > STALLED * wp.abs(rate):
+            if wp.abs(reel_start(s, k, w) - s[0].state.reel_now[k, w]) > STALLED * wp.abs(rate):
                 return False
     return True

@@ -6,7 +6,18 @@ from sharnir.guard import count_step
 from sharnir.model import DYNAMIC
 from sharnir.rope.data import RopeStep
 from sharnir.rope.energy import keep_impulses, keep_rope, take_back_impulses
-from sharnir.rope.energy_bodies import ENDS, SNAPS, WHOLE, body_pose, goes_on, keep_body, meet, settle_speeds, turn_reels
+from sharnir.rope.energy_bodies import (
+    ENDS,
+    SNAPS,
+    WHOLE,
+    body_pose,
+    goes_on,
+    in_budget,
+    keep_body,
+    meet,
+    settle_speeds,
+    turn_reels,
+)
 from sharnir.rope.kernels import differ, ropes_untouched, spend_all
 from sharnir.rope.passes import count, scale_pulls
 from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
@@ -73,6 +84,7 @@ def fit_speeds(s: wp.array(dtype=RopeStep), w: int):
 def keep_part(s: wp.array(dtype=RopeStep), w: int, scope: int, part: int) -> bool:
     """A part that was met becomes the state; what is torn, inserted or removed then contradicts what was there."""
     dt = s[0].settings.dt[0]
+    s[0].headway[w] = s[0].done[w]
     scale_pulls(s, w, dt / s[0].h[w])
     for b in range(s[0].bodies.count):
         keep_body(s, b, w)
@@ -97,6 +109,7 @@ def keep_part(s: wp.array(dtype=RopeStep), w: int, scope: int, part: int) -> boo
 def start_step(s: wp.array(dtype=RopeStep), w: int):
     """Nothing of the step is counted yet."""
     s[0].done[w] = 0
+    s[0].headway[w] = 0
     s[0].residual[w] = real(0.0)
     keep_impulses(s, w)
 
@@ -104,7 +117,7 @@ def start_step(s: wp.array(dtype=RopeStep), w: int):
 @wp.func
 def passes_left(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Whether the step may take more passes."""
-    return s[0].done[w] < s[0].settings.iterations[1]
+    return in_budget(s, w)
 
 
 @wp.func

@@ -21,7 +21,8 @@ from sharnir.types import EPSILON, alone, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
 CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
-LONGEST = 0.045  # s, that a step of a small scene may take
+LONGEST = 0.045  # s, that a step of a small scene may take, with ropes one in which no further part is made
+HEADWAY = 40  # times LONGEST, that a step with ropes may take as long as it makes one part after the other
 SMALL_SCENE = 50  # most bodies of a small scene, the world included; it has at most ten times as many elements of ropes
 MOST_PASSES = 20_000  # in a step of a large scene, however finely it is divided
 HEARD = 0.05  # s, after which no further step of a call is begun before Python was heard
@@ -33,7 +34,7 @@ def rope_settings(settings: Any, tolerance: float, iterations: list[int], device
     """Fill what ropes need besides dt and gravity.
 
     iterations: caps of the passes of a part and, of ropes alone, of those of a step; 1: beyond that nothing moves in it, 0: it is
-    not made; and passes after which a call of many steps is left.
+    not made; passes after which a call of many steps is left; and most of a step without a further part made.
     """
     settings.tolerance = wp.array([tolerance], dtype=real, device=device)
     settings.iterations = wp.array(iterations, dtype=wp.int32, device=device)
@@ -67,7 +68,7 @@ def rope_step(model: Model, state: State, control: Control, settings: RopeSettin
     s.ropes, s.state, s.control, s.work, s.body, s.settings = r.table, state.rope, control.rope, work, body, settings
     s.bodies, s.body_state, s.body_control = model.bodies, state, control
     s.h, s.kick = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
-    for name in ("hard", "done", "parts", "sudden", "swept", "judged", "made"):
+    for name in ("hard", "done", "parts", "sudden", "swept", "judged", "made", "headway"):
         setattr(s, name, wp.zeros(worlds, dtype=wp.int32, device=device))
     s.residual, s.energy = (wp.zeros(worlds, dtype=real, device=device) for _ in range(2))
     s.grades = wp.zeros((len(GRADES), worlds), dtype=wp.int32, device=device)
@@ -231,10 +232,11 @@ class SolverRope(Solver):
     def _caps(self, iterations: int | None) -> list[int]:
         """Caps of the passes, as the device has them (`rope_settings`)."""
         if self._kernel is not energy_steps:
-            return [self.iterations if iterations is None else iterations, NEVER, 0, NEVER]
+            return [self.iterations if iterations is None else iterations, NEVER, 0, NEVER, NEVER]
         small = len(self.model.com) <= SMALL_SCENE and self.model.ropes.slots <= 10 * SMALL_SCENE
-        most = max(4 * self.iterations, int(LONGEST / self._takes())) if small else MOST_PASSES
+        headway = max(4 * self.iterations, int(LONGEST / self._takes())) if small else MOST_PASSES
+        most = HEADWAY * headway if small else MOST_PASSES
         left = max(1, int(HEARD / self._takes())) if self._leaves else NEVER
         if iterations is None:
-            return [self.iterations, most, 0, left]
-        return [self.iterations, min(most, iterations), 1, left]
+            return [self.iterations, most, 0, left, headway]
+        return [self.iterations, min(most, iterations), 1, left, NEVER]

@@ -149,3 +149,20 @@ def test_a_robot_pulls_a_trailer_on_a_rope():
     off = np.abs(ends[1] - ends[0]).max()
     print(f"after {np.linalg.norm(ends[0][0]):.2f} m they are {1e3 * off:.1f} mm apart")
     assert off < 0.01 and missed == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dt", [1e-3, 5e-3])
+def test_a_load_at_rest_on_a_vertical_rope_stays_there_when_something_lands_elsewhere(dt):
+    scene = sh.Scene()
+    scene.add_ground()
+    scene.add_body("box", sh.Box(0.4, 0.4, 0.4), mass=20, position=(3, 0, 0.3))
+    scene.add_body("hook", sh.Sphere(0.1), mass=10, position=(0, 0, 2))
+    rope = {"segments": 6, "mass_per_length": 0.3, "collide": False}
+    scene.add_rope("line", (0, 0, 3), (0, 0, 2.1), attach=("world", "hook"), **rope)
+    sim = sh.Simulation(scene, dt=dt, solver="direct")
+    start = sim.energy().total
+    while sim.time < 0.3:
+        sim.step()
+        assert sim.energy().total < start + 1e-6 and np.abs(sim.body("hook").position - [0, 0, 2]).max() < 1e-9
+    assert abs(sim.body("box").position[2] - 0.2) < 1e-5

@@ -207,3 +207,42 @@ def test_a_rope_that_is_torn_apart_by_sweeps_is_told():
         operate(sim, 6.0)
     print(f"told at {sim.time:.3f} s, stretch then {sim.rope('r').stretch:.2f}")
     assert sim.rope("r").stretch < 1.0
+
+
+@pytest.mark.parametrize("jointed", [False, True])
+def test_a_reel_that_starts_at_once_does_not_throw_its_load(jointed):
+    """300 kg on a rope of 1 g/m, swinging from 0.2 rad, are taken in by 2 m in 4 s: the rope never goes slack."""
+    scene, down = sh.Scene(), np.array([np.sin(0.2), 0, -np.cos(0.2)])
+    scene.add_body("load", sh.Sphere(0.2), mass=300, position=4 * down)
+    if jointed:  # in the direct solve, beside a tree
+        scene.add_body("arm", sh.Box(1, 0.1, 0.1), mass=1, position=(5, 0, 0))
+        scene.add_joint("hinge", sh.Revolute("y"), "world", "arm", position=(4.5, 0, 0))
+    rope = {"segments": 40, "mass_per_length": 0.001, "reel": "start", "longest": 4.0}
+    scene.add_rope("r", (0, 0, 0), 4 * down, attach=("world", "load"), **rope)
+    sim = sh.Simulation(scene, 0.005)
+    r, load = sim.rope("r"), sim.body("load")
+    r.reel_speed = -0.5
+    sim.step()
+    along = float(load.velocity @ load.position / np.linalg.norm(load.position))
+    least, stretch = np.inf, 0.0
+    while sim.time < 4.0 - 1e-9:
+        sim.step()
+        least, stretch = min(least, float(np.min(r.tension))), max(stretch, r.stretch)
+    print(f"after a step it moves at {along:.4f} m/s along the rope; then at least {least:.0f} N; stretch {stretch:.0e}")
+    assert abs(along + 0.5) < 0.005 and least > 0.5 * 300 * 9.81 and stretch < 1e-6 and abs(r.length - 2.0) < 1e-9
+
+
+def test_a_load_at_rest_on_a_vertical_rope_stays_there_when_a_limit_is_met_elsewhere():
+    """Displacements take a passed limit back in: that of the arm does not move the hook."""
+    scene = sh.Scene()
+    scene.add_body("hook", sh.Sphere(0.1), mass=10, position=(0, 0, 2))
+    scene.add_rope("line", (0, 0, 3), (0, 0, 2.1), segments=6, mass_per_length=0.3, attach=("world", "hook"))
+    scene.add_body("arm", sh.Box(1, 0.1, 0.1), mass=5, position=(3.5, 0, 1))
+    scene.add_joint("hinge", sh.Revolute("y", limit=(-0.5, 0.5)), "world", "arm", position=(3, 0, 1))
+    sim = sh.Simulation(scene, 0.005)
+    start, met = sim.energy().total, False
+    for _ in range(150):
+        sim.step()
+        met = met or abs(sim.joint("hinge").position) > 0.499
+        assert np.abs(sim.body("hook").position - [0, 0, 2]).max() < 1e-9 and sim.energy().total < start + 1e-6
+    assert met and sim.rope("line").stretch < 1e-9

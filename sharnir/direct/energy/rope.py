@@ -124,6 +124,13 @@ def close_enough(r: wp.array(dtype=RopeStep), scale: real, rounding: real, rough
 
 
 @wp.func
+def in_budget(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int) -> bool:
+    """Whether the step may take more passes: of all that it may take, and of those without a further part made."""
+    passes = s[0].passes[w]
+    return passes < s[0].settings.iterations[2] and passes - r[0].headway[w] < s[0].settings.iterations[7]
+
+
+@wp.func
 def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int) -> bool:
     """Passes of a step of the length in `drift` until velocities stay; False where they do not come to that.
 
@@ -151,7 +158,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
     fewest = int(1 << 30)
     tries = int(TRIES)
     made = int(0)
-    while made < cap and s[0].passes[w] < s[0].settings.iterations[2]:
+    while made < cap and in_budget(s, r, w):
         count_pass(s, w, mode)
         gap, laws = full_pass(s, r, p, w, mode, made == 0 and not again)
         s[0].residual[w] = laws
@@ -326,13 +333,13 @@ def start_step(x: wp.array(dtype=Roped), w: int):
         s[0].touch.told[w] = 0
     s[0].passes[w] = 0
     s[0].pivots[w] = 0
+    r[0].headway[w] = 0
 
 
 @wp.func
 def passes_left(x: wp.array(dtype=Roped), w: int) -> bool:
     """Whether the step may take more passes."""
-    s = x[0].step
-    return s[0].passes[w] < s[0].settings.iterations[2]
+    return in_budget(x[0].step, x[0].rope, w)
 
 
 @wp.func
@@ -387,6 +394,7 @@ def keeping(touching: bool, name: str) -> Any:
         r = x[0].rope
         p = x[0].ports
         close_part(s, r, p, w)
+        r[0].headway[w] = s[0].passes[w]
         if wp.static(touching):
             if x[0].touches == 1:
                 take_all_apart(x, w)

@@ -4,7 +4,7 @@ import warp as wp
 
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.repair import close_gaps, displace, open_gaps
-from sharnir.direct.energy.rope_passes import couple
+from sharnir.direct.energy.rope_passes import couple, hang_ropes
 from sharnir.direct.energy.rope_winch import displace_drums, drum_axes
 from sharnir.direct.energy.touch_parting import find_parting, note_parted, push_apart
 from sharnir.direct.energy.touch_points import close_cut
@@ -39,14 +39,15 @@ def repair(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(d
 def close_all(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int) -> real:
     """Displacements that close joints, the limits asked for, and ropes; returns the work of gravity, J."""
     raised = real(0.0)
-    for _i in range(CLOSINGS):
+    for i in range(CLOSINGS):
         for k in range(r[0].ropes.count):
             miss_lengths(r, k, w, real(-2.0) / s[0].drift[w])
         ropes_inward(r, w)
         push_links(s, r, w)
+        hang_ropes(s, r, w)  # close_gaps factors the links anew: what ropes give them as bias is for inertias with ropes on them
         close_gaps(s, w)
         if p[0].count > 0:
-            couple(s, r, p, w, False, False)
+            couple(s, r, p, w, i == 0, False)  # and ports see the response of these factors
         raised = raised + displace_all(s, r, w)
         most, _j = open_gaps(s, w, False)
         for k in range(r[0].ropes.count):

@@ -1,0 +1,60 @@
+"""Mechanisms made at random land, tip over and collide, with default settings: energy, gaps, penetration, ropes, momenta.
+
+What fails today is recorded by seed as a strict expected failure: a seed that becomes right fails its test until it is removed
+from the record. Bounds stand in `landing_scenes`.
+"""
+
+import numpy as np
+import pytest
+from landing_scenes import FAMILIES, make, play, violations
+
+SEEDS = {"chain": 60, "loop": 60, "ragdoll": 60, "vehicle": 60, "floating": 60, "crane": 30}
+FAST = {"chain": (1, 2), "loop": (0,), "ragdoll": (2,), "vehicle": (1,), "floating": (2,), "crane": ()}
+"""Seeds among the fast tests; cranes are not, since the kernel of ropes beside contacts takes a minute to compile."""
+
+FAILS = {
+    "chain": {0, 7, 8, 12, 17, 18, 19, 20, 21, 22, 24, 26, 34, 37, 38, 41, 44, 45, 49, 52, 55},
+    "loop": {1, 2, 3, 4, 7, 8, 9, 20, 22, 35, 38, 41, 49, 50, 51},
+    "ragdoll": {6, 45},
+    "crane": {15},
+    "floating": {0, 1, 3, 5, 6, 8, 12, 20, 22, 24, 27, 30, 32, 39, 41, 42, 43, 45, 46, 49, 56, 58, 59},
+}
+"""Seeds that violate a bound, or whose steps cannot be made."""
+
+DISHONEST = {
+    "chain": {0, 5, 6, 7, 8, 12, 17, 18, 19, 20, 21, 22, 24, 26, 34, 37, 38, 39, 41, 44, 45, 48, 49, 52, 55, 58, 59},
+    "loop": {1, 2, 3, 4, 7, 8, 9, 17, 18, 19, 20, 22, 27, 31, 33, 38, 41, 43, 50, 51, 55},
+    "ragdoll": {6, 14, 16, 45},
+    "vehicle": {4, 14, 42, 44, 54},
+}
+"""Seeds in which a step says that it converged and has a gap or gains energy."""
+
+
+def cases(record, reason):
+    """All seeds of all families: slow but for a few, expected failures where they are recorded."""
+    for family, count in SEEDS.items():
+        for seed in range(count):
+            marks = [] if seed in FAST[family] else [pytest.mark.slow]
+            if seed in record.get(family, ()):
+                marks.append(pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason))
+            yield pytest.param(family, seed, marks=marks, id=f"{family}-{seed}")
+
+
+@pytest.mark.parametrize(("family", "seed"), cases(FAILS, "contact of mechanisms is solved anew later"))
+def test_what_lands_gains_no_energy_and_stays_whole(family, seed):
+    found = [text for kind, text in violations(family, seed).items() if not kind.startswith("dishonest")]
+    assert not found, "; ".join(found)
+
+
+@pytest.mark.parametrize(("family", "seed"), cases(DISHONEST, "a step says that it converged and did not"))
+def test_a_step_that_says_it_converged_did(family, seed):
+    found = [text for kind, text in violations(family, seed).items() if kind.startswith("dishonest")]
+    assert not found, "; ".join(found)
+
+
+@pytest.mark.parametrize("family", [pytest.param(f, marks=[] if f == "chain" else [pytest.mark.slow]) for f in FAMILIES])
+def test_the_same_seed_gives_the_same_bits(family):
+    seed = (FAST[family] or (0,))[0]
+    one, two = (play(make(family, seed), watch=False)[1] for _ in range(2))
+    off = [name for name in one if not np.array_equal(one[name], two[name])]
+    assert not off, off
