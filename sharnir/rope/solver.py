@@ -131,7 +131,7 @@ class SolverRope(Solver):
         rope_settings(self.settings, tolerance, self._caps(None), self.device)
         self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
         self._steps, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(2))
-        self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts)
+        self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts, verdict=self.verdict)
         self._graphs: list[Any] = []
         self._count = 1
 
@@ -215,7 +215,7 @@ class SolverRope(Solver):
             if cap is not None:
                 write(self.settings.iterations, self._caps(None))
         self.report.elapsed = (time.perf_counter() - started) / n
-        self.report.deadline_missed = budget is not None and (self.report.elapsed > budget or not np.all(self.report.converged))
+        self.report.deadline_missed = budget is not None and (self.report.elapsed > budget or not np.all(self.report._met))
         if budget is not None:
             sample = self.report.elapsed / max(1, int(self.done.numpy().max()))
             self._pace = max(0.9 * self._pace, min(sample, 2.0 * self._pace))
