@@ -394,6 +394,9 @@ def rope_work(g: wp.array(dtype=Watch), k: int, w: int) -> real:
                 x = g[0].rope.position[first + side * n, w]
                 u = point_velocity(g, g[0].rope.body[end], x, w, real(0.5))
                 out = out + wp.dot(g[0].rope.end_force[end, w], u)
+                if g[0].rope.clamp[end] == 1:  # on the first element; the last interface's is on what holds it
+                    turned = wp.dot(g[0].rope.moment[first + side * n, w], mean_spin(g, g[0].rope.body[end], w, real(0.5)))
+                    out = out + turned * real(1 - 2 * side)
         if g[0].touching == 1:
             fastest = real(0.0)
             for b in range(1, g[0].bodies.count):
@@ -464,15 +467,26 @@ def power_bound(g: wp.array(dtype=Watch), w: int) -> real:
 
 
 @wp.func
+def larger(a: vec3, b: vec3) -> vec3:
+    """The longer of two vectors."""
+    if wp.dot(a, a) >= wp.dot(b, b):
+        return a
+    return b
+
+
+@wp.func
 def pushed_power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
     """The most that a user's forces on bodies give, W, if they act for a time (s)."""
     out = real(0.0)
     for b in range(1, g[0].bodies.count):
         f = g[0].control.force[b, w] + g[0].control.force_once[b, w]
+        t = g[0].control.torque[b, w] + g[0].control.torque_once[b, w]
+        if g[0].halves == 1:  # half of the next kick is by what acted before
+            f = larger(f, g[0].now.felt_force[b, w])
+            t = larger(t, g[0].now.felt_torque[b, w])
         f2 = wp.dot(f, f)
         if f2 > real(0.0):
             out = out + wp.sqrt(f2) * wp.length(g[0].state.velocity[b, w]) + f2 * g[0].bodies.inv_mass[b, w] * span
-        t = g[0].control.torque[b, w] + g[0].control.torque_once[b, w]
         t2 = wp.dot(t, t)
         if t2 > real(0.0):
             J = g[0].bodies.inv_inertia[b, w]
@@ -489,6 +503,8 @@ def joint_power(g: wp.array(dtype=Watch), k: int, w: int, per: real) -> real:
     push = real(0.0)
     for a in range(g[0].joints.v_start[k], g[0].joints.v_start[k] + g[0].joints.v_size[k]):
         push = push + wp.abs(g[0].state.drive_impulse[a, w]) * per + wp.abs(g[0].control.joint_force[a, w])
+        if g[0].halves == 1:
+            push = push + wp.abs(g[0].now.felt_joint[a, w])
     out = real(0.0)
     x = g[0].state.position[c, w] + wp.quat_rotate(g[0].state.rotation[c, w], g[0].joints.child_point[k])
     if push > real(0.0):
@@ -526,4 +542,7 @@ def rope_power(g: wp.array(dtype=Watch), k: int, w: int) -> real:
         for side in range(2):
             pull = wp.length(g[0].rope.end_force[2 * k + side, w]) * per
             out = out + pull * wp.length(g[0].rope.velocity[first + side * n, w])
+            if g[0].rope.clamp[2 * k + side] == 1:
+                spin = wp.length(g[0].state.spin[g[0].rope.body[2 * k + side], w])
+                out = out + wp.length(g[0].rope.moment[first + side * n, w]) * per * spin
     return out

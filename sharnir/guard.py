@@ -28,6 +28,7 @@ from sharnir.guard_data import (
     BAD_ROPE,
     BEFORE,
     CAUSES,
+    CLOSED,
     DEEP,
     DIVERGED,
     DIVIDED_STEPS,
@@ -80,7 +81,9 @@ from sharnir.joint_geometry import joint_gap
 from sharnir.kinematics import left_alone, pose_at
 from sharnir.model import DYNAMIC, FIXED
 from sharnir.spatial import worse
-from sharnir.types import quat, real, vec3
+from sharnir.types import inline_less, quat, real, vec3
+
+inline_less("sharnir.guard", 150)  # compiles in less time, and is called once per step
 
 # ---- in a step, for every solver ---------------------------------------------------------------------------------------------
 
@@ -226,24 +229,19 @@ def look_at_joints(g: wp.array(dtype=Watch), w: int) -> int:
         return look_at_gaps(g, w)
     if g[0].looks == 2:
         return look_at_gaps(g, w)
-    # sweeps: what velocities opened is closed by displacements, which hide it
     dt = g[0].dt[0]
-    out = int(0)
-    wide = bool(False)
+    opened = real(0.0)
     for k in range(g[0].joints.count):
-        l = wp.length(g[0].aim_linear[k, w])
-        a = wp.length(g[0].aim_angular[k, w])
-        wide = wide or not (l * dt <= OPEN * g[0].size[k] and a * dt <= OPEN)
-        slack = speed_slack(g, g[0].joints.parent[k], g[0].joints.child[k], w)
-        out = out | blame(g, w, BAD_JOINT, wp.max(l, a * g[0].size[k]) / slack)
-    if wide:
-        out = out | look_at_gaps(g, w)
-    return out
+        l = wp.length(g[0].aim_linear[k, w]) / g[0].size[k]
+        opened = worse(opened, dt * wp.max(l, wp.length(g[0].aim_angular[k, w])))
+    if opened <= OPEN:
+        return 0
+    return look_at_gaps(g, w) | blame(g, w, BAD_JOINT, opened / CLOSED)
 
 
 @wp.func
 def speed_slack(g: wp.array(dtype=Watch), a: int, b: int, w: int) -> real:
-    """By how much the relative velocity of two bodies may be off, m/s: a share of g Δt, of how much it changed, of the motion."""
+    """By how much the slip of two bodies may be off, m/s: a share of g Δt or of how much it changed, and a little of the motion."""
     change = real(0.0)
     speed = real(0.0)
     for side in range(2):
@@ -277,64 +275,119 @@ def look_at_ropes(g: wp.array(dtype=Watch), w: int) -> int:
     return blame(g, w, BAD_ROPE, worst / OPEN)
 
 
+@wp.struct
+class Pair:
+    """Two bodies that touch, as their points of contact are judged."""
+
+    judged: wp.int32  # 0: both sleep, or neither yields
+    usual: real  # N·s, of the lighter body: what gravity gives it in a step
+    size: real  # m, of the smaller body
+    slack: real  # m/s, see `speed_slack`
+    start_a: vec3  # m, where bodies stood when contacts were found, and by how much they have moved and turned since
+    start_b: vec3
+    moved: vec3
+    turn_a: vec3
+    turn_b: vec3
+
+
 @wp.func
-def moved_by(g: wp.array(dtype=Watch), b: int, x: vec3, w: int) -> vec3:
-    """By how much the point x of a body has moved since the body stood at its anchor, where contacts were found."""
+def turn_since(g: wp.array(dtype=Watch), b: int, w: int) -> vec3:
+    """By how much a body has turned since contacts were found, rad."""
     if g[0].bodies.motion[b] == FIXED:
         return vec3(real(0.0))
-    start = g[0].contacts.anchor_position[b, w]
     q0 = g[0].contacts.anchor_rotation[b, w]
     q = g[0].state.rotation[b, w] * quat(-q0[0], -q0[1], -q0[2], q0[3])
-    turn = vec3(q[0], q[1], q[2]) * (real(2.0) * wp.where(q[3] < real(0.0), real(-1.0), real(1.0)))
-    return g[0].state.position[b, w] - start + wp.cross(turn, x - start)
+    return vec3(q[0], q[1], q[2]) * (real(2.0) * wp.where(q[3] < real(0.0), real(-1.0), real(1.0)))
 
 
 @wp.func
-def look_at_contacts(g: wp.array(dtype=Watch), w: int) -> int:
-    """Complementarity of all points of contact that do not yield."""
-    out = int(0)
-    for i in range(g[0].contacts.count[w]):
-        a = g[0].contacts.body_a[i, w]
-        b = g[0].contacts.body_b[i, w]
-        asleep = g[0].contacts.asleep[a, w] == ASLEEP or g[0].bodies.motion[a] != DYNAMIC
-        asleep = asleep and (g[0].contacts.asleep[b, w] == ASLEEP or g[0].bodies.motion[b] != DYNAMIC)
-        if not asleep and g[0].contacts.stiffness[i, w] <= real(0.0) and g[0].contacts.special[i, w] == 0:
-            out = out | blame(g, w, BAD_CONTACT, contact_excess(g, i, a, b, w))
-    return out
-
-
-@wp.func
-def contact_excess(g: wp.array(dtype=Watch), i: int, a: int, b: int, w: int) -> real:
-    """How far a point of contact is from its laws, over the thresholds: overlap and push across a gap; cone; slip."""
+def pair_of(g: wp.array(dtype=Watch), a: int, b: int, w: int) -> Pair:
+    """What points of contact between two bodies share."""
+    pair = Pair()
+    pair.judged = 0
+    pair.size = real(1.0e30)
     mass = real(1.0e30)
-    size = real(1.0e30)
     for side in range(2):
         c = wp.where(side == 0, a, b)
         if g[0].bodies.motion[c] == DYNAMIC:
             mass = wp.min(mass, g[0].bodies.mass[c, w])
-            size = wp.min(size, g[0].body_size[c])
+            pair.size = wp.min(pair.size, g[0].body_size[c])
+            if g[0].contacts.asleep[c, w] != ASLEEP:
+                pair.judged = 1
+    if pair.judged == 0:
+        return pair
+    pair.slack = speed_slack(g, a, b, w)
+    pair.usual = mass * (wp.length(g[0].gravity[w]) * g[0].dt[0] + pair.slack)
+    pair.start_a = g[0].contacts.anchor_position[a, w]
+    pair.start_b = g[0].contacts.anchor_position[b, w]
+    pair.moved = vec3(real(0.0))
+    if g[0].bodies.motion[a] != FIXED:
+        pair.moved = pair.start_a - g[0].state.position[a, w]
+    if g[0].bodies.motion[b] != FIXED:
+        pair.moved = pair.moved + g[0].state.position[b, w] - pair.start_b
+    pair.turn_a = turn_since(g, a, w)
+    pair.turn_b = turn_since(g, b, w)
+    return pair
+
+
+@wp.func
+def look_at_contacts(g: wp.array(dtype=Watch), w: int) -> int:
+    """Complementarity of all points of contact that do not yield: the worst of overlaps, gaps and cones, the mean of slips."""
+    worst = real(0.0)
+    slips = real(0.0)
+    loaded = real(0.0)
+    pair = Pair()
+    a = int(-1)
+    b = int(-1)
+    for i in range(g[0].contacts.count[w]):
+        if a != g[0].contacts.body_a[i, w] or b != g[0].contacts.body_b[i, w]:
+            a = g[0].contacts.body_a[i, w]
+            b = g[0].contacts.body_b[i, w]
+            pair = pair_of(g, a, b, w)
+        if pair.judged == 1 and g[0].contacts.stiffness[i, w] <= real(0.0) and g[0].contacts.special[i, w] == 0:
+            normal, slip = contact_excess(g, i, pair, w)
+            worst = worse(worst, normal)
+            if slip >= real(0.0):
+                slips = slips + slip * slip
+                loaded = loaded + real(1.0)
+    if loaded > real(0.0):
+        worst = worse(worst, wp.sqrt(slips / loaded))
+    return blame(g, w, BAD_CONTACT, worst)
+
+
+@wp.func
+def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
+    """How far a point of contact is from its laws, over the thresholds: overlap, push across a gap and friction cone; and slip,
+    −1 where nothing pushes.
+    """
     n = g[0].contacts.normal[i, w]
     x = g[0].contacts.point[i, w]
     blow = g[0].blow[i, w]
     P = g[0].contacts.impulse[i, w] + blow
     push = wp.dot(n, P)
-    slack = speed_slack(g, a, b, w)
-    usual = mass * (wp.length(g[0].gravity[w]) * g[0].dt[0] + slack)
-    gap = g[0].contacts.found[i, w] + wp.dot(n, moved_by(g, b, x, w) - moved_by(g, a, x, w))
-    worst = -gap / (DEEP * size)
-    worst = wp.max(worst, -push / (SLACK * usual))
-    if g[0].contacts.restitution[i, w] == real(0.0) and push > real(0.1) * usual:
-        worst = wp.max(worst, gap / (DEEP * size))
+    opened = pair.moved + wp.cross(pair.turn_b, x - pair.start_b) - wp.cross(pair.turn_a, x - pair.start_a)
+    gap = (g[0].contacts.found[i, w] + wp.dot(n, opened)) / (DEEP * pair.size)
+    worst = wp.max(-gap, -push / (SLACK * pair.usual))
+    if push > real(0.1) * pair.usual and g[0].contacts.restitution[i, w] == real(0.0):
+        worst = wp.max(worst, gap)
     mu = g[0].contacts.friction[i, w]
     most = wp.max(mu[0], mu[1])
     rubs = P - n * push
-    worst = wp.max(worst, (wp.length(rubs) - most * push * (real(1.0) + SLIP)) / (SLACK * usual))
-    if wp.dot(blow, blow) == real(0.0) and mu[0] == mu[1] and most > real(0.0):
-        slides = wp.min(g[0].contacts.dynamic[i, w], most) * push
-        slip = g[0].slip[i, w]
-        lost = slides * wp.length(slip) + wp.dot(rubs, slip)  # 0 where it sticks, and where it slides against its friction
-        worst = wp.max(worst, lost / (slack * wp.max(slides, real(0.1) * most * usual)))
-    return worst
+    allowed = wp.max(push, real(0.0)) * most * (real(1.0) + SLIP)
+    rub2 = wp.dot(rubs, rubs)
+    if rub2 > allowed * allowed:
+        worst = wp.max(worst, (wp.sqrt(rub2) - allowed) / (SLACK * pair.usual))
+    off = real(-1.0)
+    if push > real(0.0):
+        off = real(0.0)
+    slip = g[0].slip[i, w]
+    slip2 = wp.dot(slip, slip)
+    if slip2 > real(0.01) * pair.slack * pair.slack and push > real(0.0) and mu[0] == mu[1]:
+        if wp.dot(blow, blow) == real(0.0) and most > real(0.0):
+            slides = wp.min(g[0].contacts.dynamic[i, w], most) * push
+            lost = slides * wp.sqrt(slip2) + wp.dot(rubs, slip)  # 0 where it slides against its friction
+            off = wp.max(lost, real(0.0)) / (pair.slack * wp.max(slides, real(0.1) * most * pair.usual))
+    return worst, off
 
 
 @wp.func
@@ -484,7 +537,7 @@ def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
     if verdict == 0:
         trouble = wp.max(trouble - steps, 0)
     else:
-        trouble = wp.min(trouble + wp.where(g[0].sums[EXCESS, w] > SEVERE, 16, 4), 2 * PERSISTS)
+        trouble = wp.min(trouble + wp.where(g[0].sums[EXCESS, w] > SEVERE, 16, 8), 2 * PERSISTS)
         g[0].counts[CAUSES, w] = g[0].counts[CAUSES, w] | verdict
     g[0].counts[TROUBLE, w] = trouble
     g[0].alarm[w] = g[0].alarm[w] & ~NOT_MET

@@ -38,13 +38,14 @@ VERDICTS = {1: "joint", 2: "rope", 4: "contact", 8: "energy"}
 
 # ---- thresholds of `converged`, per step ----
 OPEN = wp.constant(real(1.0e-3))  # gap of a joint, relative to the size of its smaller body, or rad; stretch of a rope
-SLACK = wp.constant(real(0.05))  # of g Δt and of the change of velocity in the step: error of a joint's or contact's speed
+CLOSED = wp.constant(real(1.0e-2))  # the same, of a gap that velocities opened and displacements closed within the step
+SLACK = wp.constant(real(0.05))  # of g Δt or of the change of velocity: error of the slip of a contact; of m g Δt: of its impulse
 SLIP = wp.constant(real(2.0e-3))  # of the bodies' speed: error of the slip of a contact that should stick
 DEEP = wp.constant(real(0.02))  # overlap, or gap of a contact that pushes, relative to the size of the smaller body
 GAIN = wp.constant(real(1.0e-3))  # energy gained without a source, relative to kinetic and elastic energy and work
 STEP_GAIN = wp.constant(real(0.02))  # the same, relative to M (g Δt)²
-SEVERE = wp.constant(real(10.0))  # times these thresholds: counts four times towards a warning
-PERSISTS = wp.constant(32)  # trouble from which a warning is given: 4 for a step not converged, −1 for one that is
+SEVERE = wp.constant(real(10.0))  # times these thresholds: counts twice towards a warning
+PERSISTS = wp.constant(512)  # trouble from which a warning is given: 8 for a step not converged, −1 for one that is
 
 # ---- thresholds of a warning and of a stop ----
 WARNED = wp.constant(real(0.05))  # a gap, relative to the size of a body
@@ -91,6 +92,7 @@ class RopeWatch:
     rotation: wp.array2d(dtype=quat)
     spin: wp.array2d(dtype=vec3)
     pull: wp.array2d(dtype=vec3)
+    moment: wp.array2d(dtype=vec3)
     force: wp.array2d(dtype=vec3)
     force_once: wp.array2d(dtype=vec3)
     torque: wp.array2d(dtype=vec3)

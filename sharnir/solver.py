@@ -199,7 +199,7 @@ class Solver:
             setattr(r, name, getattr(table, name))
         for name in ("segments", "cut", "length", "span", "position", "velocity", "rotation", "spin", "pull", "end_force"):
             setattr(r, name, getattr(state, name))
-        r.tie_force, r.reel_rate = state.tie_force, state.reel_rate
+        r.moment, r.tie_force, r.reel_rate = state.moment, state.tie_force, state.reel_rate
         for name in ("force", "force_once", "torque", "reel_speed", "wind"):
             setattr(r, name, getattr(control, name))
         bends = [int(rope.EI + rope.GJ > 0) for rope in self.model.ropes.described]
@@ -279,6 +279,22 @@ class Solver:
             for values, more in zip(counted, before, strict=True):
                 values += more
             left = np.where(failed == 0, left - np.minimum(made, left), 0)
+
+    def _one_by_one(self, n: int) -> None:
+        """Launches of one step each; what the report counts over a call is added up."""
+        if n == 1 or not self.grades.device.is_cpu:
+            self._replay(self._graphs, n)
+            return
+        counted = self.grades.numpy(), self.projected.numpy()
+        sums = [values.copy() for values in counted]
+        for values in sums:
+            values[:] = 0
+        for _ in range(n):
+            self._replay(self._graphs, 1)
+            for values, total in zip(counted, sums, strict=True):
+                total += values
+        for values, total in zip(counted, sums, strict=True):
+            values[:] = total
 
     def _replay(self, graphs: list[Callable[[], object]], n: int) -> None:
         if self._pool is None:

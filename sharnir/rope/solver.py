@@ -207,10 +207,14 @@ class SolverRope(Solver):
         try:
             if cap is not None:
                 write(self.settings.iterations, self._caps(cap))
-            self._ask(n)
-            self._replay(self._graphs, 1)
-            if n > 1 and self._leaves:
-                self._go_on()
+            if self.model.worlds == 1:  # the guard judges each step
+                self._ask(1)
+                self._one_by_one(n)
+            else:
+                self._ask(n)
+                self._replay(self._graphs, 1)
+                if n > 1 and self._leaves:
+                    self._go_on()
         finally:
             if cap is not None:
                 write(self.settings.iterations, self._caps(None))

@@ -125,22 +125,6 @@ class TreeSolver(Solver):
         driven = self.model.worlds == 1 and (self.driven or self._acting or self.model.ropes is not None)
         return self.collider is not None or driven
 
-    def _one_by_one(self, n: int) -> None:
-        """Launches of one step each; what the report counts over a call is added up."""
-        if n == 1 or not self.grades.device.is_cpu:
-            self._replay(self._graphs, n)
-            return
-        counted = self.grades.numpy(), self.projected.numpy()
-        sums = [values.copy() for values in counted]
-        for values in sums:
-            values[:] = 0
-        for _ in range(n):
-            self._replay(self._graphs, 1)
-            for values, total in zip(counted, sums, strict=True):
-                total += values
-        for values, total in zip(counted, sums, strict=True):
-            values[:] = total
-
     def rebind(self) -> None:
         self._was = self._bound = None
 
