@@ -12,8 +12,8 @@ run, losses reduce it to no less than 0:
 
     A ← max(0, A + gain)
 
-The motion has diverged where A exceeds a fifth of the scale of the motion, its largest kinetic and elastic energy so far plus what
-gravity can give within the scene.
+The motion has diverged where A exceeds a fifth of the scale of the motion: its largest kinetic and elastic energy so far, and
+what gravity can give within the scene.
 """
 
 import warp as wp
@@ -33,6 +33,7 @@ from sharnir.guard_data import (
     DIVERGED,
     DIVIDED_STEPS,
     DRIFT,
+    DRIFTS,
     ENERGY,
     ERROR,
     EXCESS,
@@ -241,7 +242,7 @@ def look_at_joints(g: wp.array(dtype=Watch), w: int) -> int:
 
 @wp.func
 def speed_slack(g: wp.array(dtype=Watch), a: int, b: int, w: int) -> real:
-    """By how much the slip of two bodies may be off, m/s: a share of g Δt or of how much it changed, and a little of the motion."""
+    """By how much the slip of two bodies may be off, m/s: a share of g Δt or of how much it changed, a little of the motion."""
     change = real(0.0)
     speed = real(0.0)
     for side in range(2):
@@ -438,6 +439,8 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
     g[0].sums[BEFORE, w] = energy
     g[0].sums[WORK, w] = g[0].sums[WORK, w] + given
     drift = drift_of(g, w, gain, wp.min(raised, wp.max(gain, real(0.0))), rounding, kinetic + elastic)
+    if drift * STOP > DRIFTS:
+        g[0].counts[TROUBLE, w] = PERSISTS
     if not drift <= real(1.0):
         tell(g, w, ENERGY, 0, wp.max(g[0].sums[DRIFT, w], g[0].sums[TOTAL, w]), g[0].sums[SCALE, w])
     if g[0].cayley == 1:
@@ -534,13 +537,13 @@ def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
     g[0].counts[VERDICT, w] = verdict
     g[0].counts[UNMET, w] = g[0].counts[UNMET, w] + bad
     trouble = g[0].counts[TROUBLE, w]
-    if verdict == 0:
-        trouble = wp.max(trouble - steps, 0)
-    else:
-        trouble = wp.min(trouble + wp.where(g[0].sums[EXCESS, w] > SEVERE, 16, 8), 2 * PERSISTS)
-        g[0].counts[CAUSES, w] = g[0].counts[CAUSES, w] | verdict
-    g[0].counts[TROUBLE, w] = trouble
     g[0].alarm[w] = g[0].alarm[w] & ~NOT_MET
+    if verdict == 0:
+        g[0].counts[TROUBLE, w] = wp.max(trouble - steps, 0)
+        return
+    trouble = wp.min(trouble + wp.where(g[0].sums[EXCESS, w] > SEVERE, 16, 8), 2 * PERSISTS)
+    g[0].counts[CAUSES, w] = g[0].counts[CAUSES, w] | verdict
+    g[0].counts[TROUBLE, w] = trouble
     if trouble >= PERSISTS and g[0].counts[TOLD, w] & NOT_MET == 0:
         g[0].alarm[w] = g[0].alarm[w] | NOT_MET
 

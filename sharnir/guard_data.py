@@ -49,7 +49,8 @@ PERSISTS = wp.constant(512)  # trouble from which a warning is given: 8 for a st
 
 # ---- thresholds of a warning and of a stop ----
 WARNED = wp.constant(real(0.05))  # a gap, relative to the size of a body
-STOP = wp.constant(real(0.2))  # drift relative to the scale of the motion
+DRIFTS = wp.constant(real(0.05))  # drift relative to the scale of the motion
+STOP = wp.constant(real(0.2))  # the same, from which the motion has diverged
 STOP_TOTAL = wp.constant(real(1.0))  # the same with what position corrections have lifted
 STILL = wp.constant(real(1.0e-6))  # scene sizes per second: slower motion counts as rest
 FAR = wp.constant(real(0.5))  # rad per step, by which Cayley's map falls behind by 2 %

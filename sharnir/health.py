@@ -84,7 +84,9 @@ def failure(sim: Owner, code: int, seen: str) -> SimulationError:
     """What a failed step is told by; `code` as in `State.failed`, `seen` what the guard saw."""
     t = sim.time
     if code >= DIVERGED:
-        return DivergenceError(f"{seen} after t = {t:.6g} s: the step was undone and the last good state stays; {advice(sim, True)}")
+        return DivergenceError(
+            f"{seen} after t = {t:.6g} s: the step was undone and the last good state stays; {advice(sim, True)}"
+        )
     spent = code <= SPENT
     body = -(code - int(SPENT)) if spent else abs(code) - 1
     names = [f"body {n!r}" for n in sim.model.body_names] + [f"rope {n!r}" for n in sim._ropes]
@@ -133,18 +135,24 @@ WRONG = {
     "contact": "contacts do not satisfy their laws (overlap, push across a gap, or friction)",
     "energy": "energy grew without a source",
 }
-UNEQUAL = 1e3  # ratio of masses from which on it is named as a cause
+UNEQUAL = 100.0  # ratio of masses from which on it is named as a cause
 AT_START = 50  # steps, in which overlaps and passed limits are those of the start
 
 
-def trouble(sim: Owner, how: dict[str, Any], w: int = 0) -> str:
-    """What persists in the results of the steps, its likely cause, and what to do."""
+def trouble(sim: Owner, w: int = 0) -> str:
+    """What persists in the results of a world's steps."""
     counts = sim.solver._counts.numpy()[:, w]
     causes, steps, unmet = int(counts[CAUSES]), int(counts[0]), int(counts[COUNTS.index("not_converged")])
-    names = [name for bit, name in VERDICTS.items() if causes & bit]
-    cause, remedy = likely_cause(sim, names, how, steps)
-    what = " and ".join(WRONG[name] for name in names)
-    return f"{unmet} of {steps} steps did not converge: {what}. Likely cause: {cause}. Remedy: {remedy}"
+    what = " and ".join(WRONG[name] for bit, name in VERDICTS.items() if causes & bit)
+    return f"{unmet} of {steps} steps did not converge: {what}"
+
+
+def because(sim: Owner, how: dict[str, Any], w: int = 0) -> str:
+    """The likely cause of the problems of a world's steps, and what to do."""
+    counts = sim.solver._counts.numpy()[:, w]
+    names = [name for bit, name in VERDICTS.items() if int(counts[CAUSES]) & bit]
+    cause, remedy = likely_cause(sim, names, how, int(counts[0]))
+    return f"likely cause: {cause}; remedy: {remedy}"
 
 
 def likely_cause(sim: Owner, names: list[str], how: dict[str, Any], steps: int) -> tuple[str, str]:

@@ -88,7 +88,7 @@ class Solver:
         self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
 
     def _watch(self, state: State, control: Control, acting: bool, looks: int, inner: State | None = None) -> Any:
-        """The guard of these arrays; `looks`: how it learns of gaps (`guard_data.Watch`). `inner` has velocities of half steps."""
+        """The guard of these arrays; `looks`: how it learns of gaps (`guard_data`). `inner` has velocities of half steps."""
         m = self.model
         g = Watch()
         g.bodies, g.joints, g.axes, g.springs, g.cables, g.control = m.bodies, m.joints, m.axes, m.springs, m.cables, control

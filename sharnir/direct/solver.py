@@ -102,7 +102,15 @@ class SolverDirect(TreeSolver):
         # whether a thread steps its worlds one after the other in one kernel; who steps many looks at them, each while it is warm
         alone = self._leaves and self._ropes is None and self.collider is None
         self._in_turn = self.reads = alone and model.worlds > 1
-        self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts, verdict=self.verdict)
+        self.report = Report(
+            self.done,
+            self.residual,
+            self.tolerance,
+            self.grades,
+            projected=self.projected,
+            parts=self.parts,
+            verdict=self.verdict,
+        )
 
     def _slack(self, gap: float) -> float:
         """How many times less finely velocities are met than they can be, where wider gaps count as closed."""
