@@ -59,7 +59,7 @@ class Attempts:
         self._once: Callable[[], Report] | None = getattr(solver, "once", None)
         self._leaves = 2 * solver.reads, solver.at_pose  # what of the joints is read after a step, and where velocities stand
         self._was = 0, True
-        self._causes: set[tuple[int, str]] = set()  # that warnings have named
+        self._causes: set[str] = set()  # that warnings have named
         live = whole, solver.memory
         on_cpu, one = sim._on_cpu, sim.worlds == 1
         self._one = on_cpu and one
@@ -210,20 +210,20 @@ class Attempts:
         counts = self._solver._counts.numpy()
         if not counts[TOLD].any():  # the counts begin anew
             self._causes.clear()
-        counts[TOLD, w] |= bits
+        counts[TOLD] |= bits
         self._solver.alarm.zero_()
         where = f"world {w}: " if sim.worlds > 1 else ""
         cause = because(sim, how, w)
-        known = (w, cause) in self._causes
+        known = cause in self._causes
         worst = next((b for b in (TORN, ENERGY, SPEED, OPEN_GAP, TURNS) if bits & b), None)
         if worst is not None and (worst in (OPEN_GAP, TURNS) or sim._on_divergence == "warn"):
             if worst == OPEN_GAP and known:
                 return
             remedy = advice(sim) if worst != OPEN_GAP else cause
-            self._causes |= {(w, cause)} if worst == OPEN_GAP else set()
+            self._causes |= {cause} if worst == OPEN_GAP else set()
             self._say(f"{where}{sight(sim, int(worst), w)} (t = {sim.time:.6g} s); {remedy}")
         elif bits & NOT_MET and not known:
-            self._causes.add((w, cause))
+            self._causes.add(cause)
             self._say(f"{where}{trouble(sim, w)} (t = {sim.time:.6g} s); {cause}")
 
     def _say(self, words: str) -> None:

@@ -82,6 +82,17 @@ def energies(g: wp.array(dtype=Watch), w: int, at_pose: int):
 
 
 @wp.func
+def axis_yields(g: wp.array(dtype=Watch), k: int, d: vec3, e: vec3, w: int) -> real:
+    """How much the two bodies of a joint yield along an axis, about, 1/kg or 1/(kg·m²)."""
+    out = real(0.0)
+    for side in range(2):
+        b = wp.where(side == 0, g[0].joints.parent[k], g[0].joints.child[k])
+        n = wp.quat_rotate_inv(g[0].state.rotation[b, w], e)
+        out = out + g[0].bodies.inv_mass[b, w] * wp.dot(d, d) + wp.dot(n, g[0].bodies.inv_inertia[b, w] * n)
+    return out
+
+
+@wp.func
 def axis_energies(g: wp.array(dtype=Watch), k: int, w: int, back: real, at_pose: int):
     """Twice the kinetic energy of the rotors, and the energy of the springs, of a joint's axes, J."""
     v0 = g[0].joints.v_start[k]
@@ -106,8 +117,8 @@ def axis_energies(g: wp.array(dtype=Watch), k: int, w: int, back: real, at_pose:
         N = g[0].axes.gear_ratio[at, w]
         rotor = g[0].axes.rotor_inertia[at, w] * N * N
         u = real(0.0)
+        d, e = free_axis(g[0].joints, k, i, pose)
         if rotor > real(0.0) or back > real(0.0):
-            d, e = free_axis(g[0].joints, k, i, pose)
             if at_pose == 1:
                 u = speed_now(g, k, d, e, pose.child_anchor, w)
             else:
@@ -115,9 +126,16 @@ def axis_energies(g: wp.array(dtype=Watch), k: int, w: int, back: real, at_pose:
         rotors = rotors + rotor * u * u
         if stiffness > real(0.0):
             q = coordinate(g[0].joints, k, i, pose, g[0].state.q[g[0].joints.q_start[k] + i, w])
-            off = q - back * u - g[0].axes.rest[at, w]
+            off = q - back * resolved(g, stiffness, axis_yields(g, k, d, e, w)) * u - g[0].axes.rest[at, w]
             stored = stored + real(0.5) * stiffness * off * off
     return rotors, stored
+
+
+@wp.func
+def resolved(g: wp.array(dtype=Watch), stiffness: real, yields: real) -> real:
+    """1 where a step resolves a spring, down to 0 where the spring is taken at the end of the step (`laws.prepare`)."""
+    dt = g[0].dt[0]
+    return real(1.0) - wp.clamp((real(4.0) * dt * dt * stiffness * yields - real(1.0)) / real(3.0), real(0.0), real(1.0))
 
 
 @wp.func
@@ -128,6 +146,7 @@ def spring_energy(g: wp.array(dtype=Watch), k: int, w: int, back: real) -> real:
     r_c = wp.quat_rotate(g[0].state.rotation[c, w], g[0].springs.child_point[k])
     r_p = wp.quat_rotate(g[0].state.rotation[p, w], g[0].springs.parent_point[k])
     line = g[0].state.position[c, w] + r_c - g[0].state.position[p, w] - r_p
+    back = back * resolved(g, g[0].springs.stiffness[k, w], g[0].bodies.inv_mass[p, w] + g[0].bodies.inv_mass[c, w])
     if back > real(0.0):
         u = g[0].state.velocity[c, w] + wp.cross(g[0].state.spin[c, w], r_c)
         u = u - g[0].state.velocity[p, w] - wp.cross(g[0].state.spin[p, w], r_p)
@@ -442,14 +461,16 @@ def cast_power(g: wp.array(dtype=Watch), w: int) -> real:
 
 
 @wp.func
-def power_bound(g: wp.array(dtype=Watch), w: int) -> real:
-    """The most that the world is given now, W: forces times speeds, without regard of their signs."""
+def power_bound(g: wp.array(dtype=Watch), w: int, share: real) -> real:
+    """The most that the world is given, W: forces times speeds, without regard of their signs; `share` of the speeds are those at
+    the start of the step.
+    """
     dt = g[0].dt[0]
     per = real(1.0) / dt
-    out = pushed_power(g, w, dt)
+    out = pushed_power(g, w, dt, share)
     for k in range(g[0].joints.count):
         if g[0].control.enabled[k, w] != 0:
-            out = out + joint_power(g, k, w, per)
+            out = out + joint_power(g, k, w, per, share)
     if g[0].driven == 1:
         for k in range(g[0].springs.count):
             speed = driven_speed(g, g[0].springs.parent[k], w) + driven_speed(g, g[0].springs.child[k], w)
@@ -475,7 +496,7 @@ def larger(a: vec3, b: vec3) -> vec3:
 
 
 @wp.func
-def pushed_power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
+def pushed_power(g: wp.array(dtype=Watch), w: int, span: real, share: real) -> real:
     """The most that a user's forces on bodies give, W, if they act for a time (s)."""
     out = real(0.0)
     for b in range(1, g[0].bodies.count):
@@ -486,17 +507,17 @@ def pushed_power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
             t = larger(t, g[0].now.felt_torque[b, w])
         f2 = wp.dot(f, f)
         if f2 > real(0.0):
-            out = out + wp.sqrt(f2) * wp.length(g[0].state.velocity[b, w]) + f2 * g[0].bodies.inv_mass[b, w] * span
+            out = out + wp.sqrt(f2) * wp.length(mean_velocity(g, b, w, share)) + f2 * g[0].bodies.inv_mass[b, w] * span
         t2 = wp.dot(t, t)
         if t2 > real(0.0):
             J = g[0].bodies.inv_inertia[b, w]
             yields = wp.max(J[0, 0], wp.max(J[1, 1], J[2, 2])) * real(3.0)
-            out = out + wp.sqrt(t2) * wp.length(g[0].state.spin[b, w]) + t2 * yields * span
+            out = out + wp.sqrt(t2) * wp.length(mean_spin(g, b, w, share)) + t2 * yields * span
     return out
 
 
 @wp.func
-def joint_power(g: wp.array(dtype=Watch), k: int, w: int, per: real) -> real:
+def joint_power(g: wp.array(dtype=Watch), k: int, w: int, per: real, share: real) -> real:
     """The most that drives and commands along a joint's axes, and kinematic bodies that it hangs on, give, W."""
     p = g[0].joints.parent[k]
     c = g[0].joints.child[k]
@@ -508,14 +529,14 @@ def joint_power(g: wp.array(dtype=Watch), k: int, w: int, per: real) -> real:
     out = real(0.0)
     x = g[0].state.position[c, w] + wp.quat_rotate(g[0].state.rotation[c, w], g[0].joints.child_point[k])
     if push > real(0.0):
-        u = wp.length(point_velocity(g, c, x, w, real(0.0)) - point_velocity(g, p, x, w, real(0.0)))
-        out = out + push * wp.max(u, wp.length(g[0].state.spin[c, w] - g[0].state.spin[p, w]))
+        u = wp.length(point_velocity(g, c, x, w, share) - point_velocity(g, p, x, w, share))
+        out = out + push * wp.max(u, wp.length(mean_spin(g, c, w, share) - mean_spin(g, p, w, share)))
     f = wp.length(g[0].mean_force[k, w]) * per + push
     t = wp.length(g[0].mean_torque[k, w]) * per + push
     for side in range(2):
         b = wp.where(side == 0, p, c)
         if g[0].bodies.motion[b] == KINEMATIC:
-            out = out + f * wp.length(point_velocity(g, b, x, w, real(0.0))) + t * wp.length(g[0].state.spin[b, w])
+            out = out + f * wp.length(point_velocity(g, b, x, w, share)) + t * wp.length(mean_spin(g, b, w, share))
     return out
 
 

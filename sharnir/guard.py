@@ -48,6 +48,7 @@ from sharnir.guard_data import (
     NOT_MET,
     OPEN,
     OPEN_GAP,
+    OVERLAP,
     PEAK,
     PERSISTS,
     POWER,
@@ -148,7 +149,7 @@ def open_call(g: wp.array(dtype=Watch), w: int):
         if is_as_left(g, w, energy):
             return
     g[0].sums[BEFORE, w] = energy
-    g[0].sums[POWER, w] = power_bound(g, w)
+    g[0].sums[POWER, w] = power_bound(g, w, real(0.0))
     g[0].counts[FRESH, w] = 1
     g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
     remember(g, w, at_pose)
@@ -357,9 +358,19 @@ def look_at_contacts(g: wp.array(dtype=Watch), w: int) -> int:
 
 
 @wp.func
+def approach(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, w: int) -> real:
+    """Normal speed at a point of contact, m/s; negative where the bodies approach each other."""
+    a = g[0].contacts.body_a[i, w]
+    b = g[0].contacts.body_b[i, w]
+    u = g[0].state.velocity[b, w] + wp.cross(g[0].state.spin[b, w], x - g[0].state.position[b, w])
+    u = u - g[0].state.velocity[a, w] - wp.cross(g[0].state.spin[a, w], x - g[0].state.position[a, w])
+    return wp.dot(n, u)
+
+
+@wp.func
 def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
-    """How far a point of contact is from its laws, over the thresholds: overlap, push across a gap and friction cone; and slip,
-    −1 where nothing pushes.
+    """How far a point of contact is from its laws, over the thresholds: overlap, push across a gap and friction cone; and speeds,
+    slip and approach of what overlaps, −1 where nothing pushes.
     """
     n = g[0].contacts.normal[i, w]
     x = g[0].contacts.point[i, w]
@@ -381,13 +392,15 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
     off = real(-1.0)
     if push > real(0.0):
         off = real(0.0)
+    if gap < -OVERLAP:
+        off = wp.max(off, -approach(g, i, n, x, w) / pair.slack)
     slip = g[0].slip[i, w]
     slip2 = wp.dot(slip, slip)
     if slip2 > real(0.01) * pair.slack * pair.slack and push > real(0.0) and mu[0] == mu[1]:
         if wp.dot(blow, blow) == real(0.0) and most > real(0.0):
             slides = wp.min(g[0].contacts.dynamic[i, w], most) * push
             lost = slides * wp.sqrt(slip2) + wp.dot(rubs, slip)  # 0 where it slides against its friction
-            off = wp.max(lost, real(0.0)) / (pair.slack * wp.max(slides, real(0.1) * most * pair.usual))
+            off = wp.max(off, lost / (pair.slack * wp.max(slides, real(0.1) * most * pair.usual)))
     return worst, off
 
 
@@ -422,15 +435,18 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
     energy = kinetic + potential + elastic
     before = g[0].sums[BEFORE, w]
     rounding = ROUNDING * (kinetic + wp.abs(potential) + elastic + g[0].sums[PEAK, w])
-    plain = steps == 1 and g[0].counts[FRESH, w] == 0 and g[0].parts[w] <= 1
+    plain = g[0].exact == 1 and steps == 1 and g[0].counts[FRESH, w] == 0 and g[0].parts[w] <= 1
     given = real(0.0)
     raised = real(0.0)
     if plain:
         given = work_of_step(g, w)
         raised = lifted(g, w)
     else:
-        bound = power_bound(g, w)
-        given = (g[0].sums[POWER, w] + bound) * dt * real(steps)
+        bound = power_bound(g, w, real(0.0))
+        given = bound + power_bound(g, w, real(1.0))
+        if steps > 1 or g[0].counts[FRESH, w] == 1:
+            given = wp.max(given, bound + g[0].sums[POWER, w])
+        given = given * dt * real(steps)
         g[0].sums[POWER, w] = bound
         given = wp.min(given, wp.max(energy - before, real(0.0)))  # a bound is no measure: it takes nothing away
     gain = energy - before - given

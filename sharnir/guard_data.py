@@ -42,8 +42,9 @@ CLOSED = wp.constant(real(1.0e-2))  # the same, of a gap that velocities opened 
 SLACK = wp.constant(real(0.05))  # of g Δt or of the change of velocity: error of the slip of a contact; of m g Δt: of its impulse
 SLIP = wp.constant(real(2.0e-3))  # of the bodies' speed: error of the slip of a contact that should stick
 DEEP = wp.constant(real(0.02))  # overlap, or gap of a contact that pushes, relative to the size of the smaller body
+OVERLAP = wp.constant(real(1.0e-3))  # of that: what overlaps less is not asked whether it still approaches
 GAIN = wp.constant(real(1.0e-3))  # energy gained without a source, relative to kinetic and elastic energy and work
-STEP_GAIN = wp.constant(real(0.02))  # the same, relative to M (g Δt)²
+STEP_GAIN = wp.constant(real(0.1))  # the same, relative to M (g Δt)²
 SEVERE = wp.constant(real(10.0))  # times these thresholds: counts twice towards a warning
 PERSISTS = wp.constant(512)  # trouble from which a warning is given: 8 for a step not converged, −1 for one that is
 
@@ -124,7 +125,7 @@ class Watch:
     least: real  # m, the smallest of `size`
     extent: real  # m, of the scene
     weight: real  # kg, of all that moves
-    acting: wp.int32  # 1: drives, springs or what else gives energy may act on axes
+    exact: wp.int32  # 1: impulses and velocities of a step give the work exactly
     driven: wp.int32  # 1: some body is kinematic, or some surface moves
     sprung: wp.array(dtype=wp.int32)  # joints whose axes have springs or motors' rotors
     casts: wp.vec3i  # cast wheels: how many, and their first rows of State.drive_state and Control.drive_command

@@ -87,7 +87,7 @@ class Solver:
         load_modules([watch_end.module], self.device)
         self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
 
-    def _watch(self, state: State, control: Control, acting: bool, looks: int, inner: State | None = None) -> Any:
+    def _watch(self, state: State, control: Control, looks: int, inner: State | None = None) -> Any:
         """The guard of these arrays; `looks`: how it learns of gaps (`guard_data`). `inner` has velocities of half steps."""
         m = self.model
         g = Watch()
@@ -100,12 +100,13 @@ class Solver:
         g.least, g.extent = float(min(size, default=1.0)), extent
         motion = m.bodies.motion.numpy()
         g.weight = float(of_first(m.bodies.mass)[motion == DYNAMIC].sum())
-        g.acting, g.looks = int(acting or len(m.spring_names) > 0), looks
+        g.looks = looks
         g.driven = int((motion == KINEMATIC).any() or conveys(m))
         g.sprung = wp.array(self._sprung(), dtype=wp.int32, device=self.device)
         g.casts = wp.vec3i(len(m.casts), *m.cast_rows)
         g.cast_inertia = wp.array([cast.inertia for cast in m.casts], dtype=real, device=self.device)
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
+        g.exact = int(getattr(self, "closing", "energy") == "energy")
         g.cayley = int(getattr(self, "closing", None) == "energy")
         self.driven = len(m.spring_names) + g.driven + int(m.drives.count) > 0 or any(array.numpy().any() for array in given)
         means = (state.mid_force, state.mid_torque) if inner is None and state.mid_force.shape[0] else None

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from conftest import load_example
+from mechanisms import passive_case
 
 import sharnir as sh
 
@@ -279,3 +280,49 @@ def test_examples_that_are_right_have_converged(name):
     sim = module.make()
     module.check(sim)
     assert sim.health().not_converged == 0
+
+
+def false_alarms(solver, seeds, steps):
+    """Passive scenes that were stopped, or warned of, though their energy stays and their joints hold."""
+    wrong, reported = [], 0
+    for seed in seeds:
+        case = passive_case(seed, solver)
+        try:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                sim = case.simulation()
+                sim.step(steps)
+            stopped = any(w.category is sh.StepWarning and "rad per step" not in str(w.message) for w in said)
+        except sh.DivergenceError:
+            stopped = True
+        if not stopped:
+            continue
+        reported += 1
+        sim = case.simulation(on_divergence="ignore")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            start, rise, gap, scale = None, 0.0, 0.0, 0.0
+            for _ in range(steps):
+                sim.step()
+                energy = sim.energy()
+                start = energy.total if start is None else start
+                rise, scale = max(rise, energy.total - start), max(scale, energy.kinetic + energy.elastic)
+                gap = max(gap, sim.gaps().max(initial=0.0))
+        if rise < 1e-3 * scale and gap < 1e-3:
+            wrong.append(f"seed {seed}: energy +{rise / scale:.1e} of its scale, gap {gap:.1e}")
+    print(f"{solver}: {reported} of {len(seeds)} reported, {len(wrong)} of them right")
+    return wrong, reported
+
+
+@pytest.mark.parametrize("solver", ["direct", "sequential"])
+def test_no_right_passive_scene_is_stopped(solver):
+    wrong, reported = false_alarms(solver, range(12), 60)
+    assert not wrong and (solver == "sequential" or reported == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", ["direct", "sequential"])
+@pytest.mark.parametrize("run", range(10))
+def test_no_right_passive_scene_of_many_is_stopped(solver, run):
+    wrong, reported = false_alarms(solver, range(5000 + 100 * run, 5100 + 100 * run), 100)
+    assert not wrong and (solver == "sequential" or reported == 0)

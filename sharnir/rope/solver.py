@@ -158,7 +158,7 @@ class SolverRope(Solver):
         now = rope_step(self.model, state, control, self.settings)
         now.done, now.residual, now.parts, now.grades = self.done, self.residual, self.parts, self.grades
         now.made = self._made
-        self._watch(state, control, False, 0)
+        self._watch(state, control, 0)
         now.tally = self.tally
         self._rest = rest_of(self.model, self.settings, state, state, control, joining(self.model, state), True)
         now.rest = self._rest[0]

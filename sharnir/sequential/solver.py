@@ -418,7 +418,7 @@ class SolverImpulse(Solver):
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
         """The guard, which looks at gaps where the split impulses have much to close."""
-        self._watch(state, control, bool(control.acts.numpy().any()), 1, inner)
+        self._watch(state, control, 1, inner)
         aims = self.solves[POSITIONS]
         self._guard.aim_linear, self._guard.aim_angular = aims.bias_linear, aims.bias_angular
         if self.collider is not None:

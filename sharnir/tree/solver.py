@@ -190,7 +190,7 @@ class TreeSolver(Solver):
         s.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)
         s.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
         s.done, s.residual = self.done, self.residual
-        self._watch(state, control, self._acting, self._looks(tree))
+        self._watch(state, control, self._looks(tree))
         s.tally = self.tally
 
     def _looks(self, tree: Links) -> int:
