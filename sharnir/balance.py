@@ -434,7 +434,7 @@ def reel_power(g: wp.array(dtype=Watch), k: int, w: int) -> real:
     side = g[0].rope.reel[k]
     rate = real(0.0)
     if side >= 0:
-        rate = wp.abs(g[0].rope.reel_rate[k, w]) + wp.abs(g[0].rope.reel_speed[k, w])
+        rate = wp.abs(g[0].rope.reel_rate[k, w]) + wp.abs(g[0].rope.reel_speed[k, w]) + wp.abs(g[0].rope.last_rate[k, w])
     if rate == real(0.0):
         return real(0.0)
     i = g[0].rope.first[k] + side * g[0].rope.segments[k, w]

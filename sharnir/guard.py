@@ -166,6 +166,8 @@ def remember(g: wp.array(dtype=Watch), w: int, at_pose: int):
         else:
             g[0].last_velocity[b, w] = g[0].state.velocity[b, w]
             g[0].last_spin[b, w] = g[0].state.spin[b, w]
+    for k in range(g[0].rope.count):
+        g[0].rope.last_rate[k, w] = g[0].rope.reel_rate[k, w]
 
 
 # ---- what is found ----------------------------------------------------------------------------------------------------------

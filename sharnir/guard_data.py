@@ -102,6 +102,7 @@ class RopeWatch:
     tie_force: wp.array2d(dtype=vec3)
     reel_rate: wp.array2d(dtype=real)
     reel_speed: wp.array2d(dtype=real)
+    last_rate: wp.array2d(dtype=real)  # [rope, world] m/s, of the reel in the step before
     wind: wp.array(dtype=vec3)
 
 

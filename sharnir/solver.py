@@ -203,6 +203,9 @@ class Solver:
         r.moment, r.tie_force, r.reel_rate = state.moment, state.tie_force, state.reel_rate
         for name in ("force", "force_once", "torque", "reel_speed", "wind"):
             setattr(r, name, getattr(control, name))
+        if "last_rate" not in self._guards_own:
+            self._guards_own["last_rate"] = wp.zeros((int(table.count), self.model.worlds), dtype=real, device=self.device)
+        r.last_rate = self._guards_own["last_rate"]
         bends = [int(rope.EI + rope.GJ > 0) for rope in self.model.ropes.described]
         r.bends = wp.array(bends, dtype=wp.int32, device=self.device)
         g.rope = r
