@@ -13,8 +13,8 @@ import numpy as np
 
 from sharnir.arrays import memory
 from sharnir.errors import StepWarning
-from sharnir.guard import DIVERGED, ENERGY, EXCESS, GAINED, NOT_MET, OPEN_GAP, SPEED, TOLD, TORN, TURNS
-from sharnir.health import advice, failure, sight
+from sharnir.guard_data import DIVERGED, ENERGY, NOT_MET, OPEN_GAP, SPEED, TOLD, TORN, TURNS
+from sharnir.health import advice, because, failure, sight, trouble
 from sharnir.launches import LOCK
 from sharnir.snapshots import Columns
 from sharnir.solver import Report
@@ -59,6 +59,7 @@ class Attempts:
         self._once: Callable[[], Report] | None = getattr(solver, "once", None)
         self._leaves = 2 * solver.reads, solver.at_pose  # what of the joints is read after a step, and where velocities stand
         self._was = 0, True
+        self._causes: set[str] = set()  # that warnings have named
         live = whole, solver.memory
         on_cpu, one = sim._on_cpu, sim.worlds == 1
         self._one = on_cpu and one
@@ -68,8 +69,6 @@ class Attempts:
             self._failed, self._alarm = memory(self._state.failed.numpy()), memory(solver.alarm.numpy())
             self._live, self._live_report = (memory(part.numpy()) for part in live)  # copied faster than by NumPy
             self._safe, self._safe_report = (memory(part.numpy().copy()) for part in live)
-            self._gained, self._excess = (memory(solver._sums.numpy()[int(i)]) for i in (GAINED, EXCESS))
-            self._strict = memory(solver.strict.numpy())
             self._taken = memory(solver.projected.numpy())
         self._kept = Columns(live, arrays + [solver.whole, solver.real]) if on_cpu and not one else None
 
@@ -108,17 +107,15 @@ class Attempts:
         self._was = sim._known, sim._at_pose
         if not self._one:
             self._known(*self._leaves)
-            if sim._touched and sim.worlds == 1:
+            if (sim._touched or sim._forced) and sim.worlds == 1:
                 self._solver.look_again()
-            sim._touched = False
+            sim._touched = sim._forced = False
             if self._kept is not None:
                 return self._advance_worlds(n, how)
             return self._make(self._state, self._control, n, **how)
-        if sim._forced:
-            return self._advance_forced(how)
-        if sim._touched:
+        if sim._touched or sim._forced:
             self._solver.look_again()
-            sim._touched = False
+            sim._touched = sim._forced = False
         return self._go(n, how)
 
     def _go(self, n: int, how: dict[str, Any]) -> Report:
@@ -166,7 +163,7 @@ class Attempts:
             return report
         if self._many is not None and self._many.any():
             w = int(np.flatnonzero(self._many)[0])
-            self._warn(int(self._many[w]), w)
+            self._warn(int(self._many[w]), how, w)
         if len(new):
             why = failed[new].copy()
             self._kept.take_back(new)
@@ -174,40 +171,17 @@ class Attempts:
         self._sim._projected += self._lost
         return report
 
-    def _advance_forced(self, how: dict[str, Any]) -> Report:
-        """A step in which what a user just set may give any energy: the guard starts from what it leads to."""
-        sim = self._sim
-        if sim._touched and sim._on_divergence == "warn":  # or it would warn of energy that was given
-            self._solver.look_again()
-        sim._forced = sim._touched = False
-        kept, gained, excess = self._strict[0], self._gained[0], self._excess[0]
-        self._strict[0] = 0
-        try:
-            report = self._go(1, how)
-        finally:
-            self._strict[0] = kept
-        self._gained[0], self._excess[0] = gained, excess
-        sim._touched = True  # the guard looks again before the next step, unless that is forced too
-        return report
-
     def _attend(self, n: int, how: dict[str, Any]) -> None:
         """After some steps of which one failed, or is to be told of."""
         sim = self._sim
-        code, bits = int(self._failed[0]), int(self._alarm[0])
-        if sim._on_divergence == "raise":  # what has diverged is told by an error; in a forced step, if it is not energy
-            far = next((int(bit) for bit in (TORN, SPEED) if bits & bit), 0)
-            code, bits = code or (int(DIVERGED) + far if far else 0), bits & int(OPEN_GAP | NOT_MET | TURNS)
+        code = int(self._failed[0])
         if code == 0:
-            self._warn(bits)
+            self._warn(int(self._alarm[0]), how)
             return
         if n > 1:  # step by step, to the one that fails
             self._take_back()
-            self._solver.look_at_all(True)
-            try:
-                for _ in range(n):
-                    self._attempt(1, how)
-            finally:
-                self._solver.look_at_all(False)
+            for _ in range(n):
+                self._attempt(1, how)
             return
         seen = sight(sim, code - int(DIVERGED)) if code >= DIVERGED else ""
         self._take_back()
@@ -220,6 +194,7 @@ class Attempts:
         self._live_report[:] = self._safe_report
         self._solver.alarm.zero_()
         self._solver.restart()
+        self._sim._touched = True  # the guard starts from this state
         self._known(*self._was)
 
     def _forget_once(self) -> None:
@@ -229,18 +204,27 @@ class Attempts:
         if self._sim._ropes:
             self._sim.control.rope.force_once.zero_()
 
-    def _warn(self, bits: int, w: int = 0) -> None:
-        """Tell, once each, of what does not end the motion; on a GPU a look would cost a step."""
+    def _warn(self, bits: int, how: dict[str, Any], w: int = 0) -> None:
+        """Warn, once each, of what does not end the motion; on a GPU a look would cost a step."""
         sim = self._sim
         counts = self._solver._counts.numpy()
+        if not counts[TOLD].any():  # the counts begin anew
+            self._causes.clear()
         counts[TOLD] |= bits
         self._solver.alarm.zero_()
         where = f"world {w}: " if sim.worlds > 1 else ""
-        if bits & NOT_MET:
-            self._say(f"{where}a step did not converge (t = {sim.time:.6g} s); health() counts them; {advice(sim)}")
+        cause = because(sim, how, w)
+        known = cause in self._causes
         worst = next((b for b in (TORN, SPEED, ENERGY, OPEN_GAP, TURNS) if bits & b), None)
         if worst is not None and (worst in (OPEN_GAP, TURNS) or sim._on_divergence == "warn"):
-            self._say(f"{where}{sight(sim, int(worst), w)} (t = {sim.time:.6g} s); {advice(sim)}")
+            if worst == OPEN_GAP and known:
+                return
+            remedy = advice(sim) if worst != OPEN_GAP else cause
+            self._causes |= {cause} if worst == OPEN_GAP else set()
+            self._say(f"{where}{sight(sim, int(worst), w)} (t = {sim.time:.6g} s); {remedy}")
+        elif bits & NOT_MET and not known:
+            self._causes.add(cause)
+            self._say(f"{where}{trouble(sim, w)} (t = {sim.time:.6g} s); {cause}")
 
     def _say(self, words: str) -> None:
         if self._sim._on_divergence != "ignore":

@@ -1,102 +1,91 @@
-"""The guard of a step: what is counted of every step, and by what a motion that has diverged is told (theory: the guard).
+"""The guard of a step: judges the result that was committed, and stops a motion that has diverged (theory: the guard).
 
-Around every call a world's kinetic and potential energy E are taken, that of springs between points with it, and the most that
-drives, springs on axes, commands and driven bodies can have given it, W. What E gained beyond W adds up; what it lost is
-forgotten:
+After a step a world's verdict is formed from its state alone: gaps of joints and stretch of ropes, complementarity of contacts
+(overlap, push across a gap, friction cone, slip), and the energy balance
 
-    A ← max(0, A + ΔE − W)
+    gain = ΔE − W − D
 
-A is the energy that the step made of nothing. The motion has diverged where A exceeds the scale of the rest, K − A + M g l.
-Gaps are held against the size of the bodies. All of it is next to nothing beside a step: a pass over the bodies.
+E is the kinetic, potential and elastic energy, W the work of all sources (`balance`), D what corrections of overlaps and passed
+limits have lifted. Dissipation makes the gain negative; a positive one is energy without a source. A step has converged if all
+tests are within thresholds that follow the scene's masses, sizes, gravity and Δt (`guard_data`). Gains add up to the drift of the
+run, losses reduce it to no less than 0:
+
+    A ← max(0, A + gain)
+
+The motion has diverged where A exceeds a fifth of the scale of the motion: its largest kinetic and elastic energy so far, and
+what gravity can give within the scene.
 """
 
 import warp as wp
 
-from sharnir.cables import CableTable
-from sharnir.joint_geometry import joint_gap
-from sharnir.joints import JointTable
-from sharnir.kinematics import left_alone, pose_at
-from sharnir.model import CAST_WORDS, DYNAMIC, KINEMATIC, BodyTable, Control, SpringTable, State
-from sharnir.spatial import worse
-from sharnir.types import EPSILON, real, vec3
-
-# what `counts` and `sums` hold, [row, world]
-COUNTS = ("steps", "not_converged", "divided", "parts", "told", "which", "looked")
-STEPS, MISSED, DIVIDED_STEPS, ALL_PARTS, TOLD, WHICH, LOOKED = (wp.constant(i) for i in range(len(COUNTS)))
-SUMS = ("gap", "residual", "energy_error", "gained", "before", "power", "projected", "figure", "scale", "kinetic", "stretch")
-GAP, RESIDUAL, EXCESS, GAINED, BEFORE, POWER, PROJECTED, FIGURE, SCALE, KINETIC, STRETCH = (
-    wp.constant(i) for i in range(len(SUMS))
+from sharnir.balance import energies, power_bound, work_of_step
+from sharnir.collision.still import ASLEEP
+from sharnir.guard_data import (
+    ALL_PARTS,
+    BAD_CONTACT,
+    BAD_ENERGY,
+    BAD_JOINT,
+    BAD_ROPE,
+    BEFORE,
+    CAUSES,
+    CLOSED,
+    DEEP,
+    DIVERGED,
+    DIVIDED_STEPS,
+    DRIFT,
+    DRIFTS,
+    ENERGY,
+    ERROR,
+    EXCESS,
+    FAR,
+    FAST,
+    FIGURE,
+    FRESH,
+    GAIN,
+    GAP,
+    LOOKED,
+    MISSED,
+    NOT_MET,
+    OPEN,
+    OPEN_GAP,
+    OVERLAP,
+    PEAK,
+    PERSISTS,
+    POWER,
+    RESIDUAL,
+    ROUNDING,
+    SCALE,
+    SEEN,
+    SEVERE,
+    SLACK,
+    SLIP,
+    SPEED,
+    STEP_GAIN,
+    STEPS,
+    STILL,
+    STOP,
+    STOP_TOTAL,
+    STRETCH,
+    TOLD,
+    TORN,
+    TOTAL,
+    TROUBLE,
+    TURNS,
+    UNMET,
+    VERDICT,
+    WARNED,
+    WHICH,
+    WORK,
+    Tally,
+    Watch,
 )
+from sharnir.joint_geometry import joint_gap
+from sharnir.kinematics import left_alone, pose_at
+from sharnir.model import DYNAMIC, FIXED
+from sharnir.spatial import worse
+from sharnir.types import inline_less, quat, real, vec3
 
-# what `alarm` says, as bits; the first three are told once, the others are a motion that has diverged
-OPEN_GAP, NOT_MET, TURNS, TORN, ENERGY, SPEED = (wp.constant(1 << i) for i in range(6))
-DIVERGED = wp.constant(1 << 20)  # value of `State.failed`, to which the bit is added
-
-WARNED = wp.constant(real(0.05))  # a gap, of a body's size
-EVERY = wp.constant(8)  # steps, after which energies are looked at in any case
-STILL = wp.constant(real(1.0e-6))  # scene sizes per second: what moves no faster is at rest
-FAR = wp.constant(real(0.5))  # rad in one step, by which Cayley's map falls behind by 2 %
-FAST = wp.constant(real(1.0e4))  # a way in one step, of the scene's size
-ROUNDING = wp.constant(real(1.0e6 * EPSILON))  # relative to the energies that are compared
-
-
-@wp.struct
-class Tally:
-    """Counts and sums over all steps, kept by kernels and by the guard."""
-
-    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not told yet
-    counts: wp.array2d(dtype=wp.int32)  # [COUNTS, world]
-    sums: wp.array2d(dtype=real)  # [SUMS, world]
-
-
-@wp.struct
-class Watch:
-    """What the guard reads and keeps. A rope's arrays are those of `RopeTable`, `RopeState` and `RopeControl`."""
-
-    bodies: BodyTable
-    joints: JointTable
-    springs: SpringTable
-    cables: CableTable
-    state: State  # velocities, momenta and reactions may be those of half steps
-    now: State  # the caller's
-    halves: wp.int32  # 1: they are
-    control: Control
-    dt: wp.array(dtype=real)
-    gravity: wp.array(dtype=vec3)
-    size: wp.array(dtype=real)  # [joint] m, of the smaller of its bodies
-    least: real  # m, the smallest of these
-    extent: real  # m, of the scene
-    weight: real  # kg, of all that moves
-    acting: wp.int32  # 1: drives, springs or what else gives energy may act on axes
-    driven: wp.int32  # 1: some body is kinematic
-    casts: wp.vec3i  # cast wheels: how many, and their first rows of State.drive_state and Control.drive_command
-    cayley: wp.int32  # 1: bodies turn by Cayley's map, (Δt ω)²/12 too little
-    looks: wp.int32  # 1: gaps are measured where `aim` says that joints open; 2: always; 0: `State.open` has them
-    aim_linear: wp.array2d(dtype=vec3)  # [joint, world] m/s, at which split impulses close a gap in a step
-    aim_angular: wp.array2d(dtype=vec3)
-    ropes: wp.int32
-    rope_first: wp.array(dtype=wp.int32)
-    rope_density: wp.array(dtype=real)
-    rope_reel: wp.array(dtype=wp.int32)
-    rope_segments: wp.array2d(dtype=wp.int32)
-    rope_cut: wp.array2d(dtype=wp.int32)
-    rope_length: wp.array2d(dtype=real)
-    rope_position: wp.array2d(dtype=vec3)
-    rope_velocity: wp.array2d(dtype=vec3)
-    rope_spin: wp.array2d(dtype=vec3)
-    rope_moment: wp.array2d(dtype=vec3)
-    rope_force: wp.array2d(dtype=vec3)
-    rope_once: wp.array2d(dtype=vec3)
-    rope_torque: wp.array2d(dtype=vec3)
-    end_force: wp.array2d(dtype=vec3)
-    reel_rate: wp.array2d(dtype=real)
-    reel_speed: wp.array2d(dtype=real)
-    wind: wp.array(dtype=vec3)
-    strict: wp.array(dtype=wp.int32)  # 1: a world that has diverged is marked in `State.failed`, and stops
-    alarm: wp.array(dtype=wp.int32)  # [world] bits that were not told yet
-    counts: wp.array2d(dtype=wp.int32)  # [COUNTS, world]
-    sums: wp.array2d(dtype=real)  # [SUMS, world]
-
+inline_less("sharnir.guard", 150)  # compiles in less time, and is called once per step
 
 # ---- in a step, for every solver ---------------------------------------------------------------------------------------------
 
@@ -115,226 +104,7 @@ def count_step(t: wp.array(dtype=Tally), w: int, residual: real, tolerance: real
         t[0].counts[ALL_PARTS, w] = t[0].counts[ALL_PARTS, w] + parts
 
 
-# ---- energy and power -------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def turning_energy(g: wp.array(dtype=Watch), b: int, w: int, L: vec3) -> real:
-    """Twice the energy of a body's rotation, J, from its angular momentum."""
-    l = wp.quat_rotate_inv(g[0].state.rotation[b, w], L)
-    return wp.dot(l, g[0].bodies.inv_inertia[b, w] * l)
-
-
-@wp.func
-def body_energy(g: wp.array(dtype=Watch), w: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3)):
-    """Twice the kinetic energy and the potential energy of the bodies, J, and the largest speed, squared."""
-    gravity = g[0].gravity[w]
-    kinetic = real(0.0)
-    potential = real(0.0)
-    fastest = real(0.0)
-    for b in range(1, g[0].bodies.count):
-        if g[0].bodies.motion[b] == DYNAMIC:
-            m = g[0].bodies.mass[b, w]
-            v = velocity[b, w]
-            v2 = wp.dot(v, v)
-            kinetic = kinetic + m * v2 + turning_energy(g, b, w, momentum[b, w])
-            potential = potential - m * wp.dot(gravity, g[0].state.position[b, w])
-            fastest = wp.max(fastest, v2)
-    return kinetic, potential, fastest
-
-
-@wp.func
-def rope_energies(g: wp.array(dtype=Watch), k: int, w: int):
-    """Twice the kinetic energy of a rope's points, and their potential energy, J."""
-    gravity = g[0].gravity[w]
-    kinetic = real(0.0)
-    potential = real(0.0)
-    first = g[0].rope_first[k]
-    n = g[0].rope_segments[k, w]
-    before = real(0.0)
-    for j in range(n + 1):
-        i = first + j
-        after = real(0.0)
-        if j < n:
-            after = real(0.5) * g[0].rope_length[i, w]
-        m = (before + after) * g[0].rope_density[k]
-        v = g[0].rope_velocity[i, w]
-        kinetic = kinetic + m * wp.dot(v, v)
-        potential = potential - m * wp.dot(gravity, g[0].rope_position[i, w])
-        before = after
-    return kinetic, potential
-
-
-@wp.func
-def pushed_power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
-    """The most that a user's forces on bodies give, W, if they act for a time (s)."""
-    out = real(0.0)
-    for b in range(1, g[0].bodies.count):
-        f = g[0].control.force[b, w] + g[0].control.force_once[b, w]
-        f2 = wp.dot(f, f)
-        if f2 > real(0.0):
-            out = out + wp.sqrt(f2) * wp.length(g[0].state.velocity[b, w]) + f2 * g[0].bodies.inv_mass[b, w] * span
-        t = g[0].control.torque[b, w] + g[0].control.torque_once[b, w]
-        t2 = wp.dot(t, t)
-        if t2 > real(0.0):
-            J = g[0].bodies.inv_inertia[b, w]
-            yields = wp.max(J[0, 0], wp.max(J[1, 1], J[2, 2])) * real(3.0)
-            out = out + wp.sqrt(t2) * wp.length(g[0].state.spin[b, w]) + t2 * yields * span
-    return out
-
-
-@wp.func
-def relative_speed(g: wp.array(dtype=Watch), p: int, c: int, p_point: vec3, c_point: vec3, w: int) -> real:
-    """The most by which points of two bodies part, or the bodies turn, m/s or rad/s."""
-    w_p = g[0].state.spin[p, w]
-    w_c = g[0].state.spin[c, w]
-    u = wp.cross(w_c, wp.quat_rotate(g[0].state.rotation[c, w], c_point)) + g[0].state.velocity[c, w]
-    u = u - wp.cross(w_p, wp.quat_rotate(g[0].state.rotation[p, w], p_point)) - g[0].state.velocity[p, w]
-    return wp.max(wp.length(u), wp.length(w_c - w_p))
-
-
-@wp.func
-def driven_power(g: wp.array(dtype=Watch), b: int, k: int, point: vec3, w: int) -> real:
-    """The most that a body of joint k gives if it is driven, W."""
-    if g[0].bodies.motion[b] != KINEMATIC:
-        return real(0.0)
-    spin = g[0].state.spin[b, w]
-    v = g[0].state.velocity[b, w] + wp.cross(spin, wp.quat_rotate(g[0].state.rotation[b, w], point))
-    out = wp.length(g[0].state.joint_force[k, w]) * wp.length(v)
-    return (out + wp.length(g[0].state.joint_torque[k, w]) * wp.length(spin)) / g[0].dt[0]
-
-
-@wp.func
-def joint_power(g: wp.array(dtype=Watch), w: int) -> real:
-    """The most that drives, springs and commands along axes, and bodies that are driven, give through joints, W."""
-    out = real(0.0)
-    per = real(1.0) / g[0].dt[0]
-    for k in range(g[0].joints.count):
-        p = g[0].joints.parent[k]
-        c = g[0].joints.child[k]
-        push = real(0.0)
-        for a in range(g[0].joints.v_start[k], g[0].joints.v_start[k] + g[0].joints.v_size[k]):
-            given = g[0].state.axis_impulse[a, w] - g[0].state.friction_impulse[a, w] - g[0].state.limit_impulse[a, w]
-            push = push + wp.abs(given) * per + wp.abs(g[0].state.drive_impulse[a, w]) * per
-            push = push + wp.abs(g[0].control.joint_force[a, w])
-        if push > real(0.0):
-            out = out + push * relative_speed(g, p, c, g[0].joints.parent_point[k, w], g[0].joints.child_point[k, w], w)
-        out = out + driven_power(g, p, k, g[0].joints.parent_point[k, w], w)
-        out = out + driven_power(g, c, k, g[0].joints.child_point[k, w], w)
-    for k in range(g[0].springs.count):
-        speed = driven_speed(g, g[0].springs.parent[k], w) + driven_speed(g, g[0].springs.child[k], w)
-        out = out + wp.abs(g[0].state.spring_impulse[k, w]) * per * speed
-    for x in range(g[0].cables.ends):
-        pull = wp.abs(g[0].state.cable_impulse[x / 2, w]) * per
-        out = out + pull * driven_speed(g, g[0].cables.body[x], w)
-    return out
-
-
-@wp.func
-def driven_speed(g: wp.array(dtype=Watch), b: int, w: int) -> real:
-    """How fast a body moves that is driven, m/s, about: of its frame, and turning within the scene."""
-    if g[0].bodies.motion[b] != KINEMATIC:
-        return real(0.0)
-    return wp.length(g[0].state.velocity[b, w]) + wp.length(g[0].state.spin[b, w]) * g[0].extent
-
-
-@wp.func
-def spring_energy(g: wp.array(dtype=Watch), k: int, w: int) -> real:
-    """½ k (length − rest)² of a spring between points, J."""
-    p = g[0].springs.parent[k]
-    c = g[0].springs.child[k]
-    end = g[0].state.position[c, w] + wp.quat_rotate(g[0].state.rotation[c, w], g[0].springs.child_point[k])
-    start = g[0].state.position[p, w] + wp.quat_rotate(g[0].state.rotation[p, w], g[0].springs.parent_point[k])
-    longer = wp.length(end - start) - g[0].springs.rest[k, w]
-    return real(0.5) * g[0].springs.stiffness[k, w] * longer * longer
-
-
-@wp.func
-def rope_power(g: wp.array(dtype=Watch), k: int, w: int, span: real) -> real:
-    """The most that bend, forces, wind, driven ends and a reel give a rope, W."""
-    out = real(0.0)
-    per = real(1.0) / g[0].dt[0]
-    first = g[0].rope_first[k]
-    n = g[0].rope_segments[k, w]
-    density = g[0].rope_density[k]
-    blown = wp.length_sq(g[0].wind[w]) > real(0.0)
-    for j in range(n + 1):
-        i = first + j
-        v = wp.length(g[0].rope_velocity[i, w])
-        spin = real(0.0)
-        if j < n:
-            spin = wp.length(g[0].rope_spin[i, w])
-        if j > 0:
-            spin = spin + wp.length(g[0].rope_spin[i - 1, w])
-        out = out + wp.length(g[0].rope_moment[i, w]) * per * spin
-        f = wp.length(g[0].rope_force[i, w] + g[0].rope_once[i, w])
-        if f > real(0.0):
-            out = out + f * v + f * f * span / wp.max(density * g[0].rope_length[first, w], real(1.0e-30))
-        if j < n:
-            out = out + wp.length(g[0].rope_torque[i, w]) * spin
-        if blown:  # the air gives at most what makes the rope as fast as itself
-            out = out + density * g[0].rope_length[wp.min(i, first + n - 1), w] * wp.length_sq(g[0].wind[w]) * per
-    for side in range(2):
-        i = first + side * n
-        pull = wp.length(g[0].end_force[2 * k + side, w]) * per
-        if g[0].driven == 1:
-            out = out + pull * wp.length(g[0].rope_velocity[i, w])
-        if g[0].rope_reel[k] == side:
-            rate = wp.abs(g[0].reel_rate[k, w]) + wp.abs(g[0].reel_speed[k, w])
-            held = density * (wp.abs(wp.dot(g[0].gravity[w], g[0].rope_position[i, w])) + wp.length_sq(g[0].rope_velocity[i, w]))
-            out = out + rate * (pull + held + density * rate * rate)
-    return out
-
-
-@wp.func
-def commanded(g: wp.array(dtype=Watch), w: int) -> bool:
-    """Whether a user's forces act along free axes."""
-    found = bool(False)
-    for a in range(g[0].control.joint_force.shape[0]):
-        found = found or g[0].control.joint_force[a, w] != real(0.0)
-    return found
-
-
-@wp.func
-def cast_power(g: wp.array(dtype=Watch), w: int) -> real:
-    """The most that drives of cast wheels give, W: torque and kd at the speed they ask for, within what they have."""
-    out = real(0.0)
-    for k in range(g[0].casts[0]):
-        omega = g[0].state.drive_state[g[0].casts[1] + 2 * k, w]
-        c = g[0].casts[2] + wp.static(CAST_WORDS) * k
-        lacks = g[0].control.drive_command[c + 1, w] - omega
-        asked = wp.abs(g[0].control.drive_command[c, w]) + wp.abs(lacks) * g[0].control.drive_command[c + 2, w]
-        out = out + wp.min(asked, g[0].control.drive_command[c + 3, w]) * wp.abs(omega)
-    return out
-
-
-@wp.func
-def power(g: wp.array(dtype=Watch), w: int, span: real) -> real:
-    """The most that the world is given now, W."""
-    out = pushed_power(g, w, span)
-    if g[0].acting + g[0].driven > 0 or commanded(g, w):
-        out = out + joint_power(g, w)
-    for k in range(g[0].ropes):
-        out = out + rope_power(g, k, w, span)
-    if g[0].casts[0] > 0:
-        out = out + cast_power(g, w)
-    return out
-
-
-# ---- around a call ----------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def energies(g: wp.array(dtype=Watch), w: int, velocity: wp.array2d(dtype=vec3), momentum: wp.array2d(dtype=vec3)):
-    """Kinetic energy, that of gravity and of springs between points, J, and the largest speed of a body, squared."""
-    kinetic, potential, fastest = body_energy(g, w, velocity, momentum)
-    for k in range(g[0].ropes):
-        k_rope, u_rope = rope_energies(g, k, w)
-        kinetic = kinetic + k_rope
-        potential = potential + u_rope
-    for k in range(g[0].springs.count):
-        potential = potential + spring_energy(g, k, w)
-    return real(0.5) * kinetic, potential, fastest
+# ---- before a call ----------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -348,15 +118,59 @@ def was_changed(g: wp.array(dtype=Watch), w: int) -> bool:
 
 
 @wp.func
+def is_as_left(g: wp.array(dtype=Watch), w: int, energy: real) -> bool:
+    """Whether bodies move as after the last look, and no force is meant for the next step alone."""
+    if energy != g[0].sums[BEFORE, w] or g[0].counts[LOOKED, w] != g[0].counts[STEPS, w]:
+        return False
+    for b in range(1, g[0].bodies.count):
+        if not (g[0].last_velocity[b, w] == g[0].state.velocity[b, w] and g[0].last_spin[b, w] == g[0].state.spin[b, w]):
+            return False
+        once = g[0].control.force_once[b, w]
+        turn = g[0].control.torque_once[b, w]
+        if wp.dot(once, once) + wp.dot(turn, turn) > real(0.0):
+            return False
+    for k in range(g[0].rope.count):
+        first = g[0].rope.first[k]
+        for i in range(first, first + g[0].rope.segments[k, w] + 1):
+            if wp.length_sq(g[0].rope.force_once[i, w]) > real(0.0):
+                return False
+    return True
+
+
+@wp.func
 def open_call(g: wp.array(dtype=Watch), w: int):
-    """The energy that there is, and what it is given: before a call, after whatever a caller may have changed."""
-    kinetic, potential, _fastest = energies(g, w, g[0].state.velocity, g[0].state.momentum)
-    if g[0].halves == 1 and was_changed(g, w):  # the next step begins from velocities of the pose
-        kinetic, potential, _fastest = energies(g, w, g[0].now.velocity, g[0].now.momentum)
-    g[0].sums[BEFORE, w] = kinetic + potential
-    g[0].sums[KINETIC, w] = kinetic
-    g[0].sums[POWER, w] = power(g, w, g[0].dt[0])
+    """The energy that there is before a call, after whatever a caller may have changed."""
+    at_pose = int(0)
+    if g[0].halves == 1:
+        at_pose = int(was_changed(g, w))  # the next step begins from velocities of the pose
+    kinetic, potential, elastic, _fastest = energies(g, w, at_pose)
+    energy = kinetic + potential + elastic
+    if at_pose == 0:
+        if is_as_left(g, w, energy):
+            return
+    g[0].sums[BEFORE, w] = energy
+    g[0].sums[POWER, w] = power_bound(g, w, real(0.0))
+    g[0].counts[FRESH, w] = 1
     g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
+    remember(g, w, at_pose)
+
+
+@wp.func
+def remember(g: wp.array(dtype=Watch), w: int, at_pose: int):
+    """Keep how bodies stand and move."""
+    for b in range(1, g[0].bodies.count):
+        g[0].last_position[b, w] = g[0].state.position[b, w]
+        if at_pose == 1:
+            g[0].last_velocity[b, w] = g[0].now.velocity[b, w]
+            g[0].last_spin[b, w] = g[0].now.spin[b, w]
+        else:
+            g[0].last_velocity[b, w] = g[0].state.velocity[b, w]
+            g[0].last_spin[b, w] = g[0].state.spin[b, w]
+    for k in range(g[0].rope.count):
+        g[0].rope.last_rate[k, w] = g[0].rope.reel_rate[k, w]
+
+
+# ---- what is found ----------------------------------------------------------------------------------------------------------
 
 
 @wp.func
@@ -376,7 +190,16 @@ def tell(g: wp.array(dtype=Watch), w: int, what: int, which: int, figure: real, 
 
 
 @wp.func
-def look_at_gaps(g: wp.array(dtype=Watch), w: int):
+def blame(g: wp.array(dtype=Watch), w: int, bit: int, excess: real) -> int:
+    """A test of which `excess` is the figure over its threshold: its bit where it fails."""
+    if excess <= real(1.0):
+        return 0
+    g[0].sums[EXCESS, w] = wp.max(g[0].sums[EXCESS, w], excess)
+    return bit
+
+
+@wp.func
+def look_at_gaps(g: wp.array(dtype=Watch), w: int) -> int:
     """Hold the gaps of all joints against the size of their bodies."""
     worst = real(0.0)
     figure = real(0.0)
@@ -400,19 +223,54 @@ def look_at_gaps(g: wp.array(dtype=Watch), w: int):
         tell(g, w, TORN, joint, figure, real(1.0))
     elif worst > WARNED:
         tell(g, w, OPEN_GAP, joint, figure, WARNED)
+    return blame(g, w, BAD_JOINT, worst / OPEN)
 
 
 @wp.func
-def look_at_ropes(g: wp.array(dtype=Watch), w: int):
+def look_at_joints(g: wp.array(dtype=Watch), w: int) -> int:
+    """The verdict on the joints."""
+    if g[0].looks == 0:
+        g[0].sums[GAP, w] = wp.max(g[0].sums[GAP, w], g[0].state.open[w])
+        if g[0].state.open[w] <= OPEN * wp.min(g[0].least, real(1.0)):
+            return 0
+        return look_at_gaps(g, w)
+    if g[0].looks == 2:
+        return look_at_gaps(g, w)
+    dt = g[0].dt[0]
+    opened = real(0.0)
+    for k in range(g[0].joints.count):
+        l = wp.length(g[0].aim_linear[k, w]) / g[0].size[k]
+        opened = worse(opened, dt * wp.max(l, wp.length(g[0].aim_angular[k, w])))
+    if opened <= OPEN:
+        return 0
+    return look_at_gaps(g, w) | blame(g, w, BAD_JOINT, opened / CLOSED)
+
+
+@wp.func
+def speed_slack(g: wp.array(dtype=Watch), a: int, b: int, w: int) -> real:
+    """By how much the slip of two bodies may be off, m/s: a share of g Δt or of how much it changed, a little of the motion."""
+    change = real(0.0)
+    speed = real(0.0)
+    for side in range(2):
+        c = wp.where(side == 0, a, b)
+        if g[0].bodies.motion[c] == DYNAMIC:
+            change = wp.max(change, wp.length(g[0].state.velocity[c, w] - g[0].last_velocity[c, w]))
+            speed = wp.max(speed, wp.length(g[0].state.velocity[c, w]) + wp.length(g[0].state.spin[c, w]) * g[0].body_size[c])
+    usual = wp.max(change, wp.length(g[0].gravity[w]) * g[0].dt[0])
+    return SLACK * usual + SLIP * speed + STILL * g[0].extent
+
+
+@wp.func
+def look_at_ropes(g: wp.array(dtype=Watch), w: int) -> int:
     """Hold the lengths of all elements that are not torn against what they should be; ropes are counted after the joints."""
     worst = real(0.0)
     rope = int(0)
-    for k in range(g[0].ropes):
-        first = g[0].rope_first[k]
-        for i in range(first, first + g[0].rope_segments[k, w]):
-            if g[0].rope_cut[i, w] == 0:
-                apart = wp.length(g[0].rope_position[i + 1, w] - g[0].rope_position[i, w])
-                longer = apart / g[0].rope_length[i, w] - real(1.0)
+    for k in range(g[0].rope.count):
+        first = g[0].rope.first[k]
+        for i in range(first, first + g[0].rope.segments[k, w]):
+            if g[0].rope.cut[i, w] == 0:
+                apart = wp.length(g[0].rope.position[i + 1, w] - g[0].rope.position[i, w])
+                longer = apart / g[0].rope.length[i, w] - real(1.0)
                 if not longer <= worst and not wp.isnan(worst):
                     worst = longer
                     rope = k
@@ -421,43 +279,134 @@ def look_at_ropes(g: wp.array(dtype=Watch), w: int):
         tell(g, w, TORN, g[0].joints.count + rope, worst, real(1.0))
     elif worst > WARNED:
         tell(g, w, OPEN_GAP, g[0].joints.count + rope, worst, WARNED)
+    return blame(g, w, BAD_ROPE, worst / OPEN)
+
+
+@wp.struct
+class Pair:
+    """Two bodies that touch, as their points of contact are judged."""
+
+    judged: wp.int32  # 0: both sleep, or neither yields
+    usual: real  # N·s, of the lighter body: what gravity gives it in a step
+    size: real  # m, of the smaller body
+    slack: real  # m/s, see `speed_slack`
+    start_a: vec3  # m, where bodies stood when contacts were found, and by how much they have moved and turned since
+    start_b: vec3
+    moved: vec3
+    turn_a: vec3
+    turn_b: vec3
 
 
 @wp.func
-def seems_open(g: wp.array(dtype=Watch), w: int) -> bool:
-    """Whether a joint may stand open by more than is warned of."""
-    if g[0].looks == 0:
-        g[0].sums[GAP, w] = wp.max(g[0].sums[GAP, w], g[0].state.open[w])
-        return not g[0].state.open[w] <= WARNED * wp.min(g[0].least, real(1.0))
-    if g[0].looks == 2:
-        return True
-    dt = g[0].dt[0]
-    far = WARNED * g[0].least / dt
-    turned = WARNED / dt
-    for k in range(g[0].joints.count):
-        l = g[0].aim_linear[k, w]
-        a = g[0].aim_angular[k, w]
-        if not (wp.dot(l, l) <= far * far and wp.dot(a, a) <= turned * turned):
-            return True
-    return False
+def turn_since(g: wp.array(dtype=Watch), b: int, w: int) -> vec3:
+    """By how much a body has turned since contacts were found, rad."""
+    if g[0].bodies.motion[b] == FIXED:
+        return vec3(real(0.0))
+    q0 = g[0].contacts.anchor_rotation[b, w]
+    q = g[0].state.rotation[b, w] * quat(-q0[0], -q0[1], -q0[2], q0[3])
+    return vec3(q[0], q[1], q[2]) * (real(2.0) * wp.where(q[3] < real(0.0), real(-1.0), real(1.0)))
 
 
 @wp.func
-def close_call(g: wp.array(dtype=Watch), w: int):
-    """After a call: whether the world's motion can be true. Energies are looked at when they grow, and now and then."""
-    if g[0].state.failed[w] != 0:
-        return
-    if g[0].joints.count > 0:
-        if seems_open(g, w):
-            look_at_gaps(g, w)
-    if g[0].ropes > 0:
-        look_at_ropes(g, w)
-    since = g[0].counts[STEPS, w] - g[0].counts[LOOKED, w]
-    look = since >= EVERY or g[0].ropes + g[0].acting + g[0].driven > 0 or g[0].sums[POWER, w] > real(0.0)
-    if not look:
-        look = not kinetic_energy(g, w) <= real(4.0) * g[0].sums[KINETIC, w] + real(0.25) * weight(g, w)
-    if look:
-        look_at_energy(g, w, since)
+def pair_of(g: wp.array(dtype=Watch), a: int, b: int, w: int) -> Pair:
+    """What points of contact between two bodies share."""
+    pair = Pair()
+    pair.judged = 0
+    pair.size = real(1.0e30)
+    mass = real(1.0e30)
+    for side in range(2):
+        c = wp.where(side == 0, a, b)
+        if g[0].bodies.motion[c] == DYNAMIC:
+            mass = wp.min(mass, g[0].bodies.mass[c, w])
+            pair.size = wp.min(pair.size, g[0].body_size[c])
+            if g[0].contacts.asleep[c, w] != ASLEEP:
+                pair.judged = 1
+    if pair.judged == 0:
+        return pair
+    pair.slack = speed_slack(g, a, b, w)
+    pair.usual = mass * (wp.length(g[0].gravity[w]) * g[0].dt[0] + pair.slack)
+    pair.start_a = g[0].contacts.anchor_position[a, w]
+    pair.start_b = g[0].contacts.anchor_position[b, w]
+    pair.moved = vec3(real(0.0))
+    if g[0].bodies.motion[a] != FIXED:
+        pair.moved = pair.start_a - g[0].state.position[a, w]
+    if g[0].bodies.motion[b] != FIXED:
+        pair.moved = pair.moved + g[0].state.position[b, w] - pair.start_b
+    pair.turn_a = turn_since(g, a, w)
+    pair.turn_b = turn_since(g, b, w)
+    return pair
+
+
+@wp.func
+def look_at_contacts(g: wp.array(dtype=Watch), w: int) -> int:
+    """Complementarity of all points of contact that do not yield: the worst of overlaps, gaps and cones, the mean of slips."""
+    worst = real(0.0)
+    slips = real(0.0)
+    loaded = real(0.0)
+    pair = Pair()
+    a = int(-1)
+    b = int(-1)
+    for i in range(g[0].contacts.count[w]):
+        if a != g[0].contacts.body_a[i, w] or b != g[0].contacts.body_b[i, w]:
+            a = g[0].contacts.body_a[i, w]
+            b = g[0].contacts.body_b[i, w]
+            pair = pair_of(g, a, b, w)
+        if pair.judged == 1 and g[0].contacts.stiffness[i, w] <= real(0.0) and g[0].contacts.special[i, w] == 0:
+            normal, slip = contact_excess(g, i, pair, w)
+            worst = worse(worst, normal)
+            if slip >= real(0.0):
+                slips = slips + slip * slip
+                loaded = loaded + real(1.0)
+    if loaded > real(0.0):
+        worst = worse(worst, wp.sqrt(slips / loaded))
+    return blame(g, w, BAD_CONTACT, worst)
+
+
+@wp.func
+def approach(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, w: int) -> real:
+    """Normal speed at a point of contact, m/s; negative where the bodies approach each other."""
+    a = g[0].contacts.body_a[i, w]
+    b = g[0].contacts.body_b[i, w]
+    u = g[0].state.velocity[b, w] + wp.cross(g[0].state.spin[b, w], x - g[0].state.position[b, w])
+    u = u - g[0].state.velocity[a, w] - wp.cross(g[0].state.spin[a, w], x - g[0].state.position[a, w])
+    return wp.dot(n, u)
+
+
+@wp.func
+def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
+    """How far a point of contact is from its laws, over the thresholds: overlap, push across a gap and friction cone; and speeds,
+    slip and approach of what overlaps, −1 where nothing pushes.
+    """
+    n = g[0].contacts.normal[i, w]
+    x = g[0].contacts.point[i, w]
+    blow = g[0].blow[i, w]
+    P = g[0].contacts.impulse[i, w] + blow
+    push = wp.dot(n, P)
+    opened = pair.moved + wp.cross(pair.turn_b, x - pair.start_b) - wp.cross(pair.turn_a, x - pair.start_a)
+    gap = (g[0].contacts.found[i, w] + wp.dot(n, opened)) / (DEEP * pair.size)
+    worst = wp.max(-gap, -push / (SLACK * pair.usual))
+    if push > real(0.1) * pair.usual and g[0].contacts.restitution[i, w] == real(0.0):
+        worst = wp.max(worst, gap)
+    mu = g[0].contacts.friction[i, w]
+    most = wp.max(mu[0], mu[1])
+    rubs = P - n * push
+    allowed = wp.max(push, real(0.0)) * most * (real(1.0) + SLIP)
+    rub2 = wp.dot(rubs, rubs)
+    if rub2 > allowed * allowed:
+        worst = wp.max(worst, (wp.sqrt(rub2) - allowed) / (SLACK * pair.usual))
+    off = real(-1.0)
+    if push > real(0.0):
+        off = real(0.0)
+    if gap < -OVERLAP:
+        off = wp.max(off, -approach(g, i, n, x, w) / pair.slack)
+    slip = g[0].slip[i, w]
+    slip2 = wp.dot(slip, slip)
+    if slip2 > real(0.01) * pair.slack * pair.slack and push > real(0.0) and mu[0] == mu[1]:
+        if wp.dot(blow, blow) == real(0.0) and most > real(0.0):
+            slides = wp.min(g[0].contacts.dynamic[i, w], most) * push
+            lost = slides * wp.sqrt(slip2) + wp.dot(rubs, slip)  # 0 where it slides against its friction
+            off = wp.max(off, lost / (pair.slack * wp.max(slides, real(0.1) * most * pair.usual)))
+    return worst, off
 
 
 @wp.func
@@ -468,43 +417,81 @@ def weight(g: wp.array(dtype=Watch), w: int) -> real:
 
 
 @wp.func
-def kinetic_energy(g: wp.array(dtype=Watch), w: int) -> real:
-    """Kinetic energy of the bodies, J."""
-    twice = real(0.0)
+def lifted(g: wp.array(dtype=Watch), w: int) -> real:
+    """What displacements beyond the velocities (of overlaps, passed limits, gaps) have added to the potential energy, J."""
+    out = real(0.0)
+    gravity = g[0].gravity[w]
+    dt = g[0].dt[0]
     for b in range(1, g[0].bodies.count):
         if g[0].bodies.motion[b] == DYNAMIC:
             v = g[0].state.velocity[b, w]
-            twice = twice + g[0].bodies.mass[b, w] * wp.dot(v, v) + turning_energy(g, b, w, g[0].state.momentum[b, w])
-    return real(0.5) * twice
+            if g[0].halves == 0:
+                v = (v + g[0].last_velocity[b, w]) * real(0.5)
+            beyond = g[0].state.position[b, w] - g[0].last_position[b, w] - v * dt
+            out = out - g[0].bodies.mass[b, w] * wp.dot(gravity, beyond)
+    return wp.max(out, real(0.0))
 
 
 @wp.func
-def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int):
+def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
     """Hold what energy was gained in the last steps against what was given."""
-    span = g[0].dt[0] * real(steps)
-    kinetic, potential, fastest = energies(g, w, g[0].state.velocity, g[0].state.momentum)
-    gained = kinetic + potential - g[0].sums[BEFORE, w] - ROUNDING * (kinetic + wp.abs(potential))
-    given = power(g, w, span)
-    if gained > real(0.0):
-        gained = gained - (g[0].sums[POWER, w] + given) * span
-    g[0].sums[BEFORE, w] = kinetic + potential
-    g[0].sums[KINETIC, w] = kinetic
-    g[0].sums[POWER, w] = given
-    g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
-    if not wp.isfinite(gained):
-        gained = kinetic
-    gained = wp.max(real(0.0), g[0].sums[GAINED, w] + gained)
-    g[0].sums[GAINED, w] = gained
-    rest = wp.max(real(0.0), kinetic - gained) + weight(g, w)
-    if gained > real(0.0):
-        g[0].sums[EXCESS, w] = wp.max(g[0].sums[EXCESS, w], gained / rest)
-    if not gained <= rest:
-        tell(g, w, ENERGY, 0, gained, rest)
+    dt = g[0].dt[0]
+    kinetic, potential, elastic, fastest = energies(g, w, 0)
+    energy = kinetic + potential + elastic
+    before = g[0].sums[BEFORE, w]
+    rounding = ROUNDING * (kinetic + wp.abs(potential) + elastic + g[0].sums[PEAK, w])
+    plain = g[0].exact == 1 and steps == 1 and g[0].counts[FRESH, w] == 0 and g[0].parts[w] <= 1
+    given = real(0.0)
+    raised = real(0.0)
+    if plain:
+        given = work_of_step(g, w)
+        raised = lifted(g, w)
+    else:
+        bound = power_bound(g, w, real(0.0))
+        given = bound + power_bound(g, w, real(1.0))
+        if steps > 1 or g[0].counts[FRESH, w] == 1:
+            given = wp.max(given, bound + g[0].sums[POWER, w])
+        given = given * dt * real(steps)
+        g[0].sums[POWER, w] = bound
+        given = wp.min(given, wp.max(energy - before, real(0.0)))  # a bound is no measure: it takes nothing away
+    gain = energy - before - given
+    if not wp.isfinite(gain):
+        gain = kinetic
+    g[0].sums[BEFORE, w] = energy
+    g[0].sums[WORK, w] = g[0].sums[WORK, w] + given
+    drift = drift_of(g, w, gain, wp.min(raised, wp.max(gain, real(0.0))), rounding, kinetic + elastic)
+    if drift * STOP > DRIFTS:
+        g[0].counts[TROUBLE, w] = PERSISTS
+    if not drift <= real(1.0):
+        tell(g, w, ENERGY, 0, wp.max(g[0].sums[DRIFT, w], g[0].sums[TOTAL, w]), g[0].sums[SCALE, w])
     if g[0].cayley == 1:
         look_at_turns(g, w)
-    reach = FAST * g[0].extent / g[0].dt[0]
+    reach = FAST * g[0].extent / dt
     if not fastest <= reach * reach:
         tell(g, w, SPEED, fastest_body(g, w), wp.sqrt(fastest), reach)
+    slow = wp.length(g[0].gravity[w]) * dt
+    allowed = GAIN * (kinetic + elastic + wp.abs(given)) + STEP_GAIN * g[0].weight * slow * slow + rounding
+    allowed = allowed + g[0].weight * STILL * STILL * g[0].extent * g[0].extent
+    return blame(g, w, BAD_ENERGY, gain / allowed)
+
+
+@wp.func
+def drift_of(g: wp.array(dtype=Watch), w: int, gain: real, raised: real, rounding: real, moving: real) -> real:
+    """Add to the drift of the run; returns it over the threshold at which the motion has diverged.
+
+    `raised` of the gain is what displacements have lifted: it is kept apart, in the total, with a threshold of its own.
+    """
+    drift = wp.max(real(0.0), g[0].sums[DRIFT, w] + gain - raised - rounding)
+    total = wp.max(real(0.0), g[0].sums[TOTAL, w] + gain - rounding)
+    g[0].sums[DRIFT, w] = drift
+    g[0].sums[TOTAL, w] = total
+    peak = wp.max(g[0].sums[PEAK, w], moving - drift)
+    g[0].sums[PEAK, w] = peak
+    scale = peak + weight(g, w)
+    g[0].sums[ERROR, w] = wp.max(g[0].sums[ERROR, w], wp.max(drift, total) / scale)
+    if g[0].counts[TOLD, w] & ENERGY == 0:
+        g[0].sums[SCALE, w] = scale
+    return wp.max(drift / (STOP * scale), total / (STOP_TOTAL * scale))
 
 
 @wp.func
@@ -532,6 +519,54 @@ def fastest_body(g: wp.array(dtype=Watch), w: int) -> int:
             most = v2
             out = b
     return out
+
+
+# ---- after a call -----------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def close_call(g: wp.array(dtype=Watch), w: int):
+    """The verdict on the steps since the last look: on the one that was made, or on the end of several and their energy."""
+    if g[0].state.failed[w] != 0:
+        return
+    steps = g[0].counts[STEPS, w] - g[0].counts[LOOKED, w]
+    if steps == 0:
+        return
+    g[0].sums[EXCESS, w] = real(0.0)
+    verdict = int(0)
+    if g[0].joints.count > 0:
+        verdict = verdict | look_at_joints(g, w)
+    if g[0].rope.count > 0:
+        verdict = verdict | look_at_ropes(g, w)
+    if g[0].touching == 1:
+        verdict = verdict | look_at_contacts(g, w)
+    verdict = verdict | look_at_energy(g, w, steps)
+    remember(g, w, 0)
+    g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
+    g[0].counts[FRESH, w] = 0
+    judge(g, w, verdict, steps)
+
+
+@wp.func
+def judge(g: wp.array(dtype=Watch), w: int, verdict: int, steps: int):
+    """Keep the verdict; a warning is given where trouble persists."""
+    missed = g[0].counts[MISSED, w] - g[0].counts[SEEN, w]
+    g[0].counts[SEEN, w] = g[0].counts[MISSED, w]
+    bad = int(verdict != 0)
+    if steps > 1:  # of those before the last, a solver's own tolerance tells
+        bad = wp.max(bad, wp.min(missed, steps))
+    g[0].counts[VERDICT, w] = verdict
+    g[0].counts[UNMET, w] = g[0].counts[UNMET, w] + bad
+    trouble = g[0].counts[TROUBLE, w]
+    g[0].alarm[w] = g[0].alarm[w] & ~NOT_MET
+    if verdict == 0:
+        g[0].counts[TROUBLE, w] = wp.max(trouble - steps, 0)
+        return
+    trouble = wp.min(trouble + wp.where(g[0].sums[EXCESS, w] > SEVERE, 16, 8), 2 * PERSISTS)
+    g[0].counts[CAUSES, w] = g[0].counts[CAUSES, w] | verdict
+    g[0].counts[TROUBLE, w] = trouble
+    if trouble >= PERSISTS and g[0].counts[TOLD, w] & NOT_MET == 0:
+        g[0].alarm[w] = g[0].alarm[w] | NOT_MET
 
 
 @wp.kernel(module="sharnir.guard")

@@ -24,16 +24,17 @@ Owner = Any
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """Energies of all dynamic bodies, J; potential is zero at the origin."""
+    """Energies of all dynamic bodies, J; potential is zero at the origin, contact is that of materials with a stiffness."""
 
     kinetic: Any
     potential: Any
     elastic: Any
+    contact: Any = 0.0
 
     @property
     def total(self) -> Any:
-        """The sum of the three, J."""
-        return self.kinetic + self.potential + self.elastic
+        """The sum of the four, J."""
+        return self.kinetic + self.potential + self.elastic + self.contact
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Measures:
         t = model.springs
         self.springs = [np.array(getattr(t, n).numpy()) for n in ("parent", "child", "parent_point", "child_point")]
         self.spring_k, self.spring_rest = (per_world(a) for a in (t.stiffness, t.rest))
+        touch = model.collision
+        self.yields = touch is not None and any(m.stiffness for m in (*touch.materials.values(), *touch.rules.values()))
         self._flat = None
         if sim._on_cpu and sim.worlds == 1 and sim._moving.velocity.dtype == float:
             s, n = sim._moving, len(on)
@@ -86,9 +89,10 @@ class Measures:
             self._flat = (*views, *thrice)
 
     def energy(self) -> Energy:
-        """Kinetic, potential and elastic energy of the dynamic bodies, J."""
+        """Kinetic, potential and elastic energy of the dynamic bodies and that of contacts that yield, J."""
         sim = self._sim
         s = sim._settled()
+        contact = self._contact() if self.yields else np.zeros(sim.worlds)
         if self._flat is not None:
             x, v, L, w, mass, on, weight = self._flat
             kinetic = 0.5 * float(np.dot(mass * v, v) + np.dot(on * L, w))
@@ -97,7 +101,8 @@ class Measures:
                 kinetic += float(self._rotors()[0])
             elastic = self._elastic() if self.k is not None or self.balls or len(self.spring_k) else 0.0
             if not sim._ropes:
-                return Energy(kinetic, potential, float(elastic[0]) if isinstance(elastic, np.ndarray) else elastic)
+                stored = float(elastic[0]) if isinstance(elastic, np.ndarray) else elastic
+                return Energy(kinetic, potential, stored, float(contact[0]))
             parts = [np.array([kinetic]), np.array([potential]), np.broadcast_to(elastic, 1)]
         else:
             x, v, L, w = (getattr(s, name).astype(float) for name in ("position", "velocity", "momentum", "spin"))
@@ -107,7 +112,14 @@ class Measures:
             parts = [kinetic, -(self.weight * x).sum((0, 2)), self._elastic()]
         for k in range(len(sim._ropes)):
             parts = [a + b for a, b in zip(parts, rope_energy(sim, k, sim._gravities), strict=True)]
-        return Energy(*(sim._out(part) for part in parts))
+        return Energy(*(sim._out(part) for part in (*parts, contact)))
+
+    def _contact(self) -> np.ndarray:
+        """(worlds,) energy ½ k δ² of points of contact that yield, J."""
+        c = self._sim.solver.collider.data.contacts
+        stiffness, gap = (getattr(c, name).numpy().astype(float) for name in ("stiffness", "gap"))
+        there = np.arange(len(gap))[:, None] < c.count.numpy()[None]
+        return np.asarray(0.5 * (stiffness * np.minimum(gap, 0.0) ** 2 * there).sum(0))
 
     def _rotors(self) -> np.ndarray:
         """(worlds,) kinetic energy of motors' rotors, J."""

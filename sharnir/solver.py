@@ -12,7 +12,8 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SimulationError, is_positive
-from sharnir.guard import COUNTS, SUMS, Tally, Watch, watch_begin, watch_end
+from sharnir.guard import watch_begin, watch_end
+from sharnir.guard_data import COUNTS, SUMS, VERDICT, VERDICTS, RopeWatch, Tally, Watch
 from sharnir.launches import LOCK, Threads, record, replayer
 from sharnir.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
@@ -73,11 +74,13 @@ class Solver:
         self.done, self.parts = self.whole[0], self.whole[1]
         self.grades, self._counts = self.whole[2 : 2 + len(GRADES)], self.whole[len(REPORTED) :]
         self.residual, self.rope_residual, self.projected, self._sums = *(self.real[i] for i in range(3)), self.real[3:]
+        self.verdict = self._counts[int(VERDICT)]
         self.parts.fill_(1)
         self.driven = False
         """Whether something in the scene can give energy."""
         self._watched: Any = None  # the guard, on the device, and the graph that has it look
         self._begins: Any = None
+        self._guards_own: dict[str, Any] = {}
         self.alarm = wp.zeros(model.worlds, dtype=wp.int32, device=self.device)
         self._tally = Tally()
         self._tally.alarm, self._tally.counts, self._tally.sums = self.alarm, self._counts, self._sums
@@ -85,32 +88,64 @@ class Solver:
         load_modules([watch_end.module], self.device)
         self.strict = wp.zeros(1, dtype=wp.int32, device=self.device)
 
-    def _watch(self, state: State, control: Control, acting: bool, looks: int, inner: State | None = None) -> Any:
-        """The guard of these arrays; `looks`: how it learns of gaps (`guard.Watch`). `inner` has velocities of half steps."""
+    def _watch(self, state: State, control: Control, looks: int, inner: State | None = None) -> Any:
+        """The guard of these arrays; `looks`: how it learns of gaps (`guard_data`). `inner` has velocities of half steps."""
         m = self.model
         g = Watch()
-        g.bodies, g.joints, g.springs, g.cables, g.control = m.bodies, m.joints, m.springs, m.cables, control
+        g.bodies, g.joints, g.axes, g.springs, g.cables, g.control = m.bodies, m.joints, m.axes, m.springs, m.cables, control
         g.state, g.now, g.halves = state if inner is None else inner, state, int(inner is not None)
-        g.dt, g.gravity = self.settings.dt, self.settings.gravity
+        g.dt, g.gravity, g.parts = self.settings.dt, self.settings.gravity, self.parts
         size, extent = sizes(m)
         g.size = wp.array(size, dtype=real, device=self.device)
+        g.body_size = wp.array(np.maximum(body_sizes(m), SMALL * extent), dtype=real, device=self.device)
         g.least, g.extent = float(min(size, default=1.0)), extent
         motion = m.bodies.motion.numpy()
         g.weight = float(of_first(m.bodies.mass)[motion == DYNAMIC].sum())
-        g.acting, g.looks = int(acting or len(m.spring_names) > 0), looks
+        g.looks = looks
         g.driven = int((motion == KINEMATIC).any() or conveys(m))
+        g.sprung = wp.array(self._sprung(), dtype=wp.int32, device=self.device)
         g.casts = wp.vec3i(len(m.casts), *m.cast_rows)
+        g.cast_inertia = wp.array([cast.inertia for cast in m.casts], dtype=real, device=self.device)
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
+        g.exact = int(self.closing in ("", "energy"))
         g.cayley = int(self.closing == "energy")
         self.driven = len(m.spring_names) + g.driven + int(m.drives.count) > 0 or any(array.numpy().any() for array in given)
+        means = (state.mid_force, state.mid_torque) if inner is None and state.mid_force.shape[0] else None
+        g.mean_force, g.mean_torque = means or (g.state.joint_force, g.state.joint_torque)
         none = wp.zeros((0, m.worlds), dtype=vec3, device=self.device)
-        g.aim_linear = g.aim_angular = none
+        g.aim_linear = g.aim_angular = g.blow = g.slip = none
+        for name in ("last_position", "last_velocity", "last_spin"):
+            setattr(g, name, self._kept_by_guard(name))
         if m.ropes is not None:
             self._watch_ropes(g, state, control)
         g.strict, g.alarm, g.counts, g.sums = self.strict, self.alarm, self._counts, self._sums
         self._guard, self._watched, self._begins = g, alone(g, Watch, self.device), None
         self._launch_watch(0, m.worlds)
         return self._watched
+
+    def _sprung(self) -> list[int]:
+        """Joints whose axes have springs, or motors with a rotor."""
+        m = self.model
+        stored = of_first(m.axes.stiffness) + of_first(m.axes.rotor_inertia) if m.joint_kinds else np.zeros(0)
+        for name in ("stiffness", "rotor_inertia"):
+            values = getattr(m.axes, name).numpy()
+            if values.size:
+                stored = stored + values.max(1)
+        return [k for k, kind in enumerate(m.joint_kinds) if stored[m.v_start[k] : m.v_start[k] + kind.v_size].any()]
+
+    def _kept_by_guard(self, name: str) -> Any:
+        """[body, world] an array of the guard that outlives a new binding."""
+        if name not in self._guards_own:
+            shape = (len(self.model.com), self.model.worlds)
+            self._guards_own[name] = wp.zeros(shape, dtype=vec3, device=self.device)
+        return self._guards_own[name]
+
+    def _watch_contacts(self) -> None:
+        """Let the guard see the contacts, once a solver has room for them."""
+        g = self._guard
+        g.touching, g.contacts = 1, self.collider.data.contacts
+        g.blow, g.slip = self.touch.blow, self.touch.slip
+        self._watched, self._begins = alone(g, Watch, self.device), None
 
     def _look(self, first: int, worlds: int) -> None:
         """Whether the steps of a call can be true."""
@@ -123,9 +158,6 @@ class Solver:
         if self._begins is None:
             self._begins = replayer(record(lambda: self._launch_watch(0, self.model.worlds), self.device))
         self._begins()
-
-    def look_at_all(self, on: bool) -> None:
-        """Whether the guard looks at every step of a solver that it looks at now and then."""
 
     def restart(self) -> None:
         """To be called after the state was put back to an earlier one, all of it."""
@@ -163,11 +195,21 @@ class Solver:
     def _watch_ropes(self, g: Any, bodies: State, commands: Control) -> None:
         """The arrays of ropes that the guard reads."""
         table, state, control = self.model.ropes.table, bodies.rope, commands.rope
-        g.ropes, g.rope_first, g.rope_density, g.rope_reel = table.count, table.first, table.density, table.reel
-        for name in ("segments", "cut", "length", "position", "velocity", "spin", "moment"):
-            setattr(g, f"rope_{name}", getattr(state, name))
-        g.end_force, g.reel_rate, g.reel_speed, g.wind = state.end_force, state.reel_rate, control.reel_speed, control.wind
-        g.rope_force, g.rope_once, g.rope_torque = control.force, control.force_once, control.torque
+        r = RopeWatch()
+        r.count = table.count
+        for name in ("first", "density", "radius", "EI", "GJ", "rest", "reel", "kind", "body", "clamp", "frame"):
+            setattr(r, name, getattr(table, name))
+        for name in ("segments", "cut", "length", "span", "position", "velocity", "rotation", "spin", "pull", "end_force"):
+            setattr(r, name, getattr(state, name))
+        r.moment, r.tie_force, r.reel_rate = state.moment, state.tie_force, state.reel_rate
+        for name in ("force", "force_once", "torque", "reel_speed", "wind"):
+            setattr(r, name, getattr(control, name))
+        if "last_rate" not in self._guards_own:
+            self._guards_own["last_rate"] = wp.zeros((int(table.count), self.model.worlds), dtype=real, device=self.device)
+        r.last_rate = self._guards_own["last_rate"]
+        bends = [int(rope.EI + rope.GJ > 0) for rope in self.model.ropes.described]
+        r.bends = wp.array(bends, dtype=wp.int32, device=self.device)
+        g.rope = r
         lengths = [float(rope.lengths.sum()) * rope.density for rope in self.model.ropes.described]
         g.weight = g.weight + float(sum(lengths))
 
@@ -242,6 +284,22 @@ class Solver:
             for values, more in zip(counted, before, strict=True):
                 values += more
             left = np.where(failed == 0, left - np.minimum(made, left), 0)
+
+    def _one_by_one(self, n: int) -> None:
+        """Launches of one step each; what the report counts over a call is added up."""
+        if n == 1 or not self.grades.device.is_cpu:
+            self._replay(self._graphs, n)
+            return
+        counted = self.grades.numpy(), self.projected.numpy()
+        sums = [values.copy() for values in counted]
+        for values in sums:
+            values[:] = 0
+        for _ in range(n):
+            self._replay(self._graphs, 1)
+            for values, total in zip(counted, sums, strict=True):
+                total += values
+        for values, total in zip(counted, sums, strict=True):
+            values[:] = total
 
     def _replay(self, graphs: list[Callable[[], object]], n: int) -> None:
         if self._pool is None:
@@ -321,13 +379,18 @@ def share_scratch(struct: Any, names: Sequence[str], worlds: int) -> list[Any]:
     return columns
 
 
+def body_sizes(model: Model) -> np.ndarray:
+    """(bodies,) m, of those that move: the diagonal of a box with the body's mass and inertia; 0 for others."""
+    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
+    moves = (model.bodies.motion.numpy() == DYNAMIC) & (mass > 0)
+    return np.asarray(np.sqrt(6 * np.trace(inertia, axis1=1, axis2=2) / np.where(moves, mass, 1.0)) * moves)
+
+
 def sizes(model: Model) -> tuple[list[float], float]:
     """Sizes of joints, each that of the smaller of its bodies that move, and the extent of the scene, m."""
-    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
     motion = model.bodies.motion.numpy()
-    moves = (motion == DYNAMIC) & (mass > 0)
-    size = np.sqrt(6 * np.trace(inertia, axis1=1, axis2=2) / np.where(moves, mass, 1.0)) * moves  # the diagonal of a box
-    joints = model.joints
+    moves = (motion == DYNAMIC) & (of_first(model.bodies.mass) > 0)
+    size, joints = body_sizes(model), model.joints
     points = of_first(joints.parent_point), of_first(joints.child_point)
     on = model.joint_enabled  # a disabled joint says nothing of its bodies' size
     ends = [(b[on], p[on]) for b, p in zip((model.parents, model.children), points, strict=True)] if len(on) else []
@@ -371,9 +434,9 @@ class Report:
 
     def __init__(
         self, done: Any, residual: Any, tolerance: float, grades: Any = None, rope: tuple[Any, float] | None = None,
-        projected: Any = None, parts: Any = None,
+        projected: Any = None, parts: Any = None, verdict: Any = None,
     ) -> None:  # fmt: skip
-        self._projected, self._parts = projected, parts
+        self._projected, self._parts, self._verdict = projected, parts, verdict
         self._done, self._residual, self._tolerance, self._grades, self._rope = done, residual, tolerance, grades, rope
         self.elapsed = 0.0
         """Wall-clock time of the step, s (mean, where a call made several)."""
@@ -411,7 +474,24 @@ class Report:
 
     @property
     def converged(self) -> Any:
-        """Whether the residual fell below the tolerance, and ropes beside joints are closed to theirs."""
+        """Whether the result of the step is right: joints are closed, contacts satisfy their laws, and no energy was gained
+        without a source, within thresholds that follow the scene's masses, sizes, gravity and Δt. All is recomputed from the
+        committed state; whether the iteration met its own tolerance, see `residual`, does not matter (theory: the guard).
+        """
+        verdict = self._value(self._verdict)
+        return verdict == 0
+
+    @property
+    def problems(self) -> Any:
+        """Tests that the step failed, a tuple of "joint", "rope", "contact", "energy"; () if it has converged. Of several
+        worlds, a list of tuples.
+        """
+        out = [tuple(name for bit, name in VERDICTS.items() if v & bit) for v in self._verdict.numpy()]
+        return out[0] if len(out) == 1 else out
+
+    @property
+    def _met(self) -> Any:
+        """Whether the iteration met its tolerance, and ropes in addition to joints theirs."""
         met = self.residual <= self._tolerance
         return met if self._rope is None else met & (self._value(self._rope[0]) <= self._rope[1])
 

@@ -163,7 +163,9 @@ class SplitSimulation(Bound):
     def energy(self) -> Energy:
         """Energies (worlds,), J."""
         found = [part.energy() for part in self.parts]
-        return Energy(*(self._gather([getattr(e, name) for e in found]) for name in ("kinetic", "potential", "elastic")))
+        return Energy(
+            *(self._gather([getattr(e, name) for e in found]) for name in ("kinetic", "potential", "elastic", "contact"))
+        )
 
     q, qd, effort = _array("q"), _array("qd"), _array("effort")
     body_position, body_rotation = _array("body_position"), _array("body_rotation")

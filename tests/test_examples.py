@@ -1,9 +1,12 @@
-"""Every example runs its own check, and the energy of the passive ones stays."""
+"""Every example runs its own check without a warning about its steps, and the energy of the passive ones stays."""
 
 import pathlib
+import warnings
 
 import pytest
 from conftest import EXAMPLES, example_by, load_example
+
+import sharnir as sh
 
 NAMES = sorted(p.stem for p in pathlib.Path(EXAMPLES).glob("*.py"))
 LONG = (
@@ -23,11 +26,13 @@ PASSIVE = ("pendulum", "double_pendulum", "chain", "spinning_top", "tumbling_bod
 def test_example_checks_itself(name):
     module = load_example(name)
     assert module.__doc__ and len(pathlib.Path(module.__file__).read_text().splitlines()) <= 66, "one screen"
-    try:
-        sim = module.make()
-    except SystemExit as missing:  # a package that not everybody has
-        pytest.skip(str(missing))
-    module.check(sim)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sh.StepWarning)
+        try:
+            sim = module.make()
+        except SystemExit as missing:  # a package that not everybody has
+            pytest.skip(str(missing))
+        module.check(sim)
 
 
 def energy_over_two_seconds(name, dt, solver):

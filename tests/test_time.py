@@ -165,7 +165,7 @@ def test_a_budget_holds(kind):
             assert sim.time == pytest.approx(float(before["state.time"][0]) + dt) and np.isfinite(sim.energy().total)
             if report.deadline_missed and took < 4e-3:
                 cut += 1
-                assert not report.converged or report.elapsed > 4e-3
+                assert not report._met or report.elapsed > 4e-3
                 assert kind == "sequential ropes" or sim.gaps().max(initial=0.0) < 1e-6, "a cut step leaves joints closed"
     print(f"{kind}: at most {1e3 * worst:.2f} ms with a budget of 4 ms, {cut} steps cut")
     assert worst < 8e-3

@@ -105,11 +105,18 @@ class SolverDirect(TreeSolver):
         self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
         self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
-        self._blind = self._blind if closing == "energy" else 0
         # whether a thread steps its worlds one after the other in one kernel; who steps many looks at them, each while it is warm
         alone = self._leaves and self._ropes is None and self.collider is None
         self._in_turn = self.reads = alone and model.worlds > 1
-        self.report = Report(self.done, self.residual, self.tolerance, self.grades, projected=self.projected, parts=self.parts)
+        self.report = Report(
+            self.done,
+            self.residual,
+            self.tolerance,
+            self.grades,
+            projected=self.projected,
+            parts=self.parts,
+            verdict=self.verdict,
+        )
 
     def _slack(self, gap: float) -> float:
         """How many times less finely velocities are met than they can be, where wider gaps count as closed."""
@@ -332,6 +339,7 @@ class SolverDirect(TreeSolver):
         self._cone = cone  # keeps its arrays alive
         s.touching, s.contacts, s.touch = 1, at.data.contacts, touch
         s.cone = alone(cone, Cone, self.device)
+        self._watch_contacts()
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         if self.collider is not None:

@@ -133,7 +133,7 @@ class SolverRope(Solver):
         rope_settings(self.settings, tolerance, self._caps(None), self.device)
         self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
         self._steps, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(2))
-        self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts)
+        self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts, verdict=self.verdict)
         self._graphs: list[Any] = []
         self._count = 1
 
@@ -160,7 +160,7 @@ class SolverRope(Solver):
         now = rope_step(self.model, state, control, self.settings)
         now.done, now.residual, now.parts, now.grades = self.done, self.residual, self.parts, self.grades
         now.made = self._made
-        self._watch(state, control, False, 0)
+        self._watch(state, control, 0)
         now.tally = self.tally
         self._rest = rest_of(self.model, self.settings, state, state, control, joining(self.model, state, control), True)
         now.rest = self._rest[0]
@@ -209,15 +209,19 @@ class SolverRope(Solver):
         try:
             if cap is not None:
                 write(self.settings.iterations, self._caps(cap))
-            self._ask(n)
-            self._replay(self._graphs, 1)
-            if n > 1 and self._leaves:
-                self._go_on()
+            if self.model.worlds == 1:  # the guard judges each step
+                self._ask(1)
+                self._one_by_one(n)
+            else:
+                self._ask(n)
+                self._replay(self._graphs, 1)
+                if n > 1 and self._leaves:
+                    self._go_on()
         finally:
             if cap is not None:
                 write(self.settings.iterations, self._caps(None))
         self.report.elapsed = (time.perf_counter() - started) / n
-        self.report.deadline_missed = budget is not None and (self.report.elapsed > budget or not np.all(self.report.converged))
+        self.report.deadline_missed = budget is not None and (self.report.elapsed > budget or not np.all(self.report._met))
         if budget is not None:
             sample = self.report.elapsed / max(1, int(self.done.numpy().max()))
             self._pace = max(0.9 * self._pace, min(sample, 2.0 * self._pace))

@@ -40,7 +40,8 @@ class RopePasses:
 
     def report(self, done: Any, residual: Any, tolerance: float) -> Report:
         """A report that also counts what ropes left open, and steps that were not plain."""
-        return Report(done, residual, tolerance, self.solver.grades, (self.solver.rope_residual, self.tolerance))
+        ropes, verdict = (self.solver.rope_residual, self.tolerance), self.solver.verdict
+        return Report(done, residual, tolerance, self.solver.grades, ropes, verdict=verdict)
 
     def bind(self, state: State, control: Control, work: Any, rest: Any) -> None:
         """The structure of the ropes for these arrays; the bodies' velocities are those of the sweeps."""

@@ -13,7 +13,8 @@ from sharnir.cable_tables import cable_work
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Bodies, Collider
 from sharnir.errors import SimulationError, is_positive
-from sharnir.guard import Watch, watch_step
+from sharnir.guard import watch_step
+from sharnir.guard_data import Watch
 from sharnir.laws.casts import cast_table
 from sharnir.laws.solve import Laws
 from sharnir.model import DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill, scene_scale
@@ -333,7 +334,7 @@ class SolverImpulse(Solver):
         on_cpu = wp.get_device(self.device).is_cpu
         self._host = tuple(a.numpy() for a in shared) if on_cpu else None  # views of the same memory
         self._takes = {"iterate": 0.0, "end": 0.0}  # s, measured while running
-        self.report = Report(self.done, self.residual, self.tolerance)
+        self.report = Report(self.done, self.residual, self.tolerance, verdict=self.verdict)
         self._ropes = None if model.ropes is None else RopePasses(self, self.solves[0], rope_tolerance)
         if self._ropes is not None:
             self.report = self._ropes.report(self.done, self.residual, self.tolerance)
@@ -417,9 +418,11 @@ class SolverImpulse(Solver):
 
     def _guards(self, state: State, control: Control, inner: State | None = None) -> Any:
         """The guard, which looks at gaps where the split impulses have much to close."""
-        self._watch(state, control, bool(control.acts.numpy().any()), 1, inner)
+        self._watch(state, control, 1, inner)
         aims = self.solves[POSITIONS]
         self._guard.aim_linear, self._guard.aim_angular = aims.bias_linear, aims.bias_angular
+        if self.collider is not None:
+            self._watch_contacts()
         self._watched = alone(self._guard, Watch, self.device)
         return self._watched
 

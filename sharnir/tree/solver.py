@@ -26,8 +26,6 @@ class TreeSolver(Solver):
     """The kernel, given the structure, a first world and the number of steps."""
     _gathering: list[int] | tuple[()] = ()
     """Bodies whose inertia and force others than links add to."""
-    _calls = 0
-    _all = False
     _pace: float = 0.0
     """How long the slowest pass of late took, s."""
     _leaves = False
@@ -59,16 +57,20 @@ class TreeSolver(Solver):
             cap = fits if cap is None else min(cap, fits)
         try:
             self._cap(cap)
-            self._ask(1 if self.collider is not None else n)
-            self._replay(self._graphs, n if self.collider is not None else 1)
-            if n > 1 and self._leaves and self.collider is None:
-                self._go_on()
+            if self._judges_each():
+                self._ask(1)
+                self._one_by_one(n)
+            else:
+                self._ask(n)
+                self._replay(self._graphs, 1)
+                if n > 1 and self._leaves:
+                    self._go_on()
         finally:
             self._cap(None)
         self.report.elapsed = (time.perf_counter() - started) / n
         self.report.deadline_missed = False
         if budget is not None:
-            cut = int(np.max(self.report.iterations)) >= fits and not np.all(self.report.converged)
+            cut = int(np.max(self.report.iterations)) >= fits and not np.all(self.report._met)
             self._learn(self.report.elapsed)
             self.report.deadline_missed = bool(cut or self.report.elapsed > budget)
         return self.report
@@ -76,8 +78,7 @@ class TreeSolver(Solver):
     def once(self) -> Report:
         """One step of what is bound, by one thread: the usual call, kept short."""
         started = time.perf_counter()
-        self._calls += 1
-        (self._one if self._calls & self._blind and not self._all else self._one_watched)()
+        self._one()
         report = self.report
         report.deadline_missed = False
         report.elapsed = time.perf_counter() - started
@@ -97,18 +98,15 @@ class TreeSolver(Solver):
         self.settings.tolerance = wp.array([tolerance], dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations], dtype=wp.int32, device=self.device)
         self._capped: int | None = None
-        # bits of the number of a call in which the guard does not look, where steps cannot leave joints open: three in four
-        self._blind = 3 if model.worlds == 1 else 0
         self._graphs: list[Any] = []
         self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
         # joints taken out of the tree, whether any axis is acted on, by loads, and whether any joint is out
         self._shape: tuple[list[int], bool, bool, bool] = ([], False, False, False)
         self._acting = False
-        self._one: Any = None  # makes one step, where one thread makes it, and of one that the guard looks at
-        self._one_watched: Any = None
+        self._one: Any = None  # makes one step, where one thread makes it
         self._steps, self._single, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(3))
         self._count: int = 1
-        self.report: Report = Report(self.done, self.residual, self.tolerance)
+        self.report: Report = Report(self.done, self.residual, self.tolerance, verdict=self.verdict)
 
     def _cap(self, iterations: int | None) -> None:
         """Cap the passes of the laws, and of all in a step; None: as usual."""
@@ -120,9 +118,12 @@ class TreeSolver(Solver):
         """Caps of the passes, as the device has them."""
         return [self.iterations if iterations is None else min(iterations, self.iterations)]
 
-    def look_at_all(self, on: bool) -> None:
-        """Whether the guard looks at every step."""
-        self._all = on
+    def _judges_each(self) -> bool:
+        """Whether each step of a call is a launch, after which the guard judges it: with contacts, and in one world where
+        something gives energy. Passive mechanisms and many worlds are judged at the end of a launch.
+        """
+        driven = self.model.worlds == 1 and (self.driven or self._acting or self.model.ropes is not None)
+        return self.collider is not None or driven
 
     def rebind(self) -> None:
         self._was = self._bound = None
@@ -170,8 +171,7 @@ class TreeSolver(Solver):
         bound, self._kept = self._structure(state, control, without)  # kept: its arrays stay alive
         self._bound = state, control, bound
         self._graphs = self._capture(self._launch)
-        self._one = self._capture(self._launch_blind)[0] if self._pool is None else None
-        self._one_watched = self._capture(self._launch_one)[0] if self._pool is None else None
+        self._one = self._capture(self._launch_one)[0] if self._pool is None else None
 
     def _fill(self, s: Any, tree: Links, scratch: Scratch, state: State, control: Control) -> None:
         """The fields that the structures of all these solvers have."""
@@ -190,7 +190,7 @@ class TreeSolver(Solver):
         s.slid = wp.zeros((m.speeds, m.worlds), dtype=real, device=self.device)
         s.mismatch = wp.zeros((len(tree.links), m.worlds), dtype=real, device=self.device)
         s.done, s.residual = self.done, self.residual
-        self._watch(state, control, self._acting, self._looks(tree))
+        self._watch(state, control, self._looks(tree))
         s.tally = self.tally
 
     def _looks(self, tree: Links) -> int:
@@ -203,9 +203,6 @@ class TreeSolver(Solver):
     def _launch(self, step: Any, first: int, worlds: int) -> None:
         self._make(step, first, worlds, self._steps)
         self._look(first, worlds)
-
-    def _launch_blind(self, step: Any, first: int, worlds: int) -> None:
-        self._make(step, first, worlds, self._single)
 
     def _launch_one(self, step: Any, first: int, worlds: int) -> None:
         self._make(step, first, worlds, self._single)

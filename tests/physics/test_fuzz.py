@@ -209,7 +209,7 @@ def bounded(case, steps):
             assert np.all(np.isfinite(readings(sim))), "after an error"
             return ["error"], True
     off = [f"{what} {most[what]:.2g}" for what in most if most[what] > MOST[what]]
-    return off, any(w.category is sh.StepWarning for w in said)
+    return off, any(w.category is sh.StepWarning for w in said) or sim.health().not_converged > 0
 
 
 def check_bounds(cases, steps, allowed=0):
