@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sharnir import dynamics
-from sharnir.errors import SimulationError
+from sharnir.errors import LARGEST, Bound, SimulationError, reachable
+from sharnir.joint_setting import MOVED, by_joints
 from sharnir.launches import LOCK
 from sharnir.model import FIXED, KINEMATIC
 from sharnir.snapshots import chosen
@@ -109,8 +110,8 @@ class BodyWrites:
         """Refuse, by name, what no body can have."""
         for b in rows:
             who = f"sim.body_{self._name}: body {next(n for n, k in self._sim.model.body_names.items() if k == b)!r}"
-            if not np.isfinite(values[b]).all():
-                raise SimulationError(f"{who} was given {values[b].tolist()}; allowed are finite numbers")
+            if not reachable(values[b]):
+                raise SimulationError(f"{who} was given {values[b].tolist()}; allowed are finite numbers up to {LARGEST:g}")
             if self._sim.model.bodies.motion.numpy()[b] == FIXED:
                 raise SimulationError(f"{who} is fixed, and was given {values[b].tolist()}")
             if self._name == "rotation":
@@ -127,20 +128,38 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
         raise SimulationError(f"set_state: rope {name!r} would not follow its bodies; set joints before the scene is built")
     given = []
     for what, value, size in (("q", q, int(sum(k.q_size for k in model.joint_kinds))), ("qd", qd, model.speeds)):
-        given.append(None if value is None else checked(value, (len(worlds), size), f"set_state({what}=…)", len(worlds)))
-    if sim._on_cpu and (_set_quickly(sim, *given) if sim.worlds == 1 else _set_some(sim, worlds, *given)):
+        new = None if value is None else checked(value, (len(worlds), size), f"set_state({what}=…)", len(worlds))
+        if new is not None and not reachable(new):
+            raise SimulationError(f"set_state({what}=…): at most {LARGEST:g} in size, got {np.abs(new).max():g}")
+        given.append(new)
+    groups = by_joints(sim._commands.enabled[:, worlds] != 0)
+    kept = [getattr(sim.state, name).numpy().copy() for name in MOVED] if len(groups) > 1 else []
+    try:
+        for held, at in groups:
+            out = sorted(set(range(len(model.joint_kinds))) - set(held))
+            q, qd = (None if new is None else new[at] for new in given)
+            _set_group(sim, worlds[at], q, qd, out)
+    except SimulationError:
+        for name, values in zip(MOVED if kept else (), kept, strict=True):
+            getattr(sim.state, name).assign(values)
+        raise
+
+
+def _set_group(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarray | None, out: list[int]) -> None:
+    """`set_state` of worlds in which the same joints are disabled, `out`: coordinates of these are not set."""
+    if sim._on_cpu and (_set_quickly(sim, q, qd, out) if sim.worlds == 1 else _set_some(sim, worlds, q, qd, out)):
         return
     with LOCK:
         state = sim.state
-        tree = dynamics.links(model)
-        kept = {n: getattr(state, n).numpy().copy() for n in ("position", "rotation", "velocity", "spin", "momentum", "q", "qd")}
+        tree = dynamics.links(sim.model, out)
+        kept = {n: getattr(state, n).numpy().copy() for n in MOVED}
         whole = dynamics.from_state(tree, state)
-        for values, new in zip(whole, given, strict=True):
+        for values, new in zip(whole, (q, qd), strict=True):
             if new is not None:
                 values[worlds, : new.shape[1]] = new
         unit_coordinates(sim, whole[0])
         dynamics.to_state(tree, state, *whole)
-        off = sim.gaps()[worlds].max(initial=0.0) if tree.loops else 0.0
+        off = np.delete(sim.gaps()[worlds], out, axis=1).max(initial=0.0) if tree.loops else 0.0
         others = np.setdiff1d(np.arange(sim.worlds), worlds)
         for name, values in kept.items():
             array = getattr(state, name)
@@ -153,8 +172,10 @@ def set_state(sim: Owner, q: Any, qd: Any, worlds: np.ndarray) -> None:
     sim.changed()
 
 
-def _set_quickly(sim: Owner, q: np.ndarray | None, qd: np.ndarray | None) -> bool:
+def _set_quickly(sim: Owner, q: np.ndarray | None, qd: np.ndarray | None, out: list[int]) -> bool:
     """One world whose joints are a tree on the ground: its bodies go where the coordinates say."""
+    if out:
+        return False
     bound = dynamics.of(sim)
     tree, s = bound.tree, sim._moving
     if tree.loops or tree.nq != len(s.q) or not tree.links:
@@ -174,10 +195,10 @@ def _set_quickly(sim: Owner, q: np.ndarray | None, qd: np.ndarray | None) -> boo
     return True
 
 
-def _set_some(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarray | None) -> bool:
+def _set_some(sim: Owner, worlds: np.ndarray, q: np.ndarray | None, qd: np.ndarray | None, out: list[int]) -> bool:
     """Some worlds whose joints are a tree on the ground; what it costs grows with those worlds, not with all."""
-    tree, s = dynamics.links(sim.model), sim._moving
-    if tree.loops or tree.nq != len(s.q) or not tree.links or not len(worlds):
+    tree, s = dynamics.links(sim.model, out), sim._moving
+    if out or tree.loops or tree.nq != len(s.q) or not tree.links or not len(worlds):
         return False
     if q is None or qd is None:
         sim._coordinates()
@@ -267,7 +288,7 @@ def shown(sim: Owner, struct: Any, host: Host, name: str, writeable: bool) -> An
     return view
 
 
-class Targets:
+class Targets(Bound):
     """What the drives of all joints are told, in the order of `sim.qd`; write into them, or assign them as a whole."""
 
     __slots__ = ("_sim", "_views")

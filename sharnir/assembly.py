@@ -6,6 +6,7 @@ one mechanism (the bodies connected by joints, ground excepted).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from sharnir.errors import SceneError, SimulationError
+from sharnir.errors import SceneError
 from sharnir.joints import AXES
 from sharnir.kinematics import evaluate_joints, place_child, read_joints
 from sharnir.model import DYNAMIC, Model, State
@@ -73,25 +74,9 @@ def yields(model: Model) -> np.ndarray:
     return np.asarray(model.bodies.motion.numpy() == DYNAMIC)
 
 
-def side_of(model: Model, joint: int, body: int) -> tuple[set[int], bool]:
-    """Dynamic bodies reached from `body` without passing `joint`, and whether ground or another gear-free way leads out."""
-    dynamic = yields(model)
-    if not dynamic[body]:
-        return set(), True
-    links: dict[int, list[int]] = {}
-    for k, (p, c) in enumerate(zip(model.parents, model.children, strict=True)):
-        if k != joint and model.joint_kinds[k].mask != 63:
-            links.setdefault(int(p), []).append(int(c))
-            links.setdefault(int(c), []).append(int(p))
-    seen, todo, grounded = {body}, [body], False
-    while todo:
-        for other in links.get(todo.pop(), ()):
-            if not dynamic[other]:
-                grounded = True
-            elif other not in seen:
-                seen.add(other)
-                todo.append(other)
-    return seen, grounded
+def holding(model: Model) -> list[int]:
+    """Joints that are enabled at the start."""
+    return np.flatnonzero(model.joint_enabled).tolist()
 
 
 def gear_ends(model: Model) -> list[tuple[tuple[int, int], tuple[int, int], float]]:
@@ -140,15 +125,15 @@ def mechanisms(model: Model, joints: list[int]) -> list[list[int]]:
     return list(groups.values())
 
 
-def loop_joints(model: Model) -> list[int]:
-    """Joints that are part of a closed loop (through ground or not): the edges of the body graph that are no bridges."""
+def loop_joints(model: Model, held: Collection[int]) -> list[int]:
+    """Joints, of those `held`, in a closed loop (through ground or not): the edges of the body graph that are no bridges."""
     dynamic = yields(model)
     edges = [
         (int(p) if dynamic[p] else 0, int(c) if dynamic[c] else 0) for p, c in zip(model.parents, model.children, strict=True)
     ]
     near: dict[int, list[tuple[int, int]]] = {}
     for k, (p, c) in enumerate(edges):
-        if model.joint_kinds[k].mask != 63:
+        if k in held and model.joint_kinds[k].mask != 63:
             near.setdefault(p, []).append((c, k))
             near.setdefault(c, []).append((p, k))
     order: dict[int, int] = {}
@@ -292,15 +277,15 @@ def assemble(model: Model, state: State, world: int, joints: list[int], pin: int
 
 def assemble_start(model: Model, state: State) -> None:
     """Assemble a scene that does not start assembled (one world), or refuse it with the gap that remains."""
-    n = len(model.joint_kinds)
-    if n == 0:
+    held = holding(model)
+    if not held:
         return
     rows = evaluate(model, state)[0]
     gaps = np.maximum(np.abs(rows.gap_linear).max(1), np.abs(rows.gap_angular).max(1))
-    if gaps.max() <= ASSEMBLED:
+    if gaps[held].max() <= ASSEMBLED:
         return
     label = {k: name for name, k in model.joint_names.items()}
-    for group in mechanisms(model, list(range(n))):
+    for group in mechanisms(model, held):
         if max(gaps[k] for k in group) <= ASSEMBLED:
             continue
         left = assemble(model, state, 0, group)
@@ -374,8 +359,9 @@ class Loops:
 def look_at_loops(model: Model, state: State) -> tuple[list[str], np.ndarray]:
     """The rows that are redundant, and the axes that are rigid, of all mechanisms with loops or gears (see below)."""
     geared = {k for ends in gear_ends(model) for k, _ in ends[:2]}
-    everything = mechanisms(model, list(range(len(model.joint_kinds))))
-    looped = loop_joints(model)
+    held = holding(model)
+    everything = mechanisms(model, held)
+    looped = loop_joints(model, held)
     both = set(looped).union(*(group for group in everything if geared.intersection(group)))
     groups = {tuple(group): Loops(model, state, group) for group in mechanisms(model, sorted(both))}
     redundant = [name for loops in groups.values() for name in redundant_rows(loops)]
@@ -429,7 +415,7 @@ def dependent_rows(J: np.ndarray, tolerance: float = 1e-7) -> list[int]:
     return dependent
 
 
-# ---- setting joint coordinates -------------------------------------------------------------------------------------------
+# ---- poses and coordinates of a state ------------------------------------------------------------------------------------
 
 
 def child_pose(model: Model, state: State, joint: int, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -451,132 +437,6 @@ def read_all(model: Model, state: State, first: int = 0, worlds: int | None = No
     shape = len(model.joint_kinds), model.worlds if worlds is None else worlds
     if len(model.joint_kinds):
         wp.launch(read_joints, dim=shape, inputs=[model.joints, state, first], device=model.device)
-
-
-def movable_side(model: Model, joint: int) -> tuple[set[int], bool] | None:
-    """The bodies that move when a joint's coordinate is set, and whether they are the child's; None on a loop or a gear."""
-    if any(joint in (a, b) for (a, _), (b, _), _ratio in gear_ends(model)):
-        return None
-    parent, child = int(model.parents[joint]), int(model.children[joint])
-    side, grounded = side_of(model, joint, child)
-    if not grounded and parent not in side:
-        return side, True
-    side, grounded = side_of(model, joint, parent)
-    return (side, False) if not grounded and child not in side else None
-
-
-def loop_of(model: Model, joint: int) -> list[int]:
-    """All joints of the mechanism that a joint belongs to."""
-    return next(g for g in mechanisms(model, list(range(len(model.joint_kinds)))) if joint in g)
-
-
-def set_position(model: Model, state: State, joint: int, value: np.ndarray) -> None:
-    """Move a joint to coordinates (worlds, q_size), speeds kept: its child's side follows; a loop is assembled or refused."""
-    start, size = int(model.q_start[joint]), model.joint_kinds[joint].q_size
-    first, speeds = int(model.v_start[joint]), model.joint_kinds[joint].v_size
-    read_all(model, state)
-    speed = state.qd.numpy().astype(float)[first : first + speeds].T
-    x, r = state.position.numpy().astype(float), state.rotation.numpy().astype(float)
-    moved = movable_side(model, joint)
-    if moved is None:
-        for w in range(model.worlds):
-            gap = assemble(model, state, w, loop_of(model, joint), pin=joint, target=value)
-            if not gap <= 10 * ASSEMBLED:
-                state.position.assign(x)
-                state.rotation.assign(r)
-                read_all(model, state)
-                raise SimulationError(
-                    f"joint {joint_name(model, joint)!r} cannot be set to {value[w].tolist()}: its closed loop or gear keeps a "
-                    f"gap of {gap:.3g} (m or rad); nothing was changed"
-                )
-    else:
-        side, is_child = moved
-        base = int((model.parents if is_child else model.children)[joint])
-        fields = velocity_fields(model, state, joint, base, is_child, speed)
-        v, s = state.velocity.numpy().astype(float), state.spin.numpy().astype(float)
-        own = {b: (v[b] - fields(x[b])[0], s[b] - fields(x[b])[1]) for b in side}  # motion besides the base's and the joint's
-        c = int(model.children[joint])
-        to_x, to_r = child_pose(model, state, joint, value)
-        from_x, from_r = x[c].copy(), r[c].copy()
-        if not is_child:  # the child stays: the parent's side makes the inverse motion
-            from_x, from_r, to_x, to_r = to_x, to_r, from_x, from_r
-        turn = quat_multiply(to_r, quat_conjugate(from_r))
-        for b in side:
-            x[b] = to_x + quat_rotate(turn, x[b] - from_x)
-            r[b] = quat_multiply(turn, r[b])
-            r[b] /= np.linalg.norm(r[b], axis=-1, keepdims=True)
-        state.position.assign(x)
-        state.rotation.assign(r)
-        fields = velocity_fields(model, state, joint, base, is_child, speed)
-        for b in side:
-            field = fields(x[b])
-            v[b], s[b] = field[0] + quat_rotate(turn, own[b][0]), field[1] + quat_rotate(turn, own[b][1])
-        state.velocity.assign(v)
-        set_spin(model, state, s)
-    q = state.q.numpy().copy()
-    q[start : start + size] = value.T  # the turns that were asked for
-    state.q.assign(q)
-    read_all(model, state)
-    if moved is None:
-        set_velocity(model, state, joint, speed, strict=False)
-
-
-def velocity_fields(model: Model, state: State, joint: int, base: int, is_child: bool, speed: np.ndarray) -> Any:
-    """Velocity and spin, at points (worlds, 3), of the rigid motion of a joint's base body plus that of the joint itself."""
-    rows = evaluate(model, state)
-    size = speed.shape[1]
-    sign = 1.0 if is_child else -1.0
-    point = np.array([row.point[joint] for row in rows])
-    linear = sign * np.array([speed[w] @ row.free_linear[joint][:size] for w, row in enumerate(rows)]).reshape(-1, 3)
-    angular = sign * np.array([speed[w] @ row.free_angular[joint][:size] for w, row in enumerate(rows)]).reshape(-1, 3)
-    x, v, s = (a.numpy().astype(float)[base] for a in (state.position, state.velocity, state.spin))
-
-    def at(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return v + np.cross(s, place - x) + linear + np.cross(angular, place - point), s + angular
-
-    return at
-
-
-def joint_name(model: Model, joint: int) -> str:
-    """The name of a joint by its number."""
-    return next(n for n, k in model.joint_names.items() if k == joint)
-
-
-def set_velocity(model: Model, state: State, joint: int, value: np.ndarray, strict: bool = True) -> None:
-    """Give a joint the speeds (worlds, v_size): its child's side takes them along; on a loop the whole mechanism moves.
-
-    Constrained axes of the joint are brought to rest. A loop that does not allow the speeds raises; not `strict`, it comes close.
-    """
-    size = model.joint_kinds[joint].v_size
-    x, v, s = (a.numpy().astype(float) for a in (state.position, state.velocity, state.spin))
-    moved = movable_side(model, joint)
-    if moved is not None:
-        side, is_child = moved
-        base, mover = (int(b[joint]) for b in ((model.parents, model.children) if is_child else (model.children, model.parents)))
-        wanted = velocity_fields(model, state, joint, base, is_child, value)
-        lead = wanted(x[mover])
-        change, spin = lead[0] - v[mover], lead[1] - s[mover]
-        for b in side:
-            v[b] += change + np.cross(spin, x[b] - x[mover])
-            s[b] += spin
-    for w, rows in enumerate(evaluate(model, state) if moved is None else ()):
-        mechanism = Mechanism(model, loop_of(model, joint))
-        J, _, _names = mechanism.constraint_rows(rows, x[:, w])
-        J = np.vstack([J, mechanism.free_rows(rows, x[:, w], np.full(size, joint), np.arange(size))])
-        V = np.concatenate([np.concatenate([v[b, w], s[b, w]]) for b in mechanism.bodies])
-        rhs = np.concatenate([np.zeros(len(J) - size), value[w]]) - J @ V
-        V = V + least_change(J, mechanism.weights(state.rotation.numpy().astype(float)[:, w]), rhs)
-        off = float(np.abs(J @ V - np.concatenate([np.zeros(len(J) - size), value[w]])).max(initial=0.0))
-        if strict and not off <= 1e-7 * (1.0 + float(np.abs(value[w]).max())):
-            raise SimulationError(
-                f"joint {joint_name(model, joint)!r} cannot move at {value[w].tolist()}: its closed loop or gear does not "
-                "allow it in this pose; nothing was changed"
-            )
-        for b, at in mechanism.column.items():
-            v[b, w], s[b, w] = V[at : at + 3], V[at + 3 : at + 6]
-    state.velocity.assign(v)
-    set_spin(model, state, s)
-    read_all(model, state)
 
 
 def set_spin(model: Model, state: State, spin: np.ndarray) -> None:

@@ -238,7 +238,7 @@ class Attempts:
         where = f"world {w}: " if sim.worlds > 1 else ""
         if bits & NOT_MET:
             self._say(f"{where}a step did not converge (t = {sim.time:.6g} s); health() counts them; {advice(sim)}")
-        worst = next((b for b in (TORN, ENERGY, SPEED, OPEN_GAP, TURNS) if bits & b), None)
+        worst = next((b for b in (TORN, SPEED, ENERGY, OPEN_GAP, TURNS) if bits & b), None)
         if worst is not None and (worst in (OPEN_GAP, TURNS) or sim._on_divergence == "warn"):
             self._say(f"{where}{sight(sim, int(worst), w)} (t = {sim.time:.6g} s); {advice(sim)}")
 

@@ -184,6 +184,8 @@ class Servo:
         position, velocity, torque: targets: m or rad, m/s or rad/s, N or N·m; what is not given is 0 (a position only if kp > 0).
         kp, kd: N/m or N·m/rad, N·s/m or N·m·s.
         max_force: bound on the drive's force or torque, N or N·m.
+        armature: inertia of its rotor as seen at the joint, kg or kg·m² (gear ratio² × rotor inertia); it resists only the
+            motion of the joint.
     """
 
     position: float = 0.0
@@ -192,11 +194,12 @@ class Servo:
     kp: float = 0.0
     kd: float = 0.0
     max_force: float = INF
+    armature: float = 0.0
 
     def __post_init__(self) -> None:
         for what in ("position", "velocity", "torque"):
             number("Servo", what, getattr(self, what))
-        for what in ("kp", "kd"):
+        for what in ("kp", "kd", "armature"):
             number("Servo", what, getattr(self, what), least=0.0)
         number("Servo", "max_force", self.max_force, least=0.0, endless=True)
         if self.velocity != 0 and self.kd == 0:
@@ -450,6 +453,17 @@ class HydraulicCylinder:
 
 
 Drive = Servo | DCMotor | Motor | Engine | HydraulicCylinder
+OPEN, WEAK = 1e12, 1e-6
+"""Ω and N·m/A of a motor without current: nothing but its rotor acts."""
+
+
+def motor_of(drive: Drive | None) -> DCMotor | None:
+    """The motor of a drive, as kernels know it: a servo's armature is the rotor of one without current."""
+    if isinstance(drive, Servo) and drive.armature > 0:
+        return DCMotor(resistance=OPEN, torque_constant=WEAK, rotor_inertia=drive.armature)
+    return drive if isinstance(drive, DCMotor) else None
+
+
 KINDS = ("motor", "battery", "engine", "cylinder")
 """Rows of the table of drives (`laws.drives.LAWS`); "battery" is a DC motor on one."""
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from sharnir.cable_tables import CableDescription, centre, rim, runs_of, span
-from sharnir.errors import SimulationError
+from sharnir.errors import Bound, SimulationError
 from sharnir.launches import LOCK
 
 Owner = Any  # the Simulation; it stands a floor above, so that it is not named here
 FINE = math.radians(10.0)  # of an arc as it is drawn
 
 
-class CableView:
+class CableView(Bound):
     """One cable of a running simulation; with several worlds, values have a leading world axis."""
 
     __slots__ = ("_cable", "_run", "_sim", "_span", "name")

@@ -27,7 +27,7 @@ from sharnir.types import EPSILON, quat, real, vec3
 SPANS = wp.constant(40)  # rounds, at most, that find n where axes are not across the span
 LONGEST_SWITCH = wp.constant(24)  # times, in a step, that a row may become taut, slack, slide or hold
 CLOSE_LINE = wp.constant(real(EPSILON * EPSILON))
-SLACKEST = wp.constant(real(1.0e-12))  # m: a row is open beyond it
+SLACKEST = wp.constant(real(1.0e-12))  # of the scene's length: a row is open beyond it
 
 
 @wp.struct
@@ -266,7 +266,7 @@ def slide_rows(s: Any, w: int, rest: wp.array2d(dtype=real), tension: wp.array2d
                     way = 1
                 elif before > after * most + small:
                     way = -1
-            elif came * real(way) > SLACKEST:
+            elif came * real(way) > SLACKEST / s[0].settings.per_metre[0]:
                 way = 0
             if way != s[0].cable.slides[r, w]:
                 s[0].cable.slides[r, w] = way

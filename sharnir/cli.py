@@ -40,18 +40,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     info.add_argument("name", nargs="?", help="an example, or a file (.toml, .urdf, .xml)")
     info.add_argument("--compile", action="store_true", help="compile the kernels that most scenes need now")
     _takes_values(info)
-    info.set_defaults(run=lambda a: _commands().info(a.name, a.compile, a.set))
+    info.set_defaults(run=lambda a: _commands().info(a.name, a.compile, a.set, a.root))
 
     run = commands.add_parser("run", help="run an example and its check, or a scene file for a while")
     run.add_argument("name", help="an example, or a file (.toml, .urdf, .xml)")
     run.add_argument("--duration", type=_positive, default=5.0, metavar="S", help="of a file, s (default: 5)")
     _takes_values(run)
-    run.set_defaults(run=lambda a: _commands().run(a.name, a.duration, a.set))
+    run.set_defaults(run=lambda a: _commands().run(a.name, a.duration, a.set, a.root))
 
     check = commands.add_parser("check", help="everything that is wrong with a scene file, with lines")
     check.add_argument("file", type=Path, nargs="+", help=".toml, .urdf or .xml")
     _takes_values(check)
-    check.set_defaults(run=lambda a: _commands().check(a.file, a.set))
+    check.set_defaults(run=lambda a: _commands().check(a.file, a.set, a.root))
 
     demo = commands.add_parser("demo", help="simulate a door and a chain, print a table, draw plots")
     demo.add_argument("--out", type=Path, default=Path("out"), metavar="DIR", help="folder of the plots (default: ./out)")
@@ -117,16 +117,19 @@ def _add_recording(commands: Any) -> None:
     record.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own, or 0.001)")
     record.add_argument("--rate", type=_positive, default=60.0, metavar="HZ", help="of what is looked at (default: 60)")
     record.add_argument("--real-time", action="store_true", help="at the pace of the wall clock, and tell how that went")
-    record.set_defaults(run=lambda a: _part("record").record(a.name, a.out, a.duration, a.dt, a.rate, a.real_time))
+    _takes_roots(record)
+    record.set_defaults(run=lambda a: _part("record").record(a.name, a.out, a.duration, a.dt, a.rate, a.real_time, a.root))
 
     words = "make a recorded motion again from its commands, and say whether it is the same, bit for bit"
     replay = commands.add_parser("replay", help=words)
     replay.add_argument("file", type=Path, help="a recording (.mcap)")
-    replay.add_argument("--scene", metavar="NAME", help="an example or a file, where the recording does not know it by name")
+    replay.add_argument("--scene", metavar="NAME", help="an example or a file, instead of the scene in the recording")
     replay.add_argument("--plot", type=Path, metavar="FILE", help="draw what was recorded (.png, .svg)")
     replay.add_argument("--csv", type=Path, metavar="FILE", help="write what was recorded as a table")
     replay.add_argument("--usd", type=Path, metavar="FILE", help="write bodies and ropes in motion (.usda, .usdc, .usdz)")
-    replay.set_defaults(run=lambda a: _part("record").replay(a.file, a.scene, a.plot, a.csv, a.usd))
+    _takes_trust(replay)
+    _takes_roots(replay)
+    replay.set_defaults(run=lambda a: _part("record").replay(a.file, a.scene, a.plot, a.csv, a.usd, a.trust, a.root))
 
 
 def _add_view(commands: Any) -> None:
@@ -146,12 +149,13 @@ def _add_view(commands: Any) -> None:
     view.add_argument("--html", type=Path, metavar="FILE", help="write one HTML file to open and scrub; also of a recording")
     view.add_argument("--duration", type=_positive, default=10.0, metavar="S", help="of the motion in that file, s (default: 10)")
     _takes_values(view)
+    _takes_trust(view)
     page = ("port", "host", "speed", "paused", "follow", "plot")
     view.set_defaults(
         run=lambda a: (
-            _commands().view(a.name, a.dt, {word: getattr(a, word) for word in page}, a.set)
+            _commands().view(a.name, a.dt, {word: getattr(a, word) for word in page}, a.set, a.root)
             if a.html is None
-            else _commands().html(a.name, a.dt, a.html, a.duration, a.follow, a.set)
+            else _commands().html(a.name, a.dt, a.html, a.duration, a.follow, a.set, a.root, a.trust)
         )
     )
 
@@ -168,7 +172,9 @@ def _add_desk(commands: Any) -> None:
     drive.add_argument("--record", type=Path, metavar="FILE", help="keep all that happens (.mcap), for `sharnir replay`")
     _takes_values(drive)
     desk = ("port", "host", "follow")
-    drive.set_defaults(run=lambda a: _commands().drive(a.name, a.dt, {word: getattr(a, word) for word in desk}, a.set, a.record))
+    drive.set_defaults(
+        run=lambda a: _commands().drive(a.name, a.dt, {word: getattr(a, word) for word in desk}, a.set, a.record, a.root)
+    )
 
     words = "do an exercise: by its automatic driver, or (--drive) in the browser; writes a protocol with plots"
     score = commands.add_parser("score", help=words)
@@ -191,7 +197,7 @@ def _add_machine(commands: Any) -> None:
     bench.add_argument("--duration", type=_positive, default=2.0, metavar="S", help="simulated time, s (default: 2)")
     bench.add_argument("--dt", type=_positive, metavar="S", help="step, s (default: the example's own, or 0.001)")
     _takes_values(bench)
-    bench.set_defaults(run=lambda a: _commands().bench(a.name, a.duration, a.dt, a.set))
+    bench.set_defaults(run=lambda a: _commands().bench(a.name, a.duration, a.dt, a.set, a.root))
 
 
 def _commands() -> ModuleType:
@@ -202,6 +208,17 @@ def _commands() -> ModuleType:
 def _takes_values(parser: argparse.ArgumentParser) -> None:
     words = "a parameter of a .toml file, such as mass=12; again for more"
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=words)
+    _takes_roots(parser)
+
+
+def _takes_roots(parser: argparse.ArgumentParser) -> None:
+    words = "a folder from which a scene file may read other files; again for more (default: the file's own alone)"
+    parser.add_argument("--root", metavar="DIR", type=Path, action="append", default=[], help=words)
+
+
+def _takes_trust(parser: argparse.ArgumentParser) -> None:
+    words = "run or read the file that a recording names as its scene; only for recordings of people you trust"
+    parser.add_argument("--trust", action="store_true", help=words)
 
 
 def _part(name: str) -> ModuleType:

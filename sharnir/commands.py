@@ -55,12 +55,12 @@ def warmup(device: str, into: str | None) -> int:
     return made
 
 
-def info(name: str | None, compile_now: bool, values: Sequence[str] = ()) -> int:
+def info(name: str | None, compile_now: bool, values: Sequence[str] = (), roots: Sequence[Path] = ()) -> int:
     """What is installed, which examples there are, or what one is made of."""
     if compile_now:
         _say(f"kernels for the CPU ready in {compile_all(rare=False):.1f} s")
     if name is not None:
-        return _describe(name, values)
+        return _describe(name, values, roots)
     if compile_now:
         return 0
     import warp as wp
@@ -83,10 +83,10 @@ def info(name: str | None, compile_now: bool, values: Sequence[str] = ()) -> int
     return 0
 
 
-def _describe(name: str, values: Sequence[str]) -> int:
+def _describe(name: str, values: Sequence[str], roots: Sequence[Path]) -> int:
     """What an example or a scene file is made of."""
     if is_scene_file(name):
-        sim, about = own(Path(name), None, values)[0], name
+        sim, about = own(Path(name), None, values, roots)[0], name
     else:
         module = catalogue.load(name)
         sim, about = module.make(), (module.__doc__ or "").strip()
@@ -127,11 +127,11 @@ def _shape(shape: Any) -> str:
 # ---- run, view ----
 
 
-def check(files: Sequence[Path], values: Sequence[str]) -> int:
+def check(files: Sequence[Path], values: Sequence[str], roots: Sequence[Path] = ()) -> int:
     """Everything that is wrong with scene files."""
     bad = 0
     for file in files:
-        problems, notes = check_file(file, **values_of(values))
+        problems, notes = check_file(file, roots=roots, **values_of(values))
         for line in problems:
             sys.stderr.write(f"{line}\n")
         for line in notes:
@@ -141,9 +141,9 @@ def check(files: Sequence[Path], values: Sequence[str]) -> int:
     return int(bad > 0)
 
 
-def run_file(path: Path, duration: float, values: Sequence[str]) -> int:
+def run_file(path: Path, duration: float, values: Sequence[str], roots: Sequence[Path] = ()) -> int:
     """A scene file for a while: how fast, and where its energy stands."""
-    sim, _ = own(path, None, values)
+    sim, _ = own(path, None, values, roots)
     start, started = sim.energy().total, time.perf_counter()
     sim.run(duration)
     wall, energy = time.perf_counter() - started, sim.energy()
@@ -154,10 +154,10 @@ def run_file(path: Path, duration: float, values: Sequence[str]) -> int:
     return 0
 
 
-def run(name: str, duration: float = 5.0, values: Sequence[str] = ()) -> int:
+def run(name: str, duration: float = 5.0, values: Sequence[str] = (), roots: Sequence[Path] = ()) -> int:
     """An example and its check, or a scene file."""
     if is_scene_file(name):
-        return run_file(Path(name), duration, values)
+        return run_file(Path(name), duration, values, roots)
     module = catalogue.load(name)
     started = time.perf_counter()
     try:
@@ -169,12 +169,12 @@ def run(name: str, duration: float = 5.0, values: Sequence[str] = ()) -> int:
     return 0
 
 
-def view(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = ()) -> int:
+def view(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = (), roots: Sequence[Path] = ()) -> int:
     """An example, a scene of one's own or a robot in the browser."""
     from sharnir.view import need
 
     need("viser", "view")
-    sim, module = made(name, dt, values)
+    sim, module = made(name, dt, values, roots)
     from sharnir.view import viewer
 
     options["follow"] = options.get("follow") or getattr(module, "FOLLOW", None)
@@ -182,14 +182,17 @@ def view(name: str, dt: float | None, options: dict[str, Any], values: Sequence[
     return 0
 
 
-def html(name: str, dt: float | None, path: Path, duration: float, follow: str | None, values: Sequence[str] = ()) -> int:
+def html(
+    name: str, dt: float | None, path: Path, duration: float, follow: str | None, values: Sequence[str] = (),
+    roots: Sequence[Path] = (), trust: bool = False,
+) -> int:  # fmt: skip
     """One HTML file of a motion: of an example or a scene of one's own, which is simulated, or of a recording."""
     from sharnir.view.page import Page
 
     if Path(name).suffix == ".mcap":
-        _say(f"wrote {_recorded(Path(name), path, follow)}")
+        _say(f"wrote {_recorded(Path(name), path, follow, roots, trust)}")
         return 0
-    sim, module = made(name, dt, values)
+    sim, module = made(name, dt, values, roots)
     control = getattr(module, "control", None)
     page = Page(sim, path, title=Path(name).stem.replace("_", " "), follow=follow or getattr(module, "FOLLOW", None))
     _film(sim, page, duration, control)
@@ -206,12 +209,12 @@ def _film(sim: Simulation, page: Any, duration: float, control: Callable[[Any], 
             sim.step()
 
 
-def _recorded(recording: Path, path: Path, follow: str | None) -> Path:
+def _recorded(recording: Path, path: Path, follow: str | None, roots: Sequence[Path], trust: bool) -> Path:
     """The page of a recording; what it looks like is told by the scene that it was made of."""
     from sharnir.view.page import Page
 
     found = recordings.Recording(recording)
-    sim = recorded(found)
+    sim = recorded(found, None, trust, roots)
     page = Page(sim, path, title=recording.stem.replace("_", " "), follow=follow)
     names = list(sim.model.body_names)
     at, turn, _ = poses_of(sim)
@@ -233,9 +236,12 @@ def poses_of(sim: Simulation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return poses(sim, 0)
 
 
-def drive(name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = (), record: Path | None = None) -> int:
+def drive(
+    name: str, dt: float | None, options: dict[str, Any], values: Sequence[str] = (), record: Path | None = None,
+    roots: Sequence[Path] = (),
+) -> int:  # fmt: skip
     """A machine with its controls in the browser; recorded, where a file is named."""
-    sim, module = made(name, dt, values)
+    sim, module = made(name, dt, values, roots)
     if not sim.controls:
         raise catalogue.UsageError(f"{name} has no controls: add them with scene.add_control, or see `sharnir view {name}`")
     from sharnir.view import drive as desk
@@ -281,9 +287,9 @@ def score(name: str | None, out: Path, by_hand: bool, port: int) -> int:
     return 0 if session.protocol.passed else 1
 
 
-def bench(name: str, duration: float, dt: float | None, values: Sequence[str] = ()) -> int:
+def bench(name: str, duration: float, dt: float | None, values: Sequence[str] = (), roots: Sequence[Path] = ()) -> int:
     """What a step takes: the middle, 99 % and the longest, and how much faster than the wall clock that is."""
-    sim, module = made(name, dt, values)
+    sim, module = made(name, dt, values, roots)
     control, took = getattr(module, "control", None), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StepWarning)

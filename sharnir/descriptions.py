@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharnir.axes import Axis
-from sharnir.errors import SceneError, as_numbers
+from sharnir.errors import LARGEST, SceneError, as_numbers, reachable
 from sharnir.joints import Joint
 from sharnir.shapes import Shape, check_inertia
 from sharnir.spatial import unit_quat
@@ -52,6 +52,7 @@ class JointDescription:
     rod: float = -1.0
     break_force: float = np.inf
     break_torque: float = np.inf
+    enabled: bool = True  # at the start
 
 
 @dataclass
@@ -81,6 +82,8 @@ def vector(value: Any, who: str, what: str) -> np.ndarray:
     v = as_numbers(value)
     if v.shape != (3,) or not np.all(np.isfinite(v)):
         raise SceneError(f"{who}: {what} is three finite numbers, got {value!r}")
+    if not reachable(v):
+        raise SceneError(f"{who}: {what} is at most {LARGEST:g} in size, got {value!r}")
     return v.copy()  # the user's own array may be changed later
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from sharnir.axes import DCMotor, Engine, HydraulicCylinder, Motor
-from sharnir.errors import SimulationError, StepWarning, as_numbers
+from sharnir.errors import Bound, SimulationError, StepWarning, as_numbers
 from sharnir.model import DRIVE_WORDS
 
 Joint = Any  # the JointView; it stands a floor above, so that it is not named here
 
 
-class TableDrive:
+class TableDrive(Bound):
     """Commands of a motor by its curve, an engine, a cylinder, a motor on a battery: limited to their range, said once."""
 
     __slots__ = ("_joint", "_told")

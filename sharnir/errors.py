@@ -45,9 +45,34 @@ def as_numbers(value: object) -> np.ndarray:
         return np.array(np.nan)
 
 
+LARGEST = 1e15  # m, rad, m/s, rad/s: state values beyond it would overflow where they are squared and multiplied
+
+
+def reachable(values: object) -> bool:
+    """Whether all numbers are finite and small enough for a position, an angle or a speed (`LARGEST`)."""
+    return bool(np.all(np.abs(as_numbers(values)) <= LARGEST))
+
+
 def is_positive(value: object) -> TypeGuard[float]:
     """Whether a value is a finite number above 0."""
     return isinstance(value, Real) and math.isfinite(value) and float(value) > 0
+
+
+OF_SIMULATIONS = (
+    "use sim.snapshot() and sim.restore() for its state, sim.save(file) and sim.load(file) for a checkpoint, or make another "
+    "Simulation of the same Scene, which can be copied and pickled"
+)
+
+
+class Bound:
+    """A base of objects that hold memory of a device, as a simulation and its views: they are neither copied nor pickled."""
+
+    __slots__ = ()
+    _instead = "read and copy the values that you need, or use sim.snapshot()"
+
+    def __reduce_ex__(self, protocol: object) -> str:
+        who = f"a {type(self).__name__}" if type(self).__repr__ is object.__repr__ else repr(self)
+        raise SimulationError(f"{who} cannot be copied or pickled: it is bound to memory of the device; {self._instead}")
 
 
 def named(views: dict[str, View], name: str, what: str) -> View:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sharnir import dynamics
 from sharnir.errors import SimulationError, is_positive
+from sharnir.joint_setting import disabled
 from sharnir.model import DRIVE_WORDS, KINEMATIC
 from sharnir.ode.integrate import first_of
 from sharnir.spatial import quat_exp, quat_multiply, quat_rotate
@@ -24,7 +25,8 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
         raise SimulationError("integrate: bodies with a drag_area are stepped, not integrated; use step() or run()")
     if sim._ropes:
         raise SimulationError("integrate: ropes are stepped, not integrated; use step() or run()")
-    tree = dynamics.links(sim.model)
+    out = disabled(sim.model, sim.control)
+    tree = dynamics.links(sim.model, out)
     dynamics.check_integrable(tree, sim.control)
     now = sim.time
     ends = np.atleast_1d(np.asarray(t_end if times is None else times, float))
@@ -34,6 +36,8 @@ def integrate(sim: Owner, t_end: float, times: Any, options: dict[str, Any]) -> 
     if ends[-1] < t_end:
         ends = np.append(ends, t_end)
     q, v = dynamics.from_state(tree, sim.state)
+    for k in out:  # nothing moves along their axes: bodies are read back from the tree
+        v[:, tree.v_start[k] : tree.v_start[k] + tree.v_size[k]] = 0.0
     push = np.zeros((sim.worlds, tree.nv))
     push[:, : sim.model.speeds] = sim._commands.joint_force.T
     options |= {"gravity": sim._gravities, "start": now, "control": sim.control, "state": sim.state}

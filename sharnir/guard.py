@@ -218,9 +218,9 @@ def joint_power(g: wp.array(dtype=Watch), w: int) -> real:
             push = push + wp.abs(given) * per + wp.abs(g[0].state.drive_impulse[a, w]) * per
             push = push + wp.abs(g[0].control.joint_force[a, w])
         if push > real(0.0):
-            out = out + push * relative_speed(g, p, c, g[0].joints.parent_point[k, w], g[0].joints.child_point[k], w)
+            out = out + push * relative_speed(g, p, c, g[0].joints.parent_point[k, w], g[0].joints.child_point[k, w], w)
         out = out + driven_power(g, p, k, g[0].joints.parent_point[k, w], w)
-        out = out + driven_power(g, c, k, g[0].joints.child_point[k], w)
+        out = out + driven_power(g, c, k, g[0].joints.child_point[k, w], w)
     for k in range(g[0].springs.count):
         speed = driven_speed(g, g[0].springs.parent[k], w) + driven_speed(g, g[0].springs.child[k], w)
         out = out + wp.abs(g[0].state.spring_impulse[k, w]) * per * speed
@@ -364,7 +364,10 @@ def tell(g: wp.array(dtype=Watch), w: int, what: int, which: int, figure: real, 
     """Raise an alarm, once where it is a warning; a world that has diverged is marked."""
     if g[0].counts[TOLD, w] & what != 0:
         return
+    torn = g[0].alarm[w] & TORN != 0
     g[0].alarm[w] = g[0].alarm[w] | what
+    if torn:  # the report is of the joint or rope that is torn, whatever follows from it
+        return
     g[0].counts[WHICH, w] = which
     g[0].sums[FIGURE, w] = figure
     g[0].sums[SCALE, w] = scale

@@ -40,7 +40,7 @@ class Input:
 
     Args:
         name: "throttle", "steer", "boom", …
-        act: called as act(sim, value) before a step, whenever the value has changed.
+        act: called as act(sim, value) before the first step, and before a step whenever the value has changed.
         low, high: the range of the value, in the unit that `about` names.
         rate: by how much the value may change in a second.
         safe: the value at the start, and when the operator is lost.
@@ -146,7 +146,8 @@ def add_control(
             rest and damping.
         low, high: the range of a command. scale: the target is given scale · value, in its unit.
         rate: by how much the value may change in a second.
-        safe: the value at the start, and when the operator is lost.
+        safe: the value at the start, and when the operator is lost. A joint or rope has it from the moment that the simulation
+            is made; setting the joint's drive directly holds until the input changes.
         about: what it does and its unit.
         keys: that are held for more and for less, as a browser names them: ("w", "s"), ("arrowup", "arrowdown").
         pad: of a gamepad: "axis 1", "-axis 1" (turned round) or "button 7".
@@ -261,6 +262,13 @@ class Controls(Mapping[str, Any]):
         self._heard: float | None = None
         self.busy = bool(self.inputs)
         """Whether something is left to do before the next step."""
+
+    def begin(self) -> None:
+        """Give targets their safe values when the simulation is made: what a user commands before the first step is kept."""
+        for name, act in self._acts.items():
+            if isinstance(act, Setter) and act.commands:
+                act(self.sim, self._value[name])
+                self._acted[name] = self._value[name]
 
     def release(self, kind: str = "release", by: str = "script") -> None:
         """Command the safe value of every input: nobody drives. They are reached at their rates."""
@@ -423,10 +431,12 @@ def _differ(a: Any, b: Any) -> bool:
 class Setter:
     """Hands an input's value on to its targets."""
 
-    __slots__ = ("_places", "_scale")
+    __slots__ = ("_places", "_scale", "commands")
 
     def __init__(self, sim: Owner, given: Input) -> None:
         self._scale = given.scale
+        self.commands = all(word.startswith(("joint/", "rope/")) for word in given.targets)
+        """Whether all targets are commands, which snapshots contain; parameters of springs and cables are none."""
         self._places: list[tuple[Any, str]] = []
         model = sim.model
         known: dict[str, Any] = {

@@ -22,7 +22,7 @@ class JointPose:
 def joint_pose(t: JointTable, k: int, w: int, x_parent: vec3, q_parent: quat, x_child: vec3, q_child: quat) -> JointPose:
     pose = JointPose()
     pose.parent_anchor = x_parent + wp.quat_rotate(q_parent, t.parent_point[k, w])
-    pose.child_anchor = x_child + wp.quat_rotate(q_child, t.child_point[k])
+    pose.child_anchor = x_child + wp.quat_rotate(q_child, t.child_point[k, w])
     pose.parent = q_parent
     pose.child = q_child
     pose.world = w
@@ -44,7 +44,7 @@ def parent_frame(t: JointTable, k: int, pose: JointPose) -> quat:
 @wp.func
 def child_frame(t: JointTable, k: int, pose: JointPose) -> quat:
     """The joint frame on the child, in world axes."""
-    return pose.child * t.child_frame[k]
+    return pose.child * t.child_frame[k, pose.world]
 
 
 @wp.func

@@ -11,7 +11,8 @@ from sharnir import assembly, parameters, tables
 from sharnir.arrays import memory
 from sharnir.axes import Axis, DCMotor, Friction, Limit, Servo, per_axis
 from sharnir.drive_views import TableDrive
-from sharnir.errors import SceneError, SimulationError, as_numbers
+from sharnir.errors import Bound, SceneError, SimulationError, as_numbers
+from sharnir.joint_setting import set_position, set_velocity
 from sharnir.model import command_values
 from sharnir.spatial import unit_quat
 
@@ -22,7 +23,7 @@ FAR = 1e29  # m, rad, where a limit stands that was taken away: kernels forget n
 PLACES, ALL = 1, 2  # what of the joints has to be read
 
 
-class JointView:
+class JointView(Bound):
     """One joint of a running simulation; coordinates are the child's motion relative to the parent.
 
     Coordinates come in the order translations, rotations. A joint with one free axis gives floats; three free rotations give a
@@ -74,11 +75,11 @@ class JointView:
     @position.setter
     def position(self, value: Any) -> None:
         self._need_axis("position")
-        q = self._sim._in(value, self.kind.q_size, f"joint {self.name!r}", "position")
+        q = self._sim._in(value, self.kind.q_size, f"joint {self.name!r}", "position", state=True)
         if len(self.kind.turns) == 3:
             q[:, -4:] = unit_quat(q[:, -4:], f"joint {self.name!r}", SimulationError)
         self._sim._settled()
-        assembly.set_position(self._sim.model, self._sim.state, self._i, q)
+        set_position(self._sim.model, self._sim.state, self._i, q, self._sim._commands.enabled != 0)
         self._sim.changed()
 
     @property
@@ -103,8 +104,8 @@ class JointView:
 
     def _anchor(self, side: int) -> np.ndarray:
         m = self._sim.model
-        points = tables.columns(m.joints.parent_point)[self._i] if side == 0 else m.joints.child_point.numpy()[self._i, None]
-        points = points.astype(float) + m.com[int((m.parents, m.children)[side][self._i])]
+        points = tables.columns((m.joints.parent_point, m.joints.child_point)[side])[self._i]
+        points = points + m.com[int((m.parents, m.children)[side][self._i])]
         return np.asarray(points[0] if len(points) == 1 else points)
 
     @property
@@ -119,9 +120,9 @@ class JointView:
     @velocity.setter
     def velocity(self, value: Any) -> None:
         self._need_axis("velocity")
-        v = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "velocity")
+        v = self._sim._in(value, self.kind.v_size, f"joint {self.name!r}", "velocity", state=True)
         self._sim._settled()
-        assembly.set_velocity(self._sim.model, self._sim.state, self._i, v)
+        set_velocity(self._sim.model, self._sim.state, self._i, v, self._sim._commands.enabled != 0)
         self._sim.changed()
 
     @property
@@ -152,7 +153,9 @@ class JointView:
 
     @property
     def enabled(self) -> Any:
-        """Whether the joint holds; False takes it out, with all that acts on it, until it is set again."""
+        """Whether the joint holds; False takes it out, with all that acts on it, until it is set again. Its bodies collide with
+        each other while it is disabled.
+        """
         values = self._sim._commands.enabled[self._i] != 0
         return bool(values[0]) if self._sim.worlds == 1 else values
 
@@ -166,13 +169,21 @@ class JointView:
         self._sim._touched = True
         self._sim._acts_changed()
 
-    def attach(self, *, worlds: Any = None) -> None:
-        """Put a joint that is out in again as its bodies stand now (a hook, a grapple): coordinates begin at 0, nothing is moved.
+    def attach(self, at: Any = None, *, worlds: Any = None) -> None:
+        """Enable a disabled joint as its bodies stand now (a hook, a grapple): nothing is moved, its coordinates start at 0.
 
-        In all worlds, or in those of a mask (worlds,) or of indices: each has its own place. `enabled = False` lets go,
-        `enabled = True` brings the bodies back to where the joint was made or last attached; `reset` to where the scene has it.
+        Args:
+            at: where the joint is put. "parent": where the parent's anchor is now (the tip of a hook), with the joint axes of
+                the parent. "child": where the child's anchor is now, with the axes of the child. A world point (3,), m, or one
+                per world: there, with the axes of the parent. None: as "parent"; but as "child" if the child's anchor is less
+                than half as far from both bodies (distance from the centre of mass in widths of the body, the larger of the two
+                counts), or if the parent is the world. A SceneWarning says if the place is more than five widths from both.
+            worlds: a mask (worlds,) or indices of the worlds in which it is attached; all if None. Each has its own place.
+
+        `parent_anchor` and `child_anchor` are those of this place from then on. `enabled = False` lets go, `enabled = True`
+        brings the bodies back to where the joint was made or last attached, `reset` goes back to the scene's anchors.
         """
-        parameters.attach(self._sim, self._i, f"joint {self.name!r}", worlds)
+        parameters.attach(self._sim, self._i, f"joint {self.name!r}", worlds, at)
 
     @property
     def friction(self) -> Any:

@@ -23,7 +23,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import warp as wp
 
-from sharnir.axes import Axis, Cardan, DCMotor, Drive, Engine, Friction, Limit, SwingTwist, describe_axes
+from sharnir.axes import Axis, Cardan, Drive, Engine, Friction, Limit, SwingTwist, describe_axes, motor_of
 from sharnir.errors import SceneError, as_numbers, is_positive
 from sharnir.said import Said
 from sharnir.spatial import frame_from_axes
@@ -260,6 +260,10 @@ class Gear:
 # ---- the same on the device ------------------------------------------------------------------------------------------
 
 
+FRAMES = ("parent_point", "parent_frame", "child_point", "child_frame")
+"""Fields of JointTable that `attach` changes, per world."""
+
+
 @wp.struct
 class JointTable:
     """Constant data of all joints, indexed by joint; points from the centre of mass, in body axes (m)."""
@@ -267,10 +271,10 @@ class JointTable:
     count: wp.int32
     parent: wp.array(dtype=wp.int32)
     child: wp.array(dtype=wp.int32)
-    parent_point: wp.array2d(dtype=vec3)  # [joint, world], and so its frame: shared by all worlds until a joint is attached
-    child_point: wp.array(dtype=vec3)
+    parent_point: wp.array2d(dtype=vec3)  # [joint, world] points and frames: shared by all worlds until a joint is attached
+    child_point: wp.array2d(dtype=vec3)
     parent_frame: wp.array2d(dtype=quat)
-    child_frame: wp.array(dtype=quat)
+    child_frame: wp.array2d(dtype=quat)
     free: wp.array(dtype=wp.int32)  # bit i: slot i is free
     turns: wp.array(dtype=wp.int32)  # number of free rotations
     first: wp.array(dtype=wp.int32)  # rotation axis a of the table above, 0..2
@@ -347,10 +351,9 @@ def joint_tables(joints: Sequence[Any], worlds: int, device: Any) -> JointTable:
 
     t.parent = put([j.parent for j in joints], wp.int32)
     t.child = put([j.child for j in joints], wp.int32)
-    t.parent_point = table(np.array([j.parent_point for j in joints]).reshape(n, 3), vec3, worlds, device)
-    t.child_point = put([j.child_point for j in joints], vec3, (3,))
-    t.parent_frame = table(np.array([j.parent_frame for j in joints]).reshape(n, 4), quat, worlds, device)
-    t.child_frame = put([j.child_frame for j in joints], quat, (4,))
+    for name in FRAMES:
+        dtype, size = (vec3, 3) if name.endswith("point") else (quat, 4)
+        setattr(t, name, table(np.array([getattr(j, name) for j in joints]).reshape(n, size), dtype, worlds, device))
     t.free = put([j.joint.mask for j in joints], wp.int32)
     t.turns = put([len(j.joint.turns) for j in joints], wp.int32)
     t.first = put([(*j.joint.turns, 0)[0] for j in joints], wp.int32)
@@ -381,7 +384,7 @@ def axis_table(joints: Sequence[Any], worlds: int, device: Any) -> AxisTable:
         elif isinstance(j.joint.ball, SwingTwist):
             limits[-3:] = [*(Limit(-np.inf, half) for half in j.joint.ball.cone), j.joint.ball.range]
         for axis, limit in zip(j.axes, limits, strict=True):
-            motor = axis.drive if isinstance(axis.drive, DCMotor) else None
+            motor = motor_of(axis.drive)
             row = {"group": axis.group, "stiffness": axis.stiffness, "rest": axis.rest, "damping": axis.damping}
             row |= {"lower": limit.lower, "upper": limit.upper, "restitution": limit.restitution}
             for name in ("resistance", "inductance", "torque_constant", "gear_ratio", "efficiency", "rotor_inertia"):

@@ -49,10 +49,10 @@ def place_child(joints: JointTable, state: State, k: int, position: wp.array(dty
     pose = pose_at(joints, k, w, state.position, state.rotation)
     offset, turn = joint_transform(joints, k, w, state.q)
     frame = parent_frame(joints, k, pose)
-    q = frame * turn * wp.quat_inverse(joints.child_frame[k])
+    q = frame * turn * wp.quat_inverse(joints.child_frame[k, w])
     anchor = pose.parent_anchor + wp.quat_rotate(frame, offset)
     rotation[w] = wp.normalize(q)
-    position[w] = anchor - wp.quat_rotate(q, joints.child_point[k])
+    position[w] = anchor - wp.quat_rotate(q, joints.child_point[k, w])
 
 
 @wp.kernel(module="sharnir.kinematics")

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import warp as wp
 
 LOCK = threading.RLock()
 """Held while launches are recorded, and around all other work of Warp between steps: there is one recorder for all threads."""
+
+
+class Threads:
+    """Threads that share work. A forked process, which has none of its parent's threads, gets new ones when it needs them."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._start()
+
+    def _start(self) -> None:
+        self._pool, self._process = ThreadPoolExecutor(self.count, "sharnir"), os.getpid()
+
+    def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Have a thread call `work`."""
+        if self._process != os.getpid():
+            self._start()
+        return self._pool.submit(work, *args)
 
 
 class Keeper:

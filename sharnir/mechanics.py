@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import warp as wp
 from sharnir import assembly
 from sharnir.axes import Axis
 from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
+from sharnir.joint_setting import disabled
 from sharnir.model import CONTROL_FIELDS, DRIVE_WORDS, Control, Model, State
 from sharnir.ode.data import Motion
 from sharnir.ode.events import check_events
@@ -28,12 +29,14 @@ from sharnir.tree.reach import Reach
 from sharnir.types import load_modules, np_real, quat, real, vec3
 
 
-def links(model: Any) -> Links:
-    """The tree of a model, in whose coordinates these functions work; ropes have none."""
-    model = getattr(model, "model", model)  # of a Simulation
+def links(model: Any, without: Collection[int] | None = None) -> Links:
+    """The tree of a model, in whose coordinates these functions work; ropes have none. `without` as `tree.hang.links` has it."""
+    if without is None and hasattr(model, "model") and hasattr(model, "control"):  # a Simulation: joints as they are now
+        without = np.flatnonzero((model.control.enabled.numpy() == 0).all(1)).tolist()
+    model = model if isinstance(model, Links) else getattr(model, "model", model)
     if not isinstance(model, Scene | Model | Links):
         raise SceneError(f"dynamics: a Scene, a Model or a Simulation is needed first, got {model!r}")
-    t = links_of(model)
+    t = links_of(model, without)
     if t.model.ropes is not None:
         name = next(iter(t.model.ropes.names))
         raise SceneError(f"dynamics: rope {name!r} has no joint coordinates; these functions take mechanisms without ropes")
@@ -270,7 +273,7 @@ def reactions(model: Any, q: Any, v: Any, tau: Any = None) -> dict[str, tuple[np
     k = t.work(1).tree
     Q_l, Q_a, position, rotation = (getattr(k, f).numpy().astype(float)[:, 0] for f in ("Q_l", "Q_a", "position", "rotation"))
     S_l, S_a = k.S_l.numpy().astype(float)[:, 0], k.S_a.numpy().astype(float)[:, 0]
-    points = t.joints.child_point.numpy().astype(float)
+    points = of_first(t.joints.child_point)
     names = {i: n for n, i in t.model.joint_names.items()}
     out = {}
     for i, link in enumerate(t.links):
@@ -534,12 +537,14 @@ def _motion(
 
 
 def check_integrable(model: Any, control: Control) -> None:
-    """Refuse, by name, what an integration does not follow: paths, joints that are taken out."""
+    """Refuse, by name, what an integration does not follow: paths, gears on disabled joints."""
     m = links(model).model
-    off = np.flatnonzero((control.enabled.numpy() == 0).any(1))
-    if len(off):
-        name = next(n for n, k in m.joint_names.items() if k == off[0])
-        raise SimulationError(f"integrate: joint {name!r} is taken out (enabled = False); an integration takes all joints")
+    off = disabled(m, control)
+    for name, ends in zip(m.gear_names, assembly.gear_ends(m), strict=True):
+        for joint in (ends[0][0], ends[1][0]):
+            if joint in off:
+                other = next(n for n, k in m.joint_names.items() if k == joint)
+                raise SimulationError(f"integrate: gear {name!r} couples joint {other!r}, which is disabled (enabled = False)")
     if m.paths:
         name = next(n for n, b in m.body_names.items() if b in m.paths)
         raise SceneError(f"integrate: body {name!r} follows a path; an integration takes bodies driven at a constant speed")

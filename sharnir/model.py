@@ -15,6 +15,7 @@ from sharnir.axes import Axis, DCMotor, Servo
 from sharnir.cables import CableTable
 from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.rope_state import RopeControl, RopeState, arrays_of
+from sharnir.tables import of_first
 from sharnir.types import mat33, np_real, quat, real, vec3
 
 FIXED, KINEMATIC, DYNAMIC = 0, 1, 2
@@ -173,6 +174,7 @@ class Model:
     joint_axes: list[tuple[Axis, ...]]  # what acts on their free axes at the start
     parents: np.ndarray  # (joints,)
     children: np.ndarray  # (joints,)
+    joint_enabled: np.ndarray  # (joints,) bool, at the start
     q_start: np.ndarray
     v_start: np.ndarray
     shapes: list[Any]
@@ -194,6 +196,7 @@ class Model:
     rigid: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (speeds,) axes that a loop holds still
     ropes: Any = None  # `rope.build.Ropes`, where there are any
     collision: Any = None  # `collision.describe.CollisionDescription`, where bodies touch
+    visible: Any = None  # the same for sensors by rays, if the scene has such and no contact
 
     def state(self) -> State:
         """A new state at the scene's start."""
@@ -241,7 +244,7 @@ class Model:
         return rows if self.ropes is None else rows + 3 * self.ropes.count + 10 * self.ropes.slots + 3
 
     def ties(self) -> np.ndarray:
-        """(ties, 2) pairs of bodies that joints, springs, gears and cables join."""
+        """(ties, 2) pairs of bodies that joints (all, in their order), springs, gears and cables join."""
         gears, springs, ends = self.gears, self.springs, self.cables.body.numpy().reshape(-1, 2)
         geared = np.stack([gears.joint_a.numpy(), gears.joint_b.numpy()], 1).astype(int)
         pairs = [np.stack([self.parents, self.children], 1), np.stack([springs.parent.numpy(), springs.child.numpy()], 1)]
@@ -255,8 +258,8 @@ class Model:
         control = Control()
         fill(control, self, len(self.com), "force torque force_once torque_once")
         fill(control, self, self.speeds, "joint_force")
-        fill(control, self, len(self.joint_kinds), "enabled acts")
-        control.enabled.fill_(1)
+        fill(control, self, len(self.joint_kinds), "acts")
+        control.enabled = self.control_enabled()
         rows = [(k, axis) for k, axes in enumerate(self.joint_axes) for axis in axes]
         acts = [
             k.ball is not None or any(a.acts for a in axes) for k, axes in zip(self.joint_kinds, self.joint_axes, strict=True)
@@ -272,6 +275,10 @@ class Model:
         if self.ropes is not None:
             control.rope = self.ropes.control()
         return control
+
+    def control_enabled(self) -> Any:
+        """`Control.enabled` at the start."""
+        return wp.array(self._column(self.joint_enabled, np.int32), dtype=wp.int32, device=self.device)
 
     def frictionless(self) -> np.ndarray:
         """(speeds,) True where a loop holds all axes still that share a friction bound: what it would do there is undetermined,
@@ -336,3 +343,28 @@ OWNED = (
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
 STATE_FIELDS, CONTROL_FIELDS = arrays_of(State), arrays_of(Control)
+
+
+def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
+    """(kg, m, m/s) that a scene's tolerances follow: a usual mass, a usual length, and a speed that is about 1 for 1 m and 1 ms.
+
+    The length is that of levers and radii of gyration. The speed follows √(g length), or that gained in 100 steps; without
+    gravity it is a length in 1000 steps. So scenes that are alike but for their units have tolerances that are alike.
+    """
+    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
+    on = model.bodies.motion.numpy() == DYNAMIC
+    if not on.any():
+        return 1.0, 1.0, 1.0
+    lengths = np.sqrt(np.trace(inertia[on], axis1=1, axis2=2) / mass[on])
+    joints = model.joints
+    for points, bodies in (
+        (of_first(joints.parent_point), model.parents),
+        (of_first(joints.child_point), model.children),
+    ):
+        if model.joint_kinds:
+            lengths = np.append(lengths, np.linalg.norm(points, axis=1)[on[bodies] & model.joint_enabled])
+    lengths = lengths[lengths > 0]
+    length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
+    usual = float(np.exp(np.log(mass[on]).mean()))
+    g = float(np.linalg.norm(model.gravity))
+    return usual, length, max(100.0 * g * dt, 0.32 * (g * length) ** 0.5) if g > 0 else length / (1000.0 * dt)

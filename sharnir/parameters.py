@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from math import inf
@@ -11,12 +12,15 @@ import numpy as np
 import warp as wp
 
 from sharnir import snapshots, tables
-from sharnir.assembly import read_all, set_position, set_spin
-from sharnir.errors import SimulationError, as_numbers
+from sharnir.assembly import read_all, set_spin
+from sharnir.errors import SceneWarning, SimulationError, as_numbers, reachable
+from sharnir.joint_setting import MOVED, set_position
+from sharnir.joints import FRAMES
 from sharnir.launches import LOCK
 from sharnir.model import DYNAMIC, Model
 from sharnir.rope.build import Ropes
 from sharnir.rope.data import ROPE
+from sharnir.scene_joints import FAR
 from sharnir.spatial import cross, quat_conjugate, quat_multiply, quat_rotate
 
 # The Simulation; it stands a floor above, so that it is not named here.
@@ -27,7 +31,10 @@ MOTOR = ("resistance", "inductance", "torque_constant", "gear_ratio", "efficienc
 def owned(model: Model) -> Model:
     """A model with tables of its own: what one simulation changes is not seen by others."""
     copies = {name: _copy(getattr(model, name), model) for name in ("bodies", "axes", "springs")}
-    copies |= {"joints": _with_own_points(_copy(model.joints, model, ("parent_point", "parent_frame"))), "com": model.com.copy()}
+    copies |= {"joints": _copy(model.joints, model, FRAMES), "com": model.com.copy()}
+    if int(model.drives.count):
+        copies["drives"] = _copy(model.drives, model, ("joints",))
+        copies["drives"].joints = copies["joints"]
     copies["springs"] = _with_own_points(copies["springs"])
     ropes = model.ropes
     if ropes is not None:
@@ -58,7 +65,7 @@ def _copy(struct: Any, model: Model, names: Collection[str] = ()) -> Any:
     out, names = struct._cls(), names or _varying(struct)
     for name in struct._cls.vars:
         value = getattr(struct, name)
-        if name in names:
+        if name in names and hasattr(value, "dtype"):
             value = tables.table(tables.columns(value), value.dtype, model.worlds, model.device)
         setattr(out, name, value)
     return out
@@ -178,7 +185,7 @@ def set_centre(sim: Owner, body: int, who: str, value: Any) -> None:
     if int(model.bodies.motion.numpy()[body]) != DYNAMIC or not tables.columns(model.bodies.inertia)[body].any():
         raise SimulationError(f"{who}: a centre of mass is moved in dynamic bodies that have an inertia, which it has not")
     by = point - model.com[body]
-    tied = [(model.children, model.joints.child_point)]
+    tied: list[tuple[Any, Any]] = []
     tied += [(getattr(model.springs, end).numpy(), getattr(model.springs, f"{end}_point")) for end in ("parent", "child")]
     tied.append((model.cables.body.numpy(), model.cables.center))
     if model.ropes is not None:
@@ -208,8 +215,9 @@ def set_centre(sim: Owner, body: int, who: str, value: Any) -> None:
         model.com[body] = point
         sim.body(names[body])._take_centre()
 
-    def shift(points: np.ndarray) -> None:
-        points[model.parents == body] -= by
+    def shift(on_parents: np.ndarray, on_children: np.ndarray) -> None:
+        on_parents[model.parents == body] -= by
+        on_children[model.children == body] -= by
 
     _in_both(sim, place, move, shift)
 
@@ -223,47 +231,42 @@ def set_anchor(sim: Owner, joint: int, who: str, side: int, value: Any) -> None:
         raise SimulationError(f"{who}: {what} stays in the centre of a point mass")
     at = slice(int(model.q_start[joint]), int(model.q_start[joint]) + model.joint_kinds[joint].q_size)
 
-    def points() -> np.ndarray:
-        return tables.columns(model.joints.parent_point) if side == 0 else model.joints.child_point.numpy().astype(float)
+    name = ("parent_point", "child_point")[side]
 
     def put(values: np.ndarray) -> None:
-        if side == 0:
-            tables.put(model.joints.parent_point, values)
-        else:
-            model.joints.child_point.assign(values)
+        tables.put(getattr(model.joints, name), values)
         sim.solver.relay()
 
-    def shift(values: np.ndarray) -> None:
-        values[joint] = point
+    def shift(*points: np.ndarray) -> None:
+        points[side][joint] = point
 
     def follow() -> None:
         read_all(model, sim.state)
         there = sim.state.q.numpy()[at].T.astype(float)
-        old = points()
+        old = tables.columns(getattr(model.joints, name))
         new = old.copy()
-        shift(new)
+        new[joint] = point
+        on = sim._commands.enabled != 0
+        if not on[joint].any():
+            return
+        kept = {field: getattr(sim.state, field).numpy().copy() for field in MOVED}
         put(new)
         try:
-            set_position(model, sim.state, joint, there)
+            set_position(model, sim.state, joint, there, on)
+            for field, values in kept.items():  # where it is disabled nothing follows
+                array = getattr(sim.state, field)
+                array.assign(np.where(on[joint].reshape(1, -1, *(1,) * (values.ndim - 2)), array.numpy(), values))
         except SimulationError:
             put(old)
             read_all(model, sim.state)
             raise
         put(old)
 
-    def change() -> None:
-        if side == 1:
-            new = points()
-            shift(new)
-            put(new)
-
-    _in_both(sim, follow, change, shift if side == 0 else None)
+    _in_both(sim, follow, lambda: None, shift)
 
 
-def attach(sim: Owner, joint: int, who: str, worlds: Any = None) -> None:
-    """Put a joint in where its two bodies stand, in some worlds: its frame on the parent is laid over that on the child, its
-    coordinates are 0.
-    """
+def attach(sim: Owner, joint: int, who: str, worlds: Any = None, at: Any = None) -> None:
+    """Enable a joint as its two bodies stand, in some worlds: both its frames are laid where `at` says, its coordinates are 0."""
     model, some = sim.model, np.arange(sim.worlds) if worlds is None else snapshots.chosen(sim, worlds)
     if model.joint_kinds[joint].mask and not model.joint_kinds[joint].v_size:
         raise SimulationError(f"{who}: attach() is for joints with a frame, and a Distance has none; set enabled")
@@ -274,27 +277,27 @@ def attach(sim: Owner, joint: int, who: str, worlds: Any = None) -> None:
     if not len(some):
         return
     with LOCK:
-        snapshots.vary_frames(sim)
-        state, t = sim.state, model.joints
-        (x_p, q_p), (x_c, q_c) = (
+        state = sim.state
+        poses = [
             [getattr(state, name).numpy()[b, some].astype(float) for name in ("position", "rotation")]
             for b in (int(model.parents[joint]), int(model.children[joint]))
-        )
-        points, frames = tables.columns(t.parent_point), tables.columns(t.parent_frame)
-        own_point, own_frame = (
-            np.broadcast_to(array.numpy()[joint].astype(float), (len(some), size))
-            for array, size in ((t.child_point, 3), (t.child_frame, 4))
-        )
-        points[joint, some] = quat_rotate(quat_conjugate(q_p), x_c + quat_rotate(q_c, own_point) - x_p)
-        frames[joint, some] = quat_multiply(quat_conjugate(q_p), quat_multiply(q_c, own_frame))
-        tables.put(t.parent_point, points)
-        tables.put(t.parent_frame, frames)
+        ]
+        points, frames = _place_of(sim, joint, who, at, some, poses)
+        snapshots.vary_frames(sim)
+        for side, (x, q) in zip(("parent", "child"), poses, strict=True):
+            back = quat_conjugate(q)
+            new = {"point": quat_rotate(back, points - x), "frame": quat_multiply(back, frames)}
+            for kind, values in new.items():
+                array = getattr(model.joints, f"{side}_{kind}")
+                all_of = tables.columns(array)
+                all_of[joint, some] = values
+                tables.put(array, all_of)
         sim.solver.relay()
-        at, size = int(model.q_start[joint]), model.joint_kinds[joint].q_size
+        first, size = int(model.q_start[joint]), model.joint_kinds[joint].q_size
         q = state.q.numpy()
-        q[at : at + size, some] = 0.0
+        q[first : first + size, some] = 0.0
         if len(model.joint_kinds[joint].turns) == 3:
-            q[at + size - 1, some] = 1.0
+            q[first + size - 1, some] = 1.0
         state.q.assign(q)
         on[some] = True
         sim._commands.put("enabled", joint, on.astype(np.int32))
@@ -305,12 +308,66 @@ def attach(sim: Owner, joint: int, who: str, worlds: Any = None) -> None:
     sim.changed()
 
 
+def _place_of(
+    sim: Owner, joint: int, who: str, at: Any, some: np.ndarray, poses: list[list[np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """World points (some, 3) and frames (some, 4) where `attach(at=…)` puts a joint; poses of its parent and its child."""
+    t, bodies = sim.model.joints, (int(sim.model.parents[joint]), int(sim.model.children[joint]))
+    anchors, frames = [], []
+    for side, (x, q) in zip(("parent", "child"), poses, strict=True):
+        own = [tables.columns(getattr(t, f"{side}_{kind}"))[joint] for kind in ("point", "frame")]
+        point, frame = (np.broadcast_to(v if len(v) == 1 else v[some], (len(some), v.shape[1])) for v in own)
+        anchors.append(x + quat_rotate(q, point))
+        frames.append(quat_multiply(q, frame))
+    widths = [_width(sim, b) for b in bodies]
+
+    def arms(points: np.ndarray) -> np.ndarray:
+        """(2, some) distances from the centres of mass of both bodies, in widths of each."""
+        return np.array([np.linalg.norm(points - x, axis=1) / max(w, 1e-9) for (x, _), w in zip(poses, widths, strict=True)])
+
+    if at is None:
+        nearer = arms(anchors[1]).max(0) < 0.5 * arms(anchors[0]).max(0)
+        at_child = (nearer | (bodies[0] == 0) | (widths[1] == 0.0)) & (widths[0] > 0.0)
+        points, out = (np.where(at_child[:, None], b, a) for a, b in (anchors, frames))
+    elif isinstance(at, str) and at in ("parent", "child"):
+        points, out = anchors[at == "child"], frames[at == "child"]
+    else:
+        given = as_numbers(at)
+        if given.shape not in ((3,), (sim.worlds, 3), (len(some), 3)) or not reachable(given):
+            each = f", or one per world ({sim.worlds}, 3)" if sim.worlds > 1 else ""
+            raise SimulationError(f"{who}: attach(at=…) is 'parent', 'child' or a world point (3,) in m{each}, got {at!r}")
+        given = given if given.ndim == 1 or len(given) == len(some) else given[some]
+        points, out = np.broadcast_to(given, (len(some), 3)), frames[0]
+    for b, width, (x, _) in zip(bodies, widths, poses, strict=True):
+        if width == 0.0 and np.linalg.norm(points - x, axis=1).max() > 1e-9:
+            name = next(n for n, k in sim.model.body_names.items() if k == b)
+            raise SimulationError(f"{who}: body {name!r} is a point mass, and a joint holds it at its centre only, got at={at!r}")
+    far = arms(points).min(0)
+    if max(widths) < inf and far.max() > FAR:
+        worst, names = int(far.argmax()), {b: n for n, b in sim.model.body_names.items()}
+        each = " and ".join(
+            f"{arm * w:.3g} m from body {names[b]!r} ({w:.3g} m wide)"
+            for arm, w, b in zip(arms(points)[:, worst], widths, bodies, strict=True)
+        )
+        warnings.warn(f"{who}: it is attached {each}; is it meant to be there?", SceneWarning, stacklevel=4)
+    return points, out
+
+
+def _width(sim: Owner, body: int) -> float:
+    """m: the diagonal of a box with a body's mass and inertia; 0 of a point mass, inf where the body is not dynamic."""
+    t = sim.model.bodies
+    if int(t.motion.numpy()[body]) != DYNAMIC:
+        return inf
+    return float(np.sqrt(6 * np.trace(tables.of_first(t.inertia)[body]) / tables.of_first(t.mass)[body]))
+
+
 def _in_both(
-    sim: Owner, place: Callable[[], None], change: Callable[[], None], shift: Callable[[np.ndarray], None] | None = None
-) -> None:
+    sim: Owner, place: Callable[[], None], change: Callable[[], None], shift: Callable[..., None]
+) -> None:  # fmt: skip
     """Change tables, and with them the state now and that of the start, to which `reset` goes back.
 
-    `shift` changes points of joints on their parents, which both have of their own where joints were attached.
+    `shift` changes points of joints on their parents and on their children, two arrays (joints, 1 or worlds, 3): those of now,
+    and those of the start where joints were attached.
     """
     with LOCK:
         sim._settled()
@@ -323,12 +380,13 @@ def _in_both(
             snapshots.put_back(sim, now)
         place()
         change()
-        if shift is not None:
-            points = tables.columns(sim.model.joints.parent_point)
-            shift(points)
-            tables.put(sim.model.joints.parent_point, points)
-            if snapshots.FRAMES[0] in start:
-                shift(start[snapshots.FRAMES[0]])
+        tied = [sim.model.joints.parent_point, sim.model.joints.child_point]
+        points = [tables.columns(array) for array in tied]
+        shift(*points)
+        for array, values in zip(tied, points, strict=True):
+            tables.put(array, values)
+        if snapshots.FRAMES[0] in start:
+            shift(start[snapshots.FRAMES[0]], start[snapshots.FRAMES[2]])
         sim._start = start
         sim._rebuild()
     told(sim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from sharnir.io.recorded import Recording
@@ -10,9 +11,11 @@ from sharnir.realtime.loop import RealTime
 from sharnir.subjects import made, recorded
 
 
-def record(name: str, out: Path | None, duration: float, dt: float | None, rate: float, real_time: bool) -> int:
+def record(
+    name: str, out: Path | None, duration: float, dt: float | None, rate: float, real_time: bool, roots: Sequence[Path] = ()
+) -> int:
     """Run something and record it."""
-    sim, module = made(name, dt)
+    sim, module = made(name, dt, (), roots)
     control, path = getattr(module, "control", None), out or Path(f"{Path(name).stem}.mcap")
     steps = max(1, round(duration / sim.dt))
     with sim.record_to(path, rate=rate, name=name):
@@ -29,7 +32,10 @@ def record(name: str, out: Path | None, duration: float, dt: float | None, rate:
     return 0
 
 
-def replay(file: Path, scene: str | None, plot: Path | None, csv: Path | None, usd: Path | None) -> int:
+def replay(
+    file: Path, scene: str | None, plot: Path | None, csv: Path | None, usd: Path | None, trust: bool = False,
+    roots: Sequence[Path] = (),
+) -> int:  # fmt: skip
     """Make a recorded motion again."""
     recording = Recording(file)
     cut = "" if recording.whole else "; it was cut off, and is read up to its last chunk"
@@ -37,7 +43,7 @@ def replay(file: Path, scene: str | None, plot: Path | None, csv: Path | None, u
     for path, write in ((plot, recording.plot), (csv, recording.to_csv), (usd, recording.to_usd)):
         if path is not None:
             print(f"wrote {write(path)}")
-    replayed = recording.replay(recorded(recording, scene), _bar)
+    replayed = recording.replay(recorded(recording, scene, trust, roots), _bar)
     print(replayed)
     return 0 if replayed.equal else 1
 

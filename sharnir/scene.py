@@ -14,7 +14,7 @@ import warp as wp
 from sharnir import assembly
 from sharnir.axes import number
 from sharnir.cable_tables import CableDescription, Drum, Sheave, cable_start, cable_table, describe_cable
-from sharnir.collision.describe import Belt, ContactScene
+from sharnir.collision.describe import ContactScene
 from sharnir.collision.material import Material, checked
 from sharnir.descriptions import (
     BodyDescription,
@@ -30,15 +30,15 @@ from sharnir.drive_tables import drive_table
 from sharnir.errors import SceneError, SceneWarning, is_positive
 from sharnir.guard import watch_end
 from sharnir.inputs import Input, add_control
-from sharnir.joints import Distance, Free, Gear, Joint, axis_table, joint_tables
+from sharnir.joints import Gear, Joint, axis_table, joint_tables
 from sharnir.kinematics import read_joints
 from sharnir.model import FIXED, MOTIONS, Model
 from sharnir.rope import describe as roping
 from sharnir.rope.build import Ropes
 from sharnir.said import Telling
-from sharnir.scene_joints import Frame, describe_joint, gear_axis, joint_frames
+from sharnir.scene_joints import Frame, check_flags, describe_joint, far_from_both, gear_axis, joint_frames, neighbours
 from sharnir.scene_tables import body_table, gear_table, spring_table
-from sharnir.scene_wheels import cast_wheel
+from sharnir.scene_wheels import add_belt, cast_wheel
 from sharnir.sensors.table import SensorDescription, add_sensor
 from sharnir.shapes import Shape
 from sharnir.spatial import quat_rotate, unit_quat
@@ -55,7 +55,8 @@ class Scene(Telling):
     Args:
         gravity: acceleration, m/s², world axes.
         contact: whether bodies touch each other; None: as soon as there is a ground, a terrain or a body with collide=True. Then
-            every body with a shape does, but for neighbours at a joint.
+            every body with a shape does, but for neighbours at an enabled joint. A warning says so if bodies have materials (as
+            wheels do) and the scene has no contact; False says that none is meant.
     """
 
     world = "world"
@@ -109,7 +110,7 @@ class Scene(Telling):
         material: Material | None = None,
         collision: Shape | Sequence[Shape] | None = None,
         collide: bool | None = None,
-        group: int | tuple[int, int] | None = None,
+        group: int | tuple[int, int] | Sequence[tuple[int, int]] | None = None,
         surface_velocity: Sequence[float] | None = None,
         color: Sequence[float] | str | None = None,
         visual: Shape | Sequence[Shape] | str | None = None,
@@ -131,7 +132,8 @@ class Scene(Telling):
             collision: what touches others, a shape or several in the body's frame; `shape` if None. A `Mesh` is its triangles on
                 a body that does not move, and its convex hull on one that does.
             collide: False: it touches nothing. True: as None, and turns contact on (see Scene).
-            group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches).
+            group: bits of the groups it belongs to (1 if None), or (those, bits of the groups it touches), or a list of such
+                pairs, one per shape of `collision`.
             surface_velocity: of its surface, as of a conveyor, m/s, in the body's axes.
             color: in pictures: (red, green, blue) from 0 to 1, or "#rrggbb".
             visual: what it looks like, if not like its shape: a file (.glb, .obj, .stl, …) in m and the body's axes, with its
@@ -170,9 +172,15 @@ class Scene(Telling):
 
     # ---- contact ----
 
-    def add_ground(self, height: float = 0.0, *, normal: Any = "z", material: Material | None = None) -> None:
-        """A plane of the world: `height` (m) along `normal` (a letter or a vector), which points out of the ground."""
-        self.touch.add_ground(self.world, height, normal, material)
+    def add_ground(
+        self, height: float = 0.0, *, normal: Any = "z", material: Material | None = None,
+        group: int | tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """A plane of the world: `height` (m) along `normal` (a letter or a vector), which points out of the ground.
+
+        group: as in `add_body`.
+        """
+        self.touch.add_ground(self.world, height, normal, material, group)
 
     def add_terrain(
         self,
@@ -183,18 +191,19 @@ class Scene(Telling):
         position: Sequence[float] = (0.0, 0.0, 0.0),
         material: Material | None = None,
         friction: Any = None,
+        group: int | tuple[int, int] | None = None,
     ) -> str:
         """A fixed height field, solid below. Returns its name. `sharnir.terrain` makes heights of hills, stairs, rubble, images.
 
         Args:
             heights: m, (along x, along y), evenly spaced; or a `Terrain`, which has its size and friction with it.
             size: m, full size along x and y. position: of its middle, m; heights count from there.
-            friction: a map: the material's coefficient in each cell, (along x − 1, along y − 1).
+            friction: a map: the material's coefficient in each cell, (along x − 1, along y − 1). group: as in `add_body`.
         """
         self._new_name(name)
         if isinstance(heights, Terrain):
             heights, size, friction = heights.heights, size or heights.size, heights.friction if friction is None else friction
-        self.touch.add_terrain(name, heights, size, material, friction)
+        self.touch.add_terrain(name, heights, size, material, friction, group)
         contact = self.touch.bodies[name]
         self.add_body(name, motion="fixed", position=position)
         self.touch.bodies[name] = contact
@@ -211,31 +220,9 @@ class Scene(Telling):
         """Give the contact of two bodies a material of its own; neighbours at a joint touch each other then too."""
         names = [self._body("set_pair", what, body).name for what, body in (("a", a), ("b", b))]
         self.touch.pairs[self.touch.pair("set_pair", *names)] = checked(material, f"pair {a!r}, {b!r}")
+        self.touch.expected.append(f"the pair {a!r}, {b!r} has a material")
 
-    def add_belt(
-        self, joint: str, body: str, shapes: Shape | Sequence[Shape], *, radius: float, material: Material | None = None
-    ) -> None:
-        """Shapes of a body, besides what it has, whose surface runs as a hinge turns, as of a track or a driven conveyor.
-
-        What touches them acts on the body and, along the belt, on the hinge, whose drive, friction and inertia are the belt's.
-
-        Args:
-            joint: the hinge; its child turns with the belt, positive as a wheel would that the belt is wound on.
-            shapes: one or several, in the frame of the body.
-            radius: m, of the belt's way a radian of the hinge.
-            material: how the belt rubs; `Material()` if None.
-        """
-        who = f"belt of joint {joint!r}"
-        owner = self._body(who, "body", body)
-        hinges = [n for n, j in self.joints.items() if j.joint.free in (("rx",), ("ry",), ("rz",))]
-        if joint not in hinges:
-            raise SceneError(f"{who}: a belt runs with a hinge; known: {', '.join(map(repr, hinges)) or 'none'}")
-        if not is_positive(radius):
-            raise SceneError(f"{who}: radius is a positive finite number (m), got {radius!r}")
-        hinge = self.joints[joint]
-        axis = quat_rotate(hinge.parent_frame, np.eye(3)["xyz".index(hinge.joint.free[0][1])])
-        self.touch.add_belt(owner.name, shapes, Belt(hinge.child, hinge.parent, axis, float(radius)), material, who)
-
+    add_belt = add_belt
     add_cast_wheel = cast_wheel
 
     def add_frame(
@@ -270,6 +257,7 @@ class Scene(Telling):
         break_force: float | None = None,
         break_torque: float | None = None,
         collide: bool = False,
+        enabled: bool = True,
     ) -> str:
         """Connect two bodies; joint coordinates are the child's motion relative to the parent. Returns the joint's name.
 
@@ -280,15 +268,19 @@ class Scene(Telling):
             parent_frame, child_frame: instead, the (position, rotation) of the joint frame in each body's frame; the mechanism
                 may start unassembled then.
             break_force, break_torque: what the joint carries (N, N·m) before it breaks: `enabled` is False from then on.
-            collide: True: the two bodies touch each other all the same, where there is contact.
+            collide: True: the two bodies collide although the joint connects them. False: they do not while it is enabled; a
+                joint to the world does not exclude the ground (but for a body that it welds to the world).
+            enabled: False: the joint starts disabled and does not hold, as the joint of a hook that has grabbed nothing yet:
+                the bodies start and collide as if it were not there, until `sim.joint(name).attach()` or `enabled = True`.
         """
         who = f"joint {name!r}"
         self._new_name(name)
+        check_flags(who, collide=collide, enabled=enabled)
         if isinstance(joint, Gear):
-            if any(
+            if not enabled or any(
                 v is not None for v in (parent, child, position, rotation, parent_frame, child_frame, break_force, break_torque)
             ):
-                raise SceneError(f"{who}: a gear couples two joints and takes no bodies, positions, frames or strength")
+                raise SceneError(f"{who}: a gear couples two joints and takes no bodies, positions, frames, strength or enabled=")
             for end in (joint.joint_a, joint.joint_b):
                 gear_axis(self.joints, who, end)
             if joint.joint_a == joint.joint_b:
@@ -311,9 +303,12 @@ class Scene(Telling):
                 if not is_positive(value):
                     raise SceneError(f"{who}: {what} is a positive finite number, got {value!r}")
                 setattr(made, what, float(value))
+        made.enabled = enabled
         self.joints[name] = made
-        if not isinstance(collide, bool):
-            raise SceneError(f"{who}: collide is True or False, got {collide!r}")
+        if enabled:
+            words = far_from_both(made, (a, b))
+            if words:
+                self._note(words)
         if collide:
             self.touch.asked.add(self.touch.pair(who, a.name, b.name))
         return name
@@ -438,6 +433,8 @@ class Scene(Telling):
         if winch is not None:
             roping.wind(rope, winch, self.joints)
         roping.touch_as(rope, material, collide)
+        if material is not None and collide:
+            self.touch.expected.append(f"{who} has a material")
         self.ropes[name] = rope
         return name
 
@@ -499,6 +496,9 @@ class Scene(Telling):
         if not isinstance(worlds, int) or worlds < 1:
             raise SceneError(f"worlds is a whole number of at least 1, got {worlds!r}")
         self._free_of_point_joints()
+        words = self.touch.missing()
+        if words is not None and words not in self.notes:
+            self._note(words)
         self._built = True
         load_modules([read_joints.module, *([watch_end.module] if device == "cpu" else [])], "cpu")  # side by side, if compiled
         one = self._tables(1, "cpu")
@@ -521,9 +521,10 @@ class Scene(Telling):
             motion = np.array([b.motion for b in self.bodies.values()])
             jointed = bool(self.joints or self.springs or self.cables)
             model.ropes = Ropes(list(self.ropes.values()), motion, worlds, device, trees=jointed)
-        loose = (Free, Distance)  # these leave bodies far apart from each other
-        neighbours = [(j.parent, j.child) for j in self.joints.values() if not isinstance(j.joint, loose)]
-        model.collision = self.touch.build(list(self.bodies.values()), neighbours)
+        joined = neighbours(list(self.joints.values()))
+        model.collision = self.touch.build(list(self.bodies.values()), joined)
+        if model.collision is None and any(sensor.kind in ("lidar", "depth") for sensor in self.sensors.values()):
+            model.visible = self.touch.build(list(self.bodies.values()), joined, seen=True)
         return model
 
     def _free_of_point_joints(self) -> None:
@@ -571,6 +572,7 @@ class Scene(Telling):
             joint_axes=[j.axes for j in joints],
             parents=np.array([j.parent for j in joints], int),
             children=np.array([j.child for j in joints], int),
+            joint_enabled=np.array([j.enabled for j in joints], bool),
             q_start=np.cumsum([0, *q_sizes])[:-1],
             v_start=np.cumsum([0, *v_sizes])[:-1],
             shapes=[b.shape for b in bodies],

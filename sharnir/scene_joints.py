@@ -14,6 +14,7 @@ from sharnir.model import DYNAMIC
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate, unit_quat
 
 Frame = tuple[Sequence[float], Sequence[float]]
+FAR = 5.0  # widths of a body: an anchor farther away from it may be a mistake
 
 
 def describe_joint(
@@ -38,6 +39,13 @@ def describe_joint(
     return made
 
 
+def check_flags(who: str, **flags: Any) -> None:
+    """Refuse what is not True or False."""
+    for what, value in flags.items():
+        if not isinstance(value, bool):
+            raise SceneError(f"{who}: {what} is True or False, got {value!r}")
+
+
 def check_point_mass(made: JointDescription, body: BodyDescription, arm: float) -> None:
     """Refuse what would turn a point mass; `arm` is the distance of the joint from it, m."""
     who, joint = f"joint {made.name!r}", made.joint
@@ -51,6 +59,40 @@ def check_point_mass(made: JointDescription, body: BodyDescription, arm: float) 
             f"{who}: body {body.name!r} is a point mass, which does not turn: no limit, friction, spring or drive can "
             "act on the rotations of its joint; give it a shape or an inertia"
         )
+
+
+def width(body: BodyDescription) -> float:
+    """m: the diagonal of a box with the mass and inertia of a body; inf for a body that is not dynamic or is a point mass."""
+    if body.motion != DYNAMIC or not np.any(body.inertia):
+        return np.inf
+    return float(np.sqrt(6 * np.trace(body.inertia) / body.mass))
+
+
+def far_from_both(made: JointDescription, bodies: tuple[BodyDescription, BodyDescription]) -> str | None:
+    """A warning for an anchor that is more than FAR widths away from each of the two bodies, both dynamic; else None."""
+    if isinstance(made.joint, Free | Distance):
+        return None
+    arms = [float(np.linalg.norm(point)) for point in (made.parent_point, made.child_point)]
+    widths = [width(body) for body in bodies]
+    if not all(arm > FAR * wide for arm, wide in zip(arms, widths, strict=True)):
+        return None
+    each = " and ".join(
+        f"{arm:.3g} m from body {body.name!r} ({wide:.3g} m wide)" for arm, body, wide in zip(arms, bodies, widths, strict=True)
+    )
+    return f"joint {made.name!r}: its anchor is {each}; is it meant to be there?"
+
+
+def neighbours(joints: Sequence[JointDescription]) -> list[tuple[int, int, int]]:
+    """(body, body, joint) by index, of joints that keep their two bodies from touching while they are enabled.
+
+    `Free` and `Distance` leave bodies far apart. The world's shapes are its grounds: only a weld, which leaves nothing for a
+    contact to do, excludes them.
+    """
+    return [
+        (j.parent, j.child, k)
+        for k, j in enumerate(joints)
+        if not isinstance(j.joint, Free | Distance) and (0 not in (j.parent, j.child) or j.joint.mask == 0)
+    ]
 
 
 def joint_frames(

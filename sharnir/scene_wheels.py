@@ -1,4 +1,4 @@
-"""Wheels without a body of their own, as a scene takes them."""
+"""Belts, and wheels without a body of their own, as a scene takes them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sharnir.collision.material import Material
 from sharnir.descriptions import vector
 from sharnir.errors import SceneError, is_positive
 from sharnir.shapes import Shape
+from sharnir.spatial import quat_rotate
 
 
 def cast_wheel(
@@ -58,3 +59,28 @@ def cast_wheel(
     start = number(who, "speed (rad/s)", speed)
     self.touch.casts.append(Cast(name, k, float(inertia), float(rolling) * float(radius), start, commands))
     return name
+
+
+def add_belt(
+    self: Any, joint: str, body: str, shapes: Shape | Sequence[Shape], *, radius: float, material: Material | None = None
+) -> None:
+    """Shapes of a body, besides what it has, whose surface runs as a hinge turns, as of a track or a driven conveyor.
+
+    What touches them acts on the body and, along the belt, on the hinge, whose drive, friction and inertia are the belt's.
+
+    Args:
+        joint: the hinge; its child turns with the belt, positive as a wheel would that the belt is wound on.
+        shapes: one or several, in the frame of the body.
+        radius: m, of the belt's way a radian of the hinge.
+        material: how the belt rubs; `Material()` if None.
+    """
+    who = f"belt of joint {joint!r}"
+    owner = self._body(who, "body", body)
+    hinges = [n for n, j in self.joints.items() if j.joint.free in (("rx",), ("ry",), ("rz",))]
+    if joint not in hinges:
+        raise SceneError(f"{who}: a belt runs with a hinge; known: {', '.join(map(repr, hinges)) or 'none'}")
+    if not is_positive(radius):
+        raise SceneError(f"{who}: radius is a positive finite number (m), got {radius!r}")
+    hinge = self.joints[joint]
+    axis = quat_rotate(hinge.parent_frame, np.eye(3)["xyz".index(hinge.joint.free[0][1])])
+    self.touch.add_belt(owner.name, shapes, Belt(hinge.child, hinge.parent, axis, float(radius)), material, who)

@@ -18,7 +18,7 @@ from sharnir.air import Air, Windy
 from sharnir.arrays import ArrayAccess, Host, Lent, Targets, memory
 from sharnir.attempts import Attempts, Sum
 from sharnir.cable_views import CableView
-from sharnir.errors import SceneError, SimulationError, is_positive, named
+from sharnir.errors import LARGEST, OF_SIMULATIONS, Bound, SceneError, SimulationError, is_positive, named, reachable
 from sharnir.health import Health
 from sharnir.inputs import Controls, Operated
 from sharnir.io.checkpoint import content
@@ -55,7 +55,7 @@ HEARD = 0.05  # s, after which at the latest Python is heard in a long call
 LOOK_EVERY = 512  # steps, after which at the latest the guard looks at a long call
 
 
-class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
+class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
     """A scene in motion.
 
     Args:
@@ -63,7 +63,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         dt: step, s.
         solver: "direct" (whole trees in one pass, exact), "sequential" (impulses joint by joint, any topology alike),
             "articulated" (as direct, with joint coordinates in the state), or "auto": direct, unless very many loops meet on one
-            tree. `solver_name` tells which it is.
+            tree. `solver_name` tells which it is; ropes without joints have one engine of their own, "rope", for every word.
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0"; a list of devices shares them out, and
             makes a `SplitSimulation`).
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
@@ -83,6 +83,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
     )  # fmt: skip
 
     __signature__ = OfInit()
+    _instead = OF_SIMULATIONS
     if not TYPE_CHECKING:  # an editor looks at __init__
 
         def __new__(cls, *given, device="cpu", **options):
@@ -177,6 +178,7 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         self._target = Targets(self)
         self._hands = Controls(self, self.model.inputs)
         self._sensors = Sensors(self, self.model.sensors)
+        self._hands.begin()
         self._start = self.snapshot()
         self._images = (
             None if self._on_cpu else [Image(*packed), Image(self.solver.memory, [self.solver.whole, self.solver.real])]
@@ -536,8 +538,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         first = values[0]
         return first.copy() if isinstance(first, np.ndarray) else float(first)
 
-    def _in(self, value: Any, size: int, who: str, what: str) -> np.ndarray:
-        """A user's value as (worlds, size), finite."""
+    def _in(self, value: Any, size: int, who: str, what: str, state: bool = False) -> np.ndarray:
+        """A user's value as (worlds, size), finite; a position, an angle or a speed (`state`) is not beyond `LARGEST` either."""
         try:
             v = np.asarray(value, float)
         except (TypeError, ValueError):
@@ -547,6 +549,8 @@ class Simulation(ArrayAccess, Contacting, Operated, Windy, Keeping, Sensing):
         if v.shape not in ((size,), (self.worlds, size)) or not np.all(np.isfinite(v)):
             each, got = " a world" * (self.worlds > 1), np.asarray(value).tolist()
             raise SimulationError(f"{who}: {what} is {size} finite number{'s' * (size > 1)}{each}, got {got}")
+        if state and not reachable(v):
+            raise SimulationError(f"{who}: {what} is at most {LARGEST:g} in size, got {np.asarray(value).tolist()}")
         return np.broadcast_to(v, (self.worlds, size)).copy()
 
     def _acts_changed(self) -> None:

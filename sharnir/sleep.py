@@ -1,12 +1,12 @@
 """Sleep (theory: contact): what stands still together is left out of steps until something happens to it.
 
 A free body is idle since it was last anchored (`collision.still`): since then it has not moved by a micrometre. A body of a
-mechanism, which may turn round slowly, is idle while it is also slower than SLOWEST, and its drives do not change; so is a rope.
-When all of an island, which joints, springs, gears, cables and contacts join, has been idle for half a second, and none of its
-drives is told to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its joints and points keep their
-impulses. Where there are ropes, and where nothing acts on joints, a world sleeps as a whole or not at all. A world in which all
-sleep does nothing but wait. What wakes a body wakes its island: what a caller does to it, or commands of its joints, other
-parameters, gravity or wind, a support that moves, and a moving body that touches it, or did.
+mechanism, which may turn round slowly, is idle while it is also slower than 1e-7 of the scene's speed, and its drives do not
+change; so is a rope. When all of an island, which joints, springs, gears, cables and contacts join, has been idle for half a
+second, and none of its drives is told to move, it sleeps: it has no velocity and takes no kick, to others it is fixed, its
+joints and points keep their impulses. Where there are ropes, and where nothing acts on joints, a world sleeps as a whole or not
+at all. A world in which all sleep does nothing but wait. What wakes a body wakes its island: what a caller does to it, or
+commands of its joints, other parameters, gravity or wind, a support that moves, and a moving body that touches it, or did.
 """
 
 from typing import Any
@@ -15,16 +15,16 @@ import numpy as np
 import warp as wp
 
 from sharnir.collision.data import Contacts
-from sharnir.collision.still import ASLEEP, AWAKE, WOKEN, spread_waking
+from sharnir.collision.still import ASLEEP, AWAKE, WOKEN, is_tied, spread_waking
 from sharnir.errors import SimulationError
 from sharnir.joints import DriveTable, JointTable
 from sharnir.kinematics import left_alone
-from sharnir.model import AXIS_COMMANDS, DRIVE_WORDS, DYNAMIC, FIXED, KEPT, BodyTable, Control, Model, State, fill
+from sharnir.model import AXIS_COMMANDS, DRIVE_WORDS, DYNAMIC, FIXED, KEPT, BodyTable, Control, Model, State, fill, scene_scale
 from sharnir.tables import of_first
 from sharnir.types import alone, real, vec3
 
 AFTER, NEVER = 0.5, 1e30  # s
-SLOWEST = wp.constant(real(1.0e-7))  # m/s: three hours for a millimetre
+SLOWEST = 1e-7  # of the scene's speed (`solver.scene_scale`), about 1 m/s for 1 m: what is slower stands still
 SAME = wp.constant(real(1.0e-9))  # of a drive's state, that may change in a step of one that stands still
 NOBODY, ALL, SOME = (wp.constant(k) for k in range(3))  # of a world, who sleeps (`State.resting`)
 WORDS = wp.constant(DRIVE_WORDS)
@@ -50,6 +50,7 @@ class Rest:
     driven: wp.array(dtype=wp.int32)  # [speed] 1: what its servo does is a drive's of the table
     island: wp.array2d(dtype=wp.int32)  # [body, world]
     busy: wp.array2d(dtype=wp.int32)  # [body, world] 1: the island of which this is the first body stays awake
+    slowest: real  # m/s, below which a body of a mechanism stands still
     touching: wp.int32  # 1: bodies may touch
     together: wp.int32  # 1: a world sleeps as a whole
     speeds: wp.int32
@@ -70,12 +71,12 @@ def reaches(model: Model) -> np.ndarray:
     reach = np.sqrt(np.trace(inertia, axis1=1, axis2=2) / np.where(mass > 0, mass, np.inf))
     joints = model.joints
     if len(model.joint_kinds):
-        for bodies, points in ((model.parents, of_first(joints.parent_point)), (model.children, joints.child_point.numpy())):
+        for bodies, points in ((model.parents, of_first(joints.parent_point)), (model.children, of_first(joints.child_point))):
             np.maximum.at(reach, bodies, np.linalg.norm(points.astype(float), axis=1))
     return np.asarray(reach)
 
 
-def joining(model: Model, state: State) -> Any:
+def joining(model: Model, state: State, control: Control) -> Any:
     """Contacts of a scene in which nothing touches: none, but for what joins bodies, and who sleeps."""
     contacts = Contacts()
     fill(contacts, model, None, "count pairs")
@@ -83,6 +84,7 @@ def joining(model: Model, state: State) -> Any:
         setattr(contacts, name, wp.array(np.ascontiguousarray(side), dtype=wp.int32, device=model.device))
     for name in KEPT:
         setattr(contacts, name, getattr(state, name))
+    contacts.enabled = control.enabled
     return contacts
 
 
@@ -91,6 +93,7 @@ def rest_of(model: Model, settings: Any, inner: State, now: State, control: Cont
     r, device = Rest(), model.device
     r.bodies, r.joints, r.drives, r.control, r.state, r.now = model.bodies, model.joints, model.drives, control, inner, now
     r.contacts, r.dt, r.gravity, r.after = contacts, settings.dt, settings.gravity, settings.sleep
+    r.slowest = SLOWEST * scene_scale(model, float(settings.dt.numpy()[0]))[2]
     r.reach = wp.array(reaches(model), dtype=real, device=device)
     linked, driven = np.zeros(len(model.com), np.int32), np.zeros(model.speeds, np.int32)
     linked[model.ties().ravel()] = 1
@@ -299,6 +302,8 @@ def wake_by_caller(r: wp.array(dtype=Rest), w: int):
         elif is_led(r, b, w):
             moves = 1
             for k in range(r[0].contacts.joined_a.shape[0]):
+                if not is_tied(r, k, w):
+                    continue
                 if r[0].contacts.joined_a[k] == b:
                     woke = woke + rouse(r, r[0].contacts.joined_b[k], w)
                 if r[0].contacts.joined_b[k] == b:
@@ -357,7 +362,7 @@ def count_idle(r: wp.array(dtype=Rest), w: int) -> bool:
             idle = r[0].contacts.idle[b, w]
             if r[0].touching == 0 or r[0].linked[b] == 1:
                 turning = wp.length_sq(r[0].state.spin[b, w]) * r[0].reach[b] * r[0].reach[b]
-                if not wp.length_sq(r[0].state.velocity[b, w]) + turning <= SLOWEST * SLOWEST:
+                if not wp.length_sq(r[0].state.velocity[b, w]) + turning <= r[0].slowest * r[0].slowest:
                     idle = real(0.0)
                 elif r[0].touching == 0:  # where bodies touch, it is counted where contacts are found
                     idle = idle + dt
@@ -369,7 +374,7 @@ def count_idle(r: wp.array(dtype=Rest), w: int) -> bool:
         for i in range(r[0].now.rope.velocity.shape[0]):
             length = r[0].now.rope.length[i, w]
             turning = wp.length_sq(r[0].now.rope.spin[i, w]) * length * length
-            if not wp.length_sq(r[0].now.rope.velocity[i, w]) + turning <= SLOWEST * SLOWEST:
+            if not wp.length_sq(r[0].now.rope.velocity[i, w]) + turning <= r[0].slowest * r[0].slowest:
                 quiet = real(0.0)
         r[0].now.quiet[w] = quiet
         if quiet >= after:
@@ -418,7 +423,8 @@ def find_islands(r: wp.array(dtype=Rest), w: int):
     while changed > 0:
         changed = int(0)
         for k in range(r[0].contacts.joined_a.shape[0]):
-            changed = changed + join(r, r[0].contacts.joined_a[k], r[0].contacts.joined_b[k], w)
+            if is_tied(r, k, w):
+                changed = changed + join(r, r[0].contacts.joined_a[k], r[0].contacts.joined_b[k], w)
         for k in range(r[0].contacts.pairs[w]):
             p = r[0].contacts.pair_first[k, w]
             changed = changed + join(r, r[0].contacts.body_a[p, w], r[0].contacts.body_b[p, w], w)
@@ -437,6 +443,8 @@ def find_busy(r: wp.array(dtype=Rest), w: int):
     for k in range(r[0].contacts.joined_a.shape[0]):
         a = r[0].contacts.joined_a[k]
         b = r[0].contacts.joined_b[k]
+        if not is_tied(r, k, w):
+            continue
         if is_led(r, a, w):
             r[0].busy[r[0].island[b, w], w] = 1
         if is_led(r, b, w):

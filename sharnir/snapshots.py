@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from sharnir import tables
+from sharnir import joints, tables
 from sharnir.errors import SimulationError, is_positive
 from sharnir.launches import LOCK
 from sharnir.model import CONTROL_FIELDS, OWNED, STATE_FIELDS
@@ -40,7 +41,8 @@ CARRIED = tuple(f"state.{name}" for name in (*OWNED, "stagger", "history", "idle
     )
 )  # fmt: skip
 """Arrays with what one step hands to the next: their meaning depends on the solver, and zeros begin a motion anew."""
-FRAMES = ("joint.point", "joint.frame")  # (joints, worlds, …) on the parents, where joints were attached
+# (joints, worlds, …) where joints sit on their parents and children, once a joint was attached; in the order of `joints.FRAMES`
+FRAMES = ("joint.point", "joint.frame", "joint.child_point", "joint.child_frame")
 
 
 class Columns:
@@ -170,9 +172,9 @@ def forget_rows(sim: Owner) -> None:
         sim._recorder.reads = True
 
 
-def frames_of(sim: Owner) -> tuple[Any, Any]:
-    """Where joints sit on their parents: tables of points and of frames."""
-    return sim.model.joints.parent_point, sim.model.joints.parent_frame
+def frames_of(sim: Owner) -> tuple[Any, ...]:
+    """Where joints sit on their parents and children: tables of points and of frames."""
+    return tuple(getattr(sim.model.joints, name) for name in joints.FRAMES)
 
 
 def frames_vary(sim: Owner) -> bool:
@@ -185,13 +187,15 @@ def vary_frames(sim: Owner) -> None:
     if frames_vary(sim):
         return
     t, model = sim.model.joints, sim.model
-    for kept, name in zip(FRAMES, ("parent_point", "parent_frame"), strict=True):
+    for kept, name in zip(FRAMES, joints.FRAMES, strict=True):
         array = getattr(t, name)
         values = np.repeat(tables.columns(array), model.worlds // tables.columns(array).shape[1], 1)
         sim._start[kept] = values
         own = wp.array(np.ascontiguousarray(values), dtype=array.dtype, device=model.device)
         own._was = array  # which a mirror may still read
         setattr(t, name, own)
+    if int(model.drives.count):
+        model.drives.joints = t
     sim._rebuild()
     forget_readers(sim)
 
@@ -269,6 +273,8 @@ def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot
     """Refuse what is no snapshot of this scene; it padded, the arrays that it fills, and those it does not."""
     if not isinstance(snapshot, dict):
         raise SimulationError(f"restore: takes what snapshot() returned, got {type(snapshot).__name__}")
+    if not known:
+        check_kinds(sim, snapshot)
     if sim._touching is not None:
         sim._touching.fit(snapshot)
     values = dict(values_of(sim))
@@ -285,13 +291,76 @@ def check(sim: Owner, snapshot: Snapshot, known: bool = False) -> tuple[Snapshot
         if not known:
             check_finite(sim, name, np.asarray(snapshot[name]))
     for name, array in zip(FRAMES, frames_of(sim), strict=True):
-        if name in snapshot and snapshot[name].shape != (len(array), sim.worlds, 3 + (name == FRAMES[1])):
+        if name in snapshot and snapshot[name].shape != (len(array), sim.worlds, 3 + name.endswith("frame")):
             raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
         if name in snapshot and not known:
             check_finite(sim, name, np.asarray(snapshot[name]))
-    if not is_positive(float(snapshot.get("dt", np.nan))):
-        raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
+    if not known:
+        check_whole_numbers(sim, snapshot)
     return snapshot, values, fresh
+
+
+def check_kinds(sim: Owner, snapshot: Snapshot) -> None:
+    """Refuse values of another kind or number of axes, and single values that are out of range, before anything is changed."""
+    for name, own in values_of(sim).items():
+        found = np.asarray(snapshot.get(name, own))
+        same = found.dtype.kind == own.dtype.kind or (found.dtype.kind == "b" and own.dtype.kind in "iu")
+        if found.ndim != own.ndim or not same or (found.size and found.shape[1:] != own.shape[1:]):
+            raise SimulationError(f"restore: the snapshot is of another scene ({name!r} does not fit)")
+    worlds, inputs = sim.worlds, len(sim.controls)
+    shapes: dict[str, tuple[tuple[int, ...], ...]] = {
+        "dt": ((),), "epoch": ((),), "gravity": ((3,), (worlds, 3)), "wind": ((worlds, 3),), "controls": ((3, inputs, worlds),),
+    }  # fmt: skip
+    shapes |= {name: (np.shape(own),) for name, own in sim._sensors.state().items() if name.endswith(".clock")}
+    for name, allowed in shapes.items():
+        if name not in snapshot:
+            continue
+        found = np.asarray(snapshot[name])
+        if found.shape not in allowed or found.dtype.kind not in "fiu" or not np.isfinite(found).all():
+            raise SimulationError(
+                f"restore: {name!r} is finite numbers of shape {allowed[0]}, got {found.dtype} of {found.shape}"
+            )
+    if "gravity" not in snapshot or not is_positive(float(snapshot.get("dt", np.nan))):
+        raise SimulationError(f"restore: dt is a positive finite number of seconds, got {snapshot.get('dt')!r}")
+
+
+def whole_number_ranges(sim: Owner) -> dict[str, tuple[Any, Any]]:
+    """The least and the largest value of every whole number that a step reads, by the name in a snapshot."""
+    model = sim.model
+    body, big = len(model.com) - 1, (1 << 31) - 1
+    out: dict[str, tuple[Any, Any]] = {f"state.{name}": (-1, 1) for name in ("stuck", "cable_slides", "mid_tense")}
+    out |= {"state.asleep": (0, 2), "state.resting": (0, 2), "state.failed": (0, big)}
+    out |= {"control.enabled": (0, 1), "control.acts": (0, 1)}
+    if sim._ropes:
+        capacity = model.ropes.table.capacity.numpy()[:, None]
+        out |= {"rope.segments": (1, capacity), "rope.started": (0, 1), "rope.cut": (0, 1), "rope.slack": (-1, 1)}
+    if sim._touching is not None:
+        values, given = values_of(sim), model.collision
+        points, pairs = len(values["contact.gap"]), len(values["contact.pair_size"])
+        shape, special = len(given.shapes) - 1, 31 | (len(given.belts) << 8)
+        out |= {f"contact.{name}": (0, body) for name in ("body_a", "body_b", "belt_body", "belt_frame")}
+        out |= {"contact.shape_a": (0, shape), "contact.shape_b": (0, shape), "contact.special": (0, special)}
+        out |= {"contact.count": (0, points), "contact.pairs": (0, pairs), "contact.lost": (0, big), "contact.began": (0, 1)}
+        out |= {"contact.pair_first": (0, points), "contact.pair_size": (0, points), "contact.pair_feature": (-1, big)}
+        if "rope_contact.kept_a" in values:
+            kept, each = len(values["rope_contact.kept_a"]), len(values["rope_contact.kept_count"])
+            most = (len(values["rope_contact.kept_shape"]) - kept) // max(1, each)
+            out |= {"rope_contact.kept_count": (0, most), "rope_contact.kept_pairs": (0, kept)}
+            out |= {f"rope_contact.kept_{name}": (-big, big) for name in ("shape", "state", "a", "b")}
+    return out
+
+
+def check_whole_numbers(sim: Owner, snapshot: Mapping[str, np.ndarray]) -> None:
+    """Refuse counts and indices that are out of range: kernels use them without looking."""
+    for name, (low, high) in whole_number_ranges(sim).items():
+        found = snapshot.get(name)
+        if found is not None and found.size and not ((found >= low) & (found <= high)).all():
+            wrong = found[~((found >= low) & (found <= high))].ravel()[0]
+            raise SimulationError(f"restore: {name!r} is a whole number from {low} to {np.max(high)}, got {wrong}")
+    if sim._touching is not None:
+        first, size = snapshot["contact.pair_first"].astype(np.int64), snapshot["contact.pair_size"]
+        if first.size and (first + size).max() > len(snapshot["contact.gap"]):
+            raise SimulationError("restore: 'contact.pair_first' and 'contact.pair_size' name points that are not there")
 
 
 def put_back(sim: Owner, snapshot: Snapshot, known: bool = False) -> None:

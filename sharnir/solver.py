@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +13,7 @@ import warp as wp
 
 from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import COUNTS, SUMS, Tally, Watch, watch_begin, watch_end
-from sharnir.launches import LOCK, record, replayer
+from sharnir.launches import LOCK, Threads, record, replayer
 from sharnir.model import DYNAMIC, FIXED, KEPT, KINEMATIC, Control, Model, State
 from sharnir.spatial import quat_rotate
 from sharnir.tables import of_first
@@ -65,7 +64,7 @@ class Solver:
         cores = os.cpu_count() or 1
         on_cpu = wp.get_device(self.device).is_cpu
         self.threads = min(threads or (cores if model.worlds >= 2 * cores else 1), model.worlds) if on_cpu else 1
-        self._pool = ThreadPoolExecutor(self.threads, "sharnir") if self.threads > 1 else None
+        self._pool = Threads(self.threads) if self.threads > 1 else None
         self._bound: tuple[State, Control, Any] | None = None  # what captured launches point to
         # what the report and the guard keep, in one memory, so that a step that fails can be forgotten at once
         counts, sums = (wp.zeros((n, model.worlds), dtype=d, device=self.device) for n, d in (
@@ -329,8 +328,9 @@ def sizes(model: Model) -> tuple[list[float], float]:
     moves = (motion == DYNAMIC) & (mass > 0)
     size = np.sqrt(6 * np.trace(inertia, axis1=1, axis2=2) / np.where(moves, mass, 1.0)) * moves  # the diagonal of a box
     joints = model.joints
-    points = of_first(joints.parent_point), joints.child_point.numpy().astype(float)
-    ends = list(zip((model.parents, model.children), points, strict=True)) if len(model.joint_kinds) else []
+    points = of_first(joints.parent_point), of_first(joints.child_point)
+    on = model.joint_enabled  # a disabled joint says nothing of its bodies' size
+    ends = [(b[on], p[on]) for b, p in zip((model.parents, model.children), points, strict=True)] if len(on) else []
     for bodies, own in ends:
         np.maximum.at(size, bodies, 2 * np.linalg.norm(own, axis=1) * moves[bodies])
     x, q = np.asarray(model.start["position"], float), np.asarray(model.start["rotation"], float)
@@ -355,27 +355,15 @@ def check_iterations(value: Any, least: int, what: str = "iterations") -> int:
     return int(value)
 
 
-def scene_scale(model: Model, dt: float) -> tuple[float, float, float]:
-    """(kg, m, m/s) that a scene's tolerances follow: a usual mass, a usual length, and a speed that is 1 for 1 m, g and 1 ms.
+@dataclass(frozen=True)
+class Values:
+    """Values that a copied report keeps, in the place of a device array."""
 
-    The length is that of levers and radii of gyration.
-    """
-    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
-    on = model.bodies.motion.numpy() == DYNAMIC
-    if not on.any():
-        return 1.0, 1.0, 1.0
-    lengths = np.sqrt(np.trace(inertia[on], axis1=1, axis2=2) / mass[on])
-    joints = model.joints
-    for points, bodies in (
-        (of_first(joints.parent_point), model.parents),
-        (joints.child_point.numpy().astype(float), model.children),
-    ):
-        if model.joint_kinds:
-            lengths = np.append(lengths, np.linalg.norm(points, axis=1)[on[bodies]])
-    lengths = lengths[lengths > 0]
-    length = float(np.exp(np.log(lengths).mean())) if len(lengths) else 1.0
-    usual = float(np.exp(np.log(mass[on]).mean()))
-    return usual, length, max(float(np.linalg.norm(model.gravity)) * dt / 0.01, length)
+    values: np.ndarray
+
+    def numpy(self) -> np.ndarray:
+        """As a device array has it."""
+        return self.values
 
 
 class Report:
@@ -392,6 +380,16 @@ class Report:
         self.deadline_missed = False
         """Whether the budget cut the step short, or it took longer than its budget."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a copy or a pickle: the values of now, which later steps do not change."""
+
+        def kept(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(kept(item) for item in value)
+            return Values(np.array(value.numpy())) if hasattr(value, "numpy") else value
+
+        return {name: kept(value) for name, value in self.__dict__.items()}
+
     @staticmethod
     def _value(array: Any) -> Any:
         values = array.numpy()
@@ -406,7 +404,9 @@ class Report:
 
     @property
     def residual(self) -> Any:
-        """Largest impulse of the last sweep, or by how much what acts on an axis was missed; N·s or N·m·s."""
+        """Largest impulse of the last sweep, N·s or N·m·s (`sequential`); or by how much what acts on an axis was missed:
+        relative to its speeds, or N·s or N·m·s where `tolerance` was given (`direct`).
+        """
         return self._value(self._residual)
 
     @property

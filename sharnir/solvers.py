@@ -56,11 +56,7 @@ def chosen(model: Model, word: str) -> tuple[str, Any]:
     ropes = model.ropes
     jointed = bool(model.joint_kinds or model.spring_names or model.cable_names)
     if ropes is not None and not jointed and not ropes.refused and model.collision is None:
-        if word not in ("auto", "direct"):
-            raise SimulationError(
-                f"Simulation: solver={word!r} is of joints, and the scene has ropes alone, with their own solver; leave it out"
-            )
-        return "rope", SolverRope
+        return "rope", SolverRope  # the one engine of ropes without joints, whatever solver was asked for
     touching = ropes is not None and any(rope.collide for rope in ropes.described)
     if word == "auto" and model.casts and ropes is not None:
         word = "direct"  # the one that knows both

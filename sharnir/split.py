@@ -8,13 +8,13 @@ sim.step(100); sim.q                         # (65536, coordinates), gathered
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from sharnir.errors import SceneError, SimulationError
+from sharnir.errors import OF_SIMULATIONS, Bound, SceneError, SimulationError
+from sharnir.launches import Threads
 from sharnir.measures import Energy
 from sharnir.parameters import randomise
 from sharnir.scene import Scene
@@ -70,7 +70,7 @@ def _array(name: str) -> Any:
     return property(get, put, doc=f"`Simulation.{name}`, gathered from the parts; assign it as a whole.")
 
 
-class SplitSimulation:
+class SplitSimulation(Bound):
     """As a `Simulation`, its worlds shared out evenly among devices; `Simulation(device=[…])` makes one.
 
     Args:
@@ -82,6 +82,7 @@ class SplitSimulation:
     """
 
     __slots__ = ("_first", "_pool", "parts", "worlds")
+    _instead = OF_SIMULATIONS
 
     def __init__(self, scene: Scene, dt: float, *, worlds: int = 1, device: Sequence[str], **options: Any) -> None:
         if not isinstance(scene, Scene):
@@ -95,7 +96,7 @@ class SplitSimulation:
         self.parts = [Simulation(scene, dt, worlds=n, device=where, **options) for n, where in zip(shares, device, strict=True)]
         for part, first in zip(self.parts, self._first, strict=False):
             part._sensors.begin_among(int(first))
-        self._pool = ThreadPoolExecutor(len(device))
+        self._pool = Threads(len(device))
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{part.worlds} on {part.model.device}" for part in self.parts)

@@ -34,10 +34,10 @@ def values_of(words: Sequence[str]) -> dict[str, Any]:
     return out
 
 
-def own(path: Path, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:
+def own(path: Path, dt: float | None, values: Sequence[str] = (), roots: Sequence[Path] = ()) -> tuple[Simulation, Any]:
     """The simulation of a file of one's own, and its module (None of a scene file): `make(dt)`, `build()`, `sim` or `scene`."""
     if is_scene_file(str(path)):
-        scene = load_scene(path, **values_of(values))
+        scene = load_scene(path, roots=roots, **values_of(values))
         return Simulation(scene, **({"dt": 1e-3} | scene.options | ({} if dt is None else {"dt": dt}))), None
     module = catalogue.load_file(path)
     try:
@@ -59,21 +59,33 @@ def own(path: Path, dt: float | None, values: Sequence[str] = ()) -> tuple[Simul
     return made, module
 
 
-def made(name: str, dt: float | None, values: Sequence[str] = ()) -> tuple[Simulation, Any]:
+def made(name: str, dt: float | None, values: Sequence[str] = (), roots: Sequence[Path] = ()) -> tuple[Simulation, Any]:
     """The simulation of an example or of a file of one's own, and the module that it comes from (None of a scene file)."""
     if Path(name).suffix == ".py" or is_scene_file(name) or "/" in name:
-        return own(Path(name), dt, values)
+        return own(Path(name), dt, values, roots)
     module = catalogue.load(name)
     return (module.make() if dt is None else module.make(dt)), module
 
 
-def recorded(recording: Recording, scene: str | None = None) -> Simulation:
-    """The simulation that was recorded, at its start: of the scene that is named here or there, or written in the recording."""
+def recorded(recording: Recording, scene: str | None = None, trust: bool = False, roots: Sequence[Path] = ()) -> Simulation:
+    """The simulation that was recorded, at its start. No file that the recording names is opened or run without trust.
+
+    Args:
+        scene: an example or a file to take instead of what the recording says.
+        trust: the file that the recording names, such as a .py file, is run or read.
+        roots: folders outside of which the scene reads no file; the folder of the scene file, or the current one, if empty.
+    """
     facts = recording.facts
     name = scene or facts["name"]
-    if name:
-        return made(name, facts["dt"])[0]
+    if scene or (name and (trust or name in catalogue.examples())):
+        return made(name, facts["dt"], (), roots)[0]
     if recording.scene:
-        text = read_text(recording.scene, str(recording.path))
+        text = read_text(recording.scene, str(recording.path), roots=roots)
         return Simulation(text, facts["dt"], solver=facts["solver"], **facts["options"])
+    if name:
+        does = "run" if Path(name).suffix.lower() == ".py" else "read"
+        raise catalogue.UsageError(
+            f"{recording.path}: holds no scene of its own and names {name!r}, which is not {does} unasked: a recording of a "
+            f"stranger could name any file. If you trust it, --trust will {does} {name!r}; or give the scene by --scene"
+        )
     raise catalogue.UsageError(f"{recording.path}: does not say of what it is; give --scene, an example or a file")

@@ -24,6 +24,8 @@ STEP = 0.1
 """m between samples, where none is given."""
 MOST = 4_000_000
 """Samples of a field, at most."""
+MAX_STAIRS = 2_000
+"""Steps of stairs, at most: each is a shape of its own."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +154,8 @@ def stairs(*, rise: float, tread: float, count: int, width: float) -> Compound:
     who = "terrain.stairs"
     rise, tread = number(who, "rise (m)", rise, least=1e-6), number(who, "tread (m)", tread, least=1e-6)
     width = number(who, "width (m)", width, least=1e-6)
-    if not isinstance(count, int) or count < 1:
-        raise SceneError(f"{who}: count is a whole number of at least 1, got {count!r}")
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_STAIRS:
+        raise SceneError(f"{who}: count is a whole number from 1 to {MAX_STAIRS}, got {count!r}")
     steps = [
         Box(tread * (count - k), width, rise, position=(0.5 * tread * (count + k), 0.0, (k + 0.5) * rise)) for k in range(count)
     ]
@@ -165,6 +167,8 @@ def from_array(heights: Any, *, size: Sequence[float]) -> Terrain:
     z = as_numbers(heights)
     if z.ndim != 2 or min(z.shape) < 2:
         raise SceneError(f"terrain: heights are an array (along x, along y) of at least 2 by 2, got shape {z.shape}")
+    if z.size > MOST:
+        raise SceneError(f"terrain: {z.shape[0]} × {z.shape[1]} samples are more than {MOST}")
     grid(size, max(size))
     return _made(size, z)
 
@@ -177,9 +181,13 @@ def from_image(path: str | Path, *, size: Sequence[float], height: float) -> Ter
         raise SceneError(f"terrain {str(path)!r}: images need Pillow, which is not installed: pip install pillow") from None
     try:
         with Image.open(path) as image:
+            if image.width * image.height > MOST:
+                raise SceneError(f"terrain: {str(path)!r} has {image.width} × {image.height} pixels; allowed: {MOST}")
             deep = image.mode.startswith("I") or image.mode == "F"
             grey = np.asarray(image if deep else image.convert("L"), float)
-    except (OSError, ValueError) as error:
+    except SceneError:
+        raise
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise SceneError(f"terrain: {str(path)!r} is no image that can be read: {error}") from None
     white = 255.0 if not deep else (65535.0 if grey.max() > 1.0 else 1.0)
     return from_array(grey[::-1].T / white * number("terrain.from_image", "height (m)", height), size=size)
@@ -194,9 +202,13 @@ def from_file(path: str | Path, *, size: Sequence[float], height: float | None =
         return from_image(path, size=size, height=height)
     try:
         if suffix == ".npy":
-            values = np.load(path, allow_pickle=False)
+            values = np.load(path, mmap_mode="r", allow_pickle=False)  # a size that the file has not is an error, and no memory
         else:
+            if Path(path).stat().st_size > 25 * MOST:
+                raise ValueError(f"at most {25 * MOST} bytes are read")
             values = np.loadtxt(path, delimiter="," if suffix == ".csv" else None, ndmin=2)
-    except (OSError, ValueError) as error:
+        if values.size > MOST:
+            raise ValueError(f"{values.shape} samples are more than {MOST}")
+    except (OSError, ValueError, OverflowError, SyntaxError) as error:
         raise SceneError(f"terrain: {str(path)!r} cannot be read as numbers: {error}") from None
     return from_array(values, size=size)

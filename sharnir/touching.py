@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharnir.collision.ask import FAR, Hits, Queries
-from sharnir.collision.collider import BODY_FIELDS, PAIR_FIELDS, POINT_FIELDS, WORLD_FIELDS
+from sharnir.collision.collider import BODY_FIELDS, HELD_FIELDS, PAIR_FIELDS, POINT_FIELDS, WORLD_FIELDS
 from sharnir.collision.describe import EVERYTHING
 from sharnir.errors import SceneWarning, SimulationError, StepWarning
 from sharnir.shapes import Shape
@@ -64,7 +64,7 @@ class Touching:
     def _warn_of_overlaps(self) -> None:
         """Say which bodies start deep inside each other: they are taken apart, not shot, but that is seldom meant."""
         collider = self._solver.collider
-        collider.bind(self._sim._state)
+        collider.bind(self._sim._state, self._sim.control)
         collider.launch()
         for words in collider.deep_at_start():
             warnings.warn(words, SceneWarning, stacklevel=5)
@@ -155,7 +155,7 @@ class Touching:
         if self._queries is None:
             collider = self._solver.collider
             if collider.array is None:
-                collider.bind(self._sim._state)
+                collider.bind(self._sim._state, self._sim.control)
             if self._sim._ropes:
                 collider.ropes = self._sim._state.rope
             self._queries = Queries(collider)
@@ -213,7 +213,7 @@ class Touching:
 
     def arrays(self) -> dict[str, Any]:
         """What the next step takes over from the last, by name."""
-        fields = (*WORLD_FIELDS, *POINT_FIELDS, *PAIR_FIELDS, *BODY_FIELDS)
+        fields = (*WORLD_FIELDS, *POINT_FIELDS, *PAIR_FIELDS, *BODY_FIELDS, *HELD_FIELDS)
         out = {f"contact.{n}": getattr(self._data, n) for n in fields}
         if self._ropes is not None:
             out |= {f"rope_contact.{n}": getattr(self._ropes, n) for n in ROPE_KEPT}

@@ -13,7 +13,7 @@ import numpy as np
 
 from sharnir import assembly, parameters
 from sharnir.arrays import memory
-from sharnir.errors import SimulationError
+from sharnir.errors import LARGEST, Bound, SimulationError
 from sharnir.model import DYNAMIC, FIXED, KINEMATIC
 from sharnir.spatial import cross, quat_conjugate, quat_rotate, unit_quat
 
@@ -21,7 +21,7 @@ from sharnir.spatial import cross, quat_conjugate, quat_rotate, unit_quat
 Owner = Any
 
 
-class BodyView:
+class BodyView(Bound):
     """One body of a running simulation; values may be read and set between steps. World axes."""
 
     __slots__ = ("_com", "_i", "_memory", "_motion", "_once", "_rows", "_sim", "_turns", "name")
@@ -56,8 +56,8 @@ class BodyView:
             return self._get(field)[0] if self._sim.worlds == 1 else self._get(field)
         return self._rows[field].astype(float)
 
-    def _checked(self, value: Any, what: str, size: int = 3) -> np.ndarray:
-        return np.asarray(self._sim._in(value, size, f"body {self.name!r}", what))
+    def _checked(self, value: Any, what: str, size: int = 3, state: bool = True) -> np.ndarray:
+        return np.asarray(self._sim._in(value, size, f"body {self.name!r}", what, state))
 
     @property
     def contact_force(self) -> np.ndarray:
@@ -156,7 +156,7 @@ class BodyView:
             return False
         try:
             x, y, z = value
-            if not (-inf < x < inf and -inf < y < inf and -inf < z < inf):
+            if not (-LARGEST < x < LARGEST and -LARGEST < y < LARGEST and -LARGEST < z < LARGEST):
                 return False
             row = self._memory[field]
             row[0], row[1], row[2] = x, y, z
@@ -217,7 +217,7 @@ class BodyView:
         if once and self._rows is not None and self._motion == DYNAMIC and self._quick_push(force, at):
             self._sim._forced = True
             return
-        f = self._checked(force, "force (N)")
+        f = self._checked(force, "force (N)", state=False)
         arm = np.zeros_like(f) if at is None else self._checked(at, "point of a force (m)") - self._get("position")
         self._act("force", f, once)
         if at is not None or not once:
@@ -248,7 +248,7 @@ class BodyView:
 
     def apply_torque(self, torque: Any, once: bool = True) -> None:
         """Act with a torque (3,) N·m in the next step, or (`once=False`) until set anew."""
-        self._act("torque", self._checked(torque, "torque (N·m)"), once)
+        self._act("torque", self._checked(torque, "torque (N·m)", state=False), once)
 
     def _act(self, what: str, value: np.ndarray, once: bool) -> None:
         if self._motion != DYNAMIC:
@@ -285,7 +285,7 @@ class BodyView:
         self._put("momentum", quat_rotate(q, local))
 
 
-class SpringView:
+class SpringView(Bound):
     """One point-to-point spring of a running simulation."""
 
     __slots__ = ("_i", "_sim", "name")
@@ -351,7 +351,7 @@ class SpringView:
         return self._sim._out(np.array(self._sim._moving.spring_impulse[self._i], float) / self._sim.dt)
 
 
-class GearView:
+class GearView(Bound):
     """One gear of a running simulation."""
 
     __slots__ = ("_i", "_sim", "name")

@@ -38,7 +38,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("guard", "watch_begin", None),
     ("kinematics", "read_joints", None),
     ("tree.functions", "kinematics", None),
-    ("sensors.spoil", "measure_inertia", None),
+    ("sensors.kernels", "measure_probes", None),
 )
 """Where one kernel of each module stands, the longest compiles first: file of sharnir, name, index."""
 

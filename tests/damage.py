@@ -1,4 +1,4 @@
-"""Files damaged at random: what the tests of scene files and MJCF share."""
+"""Files and messages damaged at random: what the tests of everything that arrives from outside share."""
 
 import re
 
@@ -41,6 +41,8 @@ def damaged(text, rng, numbers=NUMBERS):
                 continue
             case 5:
                 words = list(re.finditer(r"[A-Za-z_]{3,}", text))
+                if not words:
+                    continue
                 at = words[int(rng.integers(0, len(words)))]
                 word = list(at[0])
                 k = int(rng.integers(0, len(word)))
@@ -58,7 +60,7 @@ def damaged(text, rng, numbers=NUMBERS):
                 text = text[:k] + "".join(map(chr, rng.integers(0, 256, 3))) + text[k + int(rng.integers(0, 4)) :]
                 continue
             case 8:
-                text = text[: int(rng.integers(0, len(text)))]
+                text = text[: int(rng.integers(0, len(text)))] or " "
                 continue
         text = "\n".join(lines) or " "
     return text or " "
@@ -72,3 +74,53 @@ def unfinished(scene):
     joints = [x for j in scene.joints.values() for x in (j.parent_point, j.child_point, j.parent_frame, j.child_frame)]
     ropes = [x for r in scene.ropes.values() for x in (r.points, r.lengths, r.rotations, r.velocity, r.density, r.EI, r.GJ)]
     return not all(np.isfinite(x).all() for x in [*bodies, *joints, *ropes])
+
+
+WORDS = (
+    b"NaN",
+    b"-Infinity",
+    b"1e999",
+    b"9" * 3000,
+    b"-0",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+    b'"\\ud800"',
+    b'"\\udc00x"',
+    b"1e-400",
+    b"[" * 3000,
+    b'"' + b"x" * 4000 + b'"',
+    b"\xff\xfe",
+    b"\x00",
+    "\ud800".encode("utf-8", "surrogatepass"),
+    b'"hinge"',
+    b'"do"',
+    b"99999999999999999999",
+    b"1e9",
+    b'"push"',
+    b'{"value":1}',
+)
+
+
+def mutated_message(text, rng):
+    """A JSON message with up to three things wrong, as bytes: values replaced, bytes changed, parts doubled, moved or cut off."""
+    data = text.encode()
+    for _ in range(rng.randrange(4)):
+        values = list(re.finditer(rb'"[^"]*"|-?\d[\d.e+-]*|true|false|null|\[|\{|[\]},:]', data))
+        at = rng.choice(values) if values else None
+        match rng.randrange(7):
+            case 0 | 1 | 2 if at is not None:
+                data = data[: at.start()] + rng.choice(WORDS) + data[at.end() :]
+            case 3:
+                k = rng.randrange(len(data) + 1)
+                data = data[:k] + rng.randbytes(rng.randrange(1, 4)) + data[k + rng.randrange(3) :]
+            case 4 if at is not None:
+                data = data[: at.start()] + at[0] + data[at.start() :]
+            case 5:
+                data = data[: rng.randrange(len(data) + 1)]
+            case 6 if at is not None:
+                other = rng.choice(values)
+                data = data[: at.start()] + other[0] + data[at.end() :]
+    return data

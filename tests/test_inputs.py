@@ -143,3 +143,34 @@ def test_inputs_with_functions_are_the_same_thing():
     bare = sh.Scene()
     bare.add_body("ball", sh.Sphere(1.0))
     assert len(sh.Simulation(bare, 0.01).controls) == 0
+
+
+@pytest.mark.parametrize("solver", ["direct", "sequential"])
+@pytest.mark.parametrize("drive", ["servo", "none"])
+def test_a_drive_commanded_before_the_first_step_is_kept(solver, drive):
+    """The scene has a control on the same joint; the command holds until that control changes, also after a reset."""
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("wheel", sh.Cylinder(0.2, 0.1), mass=250.0)
+    acts = {"drive": sh.Servo(kd=0.0)} if drive == "servo" else {}
+    scene.add_joint("axle", sh.Revolute("z", **acts), scene.world, "wheel", position=(0, 0, 0))
+    scene.add_control("motor", "joint/axle.torque", low=-9.0, high=9.0)
+    sim = sh.Simulation(scene, 0.01, solver=solver)
+    axle = sim.joint("axle")
+    inertia = 0.5 * 250.0 * 0.2**2
+
+    def command(value):
+        if drive == "servo":
+            axle.drive.torque = value
+        else:
+            axle.force = value
+
+    for _ in range(2):
+        command(5.0)
+        sim.run(1.0)
+        assert axle.velocity == pytest.approx(5.0 / inertia, rel=1e-5)
+        sim.controls["motor"] = -5.0
+        sim.run(1.0)
+        assert abs(axle.velocity) < 1.1 * 5.0 / inertia * 0.01, "up to a step's worth"
+        sim.reset()
+    sim.step()
+    assert axle.velocity == 0.0, "a reset takes commands back"

@@ -1,5 +1,7 @@
 """What a scene refuses: every message names the object, the value and what is allowed."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -365,3 +367,34 @@ def test_a_kinematic_body_starts_where_its_path_does():
     scene = sh.Scene()
     scene.add_body("k", sh.Sphere(0.1), motion="kinematic", path=lambda t: (1 + t, 0, 0))
     assert np.allclose(sh.Simulation(scene, 1e-3).body("k").position, (1, 0, 0))
+
+
+def expecting(kind, scene):
+    """A scene to which something was added that means something in contact alone."""
+    box = {"shape": sh.Box(0.1, 0.1, 0.1), "mass": 1.0, "position": (0, 0, 0.5)}
+    scene.add_body("a", **box, **({"material": sh.Material(0.3)} if kind == "material" else {}))
+    scene.add_body("b", sh.Box(1, 1, 0.1), motion="fixed", **({"surface_velocity": (1, 0, 0)} if kind == "surface" else {}))
+    if kind == "pair":
+        scene.set_pair("a", "b", sh.Material(0.2))
+    if kind == "rope":
+        scene.add_rope("r", (0, 0, 3), (0, 0, 2), segments=4, material=sh.Material(0.2))
+    if kind == "wheel":
+        sh.Wheel(0.1, 0.05, 1.0).add(scene, "w", "a", (0, 0, 0.3))
+    return scene
+
+
+@pytest.mark.parametrize("kind", ["material", "surface", "pair", "rope", "wheel"])
+def test_a_scene_that_expects_contact_and_has_none_says_so_once(kind):
+    scene = expecting(kind, sh.Scene())
+    with pytest.warns(sh.SceneWarning, match=r"no contact.*add_ground\(\) or Scene\(contact=True\)") as told:
+        sh.Simulation(scene, 0.01)
+    assert len(told) == 1 and told[0].filename == __file__ and str(told[0].message) in scene.notes
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sh.SceneWarning)
+        sh.Simulation(scene, 0.01)  # it was said
+        for given in ({"contact": True}, {"contact": False}):
+            expecting(kind, sh.Scene(**given)).build()
+        grounded = expecting(kind, sh.Scene())
+        grounded.add_ground(-1.0)
+        grounded.build()
+        expecting("nothing", sh.Scene()).build()

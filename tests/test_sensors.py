@@ -184,17 +184,19 @@ def spun(worlds=1, **more):
     scene.add_sensor("imu", "imu", "arm", position=(0.5, 0, 0), **more)
     scene.add_sensor("wrist", "force", "axle", noise=Noise(rate=50))
     scene.add_sensor("wire", "distance", "arm", to="post", noise=Noise(latency=3))
+    scene.add_sensor("prompt", "distance", "arm", to="post")
     return sh.Simulation(scene, 0.01, worlds=worlds)
 
 
 def test_sensors_are_read_at_their_rate_and_lag_behind():
     sim = spun(noise=Noise(rate=40))
     wrist, imu, wire = (sim.sensor(n) for n in ("wrist", "imu", "wire"))
-    rates, forces, gaps, ways = [], [], [], []
+    prompt, rates, forces, gaps, ways = sim.sensor("prompt"), [], [], [], []
     for _ in range(20):
         sim.step()
         rates.append(imu.acceleration[0]), forces.append(wrist.force[0]), ways.append(wire.distance)
-        gaps.append(sh.sensors.distance(sim.frame("arm"), sim.frame("post")))
+        gaps.append(prompt.distance)
+        assert gaps[-1] == pytest.approx(sh.sensors.distance(sim.frame("arm"), sim.frame("post")), rel=1e-15)
     changes = [k for k in range(1, 20) if forces[k] != forces[k - 1]]
     assert changes == list(range(1, 20, 2)), "50 Hz: every other step of 10 ms"
     held = [k + 1 for k in range(1, 20) if rates[k] != rates[k - 1]]

@@ -222,7 +222,7 @@ def test_of_several_worlds_one_that_fails_goes_back_whole(kind, n):
     for each in (sim, alone):
         each.step(10)
     hit = sim.body(body).velocity.copy()
-    hit[1] = (0, 3e170, 1e170)
+    hit[1] = (0, 9e14, 3e14)
     sim.body(body).velocity = hit
     alone.body(body).velocity = alone.body(body).velocity.copy()
     before = sim.snapshot()

@@ -297,3 +297,29 @@ def test_rotations_along_a_direction():
 )
 def test_figures(value, text):
     assert pieces.figures(value) == text
+
+
+def test_an_address_that_cannot_be_served_on_is_an_error_at_once(monkeypatch):
+    from sharnir.view import gate
+
+    sim = scene_of_everything()
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        started = time.monotonic()
+        for wrong in (str(port), float(port), True, -1, 70000, None):
+            with pytest.raises(sh.SimulationError, match=rf"port is a whole number from 0 .* got {wrong!r}"):
+                sim.view(port=wrong, block=False)
+        with pytest.raises(sh.SimulationError, match=rf"192\.0\.2\.1:{port} cannot be served on"):
+            sim.view(port=port, host="192.0.2.1", block=False)
+        with pytest.raises(sh.SimulationError, match="host is a text"):
+            sim.view(port=port, host=None, block=False)
+        monkeypatch.setattr(gate, "TRIED", 1)
+        with pytest.raises(sh.SimulationError, match=rf"port {port} of 127\.0\.0\.1 is busy"):
+            sim.view(port=port, block=False)
+        assert time.monotonic() - started < 5
+        monkeypatch.setattr(gate, "TRIED", 100)
+        shown = Viewer(sim, port=port)  # a busy port: the next free one is taken
+        assert shown.server.get_port() != port
+        shown.stop()

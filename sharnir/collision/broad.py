@@ -10,7 +10,7 @@ import warp as wp
 from sharnir.collision.data import CAPSULE, CONE, CYLINDER, ELLIPSOID, MARGIN, MESH, PLANE, SPHERE, Collision, Solid, column, vec4
 from sharnir.model import DYNAMIC, FIXED
 from sharnir.spatial import matrix
-from sharnir.types import mat33, real, vec3
+from sharnir.types import mat33, quat, real, vec3
 
 THROWS = wp.constant(real(1.5))  # of the speed at which two bodies meet, that a blow may throw one at
 FAT = wp.constant(real(0.01))  # m, and as much as STEPS steps of its motion
@@ -227,15 +227,43 @@ def listed(first: wp.array(dtype=wp.int32), other: wp.array(dtype=wp.int32), a: 
 
 
 @wp.func
-def may_touch(s: wp.array(dtype=Collision), i: int, j: int) -> bool:
-    """Whether two shapes (i < j) are meant to touch at all."""
+def is_held(s: wp.array(dtype=Collision), a: int, b: int, w: int) -> bool:
+    """Whether an enabled joint keeps two bodies (a < b) from touching."""
+    for e in range(s[0].shapes.held_first[a], s[0].shapes.held_first[a + 1]):
+        if s[0].shapes.held_other[e] == b and s[0].contacts.enabled[s[0].shapes.held_joint[e], w] != 0:
+            return True
+    return False
+
+
+@wp.func
+def note_joints(s: wp.array(dtype=Collision), w: int):
+    """After joints were enabled or disabled: ask for a new list of pairs, and look at their bodies anew, also at rest.
+
+    `Broad.held` belongs to the list, `Contacts.held` to the state: so what follows a restored state does not depend on the list.
+    """
+    for e in range(s[0].shapes.held_joint.shape[0]):
+        on = s[0].contacts.enabled[s[0].shapes.held_joint[e], w]
+        if s[0].broad.held[e, w] != on:
+            s[0].broad.held[e, w] = on
+            s[0].broad.made[w] = 0
+        if s[0].contacts.held[e, w] != on:
+            s[0].contacts.held[e, w] = on
+            s[0].contacts.anchor_rotation[s[0].shapes.held_body[e], w] = quat()
+            s[0].contacts.anchor_rotation[s[0].shapes.held_other[e], w] = quat()
+
+
+@wp.func
+def may_touch(s: wp.array(dtype=Collision), i: int, j: int, w: int) -> bool:
+    """Whether two shapes (i < j) are meant to touch now."""
     a = s[0].shapes.body[i]
     b = s[0].shapes.body[j]
     if a == b or s[0].shapes.motion[b] != DYNAMIC:
         return False
     if s[0].shapes.group[i] & s[0].shapes.mask[j] == 0 or s[0].shapes.group[j] & s[0].shapes.mask[i] == 0:
         return False
-    return listed(s[0].shapes.apart_first, s[0].shapes.apart, wp.min(a, b), wp.max(a, b)) < 0
+    if listed(s[0].shapes.apart_first, s[0].shapes.apart, wp.min(a, b), wp.max(a, b)) >= 0:
+        return False
+    return not is_held(s, wp.min(a, b), wp.max(a, b), w)
 
 
 @wp.func
@@ -243,7 +271,7 @@ def found(s: wp.array(dtype=Collision), i: int, j: int, w: int):
     """A pair for the list, if there is room for it."""
     a = wp.min(i, j)
     b = wp.max(i, j)
-    if may_touch(s, a, b):
+    if may_touch(s, a, b, w):
         k = s[0].broad.count[w]
         if k < s[0].broad.capacity:
             s[0].broad.raw_a[k, w] = a

@@ -6,7 +6,7 @@ impulse of the nearest old one.
 
 import warp as wp
 
-from sharnir.collision.broad import find_pairs, solid
+from sharnir.collision.broad import find_pairs, note_joints, solid
 from sharnir.collision.data import BOX, CYLINDER, MARGIN, MESH, PLANE, POINTS_A_PAIR, SPHERE, Collision, Manifold, column, mat83
 from sharnir.collision.disc import beyond, is_wheel
 from sharnir.collision.pairs import meet, speed_at, wheel_on_plane
@@ -40,6 +40,7 @@ def collide(s: wp.array(dtype=Collision), w: int):
     if s[0].contacts.resting[w] == 1:
         return
     keep_last(s, w)
+    note_joints(s, w)
     slept = look_at_bodies(s, w)
     find_pairs(s, w)
     s[0].contacts.lost[w] = s[0].broad.lost[w]

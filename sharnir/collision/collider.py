@@ -22,9 +22,10 @@ CORNERS, FACES, RIM = 96, 192, 64
 
 PAIR_FIELDS = ("pair_first", "pair_size", "pair_feature")
 BODY_FIELDS = ("anchor_position", "anchor_rotation")
+HELD_FIELDS = ("held",)
 WORLD_FIELDS = ("count", "lost", "pairs")
 WIDE_FIELDS = tuple(n for n, f in Contacts.vars.items() if getattr(f.type, "ndim", 0) == 2)  # type: ignore[attr-defined]
-POINT_FIELDS = tuple(n for n in WIDE_FIELDS if n not in (*PAIR_FIELDS, *BODY_FIELDS, *KEPT))
+POINT_FIELDS = tuple(n for n in WIDE_FIELDS if n not in (*PAIR_FIELDS, *BODY_FIELDS, *HELD_FIELDS, *KEPT, "enabled"))
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Collider:
         self._kept: Any = State()  # who sleeps, until a state is bound
         fill(self._kept, model, len(model.com), "idle asleep")
         fill(self._kept, model, None, "resting")
+        self._enabled = model.control_enabled()  # which joints hold, until a control is bound
         self._ties = [wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device) for x in model.ties().T]
         guess_pairs, guess_points = self._room(motion)
         self.make_room(guess_pairs if pairs is None else pairs, guess_points if points is None else points)
@@ -105,6 +107,8 @@ class Collider:
         fill(broad, model, pairs, "raw_a raw_b a b rule")
         fill(broad, model, n + 1, "first")
         fill(broad, model, None, "count lost made")
+        for struct in (contacts, broad):
+            fill(struct, model, len(self.data.shapes.held_joint), "held")
         fill(broad, model, len(model.com), "still moved turned way thrown thrown_by thrown_next")
         fill(kept, model, None, "pairs")
         fill(kept, model, pairs, "a b first size feature touched")
@@ -113,13 +117,16 @@ class Collider:
         broad.order.assign(np.ascontiguousarray(np.repeat(swept[:, None], model.worlds, 1)))
         old = self.data.contacts
         if getattr(self, "_has_room", False):
-            for name in (*WORLD_FIELDS, *BODY_FIELDS):
+            for name in (*WORLD_FIELDS, *BODY_FIELDS, *HELD_FIELDS):
                 wp.copy(getattr(contacts, name), getattr(old, name))
             for name, rows in [(f, old.capacity) for f in POINT_FIELDS] + [(f, old.pair_capacity) for f in PAIR_FIELDS]:
                 values = getattr(contacts, name).numpy()
                 values[:rows] = getattr(old, name).numpy()
                 getattr(contacts, name).assign(values)
+        else:
+            contacts.held.assign(self._enabled.numpy()[self.data.shapes.held_joint.numpy()])
         self._has_room = True
+        contacts.enabled = self._enabled
         contacts.joined_a, contacts.joined_b = self._ties
         for name in KEPT:
             setattr(contacts, name, getattr(self._kept, name))
@@ -147,8 +154,13 @@ class Collider:
 
     # ---- a step ----
 
-    def bind(self, state: Any) -> None:
-        """Take positions, rotations, velocities and spins from a state, or from whatever has arrays of these names."""
+    def bind(self, state: Any, control: Any = None) -> None:
+        """Take positions, rotations, velocities and spins from a state, or from whatever has arrays of these names; and which
+        joints are enabled from a control. Without one, they are as they were.
+        """
+        if control is not None:
+            self._enabled = control.enabled
+            self.data.contacts.enabled = self._enabled
         self.data.position, self.data.rotation = state.position, state.rotation
         self.data.velocity, self.data.spin = state.velocity, state.spin
         self._kept = state
@@ -264,8 +276,20 @@ class Collider:
         count = int(self.data.contacts.count.numpy()[world])
         return {name: getattr(self.data.contacts, name).numpy()[:count, world] for name in POINT_FIELDS}
 
-    def deep_at_start(self, part: float = 0.25) -> list[str]:
-        """A line a pair of shapes that overlap now by more than a part of the smaller one's size; nothing is solved."""
+    def _joint_to_world(self, a: int, b: int) -> str | None:
+        """The name of an enabled joint that holds a body in the world, if one of two bodies is the world; None if none does."""
+        model = self.model
+        for name, k in model.joint_names.items():
+            pair = {int(model.parents[k]), int(model.children[k])}
+            if pair == {a, b} and 0 in pair and model.joint_enabled[k]:
+                return name
+        return None
+
+    def deep_at_start(self, part: float = 0.25, held: float = 0.01) -> list[str]:
+        """A line for each pair of shapes that overlap now by more than a part of the smaller one's size; nothing is solved.
+
+        `held`: the same part for a ground and a body that a joint holds in the world: they cannot be pushed apart freely.
+        """
         words = []
         points = self.contacts()
         shapes = self.given.shapes
@@ -275,7 +299,14 @@ class Collider:
             sizes = [s for s in (shapes[a].part.bound, shapes[b].part.bound) if s > 0]
             depth = -float(points["gap"][i])
             cast = any(s.part.belt >= 0 and self.given.belts[s.part.belt].body == 0 for s in (shapes[a], shapes[b]))
-            if depth > part * min(sizes) and (a, b) not in seen and not cast:  # how deep a cast wheel stands is its suspension's
+            if cast or (a, b) in seen:  # how deep a cast wheel stands is its suspension's
+                continue
+            joint = self._joint_to_world(shapes[a].body, shapes[b].body)
+            if depth > (part if joint is None else held) * min(sizes):
                 seen.add((a, b))
                 words.append(f"{shapes[a].name} and {shapes[b].name} start {depth:.3g} m inside each other")
+                if joint is not None:
+                    names = {b: name for name, b in self.model.body_names.items()}
+                    bodies = ", ".join(repr(names[shapes[k].body]) for k in (a, b))
+                    words[-1] += f", where joint {joint!r} holds it; if this is meant, use scene.ignore({bodies})"
         return words

@@ -59,6 +59,11 @@ class ShapeTable:
     reach: wp.array(dtype=real)  # [body] m, from its centre of mass to its farthest point
     apart_first: wp.array(dtype=wp.int32)  # [body + 1] into `apart`: bodies with a higher number that it does not touch
     apart: wp.array(dtype=wp.int32)
+    # joints between bodies that do not touch while one of them is enabled, ordered by the lower body's number
+    held_first: wp.array(dtype=wp.int32)  # [body + 1] into the three below
+    held_body: wp.array(dtype=wp.int32)  # the lower body
+    held_other: wp.array(dtype=wp.int32)  # the higher body
+    held_joint: wp.array(dtype=wp.int32)
     rule_first: wp.array(dtype=wp.int32)  # [body + 1] into `rule`: bodies with a higher number with which it has a material
     rule_other: wp.array(dtype=wp.int32)
     rule_material: wp.array(dtype=wp.int32)
@@ -135,7 +140,10 @@ class Contacts:
     idle: wp.array2d(dtype=real)  # [body, world] these and below are of the State: s, since it was anchored
     asleep: wp.array2d(dtype=wp.int32)  # [body, world] `still.AWAKE`, `ASLEEP`, `WOKEN`
     resting: wp.array(dtype=wp.int32)  # [world] 1: all sleep, and nothing is to be done
-    joined_a: wp.array(dtype=wp.int32)  # [tie] bodies that joints, springs, gears, cables join: they sleep and wake together
+    enabled: wp.array2d(dtype=wp.int32)  # [joint, world] `Control.enabled`
+    held: wp.array2d(dtype=wp.int32)  # [entry of `ShapeTable.held_joint`, world] `enabled` in the last step
+    # [tie] bodies that joints (in their order), springs, gears, cables join: they sleep and wake together (`still.is_tied`)
+    joined_a: wp.array(dtype=wp.int32)
     joined_b: wp.array(dtype=wp.int32)
 
 
@@ -160,6 +168,7 @@ class Broad:
     count: wp.array(dtype=wp.int32)  # [world]
     lost: wp.array(dtype=wp.int32)  # [world] pairs without room when the list was made
     made: wp.array(dtype=wp.int32)  # [world] how often it was; 0 asks for a new one
+    held: wp.array2d(dtype=wp.int32)  # [entry of `ShapeTable.held_joint`, world] `Contacts.enabled` when the list was made
     still: wp.array2d(dtype=wp.int32)  # [body, world] 1: it stands near its anchor, off it by so much
     moved: wp.array2d(dtype=vec3)  # m
     turned: wp.array2d(dtype=vec3)  # rad

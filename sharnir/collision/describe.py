@@ -29,6 +29,7 @@ class BodyContact:
     material: Material = field(default_factory=Material)
     group: int = 1
     mask: int = EVERYTHING
+    groups: list[tuple[int, int]] | None = None  # (group, mask) of each shape, where they differ
     surface: np.ndarray = field(default_factory=lambda: np.zeros(3))
     parts: list[Part] = field(default_factory=list)  # planes and height fields, which are no shapes
 
@@ -79,6 +80,7 @@ class CollisionDescription:
     materials: dict[str, Material]  # by body
     rules: dict[tuple[int, int], Material]
     apart: set[tuple[int, int]]
+    held: set[tuple[int, int, int]]  # bodies a < b that do not touch while a joint (by index) is enabled
     belts: list[Belt] = field(default_factory=list)
 
 
@@ -99,6 +101,8 @@ class ContactScene:
         self.asked: set[frozenset[str]] = set()
         self.belts: list[Belt] = []
         self.casts: list[Cast] = []
+        self.expected: list[str] = []
+        """What a user gave that means something in contact alone, for a warning where there is none."""
 
     @property
     def on(self) -> bool:
@@ -115,18 +119,26 @@ class ContactScene:
         if collide is not None and not isinstance(collide, bool):
             raise SceneError(f"{who}: collide is True, False or None, got {collide!r}")
         made = BodyContact(collide, None, checked(material, who))
+        if collide is None:
+            given = {"material": material, "surface_velocity": surface_velocity}
+            self.expected += [f"{who} has a {what}" for what, value in given.items() if value is not None]
         if shapes is not None:
             made.shapes = list(shapes) if isinstance(shapes, list | tuple) else [shapes]
             for shape in made.shapes:
                 if not isinstance(shape, Shape):
                     raise SceneError(f"{who}: collision is a shape or a list of shapes, got {shape!r}")
-        if group is not None:
+        if isinstance(group, list | tuple) and len(group) > 0 and all(isinstance(one, list | tuple) for one in group):
+            if made.shapes is None or len(made.shapes) != len(group):
+                shapes_there = 0 if made.shapes is None else len(made.shapes)
+                raise SceneError(f"{who}: group is one (bits, mask) per shape of collision={shapes_there} shapes, got {group!r}")
+            made.groups = [_group(one, who) for one in group]
+        elif group is not None:
             made.group, made.mask = _group(group, who)
         if surface_velocity is not None:
             made.surface = _vector(surface_velocity, who, "surface_velocity (m/s, body axes)")
         self.bodies[name] = made
 
-    def add_ground(self, world: str, height: Any, normal: Any, material: Any) -> None:
+    def add_ground(self, world: str, height: Any, normal: Any, material: Any, group: Any) -> None:
         """A plane of the world, at `height` along its normal."""
         axes = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
         n = _vector(axes.get(normal, normal) if isinstance(normal, str) else normal, "ground", "normal")
@@ -135,13 +147,16 @@ class ContactScene:
         n = n / np.linalg.norm(n)
         plane = Part("plane", n * number("ground", "height (m)", height), frame_from_axes(n), np.zeros(3))
         plane.material = checked(material, "ground")
+        plane.group = None if group is None else _group(group, "ground")
         ground = self.bodies.setdefault(world, BodyContact())
         ground.collide = True
         ground.parts.append(plane)
 
-    def add_terrain(self, name: str, heights: Any, size: Any, material: Any, friction: Any) -> None:
+    def add_terrain(self, name: str, heights: Any, size: Any, material: Any, friction: Any, group: Any) -> None:
         """A height field on the fixed body of that name."""
         made = BodyContact(True, [], checked(material, f"terrain {name!r}"))
+        if group is not None:
+            made.group, made.mask = _group(group, f"terrain {name!r}")
         made.parts.append(terrain_part(name, heights, size, friction, made.material))
         self.bodies[name] = made
 
@@ -156,15 +171,31 @@ class ContactScene:
             owner.parts.append(part)
         self.belts.append(belt)
 
+    def missing(self) -> str | None:
+        """A warning if the user expects contact and the scene has none; None where all is well, or contact=False was said."""
+        if self.contact is not None or self.on or not self.expected:
+            return None
+        others = "" if len(self.expected) == 1 else f" (and {len(self.expected) - 1} more like it)"
+        return (
+            f"Scene: {self.expected[0]}{others}, but the scene has no contact: bodies pass through each other; "
+            "add_ground() or Scene(contact=True) turns it on, Scene(contact=False) says that none is meant"
+        )
+
     def pair(self, what: str, a: str, b: str) -> frozenset[str]:
         """Two different bodies."""
         if a == b:
             raise SceneError(f"{what}: two different bodies, got {a!r} twice")
         return frozenset((a, b))
 
-    def build(self, bodies: Sequence[Any], neighbours: Sequence[tuple[int, int]]) -> CollisionDescription | None:
-        """The description that a model takes along; None where nothing touches. `neighbours`: joined bodies, by index."""
-        if not self.on:
+    def build(
+        self, bodies: Sequence[Any], neighbours: Sequence[tuple[int, int, int]], seen: bool = False
+    ) -> CollisionDescription | None:
+        """The description that a model takes along; None if there is no contact.
+
+        neighbours: (body, body, joint) by index, of joints that keep their bodies from touching while they are enabled.
+        seen: also without contact, for rays.
+        """
+        if not self.on and not seen:
             return None
         found: list[tuple[Any, CollisionShape]] = []
         materials: dict[str, Material] = {}
@@ -172,12 +203,18 @@ class ContactScene:
             given = self.bodies.get(body.name, BodyContact())
             shapes = given.shapes if given.shapes is not None else ([body.shape] if body.shape is not None else [])
             shapes = [] if given.collide is False else shapes
-            parts = [p for shape in shapes for p in parts_of(shape, f"body {body.name!r}", body.motion != DYNAMIC)]
+            parts = []
+            for k, shape in enumerate(shapes):
+                own = parts_of(shape, f"body {body.name!r}", body.motion != DYNAMIC)
+                for part in own:
+                    part.group = None if given.groups is None else given.groups[k]
+                parts += own
             for number_, part in enumerate(parts + given.parts):
                 owner = body.name if part.material is None else f"{body.name} {number_}"
                 materials[owner] = given.material if part.material is None else part.material
                 name = f"{part.kind} of body {body.name!r}"
-                made = CollisionShape(name, index, owner, part, given.group, given.mask, given.surface)
+                group, mask = (given.group, given.mask) if part.group is None else part.group
+                made = CollisionShape(name, index, owner, part, group, mask, given.surface)
                 found.append(((body.motion, body.name, number_), made))
         found.sort(key=lambda pair: pair[0])
         where = {body.name: i for i, body in enumerate(bodies)}
@@ -187,10 +224,10 @@ class ContactScene:
             return a, b
 
         asked = {indices(pair) for pair in (self.asked | set(self.pairs))}
-        apart = {(min(p), max(p)) for p in neighbours} - asked
-        apart |= {indices(pair) for pair in self.ignored}
+        held = {(min(a, b), max(a, b), joint) for a, b, joint in neighbours if (min(a, b), max(a, b)) not in asked}
+        apart = {indices(pair) for pair in self.ignored}
         rules = {indices(pair): material for pair, material in self.pairs.items()}
-        return CollisionDescription([shape for _, shape in found], materials, rules, apart, self.belts)
+        return CollisionDescription([shape for _, shape in found], materials, rules, apart, held, self.belts)
 
 
 def _group(value: Any, who: str) -> tuple[int, int]:

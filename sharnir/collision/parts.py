@@ -31,6 +31,7 @@ class Part:
     corners: np.ndarray | None = None  # (n, 3) of a hull; (triangles, 3, 3) of a mesh
     heights: np.ndarray | None = None  # (along x, along y) of a height field, from its middle
     material: Material | None = None  # its own, else the body's
+    group: tuple[int, int] | None = None  # (group, mask) of its own, else the body's
     belt: int = -1  # that its surface is
     grip: np.ndarray | None = None  # a cell of a height field: √ of what it has of the material's friction
 

@@ -154,6 +154,14 @@ def wake_both(s: Any, a: int, b: int, w: int) -> int:
 
 
 @wp.func
+def is_tied(s: Any, k: int, w: int) -> bool:
+    """Whether tie k joins its bodies now: the first ties are the scene's joints, which may be disabled."""
+    if k < s[0].contacts.enabled.shape[0]:
+        return s[0].contacts.enabled[k, w] != 0
+    return True
+
+
+@wp.func
 def spread_waking(s: Any, w: int):
     """All that contacts and joints join to a body that was woken wakes too."""
     changed = int(1)
@@ -164,4 +172,5 @@ def spread_waking(s: Any, w: int):
             a = s[0].contacts.body_a[p, w]
             changed = wp.max(changed, wake_both(s, a, s[0].contacts.body_b[p, w], w))
         for k in range(s[0].contacts.joined_a.shape[0]):
-            changed = wp.max(changed, wake_both(s, s[0].contacts.joined_a[k], s[0].contacts.joined_b[k], w))
+            if is_tied(s, k, w):
+                changed = wp.max(changed, wake_both(s, s[0].contacts.joined_a[k], s[0].contacts.joined_b[k], w))

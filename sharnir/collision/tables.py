@@ -127,6 +127,11 @@ def shape_table(given: CollisionDescription, com: np.ndarray, motion: np.ndarray
     table.sweeps, table.wides = int((~wide).sum()), int(wide.sum())
     first, other, _ = by_lower(dict.fromkeys(given.apart, 0), len(com))
     table.apart_first, table.apart = put(first, WORDS), put(other, WORDS)
+    held = sorted(given.held)
+    first = np.searchsorted([a for a, _, _ in held], np.arange(len(com) + 1))
+    table.held_first = put(first, WORDS)
+    for k, name in enumerate(("held_body", "held_other", "held_joint")):
+        setattr(table, name, put([entry[k] for entry in held], WORDS))
     rules = {pair: len(owners) + k for k, pair in enumerate(given.rules)}
     first, other, material = by_lower(rules, len(com))
     table.rule_first, table.rule_other, table.rule_material = put(first, WORDS), put(other, WORDS), put(material, WORDS)

@@ -163,7 +163,7 @@ class Fan:
         """[ray, world], on the device."""
         self._eye, self._array = eye, alone(eye, Eye, device)
         self._tiles = len(tiles)
-        self._pool, self._threads = pool, 1 if pool is None else min(worlds, pool._max_workers)
+        self._pool, self._threads = pool, 1 if pool is None else min(worlds, pool.count)
         self._replays: list[Callable[[], object]] = []
 
     def launch(self, first: int, worlds: int) -> None:
@@ -182,7 +182,8 @@ class Fan:
             if self._pool is None:
                 self._replays[0]()
             else:
-                list(self._pool.map(lambda replay: replay(), self._replays))
+                for job in [self._pool.submit(replay) for replay in self._replays]:
+                    job.result()
 
     def move(self, point: np.ndarray) -> None:
         """Put its point elsewhere, m from the body's centre of mass."""

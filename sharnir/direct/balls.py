@@ -14,6 +14,7 @@ import warp as wp
 from sharnir.direct.data import Direct
 from sharnir.joint_geometry import parent_frame
 from sharnir.kinematics import pose_at
+from sharnir.laws.linear import SLOWEST, law_miss
 from sharnir.laws.prepare import clear_laws, friction_bounds
 from sharnir.laws.solve import friction_3d
 from sharnir.tree.data import LOOSE, natural
@@ -139,7 +140,7 @@ def linear_ball(s: wp.array(dtype=Direct), i: int, w: int):
         s[0].work.kind[i, w] = SLIDES
         put_triple(s[0].slid, v0, w, f)
         u = triple(s[0].laws.end, v0, w)
-        s[0].balls.push[i, w] = u * (s[0].laws.slide[v0, w] / wp.max(wp.length(u), real(1.0e-12)))
+        s[0].balls.push[i, w] = u * (s[0].laws.slide[v0, w] / wp.max(wp.length(u), SLOWEST / s[0].settings.dt[0]))
 
 
 @wp.func
@@ -167,7 +168,7 @@ def settle_ball(s: wp.array(dtype=Direct), i: int, w: int, u: vec3, A: mat33):
 
 @wp.func
 def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
-    """A ball's relative spin with friction, exactly, for its base's motion; and how far off the linear one was, N·m·s."""
+    """A ball's relative spin with friction, exactly, for its base's motion; and how far off the linear one was (`law_miss`)."""
     v0 = natural(s[0].tree.row[i].v_start)
     D = s[0].balls.own_D[i, w]
     r = s[0].balls.u[i, w] - v * s[0].balls.own_B[i, w] - times(D, spin)
@@ -180,7 +181,8 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, spin: vec3):
     u = times(inverse, r + f)
     if held == 1:
         u = vec3(real(0.0))
-    off = wp.length(times(D, u - linear))
+    free = times(inverse, r)
+    off = law_miss(s, w, wp.length(u - linear), wp.length(free), real(3.0) / wp.trace(D))
     if off <= s[0].settings.tolerance[0] and held == 0:
         u = linear  # as good, and what its base took is exactly what it gave
     put_triple(s[0].laws.friction, v0, w, f)
@@ -248,7 +250,7 @@ def ball_inward(s: wp.array(dtype=Direct), i: int, w: int, scope: int, A: mat33,
             slide = s[0].laws.slide[v0, w]
             if slide > real(0.0):
                 n = push / slide
-                size = wp.max(wp.length(triple(s[0].laws.end, v0, w)), real(1.0e-12))
+                size = wp.max(wp.length(triple(s[0].laws.end, v0, w)), SLOWEST / s[0].settings.dt[0])
                 C = (wp.identity(n=3, dtype=real) - wp.outer(n, n)) * (slide / size)
             W = inverse_symmetric(D + C)
             y = times(W, qa - push)

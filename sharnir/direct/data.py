@@ -27,7 +27,9 @@ class DirectSettings:
     part: wp.array(dtype=real)  # [world] s, the step, or the part of it that is being made
     kick: wp.array(dtype=real)  # [world] s, duration over which forces act in this part of a step
     gravity: wp.array(dtype=vec3)
-    tolerance: wp.array(dtype=real)  # N·s of the laws; m, rad of the gaps; 1, or how much less finely velocities are met
+    tolerance: wp.array(dtype=real)  # of the laws (see `absolute`); of the gaps; 1, or how much less finely velocities are met
+    absolute: wp.array(dtype=wp.int32)  # 1: the laws' tolerance is an impulse, N·s or N·m·s; 0: a part of the speeds of an axis
+    per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length: gaps in m times this are compared with those in rad
     iterations: wp.array(dtype=wp.int32)  # caps, see `SolverDirect._caps`
     position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
     sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep; from 1e30 on they never do
@@ -210,6 +212,11 @@ class Direct:
     counted: wp.array(dtype=wp.vec4i)  # [world] `grades` before the step
     pivots: wp.array(dtype=wp.int32)  # [world] most passes in which laws of a part of the step were found
     loose: wp.array(dtype=wp.int32)  # [world] 1: a step is taken as well as passes can meet it
+    energy: wp.array(dtype=real)  # [world] J, twice the kinetic energy, after external forces, that rounding of speeds follows
+    single: wp.array(dtype=wp.int32)  # [world] 1: passes correct the laws of one axis at a time
+    limit_side: wp.array2d(dtype=wp.int32)  # [speed, world] ±(1 + lock) of a lower or upper limit that acts in the linear laws
+    at_limit: wp.array2d(dtype=wp.int32)  # [speed, world] 1: a limit was met in this substep, and the axis leaves it
+    leaving: wp.array2d(dtype=real)  # [speed, world] at this speed
     stopped: wp.array(dtype=wp.int32)  # [world] 1 + a joint that friction or a limit stopped in this step
     safe: State  # the state at the start of a step that is made in parts
     projected: wp.array(dtype=real)  # [world] J, that velocities lost in this call because they did not fit the joints

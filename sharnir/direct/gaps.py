@@ -5,9 +5,16 @@ import warp as wp
 from sharnir.direct.data import Direct
 from sharnir.joint_geometry import coordinate, joint_gap
 from sharnir.kinematics import pose_at
+from sharnir.laws.prepare import axis_unit
 from sharnir.spatial import log_quat
 from sharnir.tree.data import LOOSE
 from sharnir.types import real, vec3
+
+
+@wp.func
+def gap_size(s: wp.array(dtype=Direct), linear: vec3, angular: vec3) -> real:
+    """Size of a gap: the larger of its angle, rad, and its length as a part of the scene's length."""
+    return wp.max(wp.length(linear) * s[0].settings.per_metre[0], wp.length(angular))
 
 
 @wp.func
@@ -25,6 +32,12 @@ def gear_gap(s: wp.array(dtype=Direct), g: int, w: int) -> real:
     q_a = new_coordinate(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g], w)
     q_b = new_coordinate(s, s[0].gears.joint_b[g], s[0].gears.axis_b[g], w)
     return q_a - s[0].gears.ratio[g] * q_b - s[0].state.gear_start[g, w]
+
+
+@wp.func
+def gear_gap_size(s: wp.array(dtype=Direct), g: int, gap: real) -> real:
+    """Size of a gear's gap, as `gap_size`: of its first axis."""
+    return wp.abs(gap) * axis_unit(s, s[0].gears.joint_a[g], s[0].gears.axis_a[g])
 
 
 @wp.func

@@ -20,7 +20,7 @@ from sharnir.direct.ropes import RopesOnTrees
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.casts import cast_table
 from sharnir.laws.cone import Cone
-from sharnir.model import STATE_FIELDS, Control, Model, State, fill
+from sharnir.model import STATE_FIELDS, Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, LONGEST, MOST_PASSES, NEVER, SMALL_SCENE
 from sharnir.sleep import joining, rest_of, sleeps_after, wake_called
 from sharnir.solver import Report, check_iterations, need_ropes, share_scratch, with_ropes, write
@@ -49,9 +49,11 @@ class SolverDirect(TreeSolver):
             "velocity": velocities follow the chord of each joint's arc, and poses alone are moved to close what is left.
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
         closing_iterations: cap of the passes that close the joints.
-        tolerance: a step is solved when no law of an axis is missed by more than this, N·s or N·m·s.
-        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10, at velocity level 1e-9. Where it is wider,
-            the energy closing meets velocities less finely in proportion (3e-13 of their scale at 1e-10), in fewer passes.
+        tolerance: a step is solved when no law of an axis is missed by more than this, N·s or N·m·s. By default scenes of any
+            size are treated alike: 1e-10 of the speeds that the axis has, or would have without the law.
+        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10 (1e-9 at velocity level) of the scene's
+            length, or rad. Where it is wider, the energy closing meets velocities less finely in proportion (3e-13 of their
+            scale at 1e-10), in fewer passes.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
         sleep: whether what stands still sleeps, see `SolverImpulse`; with closing "energy" alone.
@@ -67,7 +69,7 @@ class SolverDirect(TreeSolver):
         closing: str | None = None,
         iterations: int = 60,
         closing_iterations: int = 20,
-        tolerance: float = FINE,
+        tolerance: float | None = None,
         gap: float | None = None,
         rope_iterations: int | None = None,
         rope_tolerance: float | None = None,
@@ -78,9 +80,11 @@ class SolverDirect(TreeSolver):
         closing = self._closings[0] if closing is None else closing
         if closing not in self._closings:
             raise SimulationError(f"closing is one of {', '.join(map(repr, self._closings))}, got {closing!r}")
+        length = 1.0 if gap is not None else scene_scale(model, dt)[1]
         gap = (FINE if closing != "velocity" else max(1e-9, FINE)) if gap is None else gap
         if not is_positive(gap):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
+        absolute, tolerance = int(tolerance is not None), FINE if tolerance is None else tolerance
         model = with_ropes(model, trees=True)
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
         if model.collision is not None:
@@ -95,6 +99,8 @@ class SolverDirect(TreeSolver):
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap, self._slack(gap)], dtype=real, device=self.device)
+        self.settings.absolute = wp.array([absolute], dtype=wp.int32, device=self.device)
+        self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)
         self.settings.iterations = wp.array(self._caps(None), dtype=wp.int32, device=self.device)
         self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
@@ -236,7 +242,8 @@ class SolverDirect(TreeSolver):
         )
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
-        fill(s, m, None, "before after shifted pushed tight passes pivots counted stopped loose blurred")
+        fill(s, m, tree.nv, "at_limit leaving limit_side")
+        fill(s, m, None, "energy single before after shifted pushed tight passes pivots counted stopped loose blurred")
         self._passes, s.made = s.passes, self._made
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades, s.projected, s.parts = self.grades, self.projected, self.parts
@@ -258,10 +265,10 @@ class SolverDirect(TreeSolver):
         if wp.get_device(self.device).is_cpu:
             scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
         self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
-        s.contacts = joining(m, state)
+        s.contacts = joining(m, state, control)
         if self.collider is not None:
             self._kernel = TOUCHING
-            self._touch(s, state, tree)
+            self._touch(s, state, control, tree)
         self._rest = rest_of(m, self.settings, inner, state, control, s.contacts, scope < 2)
         s.rest = self._rest[0]
         if scope == 0:
@@ -289,11 +296,11 @@ class SolverDirect(TreeSolver):
             out.append(alone(s, Direct, self.device))
         return out
 
-    def _touch(self, s: Any, state: State, tree: Links) -> None:
+    def _touch(self, s: Any, state: State, control: Control, tree: Links) -> None:
         """Contacts, and the small problem that they are solved in."""
         m, at = self.model, self.collider
         at.data.dt = self.settings.dt
-        at.bind(state)
+        at.bind(state, control)
         load_modules([collide_all.module], self.device)
         touch, cone = DirectTouch(), Cone()
         touch.alone = int(self._ropes is None)

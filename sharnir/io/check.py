@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from sharnir.io.xml import FilePath
 from sharnir.scene import Scene
 
 
-def check_file(path: FilePath, **parameters: Any) -> tuple[list[str], list[str]]:
+def check_file(path: FilePath, *, roots: Sequence[FilePath] = (), **parameters: Any) -> tuple[list[str], list[str]]:
     """What is wrong with a file (.toml, .urdf, .xml), a line each with its place, and what may be a mistake or was left out.
 
-    A file that can be read is also built: joints that do not fit together are among the problems.
+    A file that can be read is also built: joints that do not fit together are among the problems. roots: as of `load_scene`.
     """
     file, problems = Path(path), []
     scene: Scene | None = None
@@ -23,11 +24,11 @@ def check_file(path: FilePath, **parameters: Any) -> tuple[list[str], list[str]]
         warnings.simplefilter("ignore", SceneWarning)  # they are among the notes
         try:
             if file.suffix.lower() == ".toml":
-                reader = Reader()
+                reader = Reader(roots)
                 scene = reader.read(file, parameters)
                 problems = reader.problems
             else:
-                scene = load_scene(file, **parameters)
+                scene = load_scene(file, roots=roots, **parameters)
             if not problems and scene is not None:
                 scene.build()
         except SceneFileError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import struct
 import zlib
 from typing import Any
@@ -17,7 +18,9 @@ import numpy as np
 
 from sharnir import parameters, snapshots, tables
 from sharnir.errors import SimulationError
+from sharnir.joints import FRAMES
 from sharnir.launches import LOCK
+from sharnir.messages import MessageError, decode, is_text, show
 from sharnir.types import PRECISION
 
 # The Simulation; it stands a floor above, so that it is not named here.
@@ -25,8 +28,10 @@ Owner = Any
 MAGIC, VERSION = b"SHARNIR\n", 2  # 1 (until 0.2.0) did not tell the closing, and had an array with two meanings
 HEAD = struct.Struct("<8sIIQ40s")  # magic, version, size of the description, size of the arrays, digest
 STRUCTS = ("bodies", "joints", "gears", "axes", "springs", "cables", "drives")
-MOST = 1 << 32  # bytes that arrays may unpack to: a damaged size is no reason to fill the memory
-LAID = ("joints.parent_point", "joints.parent_frame")  # parameters until a joint is attached, then a part of the state
+MAX_TOLD = 1 << 26  # bytes of the description
+MAX_SPARE = 1 << 28  # bytes that arrays may unpack to beyond twice those of the simulation that loads them (contacts need room)
+LAID = tuple(f"joints.{name}" for name in FRAMES)  # parameters until a joint is attached, then a part of the state
+KINDS = ("<f8", "<f4", "<i4", "<i8", "<u4", "<u8", "|i1", "|u1", "|b1")  # of arrays
 UNSEEN = ("color", "name")  # of shapes and parts: what is only seen, or said
 
 
@@ -39,6 +44,8 @@ def content(model: Any) -> str:
         _feed(h, getattr(model, name))
     _feed(h, [list(model.parents), list(model.children), model.joint_kinds, model.drive_commands])
     _feed(h, [given.name for given in model.inputs])
+    if not model.joint_enabled.all():
+        _feed(h, model.joint_enabled)
     if model.ropes is not None:
         _feed(h, [model.ropes.described, model.ropes.names])
     if model.collision is not None:
@@ -144,14 +151,18 @@ def _describe_axes(sim: Owner) -> None:
 
 
 def misfit(sim: Owner, given: dict[str, np.ndarray]) -> str:
-    """Which parameter does not fit this simulation, or ""."""
+    """Which parameter does not fit this simulation, or "". Whole numbers, which say how it is built, have to be the same."""
     now = parameters_of(sim)
-    for name in sorted({*now, *given} - {*LAID}):
+    for name in sorted({*now, *given} - {name for name in LAID if name not in now or name not in given}):
         if name not in now or name not in given:
             return name
         a, b = now[name], given[name]
         varied = b.ndim == a.ndim + 1 and b.shape == (len(a), sim.worlds, *a.shape[1:]) and sim.worlds > 1
         if a.dtype != b.dtype or not (a.shape == b.shape or varied):
+            return name
+        if b.dtype.kind not in "f" and not np.array_equal(np.broadcast_to(a[:, None], b.shape) if varied else a, b):
+            return name
+        if b.dtype.kind == "f" and (np.isnan(b) & ~np.isnan(a[:, None] if varied else a)).any():
             return name
     return ""
 
@@ -176,8 +187,8 @@ def _digest(told: int, packed: int, *parts: bytes | memoryview) -> bytes:
     return h.digest()
 
 
-def unpack(data: bytes, who: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What `pack` was given; an error that says why where the bytes are not whole."""
+def unpack(data: bytes, who: str, most: int = MAX_SPARE) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `pack` was given; an error that says why where the bytes are not whole, or unpack to more than `most` bytes."""
     if len(data) < HEAD.size or data[:8] != MAGIC:
         raise SimulationError(f"{who}: is no checkpoint of sharnir (it begins with {data[:8]!r})")
     _, version, told, packed, digest = HEAD.unpack_from(data)
@@ -188,18 +199,36 @@ def unpack(data: bytes, who: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
     view = memoryview(data)
     if _digest(told, packed, view[HEAD.size : HEAD.size + told], view[HEAD.size + told :]) != digest:
         raise SimulationError(f"{who}: is damaged: its check does not fit")
-    description = json.loads(data[HEAD.size : HEAD.size + told])
-    sizes = [int(np.prod(shape, dtype=np.int64)) * np.dtype(kind).itemsize for _, kind, shape in description["arrays"]]
-    if sum(sizes) > MOST:
-        raise SimulationError(f"{who}: unpacks to {sum(sizes)} bytes; allowed: {MOST}")
-    body = zlib.decompressobj().decompress(data[HEAD.size + told :], max(1, sum(sizes) + 1))
+    try:
+        description = decode(view[HEAD.size : HEAD.size + told], max_bytes=MAX_TOLD)
+        listed = [read_array(item) for item in description.items("arrays", MAX_TOLD)]
+    except MessageError as error:
+        raise SimulationError(f"{who}: is damaged: {error}") from None
+    if len({name for name, _, _ in listed}) < len(listed):
+        raise SimulationError(f"{who}: is damaged: an array is given twice")
+    sizes = [math.prod(shape) * kind.itemsize for _, kind, shape in listed]
+    if sum(sizes) > most:
+        raise SimulationError(f"{who}: unpacks to {sum(sizes)} bytes; allowed: {most}")
+    try:
+        body = zlib.decompressobj().decompress(view[HEAD.size + told :], max(1, sum(sizes) + 1))
+    except zlib.error as error:
+        raise SimulationError(f"{who}: is damaged: {error}") from None
     if len(body) != sum(sizes):
         raise SimulationError(f"{who}: is damaged: {len(body)} bytes of arrays, {sum(sizes)} announced")
     arrays, at = {}, 0
-    for (name, kind, shape), size in zip(description["arrays"], sizes, strict=True):
-        arrays[name] = np.frombuffer(body, kind, size // np.dtype(kind).itemsize, at).reshape(shape).copy()
+    for (name, kind, shape), size in zip(listed, sizes, strict=True):
+        arrays[name] = np.frombuffer(body, kind, math.prod(shape), at).reshape(shape).copy()
         at += size
-    return description, arrays
+    return description.fields, arrays
+
+
+def read_array(item: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
+    """Name, type and shape of an array that a description lists."""
+    name, kind, shape = item if isinstance(item, list) and len(item) == 3 else ("", "", [])
+    sizes = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 <= n <= MAX_TOLD for n in shape)
+    if not is_text(name, 4096) or not isinstance(kind, str) or kind not in KINDS or not sizes:
+        raise MessageError(f"an array is [name, one of {', '.join(KINDS)}, whole numbers], got {show(item)}")
+    return name, np.dtype(kind), tuple(shape)
 
 
 def dump(sim: Owner, level: int = 6) -> bytes:
@@ -224,7 +253,8 @@ def facts(sim: Owner) -> dict[str, Any]:
 
 def restore(sim: Owner, data: bytes, who: str) -> None:
     """Go on from bytes of `dump`; where they are not of this scene or not whole, nothing is changed."""
-    description, arrays = unpack(data, who)
+    here = [*snapshots.values_of(sim).values(), *parameters_of(sim).values()]
+    description, arrays = unpack(data, who, MAX_SPARE + 2 * sum(values.nbytes for values in here))
     if description.get("what") != "checkpoint":
         raise SimulationError(f"{who}: is no checkpoint but {description.get('what')!r}")
     words = {name: f"another {name}" for name in ("scene", "solver", "closing", "precision")} | {"worlds": "other worlds"}
@@ -237,9 +267,12 @@ def restore(sim: Owner, data: bytes, who: str) -> None:
     wrong = misfit(sim, given)
     if wrong:
         raise SimulationError(f"{who}: parameter {wrong!r} does not fit this simulation")
-    if snapshots.frames_vary(sim) and LAID[0] in given:  # it is from before the first joint was attached
+    if snapshots.frames_vary(sim) and all(name in given for name in LAID):  # it is from before the first joint was attached
         each = [np.repeat(given[name][:, None], sim.worlds, 1) for name in LAID]
         state |= dict(zip(snapshots.FRAMES, each, strict=True))
-    snapshots.check(sim, state)
+    try:
+        snapshots.check(sim, state)
+    except SimulationError as error:
+        raise SimulationError(f"{who}: is damaged: {str(error).removeprefix('restore: ')}") from None
     put_parameters(sim, given)
     snapshots.put_back(sim, state)

@@ -26,12 +26,15 @@ from typing import Any
 import numpy as np
 
 from sharnir.errors import SimulationError
+from sharnir.messages import Message
+from sharnir.messages import decode as decode_message
 from sharnir.spatial import quat_rotate
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 MAGIC, VERSION = b"SHFR", 1
 HEADER = struct.Struct("<4sHHQddIIIIIIII")
+NAMES = 1 << 26  # bytes of the names of a layout, at most
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,17 @@ class Layout:
         channels = [{"name": name, "values": list(values)} for name, values in self.channels]
         names = {"layout": self.check, "bodies": list(self.bodies), "ropes": list(self.ropes), "channels": channels}
         return json.dumps(names, ensure_ascii=False)
+
+
+def read_layout(data: str | bytes | memoryview) -> Layout:
+    """The names that `Layout.to_json` wrote; a MessageError where they are none."""
+    given = decode_message(data, max_bytes=NAMES)
+    bodies, ropes = (tuple(given.texts(word, NAMES, NAMES)) for word in ("bodies", "ropes"))
+    channels = []
+    for item in given.items("channels", NAMES):
+        each = Message(item if isinstance(item, dict) else {})
+        channels.append((each.text("name", longest=NAMES), tuple(each.texts("values", NAMES, NAMES))))
+    return Layout(bodies, ropes, tuple(channels))
 
 
 @dataclass(slots=True)
@@ -96,6 +110,8 @@ def decode(data: bytes | memoryview) -> tuple[Frame, int]:
     counts = np.frombuffer(data, "<u4", r, head + 28 * n).astype(int)
     points = np.frombuffer(data, "<f4", 3 * m, head + 28 * n + 4 * r).reshape(m, 3).astype(float)
     channels = np.frombuffer(data, "<f4", c, head + 28 * n + 4 * r + 12 * m).astype(float)
+    if counts.sum() != m:
+        raise SimulationError(f"frame: damaged ({m} points of ropes, {counts.sum()} announced)")
     return Frame(t, step, wall, poses[:, :3], poses[:, 3:], points, counts, channels, bool(flags & 1)), layout
 
 

@@ -19,7 +19,10 @@ from sharnir.view import need
 MAGIC = b"\x89MCAP0\r\n"
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
 ATTACHMENT, ATTACHMENT_INDEX, STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = range(9, 16)
-MOST = 1 << 30  # bytes that a chunk may unpack to
+MAX_UNPACKED = 1 << 28  # bytes that a file's messages may take, where it is small
+MAX_RATIO = 64  # times the size of the file, where it is large
+MAX_WINDOW = 1 << 27  # bytes that the unpacking of a chunk looks back
+PER_MESSAGE = 200  # bytes that a message takes beside its content
 
 
 def _text(value: str) -> bytes:
@@ -155,6 +158,14 @@ class Contents:
     attachments: dict[str, bytes]
     messages: list[tuple[str, int, bytes]]  # topic, time (ns), content
     whole: bool
+    room: int = 0  # bytes that messages may still take
+    allowed: int = 0  # bytes that they may take in all
+
+    def spend(self, size: int) -> None:
+        """Take memory, as far as it is allowed."""
+        self.room -= size
+        if self.room < 0:
+            raise ValueError(f"its messages take at most {self.allowed} bytes when unpacked (see max_bytes of Recording)")
 
 
 class _Cursor:
@@ -188,12 +199,17 @@ class _Cursor:
         return self._data[self._at :]
 
 
-def read(path: Path) -> Contents:
-    """All of a file; of one that was cut off, what stands before the cut. Damage within is an error that says where."""
-    data = path.read_bytes()
-    if not data.startswith(MAGIC):
-        raise SimulationError(f"{path}: is no MCAP file (it begins with {data[:8]!r})")
-    out = Contents({}, {}, {}, [], False)
+def read(path: Path, max_bytes: int | None = None) -> Contents:
+    """All of a file; of one that was cut off, what stands before the cut. Damage within is an error that says where.
+
+    max_bytes: memory that its messages may take; a multiple of the file's size if None, so that a small file cannot fill it.
+    """
+    with path.open("rb") as stream:
+        if not (begins := stream.read(len(MAGIC))).startswith(MAGIC):
+            raise SimulationError(f"{path}: is no MCAP file (it begins with {begins!r})")
+        data = begins + stream.read()
+    allowed = max(MAX_UNPACKED, MAX_RATIO * len(data)) if max_bytes is None else max_bytes
+    out = Contents({}, {}, {}, [], False, allowed, allowed)
     for at, opcode, content in _records(data, len(MAGIC)):
         try:
             if opcode == DATA_END:
@@ -230,16 +246,33 @@ def _take(out: Contents, opcode: int, content: bytes) -> None:
             raise ValueError(f"the check of attachment {name!r} does not fit")
     elif opcode == MESSAGE:
         channel, _number, when, _published = c.take("HIQQ")
+        out.spend(len(content) + PER_MESSAGE)
         out.messages.append((out.channels[channel][0] if channel in out.channels else "", when, c.rest()))
     elif opcode == CHUNK:
         _first, _last, size, check = c.take("QQQI")
         kind, packed = c.text(), c.some(c.take("Q"))
         if kind not in ("zstd", ""):
             raise ValueError(f"compression {kind!r}; allowed: zstd, none")
-        if size > MOST:
-            raise ValueError(f"a chunk of {size} bytes; allowed: {MOST}")
-        plain = need("zstandard", "record").ZstdDecompressor().decompress(packed, size) if kind else packed
+        plain = _unpacked(out, packed, size) if kind else packed
         if check and zlib.crc32(plain) != check:
             raise ValueError("the check of a chunk does not fit")
         for _, inner, message in _records(plain, 0):
+            if inner == CHUNK:
+                raise ValueError("a chunk within a chunk")
             _take(out, inner, message)
+
+
+def _unpacked(out: Contents, packed: bytes, size: int) -> bytes:
+    """The content of a chunk, of the size that is announced; memory is taken once that size is allowed."""
+    zstandard = need("zstandard", "record")
+    out.spend(size)
+    out.room += size  # its messages count
+    announced = zstandard.frame_content_size(packed)
+    if announced not in (-1, size):
+        raise ValueError(f"a chunk unpacks to {announced} bytes, {size} are announced")
+    unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+    with unpacker.stream_reader(packed) as stream:
+        plain = bytes(stream.read(size + 1))
+    if len(plain) != size:
+        raise ValueError(f"a chunk unpacks to {len(plain)} bytes, {size} are announced")
+    return plain

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from sharnir.errors import SceneError
+from sharnir.io.folders import Folders
 from sharnir.io.xml import Element, FilePath, log, make_parser, parse, read_bytes
 from sharnir.shapes import Array, Box, Capsule, Compound, Cylinder, MassProperties, PointMass, Shape, Sphere, Triangles
 from sharnir.spatial import quat_to_matrix
@@ -27,14 +28,9 @@ class Meshes:
     """Where meshes may be: inside the roots and nowhere else, symbolic links followed."""
 
     def __init__(self, file: Path, roots: Sequence[FilePath]) -> None:
-        if isinstance(roots, str | PathLike):
-            raise SceneError(f"load_urdf: roots is a list of folders, got {str(roots)!r}")
-        self.folder = file.parent
-        self.roots = [Path(os.path.realpath(root)) for root in (roots or [file.parent])]
+        self._folders = Folders("load_urdf", file.parent, roots)
+        self.folder, self.roots = file.parent, self._folders.roots
         self.given = [*self.roots, *(Path(os.path.abspath(root)) for root in (roots or [file.parent]))]
-        for given, root in zip(roots, self.roots, strict=False):
-            if not root.is_dir():
-                raise SceneError(f"load_urdf: roots are folders, got {str(given)!r}")
 
     def find(self, mesh: Element) -> Path | None:
         """The file of a `<mesh>`, or None with a note where it is missing."""
@@ -50,10 +46,9 @@ class Meshes:
                 return None
         else:
             mesh.refuse("a path, package://… or file://…; nothing is read over a network", "filename")
-        inside = [t for t in tries if self._inside(t)]
+        inside = [t for t in tries if self._folders.contain(t)]
         if not inside or any(os.path.lexists(t) for t in tries if t not in inside):
-            roots = ", ".join(repr(str(root)) for root in self.roots)
-            mesh.refuse(f"a file inside the roots {roots}; see roots= and meshes=False of load_urdf", "filename")
+            mesh.refuse(f"{self._folders}; meshes=False reads none", "filename")
         found = next((t for t in inside if t.is_file()), None)
         if found is None:
             mesh.leave_out("no such file", "filename")
@@ -67,10 +62,6 @@ class Meshes:
     def _foreign(self, path: Path) -> bool:
         """Whether a path is absolute and does not even pretend to be inside a root; it is not looked at then."""
         return path.is_absolute() and ".." not in path.parts and not any(path.is_relative_to(root) for root in self.given)
-
-    def _inside(self, path: Path) -> bool:
-        real = Path(os.path.realpath(path))
-        return any(real.is_relative_to(root) for root in self.roots)
 
 
 def _missing_reader(file: Path) -> str:

@@ -15,10 +15,12 @@ import numpy as np
 
 from sharnir.axes import Friction
 from sharnir.errors import SceneError, is_positive
-from sharnir.io.geoms import Geoms, matrix_quat
+from sharnir.io.folders import Folders
+from sharnir.io.geoms import Geoms, Rules, matrix_quat
 from sharnir.io.mjcf_drives import add_actuators, add_equalities, add_tendons, drive_of
+from sharnir.io.mjcf_files import check_model
 from sharnir.io.mjcf_sensors import add_cameras, add_sensors
-from sharnir.io.xml import Element, FilePath, read_xml
+from sharnir.io.xml import FilePath, naming, read_xml
 from sharnir.joints import Free, Joint, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
 from sharnir.shapes import Array, MassProperties, combine
@@ -26,22 +28,6 @@ from sharnir.spatial import frame_from_axes, quat_conjugate, quat_multiply, quat
 
 LIFT = 1e-12
 FREE, BALL, SLIDE, HINGE = range(4)
-LARGEST, SMALLEST, MOST = 1e12, 1e-30, 1e5
-"""Numbers of a file, and of counts such as the rows of a height field."""
-COUNTS = (
-    "nrow",
-    "ncol",
-    "count",
-    "nuser_body",
-    "nuser_jnt",
-    "nuser_geom",
-    "size_memory",
-    "builtin",
-    "width",
-    "height",
-    "iterations",
-)
-WORDS = ("name", "file", "class", "model")
 STRAIGHT = 1e-9
 """Cosine or distance (m) up to which axes are across each other, and anchors one point."""
 
@@ -55,6 +41,7 @@ class Imported:
     model: Any
     data: Any
     lift: float
+    rules: Rules
     names: dict[int, str] = field(default_factory=dict)  # of bodies, by number of the body they are welded to
     joints: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     frames: dict[tuple[str, int], str] = field(default_factory=dict)  # of ("site", …), ("body", …) and ("camera", its number)
@@ -91,8 +78,9 @@ class Imported:
 
 
 def load_mjcf(
-    path: FilePath, *, gravity: Sequence[float] | None = None, meshes: bool = True, contact: bool = True, lift: float = LIFT
-) -> Scene:
+    path: FilePath, *, roots: Sequence[FilePath] = (), gravity: Sequence[float] | None = None, meshes: bool = True,
+    contact: bool = True, lift: float = LIFT,
+) -> Scene:  # fmt: skip
     """The model of an MJCF file as a Scene, as it stands at `qpos0`; names are those of the file. Needs `sharnir[mjcf]`.
 
     Bodies welded to each other are one body, those without a joint to the world fixed ones; what they were called are frames, and
@@ -100,11 +88,12 @@ def load_mjcf(
     where they are across each other, through one point, and none is driven; else each is a joint of its own, between bodies whose
     mass and inertia are the small share `lift` of what they carry.
 
-    Limits, damping, springs, `frictionloss` and, where nothing else drives a joint, `armature` are those of our joints. Actuators
+    Limits, damping, springs, `frictionloss` and `armature` (of a hinge or slide) are those of our joints. Actuators
     on joints are drives, with a control of the actuator's name: motors torques, `position` and `velocity` servos. Equalities
     `connect`, `weld` and, of two joints, `joint` are joints and gears; spatial tendons between two sites springs or cables. Geoms
-    are what bodies look like and collide with, planes and height fields of the world grounds and terrains. Contact is rigid:
-    `solref` and `solimp` are not read.
+    are what bodies look like and collide with, planes and height fields of the world grounds and terrains. Bodies touch where
+    MuJoCo's do (`contype`, `conaffinity`, `exclude`, `pair`, not a body and the one it hangs on), with or without a plane.
+    Contact is rigid: `solref` and `solimp` are not read.
 
     Accelerometers and gyros are sensors "imu" (`acceleration`, `rate`), range finders "lidar" of one ray, force and torque
     sensors "force" in the joint that holds the site's body; of joints, frames and the like a note tells where the same is read.
@@ -113,33 +102,40 @@ def load_mjcf(
     Whatever has no counterpart is a line of `scene.notes`.
 
     Args:
+        roots: folders outside of which no file is read (includes, meshes, height fields, textures); the file's own if empty.
         gravity: m/s²; the file's if None.
         meshes: whether meshes are taken (the convex hull collides).
         contact: False: nothing touches.
         lift: see above; the smaller, the closer to MuJoCo, and the slower sequential impulses converge.
     """
-    return read_mjcf(path, gravity=gravity, meshes=meshes, contact=contact, lift=lift).scene
+    with naming(Path(path)):
+        return read_mjcf(path, roots=roots, gravity=gravity, meshes=meshes, contact=contact, lift=lift).scene
 
 
 def read_mjcf(
-    path: FilePath, *, gravity: Sequence[float] | None = None, meshes: bool = True, contact: bool = True, lift: float = LIFT
-) -> Imported:
+    path: FilePath, *, roots: Sequence[FilePath] = (), gravity: Sequence[float] | None = None, meshes: bool = True,
+    contact: bool = True, lift: float = LIFT,
+) -> Imported:  # fmt: skip
     """As `load_mjcf`, with what the scene was made of."""
     if not is_positive(lift) or lift > 1.0:
         raise SceneError(f"load_mjcf: lift is a number above 0 and at most 1, got {lift!r}")
     file = Path(path)
-    model, data = compiled(file)
+    model, data = compiled(file, Folders("load_mjcf", file.parent, roots))
     pull: Any = np.zeros(3) if disabled(model, "gravity") else model.opt.gravity
     contact = contact and not disabled(model, "contact") and not disabled(model, "constraint")
-    scene = Scene(pull if gravity is None else gravity, None if contact else False)
-    made = Imported(file.name, scene, model, data, lift)
-    geoms = Geoms(made, meshes)
-    roots = [int(i) for i in range(model.nbody) if model.body_weldid[i] == i]
+    rules = Rules(model)
+    on: Any = (rules.any_contact() or None) if contact else False  # None: as soon as a user adds a ground
+    scene = Scene(pull if gravity is None else gravity, on)
+    made = Imported(file.name, scene, model, data, lift, rules)
+    if on is None and model.ngeom:
+        made.note("no two geoms of the file may touch; there is contact as soon as the scene has a ground")
+    geoms = Geoms(made, meshes, rules)
+    welds = [int(i) for i in range(model.nbody) if model.body_weldid[i] == i]
     made.names[0] = Scene.world
-    for i in roots[1:]:
+    for i in welds[1:]:
         add_body(made, i, geoms)
     geoms.add_still()
-    for i in roots[1:]:
+    for i in welds[1:]:
         join(made, i)
     add_frames(made)
     geoms.add_rules()
@@ -150,10 +146,11 @@ def read_mjcf(
     add_cameras(made)
     add_sensors(made)
     note_rest(made)
+    scene.touch.expected.clear()  # materials are the file's: where nothing touches, nothing does in MuJoCo
     return made
 
 
-def compiled(file: Path) -> tuple[Any, Any]:
+def compiled(file: Path, folders: Folders) -> tuple[Any, Any]:
     """The model as MuJoCo compiles it, and its data at the start."""
     from sharnir.view import MissingExtra
 
@@ -164,7 +161,7 @@ def compiled(file: Path) -> tuple[Any, Any]:
     root = read_xml(file)  # bounded, without entities, and with the line of what is no XML
     if root.tag not in ("mujoco", "mujocoinclude"):
         root.refuse("an MJCF file starts with <mujoco>")
-    check_numbers(root)
+    check_model(file, root, folders)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -186,23 +183,6 @@ def compiled(file: Path) -> tuple[Any, Any]:
     if not all(np.isfinite(values).all() for values in arrays):
         raise SceneError(f"{file.name}: masses, poses and ranges are finite numbers; some of the file's are not")
     return model, data
-
-
-def check_numbers(element: Element) -> None:
-    """Refuse numbers with which MuJoCo's compiler may run for hours or leave a model that is not finite, with their line."""
-    stack = [element]
-    while stack:
-        element = stack.pop()
-        stack += element.children
-        for attribute, text in element.attributes.items():
-            for word in text.split() if attribute not in WORDS else ():
-                try:
-                    value = abs(float(word))
-                except ValueError:
-                    continue
-                most = LARGEST if attribute not in COUNTS else MOST
-                if not value <= most or 0 < value < SMALLEST:
-                    element.refuse(f"numbers are finite, at most {most:g} and, unless 0, at least {SMALLEST:g}", attribute)
 
 
 def disabled(model: Any, what: str) -> bool:
@@ -284,13 +264,19 @@ def join(made: Imported, i: int) -> None:
     if together is not None:
         join_together(made, js, together, parent, child)
         return
-    if len(js) > 1 and parent != Scene.world:
+    rigid = frozenset((i, int(m.body_weldid[m.body_parentid[i]])))
+    if len(js) > 1 and not met(made, parent, child) and rigid not in made.rules.opened:
         made.scene.ignore(parent, child)  # as neighbours at a joint; here are bodies between them
     for k, j in enumerate(js):
         last = k == len(js) - 1
         below = child if last else add_between(made, i, j)
         add_joint(made, j, parent, below)
         parent = below
+
+
+def met(made: Imported, parent: str, child: str) -> bool:
+    """Whether two bodies touch though one hangs on the other, as MuJoCo has it."""
+    return parent == Scene.world or not made.rules.filters_parents
 
 
 def add_joint(made: Imported, j: int, parent: str, child: str) -> None:
@@ -303,7 +289,7 @@ def add_joint(made: Imported, j: int, parent: str, child: str) -> None:
     if kind == BALL:
         if m.jnt_limited[j]:
             made.note(f"the limit of the ball {name!r} is left out: it bounds the angle of the whole turn")
-    made.scene.add_joint(name, joint, parent, child, position=made.data.xanchor[j].copy(), collide=parent == Scene.world)
+    made.scene.add_joint(name, joint, parent, child, position=made.data.xanchor[j].copy(), collide=met(made, parent, child))
     made.joints[j] = name, tuple(joint.free)
 
 
@@ -362,8 +348,8 @@ def join_together(made: Imported, js: list[int], together: tuple[Array, list[str
     laws: Any = words
     joint = Joint(axes, **laws)
     name = made.new(made.name("joint", js[0]), "joint")
-    place, met = made.data.xanchor[js[-1]].copy(), parent == Scene.world
-    made.scene.add_joint(name, joint, parent, child, position=place, rotation=frame, collide=met)
+    place = made.data.xanchor[js[-1]].copy()
+    made.scene.add_joint(name, joint, parent, child, position=place, rotation=frame, collide=met(made, parent, child))
     for j, axis in zip(js, axes, strict=True):
         made.joints[j] = name, (axis,)
     told = ", ".join(f"{made.name('joint', j)!r} ({axis})" for j, axis in zip(js, axes, strict=True))

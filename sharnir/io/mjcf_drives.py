@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.axes import DCMotor, Servo
+from sharnir.axes import Servo
 from sharnir.errors import SceneError
 from sharnir.joints import Fixed, Gear, Spherical
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
 
-OPEN, WEAK = 1e12, 1e-6
-"""Ω and N·m/A of a motor without current, whose rotor is an armature."""
 UNBOUNDED = 1e3
 """Of a control whose actuator has no range."""
 CONNECT, WELD, JOINT = range(3)
@@ -48,20 +46,16 @@ def law(made: Any, a: int) -> tuple[str, float, float, float] | None:
     return "torque", gain * gear, kp, kd
 
 
-def drive_of(made: Any, j: int) -> Servo | DCMotor | None:
-    """The drive of a joint: of its actuator, or the rotor that its armature is."""
+def drive_of(made: Any, j: int) -> Servo | None:
+    """The drive of a joint: that of its actuator, with the joint's armature; None if it has neither."""
     m, a = made.model, actuator_of(made, j)
     armature = float(m.dof_armature[m.jnt_dofadr[j]])
     found = law(made, a) if a is not None else None
-    if a is None or found is None or (found[0] == "torque" and not (found[2] or found[3]) and armature > 0):
-        if not armature > 0:
-            return None
-        return DCMotor(resistance=OPEN, torque_constant=WEAK, rotor_inertia=armature)
-    if armature > 0:
-        made.note(f"armature {armature:g} of joint {made.name('joint', j)!r} is left out beside its servo")
+    if a is None or found is None:
+        return Servo(armature=armature) if armature > 0 else None
     limited = bool(m.actuator_forcelimited[a])
     most = float(np.abs(m.actuator_forcerange[a]).max() * abs(m.actuator_gear[a, 0])) if limited else np.inf
-    return Servo(kp=found[2], kd=found[3], max_force=most)
+    return Servo(kp=found[2], kd=found[3], max_force=most, armature=armature)
 
 
 def add_actuators(made: Any) -> None:
@@ -79,8 +73,6 @@ def add_actuators(made: Any) -> None:
             made.note(f"actuator {name!r} is left out: joint {joint!r} is a ball or free")
             continue
         word, scale, _, _ = found
-        if word == "torque" and isinstance(made.scene.joints[joint].axes[0].drive, DCMotor):
-            word = "force"
         low, high = (float(v) for v in m.actuator_ctrlrange[a]) if m.actuator_ctrllimited[a] else (-UNBOUNDED, UNBOUNDED)
         if not m.actuator_ctrllimited[a]:
             made.note(f"actuator {name!r} has no ctrlrange; its control goes from {low:g} to {high:g}")
@@ -101,10 +93,11 @@ def add_equalities(made: Any) -> None:
         kind, name = int(m.eq_type[e]), made.name("equality", e)
         a, b = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         body_objects = int(m.eq_objtype[e]) == 1
-        if not m.eq_active0[e]:
+        active = bool(m.eq_active0[e])
+        if kind in (CONNECT, WELD) and body_objects and made.body(a) != made.body(b):
+            tie(made, made.new(name, "joint"), kind, e, (a, b), active)
+        elif not active:
             made.note(f"equality {name!r} is not active at the start, and is left out")
-        elif kind in (CONNECT, WELD) and body_objects and made.body(a) != made.body(b):
-            tie(made, made.new(name, "joint"), kind, e, a, b)
         elif kind == JOINT and b >= 0 and not np.any(m.eq_data[e, 2:5]) and m.eq_data[e, 1] and both_single(made, a, b):
             if m.eq_data[e, 0]:
                 made.note(f"equality {name!r} keeps what its joints are at the start; its offset {m.eq_data[e, 0]:g} is left out")
@@ -120,9 +113,12 @@ def both_single(made: Any, a: int, b: int) -> bool:
     return single and found[0][0] != found[1][0]
 
 
-def tie(made: Any, name: str, kind: int, e: int, a: int, b: int) -> None:
-    """A ball where two bodies are connected, or a weld; each anchor on its own body, so that they may start apart."""
-    m, scene = made.model, made.scene
+def tie(made: Any, name: str, kind: int, e: int, bodies: tuple[int, int], active: bool) -> None:
+    """A ball where two bodies are connected, or a weld; each anchor on its own body, so that they may start apart.
+
+    One that is not active starts disabled (`sim.joint(name).enabled = True` or `.attach()`).
+    """
+    m, scene, (a, b) = made.model, made.scene, bodies
     frames = []
     first = 0 if kind == CONNECT else 3
     for i, rows in ((a, slice(first, first + 3)), (b, slice(3 - first, 6 - first))):
@@ -136,8 +132,11 @@ def tie(made: Any, name: str, kind: int, e: int, a: int, b: int) -> None:
             own = quat_multiply(own, np.array([x, y, z, w]))
         frames.append((quat_rotate(back, point - owner.position), own / np.linalg.norm(own)))
     joint = Spherical() if kind == CONNECT else Fixed()
+    touch = not made.rules.neighbours(a, b)
     try:
-        scene.add_joint(name, joint, made.body(a), made.body(b), parent_frame=frames[0], child_frame=frames[1])
+        scene.add_joint(
+            name, joint, made.body(a), made.body(b), parent_frame=frames[0], child_frame=frames[1], collide=touch, enabled=active
+        )
     except SceneError as error:
         made.note(f"equality {name!r} is left out: {error}")
 

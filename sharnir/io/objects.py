@@ -28,7 +28,7 @@ INNER = ("Shape", "MassProperties", "Axis", "CableNode", "CableDescription")
 GROUNDS = ("flat", "hill", "ridge", "ramp", "waves", "rubble", "stairs", "from_file", "from_image")
 PATHS = {"Mesh": "source", "Surface": "file", "from_file": "path", "from_image": "path"}
 """Arguments that are files, found from the folder of the scene file."""
-MOST = 50_000_000
+MOST = 10_000_000
 """Numbers of an array, at most."""
 
 

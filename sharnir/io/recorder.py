@@ -45,6 +45,7 @@ EVENTS = ("sharnir.Event", "jsonschema", json.dumps({"type": "object", "properti
     "time": {"type": "number"}, "kind": {"type": "string"}, "name": {"type": "string"}, "by": {"type": "string"}}}))  # fmt: skip
 STEP = struct.Struct("<IiH6H")  # one of them
 DELTA, WHOLE = 0, 1
+MAX_EVERY = 1_000_000  # steps that are made in one go
 COMMAND = struct.Struct("<QBBHI")  # before which step, kind, whether velocities stood at the pose, words
 
 
@@ -59,7 +60,7 @@ class Memory:
         structs = [(sim._state, STATE_FIELDS, False), (sim.control, CONTROL_FIELDS, True)]
         if sim._ropes:
             structs += [(sim._state.rope, ROPE_STATE_FIELDS, False), (sim.control.rope, ROPE_CONTROL_FIELDS, True)]
-        self.command, self.read = np.zeros(len(self.words), bool), np.zeros(len(self.words), bool)
+        self.command, self.read, self.whole = (np.zeros(len(self.words), bool) for _ in range(3))
         for owner, fields, command in structs:
             for name in fields:
                 array = getattr(owner, name)
@@ -67,6 +68,7 @@ class Memory:
                     at = (array.ptr - start) // 8
                     span = slice(at, at - (-array.numpy().nbytes // 8))
                     self.command[span] = command
+                    self.whole[span] |= array.numpy().dtype.kind in "iu"
                     self.read[span] |= owner is sim._state and name in ("q", "qd")
         self.moving = ~self.command & ~self.read
         self.spans = [  # of the commands: compared before every step
@@ -115,7 +117,7 @@ class Recorder:
                 raise SimulationError(f"record_to: {what} is a positive finite number, got {value!r}")
         self._sim, self.path, self.name = sim, Path(path), name
         self._memory, self._checks, self._camera = Memory(sim), Checks(sim), Camera(sim)
-        self._every, self._key_every = max(1, round(1 / rate / sim.dt)), max(1, round(key / sim.dt))
+        self._every, self._key_every = min(max(1, round(1 / rate / sim.dt)), MAX_EVERY), max(1, round(key / sim.dt))
         self._single = [
             (n, i) for n, i in sim.model.joint_names.items() if sim.model.joint_kinds[i].v_size == sim.model.joint_kinds[i].q_size
         ]

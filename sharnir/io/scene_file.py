@@ -8,10 +8,11 @@ described here a second time. What is wrong is collected with file, line and key
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,26 @@ import numpy as np
 
 from sharnir.errors import SceneError, SceneFileError
 from sharnir.io.expressions import evaluate, fill_in
+from sharnir.io.folders import Folders
 from sharnir.io.lines import Keys, key_lines, line_of
-from sharnir.io.objects import PATHS, kinds, machines, meant, misfit, takes
+from sharnir.io.objects import PATHS, array, kinds, machines, meant, misfit, takes
 from sharnir.io.placing import HERE, compose, place_arguments
 from sharnir.io.scopes import Document, Entry, Failed, Names, Scope
 from sharnir.io.xml import FilePath, read_bytes
 from sharnir.joints import Gear, Joint
+from sharnir.rope.describe import MAX_SEGMENTS
 from sharnir.scene import Scene
+from sharnir.terrain import Terrain
 
 DEEPEST, MOST = 20, 200_000
 """Parts and files inside each other; entries of a scene."""
+MAX_COPIES = 10_000
+"""Entries that counts and parts make beside those that are written out, at most: a small file stays a small scene."""
+MAX_PLACED, MAX_FILES = 2_000, 500
+"""Parts that are placed, and files that are opened, at most."""
+MAX_NUMBERS = 20_000_000
+"""Numbers of all arrays, fields of ground and ropes of a scene file together, at most."""
+SEGMENT = 200  # numbers that a segment of a rope counts as
 RULES = {"ignore": "ignore", "pair": "set_pair", "tie": "tie_rope"}
 SECTIONS = {name[4:]: name for name in vars(Scene) if name.startswith("add_")} | RULES
 """Tables of a file, and the method of a scene that each is."""
@@ -62,11 +73,12 @@ OTHER_TOOLS = {".urdf": ("urdf", "load_urdf"), ".xml": ("mjcf", "load_mjcf"), ".
 SUFFIXES = (".toml", *OTHER_TOOLS)
 
 
-def load_scene(path: FilePath, **parameters: Any) -> Scene:
+def load_scene(path: FilePath, *, roots: Sequence[FilePath] = (), **parameters: Any) -> Scene:
     """The scene of a file: TOML (.toml), a robot (.urdf) or MJCF (.xml, .mjcf). Of these, TOML takes parameters.
 
     Args:
         path: the file. Files it includes and meshes are found from its folder.
+        roots: folders outside of which no file is read; the file's own if empty.
         parameters: values instead of those of its table `[parameters]`.
 
     A SceneFileError names everything that is wrong, each with file, line, key and what is allowed.
@@ -76,18 +88,19 @@ def load_scene(path: FilePath, **parameters: Any) -> Scene:
         if parameters:
             raise SceneError(f"{file}: parameters are for .toml files, got {', '.join(parameters)}")
         module, function = OTHER_TOOLS[file.suffix.lower()]
-        found: Scene = getattr(importlib.import_module(f"sharnir.io.{module}"), function)(file)
+        found: Scene = getattr(importlib.import_module(f"sharnir.io.{module}"), function)(file, roots=roots)
         return found
-    reader = Reader()
+    reader = Reader(roots)
     scene = reader.read(file, parameters)
     if reader.problems:
         raise SceneFileError(reader.problems)
     return scene
 
 
-def read_text(text: str, name: str = "scene.toml", folder: FilePath = ".") -> Scene:
+def read_text(text: str, name: str = "scene.toml", folder: FilePath = ".", roots: Sequence[FilePath] = ()) -> Scene:
     """The scene of a TOML text, as of a file of that name in that folder."""
-    reader = Reader()
+    reader = Reader(roots)
+    reader.folders = Folders("load_scene", Path(folder), roots)
     scene = reader.read_document(reader.parse(text.encode(), name, Path(folder)), {})
     if reader.problems:
         raise SceneFileError(reader.problems)
@@ -97,12 +110,14 @@ def read_text(text: str, name: str = "scene.toml", folder: FilePath = ".") -> Sc
 class Reader:
     """Reads files into a scene, and keeps what is wrong."""
 
-    def __init__(self) -> None:
+    def __init__(self, roots: Sequence[FilePath] = ()) -> None:
+        self.roots, self.folders = roots, Folders("load_scene", Path(), roots)
         self.problems: list[str] = []
         self.scene = Scene()
         self.failed: set[str] = set()
         self.files: list[Path] = []
-        self.entries = 0
+        self.entries = self.copies = self.placed = self.opened = self.included_files = self.numbers = 0
+        self.parsed: dict[Path, Document] = {}
 
     def wrong(self, document: Document, path: Keys, words: object) -> Failed:
         """Keep what is wrong at a key."""
@@ -115,6 +130,7 @@ class Reader:
 
     def read(self, file: Path, parameters: dict[str, Any]) -> Scene:
         """A file as a scene; see `problems`."""
+        self.folders = Folders("load_scene", file.parent, self.roots)
         try:
             document = self.open(file)
         except Failed:
@@ -123,13 +139,28 @@ class Reader:
         return self.read_document(document, parameters)
 
     def open(self, file: Path) -> Document:
-        """A file, parsed."""
+        """A file, parsed; one that was opened before as it was then."""
+        found = self.parsed.get(file)
+        if found is not None:
+            return found
+        self.opened += 1
         try:
+            if self.opened > MAX_FILES:
+                raise SceneError(f"{file}: a scene opens at most {MAX_FILES} files")
             data = read_bytes(file)
         except SceneError as error:
             self.problems.append(str(error))
             raise Failed from None
-        return self.parse(data, file.name, file.parent)
+        document = self.parsed[file] = self.parse(data, file.name, file.parent)
+        return document
+
+    def open_named(self, file: Path, document: Document, path: Keys) -> Document:
+        """A file that another one names; that it cannot be read is told with the place that names it."""
+        try:
+            return self.open(file)
+        except Failed:
+            self.problems[-1] = f"{document.where(path)}: {self.problems[-1]}"
+            raise
 
     def parse(self, data: bytes, name: str, folder: Path) -> Document:
         """A TOML text; where it is none, a document without tables."""
@@ -162,19 +193,21 @@ class Reader:
     def with_included(self, document: Document) -> list[Document]:
         """A document after those it includes, each once."""
         out: list[Document] = []
-        for i, (name, path) in enumerate(self.included(document)):
+        for name, path in self.included(document):
+            if not self.folders.contain(document.folder / name):
+                self.wrong(document, path, f"{self.folders}, got {name!r}")
+                continue
             file = (document.folder / name).resolve()
             if file in self.files:
                 self.wrong(document, path, f"includes itself: {' → '.join(f.name for f in [*self.files, file])}")
                 continue
-            if len(self.files) >= DEEPEST or i > MOST:
-                self.wrong(document, path, f"at most {DEEPEST} files inside each other")
+            self.included_files += 1
+            if len(self.files) >= DEEPEST or self.included_files > MAX_FILES:
+                self.wrong(document, path, f"at most {DEEPEST} files inside each other, and {MAX_FILES} in all")
                 continue
             self.files.append(file)
-            try:
-                out += self.with_included(self.open(file))
-            except Failed:
-                self.problems[-1] = f"{document.where(path)}: {self.problems[-1]}"
+            with contextlib.suppress(Failed):
+                out += self.with_included(self.open_named(file, document, path))
             self.files.pop()
         self.check_sections(document)
         return [*out, document]
@@ -288,6 +321,8 @@ class Reader:
                 self.entries += 1
                 if self.entries > MOST:
                     raise self.wrong(document, path, f"a scene has at most {MOST} entries")
+                if scope.depth:
+                    self.copy(f"part {scope.prefix!r}")
                 name = None
                 try:
                     name = None if entry.name is None else fill_in(entry.name, inner.names)
@@ -323,7 +358,14 @@ class Reader:
         if len(ends) != 2 or not all(type(end) is int and abs(end) <= MOST for end in ends) or ends[1] - ends[0] > MOST:
             raise SceneError(f"{name} is a count or [first, one past the last], whole numbers up to {MOST}, got {count!r}")
         for i in range(*ends):
+            self.copy(f"{name} is {count!r}")
             yield from self._counted(entry, replace(scope, names={**scope.names, name: i}), left[1:])
+
+    def copy(self, why: str) -> None:
+        """Count an entry that is not written out."""
+        self.copies += 1
+        if self.copies > MAX_COPIES:
+            raise SceneError(f"counts and parts of a scene file make at most {MAX_COPIES} entries; {why}")
 
     def add_one(self, entry: Entry, name: str | None, scope: Scope, documents: list[Document]) -> None:
         """One copy of an entry."""
@@ -351,13 +393,17 @@ class Reader:
         arguments = self.arguments(function, rest, scope, document, path, first, owned=True)
         arguments = place_arguments(section, arguments, scope.pose) if scope.pose is not HERE else arguments
         self.look_for_failed(arguments)
+        if section == "rope" and isinstance(arguments.get("segments"), int):
+            self.spend(SEGMENT * max(0, min(arguments["segments"], MAX_SEGMENTS)), document, (*path, "segments"))
         if isinstance(arguments.get("visual"), str):
             arguments["visual"] = self.file(arguments["visual"], document, (*path, "visual"))
         self.call(method, {**first, **arguments}, document, path)
 
     def file(self, name: str, document: Document, path: Keys) -> str:
         """A file that a scene file names, found from its folder."""
-        if "\0" in name or not (document.folder / name).is_file():
+        if not self.folders.contain(document.folder / name):
+            raise self.wrong(document, path, f"{self.folders}, got {name!r}")
+        if not (document.folder / name).is_file():
             raise self.wrong(document, path, f"no such file: {name!r}")
         return str(document.folder / name)
 
@@ -389,12 +435,17 @@ class Reader:
         given = {k: self.value(v, scope, document, (*path, k)) for k, v in data.items()}
         if scope.depth >= DEEPEST:
             raise self.wrong(document, path, f"parts inside each other at most {DEEPEST} deep; is it inside itself?")
+        self.placed += 1
+        if self.placed > MAX_PLACED:
+            raise self.wrong(document, path, f"at most {MAX_PLACED} parts are placed in a scene")
         if ("part" in given) == ("file" in given):
             raise self.wrong(document, path, 'needs part = "…" or file = "…", one of them')
         if "file" in given:
             if not isinstance(given["file"], str) or "\0" in given["file"]:
                 raise self.wrong(document, (*path, "file"), f"the name of a file, got {given['file']!r}")
-            top = self.open(document.folder / given["file"])
+            if not self.folders.contain(document.folder / given["file"]):
+                raise self.wrong(document, (*path, "file"), f"{self.folders}, got {given['file']!r}")
+            top = self.open_named(document.folder / given["file"], document, (*path, "file"))
             inner = self.with_included(top)
             around: Mapping[str, Any] = {}
         else:
@@ -508,7 +559,15 @@ class Reader:
         some = found.pop(several, []) if several else []
         if not isinstance(some, list):
             raise self.wrong(document, (*path, several or ""), f"a list, got {some!r}")
-        return self.call(kind, {**first, **found}, document, path, some)
+        made = self.call(kind, {**first, **found}, document, path, some)
+        self.spend(made.heights.size if isinstance(made, Terrain) else np.size(made) if kind is array else 1, document, path)
+        return made
+
+    def spend(self, numbers: int, document: Document, path: Keys) -> None:
+        """Count the numbers that objects of the file hold."""
+        self.numbers += numbers
+        if self.numbers > MAX_NUMBERS:
+            raise self.wrong(document, path, f"a scene file holds at most {MAX_NUMBERS} numbers in arrays, grounds and ropes")
 
     def call(
         self, function: Any, arguments: dict[str, Any], document: Document, path: Keys, several: list[Any] | tuple[()] = ()

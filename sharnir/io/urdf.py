@@ -21,7 +21,7 @@ import numpy as np
 from sharnir.axes import Servo
 from sharnir.errors import SceneError, SceneFileError, is_positive
 from sharnir.io.meshes import Drawing, Maker, Meshes, read_geometry
-from sharnir.io.xml import Element, FilePath, log, read_xml
+from sharnir.io.xml import Element, FilePath, log, naming, read_xml
 from sharnir.joints import Fixed, Free, Gear, Joint, Planar, Prismatic, Revolute, Spherical
 from sharnir.scene import Scene
 from sharnir.shapes import TRIANGLE_SLACK, Array, MassProperties, Shape, combine
@@ -87,16 +87,15 @@ def load_urdf(
     """
     if not is_positive(lift) or lift > 1.0:
         raise SceneError(f"load_urdf: lift is a number above 0 and at most 1, got {lift!r}")
-    file = Path(path)
-    root = read_xml(file)
-    robot = read_robot(root, Meshes(file, roots) if meshes else None)
-    note_ignored(root)
-    order = order_links(robot)
-    scene = Scene(gravity)
-    scene.notes = root.notes
-    starts, gears = read_mimics(robot)
-    place_links(order, starts)
-    fill_scene(scene, robot, group_links(order, merge_fixed, floating), starts, gears, floating, lift)
+    file, scene = Path(path), Scene(gravity)
+    with naming(file):
+        root = read_xml(file)
+        robot = read_robot(root, Meshes(file, roots) if meshes else None)
+        note_ignored(root)
+        order, scene.notes = order_links(robot), root.notes
+        starts, gears = read_mimics(robot)
+        place_links(order, starts)
+        fill_scene(scene, robot, group_links(order, merge_fixed, floating), starts, gears, floating, lift)
     return scene
 
 
@@ -304,10 +303,10 @@ def read_axis(element: Element, kind: str) -> Array:
     if axis is None or kind not in AXIS_TYPES:
         return np.array([1.0, 0.0, 0.0])
     xyz = axis.numbers("xyz", 3)
-    length = float(np.linalg.norm(xyz))
-    if length < 1e-9:
+    largest = float(np.abs(xyz).max())
+    if largest < 1e-9:
         axis.refuse("a vector other than zero", "xyz")
-    return np.asarray(xyz / length)
+    return np.asarray(xyz / largest / np.linalg.norm(xyz / largest))
 
 
 def read_actions(element: Element, kind: str) -> dict[str, Any]:

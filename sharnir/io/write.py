@@ -16,6 +16,7 @@ from sharnir.axes import Battery
 from sharnir.collision.material import Material
 from sharnir.errors import SceneError, SceneWarning
 from sharnir.inputs import Input
+from sharnir.io.folders import everywhere
 from sharnir.io.objects import PATHS, kinds, packed
 from sharnir.io.scene_file import SECTIONS, read_text
 from sharnir.io.xml import FilePath
@@ -64,7 +65,7 @@ def scene_text(told: Told, folder: FilePath = ".", scene: Scene | None = None) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SceneWarning)
         wanted = scene if scene is not None else said_again(told)
-        found = read_text(text, "the scene as written", folder)
+        found = read_text(text, "the scene as written", folder, everywhere(folder))
     known = content(wanted)
     known["controls"] = {k: v for k, v in known["controls"].items() if k not in writer.left_out}
     wrong = difference(known, content(found), "scene")
@@ -293,5 +294,5 @@ def difference(a: Any, b: Any, where: str) -> str | None:
 
 ORDERED = tuple(f"scene: {kind}" for kind in ("bodies", "joints", "gears", "springs", "cables", "ropes"))
 """Where the order of names is the order of indices."""
-HIDDEN = ("_said", "notes", "_surface", "_read", "name", "source")
+HIDDEN = ("_said", "notes", "_surface", "_read", "name", "source", "expected")
 """Of objects: how they were described, not what they are."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -14,13 +15,15 @@ from xml.parsers import expat
 
 import numpy as np
 
-from sharnir.errors import SceneError
+from sharnir.errors import SceneError, SceneFileError
 from sharnir.shapes import Array
 
 MAX_BYTES = 64 * 2**20
 """Largest file that is read, a mesh likewise."""
 MAX_ELEMENTS = 1_000_000
 MAX_DEPTH = 100
+LARGEST = 1e30
+"""Number of a file, in its unit."""
 
 log = logging.getLogger("sharnir")
 
@@ -105,6 +108,8 @@ class Element:
         values = [float(w) if _NUMBER.fullmatch(w) else math.nan for w in words]
         if len(values) != count or not all(map(math.isfinite, values)):
             self.refuse("a finite number" if count == 1 else f"{count} finite numbers", attribute)
+        if max(map(abs, values), default=0.0) > LARGEST:  # whose squares and products would overflow
+            self.refuse(f"numbers of at most {LARGEST:g}", attribute)
         return np.array(values)
 
     def number(self, attribute: str, default: float | None = None, *, least: float = -math.inf, infinite: bool = False) -> float:
@@ -117,6 +122,19 @@ class Element:
         if value < least:
             self.refuse(f"a number of at least {least:g}", attribute)
         return value
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Errors of what is made of a file name that file."""
+    try:
+        yield
+    except SceneFileError:
+        raise
+    except SceneError as error:
+        if str(error).startswith((f"{file.name}:", f"{file}:", "load_")):
+            raise
+        raise SceneError(f"{file.name}: {error}") from None
 
 
 def read_xml(file: Path) -> Element:

@@ -15,11 +15,33 @@ from typing import Any
 import warp as wp
 
 from sharnir.kinematics import pose_at
-from sharnir.laws.prepare import prepare_laws, resolved
+from sharnir.laws.prepare import axis_unit, prepare_laws, resolved
 from sharnir.laws.solve import clamp_sign, held_speed, limit_row, solve_axes, solve_axis
 from sharnir.types import mat33, mat66, real, vec6
 
 ALL_AT_ONCE = wp.constant(12)  # passes that correct every wrong joint; later ones correct the first alone, which must end
+
+
+ROUNDING = wp.constant(real(1.0e-2))  # of the speed that all kinetic energy would give an axis, beside its own speeds
+SLOWEST = wp.constant(real(1.0e-15))  # rad, or of the scene's length, a step: sliding friction has no direction below it
+
+
+@wp.func
+def law_miss(s: Any, w: int, by: real, speed: real, A: real) -> real:
+    """How far a law is missed whose axis, of the response A, is off by a speed: N·s or N·m·s where the caller gave the tolerance;
+    else relative to the speeds that the axis has, or would have without laws, and to what rounding leaves of those of others.
+    """
+    if s[0].settings.absolute[0] == 1:
+        return by / A
+    if not by > real(0.0):
+        return real(0.0)
+    return by / (speed + ROUNDING * wp.sqrt(s[0].energy[w] * A))
+
+
+@wp.func
+def slowest(s: Any, j: int, x: int) -> real:
+    """Least speed of axis x of joint j that friction has a direction at, m/s or rad/s."""
+    return SLOWEST / (axis_unit(s, j, x) * s[0].settings.dt[0])
 
 
 @wp.func
@@ -160,7 +182,7 @@ def linear_several(s: Any, i: int, w: int, share: real):
             lock(s, v0 + locks, w, g, held_speed(held, s[0].laws.start[v0 + x, w], share))
             locks = locks + 1
         elif slide > real(0.0):
-            size = wp.max(wp.sqrt(size), real(1.0e-12))
+            size = wp.max(wp.sqrt(size), slowest(s, j, x))
             heading = mean_speed(s, v0 + x, w, share) / size
             s[0].linear.push[v0 + x, w] = s[0].linear.push[v0 + x, w] + slide * heading
             slope = slide / size * share
@@ -185,7 +207,9 @@ def linear_several(s: Any, i: int, w: int, share: real):
             for h in range(3):
                 rows[h, x] = row[h]
     for x in range(n):
+        s[0].limit_side[v0 + x, w] = 0
         if s[0].laws.limit[v0 + x, w] != real(0.0) and rests[x] == real(0.0) and locks < n:
+            s[0].limit_side[v0 + x, w] = int(wp.sign(s[0].laws.limit[v0 + x, w])) * (1 + locks)
             lock(s, v0 + locks, w, limit_row(rows, x, turn, s[0].joints.ball[j]), limit_speed(s, v0 + x, w))
             locks = locks + 1
     s[0].linear.locks[i, w] = locks
@@ -203,13 +227,14 @@ def linearise(s: Any, i: int, w: int, share: real):
 @wp.func
 def solve_one(s: Any, at: int, w: int, u: real, A: real, linear: real, share: real, firm: bool) -> real:
     """All laws of a joint's only axis, whose speed without them is u, with them as linear `linear`, response A: new speed in
-    laws.end. Returns how far off, N·s, the linear ones were.
+    laws.end. Returns how far off the linear ones were (`law_miss`).
     """
     change, f, limit, held, taken = solve_axis(
         u, A, real(0.0), s[0].laws.a[at, w], s[0].laws.b[at, w], s[0].laws.servo_a[at, w], s[0].laws.servo_b[at, w],
         s[0].laws.servo_cap[at, w], s[0].laws.hold[at, w], s[0].laws.slide[at, w], s[0].laws.lower[at, w], s[0].laws.upper[at, w],
         s[0].laws.start[at, w], share, firm,
     )  # fmt: skip
+    free = u
     s[0].laws.impulse[at, w] = change
     s[0].laws.friction[at, w] = f
     s[0].laws.limit[at, w] = limit
@@ -220,7 +245,7 @@ def solve_one(s: Any, at: int, w: int, u: real, A: real, linear: real, share: re
         u = held_speed(held, s[0].laws.start[at, w], share)
     elif limit != real(0.0):
         u = limit_speed(s, at, w)
-    off = wp.abs(u - linear) / A
+    off = law_miss(s, w, wp.abs(u - linear), wp.max(wp.abs(free), wp.abs(s[0].laws.start[at, w])), A)
     if off <= s[0].settings.tolerance[0] and held == 0:
         u = linear  # as good, and what its base took is exactly what it gave
     s[0].laws.end[at, w] = u
@@ -234,12 +259,14 @@ def solve_several(s: Any, j: int, w: int, u: vec6, A: mat66, linear: vec6, share
     v0 = s[0].joints.v_start[j]
     for x in range(n):
         s[0].laws.impulse[v0 + x, w] = real(0.0)
+    free = u
     u = u + A * solve_axes(s[0].laws, s[0].axes.group, v0, w, n, n - s[0].joints.turns[j], s[0].joints.ball[j], u, A, share)
     off = real(0.0)
     for x in range(n):
         if s[0].laws.stuck[v0 + x, w] > 0:
             u[x] = held_speed(s[0].laws.stuck[v0 + x, w], s[0].laws.start[v0 + x, w], share)
-        off = wp.max(off, wp.abs(linear[x] - u[x]) / A[x, x])
+        speed = wp.max(wp.abs(free[x]), wp.abs(s[0].laws.start[v0 + x, w]))
+        off = wp.max(off, law_miss(s, w, wp.abs(linear[x] - u[x]), speed, A[x, x]))
     for x in range(n):
         if off <= s[0].settings.tolerance[0] and s[0].laws.stuck[v0 + x, w] == 0:
             u[x] = linear[x]

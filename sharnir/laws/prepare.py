@@ -10,11 +10,20 @@ import warp as wp
 from sharnir.joint_geometry import JointPose, ball_pull, cardan_limits, child_frame, coordinate, parent_frame, swing_twist_limits
 from sharnir.laws.solve import Laws
 from sharnir.spatial import exp_quat, log_quat
-from sharnir.types import mat33, real, vec3
+from sharnir.types import mat33, quat, real, vec3
 
 INFINITE = wp.constant(real(1.0e30))
-MOST_REPAIR = wp.constant(real(0.02))  # m, rad: of a passed limit in one step, or joints would be torn open
+NEAR_LIMIT = wp.constant(real(5.0e-3))  # rad, or of the scene's length: a limit passed by less is returned to by speeds
+MOST_REPAIR = wp.constant(real(0.02))  # rad, or of the scene's length: what a step takes back of a passed limit
 LEAP = wp.constant(real(-1.0))  # for `mean`: speeds stand half a step before and half a step after the pose
+
+
+@wp.func
+def axis_unit(s: Any, j: int, x: int) -> real:
+    """What makes a coordinate of joint j a number that tolerances hold for: 1 for a rotation, 1/m for a translation."""
+    if x < s[0].joints.v_size[j] - s[0].joints.turns[j]:
+        return s[0].settings.per_metre[0]
+    return real(1.0)
 
 
 @wp.func
@@ -53,11 +62,29 @@ def motor_law(s: Any, at: int, w: int, u_start: real, end: real, start: real):
 
 
 @wp.func
-def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: real, mean: real):
+def stop_speed(dt: real, room: real, u: real, e: real, unit: real, tolerance: real) -> real:
+    """Least speed at the end of a step by the mean of both speeds: of an axis with so much room to its limit, u at the start.
+
+    The path u̅ Δt ends at the limit, or before it where the axis bounces. For that the axis may be thrown back, by no more than it
+    came with; what is beyond restitution an impact takes from it at the end of the step, so that momenta are kept. A limit that
+    was passed by a little is returned to in the same way, one that was passed by more by displacements.
+    """
+    least = real(-2.0) * room / dt - u
+    most = wp.max(-u, real(0.0))
+    if -room * unit > tolerance and -room * unit <= NEAR_LIMIT:
+        most = most - real(2.0) * room / dt
+    least = wp.min(least, most)
+    if e > real(0.0) and u < real(0.0) and room + dt * u < real(0.0):
+        least = wp.max(least, -e * u)
+    return least
+
+
+@wp.func
+def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: real, mean: real, unit: real):
     """Speeds that keep q inside its limits to the end of the step; outside already, none further out (times erp, back in).
 
     A limit with restitution that the start speed would pass is left at −e times that speed. Where the step goes by the mean of
-    both speeds (`mean` 1), one that would pass a limit comes to rest there: it is not thrown back.
+    both speeds (`mean` 1) see `stop_speed`. `unit`: see `axis_unit`.
     """
     dt = s[0].settings.part[w]
     e = s[0].axes.restitution[at, w]
@@ -68,21 +95,56 @@ def limit_box(s: Any, laws: Laws, at: int, w: int, q: real, u_start: real, erp: 
     if low < INFINITE:
         lower = -low / dt
         if low < real(0.0):
-            lower = wp.min(lower, MOST_REPAIR / dt) * erp
+            lower = wp.min(lower, MOST_REPAIR / (unit * dt)) * erp
         if mean > real(0.0):
-            lower = wp.min(real(-2.0) * low / dt - u_start, real(0.0))
-        if e > real(0.0) and u_start < real(0.0) and low + dt * u_start < real(0.0):
+            lower = stop_speed(dt, low, u_start, e, unit, s[0].settings.tolerance[1])
+        elif e > real(0.0) and u_start < real(0.0) and low + dt * u_start < real(0.0):
             lower = -e * u_start
     if high < INFINITE:
         upper = high / dt
         if high < real(0.0):
-            upper = wp.max(upper, -MOST_REPAIR / dt) * erp
+            upper = wp.max(upper, -MOST_REPAIR / (unit * dt)) * erp
         if mean > real(0.0):
-            upper = wp.max(real(2.0) * high / dt - u_start, real(0.0))
-        if e > real(0.0) and u_start > real(0.0) and high - dt * u_start < real(0.0):
+            upper = -stop_speed(dt, high, -u_start, e, unit, s[0].settings.tolerance[1])
+        elif e > real(0.0) and u_start > real(0.0) and high - dt * u_start < real(0.0):
             upper = -e * u_start
     laws.lower[at, w] = lower
     laws.upper[at, w] = wp.max(lower, upper)
+
+
+@wp.func
+def ball_limits(s: Any, k: int, w: int, turn: quat):
+    """Coordinates that limit a ball joint turned so, and, as columns, their derivatives by its rotations."""
+    values = vec3(real(0.0))
+    rows = mat33(real(0.0))
+    if s[0].joints.ball[k] == 1:
+        values, rows = cardan_limits(wp.quat_to_matrix(turn))
+    else:
+        at = s[0].joints.v_start[k] + s[0].joints.v_size[k] - 3
+        values, rows = swing_twist_limits(turn, s[0].axes.upper[at, w], s[0].axes.upper[at + 1, w])
+    return values, rows
+
+
+@wp.func
+def limit_ball(s: Any, laws: Laws, k: int, w: int, values: vec3, rows: mat33, omega: vec3, erp: real, mean: real):
+    """The limits of a ball joint from coordinates and their derivatives (`ball_limits`) and its spin."""
+    at = s[0].joints.v_start[k] + s[0].joints.v_size[k] - 3
+    for j in range(3):
+        row = vec3(rows[0, j], rows[1, j], rows[2, j])
+        laws.row[at + j, w] = row
+        laws.lower[at + j, w] = -INFINITE
+        laws.upper[at + j, w] = INFINITE
+        if s[0].joints.ball[k] == 1 or j == 2:
+            limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp, mean, real(1.0))
+        elif j == 0 and s[0].axes.upper[at, w] < INFINITE:
+            room = values[0]
+            if room < real(0.0):
+                room = wp.max(room, -MOST_REPAIR) * erp
+            laws.lower[at, w] = -room / s[0].settings.part[w]
+            if mean > real(0.0):
+                laws.lower[at, w] = stop_speed(
+                    s[0].settings.part[w], values[0], wp.dot(row, omega), real(0.0), real(1.0), s[0].settings.tolerance[1]
+                )
 
 
 @wp.func
@@ -97,30 +159,12 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
         simple = n - 3
         at = v0 + simple
         turn = wp.quat_inverse(parent_frame(s[0].joints, k, pose)) * child_frame(s[0].joints, k, pose)
-        values = vec3(real(0.0))
-        rows = mat33(real(0.0))
-        if s[0].joints.ball[k] == 1:
-            values, rows = cardan_limits(wp.quat_to_matrix(turn))
-        else:
-            values, rows = swing_twist_limits(turn, s[0].axes.upper[at, w], s[0].axes.upper[at + 1, w])
+        values, rows = ball_limits(s, k, w, turn)
         omega = vec3(real(0.0))
         if start:
             for j in range(3):
                 omega[j] = laws.start[v0 + simple + j, w]
-        for j in range(3):
-            row = vec3(rows[0, j], rows[1, j], rows[2, j])
-            laws.row[at + j, w] = row
-            laws.lower[at + j, w] = -INFINITE
-            laws.upper[at + j, w] = INFINITE
-            if s[0].joints.ball[k] == 1 or j == 2:
-                limit_box(s, laws, at + j, w, values[j], wp.dot(row, omega), erp, mean)
-            elif j == 0 and s[0].axes.upper[at, w] < INFINITE:
-                room = values[0]
-                if room < real(0.0):
-                    room = wp.max(room, -MOST_REPAIR) * erp
-                laws.lower[at, w] = -room / s[0].settings.part[w]
-                if mean > real(0.0):
-                    laws.lower[at, w] = wp.min(real(-2.0) * values[0] / s[0].settings.part[w] - wp.dot(row, omega), real(0.0))
+        limit_ball(s, laws, k, w, values, rows, omega, erp, mean)
     for i in range(simple):
         at = v0 + i
         u_start = real(0.0)
@@ -130,7 +174,7 @@ def limit_boxes(s: Any, laws: Laws, k: int, w: int, pose: JointPose, erp: real, 
             near = s[0].state.q[s[0].joints.q_start[k] + i, w]
             if not start:
                 near = near + s[0].settings.part[w] * laws.start[at, w]
-            limit_box(s, laws, at, w, coordinate(s[0].joints, k, i, pose, near), u_start, erp, mean)
+            limit_box(s, laws, at, w, coordinate(s[0].joints, k, i, pose, near), u_start, erp, mean, axis_unit(s, k, i))
 
 
 @wp.func
@@ -332,7 +376,8 @@ def report_laws(s: Any, laws: Laws, k: int, w: int):
         drive = wp.clamp(servo, -laws.servo_cap[at, w], laws.servo_cap[at, w])
         if s[0].axes.resistance[at, w] > real(0.0):
             mean, end = motor_current(s, laws, at, w)
-            drive = kick * s[0].axes.gear_ratio[at, w] * laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * mean
+            motor = kick * s[0].axes.gear_ratio[at, w] * laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * mean
+            drive = drive + motor
             s[0].state.current[at, w] = end
         s[0].state.drive_impulse[at, w] = drive * whole
         s[0].state.axis_impulse[at, w] = laws.impulse[at, w] * whole

@@ -181,14 +181,14 @@ class MobileCrane:
         """Where the hook hangs at the start: m, in the machine's frame."""
         return self._point(9.8 + self.out, 0.0)[0], 0.0, self.hook
 
-    def add_sling(self, scene: Scene, load: str, at: Sequence[float] = (0.0, 0.0, 0.0)) -> str:
+    def add_sling(self, scene: Scene, load: str, at: Sequence[float] = (0.0, 0.0, 0.0), *, enabled: bool = True) -> str:
         """A hook for a body of the scene, at a point of its frame (m); returns the joint's name.
 
-        It is put out by `sim.joint(name).enabled = False`, at the start, and in by `sim.joint(name).attach()` near the load.
+        enabled=False: it starts without the load. `sim.joint(name).attach()` near the load takes it, `enabled = False` lets go.
         """
         name, body = f"{self.name} sling {load}", scene.bodies[load]
         point = body.position + quat_rotate(body.rotation, vector(at, f"MobileCrane {self.name!r}", "at (m)"))
-        scene.add_joint(name, Spherical(friction=5.0), f"{self.name} hook", load, position=point)
+        scene.add_joint(name, Spherical(friction=5.0), f"{self.name} hook", load, position=point, enabled=enabled)
         scene.ignore(f"{self.name} hook", load)
         return name
 

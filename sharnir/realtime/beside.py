@@ -10,6 +10,7 @@ a `There`, whose calls go through pipes to `answer`, which hands them to the loo
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
@@ -21,6 +22,7 @@ from sharnir.realtime.loop import RealTime
 
 ANSWER = 30.0  # s, after which a loop that does not answer is no longer waited for
 IDLE = 0.05  # s between looks at whether all is over
+log = logging.getLogger("sharnir")
 
 
 class Here:
@@ -97,7 +99,7 @@ def answer(calls: Any, sends: Any, here: Here, over: Callable[[], bool]) -> None
             for pipe in ready:
                 name, given = pipe.recv()
                 if pipe is sends:
-                    here.send(name, *given)
+                    _send(here, name, given)
                 else:
                     calls.send(_answer(here, name, given))
         except (EOFError, OSError):
@@ -114,3 +116,14 @@ def _answer(here: Here, name: str, given: tuple[Any, ...]) -> tuple[bool, Any]:
         return False, SimulationError(str(error))  # what kind of error it was may not pass through a pipe
     except SceneError as error:
         return False, SceneError(str(error))
+    except Exception as error:  # a call must not end the machine's loop
+        log.exception("the call %r failed", name)
+        return False, SimulationError(f"{name}: {error!r}")
+
+
+def _send(here: Here, name: str, given: tuple[Any, ...]) -> None:
+    """A call that nobody waits for; one that fails is logged."""
+    try:
+        here.send(name, *given)
+    except Exception:
+        log.exception("the call %r failed", name)

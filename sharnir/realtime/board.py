@@ -9,14 +9,14 @@ overtaken sees by the frame's check that it is torn, and takes the next.
 
 from __future__ import annotations
 
-import json
 import struct
 from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
 from sharnir.errors import SimulationError
-from sharnir.io.frames import Frame, Layout, decode
+from sharnir.io.frames import Frame, decode, read_layout
+from sharnir.messages import MessageError
 from sharnir.realtime.loop import RealTime
 
 SLOTS = 3
@@ -74,13 +74,25 @@ class Watcher:
         if name not in _OWN:
             _leave(self._memory)
         self._buffer = _buffer(self._memory)
-        magic, _, names, self._slot, version = HEAD.unpack_from(self._buffer)
+        try:
+            self._read_head(name)
+        except SimulationError:
+            self._memory.close()
+            raise
+
+    def _read_head(self, name: str) -> None:
+        """Sizes and names, checked against the memory that is there."""
+        size = len(self._buffer)
+        magic, _, names, self._slot, version = HEAD.unpack_from(self._buffer) if size >= HEAD.size else (b"", 0, 0, 0, 0)
         if magic != MAGIC or version != VERSION:
             raise SimulationError(f"Watcher: {name!r} is no board of version {VERSION}")
         self._first = HEAD.size + names
-        given = json.loads(bytes(self._buffer[HEAD.size : self._first]))
-        channels = tuple((each["name"], tuple(each["values"])) for each in given["channels"])
-        self.layout = Layout(tuple(given["bodies"]), tuple(given["ropes"]), channels)
+        if self._slot < 4 or self._first + SLOTS * self._slot > size:
+            raise SimulationError(f"Watcher: {name!r} announces {names} bytes of names and slots of {self._slot} bytes in {size}")
+        try:
+            self.layout = read_layout(bytes(self._buffer[HEAD.size : self._first]))
+        except MessageError as error:
+            raise SimulationError(f"Watcher: {name!r} has no names: {error}") from None
 
     def latest(self) -> Frame:
         """The newest frame."""

@@ -8,15 +8,16 @@ Frames are as `sharnir.io.frames` says. A WebSocket's client gets the layout (na
 the layout comes once a second between them. A client that is slow gets fewer frames, never older ones, and nobody waits for it.
 
 Commands are JSON: {"token": …, "control": "throttle", "value": 0.5}, {"token": …, "do": "pause" | "resume" | "release"}; on a
-WebSocket the token is needed once. What is wrong with one is told to who sent it: {"error": …}.
+WebSocket the token is needed once. A bad command is counted (`refused`, `last_refusal`) and otherwise ignored; on a WebSocket
+its sender gets {"error": …}. UDP sends no answer, since the address of its sender may be forged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import json
+import logging
 import math
 import socket
 import threading
@@ -26,14 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from sharnir.errors import SceneError, SimulationError, is_positive
+from sharnir.messages import MAX_BYTES, MessageError, decode, same_token
 from sharnir.realtime.loop import RealTime
 from sharnir.view import need
 from sharnir.view.gate import QUIET, allowed
 
-LONGEST = 4096  # bytes of a command
 DATAGRAM = 65000  # bytes of a frame that fits one
 MOST = 200  # commands a second from one client; more are refused
 DOES = ("pause", "resume", "release")
+log = logging.getLogger("sharnir")
 
 
 class Stream:
@@ -61,6 +63,8 @@ class Stream:
         self._page = None if page is None else Path(page).read_text(encoding="utf-8")
         self.sent = self.refused = self.taken = 0
         """Frames sent, messages refused, commands taken."""
+        self.last_refusal = ""
+        """Why the last message was refused."""
         self._done = threading.Event()
         self._threads: list[threading.Thread] = []
         self.port = self.command_port = 0
@@ -126,17 +130,16 @@ class Stream:
         with self._ear:
             while not self._done.is_set():
                 try:
-                    data, _sender = self._ear.recvfrom(LONGEST + 1)
+                    data, _sender = self._ear.recvfrom(MAX_BYTES + 1)
                 except (TimeoutError, OSError):
                     continue
-                if not allowance.take() or self._command(data, False):
-                    self.refused += 1
+                self._receive(data, False, allowance)
 
     # ---- WebSocket ----
 
     async def _serve(self, port: int, ready: threading.Event) -> None:
         server = need("websockets.asyncio.server", "stream")
-        options: dict[str, Any] = {"max_size": LONGEST, "max_queue": 8, "write_limit": 1 << 16, "compression": None}
+        options: dict[str, Any] = {"max_size": MAX_BYTES, "max_queue": 8, "write_limit": 1 << 16, "compression": None}
         try:
             running = await server.serve(
                 self._meet, self.host, port, process_request=self._ask, ping_interval=5, ping_timeout=10, logger=QUIET, **options
@@ -191,48 +194,54 @@ class Stream:
         closed = need("websockets.exceptions", "stream").ConnectionClosed
         with contextlib.suppress(closed, asyncio.CancelledError):
             async for message in client:
-                why = self._command(message, known) if allowance.take() else f"more than {MOST} commands a second"
+                why = self._receive(message, known, allowance)
                 if why:
-                    self.refused += 1
                     await client.send(json.dumps({"error": why}))
                 else:
                     known = True
 
     # ---- commands ----
 
-    def _command(self, message: Any, known: bool) -> str:
-        """Do what a message says; why not, or ""."""
+    def _receive(self, data: Any, known: bool, allowance: Allowance) -> str:
+        """Execute one message, or count it and return why it is refused. No message ends the thread that calls this."""
         try:
-            given = json.loads(message) if len(message) <= LONGEST else None
-        except (ValueError, RecursionError):
-            given = None
-        if not isinstance(given, dict):
-            return f"a command is an object in JSON of at most {LONGEST} bytes"
-        token = given.pop("token", None)
-        if not known and not (
-            self._token and isinstance(token, str) and hmac.compare_digest(token.encode(), self._token.encode())
-        ):
-            return "the token is missing or wrong"
-        if not given:
+            if not allowance.take():
+                raise MessageError(f"more than {MOST} commands a second")
+            self._command(data, known)
             return ""
-        if set(given) == {"do"} and given["do"] in DOES:
-            if given["do"] == "release":
+        except MessageError as error:
+            why = str(error)
+        except Exception as error:
+            log.exception("a command failed")
+            why = f"the command failed: {error!r}"
+        self.refused, self.last_refusal = self.refused + 1, why
+        return why
+
+    def _command(self, data: Any, known: bool) -> None:
+        """Execute one message."""
+        message = decode(data)
+        token = message.fields.pop("token", None)
+        if not known and not (self._token and same_token(token, self._token)):
+            raise MessageError("the token is missing or wrong")
+        if not message.fields:
+            return
+        if "do" in message:
+            message.allow_only("do")
+            word = message.text("do", DOES)
+            if word == "release":
                 self.rt.post(lambda sim: sim.controls.release(by="network"))
             else:
-                getattr(self.rt, given["do"])()
-        elif set(given) == {"control", "value"} and isinstance(given["control"], str):
-            name, value = given["control"], given["value"]
-            inputs = self.rt.sim.controls.inputs
-            if name not in inputs:
-                return f"there is no input {name!r}; known: {', '.join(inputs) or 'none'}"
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                return f"input {name!r}: value is a finite number"
-            low, high = inputs[name].low, inputs[name].high
-            self.rt.post(lambda sim: sim.controls.set(name, min(max(float(value), low), high), by="network"))
+                getattr(self.rt, word)()
         else:
-            return f'allowed: {{"control": name, "value": number}}, {{"do": {" | ".join(DOES)}}}'
+            message.allow_only("control", "value", "do")
+            inputs = self.rt.sim.controls.inputs
+            name = message.text("control")
+            if name not in inputs:
+                raise MessageError(f"there is no input {name!r}; known: {', '.join(inputs) or 'none'}")
+            low, high = inputs[name].low, inputs[name].high
+            value = min(max(message.number("value"), low), high)
+            self.rt.post(lambda sim: sim.controls.set(name, value, by="network"))
         self.taken += 1
-        return ""
 
 
 class Allowance:

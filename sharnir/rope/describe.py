@@ -15,6 +15,7 @@ from sharnir.spatial import frame_from_axes, quat_conjugate, quat_exp, quat_log,
 
 AIR = 1.225  # kg/m³
 SOLVED = 1e-13
+MAX_SEGMENTS = 20_000  # of one rope
 TWISTED = 2.0 * np.pi / 3.0  # rad, of an element against the next: beyond it moments are no longer in proportion (`rope.means`)
 
 
@@ -87,8 +88,8 @@ class RopeDescription:
 def segment_lengths(who: str, length: float, segments: Any) -> np.ndarray:
     """Lengths of the segments: a number of equal ones, or their relative lengths."""
     if isinstance(segments, int | np.integer) and not isinstance(segments, bool):
-        if segments < 1:
-            raise SceneError(f"{who}: segments is a whole number of at least 1, or relative lengths, got {segments!r}")
+        if not 1 <= segments <= MAX_SEGMENTS:
+            raise SceneError(f"{who}: segments is a whole number from 1 to {MAX_SEGMENTS}, or relative lengths, got {segments!r}")
         return np.full(int(segments), length / int(segments))
     parts = as_numbers(segments)
     if parts.ndim != 1 or len(parts) < 1 or not np.all(np.isfinite(parts)) or np.any(parts <= 0):

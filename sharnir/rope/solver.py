@@ -161,7 +161,7 @@ class SolverRope(Solver):
         now.made = self._made
         self._watch(state, control, False, 0)
         now.tally = self.tally
-        self._rest = rest_of(self.model, self.settings, state, state, control, joining(self.model, state), True)
+        self._rest = rest_of(self.model, self.settings, state, state, control, joining(self.model, state, control), True)
         now.rest = self._rest[0]
         mid, read = halves(now)
         for s in (mid, read):

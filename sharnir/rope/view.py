@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sharnir import parameters
-from sharnir.errors import SimulationError
+from sharnir.errors import LARGEST, Bound, SimulationError, reachable
 from sharnir.rope.build import HALF_TURN
 from sharnir.spatial import quat_conjugate, quat_exp, quat_multiply
 from sharnir.tables import columns
@@ -119,7 +119,7 @@ def rope_momentum(sim: Owner, k: int) -> tuple[np.ndarray, np.ndarray]:
     return linear, angular
 
 
-class RopeView:
+class RopeView(Bound):
     """One rope of a running simulation, from its first end to its last; values may be read and set between steps. World axes.
 
     Where worlds have different numbers of segments (reels), values of several worlds are lists.
@@ -402,6 +402,8 @@ class RopeView:
                 )
                 got = repr(value) if np.size(given) < 10 else f"shape {given.shape}"
                 raise SimulationError(f"rope {self.name!r}: {what} is {allowed}, got {got}")
+            if not reachable(mine):
+                raise SimulationError(f"rope {self.name!r}: {what} is at most {LARGEST:g} in size, got {np.abs(mine).max():g}")
             rows = np.broadcast_to(mine, (n, 3))
             values[at : at + n, w] = rows[::-1] if self._flipped else rows
         if not self._sim._on_cpu:

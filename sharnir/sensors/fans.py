@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from sharnir.collision.describe import EVERYTHING
-from sharnir.collision.trace import Fan, Sight
+from sharnir.collision.trace import Fan
 from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
+from sharnir.sensors.bank import Bank, Part
 from sharnir.sensors.frames import Frame
 from sharnir.sensors.noise import Noise
 from sharnir.sensors.sensor import Owner, Sensor, checked_noise
@@ -67,13 +68,12 @@ class RaySensor(Sensor):
 
     def _aim(
         self, sim: Owner, where: str, pose: tuple[Any, Any], rays: tuple[np.ndarray, np.ndarray, tuple[int, int]],
-        reach: tuple[float, float], ignore: Any, groups: int, noise: Any, name: str, who: str,
+        reach: tuple[float, float], ignore: Any, groups: int, noise: Any, name: str, who: str, bank: Bank | None,
     ) -> None:  # fmt: skip
         self._frame = Frame(sim, where, *pose)
-        queries = sim._touch(who).queries
         model = sim.model
         body = model.body_names[self._frame._body.name]
-        sight = Sight(queries.collider)
+        sight = (Bank(sim) if bank is None else bank).sight(who)
         names, known = ignored(ignore, who), sight.names[:-1]
         unknown = [n for n in names if n not in known]
         if unknown:
@@ -83,19 +83,12 @@ class RaySensor(Sensor):
         unseen = {known.index(n) for n in names} | ({body} if body != 0 else set())
         table, scale, grid = rays
         self._directions = table
-        self._body, self._com = body, np.array(model.com[body])
-        point = self._frame._point - self._com
+        point = self._frame._point - model.com[body]
         self._fan = Fan(
             sight, body, point, self._frame._rotation, table, scale, grid, reach, unseen, bits(groups, who), sim.solver._pool
         )
-        self._begin(sim, self._fan.value, (len(table),), checked_noise(noise, who), name, who, reach)
-
-    def _measure(self, between: float) -> None:
-        com = self._sim.model.com[self._body]
-        if (com != self._com).any():  # the centre of mass was moved within the body
-            self._com = np.array(com)
-            self._fan.move(self._frame._point - com)
-        self._fan.look()
+        part = Part((len(table),), who, reach, fan=self._fan, frame=self._frame)
+        self._begin(sim, bank, checked_noise(noise, who), name, part)
 
     def _by_world(self, values: np.ndarray) -> np.ndarray:
         """Values [ray, world] as the user sees them."""
@@ -136,7 +129,7 @@ class Lidar(RaySensor):
         self, sim: Owner, where: str, position: Any = (0.0, 0.0, 0.0), rotation: Any = (0.0, 0.0, 0.0, 1.0), *,
         count: int = 360, field: float = 2 * math.pi, elevations: Sequence[float] = (0.0,),
         reach: tuple[float, float] = (0.05, 30.0), ignore: Sequence[str] = (), groups: int = EVERYTHING,
-        noise: Noise | None = None, name: str | None = None,
+        noise: Noise | None = None, name: str | None = None, bank: Bank | None = None,
     ) -> None:  # fmt: skip
         who = f"Lidar on {where!r}"
         azimuth, heights, near = self.describe(who, count, field, elevations, reach)
@@ -144,7 +137,7 @@ class Lidar(RaySensor):
         a, e = (x.ravel() for x in np.meshgrid(azimuth, heights))
         table = np.column_stack([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
         rays, self._shape = (table, np.ones(len(table)), (len(heights), len(azimuth))), (len(table),)
-        self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"lidar {where}", who)
+        self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"lidar {where}", who, bank)
 
     @staticmethod
     def describe(
@@ -202,6 +195,7 @@ class DepthCamera(RaySensor):
         self, sim: Owner, where: str, position: Any = (0.0, 0.0, 0.0), rotation: Any = (0.0, 0.0, 0.0, 1.0), *,
         width: int = 64, height: int = 48, field: float = 1.2, reach: tuple[float, float] = (0.1, 20.0),
         ignore: Sequence[str] = (), groups: int = EVERYTHING, noise: Noise | None = None, name: str | None = None,
+        bank: Bank | None = None,
     ) -> None:  # fmt: skip
         who = f"DepthCamera on {where!r}"
         plane, near = self.describe(who, width, height, field, reach)
@@ -209,7 +203,7 @@ class DepthCamera(RaySensor):
         length = np.linalg.norm(plane.reshape(-1, 3), axis=1)
         self._shape = height, width
         rays = plane.reshape(-1, 3) / length[:, None], 1.0 / length, (height, width)
-        self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"depth {where}", who)
+        self._aim(sim, where, (position, rotation), rays, near, ignore, groups, noise, name or f"depth {where}", who, bank)
 
     @staticmethod
     def describe(

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from sharnir.descriptions import FrameDescription
-from sharnir.errors import SimulationError, as_numbers
+from sharnir.errors import Bound, SimulationError, as_numbers
 from sharnir.spatial import cross, quat_conjugate, quat_multiply, quat_rotate, quat_to_matrix, unit_quat
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
 
 
-class Frame:
+class Frame(Bound):
     """A frame fixed to a body: markers, tools, the place of a sensor. Values have a leading world axis where worlds are several.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a real sensor does to a true value: one description, `Noise`, and one kernel that carries it out for every sensor.
+"""What a real sensor does to a true value: one description, `Noise`, which the same kernels apply to every sensor.
 
     reading = clip(quantise(value + bias + drift + σ·normal)),  delayed by some samples
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.errors import SceneError, SimulationError, as_numbers, is_positive
-from sharnir.launches import LOCK, Recorded
-from sharnir.sensors.spoil import Spoil, advance_drift, np_key, spoil_values
+from sharnir.sensors.kernels import NoiseTable, advance_drift, apply_noise, apply_noise_to_many
 from sharnir.types import alone, load_modules, np_real, real
 
 Numbers = float | Sequence[float]
@@ -89,77 +88,66 @@ FAULTS = ("frozen", "dropout", "bias", "noise")
 
 
 class Reading:
-    """The values of a sensor, spoilt in place; nothing is launched while there is nothing to spoil.
+    """The values of a sensor, to which noise is applied in place.
 
     Args:
-        value: array [value, world] on the device into which true values are written before each `take`.
+        value: array [value, world] on the device into which true values are written before `noise_launcher` runs.
         sizes: of the sensor's quantities, whose sum is the number of values.
-        name: of the sensor, which makes its random numbers its own. within: what readings are limited to in any case.
+        name: of the sensor, which makes its random numbers its own. within: range to which readings are limited in any case.
+        interval: array [1] on the device, s between readings; its own if None.
     """
 
     def __init__(
         self, value: Any, sizes: Sequence[int], noise: Noise, name: str, who: str,
-        within: tuple[float, float] = (-math.inf, math.inf),
+        within: tuple[float, float] = (-math.inf, math.inf), interval: Any = None,
     ) -> None:  # fmt: skip
         self.value, self.noise, self._sizes, self._who = value, noise, tuple(sizes), who
+        self.interval = wp.zeros(1, dtype=real, device=value.device) if interval is None else interval
         self.faults: dict[str, Any] = {}
         """What has failed: one of FAULTS, and by how much."""
         self._rows = {n: noise.of(n, sizes, who) for n in ("sigma", "bias", "walk", "step", "low", "high")}
         if noise.latency * int(np.prod(value.shape)) > MOST_DELAYED:
             raise SceneError(f"{who}: a latency of {noise.latency} readings holds back more than {MOST_DELAYED} numbers")
-        still = all(not self._rows[n].any() for n in ("sigma", "bias", "walk", "step")) and noise.latency == 0
-        self._plain = still and not np.isfinite([*self._rows["low"], *self._rows["high"]]).any()
+        exact = all(not self._rows[n].any() for n in ("sigma", "bias", "walk", "step")) and noise.latency == 0
+        self._exact = exact and not np.isfinite([*self._rows["low"], *self._rows["high"]]).any()
         self._rows["low"] = np.maximum(self._rows["low"], within[0])
         self._rows["high"] = np.minimum(self._rows["high"], within[1])
         self._key = int.from_bytes(hashlib.blake2b(f"{noise.seed}/{name}".encode(), digest_size=8).digest(), "little")
-        self._made: Spoil | None = None
+        self._table: NoiseTable | None = None
         self._first = 0
-        if not self._plain:
-            self._make()
+        if not self._exact:
+            self.table()
 
-    def _make(self) -> Spoil:
-        """The tables on the device."""
-        if self._made is not None:
-            return self._made
+    @property
+    def noisy(self) -> bool:
+        """Whether its readings differ from the true values now."""
+        return self._table is not None and not (self._exact and not self.faults)
+
+    def table(self) -> NoiseTable:
+        """Its noise on the device."""
+        if self._table is not None:
+            return self._table
         device, (values, worlds) = self.value.device, self.value.shape
-        load_modules([spoil_values.module], device)
-        made, rows = Spoil(), len(self._rows["sigma"])
-        made.latency, made.key, made.value = self.noise.latency, np_key(self._key), self.value
-        of = np.arange(values) if rows == values else np.repeat(np.arange(len(self._sizes)), self._sizes)
-        made.of = wp.array(of.astype(np.int32), dtype=wp.int32, device=device)
+        made, rows = NoiseTable(), len(self._rows["sigma"])
+        made.latency, made.key, made.value = self.noise.latency, wp.uint64(self._key), self.value
+        row_of = np.arange(values) if rows == values else np.repeat(np.arange(len(self._sizes)), self._sizes)
+        made.row_of = wp.array(row_of.astype(np.int32), dtype=wp.int32, device=device)
         for name, numbers in self._rows.items():
             setattr(made, name, wp.array(numbers.astype(np_real), dtype=real, device=device))
-        made.more_sigma, made.more_bias = (wp.zeros(rows, dtype=real, device=device) for _ in range(2))
+        made.fault_sigma, made.fault_bias = (wp.zeros(rows, dtype=real, device=device) for _ in range(2))
         made.dropped, made.count = wp.zeros(1, dtype=wp.int32, device=device), wp.zeros(worlds, dtype=wp.int32, device=device)
-        made.interval, made.first = wp.zeros(1, dtype=real, device=device), wp.full(1, self._first, dtype=wp.int32, device=device)
+        made.interval, made.first = self.interval, wp.full(1, self._first, dtype=wp.int32, device=device)
         made.drift = wp.zeros((rows, worlds), dtype=real, device=device)
         made.ring = wp.zeros((self.noise.latency * values, worlds), dtype=real, device=device)
-        array = alone(made, Spoil, device)
-        self._made, self._array, self._between = made, array, 0.0
-
-        def launch() -> None:
-            wp.launch(advance_drift, dim=worlds, inputs=[array], device=device)
-            wp.launch(spoil_values, dim=(values, worlds), inputs=[array], device=device)
-
-        self._replay = Recorded(launch, device)
+        self._table = made
         return made
 
-    def take(self, between: float) -> None:
-        """Spoil the values that were just written; between: s since those before."""
-        if self._made is None or (self._plain and not self.faults):
-            return
-        with LOCK:
-            if between != self._between:
-                self._between = between
-                self._made.interval.fill_(real(between))
-            self._replay()
-
     def begin_among(self, first: int) -> None:
-        """Begin anew, its worlds being those from a number on of many: each has the random numbers that it has among all."""
+        """Start again, its worlds being those from number `first` on of many: each gets the random numbers it has among all."""
         self._first = first
-        if self._made is not None:
-            self._made.first.fill_(first)
-            for array in (self._made.drift, self._made.count, self._made.ring):
+        if self._table is not None:
+            self._table.first.fill_(first)
+            for array in (self._table.drift, self._table.count, self._table.ring):
                 array.zero_()
 
     # ---- failures ----
@@ -180,20 +168,20 @@ class Reading:
                 raise SimulationError(f"{self._who}: size of its failure {kind!r}: {error}") from None
         if kind in ("bias", "noise") and not rows.any():
             raise SimulationError(f"{self._who}: has no noise of its own by which its {kind} is told; say its size")
-        made = self._make()
+        table = self.table()
         self.faults[kind] = rows
-        self._tell(made)
+        self._set_faults(table)
 
     def repair(self, kind: str) -> None:
         """Undo a failure."""
-        if self.faults.pop(kind, None) is not None and self._made is not None:
-            self._tell(self._made)
+        if self.faults.pop(kind, None) is not None and self._table is not None:
+            self._set_faults(self._table)
 
-    def _tell(self, made: Spoil) -> None:
+    def _set_faults(self, table: NoiseTable) -> None:
         nothing = np.zeros(len(self._rows["sigma"]))
-        made.more_bias.assign(np.asarray(self.faults.get("bias", nothing), np_real))
-        made.more_sigma.assign(np.asarray(self.faults.get("noise", nothing), np_real))
-        made.dropped.fill_(int("dropout" in self.faults))
+        table.fault_bias.assign(np.asarray(self.faults.get("bias", nothing), np_real))
+        table.fault_sigma.assign(np.asarray(self.faults.get("noise", nothing), np_real))
+        table.dropped.fill_(int("dropout" in self.faults))
 
     @property
     def frozen(self) -> bool:
@@ -204,6 +192,27 @@ class Reading:
 
     def arrays(self) -> dict[str, Any]:
         """All that changes, by name; [row, world]."""
-        if self._made is None:
+        if self._table is None:
             return {"value": self.value}
-        return {"value": self.value, **{n: getattr(self._made, n) for n in ("drift", "count", "ring")}}
+        return {"value": self.value, **{n: getattr(self._table, n) for n in ("drift", "count", "ring")}}
+
+
+def noise_launcher(readings: Sequence[Reading], worlds: int, device: Any) -> Callable[[], None]:
+    """A function that launches the noise of some sensors; may be captured. It owns the arrays that it takes."""
+    noisy = sorted((r for r in readings if r.noisy), key=lambda r: int(r.value.shape[0]))
+    if not noisy:
+        return lambda: None
+    load_modules([apply_noise.module], device)
+    tables = wp.empty(len(noisy), dtype=NoiseTable, device=device)
+    for k, reading in enumerate(noisy):
+        wp.copy(tables, alone(reading.table(), NoiseTable, device), dest_offset=k, count=1)
+    few = sum(int(r.value.shape[0]) <= FEW for r in noisy)
+
+    def launch() -> None:
+        wp.launch(advance_drift, dim=(len(noisy), worlds), inputs=[tables], device=device)
+        if few:
+            wp.launch(apply_noise, dim=(few, worlds), inputs=[tables], device=device)
+        for k, reading in enumerate(noisy[few:], few):
+            wp.launch(apply_noise_to_many, dim=reading.value.shape, inputs=[tables, k], device=device)
+
+    return launch

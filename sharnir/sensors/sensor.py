@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import warp as wp
 
-from sharnir.errors import SceneError, SimulationError, as_numbers
-from sharnir.launches import LOCK, Recorded
-from sharnir.sensors.frames import Frame, distance
+from sharnir.errors import Bound, SceneError, SimulationError, as_numbers
+from sharnir.sensors.bank import Bank, Clock, Part, ProbePart
+from sharnir.sensors.frames import Frame
+from sharnir.sensors.kernels import DISTANCE, FORCE, INERTIAL
 from sharnir.sensors.noise import QUIET, Noise, Reading
-from sharnir.sensors.spoil import Inertial, measure_inertia
-from sharnir.types import alone, load_modules, np_real, quat, real, vec3
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
@@ -28,7 +25,7 @@ def checked_noise(noise: Any, who: str) -> Noise:
     return QUIET if noise is None else noise
 
 
-class Sensor:
+class Sensor(Bound):
     """What all sensors share: they are read when they are due, and hold what they read until then.
 
     `update()` is to be called after a step, or after several; sensors of a scene (`scene.add_sensor`) are updated by the
@@ -42,22 +39,17 @@ class Sensor:
 
     _sim: Owner
     _reading: Reading
+    _bank: Bank
+    _clock: Clock
     name: str
 
-    def _begin(
-        self, sim: Owner, value: Any, sizes: Sequence[int], noise: Noise, name: str, who: str,
-        within: tuple[float, float] = (-math.inf, math.inf),
-    ) -> None:  # fmt: skip
-        """Take the first reading. value: [value, world] on the device, into which `_measure` writes, within a range."""
+    def _begin(self, sim: Owner, bank: Bank | None, noise: Noise, name: str, part: Part) -> None:
+        """Join the sensors that are read together; a sensor of its own is read at once."""
         self._sim, self.name = sim, name
-        self._reading = Reading(value, sizes, noise, name, who, within)
-        self._clock = [float(sim.time), 1.0, float(sim.time)]  # s: the first reading; how many were due; s: the last one
-        self._measure(math.nan)
-        self._reading.take(sim.dt)
-
-    def _measure(self, between: float) -> None:
-        """Write true values, of now; between: s since the reading before, NaN for the first."""
-        raise NotImplementedError
+        self._bank = Bank(sim) if bank is None else bank
+        self._clock = self._bank.add(self, part, noise)
+        if bank is None:
+            self._bank.build()
 
     @property
     def noise(self) -> Noise:
@@ -71,47 +63,23 @@ class Sensor:
 
     def due(self) -> int:
         """Steps until the next reading, at least 1."""
-        rate = self.noise.rate
-        if rate is None:
-            return 1
-        left = self._clock[0] + self._clock[1] / rate - float(self._sim.time)
-        return max(1, math.ceil(left / float(self._sim.dt) - 1e-6))
+        return self._clock.steps_left()
 
     def update(self) -> bool:
-        """Read it if it is due, after a step; whether it was."""
-        now, rate = float(self._sim.time), self.noise.rate
-        begin, count, last = self._clock
-        if now < last:  # time was put back
-            begin, count, last = self._clock = [now, 0.0, now]
-        elif now == last:
-            return False
-        if rate is not None:
-            if now < begin + count / rate - 1e-6 * self._sim.dt:
-                return False
-            count = max(count, math.floor((now - begin) * rate + 1e-6))
-        self._clock = [begin, count + 1.0, now]
-        if not self._reading.frozen:
-            dt = float(self._sim.dt)
-            between = max(1, round((now - last) / dt)) * dt  # to the bit the same whenever it began
-            self._measure(between if now > last else math.nan)
-            self._reading.take(between)
-        return True
-
-    def begin_among(self, first: int) -> None:
-        """Read anew, as at the start, its worlds being those from a number on of many."""
-        self._reading.begin_among(first)
-        self._measure(math.nan)
-        self._reading.take(self._sim.dt)
+        """Read it if it is due, after a step; whether it was. Sensors of a scene that have its rate are read with it."""
+        return self._bank.update([self._clock])
 
     # ---- failures and snapshots ----
 
     def fail(self, kind: str, size: Any = None) -> None:
         """Let it fail, from the next reading on: "frozen", "dropout" (NaN), "bias" or "noise", the last two by a size."""
         self._reading.fail(kind, size)
+        self._bank.forget()
 
     def repair(self, kind: str) -> None:
         """Undo a failure."""
         self._reading.repair(kind)
+        self._bank.restart(self)
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -120,11 +88,11 @@ class Sensor:
 
     def _memory(self) -> dict[str, Any]:
         """All arrays [row, world] or [world] on the device that change."""
-        return self._reading.arrays()
+        return self._reading.arrays() | self._bank.memory(self)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that changes, as copies by name; worlds are the last axis of all but the clock."""
-        return {n: a.numpy().copy() for n, a in self._memory().items()} | {"clock": np.array(self._clock)}
+        return {n: a.numpy().copy() for n, a in self._memory().items()} | {"clock": self._clock.state()}
 
     def put_back(self, state: dict[str, np.ndarray], worlds: Any = None) -> None:
         """Continue from what `state` returned, in all worlds or in some."""
@@ -138,7 +106,7 @@ class Sensor:
             elif name != "value":  # tables that a failure made since: as at the start
                 array.zero_()
         if worlds is None and "clock" in state:
-            self._clock = [float(x) for x in state["clock"]]
+            self._clock.put_back(state["clock"])
 
     # ---- values ----
 
@@ -166,22 +134,6 @@ class Sensor:
         return self._sim._out(values if size > 1 else values[:, 0])
 
 
-class HostSensor(Sensor):
-    """A sensor of a few values, computed on the host."""
-
-    def _start(self, sim: Owner, noise: Noise, name: str, who: str) -> None:
-        self._host: np.ndarray = np.zeros((sum(self.sizes), sim.worlds), np_real)
-        value = wp.array(self._host, dtype=real, device="cpu", copy=False)
-        self._begin(sim, value, self.sizes, noise, name, who)
-
-    def _write(self, *parts: Any) -> None:
-        """The true values, quantity by quantity."""
-        worlds, at = self._sim.worlds, 0
-        for size, part in zip(self.sizes, parts, strict=True):
-            self._host[at : at + size] = np.reshape(np.asarray(part, float), (worlds, size)).T
-            at += size
-
-
 class IMU(Frame, Sensor):
     """Accelerometer and gyroscope in a frame. The acceleration is the change of the frame's velocity since the last reading, less
     gravity.
@@ -191,34 +143,18 @@ class IMU(Frame, Sensor):
         bias, seed: where `noise` is two standard deviations (m/s², rad/s): the biases, (3,) or a number each, and the seed.
     """
 
-    __slots__ = ("_between", "_clock", "_com", "_inertial", "_reading", "_replay", "_table")
     sizes, words = (3, 3), ("acceleration", "rate")
 
     def __init__(
         self, sim: Owner, where: str, position: Any = (0.0, 0.0, 0.0), rotation: Any = (0.0, 0.0, 0.0, 1.0), *,
         noise: Noise | tuple[float, float] | None = None, bias: tuple[Any, Any] = (0.0, 0.0), seed: int = 0,
-        name: str | None = None,
+        name: str | None = None, bank: Bank | None = None,
     ) -> None:  # fmt: skip
         Frame.__init__(self, sim, where, position, rotation)
         who = f"IMU on {where!r}"
         given = noise if noise is None or isinstance(noise, Noise) else self._plain(noise, bias, seed, who)
-        quiet = checked_noise(given, who)
-        self._begin(sim, self._make(sim), self.sizes, quiet, name or f"imu {where}", who)
-
-    def _make(self, sim: Owner) -> Any:
-        """Its tables on the device; the array of its values."""
-        device, made, body = sim.model.device, Inertial(), sim.model.body_names[self._body.name]
-        load_modules([measure_inertia.module], device)
-        self._com, self._between = np.array(sim.model.com[body]), 0.0
-        made.body, made.arm, made.turn = body, vec3(*(self._point - self._com)), quat(*self._rotation)
-        made.between, made.last = (wp.zeros(shape, dtype=real, device=device) for shape in (1, (3, sim.worlds)))
-        made.rotation, made.velocity, made.spin = sim._state.rotation, sim._state.velocity, sim._state.spin
-        made.gravity = sim.solver.settings.gravity
-        made.value = wp.zeros((6, sim.worlds), dtype=real, device=device)
-        self._inertial, self._table = made, alone(made, Inertial, device)
-        table = self._table
-        self._replay = Recorded(lambda: wp.launch(measure_inertia, dim=sim.worlds, inputs=[table], device=device), device)
-        return made.value
+        part = Part(self.sizes, who, probe=ProbePart(INERTIAL, self))
+        self._begin(sim, bank, checked_noise(given, who), name or f"imu {where}", part)
 
     @staticmethod
     def _plain(noise: Any, bias: Any, seed: int, who: str) -> Noise:
@@ -231,22 +167,6 @@ class IMU(Frame, Sensor):
             raise SimulationError(f"{who}: bias is two, each a number or three, got {bias!r}")
         return Noise(tuple(sigma), tuple(np.concatenate([np.broadcast_to(o, 3) for o in offsets])), seed=seed)
 
-    def _measure(self, between: float) -> None:
-        made, com = self._inertial, self._sim.model.com[self._inertial.body]
-        if (com != self._com).any():  # the centre of mass was moved within the body
-            self._com = np.array(com)
-            made.arm = vec3(*(self._point - com))
-            wp.copy(self._table, alone(made, Inertial, made.value.device))
-        self._sim.state  # noqa: B018  velocities are those of the pose
-        with LOCK:
-            if between != self._between:
-                self._between = between
-                made.between.fill_(real(0.0 if math.isnan(between) else between))
-            self._replay()
-
-    def _memory(self) -> dict[str, Any]:
-        return super()._memory() | {"last": self._inertial.last}
-
     @property
     def acceleration(self) -> Any:
         """(3,) m/s² in the frame's axes: what an accelerometer shows; at rest it points up."""
@@ -258,7 +178,7 @@ class IMU(Frame, Sensor):
         return self._read(1)
 
 
-class ForceTorque(HostSensor):
+class ForceTorque(Sensor):
     """A force/torque sensor in a joint: what the parent does to the child in the last step, in the axes of a frame.
 
     Without noise it shows what there is whenever it is asked; with noise, what it read when it was updated.
@@ -270,32 +190,36 @@ class ForceTorque(HostSensor):
     sizes, words = (3, 3), ("force", "torque")
 
     def __init__(
-        self, sim: Owner, joint: str, frame: Frame | str | None = None, *, noise: Noise | None = None, name: str | None = None
-    ) -> None:
-        self._joint = sim.joint(joint)
-        names = {i: n for n, i in sim.model.body_names.items()}
+        self, sim: Owner, joint: str, frame: Frame | str | None = None, *, noise: Noise | None = None, name: str | None = None,
+        bank: Bank | None = None,
+    ) -> None:  # fmt: skip
+        sim.joint(joint)
+        index = sim.model.joint_names[joint]
         if frame is None:
-            frame = names[int(sim.model.children[sim.model.joint_names[joint]])]
-        self._frame = Frame(sim, frame) if isinstance(frame, str) else frame
+            frame = {i: n for n, i in sim.model.body_names.items()}[int(sim.model.children[index])]
+        axes = Frame(sim, frame) if isinstance(frame, str) else frame
         self._live = noise is None and name is None
         who = f"ForceTorque in {joint!r}"
-        self._start(sim, checked_noise(noise, who), name or f"force {joint}", who)
+        part = Part(self.sizes, who, probe=ProbePart(FORCE, axes, index))
+        self._begin(sim, bank, checked_noise(noise, who), name or f"force {joint}", part)
 
-    def _measure(self, between: float) -> None:
-        self._write(*(self._frame.into(part) for part in self._joint.reaction))
+    def _now(self, quantity: int) -> Any:
+        if self._live and not self.faults:
+            self._bank.read([self._clock])
+        return self._read(quantity)
 
     @property
     def force(self) -> Any:
         """(3,) N."""
-        return self._frame.into(self._joint.reaction[0]) if self._live and not self.faults else self._read(0)
+        return self._now(0)
 
     @property
     def torque(self) -> Any:
         """(3,) N·m, at the joint's anchor."""
-        return self._frame.into(self._joint.reaction[1]) if self._live and not self.faults else self._read(1)
+        return self._now(1)
 
 
-class Distance(HostSensor):
+class Distance(Sensor):
     """The distance between the origins of two frames, as of a draw wire or a beacon. What is in the way does not matter.
 
     Args:
@@ -306,14 +230,11 @@ class Distance(HostSensor):
 
     def __init__(
         self, sim: Owner, where: str, to: str, position: Any = (0.0, 0.0, 0.0), *, noise: Noise | None = None,
-        name: str | None = None,
+        name: str | None = None, bank: Bank | None = None,
     ) -> None:  # fmt: skip
-        self._ends = Frame(sim, where, position), Frame(sim, to)
         who = f"Distance from {where!r} to {to!r}"
-        self._start(sim, checked_noise(noise, who), name or f"distance {where} {to}", who)
-
-    def _measure(self, between: float) -> None:
-        self._write(distance(*self._ends))
+        part = Part(self.sizes, who, probe=ProbePart(DISTANCE, Frame(sim, where, position), to=Frame(sim, to)))
+        self._begin(sim, bank, checked_noise(noise, who), name or f"distance {where} {to}", part)
 
     @property
     def distance(self) -> Any:

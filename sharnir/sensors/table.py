@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from sharnir.errors import SceneError, SimulationError
+from sharnir.sensors.bank import Bank
 from sharnir.sensors.fans import DepthCamera, Lidar, bits, ignored
 from sharnir.sensors.frames import Frame
 from sharnir.sensors.noise import Noise
@@ -109,9 +110,13 @@ class Sensors(Mapping[str, Sensor]):
         self._sim, self._dt = sim, 0.0
         self.left = 1
         """Steps until one of them is to be read."""
+        self._bank = Bank(sim)
         self._all: dict[str, Sensor] = {
-            name: SENSORS[given.kind](sim, given.on, **given.options, name=name) for name, given in described.items()
+            name: SENSORS[given.kind](sim, given.on, **given.options, name=name, bank=self._bank)
+            for name, given in described.items()
         }
+        self._bank.build()
+        self._each_step = any(clock.rate is None for clock in self._bank.clocks)
         self.some = bool(self._all)
         """Whether there are any."""
         self._look_ahead()
@@ -128,22 +133,22 @@ class Sensors(Mapping[str, Sensor]):
         return len(self._all)
 
     def _look_ahead(self) -> None:
-        self._dt = self._sim.dt
-        self.left = min((sensor.due() for sensor in self._all.values()), default=NEVER)
+        self._dt = self._sim.solver._dt
+        self.left = 1 if self._each_step else min([clock.steps_left() for clock in self._bank.clocks], default=NEVER)
 
     def made(self, steps: int) -> None:
         """Steps were made."""
         self.left -= steps
-        if self.left <= 0 or self._sim.dt != self._dt:
-            for sensor in self._all.values():
-                sensor.update()
+        if self.left <= 0 or self._sim.solver._dt != self._dt:
+            self._bank.update(self._bank.clocks)
             self._look_ahead()
 
     def begin_among(self, first: int) -> None:
         """At the start: its worlds are those from a number on of many, which simulations share."""
         for sensor in self._all.values():
-            sensor.begin_among(first)
+            sensor._reading.begin_among(first)
         if self._all:
+            self._bank.read_first()
             self._sim._start = self._sim.snapshot()
 
     def shown(self, most: int = 64) -> dict[str, Any]:

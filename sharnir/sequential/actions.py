@@ -10,6 +10,7 @@ from sharnir.rows import AxisRows, Twists
 from sharnir.sequential.data import Solve, Step
 from sharnir.types import EPSILON, mat33, mat66, real, vec3
 
+TORN = wp.constant(real(3.0e-3))  # rad, or of the scene's length: gaps of joints from which passed limits wait
 PASSED = wp.constant(real(max(1.0e-9, 10.0 * EPSILON)))  # rad, of a ball joint's limit, that is not taken back in the same step
 
 
@@ -79,13 +80,18 @@ def start_laws(s: wp.array(dtype=Step), laws: Laws, k: int, w: int, pose: JointP
 
 
 @wp.func
-def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int, w: int, pose: JointPose):
-    """The laws at position level: what friction holds stays where it is, a passed limit is closed."""
+def prepare_pseudo_laws(s: wp.array(dtype=Step), laws: Laws, held: Laws, k: int, w: int, pose: JointPose, widest: real):
+    """The laws at position level: what friction holds stays where it is, a passed limit is closed.
+
+    That waits while joints are open (`widest`, of the scene's length or rad): a few sweeps do not carry a large displacement
+    through a mechanism, and limits that were passed at the start, taken back at once, would tear its joints apart.
+    """
     v0 = s[0].joints.v_start[k]
     twist = s[0].solves[0].twist
     for i in range(s[0].joints.v_size[k]):
         laws.start[v0 + i, w] = axis_speed(s, k, i, w, twist.linear, twist.angular)
-    limit_boxes(s, laws, k, w, pose, s[0].settings.erp[0], False, real(0.0))
+    erp = s[0].settings.erp[0] * wp.clamp(real(1.0) - widest / TORN, real(0.0), real(1.0))
+    limit_boxes(s, laws, k, w, pose, erp, False, real(0.0))
     for i in range(s[0].joints.v_size[k]):
         at = v0 + i
         hold = real(0.0)
@@ -142,9 +148,9 @@ def apply_axis(
 
 
 @wp.func
-def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: int) -> int:
+def pseudo_actions(s: wp.array(dtype=Step), held: Laws, laws: Laws, k: int, w: int, widest: real) -> int:
     """The laws at position level; returns 1 where limits of a ball joint, which are curved, are near, 2 where they are passed."""
-    prepare_pseudo_laws(s, laws, held, k, w, pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation))
+    prepare_pseudo_laws(s, laws, held, k, w, pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation), widest)
     passed = int(0)
     if s[0].joints.ball[k] != 0:
         last = s[0].joints.v_start[k] + s[0].joints.v_size[k]

@@ -16,14 +16,14 @@ from sharnir.errors import SimulationError, is_positive
 from sharnir.guard import Watch, watch_step
 from sharnir.laws.casts import cast_table
 from sharnir.laws.solve import Laws
-from sharnir.model import DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill
+from sharnir.model import DYNAMIC, KEPT, STATE_FIELDS, Control, Model, State, fill, scene_scale
 from sharnir.rows import AxisRows, Twists
 from sharnir.sequential import begin, patches, prepare, sweeps
 from sharnir.sequential.data import POSITIONS, VELOCITIES, Settings, Solve, Step, Touch, Whole, Work
 from sharnir.sequential.rope import SWEEPS as ROPE_SWEEPS
 from sharnir.sequential.rope import RopePasses
 from sharnir.sleep import ALL, joining, rest_of, sleeps_after, wake_called
-from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, scene_scale, with_ropes, write
+from sharnir.solver import Report, Solver, check_iterations, gravity_of, need_ropes, with_ropes, write
 from sharnir.types import EPSILON, alone, load_modules, real, vec3
 
 SWEEPS, TOUCH_SWEEPS = 20, 50  # cap of the sweeps of a step, where none is given; where bodies may touch
@@ -313,7 +313,7 @@ class SolverImpulse(Solver):
         self.settings.erp = wp.array([erp], dtype=real, device=self.device)
         self.settings.tolerance = wp.array([tolerance, 0.0], dtype=real, device=self.device)
         self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)
-        nothing = [1e-18 * length, 1e-18 * mass * length**2]
+        nothing = [1e-18 * speed, 1e-18 * mass * length * speed]
         self.settings.nothing = wp.array(nothing, dtype=real, device=self.device)
         self.settings.iterations = wp.array([iterations, position_iterations], dtype=wp.int32, device=self.device)
         at_once = NO_CAP if model.ropes is None else 1
@@ -363,9 +363,9 @@ class SolverImpulse(Solver):
             inner.current = state.mid_current
             step.state = inner
         step.solves = wp.array(self.solves, dtype=Solve, device=self.device)
-        step.contacts = joining(self.model, state)
+        step.contacts = joining(self.model, state, control)
         if self.collider is not None:
-            self._touch(step)
+            self._touch(step, control)
         self._rest = rest_of(self.model, self.settings, step.state, state, control, step.contacts, False)
         step.rest = self._rest[0]
         self._guards(state, control, step.state if self._halves else None)
@@ -380,13 +380,13 @@ class SolverImpulse(Solver):
         self._resting = state.resting.numpy() if self._ropes is not None and self._host is not None else None
         self._one = self._graphs["step"][0] if self._pool is None else None
 
-    def _touch(self, step: Any) -> None:
+    def _touch(self, step: Any, control: Control) -> None:
         """Contacts are found from where bodies stand and how forces would move them."""
         twist = self.solves[VELOCITIES].twist
         self.collider.data.dt = self.settings.dt
         state = step.state
         kept = (getattr(state, name) for name in KEPT)
-        self.collider.bind(Bodies(state.position, state.rotation, twist.linear, twist.angular, *kept))
+        self.collider.bind(Bodies(state.position, state.rotation, twist.linear, twist.angular, *kept), control)
         load_modules([collide_all.module, patches.prepare_points.module], self.device)
         step.contacts, self.touch = self.collider.data.contacts, Touch()
         fields = set(Touch.vars) - {"patches", "known", "turns"}  # type: ignore[attr-defined]

@@ -111,14 +111,16 @@ def measure(s: wp.array(dtype=Step), w: int) -> int:
     passed = int(0)
     solve = s[0].solves[POSITIONS]
     rate = s[0].settings.erp[0] / s[0].settings.dt[0]
+    widest = real(0.0)
     for k in range(s[0].joints.count):
-        mode = s[0].work.mode[k, w]
-        if mode & BLOCK != 0:
+        if s[0].work.mode[k, w] & BLOCK != 0:
             linear, angular = joint_gap(s[0].joints, k, pose_at(s[0].joints, k, w, s[0].work.position, s[0].work.rotation))
             solve.bias_linear[k, w] = linear * rate
             solve.bias_angular[k, w] = angular * rate
-        if mode & ACTS != 0:
-            passed = wp.max(passed, pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w))
+            widest = wp.max(widest, wp.max(wp.length(linear) * s[0].settings.per_metre[0], wp.length(angular)))
+    for k in range(s[0].joints.count):
+        if s[0].work.mode[k, w] & ACTS != 0:
+            passed = wp.max(passed, pseudo_actions(s, s[0].solves[VELOCITIES].laws, solve.laws, k, w, widest))
     for g in range(s[0].gears.count):
         solve.gear_bias[g, w] = gear_gap(s, g, w) * rate
     if s[0].cables.count > 0:

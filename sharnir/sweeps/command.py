@@ -9,6 +9,7 @@ from typing import Any
 
 import sharnir
 from sharnir import catalogue
+from sharnir.io.folders import everywhere
 from sharnir.io.scene_file import SUFFIXES, read_text
 from sharnir.io.write import scene_text
 from sharnir.scene import Scene
@@ -75,6 +76,6 @@ def _scene_of(sim: Simulation, module: Any, path: Path) -> tuple[Scene, Any]:
         )
     if sim.model.told is None:
         raise catalogue.UsageError(f"{path}: its simulation was not made from a Scene")
-    scene = read_text(scene_text(sim.model.told), str(path))
+    scene = read_text(scene_text(sim.model.told), str(path), roots=everywhere(path))
     scene.options = {"dt": sim.dt, "solver": sim.solver_name}
     return scene, module

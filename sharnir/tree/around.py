@@ -324,16 +324,27 @@ def stand_alone(table: ClosureTable, c: ClosureWork, r: int, w: int, rows: int):
 
 
 @wp.func
+def row_unit(c: ClosureWork, r: int, w: int) -> int:
+    """Rows whose responses have one unit: 0 along lines, 1/kg; 1 about axes, 1/(kg·m²); 2 of gears, which may be either."""
+    if c.child[r] == GEAR:
+        return 2
+    if c.child[r] >= 0 and wp.length_sq(c.child_l[r, w]) == real(0.0):
+        return 1
+    return 0
+
+
+@wp.func
 def eliminate(table: ClosureTable, c: ClosureWork, w: int, rows: int):
     """L D Lᵀ of matrix + softness, its diagonal raised a little (see `solve_rows`), in place; rows that are out stand alone.
 
     No `envelope`: where rows nearly depend on each other, in a singular pose, the factors have to be symmetric to the last bit.
     """
-    largest = real(0.0)
+    largest = vec3(real(0.0))  # by the unit of rows
     for r in range(rows):
-        largest = wp.max(largest, c.matrix[r, r, w])
+        unit = row_unit(c, r, w)
+        largest[unit] = wp.max(largest[unit], c.matrix[r, r, w])
     for r in range(rows):
-        if c.matrix[r, r, w] <= NO_RESPONSE * largest and c.soft[r, w] == real(0.0):
+        if c.matrix[r, r, w] <= NO_RESPONSE * largest[row_unit(c, r, w)] and c.soft[r, w] == real(0.0):
             c.soft[r, w] = real(-1.0)  # the tree cannot move so
         if c.soft[r, w] < real(0.0):
             stand_alone(table, c, r, w, rows)

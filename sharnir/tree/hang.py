@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,10 +15,10 @@ from sharnir.axes import Axis
 from sharnir.cables import CableTable
 from sharnir.envelope import close_order, row_ends
 from sharnir.errors import SimulationError
-from sharnir.joints import Free, JointTable
+from sharnir.joints import FRAMES, Free, JointTable
 from sharnir.model import BodyTable, Model
 from sharnir.spatial import quat_conjugate, quat_multiply, quat_rotate
-from sharnir.tables import columns, is_shared, table
+from sharnir.tables import columns, is_shared, put, table
 from sharnir.tree.around import ClosureTable, ClosureWork
 from sharnir.tree.data import SLIDE, AxisLaws, LinkPlace, LinkRow, TreeTable, TreeWork
 from sharnir.types import mat33, np_real, real
@@ -156,8 +155,7 @@ class Links:
         com = self.model.com * (0.0 if at_com else 1.0)
         own = slice(len(self.model.joint_kinds), None)
         extra = {
-            "child_point": [-com[b] for b in self.children[own]],
-            "child_frame": [(0, 0, 0, 1)] * added, "free": [63] * added,
+            "free": [63] * added,
             "turns": [3] * added, "first": [0] * added, "second": [1] * added, "rod": [-1.0] * added,
             "break_force": [1e30] * added, "break_torque": [1e30] * added,
             "q_start": self.q_start[own], "v_start": self.v_start[own], "v_size": [6] * added, "ball": [0] * added,
@@ -167,9 +165,11 @@ class Links:
             mine = array.numpy()
             both = np.concatenate([mine, np.array(values, mine.dtype).reshape(added, *mine.shape[1:])])
             setattr(t, name, wp.array(both, dtype=array.dtype, device=self.device))
-        for name, start in (("parent_point", np.zeros(3)), ("parent_frame", np.array([0, 0, 0, 1]))):
-            mine = columns(getattr(old, name)) if len(self.model.joint_kinds) else np.zeros((0, 1, len(start)))
-            both = np.concatenate([mine, np.broadcast_to(start, (added, *mine.shape[1:]))])
+        still = np.tile([0.0, 0.0, 0.0, 1.0], (added, 1))
+        points = -com[self.children[own]].reshape(added, 3)
+        for name, start in zip(FRAMES, (np.zeros((added, 3)), still, points, still), strict=True):
+            mine = columns(getattr(old, name)) if len(self.model.joint_kinds) else np.zeros((0, 1, start.shape[1]))
+            both = np.concatenate([mine, np.broadcast_to(start[:, None], (added, *mine.shape[1:]))])
             setattr(t, name, table(both, getattr(old, name).dtype, self.model.worlds, self.device))
         t.parent = wp.array(self.parents, dtype=wp.int32, device=self.device)
         t.child = wp.array(self.children, dtype=wp.int32, device=self.device)
@@ -215,17 +215,19 @@ class Links:
 
     def relay(self) -> None:
         """After frames of the model's joints were changed in place."""
-        for name in ("parent_point", "parent_frame"):
-            array, own = getattr(self.joints, name), getattr(self.model.joints, name)
-            wp.copy(array, own, count=own.size)
-        wp.copy(self.tree.place, table(self._places(), LinkPlace, self.model.worlds, self.device))
+        for name in FRAMES:
+            array = getattr(self.joints, name)
+            values = columns(array)
+            values[: len(self.model.joint_kinds)] = columns(getattr(self.model.joints, name))  # joints of floating bases follow
+            put(array, values)
+        put(self.tree.place, self._places())
 
     def _places(self) -> np.ndarray:
         """(links, 1 or worlds) where the joints sit, as `LinkPlace`s."""
         t, at = self.joints, [link.joint for link in self.links]
         forth = np.array([link.sense > 0 for link in self.links], bool).reshape(-1, 1, 1)
-        point = columns(t.parent_point)[at], t.child_point.numpy().astype(float)[at][:, None]
-        frame = columns(t.parent_frame)[at], t.child_frame.numpy().astype(float)[at][:, None]
+        point = columns(t.parent_point)[at], columns(t.child_point)[at]
+        frame = columns(t.parent_frame)[at], columns(t.child_frame)[at]
         (base_point, own_point), (base, own) = (
             (np.where(forth, a, b), np.where(forth, b, a)) for a, b in (np.broadcast_arrays(*point), np.broadcast_arrays(*frame))
         )
@@ -442,9 +444,6 @@ class Scratch:
             setattr(struct, name, wp.zeros((self.sizes[item], self.n), dtype=dtype, device=self.device))
 
 
-_links: weakref.WeakValueDictionary[int, Links] = weakref.WeakValueDictionary()
-
-
 class Buildable(Protocol):
     """What a model is built from: a Scene, which stands above trees and is not named here."""
 
@@ -452,17 +451,19 @@ class Buildable(Protocol):
         """The model."""
 
 
-def links(model: Model | Buildable | Links) -> Links:
-    """The tree of a model (kept as long as the model); a Scene is built first."""
+def links(model: Model | Buildable | Links, without: Collection[int] | None = None) -> Links:
+    """The tree of a model (kept as long as the model); a Scene is built first.
+
+    without: joints that are left out; those that start disabled if None.
+    """
     if isinstance(model, Links):
         return model
     if not isinstance(model, Model):
         model = model.build()
-    made = _links.get(id(model))
-    if made is None or made.model is not model:
+    out = frozenset(np.flatnonzero(~model.joint_enabled).tolist() if without is None else without)
+    kept: dict[frozenset[int], Links] = model.__dict__.setdefault("_links", {})  # lives with the model
+    if out not in kept:
         for name in model.cable_names:
             raise SimulationError(f"cable {name!r}: what stands in joint coordinates knows no cables; allowed are steps")
-        made = Links(model)
-        _links[id(model)] = made
-        model.__dict__["_links"] = made  # lives with the model
-    return made
+        kept[out] = Links(model, without=out)
+    return kept[out]

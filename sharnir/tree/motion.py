@@ -24,13 +24,13 @@ def link_pose(
     R_b = rotation[b, w]
     if tree.sign[i] > 0:
         frame = R_b * t.parent_frame[j, w]
-        R = kept_unit(frame * turn * wp.quat_inverse(t.child_frame[j]))
+        R = kept_unit(frame * turn * wp.quat_inverse(t.child_frame[j, w]))
         point = x_b + wp.quat_rotate(R_b, t.parent_point[j, w]) + wp.quat_rotate(frame, offset)
         rotation[tree.body[i], w] = R
-        position[tree.body[i], w] = point - wp.quat_rotate(R, t.child_point[j])
+        position[tree.body[i], w] = point - wp.quat_rotate(R, t.child_point[j, w])
         return point
-    point = x_b + wp.quat_rotate(R_b, t.child_point[j])
-    frame = R_b * t.child_frame[j] * wp.quat_inverse(turn)
+    point = x_b + wp.quat_rotate(R_b, t.child_point[j, w])
+    frame = R_b * t.child_frame[j, w] * wp.quat_inverse(turn)
     R = kept_unit(frame * wp.quat_inverse(t.parent_frame[j, w]))
     rotation[tree.body[i], w] = R
     position[tree.body[i], w] = point - wp.quat_rotate(frame, offset) - wp.quat_rotate(R, t.parent_point[j, w])

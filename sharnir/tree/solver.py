@@ -16,7 +16,7 @@ from sharnir.tree.hang import Links, Scratch
 from sharnir.types import EPSILON, real
 
 USUAL = 4  # passes of a step in which nothing changes
-FINE = max(1e-10, 10 * EPSILON)  # N·s, N·m·s, what double, or single, precision can meet
+FINE = max(1e-10, 10 * EPSILON)  # relative: what double, or single, precision can meet
 
 
 class TreeSolver(Solver):

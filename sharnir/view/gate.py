@@ -11,7 +11,7 @@ a cookie (of this server's port, not to be read by scripts, not sent from other 
 from __future__ import annotations
 
 import contextlib
-import hmac
+import errno
 import http
 import io
 import ipaddress
@@ -23,9 +23,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from sharnir.errors import SimulationError
+from sharnir.messages import same_token
 from sharnir.view import need
 
 _LOCK = threading.Lock()
+TRIED = 100  # ports from the one that is asked for, of which one has to be free
 QUIET = logging.getLogger("sharnir.view")  # of connections that come to nothing: turn it up to hear of them
 QUIET.setLevel(logging.CRITICAL)
 
@@ -74,7 +76,7 @@ def port_of(address: str) -> str:
 
 def known(given: str, tokens: tuple[str, ...]) -> bool:
     """Whether a token is one of those, found in a time that tells nothing."""
-    return any([hmac.compare_digest(given.encode(), token.encode()) for token in tokens])
+    return any([same_token(given, token) for token in tokens])
 
 
 def cookies(headers: list[str]) -> dict[str, str]:
@@ -154,6 +156,28 @@ def _guarded(
             yield used
         finally:
             server.serve = plain
+
+
+def check_address(host: Any, port: Any) -> None:
+    """Raise an error at once where no page can be served; a port that is busy is none, as long as one of the next is free."""
+    if not isinstance(host, str):
+        raise SimulationError(f"view: host is a text such as '127.0.0.1', got {host!r}")
+    if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
+        raise SimulationError(f"view: port is a whole number from 0 (any free one) to 65535, got {port!r}")
+    last = min(port + TRIED, 65536) - 1
+    for each in range(port, last + 1):
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host or None, each, type=socket.SOCK_STREAM)[0]
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+                return
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise SimulationError(f"view: {host}:{each} cannot be served on: {error.strerror or error}") from None
+        except UnicodeError:
+            raise SimulationError(f"view: host is an address or a name, got {host!r}") from None
+    raise SimulationError(f"view: port {port} of {host} is busy, and so are all up to {last}; give another port")
 
 
 def open_server(

@@ -3,15 +3,16 @@
 `/drive` and `/instructor` are pages of the viewer's own server, so one port and one origin; `/desk` is their socket. Whoever
 connects gives the token that was in the address. One page operates at a time, the first that asks; others watch. Pages send what
 is held ten times a second or more: an operator of whom nothing is heard for half a second is lost, and every input goes to its
-safe value. What a page sends is never taken as it is: it has to be small, well formed, and to name what is there.
+safe value. What a page sends is decoded by `sharnir.messages`: a bad message is counted (`refused`, `last_refusal`) and ignored,
+and what is wrong with an instructor's is shown on the pages.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import json
+import logging
 import math
 import secrets
 from concurrent.futures import CancelledError
@@ -21,16 +22,20 @@ from typing import Any
 import numpy as np
 
 from sharnir.failures import FAILURES
+from sharnir.messages import Message, MessageError, decode, is_number, is_text, same_token, show
 from sharnir.sensors.noise import FAULTS
 from sharnir.view.panel import within
 
 # The Viewer; it stands a floor above, so that it is not named here.
 Owner = Any
 LOST = 0.5  # s, simulated, after which an operator who is silent is lost
-LARGEST = 4096  # characters of a message
 DEAD = 0.12  # of a stick's way, that counts as nothing
 PERIOD = 0.1  # s, between what pages are told
-WORST = 20  # messages without sense, after which a page is sent away
+WORST = 20  # bad messages, after which a page is disconnected
+RANGES = {"back": (0.0, 1e3), "friction": (0.01, 5.0), "gravity": (0.0, 50.0), "wind": (-60.0, 60.0)}
+"""What an instructor may set: s back in time; a factor; m/s² downwards; m/s along x."""
+JOBS = ("freeze", "resume", "reset", *RANGES, "fail", "repair")
+log = logging.getLogger("sharnir")
 
 
 class Desk:
@@ -42,7 +47,10 @@ class Desk:
         """Lets one look, where the viewer is closed."""
         self.viewer: Owner = None  # set when it stands
         self.operator: Any = None  # the connection of the page that operates
-        self.people = 0
+        self.people = self.refused = 0
+        """Pages that are connected, messages that were refused."""
+        self.last_refusal = ""
+        """Why the last message was refused."""
 
     def pages(self) -> dict[str, Any]:
         """Pages by path."""
@@ -62,24 +70,21 @@ class Desk:
         """Talk to one page until it goes."""
         teller: Any = None
         try:
-            first = self._parsed(await asyncio.wait_for(connection.recv(), 10.0))
-            if first is None or not hmac.compare_digest(str(first.get("token", "")).encode(), self.token.encode()):
+            role = self._greeted(await asyncio.wait_for(connection.recv(), 10.0))
+            if not role:
                 await connection.close(1008, "the token is not this desk's")
                 return
-            role = str(first.get("role")) if first.get("role") in ("operator", "instructor") else "watcher"
             while self.viewer is None:  # the server is there a moment before the machine
                 await asyncio.sleep(0.02)
             self.people += 1
             await connection.send(json.dumps({"title": self.title, "role": role, **self._described()}))
             teller = asyncio.ensure_future(self._tell(connection))
-            senseless = 0
+            bad = 0
             async for text in connection:
-                message = self._parsed(text)
-                if message is None or not await self._take(connection, role, message):
-                    senseless += 1
-                    if senseless >= WORST:
-                        await connection.close(1008, "that makes no sense")
-                        return
+                bad += not await self._receive(connection, role, text)
+                if bad >= WORST:
+                    await connection.close(1008, f"{WORST} bad messages")
+                    return
         except (TimeoutError, OSError):
             pass
         except Exception as error:
@@ -98,15 +103,35 @@ class Desk:
             await connection.send(json.dumps(self._state(connection)))
             await asyncio.sleep(PERIOD)
 
-    @staticmethod
-    def _parsed(text: Any) -> dict[str, Any] | None:
-        if not isinstance(text, str) or len(text) > LARGEST:
-            return None
+    def _greeted(self, text: Any) -> str:
+        """The role of a page by its first message; "" where that has not the token."""
         try:
-            message = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        return message if isinstance(message, dict) else None
+            first = decode(text)
+        except MessageError as error:
+            self._count(error)
+            return ""
+        if not same_token(first.fields.get("token"), self.token):
+            self._count("the token is missing or wrong")
+            return ""
+        role = first.fields.get("role")
+        return str(role) if role in ("operator", "instructor") else "watcher"
+
+    def _count(self, why: object) -> None:
+        self.refused, self.last_refusal = self.refused + 1, str(why)
+
+    async def _receive(self, connection: Any, role: str, text: Any) -> bool:
+        """Execute one message of a page; False where it is refused. No message ends the conversation by itself."""
+        try:
+            await self._take(connection, role, decode(text))
+            return True
+        except MessageError as error:
+            self._count(error)
+        except CancelledError:
+            raise
+        except Exception as error:
+            log.exception("a message of a page failed")
+            self._count(f"the message failed: {error!r}")
+        return False
 
     def _described(self) -> dict[str, Any]:
         sim = self.viewer.sim
@@ -139,22 +164,25 @@ class Desk:
 
     # ---- what pages may do ----
 
-    async def _take(self, connection: Any, role: str, message: dict[str, Any]) -> bool:
-        """Do what a page asks for; False where it makes no sense."""
+    async def _take(self, connection: Any, role: str, message: Message) -> None:
+        """Do what a page asks for."""
         if "do" in message:
-            return role == "instructor" and await asyncio.to_thread(self.instruct, message)
-        if role == "operator" and message.get("take") is True:
+            if role != "instructor":
+                raise MessageError(f"do is for the instructor, and this page is the {role}'s")
+            await asyncio.to_thread(self.instruct, message)
+        elif "take" in message:
+            if role != "operator" or message.fields["take"] is not True:
+                raise MessageError(f"take is true, and for an operator; got {show(message.fields['take'])} of the {role}")
             if self.operator is None:
                 self.operator = connection
                 self.viewer.loop.send("sit", LOST)
-            return True
-        if "leave" in message:
+        elif "leave" in message:
             if self.operator is connection:
                 self.leave()
-            return True
-        if self.operator is not connection:
-            return "keys" in message or "slide" in message  # a watcher's keys do nothing
-        return self.hold(message)
+        elif self.operator is connection:
+            self.hold(message)
+        elif "keys" not in message and "slide" not in message:  # a watcher's keys do nothing
+            raise MessageError("a message has one of the fields do, take, leave, keys, slide")
 
     def leave(self) -> None:
         """The operator goes: nobody drives."""
@@ -162,49 +190,54 @@ class Desk:
         with contextlib.suppress(CancelledError):  # so may the machine have gone
             self.viewer.loop.send("leave")
 
-    def hold(self, message: dict[str, Any]) -> bool:
+    def hold(self, message: Message) -> None:
         """Keys, sticks and buttons that are held now, or a slider that was moved."""
         inputs, loop = self.viewer.sim.controls.inputs, self.viewer.loop
         if "slide" in message:
-            pair = message["slide"]
-            if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) or pair[0] not in inputs:
-                return False
+            pair = message.items("slide", 2)
+            if len(pair) != 2 or not is_text(pair[0]) or pair[0] not in inputs or not is_number(pair[1]):
+                raise MessageError(f"slide is [input, number], the input one of {', '.join(inputs)}, got {show(pair)}")
             given = inputs[pair[0]]
-            number = within(pair[1], given.low, given.high)
-            if number is None:
-                return False
-            loop.send("slide", given.name, number)
-            return True
-        keys, axes, buttons = (message.get(word, []) for word in ("keys", "axes", "buttons"))
-        if not all(isinstance(x, list) and len(x) <= 64 for x in (keys, axes, buttons)) or "keys" not in message:
-            return False
-        held = {key for key in keys if isinstance(key, str)}
+            loop.send("slide", given.name, min(max(float(pair[1]), given.low), given.high))
+            return
+        message.value("keys")
+        held = set(message.texts("keys"))
+        axes, buttons = message.numbers("axes"), message.numbers("buttons")
         shares = {}
         for name, given in inputs.items():
             share = sum((1.0, -1.0)[i] for i, key in enumerate(given.keys) if key in held) + stick(given.pad, axes, buttons)
             shares[name] = min(max(share, -1.0), 1.0)
         loop.send("hold", shares)
-        return True
 
-    def instruct(self, message: dict[str, Any]) -> bool:
-        """What an instructor does: freeze, go on, reset, back, weather, failures."""
-        viewer, what = self.viewer, message["do"]
-        name, kind, value = str(message.get("name")), message.get("kind"), message.get("value")
-        jobs: dict[Any, Any] = {
-            "freeze": lambda: (viewer.pause(), viewer.act("note", "freeze")),
-            "resume": lambda: (viewer.play(), viewer.act("note", "resume")),
-            "reset": lambda: (viewer.reset(), viewer.act("note", "reset")),
-            "back": lambda: viewer.back(within(value, 0.0, 1e3) or 0.0),
-            "friction": lambda: viewer.act("weather", what, within(value, 0.01, 5.0)),
-            "gravity": lambda: viewer.act("weather", what, (0.0, 0.0, -(within(value, 0.0, 50.0) or 0.0))),
-            "wind": lambda: viewer.act("weather", what, (within(value, -60.0, 60.0) or 0.0, 0.0, 0.0)),
-            "fail": lambda: viewer.act("fail", str(kind), name),
-            "repair": lambda: viewer.act("repair", *((kind, name) if isinstance(kind, str) and kind in FAILURES else ())),
-        }
-        if not isinstance(what, str) or what not in jobs:
-            return False
-        jobs[what]()
-        return True
+    def instruct(self, message: Message) -> None:
+        """What an instructor does: freeze, resume, reset, back, weather, failures. What is wrong is shown on the pages."""
+        try:
+            self._instruct(message)
+        except MessageError as error:
+            self.viewer.refuse(str(error))
+            raise
+
+    def _instruct(self, message: Message) -> None:
+        """The whole message is checked before anything is done."""
+        viewer, what = self.viewer, message.text("do", JOBS)
+        if what in RANGES:
+            low, high = RANGES[what]
+            if not is_number(message.fields.get("value")) or not low <= message.fields["value"] <= high:
+                got = show(message.fields.get("value"))
+                raise MessageError(f"value of {what!r} is a finite number from {low:g} to {high:g}, got {got}")
+            value = float(message.fields["value"])
+            if what == "back":
+                viewer.back(value)
+            else:
+                viewer.act("weather", what, {"gravity": (0.0, 0.0, -value), "wind": (value, 0.0, 0.0)}.get(what, value))
+        elif what == "fail":
+            viewer.act("fail", message.text("kind", FAILURES), message.text("name"))
+        elif what == "repair":
+            which = ("kind", "name") if "kind" in message else ()
+            viewer.act("repair", *(message.text(word, FAILURES if word == "kind" else None) for word in which))
+        else:
+            {"freeze": viewer.pause, "resume": viewer.play, "reset": viewer.reset}[what]()
+            viewer.act("note", what)
 
 
 def stick(word: str, axes: list[Any], buttons: list[Any]) -> float:

@@ -35,7 +35,7 @@ def within(value: Any, low: float, high: float) -> float | None:
     """A number from the page within a range; None where it is no finite number."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return min(max(number, low), high) if math.isfinite(number) else None
 

@@ -125,7 +125,7 @@ class Looks:
         self.rods = [k for k, length in enumerate(model.joints.rod.numpy()) if length > 0] if model.joint_kinds else []
         self.ends = [
             (np.asarray(model.parents), of_first(model.joints.parent_point)),
-            (np.asarray(model.children), model.joints.child_point.numpy().astype(float)),
+            (np.asarray(model.children), of_first(model.joints.child_point)),
         ]
 
     def _body_mesh(self, i: int, shape: Any) -> Triangles | None:
@@ -462,7 +462,7 @@ def watch(sim: Owner, control: Callable[[Any], None] | None = None) -> tuple[np.
             outline[i] = model.com[i][None]
     ends = [
         (np.asarray(model.parents), of_first(model.joints.parent_point)),
-        (np.asarray(model.children), model.joints.child_point.numpy().astype(float)),
+        (np.asarray(model.children), of_first(model.joints.child_point)),
     ]
 
     def box(bodies: list[int]) -> tuple[np.ndarray, np.ndarray]:

@@ -124,7 +124,7 @@ class Painter:
         x, q = self._poses()
         table = model.joints
         for k in np.flatnonzero(table.rod.numpy() > 0) if model.joint_kinds else ():
-            ends = ((model.parents, of_first(table.parent_point)), (model.children, table.child_point.numpy().astype(float)))
+            ends = ((model.parents, of_first(table.parent_point)), (model.children, of_first(table.child_point)))
             line = [x[body[k]] + quat_rotate(q[body[k]], points[k]) for body, points in ends]
             lines.append((np.array(line), ROD, 2.5))
         return lines

@@ -31,7 +31,7 @@ from sharnir.realtime.mirror import Mirror, take
 from sharnir.realtime.statistics import Statistics
 from sharnir.simulation import Simulation
 from sharnir.view.camera import Ride
-from sharnir.view.gate import known, open_server, shown_by
+from sharnir.view.gate import check_address, known, open_server, shown_by
 from sharnir.view.hands import Grip, Hands
 from sharnir.view.operator import Desk
 from sharnir.view.panel import Plot, Sliders, within
@@ -99,6 +99,7 @@ class Viewer:
         loop: There | None = None,
     ) -> None:
         self._check(sim, speed, worlds, follow)
+        check_address(host, port)
         self.sim, self.title, self.wait = sim, title, wait
         self.error = ""
         self._lock = threading.RLock()  # of the picture: buttons call from other threads; the loop never takes it
@@ -251,6 +252,10 @@ class Viewer:
     def act(self, name: str, *given: Any) -> None:
         """Call a method of `Hands` between two steps, and say on the page why where that cannot be."""
         self._do("Refused", name, *given)
+
+    def refuse(self, why: str) -> None:
+        """Say on the pages why something was not done."""
+        self._fail(why, "Refused")
 
     def _do(self, word: str, name: str, *given: Any) -> None:
         try:

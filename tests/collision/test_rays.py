@@ -11,7 +11,7 @@ import sharnir as sh
 from sharnir.collision.ask import POINT, Queries
 from sharnir.collision.collider import Collider
 from sharnir.collision.trace import Fan, Sight
-from sharnir.sensors.noise import Noise, Reading
+from sharnir.sensors.noise import Noise, Reading, noise_launcher
 from sharnir.spatial import quat_conjugate, quat_exp, quat_rotate
 
 
@@ -92,7 +92,8 @@ def looked(device):
     fan = Fan(Sight(collider), 1, np.zeros(3), np.array([0.0, 0, 0, 1]), rays, np.ones(500), (20, 25), (0.0, 30.0), {1}, 1)
     fan.look()
     true = fan.value.numpy().copy()
-    Reading(fan.value, (500,), Noise(0.1, 0.2, step=1e-3, latency=1, seed=7), "x", "x").take(0.1)
+    reading = Reading(fan.value, (500,), Noise(0.1, 0.2, step=1e-3, latency=1, seed=7), "x", "x")
+    noise_launcher([reading], collider.model.worlds, collider.model.device)()
     return true, fan.bodies(), fan.value.numpy()
 
 

@@ -236,3 +236,28 @@ def test_worlds_have_their_own_commands():
         drive.set_number("gear_ratio", 0)
     with pytest.raises(sh.SimulationError, match="Motor has no number 'pressure'; allowed: gear_ratio, efficiency"):
         drive.number("pressure")
+
+
+@pytest.mark.parametrize("way", ["direct", "sequential", "position", "integrate"])
+@pytest.mark.parametrize("kind", ["turn", "slide"])
+def test_the_armature_of_a_servo_swings_with_its_axis(way, kind):
+    """A body on a servo of kp alone: q = q₀ cos(√(kp/(I + armature)) t), and the servo's force is −kp q."""
+    kp, armature, start = 40.0, 1.5, 0.3
+    scene = sh.Scene(gravity=(0, 0, 0))
+    scene.add_body("b", sh.Box(0.2, 0.2, 0.2), mass=2.0, inertia=(0.5, 0.5, 0.5))
+    servo = sh.Servo(kp=kp, armature=armature)
+    joint = sh.Revolute("z", drive=servo) if kind == "turn" else sh.Prismatic("z", drive=servo)
+    scene.add_joint("j", joint, scene.world, "b", position=(0, 0, 0))
+    options = {"closing": "position"} if way == "position" else {}
+    sim = sh.Simulation(scene, 1e-3, solver="sequential" if way == "sequential" else "direct", **options)
+    sim.joint("j").position = start
+    omega = np.sqrt(kp / ((0.5 if kind == "turn" else 2.0) + armature))
+    if way == "integrate":
+        sim.integrate(1.0)
+    else:
+        sim.run(1.0)
+    found, exact = sim.joint("j").position, start * np.cos(omega)
+    print(f"{kind}, {way}: {found:.7f} of {exact:.7f}; force {sim.joint('j').drive.force if way != 'integrate' else 0:.4f}")
+    assert found == pytest.approx(exact, abs=1e-9 if way == "integrate" else 2e-4)
+    if way != "integrate":
+        assert sim.joint("j").drive.force == pytest.approx(-kp * exact, abs=0.1)

@@ -362,7 +362,8 @@ def test_a_floating_body_and_what_integration_refuses(example):
     assert np.allclose(omega, (-0.874573437891, 0.484996187341, 0.505001220548), atol=1e-9)
     taken = example("swinging_door").make()
     taken.joint("hinge").enabled = False
-    with pytest.raises(sh.SimulationError, match="joint 'hinge' is taken out"):
-        taken.integrate(1.0)
+    high, speed = taken.body("door").com[2], taken.body("door").velocity[2]
+    taken.integrate(1.0)
+    assert abs(taken.body("door").com[2] - (high + speed - 0.5 * 9.81)) < 1e-8, "a disabled joint is left out: the door falls"
     with pytest.raises(sh.SimulationError, match="a time after"):
         sim.integrate(0.5)

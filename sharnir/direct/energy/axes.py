@@ -4,6 +4,7 @@ import warp as wp
 
 from sharnir.direct.balls import SLIDES, triple
 from sharnir.direct.data import Direct
+from sharnir.laws.linear import SLOWEST
 from sharnir.tree.data import natural
 from sharnir.tree.matrices import small_inverse
 from sharnir.types import mat33, mat66, real, vec3, vec6
@@ -30,7 +31,7 @@ def joint_moment(s: wp.array(dtype=Direct), i: int, w: int, kind: int) -> vec3:
         # linear about a mean speed ū: −slide (n + (E − n nᵀ) δū/|ū|)
         slide = s[0].laws.slide[v0, w]
         mean = triple(s[0].linear.push, v0, w)
-        size = wp.max(wp.length(mean), real(1.0e-12))
+        size = wp.max(wp.length(mean), SLOWEST / s[0].settings.dt[0])
         n = mean / size
         off = (s[0].ball_speed[i, w] + triple(s[0].laws.start, v0, w)) * real(0.5)
         m = m - (n + (off - n * wp.dot(n, off)) / size) * slide
@@ -42,7 +43,7 @@ def ball_resistance(s: wp.array(dtype=Direct), i: int, w: int) -> mat33:
     """½ slide/|ū| (E − n nᵀ): the slope of sliding friction in the speed at the end of the step."""
     v0 = natural(s[0].tree.row[i].v_start)
     mean = triple(s[0].linear.push, v0, w)
-    size = wp.max(wp.length(mean), real(1.0e-12))
+    size = wp.max(wp.length(mean), SLOWEST / s[0].settings.dt[0])
     n = mean / size
     return (wp.identity(n=3, dtype=real) - wp.outer(n, n)) * (real(0.5) * s[0].laws.slide[v0, w] / size)
 

@@ -24,8 +24,8 @@ from sharnir.direct.energy.links import base_stiffness
 from sharnir.direct.energy.means import mean_matrix
 from sharnir.types import real, vec3
 
-CLOSE = wp.constant(real(1.0e-9))  # m: a row that lacks no more is taut
-LEAVES = wp.constant(real(1.0e-6))  # m/s, at which a row that is taut becomes slack where velocities are projected
+CLOSE = wp.constant(real(1.0e-9))  # of the scene's length: a row that lacks no more is taut
+LEAVES = wp.constant(real(1.0e-9))  # of the scene's length a step: a taut row that closes faster is slack in a projection
 
 
 @wp.func
@@ -107,7 +107,7 @@ def rest_cables(s: wp.array(dtype=Direct), w: int):
         s[0].cable.struck[r, w] = 0
     cable_rows(s, w)
     for r in range(s[0].cables.count):
-        s[0].cable.taut[r, w] = int(s[0].cable.gap[r, w] >= -CLOSE)
+        s[0].cable.taut[r, w] = int(s[0].cable.gap[r, w] >= -CLOSE / s[0].settings.per_metre[0])
 
 
 @wp.func
@@ -132,7 +132,7 @@ def switch_cables(s: wp.array(dtype=Direct), w: int) -> bool:
                     s[0].cable.taut[r, w] = 0
                     s[0].row_impulse[at, w] = real(0.0)
                     changed = changed + 1
-            elif s[0].cable.gap[r, w] > SLACKEST:
+            elif s[0].cable.gap[r, w] > SLACKEST / s[0].settings.per_metre[0]:
                 s[0].cable.taut[r, w] = 1
                 s[0].cable.struck[r, w] = 1
                 changed = changed + 1
@@ -168,7 +168,7 @@ def cable_speeds(s: wp.array(dtype=Direct), w: int):
         at = first_cable(s) + r
         rate = slot_rate(s, r, w, s[0].work.acceleration, s[0].work.turning)
         s[0].rows.gap[at, w] = rate * (real(0.5) * s[0].drift[w])
-        if s[0].cable.struck[r, w] == 0 and rate < -LEAVES:
+        if s[0].cable.struck[r, w] == 0 and rate < -LEAVES / (s[0].settings.per_metre[0] * s[0].settings.dt[0]):
             s[0].rows.soft[at, w] = real(-1.0)
 
 

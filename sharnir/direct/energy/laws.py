@@ -10,16 +10,17 @@ import warp as wp
 from sharnir.direct.balls import FREE, HELD, NONE, SLIDES, friction_alone, joint_axes, open_ball, put_triple, take_part, triple
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.axes import held_axes, held_axis
+from sharnir.direct.energy.limits import leave_limit, limits_alone, pivot_limit, turn_of
 from sharnir.direct.energy.links import follow, inverse
-from sharnir.joint_geometry import ball_pull, child_frame, free_axis, parent_frame
+from sharnir.joint_geometry import ball_pull, free_axis
 from sharnir.kinematics import pose_at
-from sharnir.laws.linear import limit_speed, linearise, open_laws, soften_axes, solve_one, solve_several
-from sharnir.laws.prepare import decay, limit_boxes
+from sharnir.laws.linear import law_miss, limit_speed, linearise, open_laws, soften_axes, solve_one, solve_several
+from sharnir.laws.prepare import axis_unit, decay
 from sharnir.laws.solve import friction_3d
 from sharnir.spatial import exp_quat, log_quat
 from sharnir.tree.data import LOOSE, natural
 from sharnir.tree.matrices import small_inverse
-from sharnir.types import quat, real, vec3, vec6
+from sharnir.types import real, vec3, vec6
 
 MEAN = wp.constant(real(0.5))  # share of the speed at the end of the step in the one against which friction slides
 
@@ -74,14 +75,14 @@ def drop_limits(s: wp.array(dtype=Direct), i: int, w: int):
     n = s[0].joints.v_size[j]
     v0 = s[0].joints.v_start[j]
     turn = n - s[0].joints.turns[j]
-    by = s[0].drift[w] * wp.length(s[0].settings.gravity[w])
+    by = s[0].drift[w] * wp.length(s[0].settings.gravity[w]) * s[0].settings.per_metre[0]
     for x in range(n):
         at = v0 + x
         if s[0].laws.limit[at, w] != real(0.0):
             u = s[0].laws.start[at, w]
             if s[0].joints.ball[j] != 0 and x >= turn:
                 u = wp.dot(s[0].laws.row[at, w], triple(s[0].laws.start, v0 + turn, w))
-            if wp.abs(limit_speed(s, at, w)) > real(2.0) * wp.abs(u) + by:
+            if wp.abs(limit_speed(s, at, w)) > real(2.0) * wp.abs(u) + by / axis_unit(s, j, x):
                 s[0].laws.limit[at, w] = real(0.0)
 
 
@@ -113,7 +114,7 @@ def is_pressed(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
 
 @wp.func
 def solve_only(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -> real:
-    """The laws of a link's only axis, exactly, at the changes of its twist but for that axis; returns the mismatch, N·s."""
+    """The laws of a link's only axis, exactly, at the changes of its twist but for that axis; returns `law_miss`."""
     v0 = natural(s[0].tree.row[i].v_start)
     felt = wp.dot(s[0].left_l[v0, w], v) + wp.dot(s[0].left_a[v0, w], turn)
     more = s[0].work.change[v0, w] - felt
@@ -150,6 +151,9 @@ def solve_axes(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -
     p = small_inverse(V, n) * by_law - rest  # the impulses of the linear laws
     for x in range(n):
         more[x] = by_law[x] + s[0].speed[v0 + x, w]
+    if s[0].single[w] == 1:
+        if limits_alone(s, i, w):
+            return pivot_limit(s, i, w, V, more, p)
     # laws want a symmetric response: of what the pass has, the difference counts at these impulses
     V = (V + wp.transpose(V)) * real(0.5)
     return solve_several(s, s[0].tree.joint[i], w, more - V * p, V, more, MEAN)
@@ -157,7 +161,7 @@ def solve_axes(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -
 
 @wp.func
 def solve_link(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
-    """Changes of a link's twist where something acts on its axes, the laws exactly, from its base's; and the mismatch, N·s."""
+    """Changes of a link's twist where something acts on its axes, the laws exactly, from its base's; and `law_miss`."""
     n = s[0].tree.row[i].v_size
     v0 = natural(s[0].tree.row[i].v_start)
     v = v + wp.cross(turn, s[0].arm1[i, w]) + s[0].work.close_l[i, w]
@@ -199,7 +203,7 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
         u = vec3(real(0.0))
     elif held > 1:
         u = -before
-    off = wp.length(D * (u - linear))
+    off = law_miss(s, w, wp.length(u - linear), wp.max(wp.length(free), wp.length(before)), real(3.0) / wp.trace(D))
     if off <= s[0].settings.tolerance[0] and held == 0:
         u = linear
     put_triple(s[0].laws.friction, v0, w, f)
@@ -215,7 +219,7 @@ def solve_ball(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3):
 
 @wp.func
 def solve_acting(s: wp.array(dtype=Direct), i: int, w: int, scope: int, v: vec3, turn: vec3):
-    """Changes of a link's twist from its base's, with the laws exactly; how far off the linear ones were, N·s, in `mismatch`."""
+    """Changes of a link's twist from its base's, with the laws exactly; `law_miss` in `mismatch`."""
     off = real(0.0)
     kind = s[0].work.kind[i, w]
     if s[0].linear.acts[i, w] == 0 or kind == LOOSE:
@@ -246,7 +250,7 @@ def outward(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def worst_law(s: wp.array(dtype=Direct), w: int) -> real:
-    """The largest mismatch of the laws with the linear ones, N·s."""
+    """The largest mismatch of the laws with the linear ones (`law_miss`)."""
     most = real(0.0)
     for i in range(s[0].tree.count):
         most = wp.max(most, s[0].mismatch[i, w])
@@ -288,15 +292,6 @@ def soften(s: wp.array(dtype=Direct), w: int) -> int:
 
 
 # ---- springs of ball joints -------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def turn_of(
-    s: wp.array(dtype=Direct), j: int, w: int, position: wp.array2d(dtype=vec3), rotation: wp.array2d(dtype=quat)
-) -> quat:
-    """The child's frame seen from the parent's."""
-    pose = pose_at(s[0].joints, j, w, position, rotation)
-    return wp.quat_inverse(parent_frame(s[0].joints, j, pose)) * child_frame(s[0].joints, j, pose)
 
 
 @wp.func
@@ -345,6 +340,8 @@ def report_link(s: wp.array(dtype=Direct), i: int, w: int):
     j = natural(s[0].tree.row[i].joint)
     v0 = natural(s[0].tree.row[i].v_start)
     taken = real(0.0)
+    for at in range(v0, v0 + s[0].tree.row[i].v_size):
+        s[0].at_limit[at, w] = 0
     if s[0].work.kind[i, w] != NONE:
         f = s[0].carried_a[i, w] + wp.cross(s[0].work.out[i, w], s[0].carried_l[i, w]) - user(s, i, w)
         mean = (s[0].ball_speed[i, w] + triple(s[0].laws.start, v0, w)) * real(0.5)
@@ -401,7 +398,7 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
         motor = h * N * s[0].laws.efficiency[at, w] * s[0].axes.torque_constant[at, w] * (end + (now - end) * fade)
         s[0].state.current[at, w] = end + (now - end) * e
         drive = drive + motor - s[0].axes.rotor_inertia[at, w] * N * N * (u - before)
-        s[0].state.drive_impulse[at, w] = motor * whole
+        s[0].state.drive_impulse[at, w] = (servo + motor) * whole
     else:
         s[0].state.drive_impulse[at, w] = servo * whole
     spring = linear - damper - (drive - servo)
@@ -414,9 +411,10 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
         limit = rest - friction
     elif s[0].laws.stuck[at, w] > 0:
         friction = rest
-    s[0].state.axis_impulse[at, w] = p * whole
+    back = leave_limit(s, i, at, w, limit)
+    s[0].state.axis_impulse[at, w] = (p - back) * whole
     s[0].state.friction_impulse[at, w] = friction * whole
-    s[0].state.limit_impulse[at, w] = limit * whole
+    s[0].state.limit_impulse[at, w] = (limit - back) * whole
     held = holds(s[0].laws.stuck[at, w])
     if held > s[0].state.stuck[at, w] or (limit != real(0.0) and wp.abs(before) > real(0.0)):
         s[0].stopped[w] = s[0].tree.row[i].joint + 1  # what stops leaves velocities that do not quite fit the joints
@@ -425,64 +423,3 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
     if held == 1:
         s[0].state.rotor[at, w] = real(0.0)
     return -(p - spring - drive) * mean
-
-
-@wp.func
-def near_limit(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
-    """Whether a limit of a link's joint acts, or is within a step's way."""
-    if s[0].linear.acts[i, w] == 0 or s[0].work.kind[i, w] != NONE:
-        return False
-    v0 = natural(s[0].tree.row[i].v_start)
-    if s[0].joints.ball[s[0].tree.row[i].joint] != 0:
-        return True  # its limits are not those of single axes
-    for at in range(v0, v0 + s[0].tree.row[i].v_size):
-        speed = wp.abs(s[0].speed[at, w])
-        if s[0].laws.lower[at, w] >= -speed or s[0].laws.upper[at, w] <= speed or s[0].laws.limit[at, w] != real(0.0):
-            return True
-    return False
-
-
-@wp.func
-def passed_limits(s: wp.array(dtype=Direct), i: int, w: int) -> int:
-    """Displacements, added as speeds to work.close, that take passed limits of a link's joint back in; 1 where there are any."""
-    j = s[0].tree.joint[i]
-    n = s[0].joints.v_size[j]
-    v0 = s[0].joints.v_start[j]
-    if not near_limit(s, i, w):
-        return 0
-    for x in range(n):
-        s[0].kept_u[v0 + x, w] = s[0].laws.start[v0 + x, w]
-        s[0].laws.start[v0 + x, w] = s[0].moved[v0 + x, w] / s[0].drift[w]
-    limit_boxes(s, s[0].laws, j, w, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation), real(1.0), False, real(0.0))
-    turn = n - s[0].joints.turns[j]
-    found = int(0)
-    so_far = vec3(real(0.0))  # of a ball, by the limits before this one
-    for x in range(n):
-        at = v0 + x
-        s[0].laws.start[at, w] = s[0].kept_u[at, w]
-        # speeds of limit_boxes are a way over Δt, those of a pass over ½Δt
-        off = (wp.max(s[0].laws.lower[at, w], real(0.0)) + wp.min(s[0].laws.upper[at, w], real(0.0))) * real(2.0)
-        if wp.abs(off) * s[0].drift[w] > s[0].settings.tolerance[1]:
-            found = 1
-            g = vec6()
-            g[x] = real(1.0)
-            if s[0].joints.ball[j] != 0 and x >= turn:
-                row = s[0].laws.row[at, w]
-                by = row * ((off - wp.dot(row, so_far)) / wp.dot(row, row))
-                so_far = so_far + by
-                g[x] = real(0.0)
-                for h in range(3):
-                    g[turn + h] = row[h]
-                    displace_by(s, i, v0 + turn + h, w, by[h])
-            else:
-                displace_by(s, i, at, w, off)
-            if s[0].linear.locks[i, w] < n:  # or the axis would go back where it came from
-                s[0].linear.row[v0 + s[0].linear.locks[i, w], w] = g
-                s[0].linear.locks[i, w] = s[0].linear.locks[i, w] + 1
-    return found
-
-
-@wp.func
-def displace_by(s: wp.array(dtype=Direct), i: int, at: int, w: int, u: real):
-    s[0].work.close_l[i, w] = s[0].work.close_l[i, w] + s[0].end_l[at, w] * u
-    s[0].work.close_a[i, w] = s[0].work.close_a[i, w] + s[0].end_a[at, w] * u

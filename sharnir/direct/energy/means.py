@@ -15,7 +15,7 @@ from sharnir.direct.balls import FREE, HELD, NONE, kind_of, triple
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.laws import solve_acting
 from sharnir.direct.energy.links import follow
-from sharnir.direct.gaps import any_gap, axis_gap
+from sharnir.direct.gaps import any_gap, axis_gap, gap_size
 from sharnir.joint_geometry import unit_axis
 from sharnir.model import KINEMATIC
 from sharnir.spatial import exp_quat, matrix, small_turn, unit
@@ -123,7 +123,7 @@ def slide_axes(s: wp.array(dtype=Direct), i: int, w: int):
     g = half_turn(s, p, w)
     M_p = mean_matrix(s, p, w)
     a = M_p * s[0].joints.parent_point[j, w]
-    r = mean_matrix(s, c, w) * s[0].joints.child_point[j]
+    r = mean_matrix(s, c, w) * s[0].joints.child_point[j, w]
     between = mean_position(s, c, w) + r - mean_position(s, p, w) - a
     move = (s[0].work.velocity[c, w] + s[0].work.acceleration[c, w] - s[0].work.velocity[p, w] - s[0].work.acceleration[p, w]) * (
         real(0.5) * dt
@@ -212,7 +212,7 @@ def turn_axes(s: wp.array(dtype=Direct), i: int, w: int):
         by, ratio = turn_about(wp.dot(n, rel) / wp.dot(n, n), g_p, n)
         put_turn(s, i, at, w, n * (ratio * sign), end * sign, by)
     elif turns == 2:
-        own = wp.quat_rotate(s[0].joints.child_frame[j], unit_axis(s[0].joints.second[j]))
+        own = wp.quat_rotate(s[0].joints.child_frame[j, w], unit_axis(s[0].joints.second[j]))
         m = mean_matrix(s, c, w) * own
         nn = wp.dot(n, n)
         mm = wp.dot(m, m)
@@ -239,7 +239,7 @@ def put_turn(s: wp.array(dtype=Direct), i: int, at: int, w: int, n: vec3, end: v
 def common_point(s: wp.array(dtype=Direct), j: int, w: int):
     """The child's anchor, the common point of all rows: its mean, and where it is at the end."""
     c = s[0].joints.child[j]
-    r = s[0].joints.child_point[j]
+    r = s[0].joints.child_point[j, w]
     return mean_position(s, c, w) + mean_matrix(s, c, w) * r, s[0].position[c, w] + wp.quat_rotate(s[0].rotation[c, w], r)
 
 
@@ -293,8 +293,8 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
     goes (1), with the laws exactly (3), or all known before (2).
 
     Leaves arms and axes at the mean and at the end, in `close` the speeds that joints lack, in `gain` the angular momenta gained
-    beyond what acts from outside. Returns the largest gap, m or rad, and the kinetic size of the change, J. What a link needs of
-    the one before it stays in registers.
+    beyond what acts from outside. Returns the largest gap (`gap_size`) and the kinetic size of the change, J. What a link needs
+    of the one before it stays in registers.
     """
     w = natural(w)
     rate = real(-2.0) / s[0].drift[w]
@@ -389,7 +389,7 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
             linear, angular = any_gap(s, i, w)
             slide_axes(s, i, w)
             turn_axes(s, i, w)
-        most = wp.max(most, wp.max(wp.length_sq(linear), wp.length_sq(angular)))
+        most = wp.max(most, gap_size(s, linear, angular))
         if kind == NONE:
             angular = angular * rate
             s[0].work.close_l[i, w] = linear * rate + wp.cross(angular, s[0].out1[i, w])
@@ -403,7 +403,7 @@ def place(s: wp.array(dtype=Direct), w: int, scope: int, how: int):
         xm_b = xm
         M_b = M1
         last = s[0].tree.row[i].body
-    return wp.sqrt(most), size
+    return most, size
 
 
 @wp.func

@@ -6,6 +6,7 @@ from sharnir.direct.balls import FREE, HELD, NONE, joint_axes, triple
 from sharnir.direct.data import Direct
 from sharnir.direct.energy.cables import open_cables, switch_cables
 from sharnir.direct.energy.laws import ball_springs, open_link, relinearise, soften, worst_law
+from sharnir.direct.energy.limits import ball_rows
 from sharnir.direct.energy.links import AGAIN, ANEW, follow_all, inward
 from sharnir.direct.energy.means import ball_speeds, lock_gaps, place, take_driven
 from sharnir.direct.energy.rows import (
@@ -25,14 +26,14 @@ from sharnir.spatial import matrix
 from sharnir.tree.data import LOOSE, natural
 from sharnir.types import EPSILON, real, vec3
 
-OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m, rad: joints that a caller left open by more are closed first
-RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # m/s, rad/s: what friction holds may be read to move at so much
+OPEN = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of a gap: joints that a caller left open by more are closed first
+RESTS = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # of the largest speed: an axis that friction holds may move so fast
 UNMET = wp.constant(real(10.0))  # tolerances: the residual, at least, of a step that was made coarsely
 HISTORY = wp.constant(4)  # steps whose velocities the predictor of the next step uses
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
 SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
 CURVED = wp.constant(real(100.0))  # of the square of the first change of velocities, of their scale: the second is no larger
-BEST = wp.constant(real(1.0e-4))  # of velocities; m, rad: what cannot be met better in a singular pose is taken, and told
+BEST = wp.constant(real(1.0e-4))  # of velocities, of a gap: what cannot be met better in a singular pose is taken, and told
 PATIENCE = wp.constant(
     3
 )  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
@@ -40,7 +41,7 @@ FAR = wp.constant(real(6.0e-4))  # a change of velocities, of their scale, after
 SLOW = wp.constant(real(0.1))  # a pass that leaves more of the change before it calls for a new factor
 MET = wp.constant(real(max(3.0e-13, 16.0 * EPSILON)))  # change of velocities, of their scale, at which a step is met
 STUCK = wp.constant(real(0.5))  # a pass that leaves so much does not meet any more
-STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it; m or rad, of a gap
+STALLED = wp.constant(real(max(1.0e-8, 256.0 * EPSILON)))  # and at which rounding may stop it, and a gap
 
 
 # ---- before the passes ------------------------------------------------------------------------------------------------------
@@ -97,6 +98,7 @@ def begin(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
                 kind = LOOSE
             s[0].work.kind[i, w] = kind
     s[0].before[w] = blur * (BLUR / h) * (BLUR / h)
+    s[0].energy[w] = scale
     return scale
 
 
@@ -143,6 +145,7 @@ def begin_again(s: wp.array(dtype=Direct), w: int) -> real:
         scale = scale + (wp.dot(v, v) + wp.dot(by, by)) * m + turning
     s[0].stopped[w] = 0
     s[0].done[w] = 1
+    s[0].energy[w] = scale
     return scale
 
 
@@ -170,7 +173,7 @@ def pushes(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bool):
-    """A pass with laws and rows beside the tree: the largest gap, the size of the change, the mismatch of the laws, N·s, and of
+    """A pass with laws and rows beside the tree: the largest gap, the size of the change, the mismatch of the laws, and of
     how many joints the laws were not as expected. They are corrected for the next pass: all, or the first one.
     """
     beside = s[0].closures.count
@@ -244,10 +247,13 @@ def refresh_locks(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def refresh_springs(s: wp.array(dtype=Direct), w: int):
-    """Springs of ball joints, which are not linear in the speeds."""
+    """Springs and limits of ball joints, which are not linear in the speeds."""
     for i in range(s[0].tree.count):
         if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE and s[0].joints.turns[s[0].tree.joint[i]] == 3:
             ball_springs(s, i, w)
+            if s[0].joints.ball[s[0].tree.joint[i]] != 0:
+                ball_rows(s, i, w)
+                lock_gaps(s, i, w)
 
 
 @wp.func
@@ -308,6 +314,12 @@ def enter(s: wp.array(dtype=Direct), w: int, scope: int):
 
 
 @wp.func
+def miss_gap(s: wp.array(dtype=Direct), w: int, gap: real):
+    """A gap beyond its tolerance counts as a law that is missed by as many tolerances."""
+    s[0].residual[w] = wp.max(s[0].residual[w], s[0].settings.tolerance[0] * gap / s[0].settings.tolerance[1])
+
+
+@wp.func
 def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
     """A step of the length in `drift`; returns whether its passes met."""
     scale, mode = enter(s, w, scope)
@@ -329,6 +341,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             inward(s, w, scope, mode)
             gap, size = place(s, w, scope, 1)
         if scope > 1:  # no `else`, which a compiler does not see through: it would make code for every scope
+            s[0].single[w] = int(patience == 0)
             gap, size, laws, wrong = full_pass(s, w, mode, made == 0 and not again, patience == 0)
             s[0].residual[w] = laws
             patience = wp.max(patience - 1, 0)
@@ -340,6 +353,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         if not wp.isfinite(size + gap):
             return False
         scale = wp.max(scale, size)
+        s[0].energy[w] = scale
         off = real(0.0)
         blur = real(0.0)  # what the rounding of poses makes of velocities
         if size > real(0.0):
@@ -347,7 +361,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             blur = wp.sqrt(s[0].before[w] / scale)
         if SINGLE and off <= blur:
             off = real(0.0)
-        s[0].state.open[w] = gap
+        s[0].state.open[w] = gap / s[0].settings.per_metre[0]
         s[0].blurred[w] = wp.clamp(wp.max(off, gap), FINEST, RAISED)
         small = gap <= s[0].settings.tolerance[1]
         mode = AGAIN
@@ -368,16 +382,17 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
                 return True  # the next change would be smaller than that
             if fell > STUCK and off <= wp.max(STALLED, blur) and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
                 if not small:
-                    s[0].residual[w] = wp.max(s[0].residual[w], gap / s[0].drift[w])
+                    miss_gap(s, w, gap)
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close
             if fell > SLOW:
                 mode = ANEW
         elif off <= met and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
             if not small:
-                s[0].residual[w] = wp.max(s[0].residual[w], gap / s[0].drift[w])
+                miss_gap(s, w, gap)
             return True
         if made == total and s[0].loose[w] == 1 and off <= BEST and gap <= BEST:
-            s[0].residual[w] = wp.max(s[0].residual[w], off * wp.sqrt(scale))
+            miss_gap(s, w, gap)
+            s[0].residual[w] = wp.max(s[0].residual[w], s[0].settings.tolerance[0] * off / met)
             s[0].stopped[w] = -1
             return True
         last = off

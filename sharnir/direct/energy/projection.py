@@ -8,14 +8,14 @@ from sharnir.direct.energy.cables import cable_speeds
 from sharnir.direct.energy.links import ANEW, follow_all, inward
 from sharnir.direct.energy.passes import OPEN, count_pass
 from sharnir.direct.energy.rows import FINEST, RAISED, ROUNDS, close_rows, factor_rows, find_rows, keep_changes, rate_of
-from sharnir.direct.gaps import any_gap
+from sharnir.direct.gaps import any_gap, gap_size
 from sharnir.direct.touched import lies
 from sharnir.joint_geometry import free_axis
 from sharnir.kinematics import pose_at
 from sharnir.spatial import matrix, turned
 from sharnir.tree.around import GEAR
 from sharnir.tree.data import LOOSE, natural
-from sharnir.types import mat66, real, vec3
+from sharnir.types import mat66, real, vec3, vec6
 
 # of a link's inertia: what friction holds resists so much while velocities are projected; a lock, which yields to rows beside
 # the tree, would need more than one pass to keep momenta
@@ -23,6 +23,55 @@ HOLDS = wp.constant(real(1.0e10))
 
 
 # ---- velocities that do not fit the joints ----------------------------------------------------------------------------------
+
+
+@wp.func
+def resistance(s: wp.array(dtype=Direct), i: int, w: int, d: vec3, n: vec3, out: vec3) -> real:
+    """What holds an axis along d, or about n, of a link whose centre is at `out` from its joint, kg or kg·m²."""
+    m = s[0].tree.mass[i, w]
+    return HOLDS * (m * wp.length_sq(d) + (s[0].tree.least[i, w] + m * wp.length_sq(out)) * wp.length_sq(n))
+
+
+@wp.func
+def rest_axis(s: wp.array(dtype=Direct), at: int, w: int):
+    """Nothing acts along an axis, and it has no speed yet."""
+    s[0].tau[at, w] = real(0.0)
+    s[0].speed[at, w] = real(0.0)
+    s[0].lock_u[at, w] = real(0.0)
+
+
+@wp.func
+def leave_limits(s: wp.array(dtype=Direct), i: int, w: int, out: vec3, rates: vec6, C: mat66, l: vec3, a: vec3):
+    """An impact at limits that were met: what their axes, of the speeds `rates`, lack of those at which they are to leave.
+
+    Returns the lacking velocity l and spin a of the link with that, and what holds the axes to it. Each limit is left once.
+    """
+    j = natural(s[0].tree.row[i].joint)
+    v0 = natural(s[0].tree.row[i].v_start)
+    n_axes = s[0].tree.row[i].v_size
+    turn = n_axes - s[0].joints.turns[j]
+    for k in range(n_axes):
+        if s[0].at_limit[v0 + k, w] == 1:
+            s[0].at_limit[v0 + k, w] = 0
+            g = vec6()
+            g[k] = real(1.0)
+            if s[0].joints.ball[j] != 0 and k >= turn:
+                row = s[0].laws.row[v0 + k, w]
+                g[k] = real(0.0)
+                for h in range(3):
+                    g[turn + h] = row[h]
+            lacks = (s[0].leaving[v0 + k, w] - wp.dot(g, rates)) / wp.dot(g, g)
+            s[0].linear.acts[i, w] = s[0].acting
+            holds = resistance(s, i, w, s[0].work.S_l[v0 + k, w], s[0].work.S_a[v0 + k, w], out)
+            for x in range(n_axes):
+                rates[x] = rates[x] + g[x] * lacks
+                l = l + s[0].work.S_l[v0 + x, w] * (g[x] * lacks)
+                a = a + s[0].work.S_a[v0 + x, w] * (g[x] * lacks)
+                for y in range(n_axes):
+                    C[x, y] = C[x, y] + holds * g[x] * g[y]
+            if n_axes == 1:
+                s[0].linear.resist[v0, w] = C[0, 0]
+    return l, a, C
 
 
 @wp.func
@@ -77,6 +126,7 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
             p_l = l - wp.cross(a, out)
             p_a = a
             C = mat66()
+            rates = vec6()  # speeds of the joint's axes
             for k in range(n_axes):
                 d, n = free_axis(s[0].joints, j, k, pose)
                 at = v0 + k
@@ -84,9 +134,9 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
                 s[0].work.S_a[at, w] = n * sign
                 s[0].end_l[at, w] = s[0].work.S_l[at, w]
                 s[0].end_a[at, w] = s[0].work.S_a[at, w]
-                s[0].tau[at, w] = real(0.0)
-                s[0].speed[at, w] = real(0.0)
-                s[0].lock_u[at, w] = real(0.0)
+                rest_axis(s, at, w)
+                u = wp.dot(d, p_l) + wp.dot(n, p_a)
+                rates[k] = -u * sign
                 held = int(0)
                 if scope > 1 and j < s[0].scene_joints:
                     s[0].linear.resist[at, w] = real(0.0)
@@ -94,16 +144,14 @@ def stand(s: wp.array(dtype=Direct), i: int, w: int, scope: int):
                     held = s[0].state.stuck[at, w]
                 if held == 1:
                     s[0].linear.acts[i, w] = s[0].acting
-                    holds = HOLDS * s[0].tree.mass[i, w] * wp.length_sq(d)
-                    lever = s[0].tree.mass[i, w] * wp.length_sq(out)
-                    holds = holds + HOLDS * (s[0].tree.least[i, w] + lever) * wp.length_sq(n)
-                    s[0].linear.resist[at, w] = holds
-                    C[k, k] = holds
+                    C[k, k] = resistance(s, i, w, d, n, out)
+                    s[0].linear.resist[at, w] = C[k, k]
                 else:
-                    u = wp.dot(d, p_l) + wp.dot(n, p_a)
                     l = l - (d + wp.cross(n, out)) * u
                     a = a - n * u
             if scope > 1:
+                if j < s[0].scene_joints:
+                    l, a, C = leave_limits(s, i, w, out, rates, C, l, a)
                 s[0].linear.coupled[i, w] = C
     s[0].work.arm[i, w] = arm
     s[0].arm1[i, w] = arm
@@ -190,7 +238,7 @@ def stand_all(s: wp.array(dtype=Direct), w: int, scope: int):
 def close_pose(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     """Close joints that stand open, as one that was put back may, by displacements alone: velocities never learn of it.
 
-    Returns what was open in the end, m or rad.
+    Returns what was open in the end (`gap_size`).
     """
     h = s[0].drift[w]
     s[0].drift[w] = h * real(1.0e-9)
@@ -205,7 +253,7 @@ def close_pose(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
             angular = vec3(real(0.0))
             if kind_of(s, i, w, scope) != LOOSE:
                 linear, angular = any_gap(s, i, w)
-            most = wp.max(most, wp.max(wp.length(linear), wp.length(angular)))
+            most = wp.max(most, gap_size(s, linear, angular))
             angular = angular / (-half)
             s[0].work.close_l[i, w] = linear / (-half)
             s[0].work.close_a[i, w] = angular

@@ -4,12 +4,12 @@ import warp as wp
 
 from sharnir.direct.balls import NONE
 from sharnir.direct.data import Direct
-from sharnir.direct.energy.laws import near_limit, passed_limits
+from sharnir.direct.energy.limits import near_limit, passed_limits
 from sharnir.direct.energy.links import GAPS, follow_all, inward
 from sharnir.direct.energy.means import place
 from sharnir.direct.energy.passes import STALLED
 from sharnir.direct.energy.rows import close_rows, factor_rows, find_rows, keep_changes
-from sharnir.direct.gaps import any_gap, half_gap
+from sharnir.direct.gaps import any_gap, gap_size, half_gap
 from sharnir.spatial import turned
 from sharnir.types import real, vec3
 
@@ -20,7 +20,7 @@ REPAIRS = wp.constant(30)  # displacements, at most, that take passed limits bac
 def open_gaps(s: wp.array(dtype=Direct), w: int, limits: bool):
     """Gaps of the tree's joints where bodies stand now, and how far limits are passed, as speeds in work.close.
 
-    Returns the largest gap, m or rad, and the last joint with a passed limit or −1.
+    Returns the largest gap (`gap_size`) and the last joint with a passed limit or −1.
     """
     rate = real(-2.0) / s[0].drift[w]
     most = real(0.0)
@@ -32,7 +32,7 @@ def open_gaps(s: wp.array(dtype=Direct), w: int, limits: bool):
             s[0].rows.u[at, w] = real(0.0)
             s[0].lock_u[at, w] = real(0.0)
         linear, angular = any_gap(s, n, w)
-        most = wp.max(most, wp.max(wp.length(linear), wp.length(angular)))
+        most = wp.max(most, gap_size(s, linear, angular))
         s[0].work.close_a[n, w] = angular * rate
         s[0].work.close_l[n, w] = linear * rate
         if s[0].work.kind[n, w] == NONE:
@@ -75,14 +75,14 @@ def repair(s: wp.array(dtype=Direct), w: int):
 
 @wp.func
 def half_gaps(s: wp.array(dtype=Direct), w: int) -> real:
-    """Gaps between the halves of bodies that were cut, where they stand now, into those of their rows; the largest, m or rad."""
+    """Gaps between the halves of bodies that were cut, where they stand now, into those of their rows; returns the largest."""
     most = real(0.0)
     for i in range(s[0].closures.welds):
         gap, turn = half_gap(s, i, w)
         for x in range(3):
             s[0].rows.gap[6 * i + x, w] = gap[x]
             s[0].rows.gap[6 * i + 3 + x, w] = turn[x]
-        most = wp.max(most, wp.max(wp.length(gap), wp.length(turn)))
+        most = wp.max(most, gap_size(s, gap, turn))
     return most
 
 

@@ -155,7 +155,7 @@ def attempt(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(
         count_pass(s, w, mode)
         gap, laws = full_pass(s, r, p, w, mode, made == 0 and not again)
         s[0].residual[w] = laws
-        s[0].state.open[w] = gap
+        s[0].state.open[w] = gap / s[0].settings.per_metre[0]
         change, scale = find_change(s, r, w)
         made = made + 1
         r[0].done[w] = r[0].done[w] + 1

@@ -240,6 +240,7 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
     if s[0].acting == 1:
         if beside > 0 or ports > 0:  # once more, now that the impulses of rows and ports are known
             all_inward(s, r, w, AGAIN)
+        s[0].single[w] = int(s[0].done[w] > ALL_AT_ONCE)
         outward(s, w)
         off = worst_law(s, w)
         if off > s[0].settings.tolerance[0] and s[0].done[w] < s[0].settings.iterations[0]:

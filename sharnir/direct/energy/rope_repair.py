@@ -50,7 +50,7 @@ def close_all(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
         raised = raised + displace_all(s, r, w)
         most, _j = open_gaps(s, w, False)
         for k in range(r[0].ropes.count):
-            most = wp.max(most, miss_lengths(r, k, w, real(0.0)))
+            most = wp.max(most, miss_lengths(r, k, w, real(0.0)) * s[0].settings.per_metre[0])
         if most <= s[0].settings.tolerance[1] * real(1.0e-3):
             break
     return raised

@@ -11,9 +11,9 @@ from sharnir.direct.data import Direct
 from sharnir.direct.energy.cables import act_cable, cable_rate, cable_response, cable_rows, push_cable, stiffen_cables
 from sharnir.direct.energy.links import base_stiffness, follow_all, follow_some, hand_pushes
 from sharnir.direct.energy.means import mean_matrix
-from sharnir.direct.gaps import gear_gap
+from sharnir.direct.gaps import gap_size, gear_gap, gear_gap_size
 from sharnir.envelope import factorise, substitute
-from sharnir.tree.around import CABLE, GEAR, NO_RESPONSE, put_row, row_rate, stand_alone
+from sharnir.tree.around import CABLE, GEAR, NO_RESPONSE, put_row, row_rate, row_unit, stand_alone
 from sharnir.types import EPSILON, real, vec3
 
 # of the diagonal: more than rows that depend on each other seem not to, while the pose of the end is not known well
@@ -21,6 +21,7 @@ RAISED = wp.constant(real(1.0e-4))
 FINEST = wp.constant(real(max(1.0e-10, 100.0 * EPSILON)))  # where it is
 HELD = wp.constant(real(1024.0 * EPSILON))  # a response so small, of that of the bodies alone, is rounding
 IDLE = wp.constant(real(0.25))  # of the squares of rows' impulses
+ONE_POINT = wp.constant(real(1.0e-12))  # of the scene's length: ends that are nearer lie on one point
 ENOUGH = wp.constant(real(1.0e-9))  # of what rows lack, that may be left
 ROUNDS = wp.constant(12)  # at most, on what that leaves over
 
@@ -71,7 +72,7 @@ def weld_rows(s: wp.array(dtype=Direct), i: int, w: int) -> real:
         put_row(s[0].rows, 6 * i + 3 + x, w, zero, e, zero, -e, turn[x], real(0.0))
         put_mean(s, 6 * i + x, w, e, zero, -e, zero)
         put_mean(s, 6 * i + 3 + x, w, zero, e, zero, -e)
-    return wp.max(wp.length(gap), wp.length(turn))
+    return gap_size(s, gap, turn)
 
 
 @wp.func
@@ -79,7 +80,7 @@ def rod_row(s: wp.array(dtype=Direct), i: int, w: int) -> real:
     j = s[0].closures.rod_joint[i]
     p = s[0].joints.parent[j]
     c = s[0].joints.child[j]
-    start, end, r_p, r_c, e_p, e_c = line(s, p, c, w, s[0].joints.parent_point[j, w], s[0].joints.child_point[j])
+    start, end, r_p, r_c, e_p, e_c = line(s, p, c, w, s[0].joints.parent_point[j, w], s[0].joints.child_point[j, w])
     length = wp.length(end)
     gap = length - s[0].joints.rod[j]
     r = 6 * s[0].closures.welds + i
@@ -88,7 +89,7 @@ def rod_row(s: wp.array(dtype=Direct), i: int, w: int) -> real:
         s[0].rows.soft[r, w] = real(-1.0)
         s[0].row_impulse[r, w] = real(0.0)
         return real(0.0)
-    return wp.abs(gap)
+    return wp.abs(gap) * s[0].settings.per_metre[0]
 
 
 @wp.func
@@ -107,7 +108,8 @@ def spring_row(s: wp.array(dtype=Direct), i: int, w: int):
     r = s[0].closures.count - s[0].closures.springs.count + i
     n = vec3(real(0.0))  # ends on one point: no direction, no force
     m = n
-    if b > real(1.0e-12) and mean > real(1.0e-12):
+    near = ONE_POINT / s[0].settings.per_metre[0]
+    if b > near and mean > near:
         n = end / b
         m = (start + end) * (real(0.5) / mean)
     by = real(0.0)
@@ -125,7 +127,7 @@ def spring_row(s: wp.array(dtype=Direct), i: int, w: int):
 
 @wp.func
 def find_rows(s: wp.array(dtype=Direct), w: int) -> real:
-    """All rows and their gaps at the end of the step; returns the largest gap, m or rad."""
+    """All rows and their gaps at the end of the step; returns the largest gap (`gap_size`)."""
     most = real(0.0)
     for i in range(s[0].closures.welds):
         most = wp.max(most, weld_rows(s, i, w))
@@ -135,11 +137,11 @@ def find_rows(s: wp.array(dtype=Direct), w: int) -> real:
     for i in range(s[0].closures.gears):
         gap = gear_gap(s, i, w)
         put_row(s[0].rows, 6 * s[0].closures.welds + s[0].closures.rods + i, w, zero, zero, zero, zero, gap, real(0.0))
-        most = wp.max(most, wp.abs(gap))
+        most = wp.max(most, gear_gap_size(s, i, gap))
     for i in range(s[0].closures.springs.count):
         spring_row(s, i, w)
     if s[0].cables.count > 0:
-        most = wp.max(most, cable_rows(s, w))
+        most = wp.max(most, cable_rows(s, w) * s[0].settings.per_metre[0])
     return most
 
 
@@ -170,7 +172,7 @@ def stiffen_lines(s: wp.array(dtype=Direct), w: int):
         p = s[0].joints.parent[j]
         c = s[0].joints.child[j]
         f = s[0].mean_cl[first + i, w] * s[0].row_impulse[first + i, w]
-        stiffen(s, s[0].rows.link_of[c], w, wp.quat_rotate(s[0].rotation[c, w], s[0].joints.child_point[j]), f)
+        stiffen(s, s[0].rows.link_of[c], w, wp.quat_rotate(s[0].rotation[c, w], s[0].joints.child_point[j, w]), f)
         stiffen(s, s[0].rows.link_of[p], w, wp.quat_rotate(s[0].rotation[p, w], s[0].joints.parent_point[j, w]), -f)
     if s[0].cables.count > 0:
         stiffen_cables(s, w)
@@ -320,14 +322,17 @@ def eliminate(s: wp.array(dtype=Direct), w: int, rows: int):
     share = s[0].blurred[w]
     if share == real(0.0):
         share = RAISED
-    largest = real(0.0)
+    largest = vec3(real(0.0))  # by the unit of rows
     freest = real(0.0)  # the largest response, of that of the bodies alone
     for r in range(rows):
-        largest = wp.max(largest, s[0].rows.matrix[r, r, w])
-        if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] != GEAR:
-            freest = wp.max(freest, s[0].rows.matrix[r, r, w] / wp.max(free_response(s, r, w), NO_RESPONSE * largest))
+        unit = row_unit(s[0].rows, r, w)
+        largest[unit] = wp.max(largest[unit], s[0].rows.matrix[r, r, w])
     for r in range(rows):
-        least = wp.max(NO_RESPONSE * largest, HELD * free_response(s, r, w))
+        if s[0].rows.soft[r, w] == real(0.0) and s[0].rows.child[r] != GEAR:
+            least = NO_RESPONSE * largest[row_unit(s[0].rows, r, w)]
+            freest = wp.max(freest, s[0].rows.matrix[r, r, w] / wp.max(free_response(s, r, w), least))
+    for r in range(rows):
+        least = wp.max(NO_RESPONSE * largest[row_unit(s[0].rows, r, w)], HELD * free_response(s, r, w))
         if s[0].rows.matrix[r, r, w] <= least and s[0].rows.soft[r, w] == real(0.0):
             s[0].rows.soft[r, w] = real(-1.0)  # the tree cannot move so
         if s[0].rows.soft[r, w] < real(0.0):
@@ -412,6 +417,8 @@ def close_rows(s: wp.array(dtype=Direct), w: int, keep: bool, rounds: int):
                 if round > 0:
                     left = left - felt(s, r, w)
             s[0].rows.left[r, w] = left
+            if row_unit(s[0].rows, r, w) == 0:
+                left = left * s[0].settings.per_metre[0]
             most = wp.max(most, wp.abs(left))
         if round == 0:
             first = most

@@ -36,6 +36,7 @@ from sharnir.guard import count_step
 from sharnir.joint_geometry import free_axis
 from sharnir.kinematics import pose_at
 from sharnir.laws.drives import set_drives
+from sharnir.laws.prepare import axis_unit
 from sharnir.model import State
 from sharnir.sleep import at_rest_together, fall_asleep, rise, wait, wake_by_caller
 from sharnir.spatial import turned
@@ -257,6 +258,10 @@ def release(s: wp.array(dtype=Direct), w: int):
     for i in range(s[0].other_count):
         s[0].position[s[0].others[i], w] = s[0].state.position[s[0].others[i], w]
         s[0].rotation[s[0].others[i], w] = s[0].state.rotation[s[0].others[i], w]
+    fastest = real(0.0)  # m/s
+    for b in range(s[0].own):
+        turning = wp.length(s[0].state.spin[b, w]) / s[0].settings.per_metre[0]
+        fastest = wp.max(fastest, wp.max(wp.length(s[0].state.velocity[b, w]), turning))
     for j in range(s[0].scene_joints):
         v0 = s[0].joints.v_start[j]
         pose = pose_at(s[0].joints, j, w, s[0].position, s[0].rotation)
@@ -267,8 +272,9 @@ def release(s: wp.array(dtype=Direct), w: int):
         u = u - s[0].state.velocity[p, w] - wp.cross(s[0].state.spin[p, w], pose.child_anchor - s[0].state.position[p, w])
         for x in range(s[0].joints.v_size[j]):
             d, n = free_axis(s[0].joints, j, x, pose)
-            s[0].state.rotor[v0 + x, w] = wp.dot(d, u) + wp.dot(n, rel)
-            if wp.abs(wp.dot(d, u) + wp.dot(n, rel)) > RESTS:
+            speed = wp.dot(d, u) + wp.dot(n, rel)
+            s[0].state.rotor[v0 + x, w] = speed
+            if wp.abs(speed) * axis_unit(s, j, x) > RESTS * fastest * s[0].settings.per_metre[0]:
                 for y in range(s[0].joints.v_size[j]):
                     if s[0].axes.group[v0 + y] == s[0].axes.group[v0 + x]:
                         s[0].state.stuck[v0 + y, w] = 0

@@ -4,7 +4,7 @@ import warp as wp
 
 from sharnir.direct.balls import FREE, NONE, ball_close_inward, ball_close_outward, kind_of
 from sharnir.direct.data import Direct
-from sharnir.direct.gaps import any_gap, axis_gap, gear_gap, half_gap
+from sharnir.direct.gaps import any_gap, axis_gap, gap_size, gear_gap, gear_gap_size, half_gap
 from sharnir.direct.leapfrog.links import old_velocity
 from sharnir.direct.leapfrog.place import axis_curvature
 from sharnir.joint_geometry import joint_gap
@@ -17,7 +17,7 @@ from sharnir.tree.matrices import packed_times
 from sharnir.tree.passes import loose_response
 from sharnir.types import EPSILON, mat33, quat, real, vec3, vec6
 
-STALLED = wp.constant(real(max(1.0e-7, 100.0 * EPSILON)))  # m, rad: passes that stop here are as good as closed
+STALLED = wp.constant(real(max(1.0e-7, 100.0 * EPSILON)))  # of a gap: passes that stop here are as good as closed
 
 
 IDLE = wp.constant(real(0.25))  # part of the squares of rows' impulses
@@ -145,9 +145,10 @@ def row_gaps(s: wp.array(dtype=Direct), w: int) -> real:
             gap = wp.dot(s[0].rows.child_l[r, w], linear)
             if s[0].control.enabled[j, w] == 0:
                 gap = real(0.0)
+            most = wp.max(most, wp.abs(gap) * s[0].settings.per_metre[0])
         else:
             gap = gear_gap(s, g - s[0].closures.rods, w)
-        most = wp.max(most, wp.abs(gap))
+            most = wp.max(most, gear_gap_size(s, g - s[0].closures.rods, gap))
         s[0].rows.gap[r, w] = gap
     return most
 
@@ -158,7 +159,7 @@ def halves_apart(s: wp.array(dtype=Direct), w: int) -> real:
     most = real(0.0)
     for i in range(s[0].closures.welds):
         gap, turn = half_gap(s, i, w)
-        most = wp.max(most, wp.max(wp.length(gap), wp.length(turn)))
+        most = wp.max(most, gap_size(s, gap, turn))
     return most
 
 
@@ -279,7 +280,7 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
                 angular = axis_gap(M_b * s[0].tree.place[i, w].base_axis, M * s[0].tree.place[i, w].axis)
         elif scope > 0 and kind == NONE:
             linear, angular = any_gap(s, i, w)
-        most = wp.max(most, wp.max(wp.length_sq(linear), wp.length_sq(angular)))
+        most = wp.max(most, gap_size(s, linear, angular))
         if kind == NONE:
             angular = angular * rate
             s[0].work.close_l[i, w] = linear * rate + wp.cross(angular, s[0].work.out[i, w])
@@ -289,7 +290,6 @@ def move_all(s: wp.array(dtype=Direct), w: int, scope: int, how: int) -> real:
         x_b = x
         M_b = M
         last = s[0].tree.row[i].body
-    most = wp.sqrt(most)
     if how < 2:
         s[0].after[w] = energy
         s[0].shifted[w] = real(0.0)

@@ -9,7 +9,7 @@ from sharnir.direct.leapfrog.links import inward, relinearise
 from sharnir.direct.touched import follow_turns, turn_on
 from sharnir.joint_geometry import breaks, free_axis
 from sharnir.kinematics import pose_at
-from sharnir.laws.prepare import limit_boxes, report_laws
+from sharnir.laws.prepare import axis_unit, limit_boxes, report_laws
 from sharnir.model import DYNAMIC
 from sharnir.spatial import matrix
 from sharnir.tree.around import eliminate, response_matrix
@@ -53,7 +53,7 @@ def repair_link(s: wp.array(dtype=Direct), i: int, w: int) -> int:
         at = v0 + x
         s[0].laws.start[at, w] = s[0].kept_u[at, w]
         off = wp.max(s[0].laws.lower[at, w], real(0.0)) + wp.min(s[0].laws.upper[at, w], real(0.0))
-        if wp.abs(off) * s[0].drift[w] > s[0].settings.tolerance[1]:
+        if wp.abs(off) * s[0].drift[w] * axis_unit(s, j, x) > s[0].settings.tolerance[1]:
             found = 1
             s[0].laws.limit[at, w] = off
             if s[0].joints.ball[j] != 0 and x >= turn:

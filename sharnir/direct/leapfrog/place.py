@@ -126,6 +126,7 @@ def prepare(s: wp.array(dtype=Direct), w: int, scope: int, chord: real):
         last = s[0].tree.row[i].body
     s[0].tight[w] = tight
     s[0].before[w] = energy
+    s[0].energy[w] = energy
 
 
 @wp.func

@@ -17,6 +17,7 @@ import warp as wp
 
 from sharnir.direct.balls import FREE, NONE, settle_ball
 from sharnir.direct.data import DAMPED, DIVIDED, RELATIVE, VELOCITY, Direct
+from sharnir.direct.gaps import gap_size
 from sharnir.direct.leapfrog.closing import (
     close,
     close_rows,
@@ -51,7 +52,7 @@ inline_less(MODULES[2], 150)  # a quarter less to compile; steps take a twentiet
 
 TORN = wp.constant(
     real(max(1.0e-7, 1000.0 * EPSILON))
-)  # m, rad: a larger gap at the start of a step was not made by the step before
+)  # of a gap: a larger one at the start of a step was not made by the step before
 GAIN = wp.constant(real(1.1))  # largest ratio by which closing at the end of a step may raise the kinetic energy
 REOPENED = wp.constant(real(max(1.0e-5, 1.0e5 * EPSILON)))  # what displacements that converge slowly may leave
 # part of the kinetic energy: displacements that would take more are left to velocities; of trees, and where loops are closed
@@ -325,11 +326,11 @@ whole_step = dividing("leap_step", int(PARTS), start_step, make_part, keep_part,
 
 @wp.func
 def gap_of(s: wp.array(dtype=Direct), j: int, w: int) -> real:
-    """How far a joint stands open, m or rad; 0 if it is taken out."""
+    """How far a joint stands open (`gap_size`); 0 if it is taken out."""
     if j < s[0].scene_joints and s[0].control.enabled[j, w] == 0:
         return real(0.0)
     linear, angular = joint_gap(s[0].joints, j, pose_at(s[0].joints, j, w, s[0].position, s[0].rotation))
-    return wp.max(wp.length(linear), wp.length(angular))
+    return gap_size(s, linear, angular)
 
 
 @wp.func

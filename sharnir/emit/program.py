@@ -1,0 +1,159 @@
+"""A program of reads, writes, loops and branches over expressions, printed as the body of a C++ function.
+
+Statements are kept in straight regions, which control flow bounds. At the end of a region the expressions that its writes and
+conditions need are printed: those used once inside others, those used more often as constants of their own. An expression that no
+write needs is never printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sharnir.emit.expressions import Condition, Expression, Scalar, forget_nodes, value
+
+INFIX = {"+", "-", "*", "/", "<", "<=", ">", ">=", "&&", "||"}
+LONGEST = 12  # operations in one printed expression; longer ones get constants for their parts
+TYPES = {"real": "real", "bool": "bool", "int": "int"}
+
+
+class Program:
+    """Records statements.
+
+    Reads and writes name a *place*: a C++ lvalue such as `z_3` or `work[17*i + 2]`. `known` remembers what was last written to a
+    place in the present region, so that it is not read again.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._region: list[tuple[str, str, Any]] = []  # (what, place or text, value)
+        self._names: list[dict[int, str]] = [{}]  # of expressions that are printed, by scope
+        self._kept: list[Expression] = []  # so that their ids stay theirs
+        self._known: dict[str, Scalar] = {}
+        self._count = 0
+
+    # -- statements
+
+    def read(self, place: str, kind: str = "real") -> Scalar:
+        """The value of a place now."""
+        if place in self._known:
+            return self._known[place]
+        name = self._name()
+        self._region.append(("read", f"const {TYPES[kind]} {name} = {place};", None))
+        self._known[place] = found = value(name, kind)
+        return found
+
+    def write(self, place: str, x: Scalar) -> None:
+        """Give a place a value."""
+        self._region.append(("write", place, x))
+        self._known[place] = x
+
+    def forget(self, prefix: str) -> None:
+        """What was written to places that begin so may have changed: places with different indices may be the same."""
+        self._known = {k: v for k, v in self._known.items() if not k.startswith(prefix)}
+
+    def say(self, text: str) -> None:
+        """A statement as it stands."""
+        self._region.append(("say", text, None))
+
+    @contextmanager
+    def block(self, head: str, *needs: Condition) -> Iterator[None]:
+        """A nested scope, such as a loop; `head` ends in "{" and has {0}, {1} … where the texts of `needs` belong."""
+        self._flush(list(needs))
+        self.lines.append(head.format(*(self._text(n) for n in needs)) if needs else head)
+        self._names.append({})
+        self._known = {}
+        yield
+        self._flush([])
+        self._names.pop()
+        self._known = {}
+        self.lines.append("}")
+
+    def leave(self, condition: Condition) -> None:
+        """Leave the innermost loop where the condition holds."""
+        self._flush([condition])
+        self.lines.append(f"if ({self._text(condition)}) break;")
+
+    def finish(self) -> str:
+        """The text of the program."""
+        self._flush([])
+        forget_nodes()
+        return "\n".join(self.lines)
+
+    # -- printing
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"t{self._count}"
+
+    def _visible(self, e: Expression) -> str | None:
+        for names in reversed(self._names):
+            if id(e) in names:
+                return names[id(e)]
+        return None
+
+    def _flush(self, needs: list[Any]) -> None:
+        """Print the region, and constants for what the `needs` of a following statement share."""
+        roots = [x for what, _, x in self._region if what == "write"] + needs
+        uses: dict[int, int] = {}
+        stack: list[Any] = list(roots)
+        while stack:
+            e = stack.pop()
+            if isinstance(e, Expression) and e.op != "value" and self._visible(e) is None:
+                uses[id(e)] = uses.get(id(e), 0) + 1
+                if uses[id(e)] == 1:
+                    stack.extend(e.args)
+        for what, place, x in self._region:
+            if what == "write":
+                self._print(x, uses)
+                self.lines.append(f"{place} = {self._text(x)};")
+            else:
+                self.lines.append(place)
+        for x in needs:
+            self._print(x, uses)
+        self._region = []
+
+    def _print(self, root: Any, uses: dict[int, int]) -> None:
+        """Constants for all that the expression needs and that is used more than once, or is long."""
+        if not isinstance(root, Expression):
+            return
+        size: dict[int, int] = {}
+        stack: list[tuple[Expression, bool]] = [(root, False)]
+        while stack:
+            e, ready = stack.pop()
+            if e.op == "value" or self._visible(e) is not None or id(e) in size:
+                continue
+            inner = [a for a in e.args if isinstance(a, Expression)]
+            if not ready:
+                stack.append((e, True))
+                stack.extend((a, False) for a in reversed(inner))
+                continue
+            size[id(e)] = 1 + sum(size.get(id(a), 0) for a in inner if self._visible(a) is None)
+            plain = e.op == "neg" and (inner[0].op == "value" or self._visible(inner[0]) is not None)
+            if (uses.get(id(e), 0) > 1 and not plain) or size[id(e)] > LONGEST:
+                name = self._name()
+                self.lines.append(f"const {TYPES[e.kind]} {name} = {self._text(e)};")
+                self._names[-1][id(e)] = name
+                self._kept.append(e)
+
+    def _text(self, e: Any) -> str:
+        if not isinstance(e, Expression):
+            if isinstance(e, bool):
+                return "true" if e else "false"
+            return f"real({float(e)!r})"
+        if e.op == "value":
+            return str(e.args[0])
+        name = self._visible(e)
+        if name is not None:
+            return name
+        a = [self._text(x) for x in e.args]
+        if e.op in INFIX:
+            return f"({a[0]} {e.op} {a[1]})"
+        if e.op == "neg":
+            return f"(-{a[0]})"
+        if e.op == "!":
+            return f"(!{a[0]})"
+        if e.op == "?":
+            return f"({a[0]} ? {a[1]} : {a[2]})"
+        return f"wp::{e.op}({', '.join(a)})"

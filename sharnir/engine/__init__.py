@@ -1,0 +1,1 @@
+"""Engines: what advances a model by one step."""

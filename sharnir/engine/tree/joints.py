@@ -1,0 +1,450 @@
+"""Joints of the tree step: how each kind moves its link, and how its own equation is eliminated.
+
+Symbols as in `step`. `carried` is the twist that a link has from its base alone, `moved` that with the joint's own motion; both
+at the joint frame's origin, in the base's axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sharnir.emit.algebra import NO_SYMMETRIC, ZERO, Matrix, Quaternion, Symmetric, Vector, cross, dot, outer, skew, square
+from sharnir.emit.expressions import absolute, maximum, select, sign
+from sharnir.laws.axis import (
+    FREE_AXIS,
+    HOLDS,
+    Law,
+    Solution,
+    friction_speed,
+    held_speed,
+    is_zero,
+    leaving_speed,
+    linear_part,
+    not_,
+    prepare,
+    resolved_share,
+    servo_side,
+    solve_axis,
+)  # fmt: skip
+
+THIRD, FIFTH, SEVENTH, NINTH = 1 / 3, 1 / 5, 1 / 7, 1 / 9
+
+
+def hand_on(link: Any, lever: Vector, f: Vector, n: Vector, inertia: Any) -> None:
+    """Give the base the momenta and the inertia that it feels, about its own joint frame's origin; `lever` leads from there."""
+    link.hand_on(f=f, n=n + cross(lever, f))
+    if inertia is not None:
+        A, H, I = inertia
+        S = skew(lever)
+        H2 = H + S @ A.full
+        link.hand_on(A=A, H=H2, I=I + Symmetric.upper(S @ H.T) - Symmetric.upper(H2 @ S))
+
+
+class OneAxis:
+    """What hinges and sliders share: S = (S_l, S_a) is the mean motion of the link per joint speed, in the base's axes.
+
+    Laws (`laws.axis`) are solved exactly on the way outwards, where the base's motion is known; on the way inwards they are
+    linear about the last solution: an axis is locked, or resists. Where the two differ the law is linearized anew.
+    """
+
+    speed: Callable[[Any], Any]  # at the start of the step, from the stored twists
+    ratio: Callable[[Any], Any]  # Δq / 2z
+    motion: Callable[[Any], tuple[Vector, Vector, Vector]]  # S_l, S_a, and the lever from the base's origin
+
+    def begin(self, link: Any) -> None:
+        """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
+        link.u0 = select(link.stuck > 0.5, 0.0, self.speed(link))
+        self.find_share(link)
+        self.guess_law(link)
+
+    def find_share(self, link: Any) -> None:
+        """How much of drives and dampers is taken at the mean speed, by the response of the last step; without one, all."""
+        kp, c = link.servo_kp, link.damping + link.friction_viscous + link.servo_kd
+        if is_zero(kp) and is_zero(c):
+            link.share = 1.0
+            return
+        known = link.SU > 0.0
+        A = 1.0 / select(known, link.SU, 1.0)
+        link.share = select(known, resolved_share(link.h, kp, c, A), 1.0)
+        link.tree.note_unknown(not_(known))
+
+    def guess_law(self, link: Any) -> None:
+        u0, h = link.u0, link.h
+        law = prepare(link, h, link.q, u0, link.stuck, link.share)
+        link.law = law
+        held = select((law.hold > law.slide) | ((absolute(u0) <= 0.0) & (law.hold > 0.0)), HOLDS, link.stuck)
+        held = select(law.hold > 0.0, held, FREE_AXIS)
+        limit = link.limit
+        at_limit = select(limit > 0.0, law.lower, law.upper)
+        limit = select(absolute(at_limit) > 2.0 * absolute(u0) + link.fall, 0.0, limit)
+        link.slid = 0.0
+        self.linearize(link, law, Solution(u0, -(sign(u0) * law.slide), limit, held))
+
+    def linearize(self, link: Any, law: Law, found: Solution) -> None:
+        """The laws, linear about a solution: locked at an end speed, or p = −resist u₁ − push."""
+        u0, slid = link.u0, link.slid
+        a, b = linear_part(law, found.u1)
+        link.side = servo_side(law, found.u1)
+        holds = found.held > 0.5
+        turns = (found.friction * slid < 0.0) & not_(holds)  # between sliding one way and the other it stays
+        locked = holds | turns
+        link.slid = select(locked, 0.0, found.friction)
+        wanted = select(turns, -u0, held_speed(found.held, u0))
+        at_limit = absolute(found.limit) > 0.0
+        wanted = select(at_limit, select(found.limit > 0.0, law.lower, law.upper), wanted)
+        link.lock = select(locked | at_limit, 1.0, 0.0)
+        link.wanted, link.resist, link.push = wanted, a, b - found.friction
+        link.friction, link.limit, link.held = found.friction, found.limit, found.held
+
+    def update_ratio(self, link: Any) -> None:
+        link.ratio = self.ratio(link)
+
+    def correct(self, link: Any, u: Vector, g: Vector) -> Any:
+        """Correct z by what the joint lacks and by how its base changed; returns the change."""
+        carried = dot(link.U_l, u - link.u_before) + dot(link.U_a, g - link.g_before)
+        z = link.z
+        link.z_new = z + (link.e - carried) * link.D
+        for _ in link.acting():
+            self.solve_law(link, z, carried)
+        link.z = link.z_new
+        return absolute(link.z_new - z)
+
+    def solve_law(self, link: Any, z: Any, carried: Any) -> None:
+        """Solve friction exactly beside the linear laws; all laws, where a limit or the servo's bound is met.
+
+        Where the solution is not what was expected the law is linearized anew.
+        """
+        ratio, u0, law = link.ratio, link.u0, link.law
+        per_z = 4.0 * ratio / link.h
+        A = ratio * ratio * link.D_free
+        linear = select(link.lock > 0.5, (link.wanted + u0) / per_z, link.z_new)
+        u_linear = per_z * linear - u0
+        u = per_z * (z + (link.e + link.e_friction - carried) * link.D_free) - u0  # without friction
+        v, held = friction_speed(u, A, law.hold, law.slide, u0)
+        tolerance = link.tree.law_tolerance
+        bounds = (v < law.lower) | (v > law.upper) | (absolute(servo_side(law, v) - link.side) > 0.5)
+        link.z_new, link.held, link.u1 = linear, held, u_linear
+        for _ in link.when(bounds | (absolute(v - u_linear) > tolerance * A)):
+            self.solve_all(link, z, carried, u_linear)
+
+    def solve_all(self, link: Any, z: Any, carried: Any, u_linear: Any) -> None:
+        """All laws, exactly."""
+        ratio, u0, law = link.ratio, link.u0, link.law
+        per_z = 4.0 * ratio / link.h
+        A = ratio * ratio / link.SU
+        u = per_z * (z + (link.e - link.given - carried) / link.SU) - u0 + A * (link.effort * link.h)
+        found = solve_axis(u, A, law, u0)
+        link.held, link.u1, link.limit = found.held, found.u1, found.limit
+        wrong = absolute(found.u1 - u_linear) > link.tree.law_tolerance * A
+        for _ in link.when(wrong):
+            link.z_new = (found.u1 + u0) / per_z
+            for _ in link.tree.when_to_linearize():
+                self.linearize(link, law, found)
+
+    def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
+        """The joint's own equation, and what the base feels through it."""
+        turn = link.turn
+        f, n = turn.outward(f), turn.outward(n)
+        S_l, S_a, lever = self.motion(link)
+        if not link.tree.rests:
+            for _ in link.acting():
+                self.law_terms(link)
+        if inertia is not None:
+            A, H, I = inertia
+            A, H, I = turn.similar_symmetric(A), turn.similar(H), turn.similar_symmetric(I)
+            U_l = A @ S_l + H.T @ S_a
+            U_a = H @ S_l + I @ S_a
+            SU = dot(S_l, U_l) + dot(S_a, U_a)
+            D = 1.0 / (SU + link.slope)
+            link.D_free = D
+            D = select(link.lock > 0.5, 0.0, D)
+            link.U_l, link.U_a, link.D, link.SU = U_l, U_a, D, SU
+            W_a = U_a * D
+            inertia = A - square(U_l, D), H - outer(W_a, U_l), I - square(U_a, D)
+        U_l, U_a, D = link.U_l, link.U_a, link.D
+        e = link.given - dot(S_l, f) - dot(S_a, n)
+        link.e = e
+        eD = e * D
+        hand_on(link, lever, f + U_l * eD, n + U_a * eD, inertia)
+
+    def law_terms(self, link: Any) -> None:
+        """The linear laws at the present speed, scaled as f, and minus their slope by z."""
+        ratio = link.ratio
+        u1 = 4.0 * ratio / link.h * link.z - link.u0
+        scale = 0.25 * link.h * ratio
+        link.given = scale * (link.effort * link.h - link.resist * u1 - link.push)
+        link.e_friction = -(scale * link.friction)
+        link.slope = link.resist * (ratio * ratio)
+
+    def predict(self, link: Any) -> None:
+        """Extrapolate the mean speeds of the last four steps."""
+        z, z1, z2, z3 = link.z, link.z1, link.z2, link.z3
+        link.z = (z + z2) * 4.0 - z1 * 6.0 - z3
+        link.z3, link.z2, link.z1 = z2, z1, z
+        for _ in link.acting():
+            self.keep_law(link)
+
+    def keep_law(self, link: Any) -> None:
+        """What friction and limit did in the step; whether something stopped."""
+        held, limit, u0 = link.held, link.limit, link.u0
+        holds = ((held > 0.5) & (held < 1.5)) | (held > 2.5)
+        stuck = select(holds, 1.0, 0.0)
+        leaves = leaving_speed(limit, u0, link.restitution)
+        thrown = (self.end_speed(link) - leaves) * limit > 0.0
+        link.struck = select(thrown, 1.0, 0.0)
+        link.leaving = leaves
+        hit = (absolute(limit) > 0.0) & (absolute(u0) > 0.0)
+        link.tree.note_stopped((stuck > link.stuck) | hit | thrown)
+        link.stuck = stuck
+
+    def hold(self, link: Any) -> None:
+        """Before velocities are projected: the axis is held, leaves a limit, or is free. The guess of the next step is kept."""
+        link.z_new = link.z
+        link.z, link.given, link.slope = 0.0, 0.0, 0.0
+        for _ in link.acting():
+            struck = link.struck
+            link.lock = select((link.stuck > 0.5) | (struck > 0.5), 1.0, 0.0)
+            link.wanted = select(struck > 0.5, link.leaving, 0.0)
+
+    def follow(self, link: Any, u: Vector, g: Vector) -> None:
+        """Joint speed that the momenta lead to."""
+        z = (link.e - dot(link.U_l, u) - dot(link.U_a, g)) * link.D
+        link.z = select(link.lock > 0.5, link.wanted / link.per_half_step, z)
+
+    def release(self, link: Any) -> None:
+        """After velocities were projected: the guess of the next mean speed."""
+        link.z = link.z_new
+
+    def end_speed(self, link: Any) -> Any:
+        """u₁, of the last iteration."""
+        return link.u1
+
+
+class Hinge(OneAxis):
+    """A rotation about z of the joint frame: g = g_base + z ā, ā the mean axis."""
+
+    def turned(self, link: Any) -> Any:
+        """The link's axes in the joint frame."""
+        c, s = link.c, link.s
+        return Matrix(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)))
+
+    def anchor(self, link: Any) -> Any:
+        """The joint frame's origin in the base's frame."""
+        return link.anchor
+
+    def carried(self, link: Any) -> tuple[Vector, Vector]:
+        base = link.base
+        return base.u + cross(base.g, base.M @ link.local_anchor), base.g
+
+    def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
+        return u, g + (link.base.M @ link.local_axis) * link.z
+
+    def motion(self, link: Any) -> tuple[Vector, Vector, Vector]:
+        M = link.base.M
+        return ZERO, M @ link.local_axis, M @ link.local_anchor
+
+    def speed(self, link: Any) -> Any:
+        """Joint speed at the start of the step, from the stored twists."""
+        W = link.turn.outward(link.W) - link.base.W
+        return dot(link.local_axis, W) * link.per_half_step
+
+    def half_tangent(self, link: Any) -> tuple[Any, Any]:
+        """k and tan ½Δq = z k."""
+        g = link.base.g
+        k = 1.0 / (1.0 + dot(g, g) + link.z * dot(g, link.local_axis))
+        return k, link.z * k
+
+    def ratio(self, link: Any) -> Any:
+        """Δq / 2z."""
+        k, t = self.half_tangent(link)
+        return k * arctangent_ratio(t * t)
+
+    def advance(self, link: Any) -> None:
+        k, t = self.half_tangent(link)
+        tt = t * t
+        link.q = link.q + link.z * 2.0 * (k * arctangent_ratio(tt))
+        w = 1.0 / (1.0 + tt)
+        dc, ds = (1.0 - tt) * w, t * 2.0 * w
+        c, s = link.c, link.s
+        c, s = c * dc - s * ds, s * dc + c * ds
+        fit = 1.5 - 0.5 * (c * c + s * s)
+        link.c, link.s = c * fit, s * fit
+
+
+def arctangent_ratio(tt: Any) -> Any:
+    """atan(t)/t of t² = tt, for |t| < 0.1 to rounding."""
+    return 1.0 - tt * (THIRD - tt * (FIFTH - tt * (SEVENTH - tt * NINTH)))
+
+
+class Slider(OneAxis):
+    """A translation along z of the joint frame, whose axis the base carries."""
+
+    def turned(self, link: Any) -> Any:
+        return Matrix(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
+
+    def anchor(self, link: Any) -> Any:
+        return link.anchor + link.frame.column(2) * link.q
+
+    def carried(self, link: Any) -> tuple[Vector, Vector]:
+        base = link.base
+        return base.u + cross(base.g, base.M @ self.start(link)), base.g
+
+    def start(self, link: Any) -> Any:
+        """Arm of the link's origin at the start of the step."""
+        return link.local_anchor + link.local_axis * link.q if link.own_axes else link.local_anchor
+
+    def end_axis(self, link: Any) -> Any:
+        """The axis at the end of the step."""
+        return (link.base.M @ link.local_axis) * 2.0 - link.local_axis
+
+    def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
+        return u + self.end_axis(link) * link.z, g
+
+    def motion(self, link: Any) -> tuple[Vector, Vector, Vector]:
+        axis = self.end_axis(link)
+        return axis - cross(link.base.g, axis), ZERO, link.base.M @ self.start(link) + axis * link.z
+
+    def speed(self, link: Any) -> Any:
+        base, turn = link.base, link.turn
+        v = turn.outward(link.V - cross(link.W, link.local_com))
+        arm = self.start(link) - base.local_com
+        return dot(link.local_axis, v - base.V - cross(base.W, arm)) * link.per_half_step
+
+    def ratio(self, link: Any) -> Any:
+        return 1.0
+
+    def advance(self, link: Any) -> None:
+        link.q = link.q + link.z * 2.0
+
+
+class NoLaws:
+    """A joint without laws on its axes."""
+
+    def begin(self, link: Any) -> None: ...
+
+    def update_ratio(self, link: Any) -> None: ...
+
+    def hold(self, link: Any) -> None: ...
+
+    def release(self, link: Any) -> None: ...
+
+
+class Ball(NoLaws):
+    """Three rotations: g = g_base + z, z a vector in the base's axes."""
+
+    def turned(self, link: Any) -> Any:
+        return link.rotation.matrix()
+
+    anchor, carried = Hinge.anchor, Hinge.carried
+
+    def correct(self, link: Any, u: Vector, g: Vector) -> Any:
+        du, dg = u - link.u_before, g - link.g_before
+        missing = link.e3 - link.B @ du
+        change = link.D3 @ missing - dg
+        link.zv = link.zv + change
+        return largest(change)
+
+    def hold(self, link: Any) -> None:
+        link.zv_new = link.zv
+
+    def release(self, link: Any) -> None:
+        link.zv = link.zv_new
+
+    def follow(self, link: Any, u: Vector, g: Vector) -> None:
+        link.zv = link.D3 @ (link.e3 - link.B @ u) - g
+
+    def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
+        return u, g + link.zv
+
+    def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
+        turn, lever = link.turn, link.base.M @ link.local_anchor
+        f, n = turn.outward(f), turn.outward(n)
+        if inertia is not None:
+            A, H, I = inertia
+            A, H, I = turn.similar_symmetric(A), turn.similar(H), turn.similar_symmetric(I)
+            D = I.inverse()
+            link.D3, link.B = D, H
+            inertia = A - Symmetric.upper(H.T @ (D.full @ H)), Matrix(((0.0,) * 3,) * 3), NO_SYMMETRIC
+        e = -n
+        link.e3 = e
+        hand_on(link, lever, f + link.B.T @ (link.D3 @ e), ZERO, inertia)
+
+    def advance(self, link: Any) -> None:
+        """R₁ = cay(2g) R₀ of link and base; in quaternions, cay(2g) is (g, 1) but for its length."""
+        back, g = Quaternion(-link.base.g, 1.0), Quaternion(link.g, 1.0)
+        if link.own_axes:
+            new = Quaternion(link.frame.T @ back.v, 1.0) * link.rotation * g
+        else:
+            by = back * g
+            new = Quaternion((link.base.R @ link.frame).T @ by.v, by.w) * link.rotation
+        link.rotation = new.normalized()
+
+    def predict(self, link: Any) -> None:
+        z, z1, z2, z3 = link.zv, link.zv1, link.zv2, link.zv3
+        link.zv = (z + z2) * 4.0 - z1 * 6.0 - z3
+        link.zv3, link.zv2, link.zv1 = z2, z1, z
+
+
+class Free(NoLaws):
+    """All six axes, on the ground: the twist itself, u at the centre of mass."""
+
+    def turned(self, link: Any) -> Any:
+        return link.rotation.matrix()
+
+    def anchor(self, link: Any) -> Any:
+        return link.position
+
+    def carried(self, link: Any) -> tuple[Vector, Vector]:
+        return link.base.u, ZERO
+
+    def correct(self, link: Any, u: Vector, g: Vector) -> Any:
+        link.zl, link.zv = link.zl + link.dl, link.zv + link.e3
+        a, b = link.dl, link.e3
+        return largest((*a, *b))
+
+    def hold(self, link: Any) -> None:
+        link.zl_new, link.zv_new = link.zl, link.zv
+
+    def release(self, link: Any) -> None:
+        link.zl, link.zv = link.zl_new, link.zv_new
+
+    def follow(self, link: Any, u: Vector, g: Vector) -> None:
+        link.zl, link.zv = link.dl, link.e3
+
+    def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
+        return u + link.zl, link.zv
+
+    def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
+        """Solve A u + Hᵀ g = −f, H u + I g = −n."""
+        turn = link.turn
+        f, n = turn.outward(f), turn.outward(n)
+        if inertia is not None:
+            A, H, I = inertia
+            A, H, I = turn.similar_symmetric(A), turn.similar(H), turn.similar_symmetric(I)
+            D = I.inverse()
+            link.D3, link.B = D, H
+            link.A3 = (A - Symmetric.upper(H.T @ (D.full @ H))).inverse()
+        D, H = link.D3, link.B
+        du = link.A3 @ (H.T @ (D @ n) - f)
+        link.dl, link.e3 = du, D @ (-n - H @ du)
+
+    def advance(self, link: Any) -> None:
+        link.position = link.position + (link.zl) * 2.0
+        g = Quaternion(link.g, 1.0)
+        new = link.rotation * g if link.own_axes else g * link.rotation
+        link.rotation = new.normalized()
+
+    def predict(self, link: Any) -> None:
+        Ball.predict(self, link)  # type: ignore[arg-type]
+        z, z1, z2, z3 = link.zl, link.zl1, link.zl2, link.zl3
+        link.zl = (z + z2) * 4.0 - z1 * 6.0 - z3
+        link.zl3, link.zl2, link.zl1 = z2, z1, z
+
+
+def largest(numbers: Any) -> Any:
+    """The largest absolute value."""
+    out: Any = 0.0
+    for x in numbers:
+        out = maximum(out, absolute(x))
+    return out

@@ -1,0 +1,99 @@
+"""Warp kernels of the tree's step: one thread per world, many steps per launch."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields, unrolled_code
+from sharnir.engine.tree.forest import Forest
+
+REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
+CPP = {"double": "double", "single": "float"}
+_kernels: dict[str, Any] = {}  # by module name
+
+
+def tree_kernel(body: str, precision: str) -> Any:
+    """The kernel whose threads run the given C++ body; the same kernel for the same body."""
+    real = REALS[precision]
+    name = "sharnir.tree_" + hashlib.sha256((precision + body).encode()).hexdigest()[:16]
+    if name in _kernels:
+        return _kernels[name]
+
+    @wp.func_native(body)
+    def tree_steps(
+        state: wp.array(dtype=real), worlds: int, w: int, steps: int, h: real, tolerance: real, limit: int,
+        parameters: wp.array(dtype=real), parameter_stride: int, parameter_world: int, links: int, base_of: wp.array(dtype=int),
+        kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        gx: real, gy: real, gz: real,
+    ) -> int:  # fmt: skip
+        """Advance a world; returns the number of iterations."""
+        return 0
+
+    @wp.kernel(module=name, enable_backward=False)
+    def run_tree(
+        state: wp.array(dtype=real), worlds: int, steps: int, h: real, tolerance: real, limit: int,
+        parameters: wp.array(dtype=real), parameter_stride: int, parameter_world: int, links: int, base_of: wp.array(dtype=int),
+        kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        gx: real, gy: real, gz: real, iterations: wp.array(dtype=int),
+    ):  # fmt: skip
+        w = wp.tid()
+        iterations[w] = tree_steps(
+            state, worlds, w, steps, h, tolerance, limit, parameters, parameter_stride, parameter_world, links, base_of, kind_of,
+            acts_on, law_tolerance, memory, gx, gy, gz,
+        )  # fmt: skip
+
+    run_tree.module.options["fast_math"] = precision == "single"
+    _kernels[name] = run_tree
+    return run_tree
+
+
+class TreeRunner:
+    """A forest in some worlds, stepped by emitted code.
+
+    Args:
+        forest: the links.
+        h: step, s.
+        specialize: code for this forest, instead of the loop that serves every forest.
+        tolerance: change of a scaled mean speed (rad, m) below which a step is converged.
+        law_tolerance: impulse (N·m·s, N·s) up to which laws of an axis may be missed.
+        limit: iterations of a step at most.
+    """
+
+    def __init__(
+        self, forest: Forest, h: float, *, specialize: bool = False, precision: str = "double", worlds: int = 1,
+        device: Any = "cpu", gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), tolerance: float = 1e-13,
+        law_tolerance: float = 1e-12, limit: int = 30,
+    ) -> None:  # fmt: skip
+        self.forest, self.h, self.worlds, self.device, self.gravity = forest, h, worlds, device, gravity
+        self.tolerance, self.law_tolerance, self.limit = tolerance, law_tolerance, limit
+        body = unrolled_code(forest, CPP[precision]) if specialize else loop_code(CPP[precision])
+        real = REALS[precision]
+        self._kernel = tree_kernel(body, precision)
+        self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)
+        self.parameters = wp.array(forest.table().ravel(), dtype=real, device=device)
+
+        def column(values: list[int]) -> Any:
+            return wp.array(np.array(values, np.int32), dtype=int, device=device)
+
+        self._tables = [column([link.base for link in forest.links]), column([link.kind for link in forest.links])]
+        self._tables.append(column([int(bool(link.laws)) for link in forest.links]))
+        self._memory = wp.zeros(0 if specialize else loop_memory(forest) * worlds, dtype=real, device=device)
+        self.iterations = wp.zeros(worlds, dtype=int, device=device)
+        self.rows: dict[tuple[int, str], slice] = {}
+        at = 0
+        for i, link in enumerate(forest.links):
+            for name, size in stored_fields(link.kind):
+                self.rows[i, name] = slice(at, at + size)
+                at += size
+
+    def numbers(self) -> np.ndarray:
+        """The state as (numbers, worlds); on the CPU a view of it. `rows` says where a link's fields are."""
+        return np.asarray(self.state.numpy()).reshape(-1, self.worlds)
+
+    def step(self, n: int = 1) -> None:
+        """Make n steps of all worlds; `iterations` counts theirs, [world]."""
+        inputs = [self.state, self.worlds, n, self.h, self.tolerance, self.limit, self.parameters, 1, 0, len(self.forest)]
+        inputs += [*self._tables, self.law_tolerance, self._memory, *map(float, self.gravity)]
+        wp.launch(self._kernel, dim=self.worlds, inputs=inputs, outputs=[self.iterations], device=self.device)

@@ -1,0 +1,179 @@
+"""The energy–momentum step of a forest in joint coordinates (theory, section 4, "lean trees").
+
+Unknown are the mean joint speeds s of the step. In scaled quantities, h the step:
+
+    z = ½ h s                 mean joint speed
+    g = ½ h ω̄, u = ½ h v̄     mean twist of a link: spin, and velocity of its joint frame's origin
+    W = ½ h ω, V = ½ h v      twist that is stored, at the ends of steps: spin, and velocity of the centre of mass
+    f, n                      momentum that a link lacks, force and moment about its joint frame's origin, times ¼ h
+
+M x = ½ (x + cay(2g) x) is the mean of a vector that turns with a link. Axes and arms at their means do no work, so energy and
+momenta are kept to rounding. Gravity is an acceleration of the ground.
+
+The functions below are called with numbers (`NumberTree`), or record device code, as a loop over the links (`LoopTree`) or for
+one forest (`UnrolledTree`). A tree has its vectors in world axes or in the links' own axes at the start of the step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+
+
+def step(tree: Any) -> None:
+    """One step: guess, iterate, finish."""
+    for factor in tree.iterations():
+        for _ in tree.first_iteration():
+            begin(tree)
+            update_twists(tree)
+        compute_momenta(tree, factor)
+        for _ in tree.when_unknown():  # responses: begin again, now that they are known
+            begin(tree)
+            update_twists(tree)
+            compute_momenta(tree, factor)
+        tree.clear_change()
+        update_twists(tree, correct=True)
+    finish(tree)
+    for _ in tree.when_stopped():
+        project(tree)
+
+
+# ---- before the iterations ---------------------------------------------------------------------------------------------------
+
+
+def begin(tree: Any) -> None:
+    """Directions and inertias of the start of the step; laws of the axes."""
+    tree.clear_stopped()
+    for link in tree.links():
+        place(tree, link)
+        for joint in link.joints():
+            for _ in link.acting():
+                joint.begin(link)
+
+
+def place(tree: Any, link: Any) -> None:
+    """Directions and inertia of a link where it is, if the tree keeps them in world axes."""
+    if tree.own_axes:
+        return
+    base = link.base
+    for joint in link.joints():
+        R = base.R @ link.frame
+        link.axis_w = R.column(2)
+        link.anchor_w = base.R @ joint.anchor(link)
+        link.R = R @ joint.turned(link)
+    link.com_w = link.R @ link.com
+    half = link.R @ link.inertia.full
+    link.inertia_w = Symmetric([dot(half.row(i), link.R.row(j)) for i, j in SYMMETRIC])
+
+
+# ---- outwards: twists from joint speeds --------------------------------------------------------------------------------------
+
+
+def update_twists(tree: Any, correct: bool = False) -> None:
+    """Mean twists of all links from the ground outwards; with `correct`, after the joint speeds are corrected."""
+    for link in tree.links():
+        for joint in link.joints():
+            u, g = joint.carried(link)
+            if correct:
+                change = joint.correct(link, u, g)
+                tree.raise_change(change)
+            link.u_before, link.g_before = u, g
+            u, g = joint.moved(link, u, g)
+            link.u, link.g = link.turn.inward(u), link.turn.inward(g)
+            for _ in link.acting():
+                joint.update_ratio(link)
+        link.M = mean_rotation(link.g)
+
+
+# ---- inwards: momenta and inertias -------------------------------------------------------------------------------------------
+
+
+def compute_momenta(tree: Any, factor: bool) -> None:
+    """What every joint lacks along its axes, from the leaves inwards; with `factor`, articulated inertias, too."""
+    for anew in tree.branches(factor):
+        compute_momenta_once(tree, anew)
+
+
+def compute_momenta_once(tree: Any, factor: bool) -> None:
+    for link in tree.links(inward=True):
+        com = link.M @ link.local_com
+        f, n = missing_momentum(link, com)
+        handed_f, handed_n = link.gathered("f", "n")
+        f, n = f + handed_f, n + handed_n
+        inertia = articulated_inertia(link, com) if factor else None
+        for joint in link.joints():
+            joint.eliminate(link, f, n, inertia)
+
+
+def missing_momentum(link: Any, com: Vector) -> tuple[Vector, Vector]:
+    """Momentum that a link gains in the step less the impulses that act on it, about its joint frame's origin."""
+    v = link.u + cross(link.g, com)
+    f = (v - link.V) * link.mass
+    I = link.local_inertia
+    n = link.M @ (I @ (link.g * 2.0 - link.W)) - I @ link.g + cross(com, f)
+    return f, n
+
+
+def articulated_inertia(link: Any, com: Vector) -> tuple[Symmetric, Matrix, Symmetric]:
+    """Inertia of a link and what hangs on it: f = A u + Hᵀ g, n = H u + I g."""
+    m = link.mass
+    mc = com * m
+    s = Vector(mc.x * com.x, mc.y * com.y, mc.z * com.z)
+    parallel = Symmetric([s.y + s.z, s.x + s.z, s.x + s.y, -(mc.x * com.y), -(mc.x * com.z), -(mc.y * com.z)])
+    A, H, I = link.gathered("A", "H", "I")
+    return A + Symmetric([m, m, m, 0.0, 0.0, 0.0]), H + skew(mc), I + parallel + link.local_inertia
+
+
+# ---- after the iterations ----------------------------------------------------------------------------------------------------
+
+
+def finish(tree: Any) -> None:
+    """Twists and coordinates of the end of the step, and a guess of the next mean speeds."""
+    for link in tree.links():
+        com = link.M @ link.local_com
+        gravity = link.turn.inward(link.base.gravity)
+        link.gravity = gravity
+        v = (link.u + cross(link.g, com) + gravity) * 2.0 - link.V
+        if tree.own_axes:  # what is stored is in the axes of the end of the step
+            link.V = turned_back(link.M, v)
+            link.W = link.g * 2.0 - link.W
+        else:
+            link.V = v
+            link.W = (link.g - link.M @ link.W) * 2.0 + link.W
+        for joint in link.joints():
+            joint.advance(link)
+            joint.predict(link)
+
+
+def turned_back(M: Matrix, x: Vector) -> Vector:
+    """cay(−2g) x = 2 Mᵀ x − x."""
+    return Vector(*(dot(M.column(k), x) * 2.0 - x[k] for k in range(3)))
+
+
+# ---- impacts -----------------------------------------------------------------------------------------------------------------
+
+
+def project(tree: Any) -> None:
+    """Velocities of the end of a step in which something stopped: the nearest, by kinetic energy, that fit the joints.
+
+    Axes that friction holds stay at rest, those that met a limit leave it at the speed of restitution.
+    """
+    with tree.at_rest():
+        for link in tree.links():
+            place(tree, link)
+            link.u, link.g, link.M = ZERO, ZERO, IDENTITY
+            for joint in link.joints():
+                joint.hold(link)
+        compute_momenta_once(tree, True)
+        for link in tree.links():
+            for joint in link.joints():
+                u, g = joint.carried(link)
+                joint.follow(link, u, g)
+                u, g = joint.moved(link, u, g)
+                u, g = link.turn.inward(u), link.turn.inward(g)
+                link.u, link.g = u, g
+                link.V, link.W = u + cross(g, link.local_com), g
+        for link in tree.links():
+            for joint in link.joints():
+                joint.release(link)

@@ -1,0 +1,530 @@
+"""Trees that `step` runs on: of numbers, or of places in emitted code.
+
+All of them offer links by `links()`, in order or inwards, and a link's fields by name: parameters (`forest.PARAMETERS`), state
+and working values. A field is a scalar, vector, matrix or quaternion of `emit.algebra`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from sharnir.emit.algebra import (
+    IDENTITY,
+    NO_MATRIX,
+    NO_SYMMETRIC,
+    ZERO,
+    AboutZ,
+    ByMatrix,
+    Chained,
+    Identity,
+    Matrix,
+    Quaternion,
+    Symmetric,
+    Vector,
+)  # fmt: skip
+from sharnir.emit.expressions import maximum, value
+from sharnir.emit.program import Program
+from sharnir.engine.tree.forest import BALL, COMMANDS, FREE, GROUND, HINGE, KINDS, PARAMETERS, SLIDER, Forest
+from sharnir.engine.tree.joints import Ball, Free, Hinge, Slider
+from sharnir.laws.axis import Law
+
+FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
+PATIENCE = 3  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
+JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: Ball(), FREE: Free()}
+
+# state that is kept between calls
+STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3}
+HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
+WORK = {
+    "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "e3": 3, "dl": 3,
+    "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
+}  # fmt: skip
+LAW_NAMES = (
+    "u0", "share", "given", "slope", "lock", "wanted", "resist", "push", "slid", "friction", "held", "u1", "ratio", "D_free",
+    "side", "e_friction", "struck", "leaving",
+)  # fmt: skip
+LAW = dict.fromkeys((*LAW_NAMES, *("law_" + n for n in Law._fields)), 1)
+WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
+SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | WORLD_AXES
+SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I"}
+GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
+AXIS = ("q", "stuck", "limit", "SU", "z")
+FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "zv"), FREE: ("rotation", "position", "zv", "zl")}
+
+
+def pack(name: str, numbers: list[Any]) -> Any:
+    """A field from its numbers."""
+    n = len(numbers)
+    if n == 1:
+        return numbers[0]
+    if n == 3:
+        return Vector(*numbers)
+    if n == 4:
+        return Quaternion(Vector(*numbers[:3]), numbers[3])
+    return Symmetric(numbers) if name in SYMMETRIC_FIELDS else Matrix.from_entries(numbers)
+
+
+def numbers(x: Any) -> list[Any]:
+    """The numbers of a field."""
+    if isinstance(x, Vector):
+        return list(x)
+    return x.entries() if hasattr(x, "entries") else [x]
+
+
+class LinkView:
+    """A link while a sweep visits it: fields by name."""
+
+    __slots__ = ("at", "tree")
+
+    def __init__(self, tree: Any, at: Any) -> None:
+        object.__setattr__(self, "tree", tree)
+        object.__setattr__(self, "at", at)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("local_"):
+            name = name[6:]
+            if not self.tree.own_axes:
+                name += "_w"
+            elif name == "axis":
+                return self.frame.column(2)
+        return pack(name, self.tree.get(self.at, name))
+
+    def __setattr__(self, name: str, x: Any) -> None:
+        if name == "law":
+            for n, value in zip(Law._fields, x, strict=True):
+                setattr(self, "law_" + n, value)
+            return
+        self.tree.put(self.at, name, numbers(x))
+
+    @property
+    def own_axes(self) -> bool:
+        return bool(self.tree.own_axes)
+
+    @property
+    def h(self) -> Any:
+        """The step, s."""
+        return self.tree.h
+
+    @property
+    def per_half_step(self) -> Any:
+        """2/h: scaled speeds to speeds."""
+        return 2.0 / self.tree.h
+
+    @property
+    def fall(self) -> Any:
+        """A speed that gravity gives in a step."""
+        return self.tree.fall
+
+    @property
+    def law(self) -> Law:
+        return Law(*(getattr(self, "law_" + n) for n in Law._fields))
+
+    def acting(self) -> Iterator[None]:
+        """Once if laws act on the joint's axes."""
+        acting: Iterator[None] = self.tree.acting(self.at)
+        return acting
+
+    @property
+    def unit(self) -> Any:
+        """Makes a coordinate a number that tolerances hold for."""
+        return self.tree.unit(self.at)
+
+    def when(self, condition: Any) -> Iterator[None]:
+        """Once if the condition holds."""
+        branch: Iterator[None] = self.tree.when(condition)
+        return branch
+
+    @property
+    def base(self) -> Any:
+        return self.tree.base_of(self.at)
+
+    @property
+    def turn(self) -> Any:
+        """The rotation between the base's axes and the link's."""
+        if not self.tree.own_axes:
+            return Identity()
+        frame, kind = ByMatrix(self.frame), self.tree.kind_of(self.at)
+        if kind == HINGE:
+            return Chained(frame, AboutZ(self.c, self.s))
+        if kind == SLIDER:
+            return frame
+        return Chained(frame, ByMatrix(self.rotation.matrix()))
+
+    def joints(self) -> Iterator[Any]:
+        """The link's joint; in a loop over all links, every kind that there is, each in a branch of its own."""
+        joints: Iterator[Any] = self.tree.joints_of(self.at)
+        return joints
+
+    def gathered(self, *names: str) -> list[Any]:
+        """Sums of what the links that hang on this one hand on."""
+        return [self.tree.gathered(self.at, name) for name in names]
+
+    def hand_on(self, **fields: Any) -> None:
+        for name, x in fields.items():
+            self.tree.hand_on(self.at, name, x)
+
+
+class Ground:
+    """The base of links that hang on nothing: it does not turn, and is accelerated against gravity."""
+
+    def __init__(self, gravity: Vector) -> None:
+        self.g, self.u, self.M, self.R, self.gravity = ZERO, -gravity, IDENTITY, IDENTITY, gravity
+        self.V, self.W, self.local_com = ZERO, ZERO, ZERO
+
+
+class OneForest:
+    """What `NumberTree` and `UnrolledTree` share: a forest whose links are visited one by one."""
+
+    own_axes: bool
+    gravity: Any
+
+    def __init__(self, forest: Forest) -> None:
+        self.forest = forest
+        self.rests = False
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """While velocities are projected gravity does not act."""
+        self.rests = True
+        yield
+        self.rests = False
+
+    def unit(self, i: int) -> float:
+        return 1.0
+
+    def links(self, inward: bool = False) -> Iterator[LinkView]:
+        order = range(len(self.forest))
+        return (LinkView(self, i) for i in (reversed(order) if inward else order))
+
+    def base_of(self, i: int) -> Any:
+        base = self.forest.links[i].base
+        return Ground(ZERO if self.rests else self.gravity) if base == GROUND else LinkView(self, base)
+
+    def kind_of(self, i: int) -> int:
+        return self.forest.links[i].kind
+
+    def joints_of(self, i: int) -> Iterator[Any]:
+        yield JOINTS[self.kind_of(i)]
+
+    def acts(self, i: int) -> bool:
+        """Whether laws act on a link's axes."""
+        return bool(self.forest.links[i].laws)
+
+    def acting(self, i: int) -> Iterator[None]:
+        if self.acts(i):
+            yield
+
+    @property
+    def any_acts(self) -> bool:
+        return any(self.acts(i) for i in range(len(self.forest)))
+
+    def gathered(self, i: int, name: str) -> Any:
+        total = GATHERED[name]
+        for k in self.forest.children[i]:
+            total = total + pack(name, self.get(k, name))
+        return total
+
+    def hand_on(self, i: int, name: str, x: Any) -> None:
+        if self.forest.links[i].base != GROUND:
+            self.put(i, name, numbers(x))
+
+    def get(self, i: int, name: str) -> list[Any]:
+        raise NotImplementedError
+
+    def put(self, i: int, name: str, x: list[Any]) -> None:
+        raise NotImplementedError
+
+
+class NumberTree(OneForest):
+    """Floats, the reference: `step(tree)` computes."""
+
+    def __init__(
+        self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
+        factor_always: bool = False, tolerance: float = 1e-13, limit: int = 50, law_tolerance: float = 1e-12,
+    ) -> None:  # fmt: skip
+        super().__init__(forest)
+        self.own_axes, self.factor_always, self.tolerance, self.limit = own_axes, factor_always, tolerance, limit
+        self.h, self.law_tolerance = h, law_tolerance
+        self.gravity = Vector(*gravity) * (0.25 * h * h)
+        self.fall = h * sum(x * x for x in gravity) ** 0.5
+        self.change, self.passes, self.changed, self.unknown = 0.0, 0, 0, False
+        self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
+        for f in self.fields:
+            f["rotation"] = [0.0, 0.0, 0.0, 1.0]
+        self.place()
+
+    def place(self) -> None:
+        """After coordinates were set."""
+        for f in self.fields:
+            f["c"], f["s"] = [math.cos(f["q"][0])], [math.sin(f["q"][0])]
+
+    def get(self, i: int, name: str) -> list[Any]:
+        return self.fields[i][name]
+
+    def put(self, i: int, name: str, x: list[Any]) -> None:
+        self.fields[i][name] = list(x)
+
+    def iterations(self) -> Iterator[bool]:
+        """Passes of a step: whether each factors anew."""
+        self.fewest, self.patience, self.changed, self.first = 1 << 30, PATIENCE, 0, True
+        for k in range(self.limit):
+            factor = k == 0 or self.changed > 0 or self.factor_always
+            one, self.wrong, self.changed = self.patience == 0, 0, 0
+            self.one = one
+            yield factor
+            self.patience = max(self.patience - 1, 0)
+            if self.wrong < self.fewest:
+                self.fewest, self.patience = self.wrong, PATIENCE
+            if self.change <= self.tolerance and self.changed == 0:
+                return
+        self.failed = True
+
+    def branches(self, factor: bool) -> Iterator[bool]:
+        yield factor
+
+    def first_iteration(self) -> Iterator[None]:
+        if self.first:
+            self.first = False
+            yield
+
+    def note_unknown(self, condition: bool) -> None:
+        self.unknown = self.unknown or condition
+
+    def when_unknown(self) -> Iterator[None]:
+        if self.unknown:
+            yield
+            self.unknown = False
+
+    def when(self, condition: bool) -> Iterator[None]:
+        if condition:
+            yield
+
+    def when_to_linearize(self) -> Iterator[None]:
+        if self.wrong == 0 or not self.one:
+            yield
+        self.wrong += 1
+        self.changed += 1
+
+    def clear_stopped(self) -> None:
+        self.stopped = False
+
+    def note_stopped(self, condition: bool) -> None:
+        self.stopped = self.stopped or condition
+
+    def when_stopped(self) -> Iterator[None]:
+        if self.stopped:
+            yield
+
+    def clear_change(self) -> None:
+        self.change = 0.0
+        self.passes += 1
+
+    def raise_change(self, x: float) -> None:
+        self.change = max(self.change, x)
+
+
+class Emitted:
+    """What trees of emitted code share: the variables h, tolerance, limit, count and change of the function."""
+
+    factor_always: bool
+    program: Program
+    any_acts: Any  # whether laws act on some axis
+    links: Any
+
+    def iterations(self) -> Iterator[bool]:
+        """The loop of passes; one that is converged leaves it. Factoring and not are branches, unless it is always done."""
+        p = self.program
+        laws = self.any_acts
+        if laws:
+            p.say(f"changed = 0; fewest = 1 << 30; patience = {PATIENCE};")
+        with p.block("for (int pass = 0; ; ++pass) {"):
+            if laws:
+                p.say("const bool factor = pass == 0 || changed > 0; one = patience == 0; wrong = 0; changed = 0;")
+            else:
+                p.say("const bool factor = pass == 0;")
+            yield True
+            if laws:
+                p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
+            settled: Any = value("changed == 0", "bool") if laws else True
+            p.leave((p.read("change") <= value("tolerance")) & settled)
+            p.say("if (pass == limit) { failed = 1; break; }")
+
+    def branches(self, factor: bool) -> Iterator[bool]:
+        """Code with factors and, where it pays, code without."""
+        if self.factor_always:
+            yield True
+            return
+        with self.program.block("if (factor) {"):
+            yield True
+        with self.program.block("else {"):
+            yield False
+
+    def note_unknown(self, condition: Any) -> None:
+        with self.program.block("if ({0}) {{", condition):
+            self.program.say("unknown = true;")
+
+    def first_iteration(self) -> Iterator[None]:
+        with self.program.block("if (pass == 0) {"):
+            yield
+
+    def when_unknown(self) -> Iterator[None]:
+        if self.any_acts:
+            self.program.say("if (unknown) { unknown = false; --pass; continue; }")
+        return iter(())
+
+    def when(self, condition: Any) -> Iterator[None]:
+        if isinstance(condition, bool):
+            if condition:
+                yield
+            return
+        with self.program.block("if ({0}) {{", condition):
+            yield
+
+    def when_to_linearize(self) -> Iterator[None]:
+        p = self.program
+        with p.block("if (wrong == 0 || !one) {"):
+            yield
+        p.say("++wrong; ++changed;")
+
+    def clear_stopped(self) -> None:
+        self.program.say("stopped = false;")
+
+    def note_stopped(self, condition: Any) -> None:
+        with self.program.block("if ({0}) {{", condition):
+            self.program.say("stopped = true;")
+
+    def when_stopped(self) -> Iterator[None]:
+        if self.any_acts:
+            with self.program.block("if (stopped) {"):
+                yield
+
+    def clear_change(self) -> None:
+        self.program.say("count += 1;")
+        self.program.write("change", 0.0)
+
+    def raise_change(self, x: Any) -> None:
+        self.program.write("change", maximum(self.program.read("change"), x))
+
+    @property
+    def h(self) -> Any:
+        return value("h")
+
+    @property
+    def fall(self) -> Any:
+        return value("fall")
+
+    @property
+    def law_tolerance(self) -> Any:
+        return value("law_tolerance")
+
+    @property
+    def gravity(self) -> Vector:
+        return Vector(*(value(f"gravity{k}") for k in range(3)))
+
+
+class UnrolledTree(Emitted, OneForest):
+    """Code for one forest: every number of every link is a variable, parameters that are 0 or ±1 are constants."""
+
+    def __init__(self, forest: Forest, program: Program, own_axes: bool = True, factor_always: bool = False) -> None:
+        OneForest.__init__(self, forest)
+        self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
+        self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS}
+        self.start: dict[str, int] = {}
+        at = 0
+        for name, size in PARAMETERS.items():
+            self.start[name], at = at, at + size
+        self.row = at
+
+    def get(self, i: int, name: str) -> list[Any]:
+        if name in LAW and not self.acts(i):
+            return [0.0]
+        if name in PARAMETERS:
+            varies = name in COMMANDS and self.acts(i)
+            return [
+                x if x in FOLDED and not varies else self.program.read(f"parameter({self.row * i + self.start[name] + k})")
+                for k, x in enumerate(self.forest.values(i)[name])
+            ]
+        return [self.program.read(f"{name}_{i}_{k}") for k in range(SIZES[name])]
+
+    def put(self, i: int, name: str, x: list[Any]) -> None:
+        for k, number in enumerate(x):
+            self.program.write(f"{name}_{i}_{k}", number)
+
+
+class LoopTree(Emitted):
+    """Code that loops over the links of any forest; row 0 of the working memory is the ground's."""
+
+    def __init__(self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None) -> None:
+        self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
+        self.kinds = tuple(range(len(KINDS))) if kinds is None else tuple(kinds)
+        self.start: dict[str, int] = {}
+        at = 0
+        for name, size in SIZES.items():
+            self.start[name], at = at, at + size
+        self.row = at
+        self._kind: int | None = None
+        self.rests = False
+
+    def links(self, inward: bool = False) -> Iterator[LinkView]:
+        head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
+        with self.program.block(head):
+            self.program.say(f"const int own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1);")
+            yield LinkView(self, "own")
+
+    def base_of(self, at: str) -> Any:
+        return LinkView(self, "base")
+
+    any_acts = True
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """While velocities are projected gravity does not act."""
+        u = self.start["u"]
+        self.program.say(" ".join(f"number({u + k}) = real(0.0);" for k in range(3)))
+        self.rests = True
+        yield
+        self.rests = False
+        self.program.say(" ".join(f"number({u + k}) = -gravity{k};" for k in range(3)))
+
+    def unit(self, at: str) -> float:
+        return 1.0
+
+    def acting(self, at: str) -> Iterator[None]:
+        with self.program.block("if (acts[i]) {"):
+            yield
+
+    def kind_of(self, at: str) -> int:
+        assert self._kind is not None
+        return self._kind
+
+    def joints_of(self, at: str) -> Iterator[Any]:
+        for n, kind in enumerate(self.kinds):
+            last = n == len(self.kinds) - 1
+            head = "else {" if last and n else f"{'else ' if n else ''}if (kinds[i] == {kind}) {{"
+            with nullcontext() if len(self.kinds) == 1 else self.program.block(head):
+                self._kind = kind
+                yield JOINTS[kind]
+                self._kind = None
+
+    def _place(self, at: str, name: str, k: int) -> str:
+        return f"number({at} + {self.start[name] + k})"
+
+    def gathered(self, at: str, name: str) -> Any:
+        """Sums, which are zero again for the next sweep."""
+        out = self.get(at, name)
+        for k in range(SIZES[name]):
+            self.program.write(self._place(at, name, k), 0.0)
+        return pack(name, out)
+
+    def hand_on(self, at: str, name: str, x: Any) -> None:
+        self.put("base", name, [a + b for a, b in zip(self.get("base", name), numbers(x), strict=True)])
+
+    def get(self, at: str, name: str) -> list[Any]:
+        return [self.program.read(self._place(at, name, k)) for k in range(SIZES[name])]
+
+    def put(self, at: str, name: str, x: list[Any]) -> None:
+        for k, number in enumerate(x):
+            self.program.write(self._place(at, name, k), number)

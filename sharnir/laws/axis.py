@@ -1,0 +1,225 @@
+"""The laws of one free axis in a step, as plain mathematics: spring, damper, servo, dry friction and limit.
+
+Impulses p (N·s or N·m·s) act on the axis; u₀ and u₁ are its speeds at the start and at the end of the step of length h, A is its
+response: the change of u₁ per impulse. Laws are taken at the mean speed ½(u₀ + u₁), so that a spring loses nothing and sliding
+friction takes its bound times the path. Friction that holds, and limits, act on u₁.
+
+All functions take floats, expressions or dual numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sharnir.emit.expressions import Expression, absolute, clamp, exp, maximum, minimum, select, sign
+
+INFINITE = 1e30
+LIMIT_TOLERANCE = 1e-12  # rad, or of the scene's length: a limit is not passed by less
+NEAR_LIMIT = 5e-3  # rad, or of the scene's length: a limit passed by less is returned to by speeds
+FREE_AXIS, HOLDS, STAYS = 0.0, 1.0, 2.0
+"""What friction does: it slides, holds the axis, or keeps it where it is in this step (STAYS, + 1 if it could hold it)."""
+
+
+def is_zero(x: Any) -> bool:
+    """Whether a number is known to be zero."""
+    return not isinstance(x, Expression) and x == 0.0
+
+
+class Law(NamedTuple):
+    """All laws of an axis in one step; linear ones are p = −a u₁ − b."""
+
+    a: Any  # springs and dampers
+    b: Any
+    servo_a: Any  # the servo, if it is within its bound
+    servo_b: Any
+    servo_bound: Any  # |p| of the servo at most
+    hold: Any  # |p| with which friction can hold
+    slide: Any  # |p| of friction while it slides
+    lower: Any  # u₁ that limits allow
+    upper: Any
+
+
+def prepare(x: Any, h: Any, q: Any, u0: Any, stuck: Any, share: Any = 1.0) -> Law:
+    """The laws of a step from the coordinate and the speed at its start.
+
+    `x` has the axis' parameters: stiffness, rest, damping, servo_kp …, friction_static …, limit_lower, limit_upper, restitution.
+    Of drives and dampers, `share` is taken at the mean speed, the rest at the speed of the end (1 where the step resolves them).
+    """
+    end, start = 1.0 - 0.5 * share, 0.5 * share
+    damping = h * (x.damping + x.friction_viscous)
+    spring = 0.25 * (h * h) * x.stiffness
+    a = damping * end + spring
+    b = damping * start * u0 + h * (x.stiffness * (q - x.rest)) + spring * u0
+    kp, kd = x.servo_kp, x.servo_kd
+    far, near = 1.0 - 0.75 * share, 0.25 * share
+    push = kp * (q - x.servo_position) - kd * x.servo_velocity - x.servo_torque
+    servo_a = h * (h * kp * far + kd * end)
+    servo_b = h * (push + (h * kp * near + kd * start) * u0)
+    hold, slide = friction_bounds(x, h, u0, stuck)
+    lower, upper = limit_speeds(x, h, q, u0)
+    return Law(a, b, servo_a, servo_b, x.servo_max_force * h, hold, slide, lower, upper)
+
+
+def friction_bounds(x: Any, h: Any, u0: Any, stuck: Any) -> tuple[Any, Any]:
+    """Impulses with which friction can hold, and with which it slides."""
+    static, dynamic, stribeck = x.friction_static * h, x.friction_dynamic * h, x.friction_stribeck
+    if is_zero(static) and is_zero(dynamic):
+        return 0.0, 0.0
+    falls = static > dynamic
+    decays = stribeck > 0.0
+    fade = exp(-(u0 * u0) / select(decays, stribeck * stribeck, 1.0))
+    slide = select(falls & decays, dynamic + (static - dynamic) * fade, dynamic)
+    moves = (stuck < 0.5) & (u0 * u0 > 0.0)
+    hold = select(falls & not_(decays) & moves, dynamic, static)
+    return hold, slide
+
+
+def not_(condition: Any) -> Any:
+    """The opposite of a condition."""
+    return ~condition if isinstance(condition, Expression) else not condition
+
+
+def limit_speeds(x: Any, h: Any, q: Any, u0: Any) -> tuple[Any, Any]:
+    """Speeds u₁ that keep q inside its limits to the end of the step."""
+    lower: Any = -INFINITE
+    upper: Any = INFINITE
+    if isinstance(x.limit_lower, Expression) or x.limit_lower > -INFINITE:
+        room = q - x.limit_lower
+        lower = select(room < INFINITE, stop_speed(h, room, u0, x.restitution, x.unit), -INFINITE)
+    if isinstance(x.limit_upper, Expression) or x.limit_upper < INFINITE:
+        room = x.limit_upper - q
+        upper = select(room < INFINITE, -stop_speed(h, room, -u0, x.restitution, x.unit), INFINITE)
+    return lower, maximum(lower, upper)
+
+
+def stop_speed(h: Any, room: Any, u0: Any, restitution: Any, unit: Any) -> Any:
+    """Least u₁ of an axis with so much room below it: the path ½h (u₀ + u₁) ends at the limit, or before it if it bounces.
+
+    For that the axis may be thrown back, by no more than it came with; what is beyond restitution an impact takes from it at the
+    end of the step (`leaving_speed`), so that momenta are kept. A limit that was passed by a little is returned to in the same
+    way. `unit` makes the coordinate a number that tolerances hold for: 1 for a rotation, 1/length of the scene.
+    """
+    passed = -room * unit
+    most = maximum(-u0, 0.0)
+    most = select((passed > LIMIT_TOLERANCE) & (passed <= NEAR_LIMIT), most - 2.0 * room / h, most)
+    least = minimum(-2.0 * room / h - u0, most)
+    bounces = (restitution > 0.0) & (u0 < 0.0) & (room + h * u0 < 0.0)
+    return select(bounces, maximum(least, -(restitution * u0)), least)
+
+
+def leaving_speed(limit: Any, u0: Any, restitution: Any) -> Any:
+    """Speed at which an axis leaves the limit whose impulse is `limit`."""
+    return select(u0 * limit >= 0.0, 0.0, -(restitution * u0))
+
+
+def resolved_share(h: Any, kp: Any, kd: Any, A: Any) -> Any:
+    """How much of the mean rule a drive with the response A may have: 1 where the step resolves it, down to 0.
+
+    At the mean speed it would ring for ever where the step does not resolve it: nothing changes up to h² kp A = ¼ and
+    h kd A = ½, and it is fully implicit from four times that on.
+    """
+    stiff = maximum(h * h * kp * A * 4.0, h * kd * A * 2.0)
+    return 1.0 - clamp((stiff - 1.0) * (1.0 / 3.0), 0.0, 1.0)
+
+
+class Solution(NamedTuple):
+    """What the laws of an axis do in a step."""
+
+    u1: Any
+    friction: Any  # impulse
+    limit: Any  # impulse
+    held: Any  # FREE_AXIS, HOLDS or STAYS
+
+
+def solve_friction(u: Any, A: Any, hold: Any, slide: Any, u0: Any) -> tuple[Any, Any]:
+    """Impulse of friction on an axis whose u₁ without it is u; and what it does (HOLDS …).
+
+    It holds u₁ at zero, and slides against ½(u₀ + u₁). A speed that reverses within the step is not held against its own start;
+    if neither sliding direction is consistent the axis stays where it is.
+    """
+    if is_zero(hold) and is_zero(slide):
+        return 0.0, FREE_AXIS
+    can_hold = absolute(u) <= hold * A
+    holds = can_hold & (u * u0 >= 0.0)
+    mean, half = 0.5 * (u + u0), 0.5 * A
+    stays = absolute(mean) <= slide * half
+    slides = -(sign(mean) * minimum(slide, absolute(mean) / half))
+    friction = select(holds, -u / A, select(stays, -mean / half, slides))
+    held = select(holds, select(hold > 0.0, HOLDS, FREE_AXIS), select(stays, STAYS + select(can_hold, 1.0, 0.0), FREE_AXIS))
+    return friction, held
+
+
+def friction_speed(u: Any, A: Any, hold: Any, slide: Any, u0: Any) -> tuple[Any, Any]:
+    """u₁ with the friction of `solve_friction`, and what that does, without a division."""
+    if is_zero(hold) and is_zero(slide):
+        return u, FREE_AXIS
+    can_hold = absolute(u) <= hold * A
+    holds = can_hold & (u * u0 >= 0.0) & (hold > 0.0)
+    mean = 0.5 * (u + u0)
+    stays = absolute(mean) <= 0.5 * slide * A
+    v = select(holds, 0.0, select(stays, -u0, u - sign(mean) * (slide * A)))
+    return v, select(holds, HOLDS, select(stays, STAYS + select(can_hold, 1.0, 0.0), FREE_AXIS))
+
+
+def servo_side(law: Law, u1: Any) -> Any:
+    """±1 where the servo is at its upper or lower bound, else 0."""
+    if is_zero(law.servo_a) and is_zero(law.servo_b):
+        return 0.0
+    servo = -(law.servo_a * u1) - law.servo_b
+    return select(servo > law.servo_bound, 1.0, select(servo < -law.servo_bound, -1.0, 0.0))
+
+
+def held_speed(held: Any, u0: Any) -> Any:
+    """u₁ of an axis that friction holds, or keeps where it is."""
+    return select(held > 1.5, -u0, 0.0)
+
+
+def solve_bounded(u: Any, A: Any, law: Law, u0: Any) -> Solution:
+    """Friction and limit of an axis whose u₁ without them is u."""
+    f, held = solve_friction(u, A, law.hold, law.slide, u0)
+    v = u + A * f if is_zero(held) else select(held > 0.5, held_speed(held, u0), u + A * f)
+    if not any(isinstance(x, Expression) for x in (law.lower, law.upper)) and law.lower <= -INFINITE and law.upper >= INFINITE:
+        return Solution(v, f, 0.0, held)
+    reached = clamp(v, law.lower, law.upper)
+    at_limit = (v < law.lower) | (v > law.upper)
+    need = (reached - u) / A
+    mean = 0.5 * (reached + u0)
+    # at a limit friction opposes what speed is left, or takes its share of the load
+    share = clamp(need, -law.hold, law.hold)
+    share = select(share * mean > 0.0, 0.0, share)
+    f_limit = select(absolute(reached) <= 0.0, share, -(sign(mean) * law.slide))
+    return Solution(
+        select(at_limit, reached, v),
+        select(at_limit, f_limit, f),
+        select(at_limit, need - f_limit, 0.0),
+        select(at_limit, FREE_AXIS, held),
+    )
+
+
+def solve_axis(u: Any, A: Any, law: Law, u0: Any) -> Solution:
+    """All laws of an axis whose u₁ would be u if nothing acted on it: exactly, in closed form."""
+    a, b = law.a + law.servo_a, law.b + law.servo_b
+    free = solve_soft(u, A, a, b, law, u0)
+    if is_zero(law.servo_a) and is_zero(law.servo_b):
+        return free
+    servo = -(law.servo_a * free.u1) - law.servo_b
+    bounded = solve_soft(u, A, law.a, law.b - clamp(servo, -law.servo_bound, law.servo_bound), law, u0)
+    over = absolute(servo) > law.servo_bound
+    return Solution(*(select(over, y, x) for x, y in zip(free, bounded, strict=True)))
+
+
+def solve_soft(u: Any, A: Any, a: Any, b: Any, law: Law, u0: Any) -> Solution:
+    """Friction and limit beside the linear law p = −a u₁ − b."""
+    soft = A / (1.0 + a * A)
+    return solve_bounded(u - soft * (a * u + b), soft, law, u0)
+
+
+def linear_part(law: Law, u1: Any) -> tuple[Any, Any]:
+    """(a, b) of the linear laws and the servo, within its bound or at it, about u₁."""
+    if is_zero(law.servo_a) and is_zero(law.servo_b):
+        return law.a, law.b
+    servo = -(law.servo_a * u1) - law.servo_b
+    over = absolute(servo) > law.servo_bound
+    a = select(over, law.a, law.a + law.servo_a)
+    b = select(over, law.b - clamp(servo, -law.servo_bound, law.servo_bound), law.b + law.servo_b)
+    return a, b
