@@ -174,6 +174,15 @@ def test_sizes_in_mjcf_are_checked_before_it_is_compiled(apart):
         sh.load_mjcf(file)
 
 
+def test_mjcf_is_compiled_without_being_simulated(tmp_path):
+    """MuJoCo finds ranges of muscles by simulation, which does not end where an equality throws the mechanism about."""
+    pytest.importorskip("mujoco")
+    from test_mjcf import MODEL
+
+    (tmp_path / "model.xml").write_text(MODEL.replace('polycoef="0 3 0 0 0"', 'polycoef="5000 3 0 0 0"'))
+    assert "screw" in sh.load_mjcf(tmp_path / "model.xml").gears
+
+
 # ---- recordings ----
 
 
