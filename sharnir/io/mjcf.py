@@ -165,7 +165,10 @@ def compiled(file: Path, folders: Folders) -> tuple[Any, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = mujoco.MjSpec.from_file(str(file)).compile()
+            spec = mujoco.MjSpec.from_file(str(file))
+            # The ranges of muscles, which are not read, would be found by simulating the file, which may not come to an end.
+            spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE
+            model = spec.compile()
             data = mujoco.MjData(model)
             mujoco.mj_kinematics(model, data)
     except Exception as error:  # MuJoCo's own errors, of several kinds
