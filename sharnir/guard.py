@@ -18,7 +18,7 @@ what gravity can give within the scene.
 
 import warp as wp
 
-from sharnir.balance import energies, power_bound, work_of_step
+from sharnir.balance import contact_energy, energies, power_bound, work_of_step
 from sharnir.collision.still import ASLEEP
 from sharnir.guard_data import (
     ALL_PARTS,
@@ -29,6 +29,7 @@ from sharnir.guard_data import (
     BEFORE,
     CAUSES,
     CLOSED,
+    CLOSES,
     DEEP,
     DIVERGED,
     DIVIDED_STEPS,
@@ -148,6 +149,8 @@ def open_call(g: wp.array(dtype=Watch), w: int):
     if at_pose == 0:
         if is_as_left(g, w, energy):
             return
+    if g[0].touching == 1:
+        energy = energy - contact_energy(g, w)  # contacts of this pose are not found yet
     g[0].sums[BEFORE, w] = energy
     g[0].sums[POWER, w] = power_bound(g, w, real(0.0))
     g[0].counts[FRESH, w] = 1
@@ -398,7 +401,7 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
     if push > real(0.0):
         off = real(0.0)
     if gap < -OVERLAP:
-        off = wp.max(off, -approach(g, i, n, x, w) / pair.slack)
+        off = wp.max(off, -approach(g, i, n, x, w) / (CLOSES * pair.slack))
     slip = g[0].slip[i, w]
     slip2 = wp.dot(slip, slip)
     if slip2 > real(0.01) * pair.slack * pair.slack and push > real(0.0) and mu[0] == mu[1]:
@@ -439,6 +442,8 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
     kinetic, potential, elastic, fastest = energies(g, w, 0)
     energy = kinetic + potential + elastic
     before = g[0].sums[BEFORE, w]
+    if g[0].counts[FRESH, w] == 1 and g[0].touching == 1:
+        before = before + contact_energy(g, w)
     rounding = ROUNDING * (kinetic + wp.abs(potential) + elastic + g[0].sums[PEAK, w])
     plain = g[0].exact == 1 and steps == 1 and g[0].counts[FRESH, w] == 0 and g[0].parts[w] <= 1
     given = real(0.0)
@@ -453,6 +458,8 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
             given = wp.max(given, bound + g[0].sums[POWER, w])
         given = given * dt * real(steps)
         g[0].sums[POWER, w] = bound
+        if g[0].driven == 1:
+            given = given + wp.max(real(0.0), -g[0].lost[w])
         given = wp.min(given, wp.max(energy - before, real(0.0)))  # a bound is no measure: it takes nothing away
     gain = energy - before - given
     if not wp.isfinite(gain):

@@ -42,7 +42,8 @@ CLOSED = wp.constant(real(1.0e-2))  # the same, of a gap that velocities opened 
 SLACK = wp.constant(real(0.05))  # of g Δt or of the change of velocity: error of the slip of a contact; of m g Δt: of its impulse
 SLIP = wp.constant(real(2.0e-3))  # of the bodies' speed: error of the slip of a contact that should stick
 DEEP = wp.constant(real(0.02))  # overlap, or gap of a contact that pushes, relative to the size of the smaller body
-OVERLAP = wp.constant(real(1.0e-3))  # of that: what overlaps less is not asked whether it still approaches
+OVERLAP = wp.constant(real(0.01))  # of that: what overlaps less is not asked whether it still approaches
+CLOSES = wp.constant(real(3.0))  # times the slack of a slip: speed at which bodies that overlap still approach each other
 GAIN = wp.constant(real(1.0e-3))  # energy gained without a source, relative to kinetic and elastic energy and work
 STEP_GAIN = wp.constant(real(0.1))  # the same, relative to M (g Δt)²
 SEVERE = wp.constant(real(10.0))  # times these thresholds: counts twice towards a warning
@@ -133,6 +134,9 @@ class Watch:
     cast_inertia: wp.array(dtype=real)  # [cast wheel] kg·m²
     cayley: wp.int32  # 1: bodies turn by Cayley's map, (Δt ω)²/12 too little
     looks: wp.int32  # 1: gaps are measured where `aim` says that joints open; 2: always; 0: `State.open` has them
+    lost: wp.array(
+        dtype=real
+    )  # [world] J, that velocities lost where they did not fit the joints; negative: kinematic bodies gave
     parts: wp.array(dtype=wp.int32)  # [world] in how many the last step was made
     mean_force: wp.array2d(dtype=vec3)  # [joint, world] constraint impulse and moment, mean over the step
     mean_torque: wp.array2d(dtype=vec3)

@@ -94,7 +94,7 @@ class Solver:
         g = Watch()
         g.bodies, g.joints, g.axes, g.springs, g.cables, g.control = m.bodies, m.joints, m.axes, m.springs, m.cables, control
         g.state, g.now, g.halves = state if inner is None else inner, state, int(inner is not None)
-        g.dt, g.gravity, g.parts = self.settings.dt, self.settings.gravity, self.parts
+        g.dt, g.gravity, g.parts, g.lost = self.settings.dt, self.settings.gravity, self.parts, self.projected
         size, extent = sizes(m)
         g.size = wp.array(size, dtype=real, device=self.device)
         g.body_size = wp.array(np.maximum(body_sizes(m), SMALL * extent), dtype=real, device=self.device)

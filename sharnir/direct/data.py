@@ -4,7 +4,7 @@ import warp as wp
 
 from sharnir.cables import CableTable, CableWork
 from sharnir.collision.data import Collision, Contacts
-from sharnir.guard import Tally
+from sharnir.guard_data import Tally
 from sharnir.joints import AxisTable, DriveTable, GearTable, JointTable
 from sharnir.laws.casts import CastTable
 from sharnir.laws.cone import Cone

@@ -6,7 +6,7 @@ interface j, the place where element j − 1 (or what holds the rope's first end
 
 import warp as wp
 
-from sharnir.guard import Tally
+from sharnir.guard_data import Tally
 from sharnir.model import BodyTable, Control, State
 from sharnir.rope_state import RopeControl, RopeState
 from sharnir.sleep import Rest
