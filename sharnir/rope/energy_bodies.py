@@ -42,6 +42,7 @@ ENDS = wp.constant(1)  # what driven ends and reels change,
 SNAPS = wp.constant(2)  # what elements stop that have become taut
 ROUGH = wp.constant(real(1.0e-3))  # relative to the speeds: a change at which it is seen which elements are slack,
 ROUGHLY = wp.constant(3)  # as often; then it waits until passes have met, and sees them all
+SUDDEN = wp.constant(real(0.1))  # relative to a segment: what a change of a reel's rate pays out more in a step, for an impact
 STUCK = wp.constant(3)  # rounds among them that follow passes which do not meet: taut elements may contradict each other
 
 
@@ -441,11 +442,13 @@ def reel_start(s: wp.array(dtype=RopeStep), k: int, w: int) -> real:
 
     A step of mean rate u₁ that starts there ends at ½(3u₁ − u₀). What is above u₁ is taken from a load by the next step, but a
     rope cannot push: after a jump of the rate the load would be thrown ahead of it. A change by more than gravity makes up for
-    in a step is an impact: the step starts at u₁.
+    in a step is an impact: the step starts at u₁. One above SUDDEN is left to the step, whose tension then shows its work.
     """
     rate = s[0].work.paid[k, w] / s[0].h[w]
     last = s[0].state.reel_rate[k, w]
-    if wp.abs(rate - last) > wp.length(s[0].settings.gravity[w]) * s[0].settings.dt[0]:
+    dt = s[0].settings.dt[0]
+    change = wp.abs(rate - last)
+    if change > wp.length(s[0].settings.gravity[w]) * dt and change * dt < SUDDEN * s[0].ropes.segment[k]:
         return rate
     return real(0.5) * (rate + last)
 
