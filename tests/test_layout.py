@@ -9,7 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "sharnir").rglob("*.py"))
-LONGEST_FILE, LONGEST_FUNCTION = 600, 80
+LONGEST_FILE, LONGEST_FUNCTION = 900, 80
 LONG_FUNCTIONS = {
     "direct/energy/links.py: inward": 150,  # one loop over the links: what one hands to the next stays in registers
     "direct/energy/means.py: place": 120,
