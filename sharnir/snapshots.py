@@ -329,7 +329,7 @@ def whole_number_ranges(sim: Owner) -> dict[str, tuple[Any, Any]]:
     model = sim.model
     body, big = len(model.com) - 1, (1 << 31) - 1
     out: dict[str, tuple[Any, Any]] = {f"state.{name}": (-1, 1) for name in ("stuck", "cable_slides", "mid_tense")}
-    out |= {"state.asleep": (0, 2), "state.resting": (0, 2), "state.failed": (0, big)}
+    out |= {"state.asleep": (0, 2), "state.resting": (0, 2), "state.failed": (0, big), "state.history": (0, 4)}
     out |= {"control.enabled": (0, 1), "control.acts": (0, 1)}
     if sim._ropes:
         capacity = model.ropes.table.capacity.numpy()[:, None]
@@ -341,6 +341,7 @@ def whole_number_ranges(sim: Owner) -> dict[str, tuple[Any, Any]]:
         out |= {f"contact.{name}": (0, body) for name in ("body_a", "body_b", "belt_body", "belt_frame")}
         out |= {"contact.shape_a": (0, shape), "contact.shape_b": (0, shape), "contact.special": (0, special)}
         out |= {"contact.count": (0, points), "contact.pairs": (0, pairs), "contact.lost": (0, big), "contact.began": (0, 1)}
+        out |= {"contact.held": (-1, 1)}
         out |= {"contact.pair_first": (0, points), "contact.pair_size": (0, points), "contact.pair_feature": (-1, big)}
         if "rope_contact.kept_a" in values:
             kept, each = len(values["rope_contact.kept_a"]), len(values["rope_contact.kept_count"])

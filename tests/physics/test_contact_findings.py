@@ -15,7 +15,6 @@ def known(reason):
     return pytest.mark.xfail(strict=True, raises=(AssertionError, sh.SimulationError), reason=reason)
 
 
-@known("the step after 1.34 s is divided until its passes are used up")
 @pytest.mark.parametrize("dt", [4e-3, 10e-3])
 def test_a_falling_chain_of_three_links_lands(dt):
     scene = sh.Scene()

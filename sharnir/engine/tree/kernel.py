@@ -44,7 +44,7 @@ def tree_kernel(body: str, precision: str) -> Any:
             acts_on, law_tolerance, memory, gx, gy, gz,
         )  # fmt: skip
 
-    run_tree.module.options["fast_math"] = precision == "single"
+    run_tree.module.options |= {"fast_math": precision == "single", "enable_backward": False}
     _kernels[name] = run_tree
     return run_tree
 
