@@ -96,7 +96,7 @@ def test_inputs_are_part_of_snapshots_and_resets():
     assert sim.controls["turn"] == 0.0 and sim.controls.command("turn") == 0.0
     sim.step(5)
     assert sim.joint("hinge 0").velocity == 0.0
-    with pytest.raises(sh.SimulationError, match="'controls'.*shape"):
+    with pytest.raises(sh.SimulationError, match=r"'controls'.*shape"):
         sim.restore(before | {"controls": np.zeros((3, 5, 1))})
 
 
