@@ -20,6 +20,7 @@ import warnings
 import zlib
 
 import numpy as np
+from damage import NUMBERS as COMMON
 from damage import damaged
 
 import sharnir as sh
@@ -53,21 +54,7 @@ JUNK = [
     2**31,
 ]
 NUMBERS = (
-    "1e308",
-    "-1e308",
-    "-1",
-    "0",
-    "1e-320",
-    "nan",
-    "inf",
-    "-inf",
-    "99999999999999999999",
-    "true",
-    '"x"',
-    "[]",
-    "{}",
-    "1e9",
-    "[1,2]",
+    *COMMON,
     "10000000",
     "1000000",
     "65537",
@@ -401,15 +388,7 @@ class Mjcf(Texts):
 
     suffix = ".xml"
     numbers = (
-        "1e308",
-        "-1e308",
-        "-1",
-        "0",
-        "1e-320",
-        "nan",
-        "inf",
-        "-inf",
-        "99999999999999999999",
+        *COMMON[:9],
         "x",
         "",
         "1 2",

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sharnir.emit.algebra import NO_SYMMETRIC, ZERO, Matrix, Quaternion, Symmetric, Vector, cross, dot, outer, skew, square
+from sharnir.emit.algebra import (
+    NO_MATRIX,
+    NO_SYMMETRIC,
+    ZERO,
+    Matrix,
+    Quaternion,
+    Symmetric,
+    Vector,
+    cross,
+    dot,
+    outer,
+    skew,
+    square,
+)
 from sharnir.emit.expressions import absolute, maximum, select, sign
 from sharnir.laws.axis import (
     FREE_AXIS,
@@ -39,6 +52,20 @@ def hand_on(link: Any, lever: Vector, f: Vector, n: Vector, inertia: Any) -> Non
         S = skew(lever)
         H2 = H + S @ A.full
         link.hand_on(A=A, H=H2, I=I + Symmetric.upper(S @ H.T) - Symmetric.upper(H2 @ S))
+
+
+def turned(turn: Any, inertia: Any) -> tuple[Symmetric, Matrix, Symmetric]:
+    """Articulated inertia in the base's axes."""
+    A, H, I = inertia
+    return turn.similar_symmetric(A), turn.similar(H), turn.similar_symmetric(I)
+
+
+def eliminate_rotations(link: Any, inertia: Any) -> Symmetric:
+    """What is left of the articulated inertia for translations if all rotations are free; keeps what `correct` needs."""
+    A, H, I = turned(link.turn, inertia)
+    D = I.inverse()
+    link.D3, link.B = D, H
+    return A - Symmetric.upper(H.T @ (D.full @ H))
 
 
 class OneAxis:
@@ -151,8 +178,7 @@ class OneAxis:
             for _ in link.acting():
                 self.law_terms(link)
         if inertia is not None:
-            A, H, I = inertia
-            A, H, I = turn.similar_symmetric(A), turn.similar(H), turn.similar_symmetric(I)
+            A, H, I = turned(turn, inertia)
             U_l = A @ S_l + H.T @ S_a
             U_a = H @ S_l + I @ S_a
             SU = dot(S_l, U_l) + dot(S_a, U_a)
@@ -361,11 +387,7 @@ class Ball(NoLaws):
         turn, lever = link.turn, link.base.M @ link.local_anchor
         f, n = turn.outward(f), turn.outward(n)
         if inertia is not None:
-            A, H, I = inertia
-            A, H, I = turn.similar_symmetric(A), turn.similar(H), turn.similar_symmetric(I)
-            D = I.inverse()
-            link.D3, link.B = D, H
-            inertia = A - Symmetric.upper(H.T @ (D.full @ H)), Matrix(((0.0,) * 3,) * 3), NO_SYMMETRIC
+            inertia = eliminate_rotations(link, inertia), NO_MATRIX, NO_SYMMETRIC
         e = -n
         link.e3 = e
         hand_on(link, lever, f + link.B.T @ (link.D3 @ e), ZERO, inertia)
@@ -420,11 +442,7 @@ class Free(NoLaws):
         turn = link.turn
         f, n = turn.outward(f), turn.outward(n)
         if inertia is not None:
-            A, H, I = inertia
-            A, H, I = turn.similar_symmetric(A), turn.similar(H), turn.similar_symmetric(I)
-            D = I.inverse()
-            link.D3, link.B = D, H
-            link.A3 = (A - Symmetric.upper(H.T @ (D.full @ H))).inverse()
+            link.A3 = eliminate_rotations(link, inertia).inverse()
         D, H = link.D3, link.B
         du = link.A3 @ (H.T @ (D @ n) - f)
         link.dl, link.e3 = du, D @ (-n - H @ du)
