@@ -214,7 +214,7 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bo
             wrong = relinearise(s, w, one)
             refresh_locks(s, w)
             s[0].done[w] = s[0].done[w] + 1
-        refresh_springs(s, w)
+        refresh_springs(s, w, False)
     if beside > 0:
         gap = wp.max(gap, find_rows(s, w))
         if s[0].cables.count > 0:
@@ -246,13 +246,13 @@ def refresh_locks(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def refresh_springs(s: wp.array(dtype=Direct), w: int):
-    """Springs and limits of ball joints, which are not linear in the speeds."""
+def refresh_springs(s: wp.array(dtype=Direct), w: int, first: bool):
+    """Springs and limits of ball joints, which are not linear in the speeds; `first`: before the first pass."""
     for i in range(s[0].tree.count):
         if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE and s[0].joints.turns[s[0].tree.joint[i]] == 3:
             ball_springs(s, i, w)
             if s[0].joints.ball[s[0].tree.joint[i]] != 0:
-                ball_rows(s, i, w)
+                ball_rows(s, i, w, first)
                 lock_gaps(s, i, w)
 
 
@@ -272,7 +272,7 @@ def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     place(s, w, scope, 0)
     if scope > 1:
         if s[0].acting == 1:
-            refresh_springs(s, w)
+            refresh_springs(s, w, True)
         for r in range(s[0].closures.count):
             s[0].row_impulse[r, w] = s[0].state.row_force[r, w] * s[0].drift[w]
         if s[0].closures.count > 0:
