@@ -258,6 +258,17 @@ def worst_law(s: wp.array(dtype=Direct), w: int) -> real:
 
 
 @wp.func
+def forget_heading(s: wp.array(dtype=Direct), i: int, w: int):
+    """Where the axes of a link slid in the first pass, which begins from a guess, does not tell of a reversal.
+
+    Or a joint would be held that has to slide; one in a loop may then lock what the other joints of the loop do.
+    """
+    v0 = natural(s[0].tree.row[i].v_start)
+    for at in range(v0, v0 + s[0].tree.row[i].v_size):
+        s[0].slid[at, w] = real(0.0)
+
+
+@wp.func
 def relinearise(s: wp.array(dtype=Direct), w: int, one: bool) -> int:
     """Laws whose solution the last pass did not expect, linear about it, all or the first alone; returns their number."""
     wrong = int(0)
@@ -269,6 +280,8 @@ def relinearise(s: wp.array(dtype=Direct), w: int, one: bool) -> int:
                     linearise(s, i, w, MEAN)
                 else:
                     linear_ball(s, i, w)
+                if s[0].done[w] == 1 and s[0].tree.row[i].v_size > 1:
+                    forget_heading(s, i, w)
             wrong = wrong + 1
     return wrong
 
