@@ -215,6 +215,9 @@ class Direct:
     energy: wp.array(dtype=real)  # [world] J, twice the kinetic energy, after external forces, that rounding of speeds follows
     single: wp.array(dtype=wp.int32)  # [world] 1: passes correct the laws of one axis at a time
     limit_side: wp.array2d(dtype=wp.int32)  # [speed, world] ±(1 + lock) of a lower or upper limit that acts in the linear laws
+    row_miss: wp.array2d(dtype=vec3)  # [speed, world] of a ball's limit, by how much its direction lacked in the last pass
+    row_share: wp.array2d(dtype=real)  # [speed, world] and the share of that which was made; 0: no pass yet
+    rows_move: wp.array(dtype=wp.int32)  # [world] 1: the last pass changed such a direction
     at_limit: wp.array2d(dtype=wp.int32)  # [speed, world] 1: a limit was met in this substep, and the axis leaves it
     leaving: wp.array2d(dtype=real)  # [speed, world] at this speed
     stopped: wp.array(dtype=wp.int32)  # [world] 1 + a joint that friction or a limit stopped in this step

@@ -253,8 +253,8 @@ class SolverDirect(TreeSolver):
         )
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
-        fill(s, m, tree.nv, "at_limit leaving limit_side")
-        fill(s, m, None, "energy single before after shifted pushed tight passes pivots counted stopped loose blurred")
+        fill(s, m, tree.nv, "at_limit leaving limit_side row_miss row_share")
+        fill(s, m, None, "energy single rows_move before after shifted pushed tight passes pivots counted stopped loose blurred")
         self._passes, s.made = s.passes, self._made
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades, s.projected, s.parts = self.grades, self.projected, self.parts

@@ -96,6 +96,11 @@ def test_some_random_mechanisms(first):
         check_sequential(seed)
 
 
+def test_a_mechanism_that_cannot_move_is_met():
+    """All that its passes change is rounding, which its loop amplifies."""
+    check_direct(199)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 1000, 50))
 @pytest.mark.parametrize("check", [check_direct, check_sequential])

@@ -14,7 +14,7 @@ from sharnir.direct.energy.limits import leave_limit, limits_alone, pivot_limit,
 from sharnir.direct.energy.links import follow, inverse
 from sharnir.joint_geometry import ball_pull, free_axis
 from sharnir.kinematics import pose_at
-from sharnir.laws.linear import law_miss, limit_speed, linearise, open_laws, soften_axes, solve_one, solve_several
+from sharnir.laws.linear import law_miss, limit_speed, linearise, open_laws, servo_part, soften_axes, solve_one, solve_several
 from sharnir.laws.prepare import axis_unit, decay
 from sharnir.laws.solve import friction_3d
 from sharnir.spatial import exp_quat, log_quat
@@ -94,11 +94,12 @@ def linear_ball(s: wp.array(dtype=Direct), i: int, w: int):
     f = triple(s[0].laws.friction, v0, w)
     if s[0].laws.stuck[v0, w] == 0 and wp.dot(f, triple(s[0].slid, v0, w)) < real(0.0):
         s[0].laws.stuck[v0, w] = 2  # it stays, if only before it slides the other way
+    if s[0].work.kind[i, w] != SLIDES or s[0].done[w] == 1 or s[0].laws.stuck[v0, w] > 0:
+        f = vec3(real(0.0))  # where it slides from a guess, or from where it was held, does not tell of a reversal
+    put_triple(s[0].slid, v0, w, f)
     s[0].work.kind[i, w] = SLIDES
     if s[0].laws.stuck[v0, w] > 0:
         s[0].work.kind[i, w] = HELD
-        f = vec3(real(0.0))
-    put_triple(s[0].slid, v0, w, f)
 
 
 # ---- in a pass outwards -----------------------------------------------------------------------------------------------------
@@ -113,6 +114,29 @@ def is_pressed(s: wp.array(dtype=Direct), i: int, w: int) -> bool:
 
 
 @wp.func
+def goes_on(s: wp.array(dtype=Direct), i: int, w: int, u: real) -> bool:
+    """Whether friction slides on a link's only axis, as in the linear laws, against the path that ends with the speed u.
+
+    The response of the axis alone, without the rows beside the tree, may tell that it holds; and the reaction where it is held,
+    which is that of the loop, that it slides: passes would go round.
+    """
+    at = natural(s[0].tree.row[i].v_start)
+    f = s[0].slid[at, w]
+    if s[0].linear.locks[i, w] > 0 or not f * (u + s[0].laws.start[at, w]) < real(0.0):
+        return False
+    if u < s[0].laws.lower[at, w] or u > s[0].laws.upper[at, w]:
+        return False
+    a, b = servo_part(s, at, w, u)
+    if a != s[0].linear.resist[at, w] or b - f != s[0].linear.push[at, w]:
+        return False
+    s[0].laws.friction[at, w] = f
+    s[0].laws.limit[at, w] = real(0.0)
+    s[0].laws.stuck[at, w] = 0
+    s[0].laws.end[at, w] = u
+    return True
+
+
+@wp.func
 def solve_only(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -> real:
     """The laws of a link's only axis, exactly, at the changes of its twist but for that axis; returns `law_miss`."""
     v0 = natural(s[0].tree.row[i].v_start)
@@ -124,7 +148,11 @@ def solve_only(s: wp.array(dtype=Direct), i: int, w: int, v: vec3, turn: vec3) -
     A = real(1.0) / s[0].work.U[v0, w]
     now = s[0].speed[v0, w]
     linear = now + by + held_axis(s, i, w, s[0].work.Y[v0, w] * more)
-    return solve_one(s, v0, w, now + A * (s[0].work.u[v0, w] - felt), A, linear, MEAN, is_pressed(s, i, w))
+    off = solve_one(s, v0, w, now + A * (s[0].work.u[v0, w] - felt), A, linear, MEAN, is_pressed(s, i, w))
+    if s[0].single[w] == 1 and s[0].closures.count > 0 and off > s[0].settings.tolerance[0]:
+        if goes_on(s, i, w, linear):
+            off = real(0.0)
+    return off
 
 
 @wp.func(inline=False)

@@ -12,7 +12,9 @@ from sharnir.tree.data import natural
 from sharnir.tree.matrices import small_inverse
 from sharnir.types import EPSILON, mat66, quat, real, vec3, vec6
 
-SAME_ROW = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # a change of a ball's limit direction that counts as none
+SAME_ROW = wp.constant(real(max(1.0e-10, 100.0 * EPSILON)))  # a change of a ball's limit direction that counts as none
+LEAST_SHARE = wp.constant(real(0.3))  # of a change of such a direction that a pass makes, at least and at most
+MOST_SHARE = wp.constant(real(1.5))
 LEAST = wp.constant(real(1.0e-30))  # N·s: a limit that acts has an impulse
 
 
@@ -109,9 +111,32 @@ def pivot_limit(s: wp.array(dtype=Direct), i: int, w: int, V: mat66, linear: vec
 
 
 @wp.func
-def ball_rows(s: wp.array(dtype=Direct), i: int, w: int):
+def next_row(s: wp.array(dtype=Direct), at: int, w: int, to: vec3, first: bool) -> vec3:
+    """The direction of a limit for the next pass, where the end of the last one makes it `to`.
+
+    A limit that pushes hard turns the end of the step and thereby its own direction, to and fro; how much of a change is to be
+    made follows from the last two (Aitken), and passes converge as a secant does. `first`: there was no pass yet.
+    """
+    now = s[0].laws.row[at, w]
+    miss = to - now
+    share = real(1.0)
+    if first:
+        s[0].row_share[at, w] = real(0.0)
+        return to
+    if s[0].row_share[at, w] > real(0.0) and s[0].limit_side[at, w] != 0:
+        more = miss - s[0].row_miss[at, w]
+        size = wp.dot(more, more)
+        if size > real(0.0):
+            share = wp.clamp(-s[0].row_share[at, w] * wp.dot(s[0].row_miss[at, w], more) / size, LEAST_SHARE, MOST_SHARE)
+    s[0].row_miss[at, w] = miss
+    s[0].row_share[at, w] = share
+    return now + miss * share
+
+
+@wp.func
+def ball_rows(s: wp.array(dtype=Direct), i: int, w: int, first: bool):
     """Limits of three rotations by the discrete gradient ḡ of their coordinates φ: ḡ·Δ = φ₁ − φ₀, at the end of the step as it
-    stands. So the path ends where φ allows it, and a limit along which a joint slides does no work.
+    stands. So the path ends where φ allows it, and a limit along which a joint slides does no work. `first`: see `next_row`.
     """
     j = natural(s[0].tree.row[i].joint)
     v0 = natural(s[0].tree.row[i].v_start)
@@ -130,8 +155,13 @@ def ball_rows(s: wp.array(dtype=Direct), i: int, w: int):
     moves = real(0.0)
     for x in range(3):
         moves = wp.max(moves, wp.length(vec3(rows[0, x], rows[1, x], rows[2, x]) - s[0].laws.row[v0 + turn + x, w]))
-    if moves <= SAME_ROW:  # passes end with rows that stay, which keeps momenta
+    if moves <= SAME_ROW and not first:  # passes end with rows that stay, which keeps momenta
         return
+    s[0].rows_move[w] = 1
+    for x in range(3):
+        row = next_row(s, v0 + turn + x, w, vec3(rows[0, x], rows[1, x], rows[2, x]), first)
+        for h in range(3):
+            rows[h, x] = row[h]
     limit_ball(s, s[0].laws, j, w, values, rows, triple(s[0].laws.start, v0 + turn, w), real(0.0), real(1.0))
     for x in range(turn, turn + 3):
         side = s[0].limit_side[v0 + x, w]

@@ -32,6 +32,7 @@ UNMET = wp.constant(real(10.0))  # tolerances: the residual, at least, of a step
 HISTORY = wp.constant(4)  # steps whose velocities the predictor of the next step uses
 BLUR = wp.constant(real(4.0 * EPSILON))  # of a body's distance, that rounding may move it by
 SINGLE = wp.constant(EPSILON > 1.0e-10)  # precision: no pass can tell a change of velocities from rounding
+AMPLIFIED = wp.constant(real(64.0))  # what a loop makes of rounding, at most: all that moves where a mechanism stands still
 CURVED = wp.constant(real(100.0))  # of the square of the first change of velocities, of their scale: the second is no larger
 BEST = wp.constant(real(1.0e-4))  # of velocities, of a gap: what cannot be met better in a singular pose is taken, and told
 PATIENCE = wp.constant(
@@ -214,7 +215,7 @@ def full_pass(s: wp.array(dtype=Direct), w: int, mode: int, first: bool, one: bo
             wrong = relinearise(s, w, one)
             refresh_locks(s, w)
             s[0].done[w] = s[0].done[w] + 1
-        refresh_springs(s, w)
+        refresh_springs(s, w, False)
     if beside > 0:
         gap = wp.max(gap, find_rows(s, w))
         if s[0].cables.count > 0:
@@ -246,13 +247,13 @@ def refresh_locks(s: wp.array(dtype=Direct), w: int):
 
 
 @wp.func
-def refresh_springs(s: wp.array(dtype=Direct), w: int):
-    """Springs and limits of ball joints, which are not linear in the speeds."""
+def refresh_springs(s: wp.array(dtype=Direct), w: int, first: bool):
+    """Springs and limits of ball joints, which are not linear in the speeds; `first`: before the first pass."""
     for i in range(s[0].tree.count):
         if s[0].linear.acts[i, w] == 1 and s[0].work.kind[i, w] == NONE and s[0].joints.turns[s[0].tree.joint[i]] == 3:
             ball_springs(s, i, w)
             if s[0].joints.ball[s[0].tree.joint[i]] != 0:
-                ball_rows(s, i, w)
+                ball_rows(s, i, w, first)
                 lock_gaps(s, i, w)
 
 
@@ -272,7 +273,7 @@ def open_attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> real:
     place(s, w, scope, 0)
     if scope > 1:
         if s[0].acting == 1:
-            refresh_springs(s, w)
+            refresh_springs(s, w, True)
         for r in range(s[0].closures.count):
             s[0].row_impulse[r, w] = s[0].state.row_force[r, w] * s[0].drift[w]
         if s[0].closures.count > 0:
@@ -342,6 +343,7 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             gap, size = place(s, w, scope, 1)
         if scope > 1:  # no `else`, which a compiler does not see through: it would make code for every scope
             s[0].single[w] = int(patience == 0)
+            s[0].rows_move[w] = 0
             gap, size, laws, wrong = full_pass(s, w, mode, made == 0 and not again, patience == 0)
             s[0].residual[w] = laws
             patience = wp.max(patience - 1, 0)
@@ -364,8 +366,11 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
         s[0].state.open[w] = gap / s[0].settings.per_metre[0]
         s[0].blurred[w] = wp.clamp(wp.max(off, gap), FINEST, RAISED)
         small = gap <= s[0].settings.tolerance[1]
+        moves = False  # limits of balls: momenta are kept once their directions stay
+        if scope > 1:
+            moves = s[0].rows_move[w] == 1
         mode = AGAIN
-        if off > FAR:
+        if off > FAR or moves:
             mode = ANEW
         if scope > 1:
             if s[0].done[w] > pivots:  # a law was not as expected: nothing is said of how the passes meet
@@ -378,9 +383,9 @@ def attempt(s: wp.array(dtype=Direct), w: int, scope: int) -> bool:
             return True  # what a second pass would change is less than rounding
         if last > real(0.0):
             fell = off / last
-            if small and off * fell <= met:
+            if small and off * fell <= met and not moves:
                 return True  # the next change would be smaller than that
-            if fell > STUCK and off <= wp.max(STALLED, blur) and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
+            if fell > STUCK and off <= wp.max(STALLED, AMPLIFIED * blur) and gap <= wp.max(STALLED, s[0].settings.tolerance[1]):
                 if not small:
                     miss_gap(s, w, gap)
                 return True  # what is left is rounding, or, in a singular pose, what rows cannot close

@@ -261,7 +261,7 @@ def full_pass(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.arra
 def after_place(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int, gap: real) -> real:
     """What follows from the new poses of bodies; returns the largest gap of joints and rows."""
     if s[0].acting == 1:
-        refresh_springs(s, w)
+        refresh_springs(s, w, False)
     rope_poses(s, r, w)
     if s[0].closures.count > 0:
         gap = wp.max(gap, find_rows(s, w))
