@@ -479,6 +479,8 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
     slow = wp.length(g[0].gravity[w]) * dt
     allowed = GAIN * (kinetic + elastic + wp.abs(given)) + STEP_GAIN * g[0].weight * slow * slow + rounding
     allowed = allowed + g[0].weight * STILL * STILL * g[0].extent * g[0].extent
+    if gain <= allowed:  # where nothing has a mass both are 0
+        return 0
     return blame(g, w, BAD_ENERGY, gain / allowed)
 
 
@@ -495,6 +497,8 @@ def drift_of(g: wp.array(dtype=Watch), w: int, gain: real, raised: real, roundin
     peak = wp.max(g[0].sums[PEAK, w], moving - drift)
     g[0].sums[PEAK, w] = peak
     scale = peak + weight(g, w)
+    if wp.max(drift, total) <= real(0.0):  # nothing was gained; where nothing has a mass the scale is 0 as well
+        return real(0.0)
     g[0].sums[ERROR, w] = wp.max(g[0].sums[ERROR, w], wp.max(drift, total) / scale)
     if g[0].counts[TOLD, w] & ENERGY == 0:
         g[0].sums[SCALE, w] = scale
