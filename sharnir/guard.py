@@ -377,7 +377,7 @@ def approach(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, w: int) -> real
 
 @wp.func
 def slip_now(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, pair: Pair, w: int) -> vec3:
-    """Slip at a point of contact with the committed velocities, m/s; what stops bodies may change them after contacts were met."""
+    """Slip at a point of contact with the committed velocities, m/s; what stops bodies may change them after contacts are met."""
     a = g[0].contacts.body_a[i, w]
     b = g[0].contacts.body_b[i, w]
     u = g[0].state.velocity[b, w] + wp.cross(g[0].state.spin[b, w], x - pair.start_b) + g[0].contacts.surface[i, w]
