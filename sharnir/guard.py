@@ -145,13 +145,13 @@ def open_call(g: wp.array(dtype=Watch), w: int):
     if g[0].halves == 1:
         at_pose = int(was_changed(g, w))  # the next step begins from velocities of the pose
     kinetic, potential, elastic, _fastest = energies(g, w, at_pose)
-    energy = kinetic + potential + elastic
     if at_pose == 0:
-        if is_as_left(g, w, energy):
+        if is_as_left(g, w, kinetic + potential + elastic):
             return
     if g[0].touching == 1:
-        energy = energy - contact_energy(g, w)  # contacts of this pose are not found yet
-    g[0].sums[BEFORE, w] = energy
+        elastic = elastic - contact_energy(g, w)  # contacts of this pose are not found yet
+    g[0].sums[BEFORE, w] = kinetic + potential + elastic
+    g[0].sums[PEAK, w] = wp.max(g[0].sums[PEAK, w], kinetic + elastic - g[0].sums[DRIFT, w])
     g[0].sums[POWER, w] = power_bound(g, w, real(0.0))
     g[0].counts[FRESH, w] = 1
     g[0].counts[LOOKED, w] = g[0].counts[STEPS, w]
@@ -376,6 +376,19 @@ def approach(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, w: int) -> real
 
 
 @wp.func
+def slip_now(g: wp.array(dtype=Watch), i: int, n: vec3, x: vec3, pair: Pair, w: int) -> vec3:
+    """Slip at a point of contact with the committed velocities, m/s; what stops bodies may change them after contacts are met."""
+    a = g[0].contacts.body_a[i, w]
+    b = g[0].contacts.body_b[i, w]
+    u = g[0].state.velocity[b, w] + wp.cross(g[0].state.spin[b, w], x - pair.start_b) + g[0].contacts.surface[i, w]
+    u = u - g[0].state.velocity[a, w] - wp.cross(g[0].state.spin[a, w], x - pair.start_a)
+    if g[0].contacts.belt_body[i, w] > 0:
+        spin = g[0].state.spin[g[0].contacts.belt_body[i, w], w] - g[0].state.spin[g[0].contacts.belt_frame[i, w], w]
+        u = u + g[0].contacts.belt_pull[i, w] * wp.dot(g[0].contacts.belt_axis[i, w], spin)
+    return u - n * wp.dot(n, u)
+
+
+@wp.func
 def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
     """How far a point of contact is from its laws, over the thresholds: overlap, push across a gap and friction cone; and speeds,
     slip and approach of what overlaps, −1 where nothing pushes.
@@ -402,7 +415,7 @@ def contact_excess(g: wp.array(dtype=Watch), i: int, pair: Pair, w: int):
         off = real(0.0)
     if gap < -OVERLAP:
         off = wp.max(off, -approach(g, i, n, x, w) / (CLOSES * pair.slack))
-    slip = g[0].slip[i, w]
+    slip = slip_now(g, i, n, x, pair, w)
     slip2 = wp.dot(slip, slip)
     if slip2 > real(0.01) * pair.slack * pair.slack and push > real(0.0) and mu[0] == mu[1]:
         if wp.dot(blow, blow) == real(0.0) and most > real(0.0):
@@ -479,6 +492,8 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
     slow = wp.length(g[0].gravity[w]) * dt
     allowed = GAIN * (kinetic + elastic + wp.abs(given)) + STEP_GAIN * g[0].weight * slow * slow + rounding
     allowed = allowed + g[0].weight * STILL * STILL * g[0].extent * g[0].extent
+    if gain <= allowed:  # where nothing has a mass both are 0
+        return 0
     return blame(g, w, BAD_ENERGY, gain / allowed)
 
 
@@ -495,6 +510,8 @@ def drift_of(g: wp.array(dtype=Watch), w: int, gain: real, raised: real, roundin
     peak = wp.max(g[0].sums[PEAK, w], moving - drift)
     g[0].sums[PEAK, w] = peak
     scale = peak + weight(g, w)
+    if wp.max(drift, total) <= real(0.0):  # nothing was gained; where nothing has a mass the scale is 0 as well
+        return real(0.0)
     g[0].sums[ERROR, w] = wp.max(g[0].sums[ERROR, w], wp.max(drift, total) / scale)
     if g[0].counts[TOLD, w] & ENERGY == 0:
         g[0].sums[SCALE, w] = scale

@@ -214,8 +214,8 @@ class SolverDirect(TreeSolver):
         return [laws, self.closing_iterations, most, coarse, self._least, self._anew, left, headway]
 
     def _looks(self, tree: Links) -> int:
-        """By the energy closing not at all: `State.open` is what its passes left open."""
-        return 0 if self.closing == "energy" else 2
+        """By the energy closing not at all: `State.open` is what its passes left open; but what overlaps is moved after them."""
+        return 0 if self.closing == "energy" and self.model.collision is None else 2
 
     def _without(self, control: Control) -> list[int]:
         """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""

@@ -791,14 +791,20 @@ def test_a_load_heavier_than_the_jointed_body_that_carries_it_does_not_run_away(
         attach=("boom", "load"), solver="sequential",
     )  # fmt: skip
     start, scale = sim.energy().total, (load + 200.0) * 9.81 * 4
-    worst, most, counts, open_ = 0.0, -1.0, np.zeros(4, int), 0
+    worst, most, counts, unmet, wrong, silent, last = 0.0, -1.0, np.zeros(4, int), 0, 0, 0, start
     for _ in range(round(4 / dt)):
         report = sim.step()
+        energy = sim.energy()
         counts += list(report.grades.values())
-        open_ += not report.converged
-        worst, most = max(worst, r.stretch), max(most, (sim.energy().total - start) / scale)
-    print(f"{load} kg, {dt} s: stretch {worst:.1e} (2.1e-4), energy {most:+.4f}, grades {counts}, not converged {open_}")
-    assert worst < 2.1e-4 and most < 0.01 and counts[3] > 0 and open_ >= counts[3]
+        unmet += not report._met  # the iteration; `converged` judges the result, which is right in most of these steps
+        gained = energy.total - last > 2.5e-3 * energy.kinetic
+        wrong, silent, last = wrong + gained, silent + (gained and "energy" not in report.problems), energy.total
+        worst, most = max(worst, r.stretch), max(most, (energy.total - start) / scale)
+    print(
+        f"{load} kg, {dt} s: stretch {worst:.1e} (2.1e-4), energy {most:+.4f}, grades {counts}, {unmet} not met, "
+        f"{wrong} gain energy, {silent} of them say nothing"
+    )
+    assert worst < 2.1e-4 and most < 0.01 and counts[3] > 0 and unmet >= counts[3] and silent == 0
 
 
 @pytest.mark.parametrize("dt", [0.005, 0.015])
@@ -851,7 +857,7 @@ def test_sweeps_and_passes_end_when_both_have_met():
         reports = [sim.step() for _ in range(100)]
         ends.append(sim.body("load").com)
         sweeps.append(reports[-1].iterations)
-        assert reports[-1].converged == (tolerance > 0)
+        assert reports[-1]._met == (tolerance > 0) and reports[-1].converged  # either result is right
     apart = np.abs(ends[0] - ends[1]).max()
     print(f"{sweeps[0]} sweeps in the last step, {sweeps[1]} at most; ends {apart:.1e} m apart")
     assert sweeps[0] < 30 and sweeps[1] == 40 and apart < 1e-7

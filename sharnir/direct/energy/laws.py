@@ -448,6 +448,8 @@ def report_axis(s: wp.array(dtype=Direct), i: int, at: int, w: int, h: real, who
         s[0].stopped[w] = s[0].tree.row[i].joint + 1  # what stops leaves velocities that do not quite fit the joints
     s[0].state.stuck[at, w] = held
     s[0].state.rotor[at, w] = u
+    if s[0].at_limit[at, w] == 1 and s[0].joints.ball[s[0].tree.row[i].joint] == 0:
+        s[0].state.rotor[at, w] = s[0].leaving[at, w]  # the impact that follows is its rotor's as well
     if held == 1:
         s[0].state.rotor[at, w] = real(0.0)
     return -(p - spring - drive) * mean

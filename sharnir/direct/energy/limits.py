@@ -16,6 +16,7 @@ SAME_ROW = wp.constant(real(max(1.0e-10, 100.0 * EPSILON)))  # a change of a bal
 LEAST_SHARE = wp.constant(real(0.3))  # of a change of such a direction that a pass makes, at least and at most
 MOST_SHARE = wp.constant(real(1.5))
 LEAST = wp.constant(real(1.0e-30))  # N·s: a limit that acts has an impulse
+RESTS = wp.constant(real(1.0e-7))  # m/s or rad/s, beside the speed at which an axis is to leave a limit
 
 
 @wp.func
@@ -196,10 +197,11 @@ def leave_limit(s: wp.array(dtype=Direct), i: int, at: int, w: int, limit: real)
     if before * limit >= real(0.0):
         leaves = real(0.0)
     more = u - leaves
+    if wp.abs(more) <= RESTS or more * limit > real(0.0):  # what rests at a limit stays there in an impact at another one
+        s[0].at_limit[at, w] = 1
+        s[0].leaving[at, w] = leaves
     if not more * limit > real(0.0):
         return real(0.0)
-    s[0].at_limit[at, w] = 1
-    s[0].leaving[at, w] = leaves
     s[0].stopped[w] = j + 1
     if s[0].tree.row[i].v_size == 1:
         return more * s[0].work.U[at, w]
