@@ -20,6 +20,7 @@ from sharnir.rope.terms import tangent
 from sharnir.spatial import turned
 from sharnir.types import real, vec3
 
+DEEPEST = wp.constant(real(3.0e-4))  # of the scene's length: the largest correction of an overlap in one step
 CLOSINGS = wp.constant(8)  # rounds in which gaps are closed, at most
 
 
@@ -70,10 +71,23 @@ def displace_all(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), w: int)
 
 
 @wp.func
+def limit_parting(s: wp.array(dtype=Direct), w: int):
+    """Take back at most DEEPEST of an overlap in one step: ropes follow small displacements only, whose arcs stay closed."""
+    deep = real(0.0)
+    for i in range(s[0].contacts.count[w]):
+        if s[0].touch.acts[i, w] == 1:
+            deep = wp.max(deep, -s[0].contacts.gap[i, w])
+    share = DEEPEST / wp.max(s[0].settings.per_metre[0] * deep, DEEPEST)
+    for i in range(s[0].contacts.count[w]):
+        s[0].touch.pseudo[i, w] = s[0].touch.pseudo[i, w] * share
+
+
+@wp.func
 def take_apart(s: wp.array(dtype=Direct), r: wp.array(dtype=RopeStep), p: wp.array(dtype=Ports), w: int):
     """Overlaps at the end of the step are taken back by displacements of trees and ropes."""
     if not find_parting(s, w):
         return
+    limit_parting(s, w)
     note_pass(r, 0, w)
     drum_axes(s, r, w, False)
     for k in range(r[0].ropes.count):
