@@ -94,8 +94,8 @@ def linear_ball(s: wp.array(dtype=Direct), i: int, w: int):
     f = triple(s[0].laws.friction, v0, w)
     if s[0].laws.stuck[v0, w] == 0 and wp.dot(f, triple(s[0].slid, v0, w)) < real(0.0):
         s[0].laws.stuck[v0, w] = 2  # it stays, if only before it slides the other way
-    if s[0].work.kind[i, w] != SLIDES or s[0].done[w] == 1 or s[0].laws.stuck[v0, w] > 0:
-        f = vec3(real(0.0))  # where it slides from a guess, or from where it was held, does not tell of a reversal
+    if s[0].laws.stuck[v0, w] > 0 or (s[0].closures.count > 0 and (s[0].work.kind[i, w] != SLIDES or s[0].done[w] == 1)):
+        f = vec3(real(0.0))  # in a loop, where it slides from a guess, or from where it was held, does not tell of a reversal
     put_triple(s[0].slid, v0, w, f)
     s[0].work.kind[i, w] = SLIDES
     if s[0].laws.stuck[v0, w] > 0:

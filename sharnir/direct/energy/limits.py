@@ -16,7 +16,7 @@ SAME_ROW = wp.constant(real(max(1.0e-10, 100.0 * EPSILON)))  # a change of a bal
 LEAST_SHARE = wp.constant(real(0.3))  # of a change of such a direction that a pass makes, at least and at most
 MOST_SHARE = wp.constant(real(1.5))
 LEAST = wp.constant(real(1.0e-30))  # N·s: a limit that acts has an impulse
-RESTS = wp.constant(real(1.0e-7))  # m/s or rad/s, beside the speed at which an axis is to leave a limit
+RESTS = wp.constant(real(1.0e-7))  # of the speed that all kinetic energy would give an axis: a slower one rests at its limit
 
 
 @wp.func
@@ -197,15 +197,19 @@ def leave_limit(s: wp.array(dtype=Direct), i: int, at: int, w: int, limit: real)
     if before * limit >= real(0.0):
         leaves = real(0.0)
     more = u - leaves
-    if wp.abs(more) <= RESTS or more * limit > real(0.0):  # what rests at a limit stays there in an impact at another one
+    A = real(0.0)
+    if s[0].tree.row[i].v_size == 1:
+        A = real(1.0) / s[0].work.U[at, w]
+    else:
+        A = one_response(s, i, w, at - v0)
+    slow = RESTS * wp.sqrt(s[0].energy[w] * A)
+    if wp.abs(more) <= slow or more * limit > real(0.0):  # what rests at a limit stays there in an impact at another one
         s[0].at_limit[at, w] = 1
         s[0].leaving[at, w] = leaves
     if not more * limit > real(0.0):
         return real(0.0)
     s[0].stopped[w] = j + 1
-    if s[0].tree.row[i].v_size == 1:
-        return more * s[0].work.U[at, w]
-    return more / one_response(s, i, w, at - v0)
+    return more / A
 
 
 @wp.func
