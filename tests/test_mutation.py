@@ -16,7 +16,7 @@ NEEDS = {"mjcf": "mujoco", "recording": "zstandard"}
 
 
 @pytest.mark.parametrize(
-    ("entry", "count"), [("checkpoint", 20), ("recording", 100), ("scene", 30), ("mjcf", 100), ("urdf", 100)]
+    ("entry", "count"), [("checkpoint", 12), ("recording", 40), ("scene", 20), ("mjcf", 40), ("urdf", 40)]
 )
 def test_mutated_files_are_accepted_or_refused(entry, count, tmp_path):
     if entry in NEEDS:
