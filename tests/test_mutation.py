@@ -15,9 +15,7 @@ HERE = pathlib.Path(__file__).parent
 NEEDS = {"mjcf": "mujoco", "recording": "zstandard"}
 
 
-@pytest.mark.parametrize(
-    ("entry", "count"), [("checkpoint", 12), ("recording", 40), ("scene", 20), ("mjcf", 40), ("urdf", 40)]
-)
+@pytest.mark.parametrize(("entry", "count"), [("checkpoint", 12), ("recording", 40), ("scene", 20), ("mjcf", 40), ("urdf", 40)])
 def test_mutated_files_are_accepted_or_refused(entry, count, tmp_path):
     if entry in NEEDS:
         pytest.importorskip(NEEDS[entry])
