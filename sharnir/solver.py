@@ -40,6 +40,7 @@ class Solver:
     given: dict[str, Any] | None = None
     """The options that it was made with, where a Simulation made it."""
     closing = ""
+    _leaves = False  # whether a launch of many steps returns early, so that Python is heard
     """How joints and ropes are closed, for solvers that offer a choice."""
     collider: Any = None
     """Finds the contacts between steps, where bodies may touch."""
@@ -266,6 +267,17 @@ class Solver:
             self._steps.fill_(n)
             self._made.fill_(n)
             self._count = n
+
+    def _make_steps(self, n: int, judged: bool) -> None:
+        """Make n steps: one by one if the guard judges each of them, else in one launch."""
+        if judged:
+            self._ask(1)
+            self._one_by_one(n)
+            return
+        self._ask(n)
+        self._replay(self._graphs, 1)
+        if n > 1 and self._leaves:
+            self._go_on()
 
     def _go_on(self) -> None:
         """Make the steps that a launch left because they took long; Python is heard in between."""

@@ -209,14 +209,7 @@ class SolverRope(Solver):
         try:
             if cap is not None:
                 write(self.settings.iterations, self._caps(cap))
-            if self.model.worlds == 1:  # the guard judges each step
-                self._ask(1)
-                self._one_by_one(n)
-            else:
-                self._ask(n)
-                self._replay(self._graphs, 1)
-                if n > 1 and self._leaves:
-                    self._go_on()
+            self._make_steps(n, self.model.worlds == 1)
         finally:
             if cap is not None:
                 write(self.settings.iterations, self._caps(None))

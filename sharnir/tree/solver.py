@@ -28,7 +28,6 @@ class TreeSolver(Solver):
     """Bodies whose inertia and force others than links add to."""
     _pace: float = 0.0
     """How long the slowest pass of late took, s."""
-    _leaves = False
     """Whether a launch may leave some of its steps unmade, because they took long."""
     _passes: Any = None
     """[world] passes of the last step."""
@@ -57,14 +56,7 @@ class TreeSolver(Solver):
             cap = fits if cap is None else min(cap, fits)
         try:
             self._cap(cap)
-            if self._judges_each():
-                self._ask(1)
-                self._one_by_one(n)
-            else:
-                self._ask(n)
-                self._replay(self._graphs, 1)
-                if n > 1 and self._leaves:
-                    self._go_on()
+            self._make_steps(n, self._judges_each())
         finally:
             self._cap(None)
         self.report.elapsed = (time.perf_counter() - started) / n
