@@ -40,8 +40,9 @@ class Solver:
     given: dict[str, Any] | None = None
     """The options that it was made with, where a Simulation made it."""
     closing = ""
-    _leaves = False  # whether a launch of many steps returns early, so that Python is heard
     """How joints and ropes are closed, for solvers that offer a choice."""
+    _leaves = False
+    """Whether a launch may return before all its steps are made, because they took long."""
     collider: Any = None
     """Finds the contacts between steps, where bodies may touch."""
     touch: Any = None

@@ -28,7 +28,6 @@ class TreeSolver(Solver):
     """Bodies whose inertia and force others than links add to."""
     _pace: float = 0.0
     """How long the slowest pass of late took, s."""
-    """Whether a launch may leave some of its steps unmade, because they took long."""
     _passes: Any = None
     """[world] passes of the last step."""
 
