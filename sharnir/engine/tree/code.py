@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import HINGE, PARAMETERS, Forest
+from sharnir.engine.tree.forest import HINGE, OF_JOINT, PARAMETERS, SEVERAL, Forest
 from sharnir.engine.tree.step import step
-from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, SIZES, LoopTree, UnrolledTree
+from sharnir.engine.tree.storage import APART, FIELDS_OF, HISTORY, SIZES, LoopTree, UnrolledTree
 
 PER_LINK = sum(PARAMETERS.values())
 HEAD = """typedef {real} real;
@@ -85,11 +85,12 @@ def loop_code(
 
     def copy(load: bool) -> str:
         out = ["{ int at = 0; for (int i = 0; i < links; ++i) {", f"const int own = {row}*(i + 1);"]
+        out.append(f"const int apart = {row}*(links + 1) + {sum(APART.values())}*i;")
         for kind in tree.kinds:
             out.append(f"if (kinds[i] == {kind}) {{")
             for name, size in stored_fields(kind):
                 for k in range(size):
-                    place = f"number(own + {start[name] + k})"
+                    place = tree.place("own", name, k)
                     out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")
                     out.append("++at;")
             if load and kind == HINGE:
@@ -99,11 +100,14 @@ def loop_code(
         if load:
             sums = ("f", "n", "A", "H", "I", "given", "slope", "lock")
             clear = [f"number(own + {start[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
-            given = [
-                f"number(own + {k}) = parameters.data[({PER_LINK}*i + {k})*parameter_stride + w*parameter_world];"
-                for k in range(PER_LINK)
-            ]
-            out += clear + given
+            given: dict[bool, list[str]] = {False: [], True: []}
+            places = [(name, k) for name, size in PARAMETERS.items() for k in range(size)]
+            for n, (name, k) in enumerate(places):
+                source = f"parameters.data[({PER_LINK}*i + {n})*parameter_stride + w*parameter_world]"
+                given[name in OF_JOINT].append(f"{tree.place('own', name, k)} = {source};")
+            several = " || ".join(f"kinds[i] == {kind}" for kind in SEVERAL)
+            clear_known = f"{tree.place('own', 'known_3', 0)} = real(0.0);"
+            out += [*clear, *given[False], f"if (acts[i] && ({several})) {{", clear_known, *given[True], "}"]
         return "\n".join([*out, "}}"])
 
     ground = [f"for (int k = 0; k < {row}; ++k) number(k) = real(0.0);"]
@@ -117,7 +121,7 @@ def loop_code(
         "#ifdef __CUDA_ARCH__",
         "#define number(k) memory.data[(k)*worlds + w]",
         "#else",
-        f"real* const row_of_world = memory.data + w*{row}*(links + 1);",
+        f"real* const row_of_world = memory.data + w*{sum(SIZES.values())}*(links + 1);",
         "#define number(k) row_of_world[k]",
         "#endif",
         "const int* const bases = base_of.data; const int* const kinds = kind_of.data; const int* const acts = acts_on.data;",
@@ -134,4 +138,4 @@ def loop_code(
 
 def loop_memory(forest: Forest) -> int:
     """Numbers of working memory of a world."""
-    return sum(SIZES.values()) * (len(forest) + 1)
+    return sum(SIZES.values()) * (len(forest) + 1)  # of the ground, what is apart is not used

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ HINGE, SLIDER, BALL, FREE = range(4)
 KINDS = ("hinge", "slider", "ball", "free")
 SPEEDS = (1, 1, 3, 6)  # joint speeds by kind
 COORDINATES = (1, 1, 4, 7)  # joint coordinates by kind: quaternions (x, y, z, w); free: position, then quaternion
+SEVERAL = (BALL, FREE)  # kinds whose laws are those of several axes
 GROUND = -1
 
 
@@ -39,7 +41,9 @@ class Link:
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
     inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
     mass: float = 0.0
-    laws: dict[str, float] = field(default_factory=dict)  # by the names in LAWS, those that are not zero
+    # by the names in LAWS, those that are not zero; of a joint with several axes one value for all or one for each axis, and by
+    # the names in JOINT_LAWS
+    laws: dict[str, Any] = field(default_factory=dict)
 
 
 LAWS = {
@@ -49,7 +53,10 @@ LAWS = {
     "effort": 0.0,
 }  # parameters of what acts on an axis, and their values where nothing does  # fmt: skip
 COMMANDS = ("servo_position", "servo_velocity", "servo_torque", "servo_max_force", "effort")  # these vary as a rule
-PARAMETERS = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1} | dict.fromkeys(LAWS, 1)  # numbers per link
+JOINT_LAWS = {"grouped": 1.0, "ball_limit": 0.0}  # 1: one friction bound for the vector of all axes; `laws.ball.CARDAN` …
+LAWS_3 = {name + "_3": name for name in LAWS}  # the same of each axis of a joint with several
+OF_JOINT = dict.fromkeys(LAWS_3, 3) | dict.fromkeys(JOINT_LAWS, 1)
+PARAMETERS = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1} | dict.fromkeys(LAWS, 1) | OF_JOINT  # numbers per link
 
 
 class Forest:
@@ -79,8 +86,19 @@ class Forest:
             "com": [float(x) for x in link.com],
             "inertia": [float(I[r, c]) for r, c in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))],
             "mass": [float(link.mass)],
-            **{name: [float(link.laws.get(name, value))] for name, value in LAWS.items()},
+            **self.law_values(link),
         }
+
+    @staticmethod
+    def law_values(link: Link) -> dict[str, list[float]]:
+        """The parameters of what acts on a link's axes."""
+        several = link.kind in SEVERAL
+        one = {} if several else link.laws
+        each = link.laws if several else {}
+        out = {name: [float(one.get(name, value))] for name, value in LAWS.items()}
+        for name, of_axis in LAWS_3.items():
+            out[name] = np.broadcast_to(np.asarray(each.get(of_axis, LAWS[of_axis]), float), 3).tolist()
+        return out | {name: [float(each.get(name, value))] for name, value in JOINT_LAWS.items()}
 
     def table(self) -> np.ndarray:
         """All parameters, (links, numbers per link)."""

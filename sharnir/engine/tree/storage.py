@@ -27,16 +27,17 @@ from sharnir.emit.algebra import (
 )  # fmt: skip
 from sharnir.emit.expressions import maximum, value
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import BALL, COMMANDS, FREE, GROUND, HINGE, KINDS, PARAMETERS, SLIDER, Forest
-from sharnir.engine.tree.joints import Ball, Free, Hinge, Slider
+from sharnir.engine.tree.forest import BALL, COMMANDS, FREE, GROUND, HINGE, KINDS, LAWS_3, OF_JOINT, PARAMETERS, SLIDER, Forest
+from sharnir.engine.tree.ball_laws import BallWithLaws
+from sharnir.engine.tree.joints import Free, Hinge, Slider
 from sharnir.laws.axis import Law
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 PATIENCE = 3  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
-JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: Ball(), FREE: Free()}
+JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: BallWithLaws(), FREE: Free()}
 
 # state that is kept between calls
-STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3}
+STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3, "stuck_3": 3, "limit_3": 3}
 HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "e3": 3, "dl": 3,
@@ -47,12 +48,20 @@ LAW_NAMES = (
     "side", "e_friction", "struck", "leaving",
 )  # fmt: skip
 LAW = dict.fromkeys((*LAW_NAMES, *("law_" + n for n in Law._fields)), 1)
+LAW_3 = dict.fromkeys(("known_3", "slip_3", "largest_3"), 1) | dict.fromkeys(
+    (
+        "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
+        "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
+        "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3",
+    ), 3,
+) | dict.fromkeys(("V3", "C3", "K3", "M3"), 6) | dict.fromkeys(("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3"), 9)  # fmt: skip
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
-SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | WORLD_AXES
-SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I"}
+SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | LAW_3 | WORLD_AXES
+APART = OF_JOINT | {"stuck_3": 3, "limit_3": 3} | LAW_3  # kept apart in working memory: few links need them
+SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I", "V3", "C3", "K3", "M3"}
 GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
 AXIS = ("q", "stuck", "limit", "SU", "z")
-FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "zv"), FREE: ("rotation", "position", "zv", "zl")}
+FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "stuck_3", "limit_3", "zv"), FREE: ("rotation", "position", "zv", "zl")}
 
 
 def pack(name: str, numbers: list[Any]) -> Any:
@@ -131,6 +140,11 @@ class LinkView:
     def unit(self) -> Any:
         """Makes a coordinate a number that tolerances hold for."""
         return self.tree.unit(self.at)
+
+    def idle(self) -> Iterator[None]:
+        """Once if none do."""
+        idle: Iterator[None] = self.tree.idle(self.at)
+        return idle
 
     def when(self, condition: Any) -> Iterator[None]:
         """Once if the condition holds."""
@@ -217,6 +231,10 @@ class OneForest:
         if self.acts(i):
             yield
 
+    def idle(self, i: int) -> Iterator[None]:
+        if not self.acts(i):
+            yield
+
     @property
     def any_acts(self) -> bool:
         return any(self.acts(i) for i in range(len(self.forest)))
@@ -236,6 +254,36 @@ class OneForest:
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         raise NotImplementedError
+
+
+class Rounds:
+    """At most so many rounds; `leave`, at the end of one, ends them."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.done = most, False
+
+    def __iter__(self) -> Iterator[None]:
+        for _ in range(self.most):
+            yield
+            if self.done:
+                return
+
+    def leave(self, condition: bool) -> None:
+        self.done = condition
+
+
+class EmittedRounds:
+    """The same as a loop of emitted code."""
+
+    def __init__(self, program: Program, most: int) -> None:
+        self.program, self.most = program, most
+
+    def __iter__(self) -> Iterator[None]:
+        with self.program.block(f"for (int round = 0; round < {self.most}; ++round) {{"):
+            yield
+
+    def leave(self, condition: Any) -> None:
+        self.program.leave(condition)
 
 
 class NumberTree(OneForest):
@@ -301,6 +349,12 @@ class NumberTree(OneForest):
     def when(self, condition: bool) -> Iterator[None]:
         if condition:
             yield
+
+    def rounds(self, most: int) -> Rounds:
+        return Rounds(most)
+
+    def note_changed(self, condition: bool) -> None:
+        self.changed += int(condition)
 
     def when_to_linearize(self) -> Iterator[None]:
         if self.wrong == 0 or not self.one:
@@ -383,6 +437,13 @@ class Emitted:
         with self.program.block("if ({0}) {{", condition):
             yield
 
+    def rounds(self, most: int) -> EmittedRounds:
+        return EmittedRounds(self.program, most)
+
+    def note_changed(self, condition: Any) -> None:
+        with self.program.block("if ({0}) {{", condition):
+            self.program.say("++changed;")
+
     def when_to_linearize(self) -> Iterator[None]:
         p = self.program
         with p.block("if (wrong == 0 || !one) {"):
@@ -439,10 +500,12 @@ class UnrolledTree(Emitted, OneForest):
         self.row = at
 
     def get(self, i: int, name: str) -> list[Any]:
-        if name in LAW and not self.acts(i):
-            return [0.0]
+        if (name in LAW or name in LAW_3) and not self.acts(i):
+            return [0.0] * SIZES[name]
         if name in PARAMETERS:
             varies = name in COMMANDS and self.acts(i)
+            if name in LAWS_3:
+                varies = LAWS_3[name] in COMMANDS and LAWS_3[name] in self.forest.links[i].laws
             return [
                 x if x in FOLDED and not varies else self.program.read(f"parameter({self.row * i + self.start[name] + k})")
                 for k, x in enumerate(self.forest.values(i)[name])
@@ -463,8 +526,11 @@ class LoopTree(Emitted):
         self.start: dict[str, int] = {}
         at = 0
         for name, size in SIZES.items():
+            if name not in APART:
+                self.start[name], at = at, at + size
+        self.row, at = at, 0
+        for name, size in APART.items():
             self.start[name], at = at, at + size
-        self.row = at
         self._kind: int | None = None
         self.rests = False
 
@@ -472,6 +538,7 @@ class LoopTree(Emitted):
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
         with self.program.block(head):
             self.program.say(f"const int own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1);")
+            self.program.say(f"const int apart = {self.row}*(links + 1) + {sum(APART.values())}*i;")
             yield LinkView(self, "own")
 
     def base_of(self, at: str) -> Any:
@@ -496,6 +563,10 @@ class LoopTree(Emitted):
         with self.program.block("if (acts[i]) {"):
             yield
 
+    def idle(self, at: str) -> Iterator[None]:
+        with self.program.block("if (!acts[i]) {"):
+            yield
+
     def kind_of(self, at: str) -> int:
         assert self._kind is not None
         return self._kind
@@ -509,22 +580,23 @@ class LoopTree(Emitted):
                 yield JOINTS[kind]
                 self._kind = None
 
-    def _place(self, at: str, name: str, k: int) -> str:
-        return f"number({at} + {self.start[name] + k})"
+    def place(self, at: str, name: str, k: int) -> str:
+        """A number of a field."""
+        return f"number({'apart' if name in APART else at} + {self.start[name] + k})"
 
     def gathered(self, at: str, name: str) -> Any:
         """Sums, which are zero again for the next sweep."""
         out = self.get(at, name)
         for k in range(SIZES[name]):
-            self.program.write(self._place(at, name, k), 0.0)
+            self.program.write(self.place(at, name, k), 0.0)
         return pack(name, out)
 
     def hand_on(self, at: str, name: str, x: Any) -> None:
         self.put("base", name, [a + b for a, b in zip(self.get("base", name), numbers(x), strict=True)])
 
     def get(self, at: str, name: str) -> list[Any]:
-        return [self.program.read(self._place(at, name, k)) for k in range(SIZES[name])]
+        return [self.program.read(self.place(at, name, k)) for k in range(SIZES[name])]
 
     def put(self, at: str, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
-            self.program.write(self._place(at, name, k), number)
+            self.program.write(self.place(at, name, k), number)
