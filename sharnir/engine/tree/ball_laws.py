@@ -103,8 +103,13 @@ class SeveralAxes:
         link.servo_a_3, link.servo_b_3 = Vector(*(x.servo_a for x in laws)), Vector(*(x.servo_b for x in laws))
         link.bound_3 = Vector(*(x.servo_bound for x in laws))
         link.lower_3, link.upper_3 = Vector(*(x.lower for x in laws)), Vector(*(x.upper for x in laws))
+        link.spring_3 = Vector(0.0, 0.0, 0.0)
         self.find_bounds(link)
+        self.find_limits(link)
         self.guess(link)
+
+    def find_limits(self, link: Any) -> None:
+        """Limits that are not along the axes."""
 
     def find_bounds(self, link: Any) -> None:
         """Impulses with which friction can hold, and with which it slides: of the vector, or axis by axis."""
@@ -161,6 +166,10 @@ class SeveralAxes:
     def has_limits(self, link: Any) -> bool:
         """Whether there may be limits."""
         return False
+
+    def limits(self, link: Any) -> Any:
+        """Whether there are."""
+        return True
 
     def linearize(self, link: Any) -> None:
         """The laws, linear about the solution in u1, friction, held, limit."""
@@ -350,7 +359,8 @@ class SeveralAxes:
         for _ in sweeps:
             link.largest_3 = 0.0
             if self.has_limits(link):
-                self.sweep_limits(link)
+                for _ in link.when(self.limits(link)):
+                    self.sweep_limits(link)
             if self.has_friction(link):
                 self.sweep_friction(link)
             sweeps.leave(link.largest_3 <= TINY * speed)
@@ -432,20 +442,28 @@ class SeveralAxes:
             for k in AXES:
                 stopped = stopped | (stuck[k] > before[k])
         link.stuck_3 = stuck
-        if self.has_limits(link):
-            start, now, struck = self.along_limits(link, link.u0_3), self.speeds_at_limits(link), [0.0, 0.0, 0.0]
-            leaves = each(lambda k: leaving_speed(limit[k], start[k], link.restitution_3[k]))
-            for k in AXES:
-                more = now[k] - leaves[k]
-                acts = absolute(limit[k]) > 0.0
-                thrown = more * limit[k] > 0.0
-                rests = acts & (absolute(more) <= RESTS * link.fall)
-                struck[k] = select(thrown | rests, 1.0, 0.0)
-                stopped = stopped | thrown | (acts & (absolute(start[k]) > 0.0))
-            link.struck_3, link.leaving_3 = Vector(*struck), leaves
         if not known_zero(stopped):
             link.tree.note_stopped(stopped)
+        if self.has_limits(link):
+            for _ in link.when(self.limits(link)):
+                self.keep_limits(link)
         link.known_3 = 0.0
+
+    def keep_limits(self, link: Any) -> None:
+        """Which limits an axis leaves, in an impact at the end of the step, and how fast."""
+        limit, start = link.limit_3, self.along_limits(link, link.u0_3)
+        now, struck = self.speeds_at_limits(link), [0.0, 0.0, 0.0]
+        leaves = each(lambda k: leaving_speed(limit[k], start[k], link.restitution_3[k]))
+        stopped: Any = False
+        for k in AXES:
+            more = now[k] - leaves[k]
+            acts = absolute(limit[k]) > 0.0
+            thrown = more * limit[k] > 0.0
+            rests = acts & (absolute(more) <= RESTS * link.fall)  # what rests at a limit stays in an impact at another one
+            struck[k] = select(thrown | rests, 1.0, 0.0)
+            stopped = stopped | thrown | (acts & (absolute(start[k]) > 0.0))
+        link.struck_3, link.leaving_3 = Vector(*struck), leaves
+        link.tree.note_stopped(stopped)
 
     def speeds_at_limits(self, link: Any) -> Vector:
         """u₁ along the limits' directions of the end of the step."""
@@ -516,8 +534,6 @@ class BallWithLaws(SeveralAxes, Ball):
         law = prepare(x, h, error, link.u0_3[k], link.stuck_3[k], link.share_3[k])
         spring = 0.25 * (h * h) * link.stiffness_3[k]
         law = law._replace(a=law.a + spring)
-        if self.has_limits(link):
-            law = law._replace(**self.limit_law(link, k))
         return law
 
     def has_limits(self, link: Any) -> bool:
@@ -530,21 +546,16 @@ class BallWithLaws(SeveralAxes, Ball):
         link.F3 = F
         y = F.T @ link.zv
         link.y_3 = y
-        by = y * 2.0
-        k = link.stiffness_3
-        springs = not all_zero(k)
-        if springs or self.has_limits(link):
-            end = self.end_rotation(link)
-            if springs:
-                u1, h = self.end_speeds(link), link.h
-                gradient = mean_gradient(link.rotation, end, link.rest_3, k, by)
+        by, k, h = y * 2.0, link.stiffness_3, link.h
+        if not all_zero(k):
+            for _ in link.when(k.x + k.y + k.z > 0.0):
+                u1 = self.end_speeds(link)
+                gradient = mean_gradient(link.rotation, self.end_rotation(link), link.rest_3, k, by)
                 # b of the linear law that has this impulse, and the slope ¼h²k, at the present speed
                 link.spring_3 = gradient * h - times(k, u1) * (0.25 * h * h)
-            if self.has_limits(link):
-                self.turn_rows(link, end, by)
-
-    def law_terms(self, link: Any) -> None:
-        SeveralAxes.law_terms(self, link)
+        if self.has_limits(link):
+            for _ in link.when(self.limits(link)):
+                self.turn_rows(link, self.end_rotation(link), by)
 
     def end_rotation(self, link: Any) -> Quaternion:
         """The rotation at the end of the step as it stands (`Ball.advance`)."""
@@ -555,6 +566,83 @@ class BallWithLaws(SeveralAxes, Ball):
             by = back * g
             new = Quaternion((link.base.R @ link.frame).T @ by.v, by.w) * link.rotation
         return new.normalized()
+
+    # ---- limits
+
+    def limits(self, link: Any) -> Any:
+        return link.ball_limit > 0.5
+
+    def limit_row(self, link: Any, k: int) -> Vector:
+        row: Vector = link.row3.row(k)
+        return row
+
+    def along_limits(self, link: Any, u: Vector) -> Vector:
+        return link.row3 @ u if self.has_limits(link) else u
+
+    def find_limits(self, link: Any) -> None:
+        if not self.has_limits(link):
+            return
+        for _ in link.when(self.limits(link)):
+            values, rows = limit_coordinates(link.ball_limit, link.rotation, link.limit_upper_3)
+            link.value_3, link.row_start3, link.row3 = values, rows, rows
+            link.row_share_3 = Vector(-1.0, -1.0, -1.0)
+            self.bound_speeds(link)
+
+    def bound_speeds(self, link: Any) -> None:
+        """Speeds along the limits' directions that keep the joint inside them to the end of the step."""
+        values, h = link.value_3, link.h
+        u0 = self.along_limits(link, link.u0_3)
+        cardan = link.ball_limit < 1.5
+        boxes = [limit_speeds(AxisOf(link, k, unit=1.0), h, values[k], u0[k]) for k in AXES]
+        cone = select(link.limit_upper_3.x < INFINITE, stop_speed(h, values[0], u0[0], 0.0, 1.0), -INFINITE)
+        lower, upper = [b[0] for b in boxes], [b[1] for b in boxes]
+        link.lower_3 = Vector(select(cardan, lower[0], cone), select(cardan, lower[1], -INFINITE), lower[2])
+        link.upper_3 = Vector(select(cardan, upper[0], INFINITE), select(cardan, upper[1], INFINITE), upper[2])
+
+    def turn_rows(self, link: Any, end: Quaternion, by: Vector) -> None:
+        """Directions of the limits, by the end of the step as it stands: so the path ends where they allow, and they do no work."""
+        start = link.value_3, link.row_start3
+        rows = mean_rows(start, limit_coordinates(link.ball_limit, end, link.limit_upper_3), by)
+        first = link.row_share_3.x < -0.5
+        moves = largest([x - y for x, y in zip(rows.entries(), link.row3.entries(), strict=True)])
+        for _ in link.when(first | (moves > SAME_ROW)):
+            link.tree.note_changed(not_(first) & (largest(link.side_3) > 0.5))
+            self.change_rows(link, rows, first)
+            self.bound_speeds(link)
+            side, lock, to = link.side_3, link.lock3, link.lock_to_3
+            u0, lower, upper = link.u0_3, link.lower_3, link.upper_3
+            new = [choose(absolute(side[k]) > 0.5, link.row3.row(k), lock.row(k)) for k in AXES]
+            link.lock3 = Matrix([list(r) for r in new])
+            speed = each(lambda k: select(side[k] > 0.5, lower[k], upper[k]))
+            link.lock_to_3 = each(
+                lambda k: select(absolute(side[k]) > 0.5, (speed[k] + dot(new[k], u0)) * (0.25 * link.h), to[k])
+            )
+
+    def change_rows(self, link: Any, rows: Matrix, first: Any) -> None:
+        """Directions for the next iteration, where the end of the last one makes them `rows`.
+
+        A limit that pushes hard turns the end of the step and thereby its own direction, to and fro; how much of a change is to be
+        made follows from the last two (Aitken), and iterations converge as a secant does.
+        """
+        now, before, share, side = link.row3, link.row_miss3, link.row_share_3, link.side_3
+        new, misses, shares = [], [], []
+        for k in AXES:
+            miss = rows.row(k) - now.row(k)
+            more = miss - before.row(k)
+            size = dot(more, more)
+            secant = (share[k] > 0.0) & (absolute(side[k]) > 0.5) & (size > 0.0)
+            part = -(share[k] * dot(before.row(k), more)) / select(size > 0.0, size, 1.0)
+            part = select(secant, clamp(part, LEAST_SHARE, MOST_SHARE), 1.0)
+            new.append(list(now.row(k) + miss * part))
+            misses.append(list(miss))
+            shares.append(select(first, 0.0, part))
+        link.row3, link.row_miss3, link.row_share_3 = Matrix(new), Matrix(misses), Vector(*shares)
+
+    def speeds_at_limits(self, link: Any) -> Vector:
+        """The impact is at the end of the step."""
+        _, rows = limit_coordinates(link.ball_limit, link.rotation, link.limit_upper_3)
+        link.row3 = rows
+        return rows @ link.u1_3
 
     # ---- the joint, with laws or without
 
