@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import HINGE, OF_JOINT, PARAMETERS, SEVERAL, Forest
+from sharnir.engine.tree.forest import OF_JOINT, PARAMETERS, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.step import step
 from sharnir.engine.tree.storage import APART, FIELDS_OF, HISTORY, SIZES, LoopTree, UnrolledTree
 
@@ -48,7 +48,7 @@ def unrolled_code(forest: Forest, real: str = "double", own_axes: bool = True, f
                 loads.append(f"{name}_{i}_{k} = stored({at});")
                 stores.append(f"stored({at}) = {name}_{i}_{k};")
                 at += 1
-        if link.kind == HINGE:
+        if link.kind in TURNING:
             loads.append(f"c_{i}_0 = wp::cos(q_{i}_0); s_{i}_0 = wp::sin(q_{i}_0);")
     with program.block("for (int step = 0; step < steps; ++step) {"):
         program.say("unknown = false;")
@@ -93,7 +93,7 @@ def loop_code(
                     place = tree.place("own", name, k)
                     out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")
                     out.append("++at;")
-            if load and kind == HINGE:
+            if load and kind in TURNING:
                 q, c, s = (f"number(own + {start[n]})" for n in "qcs")
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")

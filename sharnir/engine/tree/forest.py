@@ -1,21 +1,24 @@
 """A forest of links: what the step knows of a mechanism.
 
 A link hangs on its base (another link, or the ground) by a joint of one kind: a hinge or a slider along z of the joint's frame, a
-ball, or a free joint (six axes, on the ground only). A joint with more axes is a row of links of which only the last has mass.
+ball, or a free joint (six axes, on the ground only). A joint with more axes is a row of links of which only the last has mass. A
+rotor is a hinge whose link is symmetric about it and carries nothing (`with_rotors`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-HINGE, SLIDER, BALL, FREE = range(4)
-KINDS = ("hinge", "slider", "ball", "free")
-SPEEDS = (1, 1, 3, 6)  # joint speeds by kind
-COORDINATES = (1, 1, 4, 7)  # joint coordinates by kind: quaternions (x, y, z, w); free: position, then quaternion
+HINGE, SLIDER, BALL, FREE, ROTOR = range(5)
+KINDS = ("hinge", "slider", "ball", "free", "rotor")
+USUAL = (HINGE, SLIDER, BALL, FREE)  # kinds that code for any forest knows, unless others are asked for
+TURNING = (HINGE, ROTOR)  # kinds whose coordinate is an angle
+SPEEDS = (1, 1, 3, 6, 1)  # joint speeds by kind
+COORDINATES = (1, 1, 4, 7, 1)  # joint coordinates by kind: quaternions (x, y, z, w); free: position, then quaternion
 SEVERAL = (BALL, FREE)  # kinds whose laws are those of several axes
 GROUND = -1
 
@@ -26,7 +29,7 @@ class Link:
 
     Args:
         base: index of the link it hangs on, or GROUND; less than its own index.
-        kind: HINGE, SLIDER, BALL or FREE.
+        kind: HINGE, SLIDER, BALL, FREE or ROTOR.
         frame: (3, 3) axes of the joint frame as columns, in the base's frame, where the joint's coordinates are zero.
         anchor: (3,) m, origin of the joint frame in the base's frame.
         com: (3,) m, centre of mass from the joint frame's origin.
@@ -59,6 +62,23 @@ OF_JOINT = dict.fromkeys(LAWS_3, 3) | dict.fromkeys(JOINT_LAWS, 1)
 PARAMETERS = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1} | dict.fromkeys(LAWS, 1) | OF_JOINT  # numbers per link
 
 
+def is_symmetric(link: Link) -> bool:
+    """Whether a link is symmetric about z of its joint frame, to rounding."""
+    I, com = np.asarray(link.inertia, float), np.asarray(link.com, float)
+    off = max(abs(I[0, 0] - I[1, 1]), *(abs(I[r, c]) for r, c in ((0, 1), (0, 2), (1, 2))))
+    return bool(off <= 1e-12 * I.max() and link.mass * float(com[:2] @ com[:2]) <= 1e-12 * I[2, 2] and I[2, 2] > 0)
+
+
+def with_rotors(links: Sequence[Link]) -> list[Link]:
+    """The same links, where those on a hinge that carry nothing and are symmetric about it are rotors."""
+    bases = {link.base for link in links}
+    out = []
+    for i, link in enumerate(links):
+        rotor = link.kind == HINGE and i not in bases and is_symmetric(link)
+        out.append(replace(link, kind=ROTOR) if rotor else link)
+    return out
+
+
 class Forest:
     """Links in an order in which every base comes before what hangs on it."""
 
@@ -70,6 +90,10 @@ class Forest:
                 raise ValueError(f"link {i}: its base is {link.base}, allowed: {GROUND} (the ground) to {i - 1}")
             if link.kind == FREE and link.base != GROUND:
                 raise ValueError(f"link {i}: a free joint hangs on the ground, not on link {link.base}")
+            if link.base >= 0 and self.links[link.base].kind == ROTOR:
+                raise ValueError(f"link {i}: it hangs on link {link.base}, a rotor, which carries nothing")
+            if link.kind == ROTOR and not is_symmetric(link):
+                raise ValueError(f"link {i}: a rotor is symmetric about its axis, got inertia {link.inertia}, centre {link.com}")
             if link.base >= 0:
                 self.children[link.base].append(i)
 

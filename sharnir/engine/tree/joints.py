@@ -188,11 +188,17 @@ class OneAxis:
             link.U_l, link.U_a, link.D, link.SU = U_l, U_a, D, SU
             W_a = U_a * D
             inertia = A - square(U_l, D), H - outer(W_a, U_l), I - square(U_a, D)
-        U_l, U_a, D = link.U_l, link.U_a, link.D
-        e = link.given - dot(S_l, f) - dot(S_a, n)
-        link.e = e
-        eD = e * D
-        hand_on(link, lever, f + U_l * eD, n + U_a * eD, inertia)
+        U_l, U_a = link.U_l, link.U_a
+        link.e = link.given - dot(S_l, f) - dot(S_a, n)
+        by = self.change(link)
+        hand_on(link, lever, f + U_l * by, n + U_a * by, inertia)
+
+    def change(self, link: Any) -> Any:
+        """By how much z changes while the base goes on as it does; while velocities are projected, to what is wanted."""
+        by = link.e * link.D
+        if not link.tree.rests:
+            return by
+        return by + select(link.lock > 0.5, link.wanted / link.per_half_step, 0.0)
 
     def law_terms(self, link: Any) -> None:
         """The linear laws at the present speed, scaled as f, and minus their slope by z."""

@@ -7,7 +7,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields, unrolled_code
-from sharnir.engine.tree.forest import Forest
+from sharnir.engine.tree.forest import USUAL, Forest
 
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
 CPP = {"double": "double", "single": "float"}
@@ -49,6 +49,11 @@ def tree_kernel(body: str, precision: str) -> Any:
     return run_tree
 
 
+def kinds_of(forest: Forest) -> tuple[int, ...]:
+    """Kinds of joints that code for any forest is to know: the usual ones, and those that the forest has beside."""
+    return tuple(sorted({*USUAL, *(link.kind for link in forest.links)}))
+
+
 class TreeRunner:
     """A forest in some worlds, stepped by emitted code.
 
@@ -68,7 +73,7 @@ class TreeRunner:
     ) -> None:  # fmt: skip
         self.forest, self.h, self.worlds, self.device, self.gravity = forest, h, worlds, device, gravity
         self.tolerance, self.law_tolerance, self.limit = tolerance, law_tolerance, limit
-        body = unrolled_code(forest, CPP[precision]) if specialize else loop_code(CPP[precision])
+        body = unrolled_code(forest, CPP[precision]) if specialize else loop_code(CPP[precision], kinds=kinds_of(forest))
         real = REALS[precision]
         self._kernel = tree_kernel(body, precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)

@@ -27,14 +27,17 @@ from sharnir.emit.algebra import (
 )  # fmt: skip
 from sharnir.emit.expressions import maximum, value
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import BALL, COMMANDS, FREE, GROUND, HINGE, KINDS, LAWS_3, OF_JOINT, PARAMETERS, SLIDER, Forest
+from sharnir.engine.tree.forest import (
+    BALL, COMMANDS, FREE, GROUND, HINGE, LAWS_3, OF_JOINT, PARAMETERS, ROTOR, SLIDER, TURNING, USUAL, Forest,
+)  # fmt: skip
 from sharnir.engine.tree.ball_laws import BallWithLaws
 from sharnir.engine.tree.joints import Free, Hinge, Slider
+from sharnir.engine.tree.rotor import Rotor
 from sharnir.laws.axis import Law
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 PATIENCE = 3  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
-JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: BallWithLaws(), FREE: Free()}
+JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: BallWithLaws(), FREE: Free(), ROTOR: Rotor()}
 
 # state that is kept between calls
 STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3, "stuck_3": 3, "limit_3": 3}
@@ -61,7 +64,7 @@ APART = OF_JOINT | {"stuck_3": 3, "limit_3": 3} | LAW_3  # kept apart in working
 SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I", "V3", "C3", "K3", "M3"}
 GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
 AXIS = ("q", "stuck", "limit", "SU", "z")
-FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "stuck_3", "limit_3", "zv"), FREE: ("rotation", "position", "zv", "zl")}
+FIELDS_OF = {HINGE: (*AXIS, "c", "s"), ROTOR: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "stuck_3", "limit_3", "zv"), FREE: ("rotation", "position", "zv", "zl")}
 
 
 def pack(name: str, numbers: list[Any]) -> Any:
@@ -161,7 +164,7 @@ class LinkView:
         if not self.tree.own_axes:
             return Identity()
         frame, kind = ByMatrix(self.frame), self.tree.kind_of(self.at)
-        if kind == HINGE:
+        if kind in TURNING:
             return Chained(frame, AboutZ(self.c, self.s))
         if kind == SLIDER:
             return frame
@@ -522,7 +525,7 @@ class LoopTree(Emitted):
 
     def __init__(self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None) -> None:
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
-        self.kinds = tuple(range(len(KINDS))) if kinds is None else tuple(kinds)
+        self.kinds = USUAL if kinds is None else tuple(kinds)
         self.start: dict[str, int] = {}
         at = 0
         for name, size in SIZES.items():
