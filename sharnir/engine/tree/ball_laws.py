@@ -106,7 +106,7 @@ class SeveralAxes:
         link.spring_3 = Vector(0.0, 0.0, 0.0)
         self.find_bounds(link)
         self.find_limits(link)
-        self.guess(link)
+        self.guess_laws(link)
 
     def find_limits(self, link: Any) -> None:
         """Limits that are not along the axes."""
@@ -120,7 +120,7 @@ class SeveralAxes:
         link.hold_3 = each(lambda k: select(grouped, vector[0], alone[k][0]))
         link.slide_3 = each(lambda k: select(grouped, vector[1], alone[k][1]))
 
-    def guess(self, link: Any) -> None:
+    def guess_laws(self, link: Any) -> None:
         u0, hold, slide, stuck, limit = link.u0_3, link.hold_3, link.slide_3, link.stuck_3, link.limit_3
         size = length(u0)
         heading = u0 * (1.0 / select(size > 0.0, size, 1.0))
@@ -443,7 +443,7 @@ class SeveralAxes:
                 stopped = stopped | (stuck[k] > before[k])
         link.stuck_3 = stuck
         if not known_zero(stopped):
-            link.tree.note_stopped(stopped)
+            link.tree.note_stopped(stopped, link.at)
         if self.has_limits(link):
             for _ in link.when(self.limits(link)):
                 self.keep_limits(link)
@@ -463,7 +463,24 @@ class SeveralAxes:
             struck[k] = select(thrown | rests, 1.0, 0.0)
             stopped = stopped | thrown | (acts & (absolute(start[k]) > 0.0))
         link.struck_3, link.leaving_3 = Vector(*struck), leaves
-        link.tree.note_stopped(stopped)
+        link.tree.note_stopped(stopped, link.at)
+
+    def report_laws(self, link: Any, n: Vector) -> None:
+        """Impulses along the axes, from what the joint carries there: all but a commanded effort, and those of the laws."""
+        h, u0, u1 = link.h, link.u0_3, self.end_speeds(link)
+        p = n * (4.0 / h) - self.effort(link)
+        drive = each(lambda k: clamp(-(link.servo_a_3[k] * u1[k]) - link.servo_b_3[k], -link.bound_3[k], link.bound_3[k]))
+        passive = -times(link.a_3, u1) - link.b_3 - link.spring_3
+        rest, held, limit = p - drive - passive, link.held_3, link.limit_3
+        friction = each(lambda k: select((held[k] > 0.5) & (absolute(limit[k]) <= 0.0), rest[k], link.friction_3[k]))
+        damper = self.damper(link, (u0 + u1) * 0.5, u1)
+        link.p_axis_3, link.p_drive_3, link.p_friction_3, link.p_limit_3 = p, drive, friction, limit
+        link.p_lost = -dot(rest + damper, (u0 + u1) * 0.5)
+
+    def damper(self, link: Any, mean: Vector, u1: Vector) -> Vector:
+        """Impulses of dampers."""
+        seen = each(lambda k: u1[k] + (mean[k] - u1[k]) * link.share_3[k])
+        return each(lambda k: -(link.h * (link.damping_3[k] + link.friction_viscous_3[k]) * seen[k]))
 
     def speeds_at_limits(self, link: Any) -> Vector:
         """u₁ along the limits' directions of the end of the step."""
@@ -495,6 +512,16 @@ def locked(V: Symmetric, row: Vector) -> tuple[Symmetric, Vector]:
     return V - Symmetric([toward[i] * answer[j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]), toward
 
 
+def either(condition: Any, yes: Matrix, no: Matrix) -> Matrix:
+    """One matrix or the other."""
+    return Matrix([list(choose(condition, yes.row(k), no.row(k))) for k in AXES])
+
+
+def negative(m: Matrix) -> Matrix:
+    """−m."""
+    return Matrix([[-x for x in row] for row in m.rows])
+
+
 class BallWithLaws(SeveralAxes, Ball):
     """A ball joint. Its laws are in the joint frame on the base, turned half way; friction alone in the base's own axes."""
 
@@ -509,10 +536,19 @@ class BallWithLaws(SeveralAxes, Ball):
             total = total + x.stiffness + x.damping + x.friction_viscous + x.servo_kp + x.servo_kd + absolute(x.servo_torque)
         return total <= 0.0
 
-    def joint_frame(self, link: Any) -> Matrix:
-        """The joint frame on the base, at the start of the step."""
+    def joint_frame(self, link: Any, own: Any = None, based: Any = None) -> Matrix:
+        """The axes of the laws at the start of the step, in the base's: the joint frame on the base, or on the link, reversed.
+
+        Each turned by a rotation if it is given.
+        """
         frame: Matrix = link.frame if link.own_axes else link.base.R @ link.frame
-        return frame
+        other = frame @ link.rotation.matrix()
+        ahead = link.sense > 0.0
+        return either(ahead, frame if based is None else based @ frame, negative(other if own is None else own @ other))
+
+    def law_rotation(self, link: Any, q: Quaternion) -> Quaternion:
+        """Coordinates that the laws see."""
+        return Quaternion(q.v * link.sense, q.w)
 
     def start_speeds(self, link: Any) -> Vector:
         spin = (link.turn.outward(link.W) - link.base.W) * link.per_half_step
@@ -530,7 +566,7 @@ class BallWithLaws(SeveralAxes, Ball):
         error: Any = 0.0
         if not all_zero(link.servo_kp_3):
             wanted = rotation_of(link.servo_position_3)
-            error = rotation_vector(link.rotation * conjugate(wanted))[k]
+            error = rotation_vector(self.law_rotation(link, link.rotation) * conjugate(wanted))[k]
         law = prepare(x, h, error, link.u0_3[k], link.stuck_3[k], link.share_3[k])
         spring = 0.25 * (h * h) * link.stiffness_3[k]
         law = law._replace(a=law.a + spring)
@@ -541,8 +577,8 @@ class BallWithLaws(SeveralAxes, Ball):
 
     def measure(self, link: Any, first: bool) -> None:
         alone = self.friction_alone(link)
-        frame = half_rotation(link.base.g) @ self.joint_frame(link)
-        F = Matrix([[select(alone, a, b) for a, b in zip(*rows, strict=True)] for rows in zip(IDENTITY.rows, frame.rows, strict=True)])
+        own, based = half_rotation(link.turn.outward(link.g)), half_rotation(link.base.g)
+        F = either(alone, IDENTITY, self.joint_frame(link, own, based))
         link.F3 = F
         y = F.T @ link.zv
         link.y_3 = y
@@ -550,7 +586,7 @@ class BallWithLaws(SeveralAxes, Ball):
         if not all_zero(k):
             for _ in link.when(k.x + k.y + k.z > 0.0):
                 u1 = self.end_speeds(link)
-                gradient = mean_gradient(link.rotation, self.end_rotation(link), link.rest_3, k, by)
+                gradient = mean_gradient(self.law_rotation(link, link.rotation), self.end_rotation(link), link.rest_3, k, by)
                 # b of the linear law that has this impulse, and the slope ¼h²k, at the present speed
                 link.spring_3 = gradient * h - times(k, u1) * (0.25 * h * h)
         if self.has_limits(link):
@@ -558,14 +594,14 @@ class BallWithLaws(SeveralAxes, Ball):
                 self.turn_rows(link, self.end_rotation(link), by)
 
     def end_rotation(self, link: Any) -> Quaternion:
-        """The rotation at the end of the step as it stands (`Ball.advance`)."""
+        """Coordinates at the end of the step as it stands (`Ball.advance`)."""
         back, g = Quaternion(-link.base.g, 1.0), Quaternion(link.g, 1.0)
         if link.own_axes:
             new = Quaternion(link.frame.T @ back.v, 1.0) * link.rotation * g
         else:
             by = back * g
             new = Quaternion((link.base.R @ link.frame).T @ by.v, by.w) * link.rotation
-        return new.normalized()
+        return self.law_rotation(link, new.normalized())
 
     # ---- limits
 
@@ -583,7 +619,9 @@ class BallWithLaws(SeveralAxes, Ball):
         if not self.has_limits(link):
             return
         for _ in link.when(self.limits(link)):
-            values, rows = limit_coordinates(link.ball_limit, link.rotation, link.limit_upper_3)
+            values, rows = limit_coordinates(
+                link.ball_limit, self.law_rotation(link, link.rotation), link.limit_upper_3
+            )
             link.value_3, link.row_start3, link.row3 = values, rows, rows
             link.row_share_3 = Vector(-1.0, -1.0, -1.0)
             self.bound_speeds(link)
@@ -640,9 +678,18 @@ class BallWithLaws(SeveralAxes, Ball):
 
     def speeds_at_limits(self, link: Any) -> Vector:
         """The impact is at the end of the step."""
-        _, rows = limit_coordinates(link.ball_limit, link.rotation, link.limit_upper_3)
+        _, rows = limit_coordinates(
+                link.ball_limit, self.law_rotation(link, link.rotation), link.limit_upper_3
+            )
         link.row3 = rows
         return rows @ link.u1_3
+
+    # ---- reports
+
+    def report(self, link: Any, f: Vector, n: Vector) -> None:
+        Ball.report(self, link, f, n)
+        for _ in link.acting():
+            self.report_laws(link, link.F3.T @ link.turn.outward(n))
 
     # ---- the joint, with laws or without
 

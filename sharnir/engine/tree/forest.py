@@ -1,8 +1,9 @@
 """A forest of links: what the step knows of a mechanism.
 
 A link hangs on its base (another link, or the ground) by a joint of one kind: a hinge or a slider along z of the joint's frame, a
-ball, or a free joint (six axes, on the ground only). A joint with more axes is a row of links of which only the last has mass. A
-rotor is a hinge whose link is symmetric about it and carries nothing (`with_rotors`).
+ball, a weld (no axis), or, on the ground only, a free joint (six axes) or a motion that is prescribed. A joint with more axes is
+a row of links of which only the last has mass. A rotor is a hinge whose link is symmetric about it and carries nothing
+(`with_rotors`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-HINGE, SLIDER, BALL, FREE, ROTOR = range(5)
-KINDS = ("hinge", "slider", "ball", "free", "rotor")
-USUAL = (HINGE, SLIDER, BALL, FREE)  # kinds that code for any forest knows, unless others are asked for
+HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, ROTOR = range(7)
+KINDS = ("hinge", "slider", "ball", "free", "weld", "prescribed", "rotor")
+USUAL = (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED)  # kinds that code for any forest knows, unless others are asked for
 TURNING = (HINGE, ROTOR)  # kinds whose coordinate is an angle
-SPEEDS = (1, 1, 3, 6, 1)  # joint speeds by kind
-COORDINATES = (1, 1, 4, 7, 1)  # joint coordinates by kind: quaternions (x, y, z, w); free: position, then quaternion
-SEVERAL = (BALL, FREE)  # kinds whose laws are those of several axes
+SEVERAL = (BALL,)  # kinds whose laws are those of several axes
+OFF = -1  # kind of a link that is left out of steps in a world
 GROUND = -1
 
 
@@ -29,7 +29,7 @@ class Link:
 
     Args:
         base: index of the link it hangs on, or GROUND; less than its own index.
-        kind: HINGE, SLIDER, BALL, FREE or ROTOR.
+        kind: HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED or ROTOR.
         frame: (3, 3) axes of the joint frame as columns, in the base's frame, where the joint's coordinates are zero.
         anchor: (3,) m, origin of the joint frame in the base's frame.
         com: (3,) m, centre of mass from the joint frame's origin.
@@ -56,10 +56,12 @@ LAWS = {
     "effort": 0.0,
 }  # parameters of what acts on an axis, and their values where nothing does  # fmt: skip
 COMMANDS = ("servo_position", "servo_velocity", "servo_torque", "servo_max_force", "effort")  # these vary as a rule
-JOINT_LAWS = {"grouped": 1.0, "ball_limit": 0.0}  # 1: one friction bound for the vector of all axes; `laws.ball.CARDAN` …
+INERTIAL = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1}  # numbers per link
 LAWS_3 = {name + "_3": name for name in LAWS}  # the same of each axis of a joint with several
-OF_JOINT = dict.fromkeys(LAWS_3, 3) | dict.fromkeys(JOINT_LAWS, 1)
-PARAMETERS = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1} | dict.fromkeys(LAWS, 1) | OF_JOINT  # numbers per link
+JOINT_LAWS = {"grouped": 1.0, "ball_limit": 0.0, "sense": 1.0}
+"""Of such a joint: 1 if one friction bound is that of the vector of all axes; `laws.ball.CARDAN` …; −1 if the laws are in the axes of
+the link, not of its base, and coordinates are those of the base seen from it."""
+PARAMETERS = INERTIAL | dict.fromkeys(LAWS, 1) | dict.fromkeys(LAWS_3, 3) | dict.fromkeys(JOINT_LAWS, 1)
 
 
 def is_symmetric(link: Link) -> bool:
@@ -88,8 +90,8 @@ class Forest:
         for i, link in enumerate(self.links):
             if not GROUND <= link.base < i:
                 raise ValueError(f"link {i}: its base is {link.base}, allowed: {GROUND} (the ground) to {i - 1}")
-            if link.kind == FREE and link.base != GROUND:
-                raise ValueError(f"link {i}: a free joint hangs on the ground, not on link {link.base}")
+            if link.kind in (FREE, PRESCRIBED) and link.base != GROUND:
+                raise ValueError(f"link {i}: a {KINDS[link.kind]} joint hangs on the ground, not on link {link.base}")
             if link.base >= 0 and self.links[link.base].kind == ROTOR:
                 raise ValueError(f"link {i}: it hangs on link {link.base}, a rotor, which carries nothing")
             if link.kind == ROTOR and not is_symmetric(link):
@@ -125,5 +127,15 @@ class Forest:
         return out | {name: [float(each.get(name, value))] for name, value in JOINT_LAWS.items()}
 
     def table(self) -> np.ndarray:
-        """All parameters, (links, numbers per link)."""
-        return np.array([[x for name in PARAMETERS for x in self.values(i)[name]] for i in range(len(self))])
+        """Inertial parameters, (links, numbers per link)."""
+        return np.array([[x for name in INERTIAL for x in self.values(i)[name]] for i in range(len(self))])
+
+    def law_table(self) -> np.ndarray:
+        """What acts, (links, 3, numbers): of each axis by LAWS, then of the joint by JOINT_LAWS."""
+        out = np.zeros((len(self), 3, len(LAWS) + len(JOINT_LAWS)))
+        for i, link in enumerate(self.links):
+            x = self.values(i)
+            for k in range(3):
+                axis = [x[name + "_3"][k] if link.kind in SEVERAL else x[name][0] for name in LAWS]
+                out[i, k] = axis + [x[name][0] for name in JOINT_LAWS]
+        return out

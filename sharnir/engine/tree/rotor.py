@@ -11,7 +11,7 @@ from typing import Any
 
 from sharnir.emit.algebra import ZERO, Vector, dot, square
 from sharnir.emit.expressions import cos, select, sin
-from sharnir.engine.tree.joints import Hinge, hand_on, turned
+from sharnir.engine.tree.joints import Hinge, carry, hand_on, turned
 
 
 class Rotor(Hinge):
@@ -44,6 +44,13 @@ class Rotor(Hinge):
             inertia = A, H, I - square(link.U_a, D)
         link.e = link.given - lacks
         hand_on(link, link.base.M @ link.local_anchor, f, n + link.U_a * self.change(link), inertia)
+
+    def report(self, link: Any, f: Vector, n: Vector) -> None:
+        turn, e, C, z = link.turn, self.own_axis(link), link.inertia[2, 2], link.z
+        n = n + (link.M @ e * 2.0 - e) * (C * z)
+        carry(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n))
+        for _ in link.acting():
+            self.report_laws(link, C * (dot(e, link.g) + z - dot(e, link.W)) / (0.25 * link.h))
 
     def advance(self, link: Any) -> None:
         z, e = link.z, self.own_axis(link)
