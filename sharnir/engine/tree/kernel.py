@@ -7,7 +7,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields, unrolled_code
-from sharnir.engine.tree.forest import Forest
+from sharnir.engine.tree.forest import PARAMETERS, Forest
 
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
 CPP = {"double": "double", "single": "float"}
@@ -87,6 +87,11 @@ class TreeRunner:
             for name, size in stored_fields(link.kind):
                 self.rows[i, name] = slice(at, at + size)
                 at += size
+
+    def column(self, name: str) -> int:
+        """Where a parameter is in a link's row of `parameters`."""
+        names = list(PARAMETERS)
+        return sum(PARAMETERS[n] for n in names[: names.index(name)])
 
     def numbers(self) -> np.ndarray:
         """The state as (numbers, worlds); on the CPU a view of it. `rows` says where a link's fields are."""
