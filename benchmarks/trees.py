@@ -14,7 +14,7 @@ import numpy as np
 import warp as wp
 
 from benchmarks.timing import interleave
-from sharnir.engine.tree.forest import BALL, HINGE, Forest, Link
+from sharnir.engine.tree.forest import BALL, HINGE, LAWS, Forest, Link
 from sharnir.engine.tree.kernel import TreeRunner
 
 H = 1e-3
@@ -132,8 +132,7 @@ def moves(name: str, runner: TreeRunner, peer: MujocoTree, steps: int) -> tuple[
             peer.step(steps)
 
         return ours, theirs
-    parameters = runner.parameters.numpy().reshape(len(runner.forest), -1)
-    at = runner.column("servo_position")
+    commands = runner.laws.numpy().reshape(len(runner.forest), -1)[:, list(LAWS).index("servo_position")]
     clock = {"ours": 0, "theirs": 0}
 
     def target(who: str) -> float:
@@ -142,7 +141,7 @@ def moves(name: str, runner: TreeRunner, peer: MujocoTree, steps: int) -> tuple[
 
     def arm() -> None:
         for _ in range(steps // 20):
-            parameters[:, at] = target("ours")
+            commands[:] = target("ours")
             runner.step(20)
 
     def other_arm() -> None:
