@@ -301,7 +301,7 @@ class Loop(Form):
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock", "struck", "leaving")
+            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock", "jump", "mode", "goal")
             out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
             out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
             out.append(

@@ -44,7 +44,6 @@ from sharnir.engine.tree.forest import (
     Forest,
 )
 from sharnir.engine.tree.joints import Ball, Free, Hinge, Prescribed, Slider, Weld
-from sharnir.laws.axis import Law
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 PATIENCE = 3  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
@@ -54,14 +53,13 @@ JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: Ball(), FREE: Free(), WELD: We
 STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3}
 HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
 WORK = {
-    "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "e3": 3, "dl": 3,
-    "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
+    "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
+    "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
 }  # fmt: skip
 LAW_NAMES = (
-    "u0", "share", "given", "slope", "lock", "wanted", "resist", "push", "slid", "friction", "held", "u1", "ratio", "D_free",
-    "side", "e_friction", "struck", "leaving",
+    "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
 )  # fmt: skip
-LAW = dict.fromkeys((*LAW_NAMES, *("law_" + n for n in Law._fields)), 1)
+LAW = dict.fromkeys(LAW_NAMES, 1)
 REPORT = {"reaction_f": 3, "reaction_n": 3} | dict.fromkeys(("p_axis", "p_friction", "p_limit", "p_drive", "p_lost"), 1)
 """What a step reports: impulse and moment that joints carry, times ¼ h; impulses along axes; what is lost there, J."""
 PUSH = {"push_f": 3, "push_n": 3}  # outer force and torque on a link, times ¼ h²
@@ -122,10 +120,6 @@ class LinkView:
         return pack(name, self.tree.get(self.at, name))
 
     def __setattr__(self, name: str, x: Any) -> None:
-        if name == "law":
-            for n, value in zip(Law._fields, x, strict=True):
-                setattr(self, "law_" + n, value)
-            return
         self.tree.put(self.at, name, numbers(x))
 
     @property
@@ -146,10 +140,6 @@ class LinkView:
     def fall(self) -> Any:
         """A speed that gravity gives in a step."""
         return self.tree.fall
-
-    @property
-    def law(self) -> Law:
-        return Law(*(getattr(self, "law_" + n) for n in Law._fields))
 
     def acting(self) -> Iterator[None]:
         """Once if laws act on the joint's axes."""
@@ -323,9 +313,9 @@ class NumberTree(OneForest):
     def note_unknown(self, condition: bool) -> None:
         self.unknown = self.unknown or condition
 
-    def when_unknown(self) -> Iterator[None]:
+    def when_unknown(self) -> Iterator[bool]:
         if self.unknown:
-            yield
+            yield True
             self.unknown = False
 
     def when(self, condition: bool) -> Iterator[None]:
@@ -404,10 +394,12 @@ class Emitted:
         with self.program.block("if (pass == 0) {"):
             yield
 
-    def when_unknown(self) -> Iterator[None]:
+    def when_unknown(self) -> Iterator[bool]:
+        """Code for responses that were not known; after it the iteration begins again."""
         if self.any_acts:
-            self.program.say("if (unknown) { unknown = false; --pass; continue; }")
-        return iter(())
+            with self.program.block("if (unknown) {"):
+                yield False
+                self.program.say("unknown = false; --pass; continue;")
 
     def when(self, condition: Any) -> Iterator[None]:
         if isinstance(condition, bool):
@@ -479,7 +471,8 @@ class UnrolledTree(Emitted, OneForest):
         if name in LAW and not self.acts(i):
             return [0.0]
         if name in PARAMETERS:
-            varies = name in COMMANDS and self.acts(i)
+            laws = self.forest.links[i].laws
+            varies = bool(laws) and name in COMMANDS and (name == "effort" or any(n.startswith("servo_") for n in laws))
             row = sum(INERTIAL.values()) * i + self.start.get(name, 0)
             return [
                 x if x in FOLDED and not varies
