@@ -134,7 +134,7 @@ class OneAxis:
         u0, limit, law = link.u0, link.limit, self.prepare_law(link)
         bound = select(limit > 0.0, law.lower, law.upper)
         at_limit = (absolute(limit) > 0.0) & (absolute(bound) <= 2.0 * absolute(u0) + link.fall)
-        holds = ((link.stuck > 0.5) | (absolute(u0) <= 0.0)) & (law.hold > 0.0)
+        holds = ((link.stuck > 0.5) | (absolute(u0) * link.SU <= law.hold)) & (law.hold > 0.0)
         mode = select(holds, HELD, sign(link.z))
         link.mode = select(at_limit, select(limit > 0.0, AT_LIMIT, -AT_LIMIT), mode)
         link.goal = select(at_limit, bound + u0, u0)
