@@ -14,12 +14,39 @@ from sharnir.emit.algebra import IDENTITY, NO_MATRIX, NO_SYMMETRIC, Matrix, Quat
 from sharnir.emit.expressions import absolute, clamp, maximum, select, sign
 from sharnir.engine.tree.joints import Ball, hand_on, largest, turned
 from sharnir.laws.axis import (
-    HOLDS, INFINITE, Law, friction_bounds, held_speed, is_zero, leaving_speed, limit_speeds, linear_part, not_, prepare,
-    resolved_share, servo_side, solve_friction, stop_speed,
+    HOLDS,
+    INFINITE,
+    Law,
+    friction_bounds,
+    held_speed,
+    is_zero,
+    leaving_speed,
+    limit_speeds,
+    linear_servo,
+    not_,
+    prepare,
+    resolved_share,
+    servo_side,
+    solve_friction,
+    stop_speed,
 )  # fmt: skip
 from sharnir.laws.ball import (
-    TINY, can_hold, choose, half_rotation, least_slip, length, limit_coordinates, mean_gradient, mean_rows, rotation_of,
-    rotation_vector, conjugate, scaled, slip_slope, slip_speed, times,
+    TINY,
+    can_hold,
+    choose,
+    conjugate,
+    half_rotation,
+    least_slip,
+    length,
+    limit_coordinates,
+    mean_gradient,
+    mean_rows,
+    rotation_of,
+    rotation_vector,
+    scaled,
+    slip_slope,
+    slip_speed,
+    times,
 )  # fmt: skip
 
 AXES = (0, 1, 2)
@@ -181,8 +208,9 @@ class SeveralAxes:
         held = each(lambda k: select(turns[k] > 0.5, 2.0, held[k]))
         locked = each(lambda k: select(held[k] > 0.5, 1.0, 0.0))
         link.slid_3 = each(lambda k: select(locked[k] > 0.5, 0.0, f[k]))
-        linear = [linear_part(self.law_of(link, k), u1[k]) for k in AXES]
-        link.resist_3, link.push_3 = Vector(*(x[0] for x in linear)), Vector(*(x[1] for x in linear))
+        servo = [linear_servo(self.law_of(link, k), u1[k]) for k in AXES]
+        link.resist_3 = link.a_3 + Vector(*(x[0] for x in servo))
+        link.push_3 = link.b_3 + Vector(*(x[1] for x in servo))
         link.sat_3 = each(lambda k: servo_side(self.law_of(link, k), u1[k]))
         mean = (u1 + u0) * 0.5
         link.about_3 = mean

@@ -14,12 +14,21 @@ from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
 from sharnir.engine.tree.step import finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import (
-    FIELDS_OF, HISTORY, MEMORY, PUSH, ROW, ROW_APART, SIZES, START, LoopTree, UnrolledTree,
+    FIELDS_OF,
+    HISTORY,
+    MEMORY,
+    PUSH,
+    ROW,
+    ROW_APART,
+    SIZES,
+    START,
+    LoopTree,
+    UnrolledTree,
 )  # fmt: skip
 
 PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
-VARIABLES = """int count = 0, failed = 0; real change = real(0.0), lost = real(0.0);
+VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false;"""
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
@@ -326,7 +335,7 @@ class Loop(Form):
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock", "struck", "leaving")
+            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock", "jump", "mode", "goal")
             out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
             out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
             out.append(

@@ -35,15 +35,15 @@ class Rotor(Hinge):
         if not link.tree.rests:
             for _ in link.acting():
                 self.law_terms(link)
+        locked = link.lock > 0.5
         if inertia is not None:
             A, H, I = turned(turn, inertia)
             D = 1.0 / (C + link.slope)
-            link.D_free = D
-            D = select(link.lock > 0.5, 0.0, D)
-            link.U_l, link.U_a, link.D, link.SU = ZERO, link.local_axis * C, D, C
-            inertia = A, H, I - square(link.U_a, D)
+            link.U_l, link.U_a, link.D = ZERO, link.local_axis * C, D
+            inertia = A, H, I - square(link.U_a, select(locked, 0.0, D))
         link.e = link.given - lacks
-        hand_on(link, link.base.M @ link.local_anchor, f, n + link.U_a * self.change(link), inertia)
+        dz = select(locked, link.jump, link.e * link.D)
+        hand_on(link, link.base.M @ link.local_anchor, f, n + link.U_a * dz, inertia)
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn, e, C, z = link.turn, self.own_axis(link), link.inertia[2, 2], link.z

@@ -36,12 +36,22 @@ def solve(tree: Any) -> None:
             begin(tree)
             update_twists(tree)
         compute_momenta(tree, factor)
-        for _ in tree.when_unknown():  # responses: begin again, now that they are known
-            begin(tree)
-            update_twists(tree)
-            compute_momenta(tree, factor)
+        for again in tree.when_unknown():  # responses: begin again, now that they are known
+            learn_responses(tree)
+            if again:
+                begin(tree)
+                update_twists(tree)
+                compute_momenta(tree, factor)
         tree.clear_change()
         update_twists(tree, correct=True)
+
+
+def learn_responses(tree: Any) -> None:
+    """Responses of the axes that laws act on."""
+    for link in tree.links():
+        for joint in link.joints():
+            for _ in link.acting():
+                joint.learn_response(link)
 
 
 def guess(tree: Any) -> None:

@@ -28,6 +28,7 @@ from sharnir.emit.algebra import (
 )  # fmt: skip
 from sharnir.emit.expressions import maximum, value
 from sharnir.emit.program import Program
+from sharnir.engine.tree.ball_laws import BallWithLaws
 from sharnir.engine.tree.forest import (
     BALL,
     COMMANDS,
@@ -47,13 +48,15 @@ from sharnir.engine.tree.forest import (
     WELD,
     Forest,
 )
-from sharnir.engine.tree.ball_laws import BallWithLaws
 from sharnir.engine.tree.joints import Free, Hinge, Prescribed, Slider, Weld
 from sharnir.engine.tree.rotor import Rotor
-from sharnir.laws.axis import Law
+from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
-PATIENCE = 3  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
+PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
+TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
+"""Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
+FIRST_RATE, BEST_RATE = 1 / 400, 1 / 1000  # by which an iteration reduces the error: while nothing is known, and at best
 JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: BallWithLaws(), FREE: Free(), WELD: Weld()}
 JOINTS |= {PRESCRIBED: Prescribed(), ROTOR: Rotor()}
 
@@ -61,14 +64,13 @@ JOINTS |= {PRESCRIBED: Prescribed(), ROTOR: Rotor()}
 STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3, "stuck_3": 3, "limit_3": 3}
 HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
 WORK = {
-    "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "e3": 3, "dl": 3,
-    "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
+    "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
+    "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
 }  # fmt: skip
 LAW_NAMES = (
-    "u0", "share", "given", "slope", "lock", "wanted", "resist", "push", "slid", "friction", "held", "u1", "ratio", "D_free",
-    "side", "e_friction", "struck", "leaving",
+    "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
 )  # fmt: skip
-LAW = dict.fromkeys((*LAW_NAMES, *("law_" + n for n in Law._fields)), 1)
+LAW = dict.fromkeys(LAW_NAMES, 1)
 LAW_3 = dict.fromkeys(("known_3", "slip_3", "largest_3"), 1) | dict.fromkeys(
     (
         "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
@@ -124,6 +126,16 @@ def numbers(x: Any) -> list[Any]:
     return x.entries() if hasattr(x, "entries") else [x]
 
 
+def is_converged(first: Any, change: Any, before: Any, tolerance: Any) -> Any:
+    """Whether what is left after the last two changes of an iteration is below a tolerance: no iteration is for checking alone.
+
+    Changes that are small and do not fall any more are rounding.
+    """
+    small = change * FIRST_RATE <= tolerance
+    falls = change * maximum(change, before * BEST_RATE) <= tolerance * before
+    return (first & small) | (not_(first) & (falls | (small & (change * 4.0 > before))))
+
+
 class LinkView:
     """A link while a sweep visits it: fields by name."""
 
@@ -143,10 +155,6 @@ class LinkView:
         return pack(name, self.tree.get(self.at, name))
 
     def __setattr__(self, name: str, x: Any) -> None:
-        if name == "law":
-            for n, value in zip(Law._fields, x, strict=True):
-                setattr(self, "law_" + n, value)
-            return
         self.tree.put(self.at, name, numbers(x))
 
     @property
@@ -167,10 +175,6 @@ class LinkView:
     def fall(self) -> Any:
         """A speed that gravity gives in a step."""
         return self.tree.fall
-
-    @property
-    def law(self) -> Law:
-        return Law(*(getattr(self, "law_" + n) for n in Law._fields))
 
     def acting(self) -> Iterator[None]:
         """Once if laws act on the joint's axes."""
@@ -333,7 +337,7 @@ class NumberTree(OneForest):
 
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
-        factor_always: bool = False, tolerance: float = 1e-13, limit: int = 50, law_tolerance: float = 1e-12,
+        factor_always: bool = False, tolerance: float = 1e-16, limit: int = 50, law_tolerance: float = 1e-12,
     ) -> None:  # fmt: skip
         super().__init__(forest)
         self.own_axes, self.factor_always, self.tolerance, self.limit = own_axes, factor_always, tolerance, limit
@@ -368,7 +372,7 @@ class NumberTree(OneForest):
             self.patience = max(self.patience - 1, 0)
             if self.wrong < self.fewest:
                 self.fewest, self.patience = self.wrong, PATIENCE
-            if self.change <= self.tolerance and self.changed == 0:
+            if self.changed == 0 and is_converged(k == 0, self.change, self.before, self.tolerance):
                 return
         self.failed = True
 
@@ -383,9 +387,9 @@ class NumberTree(OneForest):
     def note_unknown(self, condition: bool) -> None:
         self.unknown = self.unknown or condition
 
-    def when_unknown(self) -> Iterator[None]:
+    def when_unknown(self) -> Iterator[bool]:
         if self.unknown:
-            yield
+            yield True
             self.unknown = False
 
     def when(self, condition: bool) -> Iterator[None]:
@@ -418,7 +422,7 @@ class NumberTree(OneForest):
         self.lost += energy
 
     def clear_change(self) -> None:
-        self.change = 0.0
+        self.before, self.change = self.change, 0.0
         self.passes += 1
 
     def raise_change(self, x: float) -> None:
@@ -449,7 +453,8 @@ class Emitted:
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
             settled: Any = value("changed == 0", "bool") if laws else True
-            p.leave((p.read("change") <= value("tolerance")) & settled)
+            change, before = p.read("change"), p.read("before")
+            p.leave(is_converged(value("pass == 0", "bool"), change, before, value("tolerance")) & settled)
             p.say("if (pass == limit) { failed = 1; break; }")
 
     def branches(self, factor: bool) -> Iterator[bool]:
@@ -470,10 +475,12 @@ class Emitted:
         with self.program.block("if (pass == 0) {"):
             yield
 
-    def when_unknown(self) -> Iterator[None]:
+    def when_unknown(self) -> Iterator[bool]:
+        """Code for responses that were not known; after it the iteration begins again."""
         if self.any_acts:
-            self.program.say("if (unknown) { unknown = false; --pass; continue; }")
-        return iter(())
+            with self.program.block("if (unknown) {"):
+                yield False
+                self.program.say("unknown = false; --pass; continue;")
 
     def when(self, condition: Any) -> Iterator[None]:
         if isinstance(condition, bool):
@@ -514,6 +521,7 @@ class Emitted:
 
     def clear_change(self) -> None:
         self.program.say("count += 1;")
+        self.program.write("before", self.program.read("change"))
         self.program.write("change", 0.0)
 
     def raise_change(self, x: Any) -> None:
@@ -553,9 +561,8 @@ class UnrolledTree(Emitted, OneForest):
             return [0.0] * SIZES[name]
         if name in PARAMETERS:
             of_axis = LAWS_3.get(name, name)
-            varies = of_axis in COMMANDS and self.acts(i)
-            if name in LAWS_3:
-                varies = varies and of_axis in self.forest.links[i].laws
+            laws = self.forest.links[i].laws
+            varies = bool(laws) and of_axis in COMMANDS and (of_axis == "effort" or any(n.startswith("servo_") for n in laws))
             row = sum(INERTIAL.values()) * i + self.start.get(name, 0)
 
             def place(k: int) -> str:
