@@ -57,7 +57,7 @@ LEAST_SHARE, MOST_SHARE = 0.3, 1.5  # of a change of such a direction that an it
 SERVO_TRIES, SWEEPS, SLIP_STEPS = 8, 24, 30
 RESTS = 1e-7  # of the speed that gravity gives in a step: an axis that is slower rests at its limit
 UNLIMITED = {"limit_lower": -INFINITE, "limit_upper": INFINITE, "unit": 1.0}
-NO_FRICTION = {"friction_static": 0.0, "friction_dynamic": 0.0}
+NO_FRICTION = {"friction_static": 0.0, "friction_dynamic": 0.0, "friction_load": 0.0}
 
 
 class AxisOf:
@@ -67,7 +67,11 @@ class AxisOf:
         self.link, self.k, self.given = link, k, given
 
     def __getattr__(self, name: str) -> Any:
-        return self.given[name] if name in self.given else getattr(self.link, name + "_3")[self.k]
+        if name in self.given:
+            return self.given[name]
+        if name == "load":
+            return self.friction_load * self.link.reaction * self.link.h
+        return self.link.loaded if name == "loaded" else getattr(self.link, name + "_3")[self.k]
 
 
 def each(f: Any) -> Vector:
@@ -124,7 +128,7 @@ class SeveralAxes:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
         stuck, u0, known = link.stuck_3, self.start_speeds(link), link.known_3 > 0.5
         link.u0_3 = each(lambda k: select(stuck[k] > 0.5, 0.0, u0[k]))
-        link.share_3 = each(lambda k: select(known, link.share_3[k], 1.0))
+        link.share_3 = each(lambda k: select(link.implicit_3[k] > 0.0, 0.0, select(known, link.share_3[k], 1.0)))
         laws = [self.axis_law(link, k) for k in AXES]
         link.a_3, link.b_3 = Vector(*(x.a for x in laws)), Vector(*(x.b for x in laws))
         link.servo_a_3, link.servo_b_3 = Vector(*(x.servo_a for x in laws)), Vector(*(x.servo_b for x in laws))
@@ -188,7 +192,7 @@ class SeveralAxes:
         return not all_zero(link.servo_kp_3, link.servo_kd_3, link.servo_torque_3)
 
     def has_friction(self, link: Any) -> bool:
-        return not all_zero(link.friction_static_3, link.friction_dynamic_3)
+        return not all_zero(link.friction_static_3, link.friction_dynamic_3, link.friction_load_3)
 
     def has_limits(self, link: Any) -> bool:
         """Whether there may be limits."""
@@ -358,13 +362,14 @@ class SeveralAxes:
         for _ in tries:
             at = link.sat_new_3
             self.solve_bounded(link, at)
-            v = link.v_3
-            side = each(lambda k: servo_side(self.law_of(link, k), v[k]))
-            # between one bound and the other it is free, or tries could go to and fro
-            side = each(lambda k: select(side[k] * link.sat_new_3[k] < 0.0, 0.0, side[k]))
-            changed = largest(side - link.sat_new_3)
-            link.sat_new_3 = side
-            tries.leave(changed < 0.5)
+            new = Vector(*(self.servo_sides(link, at)))
+            link.sat_new_3 = new
+            tries.leave(largest(new - at) < 0.5)
+
+    def servo_sides(self, link: Any, at: Vector) -> list[Any]:
+        """±1 where servos are at a bound, else 0; between one bound and the other they are free, or tries could go to and fro."""
+        sides = [servo_side(self.law_of(link, k), link.v_3[k]) for k in AXES]
+        return [select(sides[k] * at[k] < 0.0, 0.0, sides[k]) for k in AXES]
 
     def solve_bounded(self, link: Any, at: Vector) -> None:
         """The same with servos at their bounds (`at` ±1) or within (0)."""
@@ -463,7 +468,7 @@ class SeveralAxes:
 
     def keep_laws(self, link: Any) -> None:
         """What friction and limits did in the step; whether something stopped."""
-        held, before, limit = link.held_3, link.stuck_3, link.limit_3
+        held, before = link.held_3, link.stuck_3
         stuck = each(lambda k: select(((held[k] > 0.5) & (held[k] < 1.5)) | (held[k] > 2.5), 1.0, 0.0))
         stopped: Any = False
         if self.has_friction(link):
@@ -590,7 +595,7 @@ class BallWithLaws(SeveralAxes, Ball):
         return choose(self.friction_alone(link), self.joint_frame(link) @ p, p) * link.h
 
     def axis_law(self, link: Any, k: int) -> Law:
-        h, x = link.h, AxisOf(link, k, stiffness=0.0, rest=0.0, servo_position=0.0, **UNLIMITED, **NO_FRICTION)
+        h, x = link.h, AxisOf(link, k, stiffness=0.0, rest=0.0, servo_position=0.0, resistance=0.0, **UNLIMITED, **NO_FRICTION)
         error: Any = 0.0
         if not all_zero(link.servo_kp_3):
             wanted = rotation_of(link.servo_position_3)

@@ -63,6 +63,9 @@ RUNNER = Source(_runner_head(), 0, lambda name: _value(name, "a"), {name: _value
 TABLES = {
     "stiffness": "axes.stiffness", "rest": "axes.rest", "damping": "axes.damping", "limit_lower": "axes.lower",
     "limit_upper": "axes.upper", "restitution": "axes.restitution", "effort": "control.joint_force",
+    "resistance": "axes.resistance", "inductance": "axes.inductance", "torque_constant": "axes.torque_constant",
+    "gear_ratio": "axes.gear_ratio", "efficiency": "axes.efficiency", "rotor_inertia": "axes.rotor_inertia",
+    "implicit": "axes.implicit",
 }  # fmt: skip
 """Where a simulation has the parameters of laws; those that are not named, in a field of `control` with the same name."""
 
@@ -91,6 +94,9 @@ real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(
         "grouped": "real(x.axes.group.data[axes_of[i] + 1] == x.axes.group.data[axes_of[i]])",
         "ball_limit": "real(x.joint.data[i] < 0 ? 0 : x.joints.ball.data[x.joint.data[i]])",
         "sense": "real(x.sense.data[i])",
+        "reaction": "(x.joint.data[i] < 0 ? real(0.0) : wp::length(*(wp::vec_t<3, real>*)((char*)x.state.joint_force.data"
+        " + x.joint.data[i]*x.state.joint_force.strides[0] + w*x.state.joint_force.strides[1]))/dt)",
+        "loaded": "real(x.state.time.data[w] > 0.0)",
     },
 )
 

@@ -53,13 +53,14 @@ LAWS = {
     "stiffness": 0.0, "rest": 0.0, "damping": 0.0, "friction_static": 0.0, "friction_dynamic": 0.0, "friction_viscous": 0.0,
     "friction_stribeck": 0.0, "limit_lower": -1e30, "limit_upper": 1e30, "restitution": 0.0, "servo_kp": 0.0, "servo_kd": 0.0,
     "servo_position": 0.0, "servo_velocity": 0.0, "servo_torque": 0.0, "servo_max_force": 1e30,
-    "effort": 0.0,
+    "effort": 0.0, "friction_load": 0.0, "resistance": 0.0, "inductance": 0.0, "torque_constant": 0.0, "gear_ratio": 1.0,
+    "efficiency": 1.0, "rotor_inertia": 0.0, "voltage": 0.0, "implicit": 0.0,
 }  # parameters of what acts on an axis, and their values where nothing does  # fmt: skip
-COMMANDS = ("servo_position", "servo_velocity", "servo_torque", "servo_max_force", "effort")  # these vary as a rule
+COMMANDS = ("servo_position", "servo_velocity", "servo_torque", "servo_max_force", "effort", "voltage")  # these vary as a rule
 INERTIAL = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1}  # numbers per link
 LAWS_3 = {name + "_3": name for name in LAWS}  # the same of each axis of a joint with several
-JOINT_LAWS = {"grouped": 1.0, "ball_limit": 0.0, "sense": 1.0}
-"""Of such a joint: 1 if one friction bound is that of the vector of all axes; `laws.ball.CARDAN` …; −1 if the laws are in the axes of
+JOINT_LAWS = {"grouped": 1.0, "ball_limit": 0.0, "sense": 1.0, "reaction": 0.0, "loaded": 1.0}
+"""Of any joint: the reaction of the last step, N, and 0 if there was none yet. Of such a joint: 1 if one friction bound is that of the vector of all axes; `laws.ball.CARDAN` …; −1 if the laws are in the axes of
 the link, not of its base, and coordinates are those of the base seen from it."""
 PARAMETERS = INERTIAL | dict.fromkeys(LAWS, 1) | dict.fromkeys(LAWS_3, 3) | dict.fromkeys(JOINT_LAWS, 1)
 
@@ -124,7 +125,7 @@ class Forest:
         out = {name: [float(one.get(name, value))] for name, value in LAWS.items()}
         for name, of_axis in LAWS_3.items():
             out[name] = np.broadcast_to(np.asarray(each.get(of_axis, LAWS[of_axis]), float), 3).tolist()
-        return out | {name: [float(each.get(name, value))] for name, value in JOINT_LAWS.items()}
+        return out | {name: [float(link.laws.get(name, value))] for name, value in JOINT_LAWS.items()}
 
     def table(self) -> np.ndarray:
         """Inertial parameters, (links, numbers per link)."""

@@ -61,7 +61,7 @@ JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: BallWithLaws(), FREE: Free(), 
 JOINTS |= {PRESCRIBED: Prescribed(), ROTOR: Rotor()}
 
 # state that is kept between calls
-STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3, "stuck_3": 3, "limit_3": 3}
+STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "current": 1, "rotor": 1, "rotation": 4, "position": 3, "V": 3, "W": 3, "stuck_3": 3, "limit_3": 3}
 HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
@@ -69,6 +69,7 @@ WORK = {
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
+    "load", "motor_back", "motor_rotor", "motor_push", "motor_c",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
 LAW_3 = dict.fromkeys(("known_3", "slip_3", "largest_3"), 1) | dict.fromkeys(
@@ -87,7 +88,7 @@ WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
 SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | LAW_3 | REPORT | PUSH | WORLD_AXES
 SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I", "V3", "C3", "K3", "M3"}
 GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
-AXIS = ("q", "stuck", "limit", "SU", "z")
+AXIS = ("q", "stuck", "limit", "SU", "current", "rotor", "z")
 SIX = ("rotation", "position", "zv", "zl")
 FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "stuck_3", "limit_3", "zv"), FREE: SIX, WELD: (), PRESCRIBED: SIX}
 FIELDS_OF[ROTOR] = FIELDS_OF[HINGE]
