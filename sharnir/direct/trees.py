@@ -41,23 +41,18 @@ class Trees:
     def act_on(self, control: Control) -> bool:
         """Whether all laws that act are known to the trees."""
         m = self.model
-        axes = m.axes
         if not m.speeds:
             return True
-        if any(getattr(axes, name).numpy().any() for name in ("resistance", "rotor_inertia", "implicit")):
-            return False
-        if control.friction_load.numpy().any():
-            return False
-        balls = [k for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
-        acts = control.acts.numpy()
-        pushed = control.joint_force.numpy()
-        friction = control.friction_static.numpy() + control.friction_dynamic.numpy()
+        motors = m.axes.resistance.numpy().any(-1)
+        groups = m.axes.group.numpy()
+        friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
         for k, kind in enumerate(m.joint_kinds):
-            at = slice(m.v_start[k], m.v_start[k] + kind.v_size)
-            if k in balls and (acts[k].any() or pushed[at].any()):
+            at = int(m.v_start[k])
+            ball = at + kind.v_size - 3 if len(kind.turns) == 3 else at + kind.v_size  # where the axes of a ball begin
+            if motors[ball : at + kind.v_size].any():
                 return False
-            groups = axes.group.numpy()[at]
-            if len(set(groups.tolist())) < len(groups) and friction[at].any():
+            single = groups[at:ball]
+            if len(set(single.tolist())) < len(single) and friction[at:ball].any():
                 return False
         return True
 
@@ -118,7 +113,7 @@ class Trees:
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
         t.breakable = int(((strength < 1e30) & (strength > 0)).any())
         fill(t, m, n, "turn origin")
-        fill(t, m, None, "pushed passes change part taken hit slow")
+        fill(t, m, None, "pushed passes change part taken hit slow loaded")
         t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
         t.grades, t.made = solver.grades, solver._made
         solver._watch(state, control, 0)

@@ -723,6 +723,9 @@ class BallWithLaws(SeveralAxes, Ball):
         Ball.report(self, link, f, n)
         for _ in link.acting():
             self.report_laws(link, link.F3.T @ link.turn.outward(n))
+            alone, frame = self.friction_alone(link), self.joint_frame(link)
+            link.p_axis_3 = choose(alone, frame.T @ link.p_axis_3, link.p_axis_3)
+            link.p_friction_3 = choose(alone, frame.T @ link.p_friction_3, link.p_friction_3)
 
     # ---- the joint, with laws or without
 

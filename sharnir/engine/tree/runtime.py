@@ -15,7 +15,7 @@ from sharnir.collision.data import Contacts
 from sharnir.direct.data import DirectSettings
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, SLIDER, WELD
-from sharnir.engine.tree.storage import ROW, START
+from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
 from sharnir.joint_geometry import breaks, child_frame, coordinate, free_axis, parent_frame
@@ -41,14 +41,17 @@ def _places(kind: int) -> dict[str, Any]:
 
 AXIS_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, BALL, FREE, WELD))
 ROOM = sum(size for _, size in stored_fields(FREE))  # rows of a link: as many as any kind needs
-Q, STUCK, LIMIT, SU = (AXIS_AT[name] for name in ("q", "stuck", "limit", "SU"))
+Q, STUCK, LIMIT, SU, CURRENT, ROTOR = (AXIS_AT[name] for name in ("q", "stuck", "limit", "SU", "current", "rotor"))
 FREE_ROTATION, FREE_POSITION, FREE_ZV, FREE_ZL, FREE_ZV1, FREE_ZL1 = (
     FREE_AT[name] for name in ("rotation", "position", "zv", "zl", "zv1", "zl1")
 )
-BALL_ROTATION = BALL_AT["rotation"]
+BALL_ROTATION, BALL_STUCK, BALL_LIMIT = (BALL_AT[name] for name in ("rotation", "stuck_3", "limit_3"))
 TWIST_AT = [AXIS_AT["V"], AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"], FREE_AT["V"]]  # of V by kind; W comes after it
 V_AXIS, V_BALL, V_FREE, V_WELD = AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"]
-MEMORY_ROW = wp.constant(ROW)
+MEMORY_ROW, MEMORY_APART = wp.constant(ROW), wp.constant(ROW_APART)
+P_AXIS_3, P_FRICTION_3, P_LIMIT_3, P_DRIVE_3 = (
+    wp.constant(START[n]) for n in ("p_axis_3", "p_friction_3", "p_limit_3", "p_drive_3")
+)
 REACTION, MOMENT, PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("reaction_f", "reaction_n", "push_f", "push_n"))
 P_AXIS, P_FRICTION, P_LIMIT, P_DRIVE, P_LOST = (
     wp.constant(START[n]) for n in ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
@@ -104,6 +107,7 @@ class TreeStep:
     reach: wp.array(dtype=real)  # [link] m, see `sleep.Rest`; −1 where nothing is to be looked at
     slowest: real  # m/s
     breakable: wp.int32
+    loaded: wp.array(dtype=wp.int32)  # [world] 1: friction grows with what joints carry, so that this is found in every step
     turn: wp.array2d(dtype=quat)  # [link, world] link frames in the world
     origin: wp.array2d(dtype=vec3)
     pushed: wp.array(dtype=wp.int32)  # [world] 1: outer forces are in the working memory
@@ -159,6 +163,13 @@ def recall_triple(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> vec
 
 
 @wp.func
+def recall_apart(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
+    """The same of what is kept apart (`storage.APART`)."""
+    at = MEMORY_ROW * (t[0].links + 1) + MEMORY_APART * i + what
+    return t[0].memory[at * t[0].memory_number + w * t[0].memory_world]
+
+
+@wp.func
 def put_memory(t: wp.array(dtype=TreeStep), i: int, what: int, w: int, v: vec3):
     for k in range(3):
         t[0].memory[(MEMORY_ROW * (i + 1) + what + k) * t[0].memory_number + w * t[0].memory_world] = v[k]
@@ -183,6 +194,10 @@ def twist_row(kind: int) -> int:
 def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
     """How links hang in this world now: those of joints that are disabled float, those that sleep are left out; what acts."""
     changed = bool(False)
+    t[0].loaded[w] = t[0].breakable
+    for a in range(t[0].control.friction_load.shape[0]):
+        if t[0].control.friction_load[a, w] > real(0.0):
+            t[0].loaded[w] = 1
     for i in range(t[0].links):
         at = i + t[0].links * w
         kind = t[0].kind_built[i]
@@ -196,8 +211,9 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
                 if t[0].body[i] >= 0:
                     kind = IS_FREE
             acts = int(t[0].control.acts[j, w] != 0)
-            if t[0].control.joint_force[t[0].axis[i], w] != real(0.0):
-                acts = 1
+            for k in range(t[0].joints.v_size[j]):
+                if t[0].control.joint_force[t[0].joints.v_start[j] + k, w] != real(0.0):
+                    acts = 1
         if kind != IS_PRESCRIBED and sleeps(t, t[0].carries[i], w):
             kind = IS_OFF
         changed = changed or kind != t[0].kind[at] or base != t[0].base[at]
@@ -309,6 +325,7 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
         if t[0].sense[i] < 0:
             turn = wp.quat_inverse(turn)
         put_quat(t, row + BALL_ROTATION, w, unit(turn))
+        load_ball(t, i, w, row, fastest)
         return
     n = t[0].number[i]
     near = t[0].state.q[t[0].joints.q_start[j] + n, w]
@@ -328,6 +345,21 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
     t[0].state.tree[row + STUCK, w] = stuck
     t[0].state.tree[row + LIMIT, w] = real(0.0)
     t[0].state.tree[row + SU, w] = real(0.0)
+    t[0].state.tree[row + CURRENT, w] = t[0].state.current[t[0].axis[i], w]
+    t[0].state.tree[row + ROTOR, w] = speed
+
+
+@wp.func
+def load_ball(t: wp.array(dtype=TreeStep), i: int, w: int, row: int, fastest: real):
+    """What friction held is free, if the caller gave it a spin."""
+    j = t[0].joint[i]
+    spin = t[0].state.spin[t[0].joints.child[j], w] - t[0].state.spin[t[0].joints.parent[j], w]
+    for k in range(3):
+        stuck = real(t[0].state.stuck[t[0].axis[i] + k, w])
+        if wp.length(spin) > RESTS * fastest:
+            stuck = real(0.0)
+        t[0].state.tree[row + BALL_STUCK + k, w] = stuck
+        t[0].state.tree[row + BALL_LIMIT + k, w] = real(0.0)
 
 
 @wp.func
@@ -368,6 +400,8 @@ def store(t: wp.array(dtype=TreeStep), w: int):
             turn = turn * t[0].frame[i, w]
             if kind == IS_BALL:
                 turn = turn * get_quat(t, row + BALL_ROTATION, w)
+                for k in range(3):
+                    t[0].state.stuck[t[0].axis[i] + k, w] = int(t[0].state.tree[row + BALL_STUCK + k, w] > real(0.5))
             elif kind != IS_WELD:
                 q = t[0].state.tree[row + Q, w]
                 if kind == IS_HINGE:
@@ -376,6 +410,8 @@ def store(t: wp.array(dtype=TreeStep), w: int):
                     origin = origin + wp.quat_rotate(turn, vec3(real(0.0), real(0.0), q))
                 t[0].state.q[t[0].joints.q_start[t[0].joint[i]] + t[0].number[i], w] = q
                 t[0].state.stuck[t[0].axis[i], w] = int(t[0].state.tree[row + STUCK, w] > real(0.5))
+                t[0].state.current[t[0].axis[i], w] = t[0].state.tree[row + CURRENT, w]
+                t[0].state.rotor[t[0].axis[i], w] = t[0].state.tree[row + ROTOR, w]
             turn = unit(turn)
         t[0].turn[i, w] = turn
         t[0].origin[i, w] = origin
@@ -434,6 +470,14 @@ def store_report(t: wp.array(dtype=TreeStep), w: int):
                 t[0].state.friction_impulse[at, w] = recall(t, i, P_FRICTION, w) * (dt / part)
                 t[0].state.limit_impulse[at, w] = recall(t, i, P_LIMIT, w) * (dt / part)
                 t[0].state.drive_impulse[at, w] = recall(t, i, P_DRIVE, w) * (dt / part)
+                t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
+            if kind == IS_BALL and t[0].acts[i + t[0].links * w] == 1:
+                for k in range(3):
+                    at = t[0].axis[i] + k
+                    t[0].state.axis_impulse[at, w] = recall_apart(t, i, P_AXIS_3 + k, w) * (dt / part)
+                    t[0].state.friction_impulse[at, w] = recall_apart(t, i, P_FRICTION_3 + k, w) * (dt / part)
+                    t[0].state.limit_impulse[at, w] = recall_apart(t, i, P_LIMIT_3 + k, w) * (dt / part)
+                    t[0].state.drive_impulse[at, w] = recall_apart(t, i, P_DRIVE_3 + k, w) * (dt / part)
                 t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
             if t[0].body[i] >= 0:
                 store_reaction(t, i, j, w, kind, real(4.0) * dt / (part * part))
@@ -564,9 +608,9 @@ def make_kernel(body: str, name: str) -> Any:
             if t[0].drives.count > 0:
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
                 left = 1
-            if push(t, w) or t[0].breakable == 1:
+            if push(t, w) or t[0].loaded[w] == 1:
                 left = 1
-            reporting = int(step + left >= n[w] - 1 or t[0].breakable == 1)
+            reporting = int(step + left >= n[w] - 1 or t[0].loaded[w] == 1)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
             broken = made < 0
