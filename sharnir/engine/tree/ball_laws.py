@@ -509,6 +509,17 @@ class SeveralAxes:
         damper = self.damper(link, (u0 + u1) * 0.5, u1)
         link.p_axis_3, link.p_drive_3, link.p_friction_3, link.p_limit_3 = p, drive, friction, limit
         link.p_lost = -dot(rest + damper, (u0 + u1) * 0.5)
+        if self.has_limits(link):
+            for _ in link.when(self.limits(link)):
+                self.report_impact(link)
+
+    def report_impact(self, link: Any) -> None:
+        """Take off what an impact at the end of the step gives back at limits that throw back beyond restitution, about."""
+        limit, start, now = link.limit_3, self.along_limits(link, link.u0_3), self.along_limits(link, self.end_speeds(link))
+        M = link.K3.inverse()
+        more = each(lambda k: now[k] - leaving_speed(limit[k], start[k], link.restitution_3[k]))
+        back = each(lambda k: select((absolute(limit[k]) > 0.0) & (more[k] * limit[k] > 0.0), more[k] / M[k, k], 0.0))
+        link.p_axis_3, link.p_limit_3 = link.p_axis_3 - back, limit - back
 
     def damper(self, link: Any, mean: Vector, u1: Vector) -> Vector:
         """Impulses of dampers."""

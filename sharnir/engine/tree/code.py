@@ -97,6 +97,7 @@ real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(
         "reaction": "(x.joint.data[i] < 0 ? real(0.0) : wp::length(*(wp::vec_t<3, real>*)((char*)x.state.joint_force.data"
         " + x.joint.data[i]*x.state.joint_force.strides[0] + w*x.state.joint_force.strides[1]))/dt)",
         "loaded": "real(x.state.time.data[w] > 0.0)",
+        "slides": "real(x.slides.data[i])",
     },
 )
 

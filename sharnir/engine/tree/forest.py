@@ -3,7 +3,8 @@
 A link hangs on its base (another link, or the ground) by a joint of one kind: a hinge or a slider along z of the joint's frame, a
 ball, a weld (no axis), or, on the ground only, a free joint (six axes) or a motion that is prescribed. A joint with more axes is
 a row of links of which only the last has mass. A rotor is a hinge whose link is symmetric about it and carries nothing
-(`with_rotors`).
+(`with_rotors`). Slides are two or three translations in
+one link, turns two rotations.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, ROTOR = range(7)
-KINDS = ("hinge", "slider", "ball", "free", "weld", "prescribed", "rotor")
+HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, ROTOR, SLIDES, TURNS = range(9)
+KINDS = ("hinge", "slider", "ball", "free", "weld", "prescribed", "rotor", "slides", "turns")
 USUAL = (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED)  # kinds that code for any forest knows, unless others are asked for
 TURNING = (HINGE, ROTOR)  # kinds whose coordinate is an angle
-SEVERAL = (BALL,)  # kinds whose laws are those of several axes
+SEVERAL = (BALL, SLIDES, TURNS)  # kinds whose laws are those of several axes
 OFF = -1  # kind of a link that is left out of steps in a world
 GROUND = -1
 
@@ -29,7 +30,7 @@ class Link:
 
     Args:
         base: index of the link it hangs on, or GROUND; less than its own index.
-        kind: HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED or ROTOR.
+        kind: HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, ROTOR, SLIDES or TURNS.
         frame: (3, 3) axes of the joint frame as columns, in the base's frame, where the joint's coordinates are zero.
         anchor: (3,) m, origin of the joint frame in the base's frame.
         com: (3,) m, centre of mass from the joint frame's origin.
@@ -59,9 +60,9 @@ LAWS = {
 COMMANDS = ("servo_position", "servo_velocity", "servo_torque", "servo_max_force", "effort", "voltage")  # these vary as a rule
 INERTIAL = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1}  # numbers per link
 LAWS_3 = {name + "_3": name for name in LAWS}  # the same of each axis of a joint with several
-JOINT_LAWS = {"grouped": 1.0, "ball_limit": 0.0, "sense": 1.0, "reaction": 0.0, "loaded": 1.0}
+JOINT_LAWS = {"grouped": 1.0, "ball_limit": 0.0, "sense": 1.0, "reaction": 0.0, "loaded": 1.0, "slides": 2.0}
 """Of any joint: the reaction of the last step, N, and 0 if there was none yet. Of such a joint: 1 if one friction bound is that of the vector of all axes; `laws.ball.CARDAN` …; −1 if the laws are in the axes of
-the link, not of its base, and coordinates are those of the base seen from it."""
+the link, not of its base, and coordinates are those of the base seen from it; how many translations there are."""
 PARAMETERS = INERTIAL | dict.fromkeys(LAWS, 1) | dict.fromkeys(LAWS_3, 3) | dict.fromkeys(JOINT_LAWS, 1)
 
 

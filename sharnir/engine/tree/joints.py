@@ -123,7 +123,11 @@ class OneAxis:
         link.p_limit = select(at_limit, rest - friction_at_limit(rest, u1, mean, law), 0.0)
         link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
-        link.p_lost = -((passive - spring + link.p_friction) * mean)
+        link.p_lost = -((passive - spring + link.p_friction + link.p_limit) * mean)
+        # the impact at the end of the step gives back what is thrown back beyond restitution, about
+        more = u1 - leaving_speed(link.limit, u0, link.restitution)
+        back = select(at_limit & (more * link.limit > 0.0), more * (1.0 / link.D - self.resistance(link)) / (link.ratio * link.ratio), 0.0)
+        link.p_axis, link.p_limit = whole - back, link.p_limit - back
 
     # ---- laws
     #

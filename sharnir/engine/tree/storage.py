@@ -43,13 +43,16 @@ from sharnir.engine.tree.forest import (
     PRESCRIBED,
     ROTOR,
     SLIDER,
+    SLIDES,
     TURNING,
+    TURNS,
     USUAL,
     WELD,
     Forest,
 )
 from sharnir.engine.tree.joints import Free, Hinge, Prescribed, Slider, Weld
 from sharnir.engine.tree.rotor import Rotor
+from sharnir.engine.tree.slides import Slides, Turns
 from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
@@ -58,7 +61,7 @@ TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
 FIRST_RATE, BEST_RATE = 1 / 400, 1 / 1000  # by which an iteration reduces the error: while nothing is known, and at best
 JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: BallWithLaws(), FREE: Free(), WELD: Weld()}
-JOINTS |= {PRESCRIBED: Prescribed(), ROTOR: Rotor()}
+JOINTS |= {PRESCRIBED: Prescribed(), ROTOR: Rotor(), SLIDES: Slides(), TURNS: Turns()}
 
 # state that is kept between calls
 STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "current": 1, "rotor": 1, "rotation": 4, "position": 3, "V": 3, "W": 3, "stuck_3": 3, "limit_3": 3}
@@ -76,7 +79,7 @@ LAW_3 = dict.fromkeys(("known_3", "slip_3", "largest_3"), 1) | dict.fromkeys(
     (
         "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
         "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
-        "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3",
+        "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3", "about3",
     ), 3,
 ) | dict.fromkeys(("V3", "C3", "K3", "M3"), 6) | dict.fromkeys(("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3"), 9)  # fmt: skip
 REPORT = {"reaction_f": 3, "reaction_n": 3} | dict.fromkeys(("p_axis", "p_friction", "p_limit", "p_drive", "p_lost"), 1)
@@ -91,7 +94,8 @@ GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYM
 AXIS = ("q", "stuck", "limit", "SU", "current", "rotor", "z")
 SIX = ("rotation", "position", "zv", "zl")
 FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "stuck_3", "limit_3", "zv"), FREE: SIX, WELD: (), PRESCRIBED: SIX}
-FIELDS_OF[ROTOR] = FIELDS_OF[HINGE]
+FIELDS_OF |= {ROTOR: FIELDS_OF[HINGE], SLIDES: ("position", "stuck_3", "limit_3", "zv")}
+FIELDS_OF[TURNS] = ("rotation", *FIELDS_OF[SLIDES])
 
 
 def offsets(sizes: dict[str, int]) -> dict[str, int]:
@@ -209,7 +213,7 @@ class LinkView:
         frame, kind = ByMatrix(self.frame), self.tree.kind_of(self.at)
         if kind in TURNING:
             return Chained(frame, AboutZ(self.c, self.s))
-        if kind in (SLIDER, WELD):
+        if kind in (SLIDER, WELD, SLIDES):
             return frame
         return Chained(frame, ByMatrix(self.rotation.matrix()))
 
@@ -575,6 +579,8 @@ class UnrolledTree(Emitted, OneForest):
                 x if x in FOLDED and not varies else self.program.read(place(k))
                 for k, x in enumerate(self.forest.values(i)[name])
             ]
+        if name in REPORT:
+            return [self.program.read(self._report(i, name, k)) for k in range(SIZES[name])]
         return [self.program.read(f"{name}_{i}_{k}") for k in range(SIZES[name])]
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
