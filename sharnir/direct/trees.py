@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.build import Plan
-from sharnir.engine.tree.forest import PRESCRIBED
+from sharnir.engine.tree.forest import BALL, PRESCRIBED, SLIDES, TURNS
 from sharnir.engine.tree.runtime import ROOM, TreeStep, generic_kernel
 from sharnir.engine.tree.storage import ROW, ROW_APART
 from sharnir.model import Control, Model, State, fill, scene_scale
@@ -44,15 +44,17 @@ class Trees:
         if not m.speeds:
             return True
         motors = m.axes.resistance.numpy().any(-1)
-        groups = m.axes.group.numpy()
         friction = control.friction_static.numpy() + control.friction_dynamic.numpy() + control.friction_load.numpy()
+        groups = m.axes.group.numpy()
+        several = {p.axis: len(p.slots) or 3 for p in self.plan.places if p.kind in (BALL, SLIDES, TURNS)}
         for k, kind in enumerate(m.joint_kinds):
-            at = int(m.v_start[k])
-            ball = at + kind.v_size - 3 if len(kind.turns) == 3 else at + kind.v_size  # where the axes of a ball begin
-            if motors[ball : at + kind.v_size].any():
+            axes = range(int(m.v_start[k]), int(m.v_start[k]) + kind.v_size)
+            together = {a + n for a in axes if a in several for n in range(several[a])}
+            if motors[sorted(together)].any():
                 return False
-            single = groups[at:ball]
-            if len(set(single.tolist())) < len(single) and friction[at:ball].any():
+            single = [a for a in axes if a not in together]
+            shared = [a for a in single if (groups[single] == groups[a]).sum() > 1]
+            if friction[shared].any():
                 return False
         return True
 
@@ -88,6 +90,7 @@ class Trees:
             ints(number),
         )
         t.axis, t.sense = ints([max(p.axis, 0) for p in places]), ints([p.sense for p in places])
+        t.slides = ints([3 if p.kind == BALL else len(p.slots) for p in places])
         t.first = ints([1 + ROOM * i for i in range(n)])
         t.base, t.kind, t.acts = (wp.full(n * m.worlds, -2, dtype=wp.int32, device=device) for _ in range(3))
         x = plan.numbers
@@ -120,6 +123,6 @@ class Trees:
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
         t.rest = self._rest[0]
-        solver._kernel, solver._passes = generic_kernel(), t.passes
+        solver._kernel, solver._passes = generic_kernel({p.kind for p in places if p.kind >= 0}), t.passes
         load_modules([solver._kernel.module], device)
         return alone(t, TreeStep, device), t

@@ -7,6 +7,7 @@ where the coordinates put them (`store`).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import warp as wp
@@ -14,7 +15,7 @@ import warp as wp
 from sharnir.collision.data import Contacts
 from sharnir.direct.data import DirectSettings
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
-from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, SLIDER, WELD
+from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, SLIDER, SLIDES, TURNS, USUAL, WELD
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
@@ -48,6 +49,11 @@ FREE_ROTATION, FREE_POSITION, FREE_ZV, FREE_ZL, FREE_ZV1, FREE_ZL1 = (
 BALL_ROTATION, BALL_STUCK, BALL_LIMIT = (BALL_AT[name] for name in ("rotation", "stuck_3", "limit_3"))
 TWIST_AT = [AXIS_AT["V"], AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"], FREE_AT["V"]]  # of V by kind; W comes after it
 V_AXIS, V_BALL, V_FREE, V_WELD = AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"]
+SLIDES_AT, TURNS_AT = _places(SLIDES), _places(TURNS)
+V_SLIDES, V_TURNS, TURNS_ROTATION = SLIDES_AT["V"], TURNS_AT["V"], TURNS_AT["rotation"]
+IS_SLIDES, IS_TURNS = wp.constant(SLIDES), wp.constant(TURNS)
+AFTER_ROTATION = wp.constant(4)  # numbers of a rotation, after which those of turns are as those of slides
+SLIDES_Q, SLIDES_STUCK, SLIDES_LIMIT = (SLIDES_AT[name] for name in ("position", "stuck_3", "limit_3"))
 MEMORY_ROW, MEMORY_APART = wp.constant(ROW), wp.constant(ROW_APART)
 P_AXIS_3, P_FRICTION_3, P_LIMIT_3, P_DRIVE_3 = (
     wp.constant(START[n]) for n in ("p_axis_3", "p_friction_3", "p_limit_3", "p_drive_3")
@@ -86,6 +92,7 @@ class TreeStep:
     number: wp.array(dtype=wp.int32)  # [link] of its (first) axis among those of its joint
     axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; 0 where there is none
     sense: wp.array(dtype=wp.int32)  # [link] −1: the body is the joint's parent
+    slides: wp.array(dtype=wp.int32)  # [link] axes of one that has several
     first: wp.array(dtype=wp.int32)  # [link] first row in `State.tree`
     frame: wp.array2d(dtype=quat)  # [link, world] of the joint in the base's link frame
     anchor: wp.array2d(dtype=vec3)  # [link, world] m
@@ -184,7 +191,19 @@ def twist_row(kind: int) -> int:
         return V_FREE
     if kind == IS_WELD:
         return V_WELD
+    if kind == IS_SLIDES:
+        return V_SLIDES
+    if kind == IS_TURNS:
+        return V_TURNS
     return V_AXIS
+
+
+@wp.func
+def several_row(kind: int, row: int) -> int:
+    """Where the numbers of slides, and of turns after their rotation, begin."""
+    if kind == IS_TURNS:
+        return row + AFTER_ROTATION
+    return row
 
 
 # ---- before steps ------------------------------------------------------------------------------------------------------------
@@ -211,6 +230,8 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
                 if t[0].body[i] >= 0:
                     kind = IS_FREE
             acts = int(t[0].control.acts[j, w] != 0)
+            if kind == IS_SLIDES or kind == IS_TURNS:
+                acts = 1
             for k in range(t[0].joints.v_size[j]):
                 if t[0].control.joint_force[t[0].joints.v_start[j] + k, w] != real(0.0):
                     acts = 1
@@ -328,6 +349,9 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
         load_ball(t, i, w, row, fastest)
         return
     n = t[0].number[i]
+    if kind == IS_SLIDES or kind == IS_TURNS:
+        load_several(t, i, w, kind, row, fastest)
+        return
     near = t[0].state.q[t[0].joints.q_start[j] + n, w]
     t[0].state.tree[row + Q, w] = coordinate(t[0].joints, j, n, pose, near)
     p = t[0].joints.parent[j]
@@ -347,6 +371,50 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
     t[0].state.tree[row + SU, w] = real(0.0)
     t[0].state.tree[row + CURRENT, w] = t[0].state.current[t[0].axis[i], w]
     t[0].state.tree[row + ROTOR, w] = speed
+
+
+@wp.func
+def load_several(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, fastest: real):
+    """The same of several translations, or two rotations, in one link."""
+    j = t[0].joint[i]
+    pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
+    p = t[0].joints.parent[j]
+    c = t[0].joints.child[j]
+    u = t[0].state.velocity[c, w] + wp.cross(t[0].state.spin[c, w], pose.child_anchor - t[0].state.position[c, w])
+    u = u - t[0].state.velocity[p, w] - wp.cross(t[0].state.spin[p, w], pose.child_anchor - t[0].state.position[p, w])
+    at = several_row(kind, row)
+    unit_of = real(1.0)
+    if kind == IS_SLIDES:
+        unit_of = t[0].settings.per_metre[0]
+    moves = bool(False)
+    q = vec3(real(0.0))
+    for k in range(t[0].slides[i]):
+        n = t[0].number[i] + k
+        q[k] = coordinate(t[0].joints, j, n, pose, t[0].state.q[t[0].joints.q_start[j] + n, w])
+        d, e = free_axis(t[0].joints, j, n, pose)
+        speed = wp.dot(d, u) + wp.dot(e, t[0].state.spin[c, w] - t[0].state.spin[p, w])
+        moves = moves or wp.abs(speed) * unit_of > RESTS * fastest
+    put_triple(t, at + SLIDES_Q, w, q)
+    for k in range(3):
+        stuck = real(0.0)
+        if k < t[0].slides[i] and not moves:
+            stuck = real(t[0].state.stuck[t[0].axis[i] + k, w])
+        t[0].state.tree[at + SLIDES_STUCK + k, w] = stuck
+        t[0].state.tree[at + SLIDES_LIMIT + k, w] = real(0.0)
+    if kind == IS_TURNS:
+        put_quat(t, row + TURNS_ROTATION, w, turns_quat(q, t[0].sense[i]))
+
+
+@wp.func
+def turns_quat(q: vec3, sense: int) -> quat:
+    """The rotation of two angles: about z, then about x; in reverse order and reversed where `sense` is −1."""
+    a = real(0.5) * q[0]
+    b = real(0.5) * q[1]
+    if sense < 0:
+        a = real(-0.5) * q[1]
+        b = real(-0.5) * q[0]
+    zero = real(0.0)
+    return quat(zero, zero, wp.sin(a), wp.cos(a)) * quat(wp.sin(b), zero, zero, wp.cos(b))
 
 
 @wp.func
@@ -402,6 +470,16 @@ def store(t: wp.array(dtype=TreeStep), w: int):
                 turn = turn * get_quat(t, row + BALL_ROTATION, w)
                 for k in range(3):
                     t[0].state.stuck[t[0].axis[i] + k, w] = int(t[0].state.tree[row + BALL_STUCK + k, w] > real(0.5))
+            elif kind == IS_SLIDES or kind == IS_TURNS:
+                at = several_row(kind, row)
+                moved = triple(t, at + SLIDES_Q, w)
+                if kind == IS_SLIDES:
+                    origin = origin + wp.quat_rotate(turn, moved * real(t[0].sense[i]))
+                else:
+                    turn = turn * get_quat(t, row + TURNS_ROTATION, w)
+                for k in range(t[0].slides[i]):
+                    t[0].state.q[t[0].joints.q_start[t[0].joint[i]] + t[0].number[i] + k, w] = moved[k]
+                    t[0].state.stuck[t[0].axis[i] + k, w] = int(t[0].state.tree[at + SLIDES_STUCK + k, w] > real(0.5))
             elif kind != IS_WELD:
                 q = t[0].state.tree[row + Q, w]
                 if kind == IS_HINGE:
@@ -471,8 +549,8 @@ def store_report(t: wp.array(dtype=TreeStep), w: int):
                 t[0].state.limit_impulse[at, w] = recall(t, i, P_LIMIT, w) * (dt / part)
                 t[0].state.drive_impulse[at, w] = recall(t, i, P_DRIVE, w) * (dt / part)
                 t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
-            if kind == IS_BALL and t[0].acts[i + t[0].links * w] == 1:
-                for k in range(3):
+            if (kind == IS_BALL or kind == IS_SLIDES or kind == IS_TURNS) and t[0].acts[i + t[0].links * w] == 1:
+                for k in range(t[0].slides[i]):
                     at = t[0].axis[i] + k
                     t[0].state.axis_impulse[at, w] = recall_apart(t, i, P_AXIS_3 + k, w) * (dt / part)
                     t[0].state.friction_impulse[at, w] = recall_apart(t, i, P_FRICTION_3 + k, w) * (dt / part)
@@ -646,8 +724,10 @@ CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
 
 
-def generic_kernel() -> Any:
-    """The kernel for any forest."""
-    if "generic" not in _kernels:
-        _kernels["generic"] = make_kernel(Loop(CPP, SIMULATION, pushed=True).simulation(), "sharnir.trees")
-    return _kernels["generic"]
+def generic_kernel(kinds: Collection[int] = ()) -> Any:
+    """The kernel for any forest with the usual kinds of joints, and these."""
+    known = tuple(sorted({*USUAL, *kinds}))
+    name = "sharnir.trees" + "".join(f"_{KINDS[kind]}" for kind in known if kind not in USUAL)
+    if name not in _kernels:
+        _kernels[name] = make_kernel(Loop(CPP, SIMULATION, pushed=True, kinds=known).simulation(), name)
+    return _kernels[name]

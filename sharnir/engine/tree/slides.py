@@ -156,6 +156,8 @@ class Turns(OneLink):
         g = link.base.g
         mean = link.base.M @ a
         g_mid = g + mean * z
+        if link.tree.rests:  # velocities are projected: nothing turns
+            return mean, b, g_mid, 1.0, 1.0
         first, second = (1.0 / (1.0 + dot(p, p) + x * dot(p, axis)) for p, x, axis in ((g, z, a), (g_mid, y, b)))
         r, s = (k * arctangent_ratio((x * k) * (x * k)) for k, x in ((first, z), (second, y)))
         return mean, mean_rotation(g_mid) @ b, g_mid, r, s
