@@ -83,8 +83,8 @@ def friction_bounds(x: Any, h: Any, u0: Any, stuck: Any) -> tuple[Any, Any]:
 
 # ---- DC motors ---------------------------------------------------------------------------------------------------------------
 #
-# i(t) = i∞ + (i₀ − i∞) exp(−t R/L), i∞ = (V − k N u)/R, the torque on the axis is η N k i: as impulses −back u − push, u as dampers
-# see it, and −rotor (u₁ − u₀). A rotor has a speed of its own, with the same mean as its axis.
+# i(t) = i∞ + (i₀ − i∞) exp(−t R/L), i∞ = (V − k N u)/R, the torque on the axis is η N k i: as impulses −back u − push, u as
+# dampers see it, and −rotor (u₁ − u₀). A rotor has a speed of its own, with the same mean as its axis.
 
 
 def motor_terms(x: Any) -> tuple[Any, Any, Any]:

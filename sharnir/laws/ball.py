@@ -1,6 +1,6 @@
 """Laws of three axes together, as plain mathematics: friction of a vector, springs and limits of a ball joint.
 
-A ball's rotation q is that of the link's axes in the joint frame on its base. Its relative spin, and all moments, are in that frame.
+A ball's rotation q is that of the link's axes in the joint frame on its base; relative spin and all moments are in that frame.
 All functions take floats, expressions or dual numbers.
 """
 
@@ -40,8 +40,8 @@ def times(a: Any, b: Any) -> Vector:
 # ---- friction of a vector ----------------------------------------------------------------------------------------------------
 #
 # v is the speed at the end of the step without friction, M the response and K its inverse. Friction holds v at zero where
-# |K v| ≤ hold. Else it slides against the mean speed ū: f = −slide y, y = ū/|ū| = (sE + ½ slide M)⁻¹ v̄, v̄ = ½(v + u₀), with |y| = 1
-# and s = |ū| > 0: the secular equation, by the Newton steps of Moré and Sorensen.
+# |K v| ≤ hold. Else it slides against the mean speed ū: f = −slide y, y = ū/|ū| = (sE + ½ slide M)⁻¹ v̄, v̄ = ½(v + u₀), with
+# |y| = 1 and s = |ū| > 0: the secular equation, by the Newton steps of Moré and Sorensen.
 
 
 def can_hold(need: Vector, hold: Any, u0: Vector) -> tuple[Any, Any]:
@@ -194,4 +194,3 @@ def mean_rows(start: tuple[Vector, Matrix], end: tuple[Vector, Matrix], by: Vect
         lacks = select(absolute(lacks) > 1.0, 0.0, lacks)  # an angle that begins another turn
         rows.append(list(row + by * along(lacks, by)))
     return Matrix(rows)
-

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_tree_step import matrix
+from test_tree_step import poses as poses_of
 
 from sharnir.engine.tree.forest import FREE, HINGE, ROTOR, Forest, Link, with_rotors
 from sharnir.engine.tree.kernel import TreeRunner
 from sharnir.engine.tree.step import step
 from sharnir.engine.tree.storage import NumberTree
-
-from test_tree_step import matrix
-from test_tree_step import poses as poses_of
 
 TO_X = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])  # a frame whose z is along x
 

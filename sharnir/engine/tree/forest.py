@@ -61,8 +61,9 @@ COMMANDS = ("servo_position", "servo_velocity", "servo_torque", "servo_max_force
 INERTIAL = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1}  # numbers per link
 LAWS_3 = {name + "_3": name for name in LAWS}  # the same of each axis of a joint with several
 JOINT_LAWS = {"grouped": 1.0, "ball_limit": 0.0, "sense": 1.0, "reaction": 0.0, "loaded": 1.0, "slides": 2.0}
-"""Of any joint: the reaction of the last step, N, and 0 if there was none yet. Of such a joint: 1 if one friction bound is that of the vector of all axes; `laws.ball.CARDAN` …; −1 if the laws are in the axes of
-the link, not of its base, and coordinates are those of the base seen from it; how many translations there are."""
+"""Of any joint: `reaction` of the last step, N, and `loaded` 0 if there was none yet. Of a joint with several axes in one link:
+`grouped` 1 if one friction bound is that of the vector of all; `ball_limit`, see `laws.ball.CARDAN`; `sense` −1 if laws are in
+the axes of the link, not of its base, and coordinates are those of the base seen from it; `slides`, how many translations."""
 PARAMETERS = INERTIAL | dict.fromkeys(LAWS, 1) | dict.fromkeys(LAWS_3, 3) | dict.fromkeys(JOINT_LAWS, 1)
 
 

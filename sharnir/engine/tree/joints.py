@@ -126,7 +126,9 @@ class OneAxis:
         link.p_lost = -((passive - spring + link.p_friction + link.p_limit) * mean)
         # the impact at the end of the step gives back what is thrown back beyond restitution, about
         more = u1 - leaving_speed(link.limit, u0, link.restitution)
-        back = select(at_limit & (more * link.limit > 0.0), more * (1.0 / link.D - self.resistance(link)) / (link.ratio * link.ratio), 0.0)
+        back = select(
+            at_limit & (more * link.limit > 0.0), more * (1.0 / link.D - self.resistance(link)) / (link.ratio * link.ratio), 0.0
+        )
         link.p_axis, link.p_limit = whole - back, link.p_limit - back
 
     # ---- laws

@@ -1,8 +1,8 @@
 """Rotors: links on a hinge that are symmetric about it and carry nothing (theory, section 4, "Rotors").
 
-The mean of a spin in body axes is off by φ²/12 if the body turns by φ in a step. The inertia of a rotor is the same in the axes of
-its base, so its momentum is taken there: the base's balance has R₁π₁ − R₀π₀, π = I(W + s e), with the rotation of the base, and the
-hinge's is e·I(ΔW + Δs e). Energy and momentum are kept, any rate of spin is right, and Δq = h s̄.
+The mean of a spin in body axes is off by φ²/12 if the body turns by φ in a step. The inertia of a rotor is the same in the axes
+of its base, so its momentum is taken there: the base's balance has R₁π₁ − R₀π₀, π = I(W + s e), with the base's rotations, and
+the hinge's is e·I(ΔW + Δs e). Energy and momentum are kept, any rate of spin is right, and Δq = h s̄.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Several translations, or two rotations, in one link: for friction that bounds their vector.
 
-Without such friction they are a row of sliders or hinges, one link each. Where `sense` is −1 the axes are reversed, and those of two
-rotations are in reverse order.
+Without such friction they are a row of sliders or hinges, one link each. Where `sense` is −1 the axes are reversed, and those of
+two rotations are in reverse order.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from sharnir.emit.algebra import NO_MATRIX, Matrix, Quaternion, Vector, cross, dot, mean_rotation
 from sharnir.emit.expressions import cos, select, sin
-from sharnir.engine.tree.ball_laws import AXES, AxisOf, SeveralAxes, each
 from sharnir.engine.tree.joints import Ball, NoLaws, Slider, arctangent_ratio, carry, largest
+from sharnir.engine.tree.several_axes import AXES, AxisOf, SeveralAxes, each
 from sharnir.laws.axis import INFINITE, Law, prepare
 from sharnir.laws.ball import choose, times
 
@@ -183,11 +183,11 @@ class Turns(OneLink):
         return Vector(*self.in_order(link, (r, s)), 1.0)
 
     def update_ratio(self, link: Any) -> None:
-        link.about3 = self.ratios(link)
-        link.y_3 = times(link.about3, link.zv)
+        link.ratio_3 = self.ratios(link)
+        link.y_3 = times(link.ratio_3, link.zv)
 
     def put_speeds(self, link: Any, y: Vector) -> Any:
-        z = each(lambda k: y[k] / link.about3[k])
+        z = each(lambda k: y[k] / link.ratio_3[k])
         change = largest(z - link.zv)
         link.zv = z
         return change

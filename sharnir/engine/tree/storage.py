@@ -64,7 +64,20 @@ JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: BallWithLaws(), FREE: Free(), 
 JOINTS |= {PRESCRIBED: Prescribed(), ROTOR: Rotor(), SLIDES: Slides(), TURNS: Turns()}
 
 # state that is kept between calls
-STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "current": 1, "rotor": 1, "rotation": 4, "position": 3, "V": 3, "W": 3, "stuck_3": 3, "limit_3": 3}
+STATE = {
+    "q": 1,
+    "stuck": 1,
+    "limit": 1,
+    "SU": 1,
+    "current": 1,
+    "rotor": 1,
+    "rotation": 4,
+    "position": 3,
+    "V": 3,
+    "W": 3,
+    "stuck_3": 3,
+    "limit_3": 3,
+}
 HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
@@ -75,13 +88,14 @@ LAW_NAMES = (
     "load", "motor_back", "motor_rotor", "motor_push", "motor_c",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
-LAW_3 = dict.fromkeys(("known_3", "slip_3", "largest_3"), 1) | dict.fromkeys(
-    (
-        "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
-        "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
-        "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3", "about3",
-    ), 3,
-) | dict.fromkeys(("V3", "C3", "K3", "M3"), 6) | dict.fromkeys(("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3"), 9)  # fmt: skip
+NUMBERS_3 = ("known_3", "slip_3", "largest_3")
+VECTORS_3 = (
+    "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
+    "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
+    "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3", "ratio_3",
+)  # fmt: skip
+SYMMETRIC_3, MATRICES_3 = ("V3", "C3", "K3", "M3"), ("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3")
+LAW_3 = dict.fromkeys(NUMBERS_3, 1) | dict.fromkeys(VECTORS_3, 3) | dict.fromkeys(SYMMETRIC_3, 6) | dict.fromkeys(MATRICES_3, 9)
 REPORT = {"reaction_f": 3, "reaction_n": 3} | dict.fromkeys(("p_axis", "p_friction", "p_limit", "p_drive", "p_lost"), 1)
 REPORT_3 = dict.fromkeys(("p_axis_3", "p_friction_3", "p_limit_3", "p_drive_3"), 3)
 REPORT |= REPORT_3
@@ -93,7 +107,14 @@ SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I", "V3", "C3", "K
 GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
 AXIS = ("q", "stuck", "limit", "SU", "current", "rotor", "z")
 SIX = ("rotation", "position", "zv", "zl")
-FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "stuck_3", "limit_3", "zv"), FREE: SIX, WELD: (), PRESCRIBED: SIX}
+FIELDS_OF = {
+    HINGE: (*AXIS, "c", "s"),
+    SLIDER: AXIS,
+    BALL: ("rotation", "stuck_3", "limit_3", "zv"),
+    FREE: SIX,
+    WELD: (),
+    PRESCRIBED: SIX,
+}
 FIELDS_OF |= {ROTOR: FIELDS_OF[HINGE], SLIDES: ("position", "stuck_3", "limit_3", "zv")}
 FIELDS_OF[TURNS] = ("rotation", *FIELDS_OF[SLIDES])
 
