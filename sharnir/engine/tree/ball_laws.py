@@ -229,17 +229,14 @@ class BallWithLaws(SeveralAxes, Ball):
         self.measure(link, False)
 
     def put_speeds(self, link: Any, y: Vector) -> Any:
-        z = link.F3 @ y
-        change = largest(z - link.zv)
-        link.zv = z
-        return change
+        link.zv = link.F3 @ y
+        return largest(y - link.y_3)
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
-        for _ in link.idle():
-            link.tree.raise_change(Ball.correct(self, link, u, g))
+        link.dz = Ball.correct(self, link, u, g)  # as if nothing acted
         for _ in link.acting():
-            link.tree.raise_change(self.correct_laws(link, u, g))
-        return 0.0
+            link.dz = self.correct_laws(link, u, g)
+        return link.dz
 
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         for _ in link.idle():
