@@ -159,10 +159,15 @@ class SolverDirect(TreeSolver):
         """To be called after tables of the model were changed: masses of links, and what acts on them, are taken anew."""
         super().rebuild()
         self._tree = self._hang()
+        if self._trees is not None:
+            self._trees = Trees(self)
 
     def relay(self) -> None:
         """To be called after frames of joints were changed in place."""
         self._tree.relay()
+        if self._trees is not None:
+            self._trees = Trees(self)
+            self.rebind()
 
     def begin_anew(self, state: State) -> None:
         """Where velocities stand at half steps: begin the next step from those of the pose."""
@@ -236,8 +241,9 @@ class SolverDirect(TreeSolver):
         m = self.model
         self.furnish(state)
         self._lean = self._trees is not None and self._trees.act_on(control)
-        if self._lean:
+        if self._trees is not None and self._lean:
             return self._trees.bind(state, control)
+        state.tree.zero_()
         tree = self._tree
         scratch = tree.work(m.worlds)
         s = Direct()

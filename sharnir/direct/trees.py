@@ -92,7 +92,7 @@ class Trees:
             ints(carries),
             ints(number),
         )
-        t.axis, t.sense = ints([max(p.axis, 0) for p in places]), ints([p.sense for p in places])
+        t.axis, t.sense = ints([p.axis for p in places]), ints([p.sense for p in places])
         t.first = ints([1 + ROOM * i for i in range(n)])
         t.base, t.kind, t.acts = (wp.full(n * m.worlds, -2, dtype=wp.int32, device=device) for _ in range(3))
         x = plan.numbers

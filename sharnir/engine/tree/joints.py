@@ -95,6 +95,7 @@ class OneAxis:
         turn = link.turn
         f, n = turn.outward(f), turn.outward(n)
         S_l, S_a, lever = self.motion(link)
+        link.mean_axis = S_l + S_a
         carry(link, lever, f, n)
         for _ in link.acting():
             self.report_laws(link, (dot(S_l, f) + dot(S_a, n)) / (0.25 * link.h * link.ratio))
@@ -111,7 +112,7 @@ class OneAxis:
         link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         mean = 0.5 * (u0 + u1)
         spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
-        link.p_lost = -((passive - spring + link.p_friction) * mean)
+        link.p_lost = -((passive - spring + rest) * mean)
 
     def begin(self, link: Any) -> None:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""

@@ -40,7 +40,8 @@ def _places(kind: int) -> dict[str, Any]:
 
 
 AXIS_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, BALL, FREE, WELD))
-ROOM = sum(size for _, size in stored_fields(FREE))  # rows of a link: as many as any kind needs
+KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE)))  # after as many rows as any kind needs, the kind itself
+ROOM = int(KIND_AT) + 1  # rows of a link
 Q, STUCK, LIMIT, SU = (AXIS_AT[name] for name in ("q", "stuck", "limit", "SU"))
 FREE_ROTATION, FREE_POSITION, FREE_ZV, FREE_ZL, FREE_ZV1, FREE_ZL1 = (
     FREE_AT[name] for name in ("rotation", "position", "zv", "zl", "zv1", "zl1")
@@ -49,7 +50,8 @@ BALL_ROTATION = BALL_AT["rotation"]
 TWIST_AT = [AXIS_AT["V"], AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"], FREE_AT["V"]]  # of V by kind; W comes after it
 V_AXIS, V_BALL, V_FREE, V_WELD = AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"]
 MEMORY_ROW = wp.constant(ROW)
-REACTION, MOMENT, PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("reaction_f", "reaction_n", "push_f", "push_n"))
+REACTION, MOMENT, AXIS_MEAN = (wp.constant(START[n]) for n in ("reaction_f", "reaction_n", "mean_axis"))
+PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("push_f", "push_n"))
 P_AXIS, P_FRICTION, P_LIMIT, P_DRIVE, P_LOST = (
     wp.constant(START[n]) for n in ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
 )
@@ -81,7 +83,7 @@ class TreeStep:
     body: wp.array(dtype=wp.int32)  # [link] −1: inside a joint with several axes
     carries: wp.array(dtype=wp.int32)  # [link] the body that its joint carries
     number: wp.array(dtype=wp.int32)  # [link] of its (first) axis among those of its joint
-    axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; 0 where there is none
+    axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; −1: none
     sense: wp.array(dtype=wp.int32)  # [link] −1: the body is the joint's parent
     first: wp.array(dtype=wp.int32)  # [link] first row in `State.tree`
     frame: wp.array2d(dtype=quat)  # [link, world] of the joint in the base's link frame
@@ -196,11 +198,13 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
                 if t[0].body[i] >= 0:
                     kind = IS_FREE
             acts = int(t[0].control.acts[j, w] != 0)
-            if t[0].control.joint_force[t[0].axis[i], w] != real(0.0):
-                acts = 1
+            if t[0].axis[i] >= 0:
+                if t[0].control.joint_force[t[0].axis[i], w] != real(0.0):
+                    acts = 1
         if kind != IS_PRESCRIBED and sleeps(t, t[0].carries[i], w):
             kind = IS_OFF
-        changed = changed or kind != t[0].kind[at] or base != t[0].base[at]
+        changed = changed or real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
+        t[0].state.tree[t[0].first[i] + KIND_AT, w] = real(kind)
         t[0].kind[at] = kind
         t[0].base[at] = base
         t[0].acts[at] = acts
@@ -456,14 +460,22 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
             if base >= 0:
                 f = wp.quat_rotate(t[0].turn[base, w], f)
                 l = wp.quat_rotate(t[0].turn[base, w], l)
-        pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
         if t[0].sense[i] < 0:
+            pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
             l = -l - wp.cross(pose.parent_anchor - pose.child_anchor, f)
             f = -f
-        for x in range(t[0].joints.v_size[j]):
-            d, n = free_axis(t[0].joints, j, x, pose)
-            l = l - n * wp.dot(n, l)
-            f = f - d * wp.dot(d, f)
+        at = i
+        while at >= 0 and t[0].joint[at] == j:  # the links of the joint
+            along = t[0].kind[at + t[0].links * w]
+            if along == IS_BALL:
+                l = zero
+            elif along != IS_WELD:
+                d = recall_triple(t, at, AXIS_MEAN, w)
+                if along == IS_HINGE:
+                    l = l - d * (wp.dot(d, l) / wp.dot(d, d))
+                else:
+                    f = f - d * (wp.dot(d, f) / wp.dot(d, d))
+            at = at - 1
     before_f = t[0].state.mid_force[j, w]
     before_l = t[0].state.mid_torque[j, w]
     more = real(0.5) * t[0].state.trend[t[0].body[i], w]
