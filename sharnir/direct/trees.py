@@ -125,6 +125,6 @@ class Trees:
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
         t.rest = self._rest[0]
-        solver._kernel, solver._passes = generic_kernel(), t.passes
+        solver._kernel, solver._passes = generic_kernel(int(m.drives.count) > 0), t.passes
         load_modules([solver._kernel.module], device)
         return alone(t, TreeStep, device), t

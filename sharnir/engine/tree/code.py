@@ -24,10 +24,11 @@ SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
 @dataclass(frozen=True)
 class Source:
-    """Where the code finds what it needs: C++ before the loads and after the stores, and the first row of the stored state."""
+    """Where the code finds what it needs: C++ before the loads, the first row of the stored state, whether it has cosines."""
 
     head: str
     first: int
+    turns: bool
     laws: Callable[[str], str]  # the place of a law's parameter, of the axis (a)
 
 
@@ -41,7 +42,9 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW))
 
 
-RUNNER = Source(_runner_head(), 0, lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride]")
+RUNNER = Source(
+    _runner_head(), 0, False, lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride]"
+)
 
 TABLES = {
     "stiffness": "axes.stiffness", "rest": "axes.rest", "damping": "axes.damping", "limit_lower": "axes.lower",
@@ -69,14 +72,15 @@ const int* const acts = x.acts.data + w*links; const int* const axes_of = x.axis
 #define parameter(k) x.parameters.data[(k)*x.parameter_stride + w*x.parameter_world]
 real* const numbers = x.memory.data; const int memory_size = {ROW}*(links + 1);""",
     1,
+    True,
     _table,
 )
 
 
-def stored_fields(kind: int) -> Iterator[tuple[str, int]]:
-    """Names and sizes of the state of a link, in the order in which it is stored."""
+def stored_fields(kind: int, turns: bool = False) -> Iterator[tuple[str, int]]:
+    """Names and sizes of the state of a link, in the order in which it is stored; `turns`: with cosines and sines of angles."""
     for name in FIELDS_OF[kind]:
-        if name in ("c", "s"):
+        if name in ("c", "s") and not turns:
             continue
         history = [name + n for n in ("", "1", "2", "3")] if name in HISTORY else [name]
         for field in history:
@@ -246,7 +250,7 @@ class Unrolled(Form):
     def _copies(self) -> Iterator[tuple[str, str]]:
         at = self.source.first
         for i, link in enumerate(self.forest.links):
-            for name, size in stored_fields(link.kind):
+            for name, size in stored_fields(link.kind, self.source.turns):
                 for k in range(size):
                     yield f"{name}_{i}_{k}", f"stored({at})"
                     at += 1
@@ -255,7 +259,7 @@ class Unrolled(Form):
         turns = [
             f"c_{i}_0 = wp::cos(q_{i}_0); s_{i}_0 = wp::sin(q_{i}_0);"
             for i, link in enumerate(self.forest.links)
-            if link.kind == HINGE
+            if link.kind == HINGE and not self.source.turns
         ]
         return "\n".join([*(f"{own} = {place};" for own, place in self._copies()), *turns])
 
@@ -298,12 +302,12 @@ class Loop(Form):
         out = ["{ int at = 0; for (int i = 0; i < links; ++i) {", f"const int own = {ROW}*(i + 1); at = {first};"]
         for kind in self.tree.kinds:
             out.append(f"if (kinds[i] == {kind}) {{")
-            for name, size in stored_fields(kind):
+            for name, size in stored_fields(kind, self.source.turns):
                 for k in range(size):
                     place = f"number(own + {START[name] + k})"
                     out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")
                     out.append("++at;")
-            if load and kind == HINGE:
+            if load and kind == HINGE and not self.source.turns:
                 q, c, s = (f"number(own + {START[n]})" for n in "qcs")
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
