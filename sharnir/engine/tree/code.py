@@ -17,6 +17,7 @@ from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, MEMORY, PUSH, ROW, S
 
 PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
+LOOSE = 1e3  # times the tolerance: what iterations that come no nearer may miss, for rounding
 VARIABLES = """int count = 0, failed = 0; real change = real(0.0), lost = real(0.0);
 int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false;"""
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
@@ -39,6 +40,7 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 #define stored(k) state.data[(k)*worlds + w]
 #define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
 #define axis_of(i) (i)
+const int most = 1 << 30;
 real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW))
 
 
@@ -62,7 +64,8 @@ SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
-const int limit = x.settings.iterations.data[2];
+const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
+const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
 real h, fall, gravity0, gravity1, gravity2;
 const int* const bases = x.base.data + w*links; const int* const kinds = x.kind.data + w*links;
@@ -173,10 +176,12 @@ class Form:
             p.say("if (guess_again) { guess_again = false; renew = true; continue; } }")
             p.say("unknown = false;")
             solve(tree)
-            p.say(f"if (failed) {{ failed = 0; if (size == {FINEST}) {{ {self.store()} }}")
-            p.say("if (size == 1 || count > most || !(change == change)) { broken = true; break; }")
+            p.say(f"if (failed && !(change <= real({LOOSE})*tolerance) && !(coarse && count >= most)) {{")
+            p.say(f"failed = 0; if (size == {FINEST}) {{ {self.store()} }}")
+            p.say("if (size == 1 || count >= most) { broken = true; break; }")
             p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); renew = true;")
             p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
+            p.say("failed = 0;")
             with p.block("if (reporting) {"):
                 p.say("x.part.data[w] = h;")
                 report(tree)
@@ -184,7 +189,6 @@ class Form:
             p.say("left -= size; ++parts;")
         before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
 bool renew = fresh > 0, guess_again = false, broken = false;
-const int most = x.settings.iterations.data[3]; const bool watching = x.settings.sleep.data[0] < real(1.0e30);
 h = dt; stopped = fresh; {SET_STEP}"""
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
         after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
