@@ -67,7 +67,7 @@ class Trees:
     @property
     def rows(self) -> int:
         """Numbers of `State.tree`."""
-        return 1 + ROOM * len(self.plan.places)
+        return 2 + ROOM * len(self.plan.places)
 
     @property
     def takes(self) -> float:
@@ -110,7 +110,7 @@ class Trees:
             ints(number),
         )
         t.axis, t.sense = ints([p.axis for p in places]), ints([p.sense for p in places])
-        t.first = ints([1 + ROOM * i for i in range(n)])
+        t.first = ints([2 + ROOM * i for i in range(n)])
         t.base, t.kind, t.acts = (wp.full(n * m.worlds, -2, dtype=wp.int32, device=device) for _ in range(3))
         x = plan.numbers
         t.frame = table(matrix_to_quat(x["frame"]), quat, m.worlds, device)

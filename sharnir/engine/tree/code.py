@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import FREE, HINGE, INERTIAL, LAWS, PRESCRIBED, Forest
 from sharnir.engine.tree.step import finish, guess, project, report, solve, step
-from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, MEMORY, PUSH, ROW, SIZES, START, LoopTree, UnrolledTree
+from sharnir.engine.tree.storage import FIELDS_OF, GATHERED, HISTORY, MEMORY, PUSH, ROW, SIZES, START, LoopTree, UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
 LOOSE = 1e3  # times the tolerance: what iterations that come no nearer may miss, for rounding
 VARIABLES = """int count = 0, failed = 0; real change = real(0.0), lost = real(0.0);
-int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false;"""
+int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false;
+int gear = 0; bool restarted = false; real before = real(0.0);"""
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
 
@@ -74,7 +76,7 @@ const int* const acts = x.acts.data + w*links; const int* const axes_of = x.axis
 #define stored(k) x.state.tree.data[(k)*worlds + w]
 #define parameter(k) x.parameters.data[(k)*x.parameter_stride + w*x.parameter_world]
 real* const numbers = x.memory.data; const int memory_size = {ROW}*(links + 1);""",
-    1,
+    2,
     True,
     _table,
 )
@@ -168,18 +170,18 @@ class Form:
             p.say("if (left == 0) {")
             p.say(f"++made; left = {FINEST}; hit = stopped; stopped = 0;")
             p.say(f"if (size < {FINEST}) {{ const real factor = real({FINEST}/size); size = {FINEST}; h = dt;")
-            p.say(SET_STEP + self.ground() + self.rescale() + "guess_again = true; }")
+            p.say(SET_STEP + self.ground() + self.rescale() + "restarted = true; }")
             p.say("const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false;")
             p.say("if (watching) {" + self.is_slow() + "}")
             p.say("x.slow.data[w] = slow; if (slow) steps = made;")
             p.say("if (made >= steps) break; count = 0; parts = 0; taken = real(0.0); hit = 0;")
-            p.say("if (guess_again) { guess_again = false; renew = true; continue; } }")
+            p.say("}")
             p.say("unknown = false;")
             solve(tree)
             p.say(f"if (failed && !(change <= real({LOOSE})*tolerance) && !(coarse && count >= most)) {{")
             p.say(f"failed = 0; if (size == {FINEST}) {{ {self.store()} }}")
             p.say("if (size == 1 || count >= most) { broken = true; break; }")
-            p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); renew = true;")
+            p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); restarted = true;")
             p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
             p.say("failed = 0;")
             with p.block("if (reporting) {"):
@@ -188,11 +190,11 @@ class Form:
             finish(tree)
             p.say("left -= size; ++parts;")
         before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
-bool renew = fresh > 0, guess_again = false, broken = false;
-h = dt; stopped = fresh; {SET_STEP}"""
+bool renew = fresh > 0, broken = false;
+h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1); {SET_STEP}"""
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
         after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
-        return self.whole(before, after, "if (!broken) {" + self.store() + "}")
+        return self.whole(before, after, "if (!broken) { stored(1) = real(gear);" + self.store() + "}")
 
     def whole(self, before: str, after: str, store: str | None = None) -> str:
         """The body, with the program that was recorded."""
@@ -283,10 +285,10 @@ class Loop(Form):
 
     def __init__(
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
-        kinds: tuple[int, ...] | None = None, pushed: bool = False,
+        kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None,
     ) -> None:  # fmt: skip
         self.program, self.source, self.real = Program(), source, real
-        self.tree: LoopTree = LoopTree(self.program, own_axes, factor_always, kinds, pushed)
+        self.tree: LoopTree = LoopTree(self.program, own_axes, factor_always, kinds, pushed, second_gear)
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         lines = statement(lambda name, k: f"number(own + {START[name] + k})", None)
@@ -316,7 +318,7 @@ class Loop(Form):
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock", "struck", "leaving")
+            sums = (*GATHERED, "given", "slope", "lock", "struck", "leaving")
             out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
             out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
             out.append(

@@ -90,6 +90,10 @@ class OneAxis:
         z = self.speed(link) / link.per_half_step
         link.z = link.z1 = link.z2 = link.z3 = z
 
+    def restart(self, link: Any) -> None:
+        """A guess from the last two steps."""
+        link.z = link.z1 * 2.0 - link.z2
+
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         """What the joint carries, and the impulses along its axis: all but a commanded effort, and those of the laws."""
         turn = link.turn
@@ -386,6 +390,8 @@ class NoLaws:
 
     def guess(self, link: Any) -> None: ...
 
+    def restart(self, link: Any) -> None: ...
+
     def report(self, link: Any, f: Vector, n: Vector) -> None: ...
 
     def update_ratio(self, link: Any) -> None: ...
@@ -406,6 +412,9 @@ class Ball(NoLaws):
     def guess(self, link: Any) -> None:
         z = link.turn.outward(link.W) - link.base.W
         link.zv = link.zv1 = link.zv2 = link.zv3 = z
+
+    def restart(self, link: Any) -> None:
+        link.zv = link.zv1 * 2.0 - link.zv2
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn = link.turn
@@ -471,6 +480,9 @@ class Free(NoLaws):
         turn = link.turn
         link.zv = link.zv1 = link.zv2 = link.zv3 = turn.outward(link.W)
         link.zl = link.zl1 = link.zl2 = link.zl3 = turn.outward(link.V - cross(link.W, link.local_com))
+
+    def restart(self, link: Any) -> None:
+        link.zv, link.zl = link.zv1 * 2.0 - link.zv2, link.zl1 * 2.0 - link.zl2
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         link.zl, link.zv = link.zl + link.dl, link.zv + link.e3

@@ -12,6 +12,7 @@ from typing import Any
 import warp as wp
 
 from sharnir.collision.data import Contacts
+from sharnir.engine.tree import exact
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, SLIDER, WELD
 from sharnir.engine.tree.storage import ROW, START
@@ -645,5 +646,5 @@ def generic_kernel(drives: bool) -> Any:
     """The kernel for any forest."""
     name = MODULES[int(drives)]
     if name not in _kernels:
-        _kernels[name] = make_kernel(Loop(CPP, SIMULATION, pushed=True).simulation(), name, drives)
+        _kernels[name] = make_kernel(Loop(CPP, SIMULATION, pushed=True, second_gear=exact).simulation(), name, drives)
     return _kernels[name]

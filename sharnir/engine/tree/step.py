@@ -30,18 +30,38 @@ def step(tree: Any) -> None:
 
 
 def solve(tree: Any) -> None:
-    """Find the mean joint speeds of the step."""
+    """Find the mean joint speeds of the step.
+
+    With symmetric factors, which are made once as long as laws do not change; where these do not contract, by Newton's iteration
+    with the exact derivative (`exact`), begun anew.
+    """
     for factor in tree.iterations():
         for _ in tree.first_iteration():
+            for _ in tree.when_restarted():
+                restart(tree)
             begin(tree)
             update_twists(tree)
-        compute_momenta(tree, factor)
-        for _ in tree.when_unknown():  # responses: begin again, now that they are known
-            begin(tree)
-            update_twists(tree)
+        for _ in tree.in_second_gear():
+            tree.second_gear.linearize(tree)
+            for _ in tree.when_unknown():
+                begin(tree)
+            tree.clear_change()
+            update_twists(tree, tree.second_gear.correct)
+        for _ in tree.in_first_gear():
             compute_momenta(tree, factor)
-        tree.clear_change()
-        update_twists(tree, correct=True)
+            for _ in tree.when_unknown():  # responses: begin again, now that they are known
+                begin(tree)
+                update_twists(tree)
+                compute_momenta(tree, factor)
+            tree.clear_change()
+            update_twists(tree, correct)
+
+
+def restart(tree: Any) -> None:
+    """A guess that overshoots less, after iterations that did not converge."""
+    for link in tree.links():
+        for joint in link.joints():
+            joint.restart(link)
 
 
 def guess(tree: Any) -> None:
@@ -92,14 +112,18 @@ def place(tree: Any, link: Any) -> None:
 # ---- outwards: twists from joint speeds --------------------------------------------------------------------------------------
 
 
-def update_twists(tree: Any, correct: bool = False) -> None:
+def correct(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
+    """Correct a joint's mean speeds, given the twist that its base carries to it; returns the largest change."""
+    return joint.correct(link, u, g)
+
+
+def update_twists(tree: Any, correct: Any = None) -> None:
     """Mean twists of all links from the ground outwards; with `correct`, after the joint speeds are corrected."""
     for link in tree.links():
         for joint in link.joints():
             u, g = joint.carried(link)
-            if correct:
-                change = joint.correct(link, u, g)
-                tree.raise_change(change)
+            if correct is not None:
+                tree.raise_change(correct(joint, link, u, g))
             link.u_before, link.g_before = u, g
             u, g = joint.moved(link, u, g)
             link.u, link.g = link.turn.inward(u), link.turn.inward(g)
