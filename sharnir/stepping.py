@@ -11,8 +11,6 @@ import warp as wp
 from sharnir.types import real
 
 SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
-IMPLICIT = wp.constant(1)  # ways after the plain one, 0: directions of tension fully implicit,
-VELOCITY_LEVEL = wp.constant(2)  # and in the end rows closed at velocity level, which takes energy whatever happens
 
 
 @wp.func
@@ -84,13 +82,3 @@ def dividing(
 def halve(size: int, way: int):
     """Smaller parts in the same way; none where the finest was missed."""
     return size >> 1, way
-
-
-@wp.func
-def soften(size: int, way: int):
-    """Fully implicit, then smaller parts, in the end at velocity level."""
-    if size == 1:
-        return 1, VELOCITY_LEVEL
-    if way == 0:
-        return size, IMPLICIT
-    return size >> 1, IMPLICIT
