@@ -27,7 +27,7 @@ def make(dt: float = 5e-3) -> sh.Simulation:
     scene.add_joint("sling", sh.Spherical(), parent, "hook", position=TIP)
     scene.add_body("load", sh.Box(1.5, 1.5, 1.0), mass=LOAD, position=TIP - (0, 0, SLING + 0.8))
     scene.add_joint("eye", sh.Spherical(friction=20.0), "hook", "load", position=TIP - (0, 0, SLING))
-    return sh.Simulation(scene, dt, solver="direct", closing="velocity", gap=1e-10)
+    return sh.Simulation(scene, dt, solver="direct")
 
 
 def joints(sim: sh.Simulation) -> list:  # from the pillar to the tip

@@ -13,21 +13,8 @@ from sharnir.types import real
 SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
 
 
-@wp.func
-def unlimited(s: Any, w: int) -> bool:
-    """Passes are never counted: the step may take as many as it does."""
-    return True
-
-
-@wp.func
-def no_rest(s: Any, w: int, scope: int, share: real) -> int:
-    """What to do about the rest of a step that may take no more passes, where they are not counted."""
-    return 0
-
-
 def dividing(
-    name: str, finest: int, begin: Any, make: Any, keep: Any, ease: Any, end: Any, *, may: Any = unlimited, stop: Any = no_rest,
-    grows: bool = False,
+    name: str, finest: int, begin: Any, make: Any, keep: Any, ease: Any, end: Any, *, may: Any, stop: Any, grows: bool,
 ) -> Any:  # fmt: skip
     """A whole step as a device function (s, w, scope), of what makes its parts.
 

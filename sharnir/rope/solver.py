@@ -106,7 +106,8 @@ class SolverRope(Solver):
         super().__init__(model, dt, RopeSettings(), threads)
         iterations = PASSES if iterations is None else iterations
         tolerance = TOLERANCE if tolerance is None else tolerance
-        load_modules([energy_steps.module], self.device)
+        self._kernel = energy_steps
+        load_modules([self._kernel.module], self.device)
         self.ropes = model.ropes
         self.iterations = check_iterations(iterations, 1)
         self.settings.gravity = gravity_of(model)
@@ -151,7 +152,7 @@ class SolverRope(Solver):
         self._graphs = self._capture(self._launch)
 
     def _launch(self, now: Any, first: int, worlds: int) -> None:
-        wp.launch(energy_steps, dim=worlds, inputs=[now, first, self._steps], device=self.device)
+        wp.launch(self._kernel, dim=worlds, inputs=[now, first, self._steps], device=self.device)
         self._look(first, worlds)
 
     def acts_changed(self) -> None:
