@@ -64,15 +64,15 @@ def test_the_error_falls_fourfold_when_the_step_is_halved(solver, law):
     assert 3.6 < errors[0] / errors[1] < 4.4 and 3.6 < errors[1] / errors[2] < 4.4
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("k", [1e5, 1e7, 1e9])
-def test_a_spring_that_steps_do_not_resolve_is_quiet(solver, k):
+def test_a_spring_that_steps_do_not_resolve_is_quiet(k):
+    """With sequential impulses; the direct step keeps the energy of every spring."""
     scene = sh.Scene()
     scene.add_body("slides", sh.Box(0.1, 0.1, 0.1), mass=MASS)
     scene.add_joint("j", sh.Prismatic("z", spring=(k, 0.1)), scene.world, "slides", position=(0, 0, 0))
     scene.add_body("pulled", mass=MASS, position=(0, 2, -0.5))
     scene.add_spring("s", scene.world, "pulled", at_a=(0, 2, 0), stiffness=k, rest=0.4)
-    sim = sh.Simulation(scene, 0.01, solver=solver)
+    sim = sh.Simulation(scene, 0.01, solver="sequential")
     sim.run(3)
     off, speed = 0.0, 0.0
     for _ in range(20):
@@ -80,7 +80,7 @@ def test_a_spring_that_steps_do_not_resolve_is_quiet(solver, k):
         sag = MASS * 9.81 / k
         off = max(off, abs(sim.joint("j").position - 0.1 + sag), abs(sim.body("pulled").position[2] + 0.4 + sag))
         speed = max(speed, abs(sim.joint("j").velocity), abs(sim.body("pulled").velocity[2]))
-    print(f"{solver}, k = {k:g} N/m at 10 ms: {off:.1e} m off its rest, speed {speed:.1e} m/s")
+    print(f"k = {k:g} N/m at 10 ms: {off:.1e} m off its rest, speed {speed:.1e} m/s")
     assert off < 1e-10 and speed < 1e-9
 
 
