@@ -523,10 +523,9 @@ class Report:
     def grades(self) -> dict[str, Any]:
         """How many steps of the call were not plain ones, with the direct pass and with ropes.
 
-        "relative": a link turned relative to its neighbours faster than the step resolves, and was held back in that; "divided":
-        passes did not close the joints, and the step was made in parts; "damped": a part needed links held back altogether;
-        "velocity": or, in the end, joints closed at velocity level, poses being hung on their bases.
-        Of ropes: "relative", some tension changed suddenly, and had the direction of the end of the step; "damped", all had.
+        "divided": passes did not close the joints, and the step was made in parts. Of ropes beside sequential impulses:
+        "relative", some tension changed suddenly, and had the direction of the end of the step; "damped", all had; "velocity",
+        the step was made again with the ropes' rows closed at velocity level.
         """
         if self._grades is None:
             return {}
