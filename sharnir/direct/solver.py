@@ -15,6 +15,7 @@ from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
 from sharnir.direct.energy.step import KERNELS, TOUCHING
 from sharnir.direct.ropes import RopesOnTrees
+from sharnir.direct.trees import Trees
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.casts import cast_table
 from sharnir.laws.cone import Cone
@@ -54,6 +55,9 @@ class SolverDirect(TreeSolver):
     """
 
     cayley = True
+    _trees: Trees | None = None
+    _lean = False
+    """Whether steps are those of trees in joint coordinates."""
 
     def __init__(
         self,
@@ -83,6 +87,7 @@ class SolverDirect(TreeSolver):
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = self._hang()
         self._check_winches()
+        self._trees = Trees(self) if Trees.cover(model) else None
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self._ropes = None if model.ropes is None else RopesOnTrees(self, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap, self._slack(gap)], dtype=real, device=self.device)
@@ -128,10 +133,15 @@ class SolverDirect(TreeSolver):
         """To be called after tables of the model were changed: masses of links, and what acts on them, are taken anew."""
         super().rebuild()
         self._tree = self._hang()
+        if self._trees is not None:
+            self._trees = Trees(self)
 
     def relay(self) -> None:
         """To be called after frames of joints were changed in place."""
         self._tree.relay()
+        if self._trees is not None:
+            self._trees = Trees(self)
+            self.rebind()
 
     def furnish(self, state: State) -> None:
         """What one step hands to the next, and what the state was when that was made."""
@@ -142,6 +152,7 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, self.model.speeds, "rotor")
             fill(state, self.model, len(self.model.com), "last_v last_w slope_v slope_w older_v older_w guess_v guess_w trend")
             fill(state, self.model, int(self._tree.closures.count), "row_force")
+            fill(state, self.model, 0 if self._trees is None else self._trees.rows, "tree")
 
     @property
     def _least(self) -> int:
@@ -184,10 +195,18 @@ class SolverDirect(TreeSolver):
         """Not at all: `State.open` is what its passes left open; but what overlaps is moved after them."""
         return 0 if self.model.collision is None else 2
 
+    def _judges_each(self) -> bool:
+        """Trees in joint coordinates do not: their energy is exact where their iterations converge, which each step tells."""
+        return not self._lean and super()._judges_each()
+
     def _structure(self, state: State, control: Control) -> tuple[Any, Any]:
         self._check_ropes(state)
         m = self.model
         self.furnish(state)
+        self._lean = self._trees is not None and self._trees.act_on(control)
+        if self._trees is not None and self._lean:
+            return self._trees.bind(state, control)
+        state.tree.zero_()
         tree = self._tree
         scratch = tree.work(m.worlds)
         s = Direct()
