@@ -167,6 +167,8 @@ class SolverDirect(TreeSolver):
 
     def _takes(self) -> float:
         """About how long a pass takes on one core, s: more where rows are closed beside the tree, and where something acts."""
+        if self._lean and self._trees is not None:
+            return self._trees.takes
         link = 0.65e-6 * (3 + 2 * self._acting if int(self._tree.closures.count) else 1 + self._acting)
         trees = link * max(1, len(self._tree.links)) + 0.6e-9 * int(self._tree.closures.count) ** 2
         return trees if self._ropes is None else 1.25 * trees + 0.5e-6 * int(self.model.ropes.slots)
@@ -182,6 +184,8 @@ class SolverDirect(TreeSolver):
         least of a step; as how many one counts that makes new factors; those after which a call of many steps is left; and, with
         ropes, most of a step without a further part made.
         """
+        if self._lean and self._trees is not None:
+            return self._trees.caps(iterations)
         most, laws, coarse = self._most_passes(), self.iterations, int(iterations is not None)
         headway = most if iterations is None else NEVER
         if self._ropes is not None and most < MOST_PASSES:

@@ -385,7 +385,7 @@ class Emitted:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
             settled: Any = value("changed == 0", "bool") if laws else True
             p.leave((p.read("change") <= value("tolerance")) & settled)
-            p.say("if (pass == limit) { failed = 1; break; }")
+            p.say("if (pass == limit || count >= most) { failed = 1; break; }")
 
     def branches(self, factor: bool) -> Iterator[bool]:
         """Code with factors and, where it pays, code without."""
