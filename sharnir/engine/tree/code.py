@@ -18,7 +18,7 @@ from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, MEMORY, ROW, SIZES, 
 PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
 VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
-int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false;"""
+int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false, suspect = false;"""
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
 

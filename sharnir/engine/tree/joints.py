@@ -159,67 +159,81 @@ class OneAxis:
         """Minus the slope of the linear laws by z, scaled as f."""
         return (link.law_a + link.servo_a) * (link.ratio * link.ratio)
 
-    def linear_laws(self, link: Any) -> Any:
-        """The linear laws and friction that slides, at the present speed, scaled as f."""
+    def linear_laws(self, link: Any, u1: Any) -> Any:
+        """The linear laws and friction that slides, scaled as f."""
         h = link.h
-        p = link.effort * h - (link.law_a + link.servo_a) * self.end_speed(link) - link.law_b - link.servo_b
+        p = link.effort * h - (link.law_a + link.servo_a) * u1 - link.law_b - link.servo_b
         return 0.25 * h * link.ratio * (p - direction(link.mode) * link.slide)
 
     def law_terms(self, link: Any) -> None:
         """What the laws contribute to the joint's own equation."""
-        link.given, link.slope = self.linear_laws(link), self.resistance(link)
+        link.given, link.slope = self.linear_laws(link, self.end_speed(link)), self.resistance(link)
         link.lock = select(is_locked(link.mode), 1.0, 0.0)
-        link.jump = link.goal * link.h / (4.0 * link.ratio) - link.z  # change of z that locks the axis
+        link.jump = self.to_goal(link)
+
+    def to_goal(self, link: Any) -> Any:
+        """Change of z that locks the axis."""
+        return link.goal * (0.25 * link.h) / link.ratio - link.z
 
     def update_ratio(self, link: Any) -> None:
         link.ratio = self.ratio(link)
 
     def end_speed(self, link: Any) -> Any:
         """u₁ at the present z."""
-        return 4.0 * link.ratio / link.h * link.z - link.u0
+        return 4.0 / link.h * link.ratio * link.z - link.u0
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         """Correct z by what the joint lacks and by how its base changed; returns the change."""
         lacks = link.e - dot(link.U_l, u - link.u_before) - dot(link.U_a, g - link.g_before)
         link.dz = lacks * link.D
         for _ in link.acting():
-            self.judge(link, lacks)
+            self.check_laws(link)
         dz = link.dz
         link.z = link.z + dz
         return absolute(dz)
 
-    def judge(self, link: Any, lacks: Any) -> None:
-        """Lock z where the axis is locked, and see whether the laws do what is expected; if not they are linearized anew.
+    def check_laws(self, link: Any) -> None:
+        """Lock z where the axis is locked; note whether the laws may do something else than expected.
 
-        All axes are judged by the same linear solution, and the correction is not changed: the next iteration does that. (An axis
-        that takes its new state at once misleads those beyond it, which sees the active set go round in circles.)
+        All axes are judged by one linear solution: `judge` comes after the sweep, and the next iteration makes the correction. An
+        axis that takes its new state at once misleads those beyond it, and the active set goes round in circles.
         """
-        u0, D, h = link.u0, link.D, link.h
-        A = link.ratio * link.ratio * D
-        locked = is_locked(link.mode)
-        linear = 4.0 * link.ratio / h * (link.z + link.dz) - u0  # u₁ if the axis were not locked
-        expected = select(locked, link.goal - u0, linear)
-        link.dz = select(locked, link.jump, link.dz)
-        v, mode = friction_speed(linear + direction(link.mode) * (link.slide * A), A, link.hold, link.slide, u0)
-        wrong = absolute(v - expected) > link.tree.law_tolerance * A
-        rare = near_limit(link, h, u0, v) | beyond_servo(link, h, v) | (absolute(link.mode) > AT_LIMIT - 0.5)
-        for _ in link.when(wrong | rare):
-            for _ in link.when(rare):
-                self.solve_laws(link, lacks, expected)
-            for _ in link.when(not_(rare)):
-                for _ in link.tree.when_to_linearize():
-                    turns = direction(mode) * direction(link.mode) < 0.0  # between sliding one way and the other it stays
-                    link.goal = select(turns | (mode > STAYING - 0.5), 0.0, u0)
-                    link.mode = select(turns, STAYING, mode)
+        link.z_free = link.z + link.dz
+        link.dz = select(is_locked(link.mode), self.to_goal(link), link.dz)
+        wrong, rare, _, _ = self.compare(link)
+        link.tree.note_suspect(wrong | rare)
 
-    def solve_laws(self, link: Any, lacks: Any, expected: Any) -> None:
+    def compare(self, link: Any) -> tuple[Any, Any, Any, Any]:
+        """Whether friction does not what is expected; whether a limit or the servo's bound may act; u₁ expected, mode found."""
+        u0, D, h, mode = link.u0, link.D, link.h, link.mode
+        A = link.ratio * link.ratio * D
+        free = 4.0 / h * link.ratio * link.z_free - u0
+        expected = select(is_locked(mode), link.goal - u0, free)
+        v, found = friction_speed(free + direction(mode) * (link.slide * A), A, link.hold, link.slide, u0)
+        wrong = absolute(v - expected) > link.tree.law_tolerance * A
+        rare = near_limit(link, h, u0, v) | beyond_servo(link, h, v) | (absolute(mode) > AT_LIMIT - 0.5)
+        return wrong, rare, expected, found
+
+    def judge(self, link: Any) -> None:
+        """Linearize the laws anew, where they do something else than expected."""
+        wrong, rare, expected, mode = self.compare(link)
+        for _ in link.when(rare):
+            self.solve_laws(link, expected)
+        for _ in link.when(wrong & not_(rare)):
+            for _ in link.tree.when_to_linearize():
+                turns = direction(mode) * direction(link.mode) < 0.0  # between sliding one way and the other it stays
+                link.goal = select(turns | (mode > STAYING - 0.5), 0.0, link.u0)
+                link.mode = select(turns, STAYING, mode)
+
+    def solve_laws(self, link: Any, expected: Any) -> None:
         """All laws, exactly."""
         u0, h = link.u0, link.h
         law = self.prepare_law(link)
         SU = 1.0 / link.D - self.resistance(link)
         A = link.ratio * link.ratio / SU
-        z = link.z + (lacks - self.linear_laws(link)) / SU
-        found = solve_axis(4.0 * link.ratio / h * z - u0 + A * (link.effort * h), A, law, u0)
+        per_z = 4.0 / h * link.ratio
+        z = link.z_free - self.linear_laws(link, per_z * link.z_free - u0) / SU
+        found = solve_axis(per_z * z - u0 + A * (link.effort * h), A, law, u0)
         link.limit = found.limit
         for _ in link.when(absolute(found.u1 - expected) > link.tree.law_tolerance * A):
             for _ in link.tree.when_to_linearize():
@@ -420,6 +434,8 @@ class NoLaws:
     def update_ratio(self, link: Any) -> None: ...
 
     def learn_response(self, link: Any) -> None: ...
+
+    def judge(self, link: Any) -> None: ...
 
     def hold(self, link: Any) -> None: ...
 

@@ -44,6 +44,16 @@ def solve(tree: Any) -> None:
                 compute_momenta(tree, factor)
         tree.clear_change()
         update_twists(tree, correct=True)
+        for _ in tree.when_suspect():
+            judge_laws(tree)
+
+
+def judge_laws(tree: Any) -> None:
+    """Linearize laws anew where they do something else than expected."""
+    for link in tree.links():
+        for joint in link.joints():
+            for _ in link.acting():
+                joint.judge(link)
 
 
 def learn_responses(tree: Any) -> None:
@@ -110,7 +120,7 @@ def update_twists(tree: Any, correct: bool = False) -> None:
             if correct:
                 change = joint.correct(link, u, g)
                 tree.raise_change(change)
-            link.u_before, link.g_before = u, g
+            link.u_before, link.g_before, link.g_old = u, g, link.g
             u, g = joint.moved(link, u, g)
             link.u, link.g = link.turn.inward(u), link.turn.inward(g)
             for _ in link.acting():

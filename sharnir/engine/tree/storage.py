@@ -25,8 +25,9 @@ from sharnir.emit.algebra import (
     Quaternion,
     Symmetric,
     Vector,
+    mean_rotation,
 )  # fmt: skip
-from sharnir.emit.expressions import maximum, value
+from sharnir.emit.expressions import Expression, maximum, node, value
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import (
     BALL,
@@ -59,9 +60,11 @@ HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
+    "g_old": 3,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
+    "z_free",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
 REPORT = {"reaction_f": 3, "reaction_n": 3} | dict.fromkeys(("p_axis", "p_friction", "p_limit", "p_drive", "p_lost"), 1)
@@ -131,9 +134,23 @@ class LinkView:
                 name += "_w"
             elif name == "axis":
                 return self.frame.column(2)
+        if name in self.tree.derived:
+            return self.derive(name)
+        return pack(name, self.tree.get(self.at, name))
+
+    def derive(self, name: str) -> Any:
+        """A field that is not kept."""
+        if name == "M":
+            return IDENTITY if self.tree.rests else mean_rotation(self.g)
+        if name == "g_before":
+            return self.base.g_old
+        if name == "u_before" and self.tree.kind_of(self.at) in (HINGE, BALL):  # joints that do not move the origin
+            return self.turn.outward(self.u)
         return pack(name, self.tree.get(self.at, name))
 
     def __setattr__(self, name: str, x: Any) -> None:
+        if name in self.tree.derived and (name != "u_before" or self.tree.kind_of(self.at) in (HINGE, BALL)):
+            return
         self.tree.put(self.at, name, numbers(x))
 
     @property
@@ -205,7 +222,7 @@ class Ground:
 
     def __init__(self, gravity: Vector) -> None:
         self.g, self.u, self.M, self.R, self.gravity = ZERO, -gravity, IDENTITY, IDENTITY, gravity
-        self.V, self.W, self.local_com = ZERO, ZERO, ZERO
+        self.V, self.W, self.local_com, self.g_old = ZERO, ZERO, ZERO, ZERO
 
 
 class OneForest:
@@ -214,6 +231,7 @@ class OneForest:
     own_axes: bool
     gravity: Any
     pushed = False
+    derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -285,6 +303,7 @@ class NumberTree(OneForest):
         self.gravity = Vector(*gravity) * (0.25 * h * h)
         self.fall = h * sum(x * x for x in gravity) ** 0.5
         self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
+        self.suspect = False
         self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
         for f in self.fields:
             f["rotation"] = [0.0, 0.0, 0.0, 1.0]
@@ -341,6 +360,14 @@ class NumberTree(OneForest):
             yield
         self.wrong += 1
         self.changed += 1
+
+    def note_suspect(self, condition: bool) -> None:
+        self.suspect = self.suspect or condition
+
+    def when_suspect(self) -> Iterator[None]:
+        if self.suspect:
+            yield
+            self.suspect = False
 
     def clear_stopped(self) -> None:
         self.stopped = False
@@ -402,8 +429,17 @@ class Emitted:
             yield False
 
     def note_unknown(self, condition: Any) -> None:
-        with self.program.block("if ({0}) {{", condition):
-            self.program.say("unknown = true;")
+        self.program.write("unknown", self.program.read("unknown", "bool") | condition)
+
+    def note_suspect(self, condition: Any) -> None:
+        self.program.write("suspect", self.program.read("suspect", "bool") | condition)
+
+    def when_suspect(self) -> Iterator[None]:
+        """Code for laws that may do something else than expected."""
+        if self.any_acts:
+            with self.program.block("if (suspect) {"):
+                self.program.say("suspect = false;")
+                yield
 
     def first_iteration(self) -> Iterator[None]:
         with self.program.block("if (pass == 0) {"):
@@ -435,8 +471,9 @@ class Emitted:
 
     def note_stopped(self, condition: Any, at: Any) -> None:
         """An axis of a link stopped: `stopped` is 1 + its number."""
-        with self.program.block("if ({0}) {{", condition):
-            self.program.say("stopped = i + 1;" if at == "own" else f"stopped = {at + 1};")
+        if isinstance(condition, Expression):
+            number = value("(i + 1)" if at == "own" else str(at + 1), "int")
+            self.program.write("stopped", node("?", condition, number, self.program.read("stopped", "int"), kind="int"))
 
     def when_stopped(self) -> Iterator[None]:
         if self.any_acts or self.begins:
@@ -480,6 +517,7 @@ class UnrolledTree(Emitted, OneForest):
         OneForest.__init__(self, forest)
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
         self.axes = list(range(len(forest))) if axes is None else list(axes)
+        self.derived = ("M", "u_before", "g_before") if own_axes else ()
         self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS and name not in REPORT}
         self.start = offsets(INERTIAL)
 
@@ -514,6 +552,7 @@ class LoopTree(Emitted):
         self.start, self.row = START, ROW
         self._kind: int | None = None
         self.rests = False
+        self.derived: tuple[str, ...] = ()
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
