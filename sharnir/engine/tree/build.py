@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from sharnir.engine.tree.forest import BALL, FREE, GROUND, HINGE, PRESCRIBED, SLIDER, WELD, Forest, Link
-from sharnir.model import DYNAMIC, Model
+from sharnir.model import DYNAMIC, KINEMATIC, Model
 from sharnir.spatial import quat_to_matrix
-from sharnir.tables import columns, of_first
+from sharnir.tables import columns
 
 ALONG = np.array([[[0, 0, 1], [1, 0, 0], [0, 1, 0]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]], np.eye(3)], float)  # z along x, y, z
 BACK = np.diag([1.0, -1.0, -1.0])  # z reversed
@@ -92,12 +92,13 @@ class Plan:
                 floating.append(b)
                 walk([b], False)
                 walk(sorted(seen), True)
-        for b in range(len(dynamic)):
-            if b in floating or (not dynamic[b] and b > 0 and b in hangs):
+        kinematic = model.bodies.motion.numpy() == KINEMATIC
+        roots = [b for b in range(1, len(dynamic)) if b in floating or kinematic[b] or (not dynamic[b] and b in hangs)]
+        for b in (0, *roots):
+            if b > 0:
                 self.link_of[b] = len(self.places)
                 self.places.append(Place(GROUND, FREE if dynamic[b] else PRESCRIBED, body=b))
-            if b == 0 or b in self.link_of:
-                self._branch(b, hangs)
+            self._branch(b, hangs)
         both_fixed = {k for k, (p, c) in enumerate(zip(model.parents, model.children, strict=True)) if not dynamic[[p, c]].any()}
         self.outside = rods + [k for k in range(len(model.joint_kinds)) if k not in used and k not in both_fixed]
 
@@ -205,8 +206,3 @@ class Plan:
         both: Any = np.concatenate(rows, -1)  # (links, worlds, numbers)
         return np.ascontiguousarray(np.swapaxes(both, 1, 2).reshape(-1, both.shape[1]))
 
-
-def point_masses(model: Model) -> np.ndarray:
-    """(bodies,) True for bodies with a mass and no inertia."""
-    mass, inertia = of_first(model.bodies.mass), of_first(model.bodies.inertia)
-    return np.asarray((mass > 0) & ~inertia.any((1, 2)))

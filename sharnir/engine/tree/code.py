@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import FREE, HINGE, INERTIAL, LAWS, PRESCRIBED, Forest
 from sharnir.engine.tree.step import finish, guess, project, report, solve, step
-from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, MEMORY, ROW, SIZES, START, LoopTree, UnrolledTree
+from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, MEMORY, PUSH, ROW, SIZES, START, LoopTree, UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
@@ -111,8 +111,13 @@ class Form:
 
     def rescale(self) -> str:
         """Fields for a step that is longer by `factor`."""
+        push = [(n, "factor*factor") for n in PUSH if self.tree.pushed]
         return self.each(
-            lambda at, kind: [f"{at(n, k)} *= factor;" for n in SCALED if self.has(n, kind) for k in range(SIZES[n])]
+            lambda at, kind: [
+                f"{at(n, k)} *= {by};"
+                for n, by in [*((n, "factor") for n in SCALED if self.has(n, kind)), *push]
+                for k in range(SIZES[n])
+            ]
         )
 
     def has(self, name: str, kind: int | None) -> bool:
@@ -148,20 +153,20 @@ class Form:
         with p.block("for (;;) {"):
             for _ in tree.when_stopped():
                 project(tree)
-                p.say("stopped = 0;")
+                p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
+                p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
             with p.block("if (renew) {"):
                 guess(tree)
                 p.say("renew = false;")
             p.say("if (left == 0) {")
-            p.say(f"++made; left = {FINEST};")
+            p.say(f"++made; left = {FINEST}; hit = stopped; stopped = 0;")
             p.say(f"if (size < {FINEST}) {{ const real factor = real({FINEST}/size); size = {FINEST}; h = dt;")
             p.say(SET_STEP + self.ground() + self.rescale() + "guess_again = true; }")
             p.say("const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false;")
             p.say("if (watching) {" + self.is_slow() + "}")
             p.say("x.slow.data[w] = slow; if (slow) steps = made;")
-            p.say(
-                "if (made >= steps) break; count = 0; parts = 0; if (guess_again) {guess_again = false; renew = true; continue;} }"
-            )
+            p.say("if (made >= steps) break; count = 0; parts = 0; taken = real(0.0); hit = 0;")
+            p.say("if (guess_again) { guess_again = false; renew = true; continue; } }")
             p.say("unknown = false;")
             solve(tree)
             p.say(f"if (failed) {{ failed = 0; if (size == {FINEST}) {{ {self.store()} }}")
@@ -169,14 +174,16 @@ class Form:
             p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); renew = true;")
             p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
             with p.block("if (reporting) {"):
+                p.say("x.part.data[w] = h;")
                 report(tree)
             finish(tree)
             p.say("left -= size; ++parts;")
-        before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0; bool renew = fresh > 0, guess_again = false, broken = false;
+        before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
+bool renew = fresh > 0, guess_again = false, broken = false;
 const int most = x.settings.iterations.data[3]; const bool watching = x.settings.sleep.data[0] < real(1.0e30);
 h = dt; stopped = fresh; {SET_STEP}"""
-        after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.lost.data[w] += lost;"
-        after += " x.stopped.data[w] = stopped; return broken ? -1 - made : made;"
+        after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
+        after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
         return self.whole(before, after, "if (!broken) {" + self.store() + "}")
 
     def whole(self, before: str, after: str, store: str | None = None) -> str:

@@ -1,8 +1,8 @@
 """A forest of links: what the step knows of a mechanism.
 
 A link hangs on its base (another link, or the ground) by a joint of one kind: a hinge or a slider along z of the joint's frame, a
-ball, a weld (no axis), or, on the ground only, a free joint (six axes) or a motion that is prescribed. A joint with more axes is a
-row of links of which only the last has mass.
+ball, a weld (no axis), or, on the ground only, a free joint (six axes) or a motion that is prescribed. A joint with more axes is
+a row of links of which only the last has mass.
 """
 
 from __future__ import annotations

@@ -100,6 +100,7 @@ class OneAxis:
         turn = link.turn
         f, n = turn.outward(f), turn.outward(n)
         S_l, S_a, lever = self.motion(link)
+        link.mean_axis = S_l + S_a
         carry(link, lever, f, n)
         for _ in link.acting():
             self.report_laws(link, (dot(S_l, f) + dot(S_a, n)) / (0.25 * link.h * link.ratio))
@@ -117,7 +118,7 @@ class OneAxis:
         link.p_limit = select(at_limit, rest - friction_at_limit(rest, u1, mean, law), 0.0)
         link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
-        link.p_lost = -((passive - spring + link.p_friction) * mean)
+        link.p_lost = -((passive - spring + rest) * mean)
 
     # ---- laws
     #
@@ -210,7 +211,7 @@ class OneAxis:
         free = 4.0 / h * link.ratio * link.z_free - u0
         expected = select(is_locked(mode), link.goal - u0, free)
         v, found = friction_speed(free + direction(mode) * (link.slide * A), A, link.hold, link.slide, u0)
-        wrong = absolute(v - expected) > link.tree.law_tolerance * A
+        wrong = (absolute(found - mode) > 0.5) & (absolute(v - expected) > link.tree.law_tolerance * A)
         rare = near_limit(link, h, u0, v) | beyond_servo(link, h, v) | (absolute(mode) > AT_LIMIT - 0.5)
         return wrong, rare, expected, found
 
@@ -235,20 +236,23 @@ class OneAxis:
         z = link.z_free - self.linear_laws(link, per_z * link.z_free - u0) / SU
         found = solve_axis(per_z * z - u0 + A * (link.effort * h), A, law, u0)
         link.limit = found.limit
-        for _ in link.when(absolute(found.u1 - expected) > link.tree.law_tolerance * A):
+        mode, goal = self.mode_of(link, law, found)
+        a, b = linear_servo(law, found.u1)
+        side = (link.servo_a > 0.0) & not_(a > 0.0) | (a > 0.0) & not_(link.servo_a > 0.0) | not_(a > 0.0) & (b * link.servo_b < 0.0)
+        changed = (absolute(mode - link.mode) > 0.5) | side
+        for _ in link.when(changed & (absolute(found.u1 - expected) > link.tree.law_tolerance * A)):
             for _ in link.tree.when_to_linearize():
-                self.linearize(link, law, found)
+                link.mode, link.goal, link.servo_a, link.servo_b = mode, goal, a, b
 
-    def linearize(self, link: Any, law: Law, found: Solution) -> None:
-        """The laws, linear about a solution."""
+    def mode_of(self, link: Any, law: Law, found: Solution) -> tuple[Any, Any]:
+        """Mode and goal of a solution."""
         u0, held = link.u0, found.held
-        link.servo_a, link.servo_b = linear_servo(law, found.u1)
         slides = sign(found.u1 + u0)
         turns = (slides * direction(link.mode) < 0.0) & (law.slide > 0.0)
         mode = select(held > 0.5, held + (HELD - HOLDS), select(turns, STAYING, slides))
         at_limit = absolute(found.limit) > 0.0
-        link.goal = select(at_limit, found.u1 + u0, select(mode > STAYING - 0.5, 0.0, u0))
-        link.mode = select(at_limit, select(found.limit > 0.0, AT_LIMIT, -AT_LIMIT), mode)
+        goal = select(at_limit, found.u1 + u0, select(mode > STAYING - 0.5, 0.0, u0))
+        return select(at_limit, select(found.limit > 0.0, AT_LIMIT, -AT_LIMIT), mode), goal
 
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         """The joint's own equation, and what the base feels through it."""

@@ -28,8 +28,9 @@ def tree_kernel(body: str, precision: str) -> Any:
     @wp.func_native(body)
     def tree_steps(
         state: wp.array(dtype=real), worlds: int, w: int, steps: int, h: real, tolerance: real, limit: int,
-        parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int, links: int, base_of: wp.array(dtype=int),
-        kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
+        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int),
+        acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
         gx: real, gy: real, gz: real,
     ) -> int:  # fmt: skip
         """Advance a world; returns the number of iterations."""
@@ -38,14 +39,15 @@ def tree_kernel(body: str, precision: str) -> Any:
     @wp.kernel(module=name, enable_backward=False)
     def run_tree(
         state: wp.array(dtype=real), worlds: int, steps: int, h: real, tolerance: real, limit: int,
-        parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int, links: int, base_of: wp.array(dtype=int),
-        kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
+        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int),
+        acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
         gx: real, gy: real, gz: real, iterations: wp.array(dtype=int),
     ):  # fmt: skip
         w = wp.tid()
         iterations[w] = tree_steps(
-            state, worlds, w, steps, h, tolerance, limit, parameters, law_values, parameter_stride, parameter_world, links, base_of, kind_of,
-            acts_on, law_tolerance, memory, gx, gy, gz,
+            state, worlds, w, steps, h, tolerance, limit, parameters, law_values, parameter_stride, parameter_world, links,
+            base_of, kind_of, acts_on, law_tolerance, memory, gx, gy, gz,
         )  # fmt: skip
 
     options = {"fast_math": precision == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}

@@ -67,8 +67,9 @@ LAW_NAMES = (
     "z_free",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
-REPORT = {"reaction_f": 3, "reaction_n": 3} | dict.fromkeys(("p_axis", "p_friction", "p_limit", "p_drive", "p_lost"), 1)
-"""What a step reports: impulse and moment that joints carry, times ¼ h; impulses along axes; what is lost there, J."""
+IMPULSES = ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
+REPORT = {"reaction_f": 3, "reaction_n": 3, "mean_axis": 3} | dict.fromkeys(IMPULSES, 1)
+"""What a step reports: impulse and moment that joints carry, times ¼ h, and their axes; impulses along these, what is lost, J."""
 PUSH = {"push_f": 3, "push_n": 3}  # outer force and torque on a link, times ¼ h²
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
 SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | REPORT | PUSH | WORLD_AXES
