@@ -133,15 +133,16 @@ class OneAxis:
         if not (is_zero(kp) and is_zero(c)):
             link.tree.note_unknown(not_(link.SU > 0.0))
         u0, limit, law = link.u0, link.limit, self.prepare_law(link)
-        bound = select(limit > 0.0, law.lower, law.upper)
-        at_limit = (absolute(limit) > 0.0) & (absolute(bound) <= 2.0 * absolute(u0) + link.fall)
         holds = ((link.stuck > 0.5) | (absolute(u0) * link.SU <= law.hold)) & (law.hold > 0.0)
-        mode = select(holds, HELD, sign(link.z))
-        link.mode = select(at_limit, select(limit > 0.0, AT_LIMIT, -AT_LIMIT), mode)
-        link.goal = select(at_limit, bound + u0, u0)
-        link.limit = select(at_limit, limit, 0.0)
+        link.mode, link.goal = select(holds, HELD, sign(link.z)), u0
         link.law_a, link.law_b, link.hold, link.slide = law.a, law.b, law.hold, law.slide
         link.servo_a, link.servo_b = linear_servo(law, u0)
+        for _ in link.when(absolute(limit) > 0.0):
+            bound = select(limit > 0.0, law.lower, law.upper)
+            stays = absolute(bound) <= 2.0 * absolute(u0) + link.fall
+            link.mode = select(stays, select(limit > 0.0, AT_LIMIT, -AT_LIMIT), link.mode)
+            link.goal = select(stays, bound + u0, u0)
+            link.limit = select(stays, limit, 0.0)
 
     def prepare_law(self, link: Any) -> Law:
         """All laws of the step. The response of the last step says how much of drives and dampers is taken at the mean speed."""

@@ -76,7 +76,9 @@ class TreeRunner:
         self.forest, self.h, self.worlds, self.device, self.gravity = forest, h, worlds, device, gravity
         self.tolerance = TOLERANCE[precision] if tolerance is None else tolerance
         self.law_tolerance, self.limit = law_tolerance, limit
-        body = unrolled_code(forest, CPP[precision]) if specialize else loop_code(CPP[precision])
+        on_gpu = wp.get_device(device).is_cuda  # there less code counts for more than fewer operations
+        real_name = CPP[precision]
+        body = unrolled_code(forest, real_name, factor_always=on_gpu) if specialize else loop_code(real_name)
         real = REALS[precision]
         self._kernel = tree_kernel(body, precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)

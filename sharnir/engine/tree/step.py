@@ -50,7 +50,7 @@ def solve(tree: Any) -> None:
 
 def judge_laws(tree: Any) -> None:
     """Linearize laws anew where they do something else than expected."""
-    for link in tree.links():
+    for link in tree.judged_links():
         for joint in link.joints():
             for _ in link.acting():
                 joint.judge(link)

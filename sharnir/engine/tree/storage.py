@@ -248,6 +248,10 @@ class OneForest:
     def unit(self, i: int) -> float:
         return 1.0
 
+    def judged_links(self) -> Iterator[LinkView]:
+        """Links whose laws are judged."""
+        return self.links()
+
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         order = range(len(self.forest))
         return (LinkView(self, i) for i in (reversed(order) if inward else order))
@@ -509,6 +513,34 @@ class Emitted:
         return Vector(*(value(f"gravity{k}") for k in range(3)))
 
 
+JUDGED = ("u0", "D", "ratio", "z_free", "slide", "hold", "q", "SU", "stuck", "law_a", "law_b")
+JUDGED_ANEW = ("mode", "goal", "servo_a", "servo_b", "limit")  # what judging may change
+
+
+class JudgedAxes(Emitted):
+    """Axes of an unrolled tree, in a loop over them."""
+
+    own_axes, any_acts, derived, rests = True, True, (), False
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def unit(self, at: str) -> float:
+        return 1.0
+
+    def joints_of(self, at: str) -> Iterator[Any]:
+        yield JOINTS[HINGE]
+
+    def acting(self, at: str) -> Iterator[None]:
+        yield
+
+    def get(self, at: str, name: str) -> list[Any]:
+        return [self.program.read(f"law_{name}(axis)" if name in LAWS else f"judged_{name}[{at}]")]
+
+    def put(self, at: str, name: str, x: list[Any]) -> None:
+        self.program.write(f"judged_{name}[{at}]", x[0])
+
+
 class UnrolledTree(Emitted, OneForest):
     """Code for one forest: every number of every link is a variable, parameters that are 0 or ±1 are constants."""
 
@@ -535,6 +567,27 @@ class UnrolledTree(Emitted, OneForest):
                 for k, x in enumerate(self.forest.values(i)[name])
             ]  # fmt: skip
         return [self.program.read(f"{name}_{i}_{k}") for k in range(SIZES[name])]
+
+    def judged_links(self) -> Iterator[LinkView]:
+        """A loop over the axes with laws: code that seldom runs is written once, and what it needs is gathered in arrays."""
+        axes = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER)]
+        if not axes:
+            return
+        n = len(axes)
+
+        def rows(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+            return ((f"judged_{name}[{k}]", f"{name}_{i}_0") for k, i in enumerate(axes) for name in names)
+
+        p = self.program
+        p.say(f"const int judged_axes[{n}] = {{{', '.join(str(self.axes[i]) for i in axes)}}};")
+        p.say(" ".join(f"real judged_{name}[{n}];" for name in (*JUDGED, *JUDGED_ANEW)))
+        for place, own in rows((*JUDGED, *JUDGED_ANEW)):
+            p.write(place, p.read(own))
+        with p.block(f"#pragma unroll 1\nfor (int k = 0; k < {n}; ++k) {{"):
+            p.say("const int axis = judged_axes[k];")
+            yield LinkView(JudgedAxes(p), "k")
+        for place, own in rows(JUDGED_ANEW):
+            p.write(own, p.read(place))
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
@@ -566,6 +619,10 @@ class LoopTree(Emitted):
         return LinkView(self, "base")
 
     any_acts = True
+
+    def judged_links(self) -> Iterator[LinkView]:
+        """Links whose laws are judged."""
+        return self.links()
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
