@@ -41,7 +41,7 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW))
 
 
-RUNNER = Source(_runner_head(), 0, lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride]")
+RUNNER = Source(_runner_head(), 0, lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride + w*parameter_world]")
 
 TABLES = {
     "stiffness": "axes.stiffness", "rest": "axes.rest", "damping": "axes.damping", "limit_lower": "axes.lower",

@@ -418,9 +418,9 @@ class Emitted:
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
-            settled: Any = value("changed == 0", "bool") if laws else True
+            settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
-            p.leave(is_converged(value("pass == 0", "bool"), change, before, value("tolerance")) & settled)
+            p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance")) & settled)
             p.say("if (pass == limit) { failed = 1; break; }")
 
     def branches(self, factor: bool) -> Iterator[bool]:
