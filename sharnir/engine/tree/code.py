@@ -19,9 +19,9 @@ from sharnir.engine.tree.storage import FIELDS_OF, GATHERED, HISTORY, MEMORY, PU
 PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
 LOOSE = 1e3  # times the tolerance: what iterations that come no nearer may miss, for rounding
-VARIABLES = """int count = 0, failed = 0; real change = real(0.0), lost = real(0.0);
-int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false;
-int gear = 0; bool restarted = false; real before = real(0.0);"""
+VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
+int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false, suspect = false;
+int gear = 0; bool restarted = false;"""
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
 
@@ -47,8 +47,9 @@ real* const numbers = memory.data; const int memory_size = {row}*(links + 1);"""
 
 
 RUNNER = Source(
-    _runner_head(), 0, False, lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride]"
-)
+    _runner_head(), 0, False,
+    lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride + w*parameter_world]",
+)  # fmt: skip
 
 TABLES = {
     "stiffness": "axes.stiffness", "rest": "axes.rest", "damping": "axes.damping", "limit_lower": "axes.lower",
@@ -318,7 +319,7 @@ class Loop(Form):
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            sums = (*GATHERED, "given", "slope", "lock", "struck", "leaving")
+            sums = (*GATHERED, "given", "slope", "lock", "jump", "mode", "goal")
             out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
             out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
             out.append(

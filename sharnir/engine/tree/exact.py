@@ -113,11 +113,10 @@ class ExactAxis:
             U_l, U_a = (K.B @ axis) * rate, (K.D @ axis) * rate
             turns = cross(axis, n)
         row_l, row_a = K.A.T @ S_l + K.C.T @ S_a, K.B.T @ S_l + K.D.T @ S_a + turns
-        SU = dot(S_l, U_l) + dot(S_a, U_a)
-        D_free = 1.0 / (SU + link.slope)
-        D = select(link.lock > 0.5, 0.0, D_free)
-        e = link.given - dot(S_l, f) - dot(S_a, n)
-        link.U_l, link.U_a, link.SU, link.D_free, link.D, link.e = row_l, row_a, SU, D_free, D, e
+        locked = link.lock > 0.5
+        link.D = 1.0 / (dot(S_l, U_l) + dot(S_a, U_a) + link.slope)
+        D = select(locked, 0.0, link.D)
+        link.U_l, link.U_a, link.e = row_l, row_a, link.given - dot(S_l, f) - dot(S_a, n)
         V_a = U_a + cross(lever, U_l)
         if slides:
             V_a = V_a + cross(axis, f)
@@ -125,22 +124,21 @@ class ExactAxis:
         kept = Derivative(
             K.A - outer(U_l * D, row_l), K.B - outer(U_l * D, row_a), K.C - outer(V_a * D, row_l), K.D - outer(V_a * D, row_a)
         )
-        eD = e * D
-        f2 = f + U_l * eD
-        extra = cross(axis, f) * eD if slides else ZERO
-        hand_on(link, lever, lever * 2.0 - start, f2, n + U_a * eD + extra, kept)
+        dz = select(locked, link.jump, link.e * link.D)
+        extra = cross(axis, f) * dz if slides else ZERO
+        hand_on(link, lever, lever * 2.0 - start, f + U_l * dz, n + U_a * dz + extra, kept)
 
     @staticmethod
     def correct(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
         turn = half_turn(link.g_before, g - link.g_before)
-        carried = dot(link.U_l, u - link.u_before) + dot(link.U_a, turn)
         before = link.z
-        z = before if isinstance(joint, Slider) else transported(joint, link, g)
-        link.z_new = z + (link.e - carried) * link.D
+        if not isinstance(joint, Slider):
+            link.z = transported(link, g)
+        link.dz = (link.e - dot(link.U_l, u - link.u_before) - dot(link.U_a, turn)) * link.D
         for _ in link.acting():
-            joint.solve_law(link, z, carried)
-        link.z = link.z_new
-        return absolute(link.z_new - before)
+            joint.check_laws(link)
+        link.z = link.z + link.dz
+        return absolute(link.z - before)
 
 
 def turn_rate(joint: Any, link: Any) -> Any:
@@ -150,7 +148,7 @@ def turn_rate(joint: Any, link: Any) -> Any:
     return (1.0 + dot(g, g)) * k * k / (1.0 + t * t)
 
 
-def transported(joint: Any, link: Any, g: Vector) -> Any:
+def transported(link: Any, g: Vector) -> Any:
     """The z that has the same Δq where the base's twist has changed to g."""
     before = link.g_before
     a = link.local_axis

@@ -15,6 +15,7 @@ from sharnir.collision.data import Contacts
 from sharnir.engine.tree import exact
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, SLIDER, WELD
+from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.storage import ROW, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
@@ -25,7 +26,7 @@ from sharnir.laws.drives import set_drives
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, State
 from sharnir.sleep import Rest, at_rest_together, fall_asleep, sleeps, wait, wake_by_caller
 from sharnir.spatial import exp_quat, some, unit
-from sharnir.types import PRECISION, inline_less, quat, real, vec3
+from sharnir.types import PRECISION, quat, real, vec3
 
 BROKE = wp.constant(1)  # bits of what may change in a call
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
@@ -115,7 +116,7 @@ class TreeStep:
     memory_number: wp.int32  # strides: of a number, and of a world
     memory_world: wp.int32
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
-    tolerance: real  # change of a scaled mean speed, rad or scene lengths, that ends a step's iterations
+    tolerance: real  # error of a scaled mean speed, rad or scene lengths, that a step's iterations may leave
     law_tolerance: real  # N·s, N·m·s, by which a law may be missed
     reach: wp.array(dtype=real)  # [link] m, see `sleep.Rest`; −1 where nothing is to be looked at
     slowest: real  # m/s
@@ -631,13 +632,13 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
 
-    tree_steps.module.options |= {"fast_math": PRECISION == "single", "enable_backward": False}
+    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": f"{CPU_FLAGS} {INLINING}"}
+    tree_steps.module.options |= options
     return tree_steps
 
 
 MODULES = ("sharnir.trees", "sharnir.trees_driven")
-for module in MODULES:
-    inline_less(module, 100)
+INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
 

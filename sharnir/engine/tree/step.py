@@ -16,6 +16,7 @@ one forest (`UnrolledTree`). A tree has its vectors in world axes or in the link
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
@@ -43,18 +44,16 @@ def solve(tree: Any) -> None:
             update_twists(tree)
         for _ in tree.in_second_gear():
             tree.second_gear.linearize(tree)
-            for _ in tree.when_unknown():
-                begin(tree)
+            know_responses(tree, tree.second_gear.linearize)
             tree.clear_change()
             update_twists(tree, tree.second_gear.correct)
         for _ in tree.in_first_gear():
             compute_momenta(tree, factor)
-            for _ in tree.when_unknown():  # responses: begin again, now that they are known
-                begin(tree)
-                update_twists(tree)
-                compute_momenta(tree, factor)
+            know_responses(tree, compute_momenta, factor)
             tree.clear_change()
             update_twists(tree, correct)
+        for _ in tree.when_suspect():
+            judge_laws(tree)
 
 
 def restart(tree: Any) -> None:
@@ -62,6 +61,32 @@ def restart(tree: Any) -> None:
     for link in tree.links():
         for joint in link.joints():
             joint.restart(link)
+
+
+def know_responses(tree: Any, compute: Callable[..., None], *how: bool) -> None:
+    """Where laws need the responses of their axes and these were not known: begin again, now that they are."""
+    for again in tree.when_unknown():
+        learn_responses(tree)
+        if again:
+            begin(tree)
+            update_twists(tree)
+            compute(tree, *how)
+
+
+def judge_laws(tree: Any) -> None:
+    """Linearize laws anew where they do something else than expected."""
+    for link in tree.judged_links():
+        for joint in link.joints():
+            for _ in link.acting():
+                joint.judge(link)
+
+
+def learn_responses(tree: Any) -> None:
+    """Responses of the axes that laws act on."""
+    for link in tree.links():
+        for joint in link.joints():
+            for _ in link.acting():
+                joint.learn_response(link)
 
 
 def guess(tree: Any) -> None:
@@ -124,7 +149,7 @@ def update_twists(tree: Any, correct: Any = None) -> None:
             u, g = joint.carried(link)
             if correct is not None:
                 tree.raise_change(correct(joint, link, u, g))
-            link.u_before, link.g_before = u, g
+            link.u_before, link.g_before, link.g_old = u, g, link.g
             u, g = joint.moved(link, u, g)
             link.u, link.g = link.turn.inward(u), link.turn.inward(g)
             for _ in link.acting():

@@ -25,8 +25,9 @@ from sharnir.emit.algebra import (
     Quaternion,
     Symmetric,
     Vector,
+    mean_rotation,
 )  # fmt: skip
-from sharnir.emit.expressions import maximum, value
+from sharnir.emit.expressions import Expression, maximum, node, value
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import (
     BALL,
@@ -44,26 +45,29 @@ from sharnir.engine.tree.forest import (
     Forest,
 )
 from sharnir.engine.tree.joints import Ball, Free, Hinge, Prescribed, Slider, Weld
-from sharnir.laws.axis import Law
+from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 GEAR = 16  # steps that are made in second gear before the first is tried again
-PATIENCE = 3  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
+PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
+TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
+"""Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
+FIRST_RATE, BEST_RATE = 1 / 400, 1 / 1000  # by which an iteration reduces the error: while nothing is known, and at best
 JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: Ball(), FREE: Free(), WELD: Weld(), PRESCRIBED: Prescribed()}
 
 # state that is kept between calls
 STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3}
 HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
 WORK = {
-    "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "e3": 3, "dl": 3,
-    "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
-    "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
+    "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
+    "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
+    "g_old": 3, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
 }  # fmt: skip
 LAW_NAMES = (
-    "u0", "share", "given", "slope", "lock", "wanted", "resist", "push", "slid", "friction", "held", "u1", "ratio", "D_free",
-    "side", "e_friction", "struck", "leaving",
+    "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
+    "z_free",
 )  # fmt: skip
-LAW = dict.fromkeys((*LAW_NAMES, *("law_" + n for n in Law._fields)), 1)
+LAW = dict.fromkeys(LAW_NAMES, 1)
 IMPULSES = ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
 REPORT = {"reaction_f": 3, "reaction_n": 3, "mean_axis": 3} | dict.fromkeys(IMPULSES, 1)
 """What a step reports: impulse and moment that joints carry, times ¼ h, and their axes; impulses along these, what is lost, J."""
@@ -107,6 +111,16 @@ def numbers(x: Any) -> list[Any]:
     return x.entries() if hasattr(x, "entries") else [x]
 
 
+def is_converged(first: Any, change: Any, before: Any, tolerance: Any) -> Any:
+    """Whether what is left after the last two changes of an iteration is below a tolerance: no iteration is for checking alone.
+
+    Changes that are small and do not fall any more are rounding.
+    """
+    small = change * FIRST_RATE <= tolerance
+    falls = change * maximum(change, before * BEST_RATE) <= tolerance * before
+    return (first & small) | (not_(first) & (falls | (small & (change * 4.0 > before))))
+
+
 class LinkView:
     """A link while a sweep visits it: fields by name."""
 
@@ -123,12 +137,22 @@ class LinkView:
                 name += "_w"
             elif name == "axis":
                 return self.frame.column(2)
+        if name in self.tree.derived:
+            return self.derive(name)
+        return pack(name, self.tree.get(self.at, name))
+
+    def derive(self, name: str) -> Any:
+        """A field that is not kept."""
+        if name == "M":
+            return IDENTITY if self.tree.rests else mean_rotation(self.g)
+        if name == "g_before":
+            return self.base.g_old
+        if name == "u_before" and self.tree.kind_of(self.at) in (HINGE, BALL):  # joints that do not move the origin
+            return self.turn.outward(self.u)
         return pack(name, self.tree.get(self.at, name))
 
     def __setattr__(self, name: str, x: Any) -> None:
-        if name == "law":
-            for n, value in zip(Law._fields, x, strict=True):
-                setattr(self, "law_" + n, value)
+        if name in self.tree.derived and (name != "u_before" or self.tree.kind_of(self.at) in (HINGE, BALL)):
             return
         self.tree.put(self.at, name, numbers(x))
 
@@ -150,10 +174,6 @@ class LinkView:
     def fall(self) -> Any:
         """A speed that gravity gives in a step."""
         return self.tree.fall
-
-    @property
-    def law(self) -> Law:
-        return Law(*(getattr(self, "law_" + n) for n in Law._fields))
 
     def acting(self) -> Iterator[None]:
         """Once if laws act on the joint's axes."""
@@ -205,7 +225,7 @@ class Ground:
 
     def __init__(self, gravity: Vector) -> None:
         self.g, self.u, self.M, self.R, self.gravity = ZERO, -gravity, IDENTITY, IDENTITY, gravity
-        self.V, self.W, self.local_com = ZERO, ZERO, ZERO
+        self.V, self.W, self.local_com, self.g_old = ZERO, ZERO, ZERO, ZERO
 
 
 class OneForest:
@@ -214,6 +234,7 @@ class OneForest:
     own_axes: bool
     gravity: Any
     pushed = False
+    derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -228,6 +249,10 @@ class OneForest:
 
     def unit(self, i: int) -> float:
         return 1.0
+
+    def judged_links(self) -> Iterator[LinkView]:
+        """Links whose laws are judged."""
+        return self.links()
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         order = range(len(self.forest))
@@ -277,7 +302,7 @@ class NumberTree(OneForest):
 
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
-        factor_always: bool = False, tolerance: float = 1e-13, limit: int = 50, law_tolerance: float = 1e-12,
+        factor_always: bool = False, tolerance: float = 1e-16, limit: int = 50, law_tolerance: float = 1e-12,
         second_gear: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(forest)
@@ -287,6 +312,7 @@ class NumberTree(OneForest):
         self.gravity = Vector(*gravity) * (0.25 * h * h)
         self.fall = h * sum(x * x for x in gravity) ** 0.5
         self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
+        self.suspect = False
         self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
         for f in self.fields:
             f["rotation"] = [0.0, 0.0, 0.0, 1.0]
@@ -305,7 +331,7 @@ class NumberTree(OneForest):
 
     def iterations(self) -> Iterator[bool]:
         """Passes of a step: whether each factors anew."""
-        k, before, self.first, self.gear = 0, 0.0, True, max(self.gear - 1, 0)
+        k, self.first, self.gear = 0, True, max(self.gear - 1, 0)
         while k < self.limit:
             if self.first:
                 self.fewest, self.patience, self.changed = 1 << 30, PATIENCE, 0
@@ -317,12 +343,11 @@ class NumberTree(OneForest):
             self.patience = max(self.patience - 1, 0)
             if self.wrong < self.fewest:
                 self.fewest, self.patience = self.wrong, PATIENCE
-            if self.change <= self.tolerance and self.changed == 0:
+            if self.changed == 0 and is_converged(k == 1, self.change, self.before, self.tolerance):
                 return
-            slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * before
+            slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * self.before
             if self.second_gear is not None and self.gear == 0 and (slow or k >= self.limit):
                 k, self.gear, self.first, self.restarted = 0, GEAR, True, True
-            before = self.change
         self.failed = True
 
     def in_second_gear(self) -> Iterator[None]:
@@ -349,9 +374,9 @@ class NumberTree(OneForest):
     def note_unknown(self, condition: bool) -> None:
         self.unknown = self.unknown or condition
 
-    def when_unknown(self) -> Iterator[None]:
+    def when_unknown(self) -> Iterator[bool]:
         if self.unknown:
-            yield
+            yield True
             self.unknown = False
 
     def when(self, condition: bool) -> Iterator[None]:
@@ -363,6 +388,14 @@ class NumberTree(OneForest):
             yield
         self.wrong += 1
         self.changed += 1
+
+    def note_suspect(self, condition: bool) -> None:
+        self.suspect = self.suspect or condition
+
+    def when_suspect(self) -> Iterator[None]:
+        if self.suspect:
+            yield
+            self.suspect = False
 
     def clear_stopped(self) -> None:
         self.stopped = False
@@ -378,7 +411,7 @@ class NumberTree(OneForest):
         self.lost += energy
 
     def clear_change(self) -> None:
-        self.change = 0.0
+        self.before, self.change = self.change, 0.0
         self.passes += 1
 
     def raise_change(self, x: float) -> None:
@@ -400,7 +433,7 @@ class Emitted:
         p = self.program
         laws = self.any_acts
         if self.second_gear:
-            p.say("if (gear > 0) --gear; before = real(0.0);")
+            p.say("if (gear > 0) --gear;")
         with p.block("for (int pass = 0; ; ++pass) {"):
             if laws:
                 p.say(f"if (pass == 0) {{ changed = 0; fewest = 1 << 30; patience = {PATIENCE}; }}")
@@ -410,12 +443,13 @@ class Emitted:
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
-            settled: Any = value("changed == 0", "bool") if laws else True
-            p.leave((p.read("change") <= value("tolerance")) & settled)
+            settled: Any = value("(changed == 0)", "bool") if laws else True
+            change, before = p.read("change"), p.read("before")
+            p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance")) & settled)
             if self.second_gear:
                 settled_text = "changed == 0 && " if laws else ""
-                p.say(f"const bool slow = {settled_text}pass > 1 && !(change <= real(0.5)*before); before = change;")
-                p.say(f"if (gear == 0 && (slow || pass == limit)) {{ gear = {GEAR}; restarted = true; pass = -1; continue; }}")
+                p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
+                p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
             p.say("if (pass == limit || count >= most) { failed = 1; break; }")
 
     def in_second_gear(self) -> Iterator[None]:
@@ -447,17 +481,28 @@ class Emitted:
             yield False
 
     def note_unknown(self, condition: Any) -> None:
-        with self.program.block("if ({0}) {{", condition):
-            self.program.say("unknown = true;")
+        self.program.write("unknown", self.program.read("unknown", "bool") | condition)
+
+    def note_suspect(self, condition: Any) -> None:
+        self.program.write("suspect", self.program.read("suspect", "bool") | condition)
+
+    def when_suspect(self) -> Iterator[None]:
+        """Code for laws that may do something else than expected."""
+        if self.any_acts:
+            with self.program.block("if (suspect) {"):
+                self.program.say("suspect = false;")
+                yield
 
     def first_iteration(self) -> Iterator[None]:
         with self.program.block("if (pass == 0) {"):
             yield
 
-    def when_unknown(self) -> Iterator[None]:
+    def when_unknown(self) -> Iterator[bool]:
+        """Code for responses that were not known; after it the iteration begins again."""
         if self.any_acts:
-            self.program.say("if (unknown) { unknown = false; --pass; continue; }")
-        return iter(())
+            with self.program.block("if (unknown) {"):
+                yield False
+                self.program.say("unknown = false; --pass; continue;")
 
     def when(self, condition: Any) -> Iterator[None]:
         if isinstance(condition, bool):
@@ -478,8 +523,9 @@ class Emitted:
 
     def note_stopped(self, condition: Any, at: Any) -> None:
         """An axis of a link stopped: `stopped` is 1 + its number."""
-        with self.program.block("if ({0}) {{", condition):
-            self.program.say("stopped = i + 1;" if at == "own" else f"stopped = {at + 1};")
+        if isinstance(condition, Expression):
+            number = value("(i + 1)" if at == "own" else str(at + 1), "int")
+            self.program.write("stopped", node("?", condition, number, self.program.read("stopped", "int"), kind="int"))
 
     def when_stopped(self) -> Iterator[None]:
         if self.any_acts or self.begins:
@@ -491,6 +537,7 @@ class Emitted:
 
     def clear_change(self) -> None:
         self.program.say("count += 1;")
+        self.program.write("before", self.program.read("change"))
         self.program.write("change", 0.0)
 
     def raise_change(self, x: Any) -> None:
@@ -513,6 +560,34 @@ class Emitted:
         return Vector(*(value(f"gravity{k}") for k in range(3)))
 
 
+JUDGED = ("u0", "D", "ratio", "z_free", "slide", "hold", "q", "SU", "stuck", "law_a", "law_b")
+JUDGED_ANEW = ("mode", "goal", "servo_a", "servo_b", "limit")  # what judging may change
+
+
+class JudgedAxes(Emitted):
+    """Axes of an unrolled tree, in a loop over them."""
+
+    own_axes, any_acts, derived, rests = True, True, (), False
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def unit(self, at: str) -> float:
+        return 1.0
+
+    def joints_of(self, at: str) -> Iterator[Any]:
+        yield JOINTS[HINGE]
+
+    def acting(self, at: str) -> Iterator[None]:
+        yield
+
+    def get(self, at: str, name: str) -> list[Any]:
+        return [self.program.read(f"law_{name}(axis)" if name in LAWS else f"judged_{name}[{at}]")]
+
+    def put(self, at: str, name: str, x: list[Any]) -> None:
+        self.program.write(f"judged_{name}[{at}]", x[0])
+
+
 class UnrolledTree(Emitted, OneForest):
     """Code for one forest: every number of every link is a variable, parameters that are 0 or ±1 are constants."""
 
@@ -522,6 +597,7 @@ class UnrolledTree(Emitted, OneForest):
         OneForest.__init__(self, forest)
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
         self.axes = list(range(len(forest))) if axes is None else list(axes)
+        self.derived = ("M", "u_before", "g_before") if own_axes else ()
         self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS and name not in REPORT}
         self.start = offsets(INERTIAL)
 
@@ -529,7 +605,8 @@ class UnrolledTree(Emitted, OneForest):
         if name in LAW and not self.acts(i):
             return [0.0]
         if name in PARAMETERS:
-            varies = name in COMMANDS and self.acts(i)
+            laws = self.forest.links[i].laws
+            varies = bool(laws) and name in COMMANDS and (name == "effort" or any(n.startswith("servo_") for n in laws))
             row = sum(INERTIAL.values()) * i + self.start.get(name, 0)
             return [
                 x if x in FOLDED and not varies
@@ -537,6 +614,27 @@ class UnrolledTree(Emitted, OneForest):
                 for k, x in enumerate(self.forest.values(i)[name])
             ]  # fmt: skip
         return [self.program.read(f"{name}_{i}_{k}") for k in range(SIZES[name])]
+
+    def judged_links(self) -> Iterator[LinkView]:
+        """A loop over the axes with laws: code that seldom runs is written once, and what it needs is gathered in arrays."""
+        axes = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER)]
+        if not axes:
+            return
+        n = len(axes)
+
+        def rows(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+            return ((f"judged_{name}[{k}]", f"{name}_{i}_0") for k, i in enumerate(axes) for name in names)
+
+        p = self.program
+        p.say(f"const int judged_axes[{n}] = {{{', '.join(str(self.axes[i]) for i in axes)}}};")
+        p.say(" ".join(f"real judged_{name}[{n}];" for name in (*JUDGED, *JUDGED_ANEW)))
+        for place, own in rows((*JUDGED, *JUDGED_ANEW)):
+            p.write(place, p.read(own))
+        with p.block(f"#pragma unroll 1\nfor (int k = 0; k < {n}; ++k) {{"):
+            p.say("const int axis = judged_axes[k];")
+            yield LinkView(JudgedAxes(p), "k")
+        for place, own in rows(JUDGED_ANEW):
+            p.write(own, p.read(place))
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
@@ -557,6 +655,7 @@ class LoopTree(Emitted):
         self.start, self.row = START, ROW
         self._kind: int | None = None
         self.rests = False
+        self.derived: tuple[str, ...] = ()
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
@@ -569,6 +668,10 @@ class LoopTree(Emitted):
         return LinkView(self, "base")
 
     any_acts = True
+
+    def judged_links(self) -> Iterator[LinkView]:
+        """Links whose laws are judged."""
+        return self.links()
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
