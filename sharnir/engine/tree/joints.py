@@ -98,11 +98,16 @@ class OneAxis:
         z = self.speed(link) / link.per_half_step
         link.z = link.z1 = link.z2 = link.z3 = z
 
+    def restart(self, link: Any) -> None:
+        """A guess from the last two steps."""
+        link.z = link.z1 * 2.0 - link.z2
+
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         """What the joint carries, and the impulses along its axis: all but a commanded effort, and those of the laws."""
         turn = link.turn
         f, n = turn.outward(f), turn.outward(n)
         S_l, S_a, lever = self.motion(link)
+        link.mean_axis = S_l + S_a
         carry(link, lever, f, n)
         for _ in link.acting():
             self.report_laws(link, (dot(S_l, f) + dot(S_a, n)) / (0.25 * link.h * link.ratio))
@@ -123,7 +128,7 @@ class OneAxis:
         link.p_limit = select(at_limit, rest - friction_at_limit(rest, u1, mean, law), 0.0)
         link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
-        link.p_lost = -((passive - spring + link.p_friction + link.p_limit) * mean)
+        link.p_lost = -((passive - spring + rest) * mean)
         # the impact at the end of the step gives back what is thrown back beyond restitution, about
         more = u1 - leaving_speed(link.limit, u0, link.restitution)
         back = select(
@@ -133,9 +138,9 @@ class OneAxis:
 
     # ---- laws
     #
-    # `mode` is what friction and limits do in the present linearization: it slides (±1, the direction), or the axis is locked (HELD,
-    # STAYING, ±AT_LIMIT) so that u₀ + u₁ is `goal`. Beside that act p = −law_a u₁ − law_b, and the servo: −servo_a u₁ − servo_b, where
-    # servo_a is 0 at its bound.
+    # `mode` is what friction and limits do in the present linearization: it slides (±1, the direction), or the axis is locked
+    # (HELD, STAYING, ±AT_LIMIT) so that u₀ + u₁ is `goal`. Beside that act p = −law_a u₁ − law_b, and the servo:
+    # −servo_a u₁ − servo_b, where servo_a is 0 at its bound.
 
     def begin(self, link: Any) -> None:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
@@ -145,15 +150,16 @@ class OneAxis:
         if not (is_zero(kp) and is_zero(c)):
             link.tree.note_unknown(not_(link.SU > 0.0))
         u0, limit, law = link.u0, link.limit, self.prepare_law(link)
-        bound = select(limit > 0.0, law.lower, law.upper)
-        at_limit = (absolute(limit) > 0.0) & (absolute(bound) <= 2.0 * absolute(u0) + link.fall)
         holds = ((link.stuck > 0.5) | (absolute(u0) * link.SU <= law.hold)) & (law.hold > 0.0)
-        mode = select(holds, HELD, sign(link.z))
-        link.mode = select(at_limit, select(limit > 0.0, AT_LIMIT, -AT_LIMIT), mode)
-        link.goal = select(at_limit, bound + u0, u0)
-        link.limit = select(at_limit, limit, 0.0)
+        link.mode, link.goal = select(holds, HELD, sign(link.z)), u0
         link.law_a, link.law_b, link.hold, link.slide = law.a, law.b, law.hold, law.slide
         link.servo_a, link.servo_b = linear_servo(law, u0)
+        for _ in link.when(absolute(limit) > 0.0):
+            bound = select(limit > 0.0, law.lower, law.upper)
+            stays = absolute(bound) <= 2.0 * absolute(u0) + link.fall
+            link.mode = select(stays, select(limit > 0.0, AT_LIMIT, -AT_LIMIT), link.mode)
+            link.goal = select(stays, bound + u0, u0)
+            link.limit = select(stays, limit, 0.0)
 
     def prepare_law(self, link: Any) -> Law:
         """All laws of the step. The response of the last step says how much of drives and dampers is taken at the mean speed."""
@@ -205,82 +211,101 @@ class OneAxis:
         """Minus the slope of the linear laws by z, scaled as f."""
         return (link.law_a + link.servo_a) * (link.ratio * link.ratio)
 
-    def linear_laws(self, link: Any) -> Any:
-        """The linear laws and friction that slides, at the present speed, scaled as f."""
+    def linear_laws(self, link: Any, u1: Any) -> Any:
+        """The linear laws and friction that slides, scaled as f."""
         h = link.h
-        p = link.effort * h - (link.law_a + link.servo_a) * self.end_speed(link) - link.law_b - link.servo_b
+        p = link.effort * h - (link.law_a + link.servo_a) * u1 - link.law_b - link.servo_b
         return 0.25 * h * link.ratio * (p - direction(link.mode) * link.slide)
 
     def law_terms(self, link: Any) -> None:
         """What the laws contribute to the joint's own equation."""
-        link.given, link.slope = self.linear_laws(link), self.resistance(link)
+        link.given, link.slope = self.linear_laws(link, self.end_speed(link)), self.resistance(link)
         link.lock = select(is_locked(link.mode), 1.0, 0.0)
-        link.jump = link.goal * link.h / (4.0 * link.ratio) - link.z  # change of z that locks the axis
+        link.jump = self.to_goal(link)
+
+    def to_goal(self, link: Any) -> Any:
+        """Change of z that locks the axis."""
+        return link.goal * (0.25 * link.h) / link.ratio - link.z
 
     def update_ratio(self, link: Any) -> None:
         link.ratio = self.ratio(link)
 
     def end_speed(self, link: Any) -> Any:
         """u₁ at the present z."""
-        return 4.0 * link.ratio / link.h * link.z - link.u0
+        return 4.0 / link.h * link.ratio * link.z - link.u0
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         """Correct z by what the joint lacks and by how its base changed; returns the change."""
         lacks = link.e - dot(link.U_l, u - link.u_before) - dot(link.U_a, g - link.g_before)
         link.dz = lacks * link.D
         for _ in link.acting():
-            self.judge(link, lacks)
+            self.check_laws(link)
         dz = link.dz
         link.z = link.z + dz
         return absolute(dz)
 
-    def judge(self, link: Any, lacks: Any) -> None:
-        """Lock z where the axis is locked, and see whether the laws do what is expected; if not they are linearized anew.
+    def check_laws(self, link: Any) -> None:
+        """Lock z where the axis is locked; note whether the laws may do something else than expected.
 
-        All axes are judged by the same linear solution, and the correction is not changed: the next iteration does that. (An axis
-        that takes its new state at once misleads those beyond it, which sees the active set go round in circles.)
+        All axes are judged by one linear solution: `judge` comes after the sweep, and the next iteration makes the correction. An
+        axis that takes its new state at once misleads those beyond it, and the active set goes round in circles.
         """
-        u0, D, h = link.u0, link.D, link.h
-        A = link.ratio * link.ratio * D
-        locked = is_locked(link.mode)
-        linear = 4.0 * link.ratio / h * (link.z + link.dz) - u0  # u₁ if the axis were not locked
-        expected = select(locked, link.goal - u0, linear)
-        link.dz = select(locked, link.jump, link.dz)
-        v, mode = friction_speed(linear + direction(link.mode) * (link.slide * A), A, link.hold, link.slide, u0)
-        wrong = absolute(v - expected) > link.tree.law_tolerance * A
-        rare = near_limit(link, h, u0, v) | beyond_servo(link, h, v) | (absolute(link.mode) > AT_LIMIT - 0.5)
-        for _ in link.when(wrong | rare):
-            for _ in link.when(rare):
-                self.solve_laws(link, lacks, expected)
-            for _ in link.when(not_(rare)):
-                for _ in link.tree.when_to_linearize():
-                    turns = direction(mode) * direction(link.mode) < 0.0  # between sliding one way and the other it stays
-                    link.goal = select(turns | (mode > STAYING - 0.5), 0.0, u0)
-                    link.mode = select(turns, STAYING, mode)
+        link.z_free = link.z + link.dz
+        link.dz = select(is_locked(link.mode), self.to_goal(link), link.dz)
+        wrong, rare, _, _ = self.compare(link)
+        link.tree.note_suspect(wrong | rare)
 
-    def solve_laws(self, link: Any, lacks: Any, expected: Any) -> None:
+    def compare(self, link: Any) -> tuple[Any, Any, Any, Any]:
+        """Whether friction does not what is expected; whether a limit or the servo's bound may act; u₁ expected, mode found."""
+        u0, D, h, mode = link.u0, link.D, link.h, link.mode
+        A = link.ratio * link.ratio * D
+        free = 4.0 / h * link.ratio * link.z_free - u0
+        expected = select(is_locked(mode), link.goal - u0, free)
+        v, found = friction_speed(free + direction(mode) * (link.slide * A), A, link.hold, link.slide, u0)
+        wrong = (absolute(found - mode) > 0.5) & (absolute(v - expected) > link.tree.law_tolerance * A)
+        rare = near_limit(link, h, u0, v) | beyond_servo(link, h, v) | (absolute(mode) > AT_LIMIT - 0.5)
+        return wrong, rare, expected, found
+
+    def judge(self, link: Any) -> None:
+        """Linearize the laws anew, where they do something else than expected."""
+        wrong, rare, expected, mode = self.compare(link)
+        for _ in link.when(rare):
+            self.solve_laws(link, expected)
+        for _ in link.when(wrong & not_(rare)):
+            for _ in link.tree.when_to_linearize():
+                turns = direction(mode) * direction(link.mode) < 0.0  # between sliding one way and the other it stays
+                link.goal = select(turns | (mode > STAYING - 0.5), 0.0, link.u0)
+                link.mode = select(turns, STAYING, mode)
+
+    def solve_laws(self, link: Any, expected: Any) -> None:
         """All laws, exactly."""
         u0, h = link.u0, link.h
         law = self.prepare_law(link)
         SU = 1.0 / link.D - self.resistance(link)
         A = link.ratio * link.ratio / SU
-        z = link.z + (lacks - self.linear_laws(link)) / SU
-        found = solve_axis(4.0 * link.ratio / h * z - u0 + A * (link.effort * h), A, law, u0)
+        per_z = 4.0 / h * link.ratio
+        z = link.z_free - self.linear_laws(link, per_z * link.z_free - u0) / SU
+        found = solve_axis(per_z * z - u0 + A * (link.effort * h), A, law, u0)
         link.limit = found.limit
-        for _ in link.when(absolute(found.u1 - expected) > link.tree.law_tolerance * A):
+        mode, goal = self.mode_of(link, law, found)
+        a, b = linear_servo(law, found.u1)
+        side = (
+            (link.servo_a > 0.0) & not_(a > 0.0) | (a > 0.0) & not_(link.servo_a > 0.0) | not_(a > 0.0) & (b * link.servo_b < 0.0)
+        )
+        changed = (absolute(mode - link.mode) > 0.5) | side
+        for _ in link.when(changed & (absolute(found.u1 - expected) > link.tree.law_tolerance * A)):
             for _ in link.tree.when_to_linearize():
-                self.linearize(link, law, found)
+                link.mode, link.goal, link.servo_a, link.servo_b = mode, goal, a, b
 
-    def linearize(self, link: Any, law: Law, found: Solution) -> None:
-        """The laws, linear about a solution."""
+    def mode_of(self, link: Any, law: Law, found: Solution) -> tuple[Any, Any]:
+        """Mode and goal of a solution."""
         u0, held = link.u0, found.held
-        link.servo_a, link.servo_b = linear_servo(law, found.u1)
         slides = sign(found.u1 + u0)
         turns = (slides * direction(link.mode) < 0.0) & (law.slide > 0.0)
         mode = select(held > 0.5, held + (HELD - HOLDS), select(turns, STAYING, slides))
         at_limit = absolute(found.limit) > 0.0
-        link.goal = select(at_limit, found.u1 + u0, select(mode > STAYING - 0.5, 0.0, u0))
-        link.mode = select(at_limit, select(found.limit > 0.0, AT_LIMIT, -AT_LIMIT), mode)
+        goal = select(at_limit, found.u1 + u0, select(mode > STAYING - 0.5, 0.0, u0))
+        return select(at_limit, select(found.limit > 0.0, AT_LIMIT, -AT_LIMIT), mode), goal
 
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         """The joint's own equation, and what the base feels through it."""
@@ -462,11 +487,15 @@ class NoLaws:
 
     def guess(self, link: Any) -> None: ...
 
+    def restart(self, link: Any) -> None: ...
+
     def report(self, link: Any, f: Vector, n: Vector) -> None: ...
 
     def update_ratio(self, link: Any) -> None: ...
 
     def learn_response(self, link: Any) -> None: ...
+
+    def judge(self, link: Any) -> None: ...
 
     def hold(self, link: Any) -> None: ...
 
@@ -484,6 +513,9 @@ class Ball(NoLaws):
     def guess(self, link: Any) -> None:
         z = link.turn.outward(link.W) - link.base.W
         link.zv = link.zv1 = link.zv2 = link.zv3 = z
+
+    def restart(self, link: Any) -> None:
+        link.zv = link.zv1 * 2.0 - link.zv2
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn = link.turn
@@ -549,6 +581,9 @@ class Free(NoLaws):
         turn = link.turn
         link.zv = link.zv1 = link.zv2 = link.zv3 = turn.outward(link.W)
         link.zl = link.zl1 = link.zl2 = link.zl3 = turn.outward(link.V - cross(link.W, link.local_com))
+
+    def restart(self, link: Any) -> None:
+        link.zv, link.zl = link.zv1 * 2.0 - link.zv2, link.zl1 * 2.0 - link.zl2
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         link.zl, link.zv = link.zl + link.dl, link.zv + link.e3

@@ -13,9 +13,10 @@ from typing import Any
 import warp as wp
 
 from sharnir.collision.data import Contacts
-from sharnir.direct.data import DirectSettings
+from sharnir.engine.tree import exact, exact_several
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, SLIDER, SLIDES, TURNS, USUAL, WELD
+from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.storage import ROW, ROW_APART, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
@@ -35,20 +36,23 @@ RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower 
 def _places(kind: int) -> dict[str, Any]:
     """Where fields of a link of some kind are stored, from its first row on."""
     out, at = {}, 0
-    for name, size in stored_fields(kind):
+    for name, size in stored_fields(kind, True):
         out[name], at = wp.constant(at), at + size
     return out
 
 
-AXIS_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, BALL, FREE, WELD))
-ROOM = sum(size for _, size in stored_fields(FREE))  # rows of a link: as many as any kind needs
-Q, STUCK, LIMIT, SU, CURRENT, ROTOR = (AXIS_AT[name] for name in ("q", "stuck", "limit", "SU", "current", "rotor"))
+HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, SLIDER, BALL, FREE, WELD))
+KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE)))  # after as many rows as any kind needs, the kind itself
+ROOM = int(KIND_AT) + 1  # rows of a link
+Q, STUCK, LIMIT, SU, CURRENT, ROTOR = (
+    SLIDER_AT[name] for name in ("q", "stuck", "limit", "SU", "current", "rotor")
+)  # of a hinge, too
+COSINE, SINE = HINGE_AT["c"], HINGE_AT["s"]
 FREE_ROTATION, FREE_POSITION, FREE_ZV, FREE_ZL, FREE_ZV1, FREE_ZL1 = (
     FREE_AT[name] for name in ("rotation", "position", "zv", "zl", "zv1", "zl1")
 )
 BALL_ROTATION, BALL_STUCK, BALL_LIMIT = (BALL_AT[name] for name in ("rotation", "stuck_3", "limit_3"))
-TWIST_AT = [AXIS_AT["V"], AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"], FREE_AT["V"]]  # of V by kind; W comes after it
-V_AXIS, V_BALL, V_FREE, V_WELD = AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"]
+V_HINGE, V_SLIDER, V_BALL, V_FREE, V_WELD = (at["V"] for at in (HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT))
 SLIDES_AT, TURNS_AT = _places(SLIDES), _places(TURNS)
 V_SLIDES, V_TURNS, TURNS_ROTATION = SLIDES_AT["V"], TURNS_AT["V"], TURNS_AT["rotation"]
 IS_SLIDES, IS_TURNS = wp.constant(SLIDES), wp.constant(TURNS)
@@ -58,13 +62,28 @@ MEMORY_ROW, MEMORY_APART = wp.constant(ROW), wp.constant(ROW_APART)
 P_AXIS_3, P_FRICTION_3, P_LIMIT_3, P_DRIVE_3 = (
     wp.constant(START[n]) for n in ("p_axis_3", "p_friction_3", "p_limit_3", "p_drive_3")
 )
-REACTION, MOMENT, PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("reaction_f", "reaction_n", "push_f", "push_n"))
+REACTION, MOMENT, AXIS_MEAN = (wp.constant(START[n]) for n in ("reaction_f", "reaction_n", "mean_axis"))
+PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("push_f", "push_n"))
 P_AXIS, P_FRICTION, P_LIMIT, P_DRIVE, P_LOST = (
     wp.constant(START[n]) for n in ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
 )
 IS_HINGE, IS_SLIDER, IS_BALL, IS_FREE, IS_WELD, IS_PRESCRIBED, IS_OFF = (
     wp.constant(k) for k in (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, OFF)
 )
+
+
+@wp.struct
+class TreeSettings:
+    """Numbers that may change between steps, one element each unless said, so that a captured step reads them."""
+
+    dt: wp.array(dtype=real)  # s
+    gravity: wp.array(dtype=vec3)  # [world] m/s²
+    tolerance: wp.array(dtype=real)  # of the guard's counts
+    per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length
+    iterations: wp.array(
+        dtype=wp.int32
+    )  # [1] most passes of an iteration, [2] of a step, [3] 1: which then ends as it is; [6] most steps of a launch
+    sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep
 
 
 @wp.struct
@@ -78,7 +97,7 @@ class TreeStep:
     control: Control
     state: State
     now: State  # the same
-    settings: DirectSettings
+    settings: TreeSettings
     contacts: Contacts  # none, but for who sleeps
     rest: wp.array(dtype=Rest)
     tally: wp.array(dtype=Tally)
@@ -90,7 +109,7 @@ class TreeStep:
     body: wp.array(dtype=wp.int32)  # [link] −1: inside a joint with several axes
     carries: wp.array(dtype=wp.int32)  # [link] the body that its joint carries
     number: wp.array(dtype=wp.int32)  # [link] of its (first) axis among those of its joint
-    axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; 0 where there is none
+    axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; −1: none
     sense: wp.array(dtype=wp.int32)  # [link] −1: the body is the joint's parent
     slides: wp.array(dtype=wp.int32)  # [link] axes of one that has several
     first: wp.array(dtype=wp.int32)  # [link] first row in `State.tree`
@@ -109,7 +128,7 @@ class TreeStep:
     memory_number: wp.int32  # strides: of a number, and of a world
     memory_world: wp.int32
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
-    tolerance: real  # change of a scaled mean speed, rad or scene lengths, that ends a step's iterations
+    tolerance: real  # error of a scaled mean speed, rad or scene lengths, that a step's iterations may leave
     law_tolerance: real  # N·s, N·m·s, by which a law may be missed
     reach: wp.array(dtype=real)  # [link] m, see `sleep.Rest`; −1 where nothing is to be looked at
     slowest: real  # m/s
@@ -195,7 +214,9 @@ def twist_row(kind: int) -> int:
         return V_SLIDES
     if kind == IS_TURNS:
         return V_TURNS
-    return V_AXIS
+    if kind == IS_SLIDER:
+        return V_SLIDER
+    return V_HINGE
 
 
 @wp.func
@@ -237,7 +258,8 @@ def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
                     acts = 1
         if kind != IS_PRESCRIBED and sleeps(t, t[0].carries[i], w):
             kind = IS_OFF
-        changed = changed or kind != t[0].kind[at] or base != t[0].base[at]
+        changed = changed or real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
+        t[0].state.tree[t[0].first[i] + KIND_AT, w] = real(kind)
         t[0].kind[at] = kind
         t[0].base[at] = base
         t[0].acts[at] = acts
@@ -353,7 +375,11 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
         load_several(t, i, w, kind, row, fastest)
         return
     near = t[0].state.q[t[0].joints.q_start[j] + n, w]
-    t[0].state.tree[row + Q, w] = coordinate(t[0].joints, j, n, pose, near)
+    q = coordinate(t[0].joints, j, n, pose, near)
+    t[0].state.tree[row + Q, w] = q
+    if kind == IS_HINGE:
+        t[0].state.tree[row + COSINE, w] = wp.cos(q)
+        t[0].state.tree[row + SINE, w] = wp.sin(q)
     p = t[0].joints.parent[j]
     c = t[0].joints.child[j]
     d, e = free_axis(t[0].joints, j, n, pose)
@@ -578,14 +604,28 @@ def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: in
             if base >= 0:
                 f = wp.quat_rotate(t[0].turn[base, w], f)
                 l = wp.quat_rotate(t[0].turn[base, w], l)
-        pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
         if t[0].sense[i] < 0:
+            pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
             l = -l - wp.cross(pose.parent_anchor - pose.child_anchor, f)
             f = -f
-        for x in range(t[0].joints.v_size[j]):
-            d, n = free_axis(t[0].joints, j, x, pose)
-            l = l - n * wp.dot(n, l)
-            f = f - d * wp.dot(d, f)
+        at = i
+        while at >= 0 and t[0].joint[at] == j:  # the links of the joint
+            along = t[0].kind[at + t[0].links * w]
+            if along == IS_BALL:
+                l = zero
+            elif along == IS_SLIDES or along == IS_TURNS:
+                pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
+                for x in range(t[0].slides[at]):
+                    d, m = free_axis(t[0].joints, j, t[0].number[at] + x, pose)
+                    l = l - m * wp.dot(m, l)
+                    f = f - d * wp.dot(d, f)
+            elif along != IS_WELD:
+                d = recall_triple(t, at, AXIS_MEAN, w)
+                if along == IS_HINGE:
+                    l = l - d * (wp.dot(d, l) / wp.dot(d, d))
+                else:
+                    f = f - d * (wp.dot(d, f) / wp.dot(d, d))
+            at = at - 1
     before_f = t[0].state.mid_force[j, w]
     before_l = t[0].state.mid_torque[j, w]
     more = real(0.5) * t[0].state.trend[t[0].body[i], w]
@@ -649,8 +689,8 @@ def idle_step(t: wp.array(dtype=TreeStep), w: int):
     count_step(t[0].tally, w, real(0.0), t[0].settings.tolerance[0], 1)
 
 
-def make_kernel(body: str, name: str) -> Any:
-    """The kernel that makes steps by the emitted C++ `body`."""
+def make_kernel(body: str, name: str, drives: bool) -> Any:
+    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, or without."""
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
@@ -670,7 +710,11 @@ def make_kernel(body: str, name: str) -> Any:
             t[0].grades[g, w] = 0
         fresh = int(set_kinds(t, w) or not is_untouched(t, w))
         step = int(0)
+        most = wp.max(1, t[0].settings.iterations[6])
         while step < n[w]:
+            if step >= most:  # Python is heard now and then
+                t[0].made[w] = step
+                break
             if at_rest_together(t[0].rest, w):
                 idle_step(t, w)
                 step = step + 1
@@ -683,11 +727,12 @@ def make_kernel(body: str, name: str) -> Any:
                 left = left - 2
             else:
                 left = 1
-            if t[0].drives.count > 0:
+            if wp.static(drives):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
                 left = 1
             if push(t, w) or t[0].loaded[w] == 1:
                 left = 1
+            left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 1 or t[0].loaded[w] == 1)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
@@ -716,18 +761,23 @@ def make_kernel(body: str, name: str) -> Any:
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
 
-    tree_steps.module.options |= {"fast_math": PRECISION == "single", "enable_backward": False}
+    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": f"{CPU_FLAGS} {INLINING}"}
+    tree_steps.module.options |= options
     return tree_steps
 
 
+MODULES = ("sharnir.trees", "sharnir.trees_driven")
+INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
+assert exact_several.EXACT is exact.EXACT  # all kinds of joints have the second gear
 
 
-def generic_kernel(kinds: Collection[int] = ()) -> Any:
+def generic_kernel(drives: bool, kinds: Collection[int] = ()) -> Any:
     """The kernel for any forest with the usual kinds of joints, and these."""
     known = tuple(sorted({*USUAL, *kinds}))
-    name = "sharnir.trees" + "".join(f"_{KINDS[kind]}" for kind in known if kind not in USUAL)
+    name = MODULES[int(drives)] + "".join(f"_{KINDS[kind]}" for kind in known if kind not in USUAL)
     if name not in _kernels:
-        _kernels[name] = make_kernel(Loop(CPP, SIMULATION, pushed=True, kinds=known).simulation(), name)
+        body = Loop(CPP, SIMULATION, pushed=True, kinds=known, second_gear=exact).simulation()
+        _kernels[name] = make_kernel(body, name, drives)
     return _kernels[name]

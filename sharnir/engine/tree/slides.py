@@ -73,6 +73,9 @@ class OneLink(SeveralAxes, NoLaws):
     def release(self, link: Any) -> None:
         link.zv = link.zv_new
 
+    def restart(self, link: Any) -> None:
+        link.zv = link.zv1 * 2.0 - link.zv2
+
     def guess(self, link: Any) -> None:
         link.zv = link.zv1 = link.zv2 = link.zv3 = self.start_speeds(link) * (1.0 / link.per_half_step)
 

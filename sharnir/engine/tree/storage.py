@@ -25,8 +25,9 @@ from sharnir.emit.algebra import (
     Quaternion,
     Symmetric,
     Vector,
+    mean_rotation,
 )  # fmt: skip
-from sharnir.emit.expressions import maximum, value
+from sharnir.emit.expressions import Expression, maximum, node, value
 from sharnir.emit.program import Program
 from sharnir.engine.tree.ball_laws import BallWithLaws
 from sharnir.engine.tree.forest import (
@@ -56,6 +57,7 @@ from sharnir.engine.tree.slides import Slides, Turns
 from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
+GEAR = 16  # steps that are made in second gear before the first is tried again
 PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
@@ -82,21 +84,24 @@ HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
+    "g_old": 3, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
-    "load", "motor_back", "motor_rotor", "motor_push", "motor_c",
+    "load", "motor_back", "motor_rotor", "motor_push", "motor_c", "z_free",
 )  # fmt: skip
 LAW = dict.fromkeys(LAW_NAMES, 1)
 NUMBERS_3 = ("known_3", "slip_3", "largest_3")
 VECTORS_3 = (
     "u0_3", "share_3", "a_3", "b_3", "servo_a_3", "servo_b_3", "bound_3", "hold_3", "slide_3", "lower_3", "upper_3", "spring_3",
     "resist_3", "push_3", "held_3", "friction_3", "slid_3", "about_3", "lock_to_3", "locked_3", "side_3", "sat_3", "free_3",
-    "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3", "ratio_3",
+    "y_3", "y_new_3", "sat_new_3", "new_3", "u1_3", "v_3", "given_3", "struck_3", "leaving_3", "value_3", "row_share_3",
+    "ratio_3",
 )  # fmt: skip
 SYMMETRIC_3, MATRICES_3 = ("V3", "C3", "K3", "M3"), ("F3", "UL3", "UA3", "lock3", "row3", "row_miss3", "row_start3")
 LAW_3 = dict.fromkeys(NUMBERS_3, 1) | dict.fromkeys(VECTORS_3, 3) | dict.fromkeys(SYMMETRIC_3, 6) | dict.fromkeys(MATRICES_3, 9)
-REPORT = {"reaction_f": 3, "reaction_n": 3} | dict.fromkeys(("p_axis", "p_friction", "p_limit", "p_drive", "p_lost"), 1)
+IMPULSES = ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
+REPORT = {"reaction_f": 3, "reaction_n": 3, "mean_axis": 3} | dict.fromkeys(IMPULSES, 1)
 REPORT_3 = dict.fromkeys(("p_axis_3", "p_friction_3", "p_limit_3", "p_drive_3"), 3)
 REPORT |= REPORT_3
 """What a step reports: impulse and moment that joints carry, times ¼ h; impulses along axes; what is lost there, J."""
@@ -104,7 +109,8 @@ PUSH = {"push_f": 3, "push_n": 3}  # outer force and torque on a link, times ¼ 
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
 SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | LAW_3 | REPORT | PUSH | WORLD_AXES
 SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I", "V3", "C3", "K3", "M3"}
-GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
+GATHERED: dict[str, Any] = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
+GATHERED |= dict.fromkeys(("KA", "KB", "KC", "KD"), NO_MATRIX)
 AXIS = ("q", "stuck", "limit", "SU", "current", "rotor", "z")
 SIX = ("rotation", "position", "zv", "zl")
 FIELDS_OF = {
@@ -178,9 +184,23 @@ class LinkView:
                 name += "_w"
             elif name == "axis":
                 return self.frame.column(2)
+        if name in self.tree.derived:
+            return self.derive(name)
+        return pack(name, self.tree.get(self.at, name))
+
+    def derive(self, name: str) -> Any:
+        """A field that is not kept."""
+        if name == "M":
+            return IDENTITY if self.tree.rests else mean_rotation(self.g)
+        if name == "g_before":
+            return self.base.g_old
+        if name == "u_before" and self.tree.kind_of(self.at) in (HINGE, BALL):  # joints that do not move the origin
+            return self.turn.outward(self.u)
         return pack(name, self.tree.get(self.at, name))
 
     def __setattr__(self, name: str, x: Any) -> None:
+        if name in self.tree.derived and (name != "u_before" or self.tree.kind_of(self.at) in (HINGE, BALL)):
+            return
         self.tree.put(self.at, name, numbers(x))
 
     @property
@@ -257,7 +277,7 @@ class Ground:
 
     def __init__(self, gravity: Vector) -> None:
         self.g, self.u, self.M, self.R, self.gravity = ZERO, -gravity, IDENTITY, IDENTITY, gravity
-        self.V, self.W, self.local_com = ZERO, ZERO, ZERO
+        self.V, self.W, self.local_com, self.g_old = ZERO, ZERO, ZERO, ZERO
 
 
 class OneForest:
@@ -266,6 +286,7 @@ class OneForest:
     own_axes: bool
     gravity: Any
     pushed = False
+    derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -280,6 +301,10 @@ class OneForest:
 
     def unit(self, i: int) -> float:
         return 1.0
+
+    def judged_links(self) -> Iterator[LinkView]:
+        """Links whose laws are judged."""
+        return self.links()
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         order = range(len(self.forest))
@@ -364,13 +389,16 @@ class NumberTree(OneForest):
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
         factor_always: bool = False, tolerance: float = 1e-16, limit: int = 50, law_tolerance: float = 1e-12,
+        second_gear: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(forest)
+        self.second_gear, self.gear, self.restarted = second_gear, 0, False
         self.own_axes, self.factor_always, self.tolerance, self.limit = own_axes, factor_always, tolerance, limit
         self.h, self.law_tolerance = h, law_tolerance
         self.gravity = Vector(*gravity) * (0.25 * h * h)
         self.fall = h * sum(x * x for x in gravity) ** 0.5
         self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
+        self.suspect = False
         self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
         for f in self.fields:
             f["rotation"] = [0.0, 0.0, 0.0, 1.0]
@@ -389,18 +417,37 @@ class NumberTree(OneForest):
 
     def iterations(self) -> Iterator[bool]:
         """Passes of a step: whether each factors anew."""
-        self.fewest, self.patience, self.changed, self.first = 1 << 30, PATIENCE, 0, True
-        for k in range(self.limit):
+        k, self.first, self.gear = 0, True, max(self.gear - 1, 0)
+        while k < self.limit:
+            if self.first:
+                self.fewest, self.patience, self.changed = 1 << 30, PATIENCE, 0
             factor = k == 0 or self.changed > 0 or self.factor_always
             one, self.wrong, self.changed = self.patience == 0, 0, 0
             self.one = one
             yield factor
+            k += 1
             self.patience = max(self.patience - 1, 0)
             if self.wrong < self.fewest:
                 self.fewest, self.patience = self.wrong, PATIENCE
-            if self.changed == 0 and is_converged(k == 0, self.change, self.before, self.tolerance):
+            if self.changed == 0 and is_converged(k == 1, self.change, self.before, self.tolerance):
                 return
+            slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * self.before
+            if self.second_gear is not None and self.gear == 0 and (slow or k >= self.limit):
+                k, self.gear, self.first, self.restarted = 0, GEAR, True, True
         self.failed = True
+
+    def in_second_gear(self) -> Iterator[None]:
+        if self.gear > 0:
+            yield
+
+    def in_first_gear(self) -> Iterator[None]:
+        if self.gear == 0:
+            yield
+
+    def when_restarted(self) -> Iterator[None]:
+        if self.restarted:
+            self.restarted = False
+            yield
 
     def branches(self, factor: bool) -> Iterator[bool]:
         yield factor
@@ -434,6 +481,14 @@ class NumberTree(OneForest):
         self.wrong += 1
         self.changed += 1
 
+    def note_suspect(self, condition: bool) -> None:
+        self.suspect = self.suspect or condition
+
+    def when_suspect(self) -> Iterator[None]:
+        if self.suspect:
+            yield
+            self.suspect = False
+
     def clear_stopped(self) -> None:
         self.stopped = False
 
@@ -460,6 +515,7 @@ class Emitted:
 
     factor_always: bool
     program: Program
+    second_gear: Any = None  # `exact`, where the code has it
     begins = False  # whether velocities that do not fit the joints may be given
     any_acts: Any  # whether laws act on some axis
     links: Any
@@ -468,20 +524,43 @@ class Emitted:
         """The loop of passes; one that is converged leaves it. Factoring and not are branches, unless it is always done."""
         p = self.program
         laws = self.any_acts
-        if laws:
-            p.say(f"changed = 0; fewest = 1 << 30; patience = {PATIENCE};")
+        if self.second_gear:
+            p.say("if (gear > 0) --gear;")
         with p.block("for (int pass = 0; ; ++pass) {"):
             if laws:
+                p.say(f"if (pass == 0) {{ changed = 0; fewest = 1 << 30; patience = {PATIENCE}; }}")
                 p.say("const bool factor = pass == 0 || changed > 0; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
-            settled: Any = value("changed == 0", "bool") if laws else True
+            settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
-            p.leave(is_converged(value("pass == 0", "bool"), change, before, value("tolerance")) & settled)
-            p.say("if (pass == limit) { failed = 1; break; }")
+            p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance")) & settled)
+            if self.second_gear:
+                settled_text = "changed == 0 && " if laws else ""
+                p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
+                p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
+            p.say("if (pass == limit || count >= most) { failed = 1; break; }")
+
+    def in_second_gear(self) -> Iterator[None]:
+        if self.second_gear:
+            with self.program.block("if (gear > 0) {"):
+                yield
+
+    def in_first_gear(self) -> Iterator[None]:
+        if not self.second_gear:
+            yield
+            return
+        with self.program.block("else {"):
+            yield
+
+    def when_restarted(self) -> Iterator[None]:
+        if self.begins:
+            with self.program.block("if (restarted) {"):
+                self.program.say("restarted = false;")
+                yield
 
     def branches(self, factor: bool) -> Iterator[bool]:
         """Code with factors and, where it pays, code without."""
@@ -494,8 +573,17 @@ class Emitted:
             yield False
 
     def note_unknown(self, condition: Any) -> None:
-        with self.program.block("if ({0}) {{", condition):
-            self.program.say("unknown = true;")
+        self.program.write("unknown", self.program.read("unknown", "bool") | condition)
+
+    def note_suspect(self, condition: Any) -> None:
+        self.program.write("suspect", self.program.read("suspect", "bool") | condition)
+
+    def when_suspect(self) -> Iterator[None]:
+        """Code for laws that may do something else than expected."""
+        if self.any_acts:
+            with self.program.block("if (suspect) {"):
+                self.program.say("suspect = false;")
+                yield
 
     def first_iteration(self) -> Iterator[None]:
         with self.program.block("if (pass == 0) {"):
@@ -534,8 +622,9 @@ class Emitted:
 
     def note_stopped(self, condition: Any, at: Any) -> None:
         """An axis of a link stopped: `stopped` is 1 + its number."""
-        with self.program.block("if ({0}) {{", condition):
-            self.program.say("stopped = i + 1;" if at == "own" else f"stopped = {at + 1};")
+        if isinstance(condition, Expression):
+            number = value("(i + 1)" if at == "own" else str(at + 1), "int")
+            self.program.write("stopped", node("?", condition, number, self.program.read("stopped", "int"), kind="int"))
 
     def when_stopped(self) -> Iterator[None]:
         if self.any_acts or self.begins:
@@ -570,6 +659,37 @@ class Emitted:
         return Vector(*(value(f"gravity{k}") for k in range(3)))
 
 
+JUDGED = ("u0", "D", "ratio", "z_free", "slide", "hold", "q", "SU", "stuck", "law_a", "law_b")
+JUDGED += ("load", "motor_back", "motor_rotor", "motor_push", "motor_c")
+JUDGED_ANEW = ("mode", "goal", "servo_a", "servo_b", "limit")  # what judging may change
+
+
+class JudgedAxes(Emitted):
+    """Axes of an unrolled tree, in a loop over them."""
+
+    own_axes, any_acts, derived, rests = True, True, (), False
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def unit(self, at: str) -> float:
+        return 1.0
+
+    def joints_of(self, at: str) -> Iterator[Any]:
+        yield JOINTS[HINGE]
+
+    def acting(self, at: str) -> Iterator[None]:
+        yield
+
+    def get(self, at: str, name: str) -> list[Any]:
+        if name in JOINT_LAWS:
+            return [self.program.read(f"joint_{name}(link)")]
+        return [self.program.read(f"law_{name}(axis)" if name in LAWS else f"judged_{name}[{at}]")]
+
+    def put(self, at: str, name: str, x: list[Any]) -> None:
+        self.program.write(f"judged_{name}[{at}]", x[0])
+
+
 class UnrolledTree(Emitted, OneForest):
     """Code for one forest: every number of every link is a variable, parameters that are 0 or ±1 are constants."""
 
@@ -579,6 +699,7 @@ class UnrolledTree(Emitted, OneForest):
         OneForest.__init__(self, forest)
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
         self.axes = [3 * i for i in range(len(forest))] if axes is None else list(axes)
+        self.derived = ("M", "u_before", "g_before") if own_axes else ()
         self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS and name not in REPORT}
         self.start = offsets(INERTIAL)
 
@@ -604,6 +725,28 @@ class UnrolledTree(Emitted, OneForest):
             return [self.program.read(self._report(i, name, k)) for k in range(SIZES[name])]
         return [self.program.read(f"{name}_{i}_{k}") for k in range(SIZES[name])]
 
+    def judged_links(self) -> Iterator[LinkView]:
+        """A loop over the axes with laws: code that seldom runs is written once, and what it needs is gathered in arrays."""
+        axes = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER, ROTOR)]
+        if not axes:
+            return
+        n = len(axes)
+
+        def rows(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+            return ((f"judged_{name}[{k}]", f"{name}_{i}_0") for k, i in enumerate(axes) for name in names)
+
+        p = self.program
+        p.say(f"const int judged_axes[{n}] = {{{', '.join(str(self.axes[i]) for i in axes)}}};")
+        p.say(f"const int judged_links[{n}] = {{{', '.join(map(str, axes))}}};")
+        p.say(" ".join(f"real judged_{name}[{n}];" for name in (*JUDGED, *JUDGED_ANEW)))
+        for place, own in rows((*JUDGED, *JUDGED_ANEW)):
+            p.write(place, p.read(own))
+        with p.block(f"#pragma unroll 1\nfor (int k = 0; k < {n}; ++k) {{"):
+            p.say("const int axis = judged_axes[k], link = judged_links[k]; (void)link;")
+            yield LinkView(JudgedAxes(p), "k")
+        for place, own in rows(JUDGED_ANEW):
+            p.write(own, p.read(place))
+
     def put(self, i: int, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
             self.program.write(self._report(i, name, k) if name in REPORT else f"{name}_{i}_{k}", number)
@@ -617,13 +760,16 @@ class LoopTree(Emitted):
     """Code that loops over the links of any forest; row 0 of the working memory is the ground's."""
 
     def __init__(
-        self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False
-    ) -> None:
+        self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False,
+        second_gear: Any = None,
+    ) -> None:  # fmt: skip
         self.program, self.own_axes, self.factor_always, self.pushed = program, own_axes, factor_always, pushed
+        self.second_gear = second_gear
         self.kinds = USUAL if kinds is None else tuple(kinds)
         self.start, self.row = START, ROW
         self._kind: int | None = None
         self.rests = False
+        self.derived: tuple[str, ...] = ()
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
@@ -637,6 +783,10 @@ class LoopTree(Emitted):
         return LinkView(self, "base")
 
     any_acts = True
+
+    def judged_links(self) -> Iterator[LinkView]:
+        """Links whose laws are judged."""
+        return self.links()
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
