@@ -1,4 +1,4 @@
-"""The second gear (`exact`) for joints with several axes in one link, and for rotors.
+"""The second gear (`exact`) for all kinds of joints: also those with several axes in one link, and rotors.
 
 Along the axes of laws the derivative is taken with mean axes and made symmetric, so that what is locked is locked as in the first
 gear; all else is as exact as for other joints.
@@ -11,7 +11,7 @@ from typing import Any
 from sharnir.emit.algebra import SYMMETRIC, Symmetric, Vector, cross, dot, outer, skew
 from sharnir.emit.expressions import absolute, select
 from sharnir.engine.tree.ball_laws import BallWithLaws
-from sharnir.engine.tree.exact import EXACT, Derivative, ExactBall, end_of, half_turn, hand_on, shifted
+from sharnir.engine.tree.exact import EXACT, Derivative, ExactBall, correct, end_of, half_turn, hand_on, linearize, shifted
 from sharnir.engine.tree.rotor import Rotor
 from sharnir.engine.tree.several_axes import AXES, locked
 from sharnir.engine.tree.slides import Slides, Turns
@@ -99,3 +99,5 @@ class ExactRotor:
 
 
 EXACT |= {BallWithLaws: ExactBallWithLaws, Rotor: ExactRotor, Slides: ExactSeveral, Turns: ExactSeveral}
+
+__all__ = ["correct", "linearize"]

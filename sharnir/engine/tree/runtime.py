@@ -13,7 +13,7 @@ from typing import Any
 import warp as wp
 
 from sharnir.collision.data import Contacts
-from sharnir.engine.tree import exact, exact_several
+from sharnir.engine.tree import exact_several
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, KINDS, OFF, PRESCRIBED, SLIDER, SLIDES, TURNS, USUAL, WELD
 from sharnir.engine.tree.kernel import CPU_FLAGS
@@ -770,7 +770,6 @@ MODULES = ("sharnir.trees", "sharnir.trees_driven")
 INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
-assert exact_several.EXACT is exact.EXACT  # all kinds of joints have the second gear
 
 
 def generic_kernel(drives: bool, kinds: Collection[int] = ()) -> Any:
@@ -778,6 +777,6 @@ def generic_kernel(drives: bool, kinds: Collection[int] = ()) -> Any:
     known = tuple(sorted({*USUAL, *kinds}))
     name = MODULES[int(drives)] + "".join(f"_{KINDS[kind]}" for kind in known if kind not in USUAL)
     if name not in _kernels:
-        body = Loop(CPP, SIMULATION, pushed=True, kinds=known, second_gear=exact).simulation()
+        body = Loop(CPP, SIMULATION, pushed=True, kinds=known, second_gear=exact_several).simulation()
         _kernels[name] = make_kernel(body, name, drives)
     return _kernels[name]

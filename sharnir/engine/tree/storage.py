@@ -659,8 +659,8 @@ class Emitted:
         return Vector(*(value(f"gravity{k}") for k in range(3)))
 
 
-JUDGED = ("u0", "D", "ratio", "z_free", "slide", "hold", "q", "SU", "stuck", "law_a", "law_b")
-JUDGED += ("load", "motor_back", "motor_rotor", "motor_push", "motor_c")
+RARE = ("load", "motor_back", "motor_rotor", "motor_push", "motor_c")
+JUDGED = ("u0", "D", "ratio", "z_free", "slide", "hold", "q", "SU", "stuck", "law_a", "law_b", *RARE)
 JUDGED_ANEW = ("mode", "goal", "servo_a", "servo_b", "limit")  # what judging may change
 
 
