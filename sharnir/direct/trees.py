@@ -19,7 +19,7 @@ from sharnir.spatial import matrix_to_quat
 from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
-TOLERANCE = {"double": 1e-14, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+TOLERANCE = {"double": 1e-15, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
 FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
 

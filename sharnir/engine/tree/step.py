@@ -155,6 +155,8 @@ def update_twists(tree: Any, correct: Any = None) -> None:
             for _ in link.acting():
                 joint.update_ratio(link)
         link.M = mean_rotation(link.g)
+        if tree.keeps_k:
+            link.k = 1.0 / (1.0 + dot(link.g, link.g))
 
 
 # ---- inwards: momenta and inertias -------------------------------------------------------------------------------------------
@@ -182,10 +184,18 @@ def missing_momentum(link: Any, com: Vector) -> tuple[Vector, Vector]:
     v = link.u + cross(link.g, com)
     f = (v - link.V) * link.mass
     I = link.local_inertia
-    n = link.M @ (I @ (link.g * 2.0 - link.W)) - I @ link.g
+    n = I @ (link.g - link.W) + half_turned(link, I @ (link.g * 2.0 - link.W))
     if link.tree.pushed and not link.tree.rests:
         f, n = f - link.push_f, n - link.push_n
     return f, n + cross(com, f)
+
+
+def half_turned(link: Any, x: Vector) -> Vector:
+    """M x − x: half of what the step's rotation changes of a vector; so little is lost by rounding."""
+    g = link.g
+    k = link.k if link.tree.keeps_k else 1.0 / (1.0 + dot(g, g))
+    y = cross(g, x)
+    return (y + cross(g, y)) * k
 
 
 def articulated_inertia(link: Any, com: Vector) -> tuple[Symmetric, Matrix, Symmetric]:
@@ -213,7 +223,7 @@ def finish(tree: Any) -> None:
             link.W = link.g * 2.0 - link.W
         else:
             link.V = v
-            link.W = (link.g - link.M @ link.W) * 2.0 + link.W
+            link.W = (link.g - half_turned(link, link.W)) * 2.0 - link.W
         for joint in link.joints():
             joint.advance(link)
             joint.predict(link)
@@ -241,6 +251,8 @@ def project(tree: Any) -> None:
         for link in tree.links():
             place(tree, link)
             link.u, link.g, link.M = ZERO, ZERO, IDENTITY
+            if tree.keeps_k:
+                link.k = 1.0
             for joint in link.joints():
                 joint.hold(link)
         compute_momenta_once(tree, True)

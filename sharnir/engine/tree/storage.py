@@ -61,7 +61,7 @@ HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
-    "g_old": 3, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
+    "g_old": 3, "k": 1, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
@@ -235,6 +235,7 @@ class OneForest:
     gravity: Any
     pushed = False
     derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
+    keeps_k = False  # whether 1/(1 + g²) is kept
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -675,6 +676,7 @@ class LoopTree(Emitted):
         return LinkView(self, "base")
 
     any_acts = True
+    keeps_k = True
 
     def judged_links(self) -> Iterator[LinkView]:
         """Links whose laws are judged."""
