@@ -39,9 +39,12 @@ from sharnir.laws.axis import (
     is_zero,
     leaving_speed,
     linear_servo,
+    motor_current,
+    motor_terms,
     near_limit,
     not_,
     prepare,
+    prepare_motor,
     resolved_share,
     solve_axis,
 )  # fmt: skip
@@ -117,12 +120,21 @@ class OneAxis:
         passive = -(law.a * u1) - law.b
         whole = whole - link.effort * h
         rest = whole - drive - passive
+        back, rotor, push = motor_terms(link)
+        motor = -(back * (u1 + (u0 - u1) * (0.5 * self.share(link)))) - push
+        drive, passive = drive + motor, passive - motor + rotor * (u1 - u0)
         mean = 0.5 * (u0 + u1)
         at_limit = absolute(link.limit) > 0.0
         link.p_limit = select(at_limit, rest - friction_at_limit(rest, u1, mean, law), 0.0)
         link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
         link.p_lost = -((passive - spring + rest) * mean)
+        # the impact at the end of the step gives back what is thrown back beyond restitution, about
+        more = u1 - leaving_speed(link.limit, u0, link.restitution)
+        back = select(
+            at_limit & (more * link.limit > 0.0), more * (1.0 / link.D - self.resistance(link)) / (link.ratio * link.ratio), 0.0
+        )
+        link.p_axis, link.p_limit = whole - back, link.p_limit - back
 
     # ---- laws
     #
@@ -133,7 +145,8 @@ class OneAxis:
     def begin(self, link: Any) -> None:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
         link.u0 = select(link.stuck > 0.5, 0.0, self.speed(link))
-        kp, c = link.servo_kp, link.damping + link.friction_viscous + link.servo_kd
+        self.begin_rare(link)
+        kp, c = link.servo_kp, self.damping(link)
         if not (is_zero(kp) and is_zero(c)):
             link.tree.note_unknown(not_(link.SU > 0.0))
         u0, limit, law = link.u0, link.limit, self.prepare_law(link)
@@ -150,12 +163,45 @@ class OneAxis:
 
     def prepare_law(self, link: Any) -> Law:
         """All laws of the step. The response of the last step says how much of drives and dampers is taken at the mean speed."""
-        kp, c = link.servo_kp, link.damping + link.friction_viscous + link.servo_kd
+        return prepare(link, link.h, link.q, link.u0, link.stuck, self.share(link))
+
+    def damping(self, link: Any) -> Any:
+        """What dampers, drives and a motor resist with per speed."""
+        c = link.damping + link.friction_viscous + link.servo_kd
+        return c if is_zero(link.resistance) else c + link.motor_c
+
+    def share(self, link: Any) -> Any:
+        """How much of drives and dampers is taken at the mean speed."""
+        kp, c = link.servo_kp, self.damping(link)
         share: Any = 1.0
         if not (is_zero(kp) and is_zero(c)):
             known = link.SU > 0.0
-            share = select(known, resolved_share(link.h, kp, c, 1.0 / select(known, link.SU, 1.0)), 1.0)
-        return prepare(link, link.h, link.q, link.u0, link.stuck, share)
+            rotor = motor_terms(link)[1]
+            share = select(known, resolved_share(link.h, kp, c, 1.0 / select(known, link.SU + rotor, 1.0)), 1.0)
+        return select(link.implicit > 0.0, 0.0, share)
+
+    # ---- motors, and friction that grows with the load: few axes have them
+
+    def begin_rare(self, link: Any) -> None:
+        """Prepare a motor, and the load of friction."""
+        if not is_zero(link.resistance):
+            link.motor_back = link.motor_rotor = link.motor_push = link.motor_c = 0.0
+            for _ in link.when(link.resistance > 0.0):
+                link.u0 = select((link.rotor_inertia > 0.0) & not_(link.stuck > 0.5), link.rotor, link.u0)
+                link.motor_back, link.motor_rotor, link.motor_push, link.motor_c = prepare_motor(link, link.h, link.u0)
+        if not is_zero(link.friction_load):
+            link.load = 0.0
+            for _ in link.when(link.friction_load > 0.0):
+                link.load = link.friction_load * link.reaction * link.h
+
+    def keep_rare(self, link: Any, u1: Any, stuck: Any, leaves: Any) -> None:
+        """The current and the speed of a motor's rotor at the end of the step."""
+        if is_zero(link.resistance):
+            return
+        for _ in link.when(link.resistance > 0.0):
+            link.current = motor_current(link, link.h, u1 + (link.u0 - u1) * (0.5 * self.share(link)))
+            at_limit = absolute(link.limit) > 0.0  # the impact that follows is its rotor's as well
+            link.rotor = select(stuck > 0.5, 0.0, select(at_limit & (link.mode > LEAVING - 0.5), leaves, u1))
 
     def learn_response(self, link: Any) -> None:
         """What the axis resists with beside its laws, for the next step (for this one, where nothing was known)."""
@@ -306,6 +352,7 @@ class OneAxis:
         hit = (absolute(limit) > 0.0) & (absolute(u0) > 0.0)
         link.tree.note_stopped((stuck > link.stuck) | hit | thrown, link.at)
         link.stuck = stuck
+        self.keep_rare(link, self.end_speed(link), stuck, leaves)
 
     def hold(self, link: Any) -> None:
         """Before velocities are projected: the axis is held, leaves a limit, or is free. The guess of the next step is kept."""
