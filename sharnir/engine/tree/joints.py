@@ -190,6 +190,8 @@ class OneAxis:
             inertia = A - square(U_l, D), H - outer(W_a, U_l), I - square(U_a, D)
         U_l, U_a, D = link.U_l, link.U_a, link.D
         e = link.given - dot(S_l, f) - dot(S_a, n)
+        if link.tree.rows:
+            e = e + link.take("row_e")
         link.e = e
         eD = e * D
         hand_on(link, lever, f + U_l * eD, n + U_a * eD, inertia)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows
 
 
 def step(tree: Any) -> None:
@@ -27,11 +28,17 @@ def step(tree: Any) -> None:
         for _ in tree.first_iteration():
             begin(tree)
             update_twists(tree)
+        if tree.rows:
+            evaluate_rows(tree)
         compute_momenta(tree, factor)
         for _ in tree.when_unknown():  # responses: begin again, now that they are known
             begin(tree)
             update_twists(tree)
+            if tree.rows:
+                evaluate_rows(tree)
             compute_momenta(tree, factor)
+        if tree.rows:
+            close_rows(tree, factor)
         tree.clear_change()
         update_twists(tree, correct=True)
     finish(tree)
@@ -50,6 +57,8 @@ def begin(tree: Any) -> None:
         for joint in link.joints():
             for _ in link.acting():
                 joint.begin(link)
+    if tree.rows:
+        begin_rows(tree)
 
 
 def place(tree: Any, link: Any) -> None:
@@ -62,6 +71,8 @@ def place(tree: Any, link: Any) -> None:
         link.axis_w = R.column(2)
         link.anchor_w = base.R @ joint.anchor(link)
         link.R = R @ joint.turned(link)
+        if tree.rows:
+            link.origin = base.origin + link.anchor_w
     link.com_w = link.R @ link.com
     half = link.R @ link.inertia.full
     link.inertia_w = Symmetric([dot(half.row(i), link.R.row(j)) for i, j in SYMMETRIC])
@@ -101,6 +112,8 @@ def compute_momenta_once(tree: Any, factor: bool) -> None:
         f, n = missing_momentum(link, com)
         handed_f, handed_n = link.gathered("f", "n")
         f, n = f + handed_f, n + handed_n
+        if tree.rows:
+            f, n = f - link.take("row_f"), n - link.take("row_n")
         inertia = articulated_inertia(link, com) if factor else None
         for joint in link.joints():
             joint.eliminate(link, f, n, inertia)
@@ -165,7 +178,12 @@ def project(tree: Any) -> None:
             link.u, link.g, link.M = ZERO, ZERO, IDENTITY
             for joint in link.joints():
                 joint.hold(link)
+        if tree.rows:
+            begin_rows(tree)
+            evaluate_rows(tree)
         compute_momenta_once(tree, True)
+        if tree.rows:
+            close_rows(tree, True, closing=False)
         for link in tree.links():
             for joint in link.joints():
                 u, g = joint.carried(link)

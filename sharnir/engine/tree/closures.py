@@ -1,0 +1,174 @@
+"""Constraints and forces between links that are not joints of the forest, and the tables of their rows.
+
+A `Closure` joins two links, or a link and the ground, by one of a few elementary kinds. A joint that closes a loop is a point, or
+up to three planes, and up to three right angles (`closing_joint`). Every closure has one row per equation, a point has three.
+Points and axes are in the frames of the links that carry them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sharnir.engine.tree.forest import GROUND, SPEEDS, Forest
+from sharnir.envelope import close_order
+
+POINT, ANGLE, PLANE, ROD, SPRING, GEAR = range(6)
+ROWS = (3, 1, 1, 1, 1, 1)  # equations by kind
+PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3, "length": 1, "stiffness": 1, "damping": 1, "ratio": 1}
+Numbers = Sequence[float] | np.ndarray
+
+
+def zeros() -> Numbers:
+    return (0.0, 0.0, 0.0)
+
+
+@dataclass
+class Closure:
+    """One constraint, or spring, between links a and b.
+
+    Args:
+        kind: POINT: both points in one place. ANGLE: both axes at a right angle. PLANE: point b in the plane through point a
+            across axis a. ROD: points at the distance `length`. SPRING: between the points. GEAR: q_a = ratio q_b + length, of
+            the links' own joints, hinges or sliders.
+        a, b: indices of links; GROUND.
+        point_a, point_b, axis_a, axis_b: (3,) in the links' frames.
+        length: m; of a gear, m or rad.
+        stiffness, damping: N/m, N·s/m.
+        ratio: of a gear.
+    """
+
+    kind: int
+    a: int
+    b: int
+    point_a: Numbers = field(default_factory=zeros)
+    point_b: Numbers = field(default_factory=zeros)
+    axis_a: Numbers = field(default_factory=zeros)
+    axis_b: Numbers = field(default_factory=zeros)
+    length: float = 0.0
+    stiffness: float = 0.0
+    damping: float = 0.0
+    ratio: float = 0.0
+
+    def values(self) -> dict[str, list[float]]:
+        """The parameters as lists of numbers, by name."""
+        return {name: np.atleast_1d(np.asarray(getattr(self, name), float)).tolist() for name in PARAMETERS}
+
+
+def closing_joint(
+    a: int, b: int, point_a: Numbers, point_b: Numbers, frame_a: np.ndarray, frame_b: np.ndarray, mask: int, turns: Sequence[int] = ()
+) -> list[Closure]:
+    """Closures of a joint between its parent a and its child b.
+
+    Args:
+        point_a, point_b: (3,) m, anchors in the links' frames.
+        frame_a, frame_b: (3, 3) axes of the joint's frames as columns, in the links' frames.
+        mask: bit i is set if axis i is free: translations 0 1 2, rotations 3 4 5, along the parent's frame.
+        turns: free rotations (0, 1, 2) in the order of the coordinates; of two, the first is the parent's.
+    """
+    ends = {"point_a": point_a, "point_b": point_b}
+    out = [Closure(POINT, a, b, **ends)] if not mask & 7 else []
+    if mask & 7:
+        out = [Closure(PLANE, a, b, **ends, axis_a=frame_a[:, i]) for i in range(3) if not mask >> i & 1]
+
+    def angle(i: int, j: int) -> Closure:
+        return Closure(ANGLE, a, b, axis_a=frame_a[:, i], axis_b=frame_b[:, j])
+
+    if len(turns) == 0:
+        out += [angle(0, 1), angle(1, 2), angle(2, 0)]
+    elif len(turns) == 1:
+        n = turns[0]
+        out += [angle(n, (n + 1) % 3), angle(n, (n + 2) % 3)]
+    elif len(turns) == 2:
+        out.append(angle(turns[0], turns[1]))
+    return out
+
+
+class RowTables:
+    """Where the numbers of rows are, and which rows feel each other through the forest.
+
+    A closure's *path* are the links on the way from its two links to the ground, outermost first. On every link of the path a row
+    has as many numbers as the link's joint has speeds. Rows are coupled if their paths share links; their matrix is kept within
+    its envelope, row by row, up to the diagonal.
+    """
+
+    def __init__(self, forest: Forest, closures: Sequence[Closure]) -> None:
+        self.forest = forest
+        for n, c in enumerate(closures):
+            for link in (c.a, c.b):
+                if not GROUND <= link < len(forest):
+                    raise ValueError(f"closure {n}: link {link} does not exist, allowed: {GROUND} (the ground) to {len(forest) - 1}")
+        paths = [self._path(c) for c in closures]
+        on: dict[int, set[int]] = {}
+        for n, path in enumerate(paths):
+            for link in path:
+                on.setdefault(link, set()).add(n)
+        order = close_order([{m for link in path for m in on[link]} - {n} for n, path in enumerate(paths)])
+        self.closures = [closures[n] for n in order]
+        self.paths = [paths[n] for n in order]
+        self.tables = self._tables()
+
+    def _path(self, c: Closure) -> list[int]:
+        links = set()
+        for link in (c.a, c.b):
+            while link != GROUND:
+                links.add(link)
+                link = self.forest.links[link].base
+        return sorted(links, reverse=True)
+
+    def _tables(self) -> dict[str, list[int]]:
+        """Whole numbers by name; lists that end in `_start` have one entry more than there are items."""
+        kinds = [link.kind for link in self.forest.links]
+        t: dict[str, list[int]] = {"kind": [c.kind for c in self.closures], "a": [c.a for c in self.closures]}
+        t |= {"b": [c.b for c in self.closures], "row_start": [0], "path_start": [0], "path": [], "offset": [], "y_start": [0]}
+        places: list[dict[int, int]] = []  # of each closure: link → its first number in a row
+        for c, path in zip(self.closures, self.paths, strict=True):
+            at, size = {}, 0
+            for link in path:
+                at[link], size = size, size + SPEEDS[kinds[link]]
+            places.append(at)
+            t["path"] += path
+            t["offset"] += at.values()
+            t["path_start"].append(len(t["path"]))
+            t["row_start"].append(t["row_start"][-1] + ROWS[c.kind])
+            t["y_start"] += [t["y_start"][-1] + size * (k + 1) for k in range(ROWS[c.kind])]
+        t |= self._couplings(kinds, t["row_start"], places)
+        return t
+
+    def _couplings(self, kinds: list[int], row_start: list[int], places: list[dict[int, int]]) -> dict[str, list[int]]:
+        """Pairs of closures (i ≥ j) that share links, the numbers that they share, and the envelope of the matrix."""
+        t: dict[str, list[int]] = {"block_i": [], "block_j": [], "shared_start": [0], "shared_i": [], "shared_j": []}
+        first = list(range(row_start[-1]))
+        for i, path in enumerate(self.paths):
+            for j in range(i + 1):
+                shared = [link for link in path if link in places[j]]
+                if not shared:
+                    continue
+                t["block_i"].append(i)
+                t["block_j"].append(j)
+                for link in shared:
+                    for k in range(SPEEDS[kinds[link]]):
+                        t["shared_i"].append(places[i][link] + k)
+                        t["shared_j"].append(places[j][link] + k)
+                t["shared_start"].append(len(t["shared_i"]))
+                for r in range(row_start[i], row_start[i + 1]):
+                    first[r] = min(first[r], row_start[j])
+        t["first"] = first
+        t["matrix_start"] = np.cumsum([0] + [r + 1 - f for r, f in enumerate(first)]).tolist()
+        return t
+
+    def __len__(self) -> int:
+        return self.tables["row_start"][-1]
+
+    def parameters(self) -> np.ndarray:
+        """(closures, numbers per closure)."""
+        rows = [[x for name in PARAMETERS for x in c.values()[name]] for c in self.closures]
+        return np.array(rows, float).reshape(len(self.closures), sum(PARAMETERS.values()))
+
+    def sizes(self) -> dict[str, int]:
+        """Numbers of all rows, of their responses and of their matrix."""
+        t: Any = self.tables
+        return {"rows": len(self), "responses": t["y_start"][-1], "matrix": t["matrix_start"][-1]}
