@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import HINGE, PARAMETERS, Forest
+from sharnir.engine.tree.row_storage import LINK_FIELDS, RowLoopTree
 from sharnir.engine.tree.step import step
 from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, SIZES, LoopTree, UnrolledTree
 
@@ -72,11 +73,12 @@ def unrolled_code(forest: Forest, real: str = "double", own_axes: bool = True, f
 
 
 def loop_code(
-    real: str = "double", own_axes: bool = False, factor_always: bool = False, kinds: tuple[int, ...] | None = None
-) -> str:
-    """Code for any forest (with joints of these kinds)."""
+    real: str = "double", own_axes: bool = False, factor_always: bool = False, kinds: tuple[int, ...] | None = None,
+    rows: bool = False,
+) -> str:  # fmt: skip
+    """Code for any forest (with joints of these kinds), and any rows beside it."""
     program = Program()
-    tree = LoopTree(program, own_axes, factor_always, kinds)
+    tree = (RowLoopTree if rows else LoopTree)(program, own_axes, factor_always, kinds)
     with program.block("for (int step = 0; step < steps; ++step) {"):
         program.say("unknown = false;")
         step(tree)
@@ -98,7 +100,8 @@ def loop_code(
             out.append("}")
         if load:
             sums = ("f", "n", "A", "H", "I", "given", "slope", "lock")
-            clear = [f"number(own + {start[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
+            sizes = {n: SIZES[n] for n in sums} | (LINK_FIELDS if rows else {})
+            clear = [f"number(own + {start[n] + k}) = real(0.0);" for n, size in sizes.items() for k in range(size)]
             given = [
                 f"number(own + {k}) = parameters.data[({PER_LINK}*i + {k})*parameter_stride + w*parameter_world];"
                 for k in range(PER_LINK)
@@ -113,11 +116,12 @@ def loop_code(
         ground += [f"number({start['u'] + k}) = -gravity{k};", f"number({start['gravity'] + k}) = gravity{k};"]
     lines = [
         HEAD.format(real=real),
+        *(tree.rows.head() if rows else ()),
         "#define stored(k) state.data[(k)*worlds + w]",
         "#ifdef __CUDA_ARCH__",
         "#define number(k) memory.data[(k)*worlds + w]",
         "#else",
-        f"real* const row_of_world = memory.data + w*{row}*(links + 1);",
+        f"real* const row_of_world = memory.data + w*{'(at_matrix + 2*n_matrix)' if rows else f'{row}*(links + 1)'};",
         "#define number(k) row_of_world[k]",
         "#endif",
         "const int* const bases = base_of.data; const int* const kinds = kind_of.data; const int* const acts = acts_on.data;",
@@ -125,6 +129,7 @@ def loop_code(
         copy(True),
         body,
         copy(False),
+        *(["#undef given"] if rows else ()),
         "#undef number",
         "#undef stored",
         "return count;",

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Iterator
 from typing import Any
 
-from sharnir.emit.expressions import value
+from sharnir.emit.algebra import Vector
+from sharnir.emit.expressions import Expression
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.rows import CLOSURES
 from sharnir.engine.tree.storage import SIZES, LinkView, LoopTree, NumberTree, numbers, pack
 
 MOST = 3  # rows of a closure
-LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}  # of links, where there are rows
-LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in "ln"}
-WORK = {"start_a": 3, "start_b": 3, "start": 3, "start_d": 3, "n_a": 3, "n_b": 3, "line": 3, "soft": 1, "by_a": 1, "by_b": 1}
-PER_ROW = ("impulse", "gap", "rest", "could", "soft", "blur", "pivot")
+# of links, where there are rows
+LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
+PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
+LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
+WORK = {"start_a": 3, "start_b": 3, "start": 3, "start_d": 3, "arm_a": 3, "arm_b": 3, "line": 3, "line_1": 3, "between": 3, "soft": 1, "by_a": 1, "by_b": 1}
+PER_ROW = ("impulse", "gap", "rest", "could", "soft", "blur", "pivot", "taken")
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
     "shared_j", "first", "matrix_start",
@@ -73,29 +77,47 @@ class ClosureView:
     def impulse(self, k: int) -> Any:
         return self.row(k, "impulse")
 
-    def _places(self, k: int, at: Any, n: int) -> list[Any]:
-        start = self.rows.plus(self.rows.whole("y_start", self._row(k)), at)
-        return [self.rows.plus(start, i) for i in range(n)]
+    def row_range(self) -> Iterator[Any]:
+        """Indices of the closure's rows."""
+        rows: Iterator[Any] = self.rows.range(self.rows.whole("row_start", self.at), self.rows.whole("row_start", self.at, 1))
+        return rows
 
-    def responses(self, k: int, at: Any, n: int) -> tuple[list[Any], list[Any]]:
-        """n numbers y and x of the k-th row from `at` on."""
-        places = self._places(k, at, n)
-        return [self.rows.get("y", p) for p in places], [self.rows.get("x", p) for p in places]
-
-    def put_responses(self, k: int, at: Any, y: list[Any], x: list[Any]) -> None:
-        for p, y_p, x_p in zip(self._places(k, at, len(y)), y, x, strict=True):
-            self.rows.put("y", p, y_p)
-            self.rows.put("x", p, x_p)
+    def number(self, r: Any) -> Any:
+        """Number of row r in the closure."""
+        return self.rows.minus(r, self.rows.whole("row_start", self.at))
 
 
-class NumberRows:
+class RowMath:
+    """What rows of floats and of emitted code share."""
+
+    plus: Any
+    whole: Any
+    get: Any
+    put: Any
+
+    def responses(self, name: str, r: Any, at: Any, n: int) -> list[Any]:
+        """n numbers y or x of row r from `at` on."""
+        return [self.get(name, p) for p in self._places(r, at, n)]
+
+    def put_responses(self, r: Any, at: Any, y: list[Any], x: list[Any]) -> None:
+        for p, y_p, x_p in zip(self._places(r, at, len(y)), y, x, strict=True):
+            self.put("y", p, y_p)
+            self.put("x", p, x_p)
+
+    def _places(self, r: Any, at: Any, n: int) -> list[Any]:
+        start = self.plus(self.whole("y_start", r), at)
+        return [self.plus(start, i) for i in range(n)]
+
+
+class NumberRows(RowMath):
     """Rows of floats."""
 
     def __init__(self, tree: Any, tables: RowTables) -> None:
         self.tree, self.tables = tree, tables
         sizes = tables.sizes()
         self.arrays = {name: [0.0] * sizes["rows"] for name in PER_ROW}
-        self.arrays |= {"y": [0.0] * sizes["responses"], "x": [0.0] * sizes["responses"], "matrix": [0.0] * sizes["matrix"]}
+        self.arrays |= {"y": [0.0] * sizes["responses"], "x": [0.0] * sizes["responses"]}
+        self.arrays |= {"lower": [0.0] * sizes["matrix"], "upper": [0.0] * sizes["matrix"]}
         self.fields = [c.values() | {name: [0.0] * size for name, size in WORK.items()} for c in tables.closures]
 
     def size(self, name: str) -> Any:
@@ -115,6 +137,15 @@ class NumberRows:
         """Links from the closure to the ground, and where the numbers of a row for each begin."""
         for e in range(self.whole("path_start", c.at), self.whole("path_start", c.at, 1)):
             yield LinkView(self.tree, self.whole("path", e)), self.whole("offset", e)
+
+    def take(self, link: Any, k: int) -> tuple[Any, Any]:
+        """Unit impulses of the k-th row on a link, along J and J₁, which are zero again afterwards."""
+        l, n, rate_l, rate_n = (link.take(f"path_{part}{k}") for part in PATH)
+        return (l, n), (rate_l, rate_n)
+
+    def add(self, link: Any, k: int, act: Any, rate: Any) -> None:
+        """Add to the unit impulses of the k-th row on a link."""
+        link.add(**{f"path_{part}{k}": x for part, x in zip(PATH, (*act, *rate), strict=True)})
 
     def get_field(self, c: int, name: str) -> list[Any]:
         return self.fields[c][name]
@@ -136,17 +167,12 @@ class NumberRows:
         """Where W[r, s], s ≤ r, is."""
         return self.whole("matrix_start", r) + s - self.whole("first", r)
 
-    plus = staticmethod(lambda a, b: a + b)
+    plus = staticmethod(operator.add)
+    minus = staticmethod(operator.sub)
     most, least = staticmethod(max), staticmethod(min)
 
     def range(self, start: int, end: int, back: bool = False) -> Iterator[int]:
         return iter(reversed(range(start, end)) if back else range(start, end))
-
-    def sum(self, start: int, end: int, term: Callable[[int], Any]) -> Any:
-        total: Any = 0.0
-        for n in range(start, end):
-            total = total + term(n)
-        return total
 
 
 class RowNumberTree(NumberTree):
@@ -157,3 +183,153 @@ class RowNumberTree(NumberTree):
         self.rows = NumberRows(self, tables)
         for fields in self.fields:
             fields |= {name: [0.0] * size for name, size in LINK_FIELDS.items()}
+
+
+class LoopRows(RowMath):
+    """Rows of any forest in emitted code: indices are texts, tables are arrays of the function (`head`)."""
+
+    def __init__(self, tree: Any) -> None:
+        self.tree, self.program = tree, tree.program
+        self.loops = 0
+        self.start: dict[str, int] = {}
+        at = 0
+        for name, size in WORK.items():
+            self.start[name], at = at, at + size
+        self.record = at
+        self.given: dict[str, int] = {}
+        at = 0
+        for name, size in PARAMETERS.items():
+            self.given[name], at = at, at + size
+        self.record_given = at
+
+    def head(self) -> list[str]:
+        """Declarations: the table begins with sizes and with where its parts begin."""
+        lines = ["const int* const t_all = row_tables.data;"]
+        lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
+        lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
+        lines += [f"const int at_closures = {self.tree.row}*(links + 1), at_rows = at_closures + {self.record}*n_closures;"]
+        lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + 2*n_responses;"]
+        given = f"row_numbers.data[({self.record_given}*c + (k))*row_stride + w*row_world]"
+        return [*lines, f"#define given(k) {given}"]
+
+    def size(self, name: str) -> str:
+        return f"n_{name}"
+
+    def closures(self) -> Iterator[ClosureView]:
+        p, row = self.program, self.tree.row
+        with p.block("for (int c = 0; c < n_closures; ++c) {"):
+            p.say(f"const int end_a = {row}*(t_a[c] + 1), end_b = {row}*(t_b[c] + 1);")
+            yield ClosureView(self, "c")
+
+    def kinds_of(self, c: str) -> Iterator[Any]:
+        kinds = list(CLOSURES)
+        for kind in kinds:
+            with self.program.block(f"{'else ' if kind else ''}if (t_kind[c] == {kind}) {{"):
+                yield CLOSURES[kind]
+
+    def end(self, c: str, side: str) -> LinkView:
+        return LinkView(self.tree, f"end_{side}")
+
+    def path(self, c: ClosureView) -> Iterator[tuple[LinkView, str]]:
+        p, row = self.program, self.tree.row
+        with p.block("for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) {"):
+            p.say(f"const int i = t_path[k], own = {row}*(i + 1), base = {row}*(bases[i] + 1), offset = t_offset[k];")
+            yield LinkView(self.tree, "own"), "offset"
+
+    def _sums(self, link: LinkView, k: Any) -> list[str]:
+        first = self.tree.start["path_l0"]
+        return [f"number({link.at} + {first} + {3 * len(PATH)}*({k}) + {n})" for n in range(3 * len(PATH))]
+
+    def take(self, link: LinkView, k: Any) -> tuple[Any, Any]:
+        places = self._sums(link, k)
+        x = [self.program.read(p) for p in places]
+        for p in places:
+            self.program.write(p, 0.0)
+        return (Vector(*x[:3]), Vector(*x[3:6])), (Vector(*x[6:9]), Vector(*x[9:]))
+
+    def add(self, link: LinkView, k: Any, act: Any, rate: Any) -> None:
+        for place, x in zip(self._sums(link, k), (y for vector in (*act, *rate) for y in vector), strict=True):
+            if isinstance(x, Expression) or x != 0.0:
+                self.program.write(place, self.program.read(place) + x)
+
+    def get_field(self, c: str, name: str) -> list[Any]:
+        if name in PARAMETERS:
+            return [self.program.read(f"given({self.given[name] + k})") for k in range(PARAMETERS[name])]
+        return [self.program.read(f"number(at_closures + {self.record}*c + {self.start[name] + k})") for k in range(WORK[name])]
+
+    def put_field(self, c: str, name: str, x: list[Any]) -> None:
+        for k, number in enumerate(x):
+            self.program.write(f"number(at_closures + {self.record}*c + {self.start[name] + k})", number)
+
+    def _place(self, name: str, at: str) -> str:
+        if name in ("lower", "upper"):
+            return f"number(at_matrix + 2*({at}){' + 1' if name == 'upper' else ''})"
+        if name in ("x", "y"):
+            return f"number(at_y + 2*({at}){' + 1' if name == 'x' else ''})"
+        return f"number(at_rows + {len(PER_ROW)}*({at}) + {PER_ROW.index(name)})"
+
+    def get(self, name: str, at: str) -> Any:
+        return self.program.read(self._place(name, at))
+
+    def put(self, name: str, at: str, x: Any) -> None:
+        self.program.write(self._place(name, at), x)
+
+    def whole(self, name: str, at: str, after: int = 0) -> str:
+        return f"t_{name}[{at} + {after}]" if after else f"t_{name}[{at}]"
+
+    def entry(self, r: str, s: str) -> str:
+        return f"(t_matrix_start[{r}] + {s} - t_first[{r}])"
+
+    def plus(self, a: Any, b: Any) -> str:
+        return f"({a} + {b})" if b != 0 else str(a)
+
+    def minus(self, a: Any, b: Any) -> str:
+        return f"({a} - {b})"
+
+    def most(self, a: str, b: str) -> str:
+        return f"wp::max({a}, {b})"
+
+    def least(self, a: str, b: str) -> str:
+        return f"wp::min({a}, {b})"
+
+    def range(self, start: Any, end: Any, back: bool = False) -> Iterator[str]:
+        self.loops += 1
+        n = f"n{self.loops}"
+        head = f"for (int {n} = {end} - 1; {n} >= {start}; --{n}) {{" if back else f"for (int {n} = {start}; {n} < {end}; ++{n}) {{"
+        with self.program.block(head):
+            yield n
+
+
+class RowLoopTree(LoopTree):
+    """Code that loops over the links of any forest and over any rows beside it."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        for name, size in LINK_FIELDS.items():
+            self.start[name], self.row = self.row, self.row + size
+        self.rows = LoopRows(self)
+
+    def get(self, at: str, name: str) -> list[Any]:
+        size = LINK_FIELDS.get(name) or SIZES[name]
+        return [self.program.read(self._place(at, name, k)) for k in range(size)]
+
+
+COUNTS = ("closures", "rows", "blocks", "responses", "matrix")
+
+
+def packed_tables(tables: RowTables) -> list[int]:
+    """Sizes, where the tables begin, and the tables."""
+    sizes = tables.sizes() | {"closures": len(tables.closures), "blocks": len(tables.tables["block_i"])}
+    head = [sizes[name] for name in COUNTS]
+    at = len(COUNTS) + len(TABLES)
+    for name in TABLES:
+        head.append(at)
+        at += len(tables.tables[name])
+    return head + [x for name in TABLES for x in tables.tables[name]]
+
+
+def row_memory(tables: RowTables) -> int:
+    """Numbers of working memory that rows need, beside those of the links."""
+    sizes = tables.sizes()
+    links = sum(LINK_FIELDS.values()) * (len(tables.forest) + 1)
+    return links + sum(WORK.values()) * len(tables.closures) + len(PER_ROW) * sizes["rows"] + 2 * (sizes["responses"] + sizes["matrix"])

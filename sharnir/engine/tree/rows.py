@@ -1,30 +1,34 @@
 """Rows beside the forest: closures between links, solved by impulses with the forest's response (theory, section 4).
 
-Vectors are means of the start and the end of the step, so that closed constraints do no work. In the scaled quantities of `step`,
-with J the row's mean directions on its links,
+A row acts with the means of its vectors at the start and the end of the step, so that closed constraints do no work. In the scaled
+quantities of `step`, with J the row's mean directions on its links,
 
     G₁ = G₀ + 2 J (u, g)            gap at the end of the step, exact: all rows are bilinear in points and axes
     f, n −= Jᵀ λ                    λ is the row's impulse times ¼ h
+    ½ δG₁ = J₁ (δu, δg)             J₁: the derivative of the gap, by directions of the end
 
-An iteration corrects λ and the joint speeds together. With the factors that `compute_momenta` made, a row's unit impulse is
-carried along its path to the ground. It leaves y on every joint's own equation, and x = D y is what the joint does, so that
+An iteration corrects λ and the joint speeds together. With the factors that `compute_momenta` made, unit impulses along J and J₁
+are carried along the row's path to the ground. They leave y and y₁ on every joint's own equation; x = D y₁. Then
 
-    W_rs = Σ y_r · x_s              response of one row to another
-    Σ x_r · e                       what the joints' own corrections do to a row
+    W_rs = Σ x_r · y_s              what the impulse of row s does to row r
+    Σ x_r · e                       what the joints' own corrections do to row r
     e += y λ                        what a row's impulse does to a joint's equation
 
-sums over the joints on both paths: no further sweep is needed. W = L D Lᵀ within its envelope. A row whose pivot is a small part of
-its own response depends on rows before it: it gets no impulse.
+are sums over the joints on the paths: no further sweep is needed. W = L D U within its envelope. A row whose pivot is a small part
+of its own response depends on rows before it: it gets no impulse.
+
+A vector r̄ = M r changes with its link's mean twist so that its end changes by δr₁ = 2 (E − [g])⁻¹ (δg × r̄) (`lead_back`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from sharnir.emit.algebra import Vector, cross, dot
-from sharnir.emit.expressions import maximum, select, sqrt
+from sharnir.emit.algebra import ZERO, Vector, cross, dot
+from sharnir.emit.expressions import absolute, maximum, select, sqrt
 from sharnir.engine.tree.closures import ANGLE, GEAR, PLANE, POINT, ROD, ROWS, SPRING
-from sharnir.engine.tree.joints import Ball, Free, OneAxis
+from sharnir.engine.tree.joints import Ball, Free, OneAxis, Slider
 
 DEPENDENT = 1e-10  # a pivot less than this part of the row's own response is that of a dependent row
 BLUR = 10.0  # times |g|⁴: mean directions of dependent rows differ by |g|²
@@ -36,23 +40,36 @@ AXES = (Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))
 # ---- kinds of closures -------------------------------------------------------------------------------------------------------
 
 
+Wrenches = list[tuple[Vector, Vector, Vector, Vector]]
+
+
+def lead_back(g: Vector, x: Vector) -> Vector:
+    """(E + [g])⁻¹ x."""
+    return (x - cross(g, x) + g * dot(g, x)) * (1.0 / (1.0 + dot(g, g)))
+
+
 class Kind:
-    """What the kinds of closures share. A row acts with (−l, n_a) on link a and with (l, n_b) on link b, about their origins."""
+    """What the kinds of closures share. A wrench is force and moment on link a, then on link b, about the links' origins."""
 
     rows = 1
 
     def begin(self, c: Any) -> None:
-        """Vectors and gap of the start of the step."""
+        """Vectors of the start of the step."""
         c.start_a, c.start_b = c.a.R @ c.point_a, c.b.R @ c.point_b
         c.start = c.b.origin + c.start_b - c.a.origin - c.start_a
 
     def evaluate(self, c: Any) -> list[Any]:
-        """Mean directions; returns the gaps of the end of the step."""
+        """Mean vectors; returns the gaps of the end of the step."""
         raise NotImplementedError
 
-    def wrenches(self, c: Any) -> list[tuple[Vector, Vector, Vector]]:
-        """l, n_a and n_b of every row."""
-        return [(c.line, c.n_a, c.n_b)]
+    def wrenches(self, c: Any) -> Wrenches:
+        """J of every row."""
+        n = c.line
+        return [(-n, cross(n, c.arm_a), n, cross(c.arm_b, n))]
+
+    def rates(self, c: Any) -> Wrenches:
+        """J₁ of every row."""
+        return [line_rate(c, c.line_1)]
 
     def softness(self, c: Any) -> Any:
         """Compliance of the row, for W; less than 0: the row has no impulse."""
@@ -60,35 +77,30 @@ class Kind:
 
     def push(self, c: Any, impulses: list[Any]) -> None:
         """Impulses on both links, for the next sweep inwards."""
-        for link, side in ((c.a, 0), (c.b, 1)):
-            f, n = sum_of(self.wrenches(c), impulses, side)
-            link.add(row_f=f, row_n=n)
+        total = [ZERO] * 4
+        for wrench, p in zip(self.wrenches(c), impulses, strict=True):
+            total = [t + x * p for t, x in zip(total, wrench, strict=True)]
+        c.a.add(row_f=total[0], row_n=total[1])
+        c.b.add(row_f=total[2], row_n=total[3])
 
-    def enter(self, c: Any) -> list[Any]:
-        """Unit impulses on both links, where paths begin; returns what each row adds to the links' own equations."""
-        for k, (l, n_a, n_b) in enumerate(self.wrenches(c)):
-            c.a.add(**{f"path_l{k}": -l, f"path_n{k}": n_a})
-            c.b.add(**{f"path_l{k}": l, f"path_n{k}": n_b})
-        return []
-
-    def extra(self, link: Any) -> Any:
-        """Unit impulse on a link's own axis."""
-        return 0.0
+    def enter(self, c: Any) -> None:
+        """Unit impulses on both links, where paths begin."""
+        for k, (act, rate) in enumerate(zip(self.wrenches(c), self.rates(c), strict=True)):
+            c.rows.add(c.a, k, act[:2], rate[:2])
+            c.rows.add(c.b, k, act[2:], rate[2:])
 
 
-def sum_of(wrenches: list[tuple[Vector, Vector, Vector]], impulses: list[Any], side: int) -> tuple[Vector, Vector]:
-    """Force and moment on link a (side 0) or b (1)."""
-    f = n = Vector(0.0, 0.0, 0.0)
-    for (l, n_a, n_b), p in zip(wrenches, impulses, strict=True):
-        f, n = f + (l if side else -l) * p, n + (n_b if side else n_a) * p
-    return f, n
-
-
-def arms(c: Any) -> tuple[Vector, Vector, Vector]:
-    """Mean arms of both points, and half the change of the line from a to b."""
+def arms(c: Any) -> Vector:
+    """Mean arms of both points; returns half the change of the line from a to b."""
     a, b = c.a, c.b
     r_a, r_b = a.M @ c.start_a, b.M @ c.start_b
-    return r_a, r_b, b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
+    c.arm_a, c.arm_b = r_a, r_b
+    return b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
+
+
+def line_rate(c: Any, n: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+    """J₁ of the change of the line from a to b along n."""
+    return -n, cross(lead_back(c.a.g, n), c.arm_a), n, cross(c.arm_b, lead_back(c.b.g, n))
 
 
 class Point(Kind):
@@ -97,12 +109,13 @@ class Point(Kind):
     rows = ROWS[POINT]
 
     def evaluate(self, c: Any) -> list[Any]:
-        c.n_a, c.n_b, half = arms(c)
-        return list(c.start + half * 2.0)
+        return list(c.start + arms(c) * 2.0)
 
-    def wrenches(self, c: Any) -> list[tuple[Vector, Vector, Vector]]:
-        r_a, r_b = c.n_a, c.n_b
-        return [(e, cross(e, r_a), cross(r_b, e)) for e in AXES]
+    def wrenches(self, c: Any) -> Wrenches:
+        return [(-e, cross(e, c.arm_a), e, cross(c.arm_b, e)) for e in AXES]
+
+    def rates(self, c: Any) -> Wrenches:
+        return [line_rate(c, e) for e in AXES]
 
 
 class Angle(Kind):
@@ -113,12 +126,18 @@ class Angle(Kind):
 
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
-        m = cross(a.M @ c.start_a, b.M @ c.start_b)
-        c.n_a = m
-        return [dot(c.start_a, c.start_b) + dot(m, a.g - b.g) * 2.0]
+        d, e = a.M @ c.start_a, b.M @ c.start_b
+        c.arm_a, c.arm_b = d, e
+        return [dot(c.start_a, c.start_b) + dot(cross(d, e), a.g - b.g) * 2.0]
 
-    def wrenches(self, c: Any) -> list[tuple[Vector, Vector, Vector]]:
-        return [(Vector(0.0, 0.0, 0.0), c.n_a, -c.n_a)]
+    def wrenches(self, c: Any) -> Wrenches:
+        m = cross(c.arm_a, c.arm_b)
+        return [(ZERO, m, ZERO, -m)]
+
+    def rates(self, c: Any) -> Wrenches:
+        d, e = c.arm_a, c.arm_b
+        d1, e1 = d * 2.0 - c.start_a, e * 2.0 - c.start_b
+        return [(ZERO, cross(d, lead_back(c.a.g, e1)), ZERO, cross(e, lead_back(c.b.g, d1)))]
 
 
 class Plane(Kind):
@@ -129,21 +148,29 @@ class Plane(Kind):
         c.start_d = c.a.R @ c.axis_a
 
     def evaluate(self, c: Any) -> list[Any]:
-        r_a, r_b, half = arms(c)
+        half = arms(c)
         d, s = c.a.M @ c.start_d, c.start + half
-        c.line, c.n_a, c.n_b = d, cross(d, r_a + s), cross(r_b, d)
+        c.line, c.line_1, c.between = d, d * 2.0 - c.start_d, s
         return [dot(c.start_d, c.start) + (dot(d, half) + dot(cross(c.a.g, d), s)) * 2.0]
+
+    def wrenches(self, c: Any) -> Wrenches:
+        d = c.line
+        return [(-d, cross(d, c.arm_a + c.between), d, cross(c.arm_b, d))]
+
+    def rates(self, c: Any) -> Wrenches:
+        l_a, n_a, l_b, n_b = line_rate(c, c.line_1)
+        end = c.between * 2.0 - c.start
+        return [(l_a, n_a + cross(c.line, lead_back(c.a.g, end)), l_b, n_b)]
 
 
 class Rod(Kind):
     """Points at a distance: G = (s² − length²) / 2|s̄|, the force acts along s̄."""
 
     def evaluate(self, c: Any) -> list[Any]:
-        r_a, r_b, half = arms(c)
+        half = arms(c)
         mean, end = c.start + half, c.start + half * 2.0
         k = 1.0 / sqrt(dot(mean, mean))
-        n = mean * k
-        c.line, c.n_a, c.n_b = n, cross(n, r_a), cross(r_b, n)
+        c.line, c.line_1 = mean * k, end * k
         return [0.5 * k * (dot(end, end) - c.length * c.length)]
 
 
@@ -151,19 +178,19 @@ class Spring(Kind):
     """A spring and damper between points, by its discrete gradient along s̄ / ½(|s₀| + |s₁|)."""
 
     def evaluate(self, c: Any) -> list[Any]:
-        r_a, r_b, half = arms(c)
+        half = arms(c)
         h, start, end = c.h, c.start, c.start + half * 2.0
         a, b = sqrt(dot(start, start)), sqrt(dot(end, end))
         apart = (a > NEAR) & (b > NEAR)
         k = select(apart, 1.0 / select(apart, a + b, 1.0), 0.0)
-        n = (start + end) * k
-        c.line, c.n_a, c.n_b = n, cross(n, r_a), cross(r_b, n)
+        c.line, c.line_1 = (start + end) * k, end * select(apart, 1.0 / select(apart, b, 1.0), 0.0)
         by = dot(start + end, end - start) * k  # b − a
         slope = 0.25 * h * (h * c.stiffness + 2.0 * c.damping)
         acts = apart & (slope > 0.0)
-        c.soft = select(acts, 1.0 / select(acts, slope, 1.0), -1.0)
+        soft = select(acts, 1.0 / select(acts, slope, 1.0), -1.0)
+        c.soft = soft
         wanted = -0.25 * h * (h * c.stiffness * (a + 0.5 * by - c.length) + c.damping * by)
-        return [select(acts, 2.0 * c.soft * (c.impulse(0) - wanted), 0.0)]
+        return [select(acts, 2.0 * soft * (c.impulse(0) - wanted), 0.0)]
 
     def softness(self, c: Any) -> Any:
         return -1.0 if c.rests else c.soft
@@ -176,20 +203,17 @@ class Gear(Kind):
 
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
-        c.by_a, c.by_b = (1.0, -c.ratio) if c.rests else (a.ratio, -(c.ratio * b.ratio))
-        return [a.q - c.ratio * b.q - c.length + (c.by_a * a.z + c.by_b * b.z) * 2.0]
+        by_a, by_b = (1.0, -c.ratio) if c.rests else (a.ratio, -(c.ratio * b.ratio))
+        c.by_a, c.by_b = by_a, by_b
+        return [a.q - c.ratio * b.q - c.length + (by_a * a.z + by_b * b.z) * 2.0]
 
     def push(self, c: Any, impulses: list[Any]) -> None:
         c.a.add(row_e=c.by_a * impulses[0])
         c.b.add(row_e=c.by_b * impulses[0])
 
-    def enter(self, c: Any) -> list[Any]:
+    def enter(self, c: Any) -> None:
         c.a.add(path_e=c.by_a)
         c.b.add(path_e=c.by_b)
-        return []
-
-    def extra(self, link: Any) -> Any:
-        return link.take("path_e")
 
 
 CLOSURES = {POINT: Point(), ANGLE: Angle(), PLANE: Plane(), ROD: Rod(), SPRING: Spring(), GEAR: Gear()}
@@ -198,51 +222,88 @@ CLOSURES = {POINT: Point(), ANGLE: Angle(), PLANE: Plane(), ROD: Rod(), SPRING: 
 # ---- joints on a path --------------------------------------------------------------------------------------------------------
 
 
-def respond(joint: Any, link: Any, l: Vector, n: Vector, extra: Any) -> tuple[list[Any], list[Any], Any, Vector, Vector]:
-    """y and x of a unit impulse at a link, how much x could be, and what the link's base feels of the impulse."""
+Impulse = tuple[Vector, Vector]  # force and moment
+Answer = tuple[list[Any], list[Any], Any, Impulse, Impulse]
+
+
+def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any], Answer]:
+    """How a joint answers unit impulses on its link: that of J, that of J₁, and one on its own axis that belongs to both.
+
+    The function returns y, x, how large W could be by the size of the impulses, and what the link's base feels of either impulse.
+    """
+    base = link.base
     if isinstance(joint, OneAxis):
         S_l, S_a, lever = joint.motion(link)
-        D = link.D
-        y = dot(S_l, l) + dot(S_a, n) + extra
-        x = y * D
-        could = (dot(S_l, S_l) * dot(l, l) + dot(S_a, S_a) * dot(n, n) + extra * extra) * D
-        l, n = l - link.U_l * x, n - link.U_a * x
-        return [y], [x], could, l, n + cross(lever, l)
+        U_l, U_a, D = link.U_l, link.U_a, link.D
+        move, turn = dot(S_l, S_l), dot(S_a, S_a)
+        shift = shift_of(joint, link)
+        slides = isinstance(joint, Slider)
+        end = joint.end_axis(link) if slides else S_a
+
+        def axis(act: Impulse, rate: Impulse, own: Any) -> Answer:
+            (l, n), (l1, n1) = act, rate
+            y = dot(S_l, l) + dot(S_a, n) + own
+            x = (dot(end, l1 if slides else n1) + own) * D
+            could = (move * dot(l, l) + turn * dot(n, n) + own * own) * D
+            by = y * D
+            l, n, l1, n1 = l - U_l * by, n - U_a * by, l1 - U_l * x, n1 - U_a * x
+            return [y], [x], could, (l, n + cross(lever, l)), shift(l1, n1)
+
+        return axis
     if isinstance(joint, Ball):
-        x3 = link.D3 @ n
-        l = l - link.B.T @ x3
-        return [*n], [*x3], dot(n, x3), l, cross(link.base.M @ link.local_anchor, l)
+        D3, B, arm = link.D3, link.B, base.M @ link.local_anchor
+        shift = shift_of(joint, link)
+
+        def ball(act: Impulse, rate: Impulse, own: Any) -> Answer:
+            (l, n), (l1, n1) = act, rate
+            by, x = D3 @ n, D3 @ n1
+            l, l1 = l - B.T @ by, l1 - B.T @ x
+            return [*n], [*x], dot(n, by), (l, cross(arm, l)), shift(l1, ZERO)
+
+        return ball
     assert isinstance(joint, Free)
-    D, H = link.D3, link.B
-    u = link.A3 @ (l - H.T @ (D @ n))
-    g = D @ (n - H @ u)
-    return [*l, *n], [*u, *g], dot(l, u) + dot(n, g), Vector(0.0, 0.0, 0.0), Vector(0.0, 0.0, 0.0)
+    D3, H, A3 = link.D3, link.B, link.A3
+
+    def free(act: Impulse, rate: Impulse, own: Any) -> Answer:
+        (l, n), (l1, n1) = act, rate
+        u = A3 @ (l - H.T @ (D3 @ n))
+        g = D3 @ (n - H @ u)
+        return [*u, *g], [*l1, *n1], dot(l, u) + dot(n, g), (ZERO, ZERO), (ZERO, ZERO)
+
+    return free
 
 
-def speeds(joint: Any) -> int:
-    """Speeds of a joint."""
+def shift_of(joint: Any, link: Any) -> Callable[[Vector, Vector], Impulse]:
+    """How an impulse along J₁ is shifted to the base's origin: by the derivative of what the base carries."""
+    base = link.base
+    g, M, z = base.g, base.M, link.z
+
+    def hinge(l: Vector, n: Vector) -> Impulse:
+        return l, n + cross(M @ link.local_anchor, lead_back(g, l)) + cross((M @ link.local_axis) * z, lead_back(g, n))
+
+    def slider(l: Vector, n: Vector) -> Impulse:
+        return l, n + cross(M @ joint.start(link) + (M @ link.local_axis) * (2.0 * z), lead_back(g, l))
+
+    def ball(l: Vector, n: Vector) -> Impulse:
+        return l, n + cross(M @ link.local_anchor, lead_back(g, l))
+
+    return ball if isinstance(joint, Ball) else slider if isinstance(joint, Slider) else hinge
+
+
+def equation(joint: Any, link: Any) -> list[Any]:
+    """What the joint's own equation lacks (of a free joint: its solution)."""
     if isinstance(joint, OneAxis):
-        return 1
-    return 3 if isinstance(joint, Ball) else 6
+        return [link.e]
+    return [*link.e3] if isinstance(joint, Ball) else [*link.dl, *link.e3]
 
 
-def own_rate(joint: Any, link: Any, y: list[Any], x: list[Any]) -> Any:
-    """What the joint's own correction does to a row."""
+def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
     if isinstance(joint, OneAxis):
-        return x[0] * link.e
-    if isinstance(joint, Ball):
-        return dot(x, link.e3)
-    return dot(y[:3], link.dl) + dot(y[3:], link.e3)
-
-
-def add_impulse(joint: Any, link: Any, y: list[Any], x: list[Any]) -> None:
-    """Add y, a row's numbers times its impulse, to the joint's equation."""
-    if isinstance(joint, OneAxis):
-        link.e = link.e + y[0]
+        link.e = e[0]
     elif isinstance(joint, Ball):
-        link.e3 = link.e3 + Vector(*y)
+        link.e3 = Vector(*e)
     else:
-        link.dl, link.e3 = link.dl + Vector(*x[:3]), link.e3 + Vector(*x[3:])
+        link.dl, link.e3 = Vector(*e[:3]), Vector(*e[3:])
 
 
 # ---- stages of an iteration --------------------------------------------------------------------------------------------------
@@ -278,101 +339,89 @@ def close_rows(tree: Any, factor: bool, closing: bool = True) -> None:
         assemble(tree)
         factor_rows(tree)
     rows = tree.rows
+    for r in rows.range(0, rows.size("rows")):
+        rows.put("rest", r, rows.get("gap", r) * -0.5 if closing else 0.0)
     for c in rows.closures():
-        for kind in c.kinds():
-            for k in range(kind.rows):
-                c.put_row(k, "rest", c.row(k, "gap") * -0.5 if closing else 0.0)
-            for link, at in rows.path(c):
-                for joint in link.joints():
-                    for k in range(kind.rows):
-                        y, x = c.responses(k, at, speeds(joint))
-                        c.put_row(k, "rest", c.row(k, "rest") - own_rate(joint, link, y, x))
+        for link, at in rows.path(c):
+            for joint in link.joints():
+                e = equation(joint, link)
+                for r in c.row_range():
+                    rows.put("rest", r, rows.get("rest", r) - dot(rows.responses("x", r, at, len(e)), e))
     substitute(tree)
+    for r in rows.range(0, rows.size("rows")):
+        rows.put("impulse", r, rows.get("impulse", r) + rows.get("rest", r))
     for c in rows.closures():
-        for kind in c.kinds():
-            by = [c.row(k, "rest") for k in range(kind.rows)]
-            for k in range(kind.rows):
-                c.put_row(k, "impulse", c.impulse(k) + by[k])
-            for link, at in rows.path(c):
-                for joint in link.joints():
-                    total_y = total_x = [0.0] * speeds(joint)
-                    for k in range(kind.rows):
-                        y, x = c.responses(k, at, speeds(joint))
-                        total_y = [t + a * by[k] for t, a in zip(total_y, y, strict=True)]
-                        total_x = [t + a * by[k] for t, a in zip(total_x, x, strict=True)]
-                    add_impulse(joint, link, total_y, total_x)
+        for link, at in rows.path(c):
+            for joint in link.joints():
+                for r in c.row_range():
+                    e, by = equation(joint, link), rows.get("rest", r)
+                    y = rows.responses("y", r, at, len(e))
+                    put_equation(joint, link, [a + b * by for a, b in zip(e, y, strict=True)])
 
 
 def carry_impulses(tree: Any) -> None:
     """y and x of all rows: their unit impulses, carried to the ground."""
     rows = tree.rows
     for c in rows.closures():
+        g2 = maximum(dot(c.a.g, c.a.g), dot(c.b.g, c.b.g))
         for kind in c.kinds():
             kind.enter(c)
-            g2 = maximum(dot(c.a.g, c.a.g), dot(c.b.g, c.b.g))
             for k in range(kind.rows):
                 c.put_row(k, "could", 0.0)
                 c.put_row(k, "soft", kind.softness(c))
                 c.put_row(k, "blur", DEPENDENT + BLUR * (g2 * g2))
-            for link, at in rows.path(c):
-                for joint in link.joints():
-                    extra = kind.extra(link)
-                    for k in range(kind.rows):
-                        l, n = link.take(f"path_l{k}"), link.take(f"path_n{k}")
-                        y, x, could, l, n = respond(joint, link, l, n, extra)
-                        c.put_responses(k, at, y, x)
-                        c.put_row(k, "could", c.row(k, "could") + could)
-                        link.base.add(**{f"path_l{k}": l, f"path_n{k}": n})
+        for link, at in rows.path(c):
+            own = link.take("path_e")
+            for joint in link.joints():
+                response = response_of(joint, link)
+                for r in c.row_range():
+                    act, rate = rows.take(link, c.number(r))
+                    y, x, could, act, rate = response(act, rate, own)
+                    rows.put_responses(r, at, y, x)
+                    rows.put("could", r, rows.get("could", r) + could)
+                    rows.add(link.base, c.number(r), act, rate)
 
 
 def assemble(tree: Any) -> None:
-    """W, within its envelope."""
+    """W within its envelope: `lower` has W[r, s], `upper` has W[s, r], s ≤ r."""
     rows = tree.rows
     for at in rows.range(0, rows.size("matrix")):
-        rows.put("matrix", at, 0.0)
+        rows.put("lower", at, 0.0)
+        rows.put("upper", at, 0.0)
     for block in rows.range(0, rows.size("blocks")):
         i, j = rows.whole("block_i", block), rows.whole("block_j", block)
         start, end = rows.whole("shared_start", block), rows.whole("shared_start", block, 1)
         for r in rows.range(rows.whole("row_start", i), rows.whole("row_start", i, 1)):
-            y_r = rows.whole("y_start", r)
             for s in rows.range(rows.whole("row_start", j), rows.least(rows.whole("row_start", j, 1), rows.plus(r, 1))):
-                x_s = rows.whole("y_start", s)
-
-                def term(n: Any, y_r: Any = y_r, x_s: Any = x_s) -> Any:
-                    y = rows.get("y", rows.plus(y_r, rows.whole("shared_i", n)))
-                    return y * rows.get("x", rows.plus(x_s, rows.whole("shared_j", n)))
-
-                rows.put("matrix", rows.entry(r, s), rows.sum(start, end, term))
+                at, y_r, y_s = rows.entry(r, s), rows.whole("y_start", r), rows.whole("y_start", s)
+                for n in rows.range(start, end):
+                    of_r, of_s = rows.plus(y_r, rows.whole("shared_i", n)), rows.plus(y_s, rows.whole("shared_j", n))
+                    rows.put("lower", at, rows.get("lower", at) + rows.get("x", of_r) * rows.get("y", of_s))
+                    rows.put("upper", at, rows.get("upper", at) + rows.get("x", of_s) * rows.get("y", of_r))
 
 
 def factor_rows(tree: Any) -> None:
-    """L D Lᵀ in place: L below the diagonal, D⁻¹ in `pivot`, 0 for rows that have no impulse."""
+    """W = L D U in place, L and U with unit diagonals; D⁻¹ in `pivot`, 0 for rows that get no impulse."""
     rows = tree.rows
     for r in rows.range(0, rows.size("rows")):
         first = rows.whole("first", r)
         for s in rows.range(first, r):
-            start = rows.most(first, rows.whole("first", s))
-
-            def term(n: Any, r: Any = r, s: Any = s) -> Any:
-                return rows.get("matrix", rows.entry(r, n)) * rows.get("matrix", rows.entry(s, n))
-
-            at = rows.entry(r, s)
-            by = rows.sum(start, s, term)
-            rows.put("matrix", at, rows.get("matrix", at) - by)
-
-        def scale(n: Any, r: Any = r) -> Any:
-            at = rows.entry(r, n)
-            g = rows.get("matrix", at)
-            l = g * rows.get("pivot", n)
-            rows.put("matrix", at, l)
-            return g * l
-
-        taken = rows.sum(first, r, scale)
-        own = rows.get("matrix", rows.entry(r, r))
-        soft = rows.get("soft", r)
-        least = maximum(rows.get("blur", r) * own, HELD * rows.get("could", r))
-        pivot = own - taken + soft
-        alone = (pivot > least) & (soft >= 0.0)
+            at, start = rows.entry(r, s), rows.most(first, rows.whole("first", s))
+            for n in rows.range(start, s):
+                of_r, of_s = rows.entry(r, n), rows.entry(s, n)
+                rows.put("lower", at, rows.get("lower", at) - rows.get("lower", of_r) * rows.get("upper", of_s))
+                rows.put("upper", at, rows.get("upper", at) - rows.get("lower", of_s) * rows.get("upper", of_r))
+        rows.put("taken", r, 0.0)
+        for s in rows.range(first, r):
+            at, pivot = rows.entry(r, s), rows.get("pivot", s)
+            lower, upper = rows.get("lower", at), rows.get("upper", at)
+            rows.put("taken", r, rows.get("taken", r) + lower * upper * pivot)
+            rows.put("lower", at, lower * pivot)
+            rows.put("upper", at, upper * pivot)
+        own, soft = rows.get("lower", rows.entry(r, r)), rows.get("soft", r)
+        least = maximum(rows.get("blur", r) * absolute(own), HELD * rows.get("could", r))
+        pivot = own - rows.get("taken", r) + soft
+        alone = (absolute(pivot) > least) & (soft >= 0.0)
         rows.put("pivot", r, select(alone, 1.0 / select(alone, pivot, 1.0), 0.0))
 
 
@@ -381,15 +430,11 @@ def substitute(tree: Any) -> None:
     rows = tree.rows
     count = rows.size("rows")
     for r in rows.range(0, count):
-
-        def below(n: Any, r: Any = r) -> Any:
-            return rows.get("matrix", rows.entry(r, n)) * rows.get("rest", n)
-
-        by = rows.sum(rows.whole("first", r), r, below)
-        rows.put("rest", r, rows.get("rest", r) - by)
+        for s in rows.range(rows.whole("first", r), r):
+            rows.put("rest", r, rows.get("rest", r) - rows.get("lower", rows.entry(r, s)) * rows.get("rest", s))
     for r in rows.range(0, count):
         rows.put("rest", r, rows.get("rest", r) * rows.get("pivot", r))
     for r in rows.range(0, count, back=True):
         x = rows.get("rest", r)
         for s in rows.range(rows.whole("first", r), r):
-            rows.put("rest", s, rows.get("rest", s) - rows.get("matrix", rows.entry(r, s)) * x)
+            rows.put("rest", s, rows.get("rest", s) - rows.get("upper", rows.entry(r, s)) * x)
