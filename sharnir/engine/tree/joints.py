@@ -41,6 +41,7 @@ from sharnir.laws.axis import (
     solve_axis,
 )  # fmt: skip
 
+RESTS = 1e-9  # of an axis' speeds: differences that are no motion
 THIRD, FIFTH, SEVENTH, NINTH = 1 / 3, 1 / 5, 1 / 7, 1 / 9
 
 
@@ -219,10 +220,12 @@ class OneAxis:
         holds = ((held > 0.5) & (held < 1.5)) | (held > 2.5)
         stuck = select(holds, 1.0, 0.0)
         leaves = leaving_speed(limit, u0, link.restitution)
-        thrown = (self.end_speed(link) - leaves) * limit > 0.0
-        link.struck = select(thrown, 1.0, 0.0)
-        link.leaving = leaves
+        more = self.end_speed(link) - leaves
+        thrown = more * limit > 0.0
+        leaves_so = (absolute(limit) > 0.0) & (absolute(more) <= RESTS * (absolute(u0) + link.fall))
         hit = (absolute(limit) > 0.0) & (absolute(u0) > 0.0)
+        link.struck = select(thrown | leaves_so, 1.0, 0.0)  # what rests at a limit stays there in an impact elsewhere
+        link.leaving = leaves
         link.tree.note_stopped((stuck > link.stuck) | hit | thrown)
         link.stuck = stuck
 
@@ -233,12 +236,11 @@ class OneAxis:
         for _ in link.acting():
             struck = link.struck
             link.lock = select((link.stuck > 0.5) | (struck > 0.5), 1.0, 0.0)
-            link.wanted = select(struck > 0.5, link.leaving, 0.0)
+            link.z = select(struck > 0.5, link.leaving / link.per_half_step, 0.0)
 
-    def follow(self, link: Any, u: Vector, g: Vector) -> None:
-        """Joint speed that the momenta lead to."""
-        z = (link.e - dot(link.U_l, u) - dot(link.U_a, g)) * link.D
-        link.z = select(link.lock > 0.5, link.wanted / link.per_half_step, z)
+    def follow(self, link: Any, du: Vector, dg: Vector) -> None:
+        """Joint speed that the momenta lead to, after the base's twist changed by du, dg."""
+        link.z = link.z + (link.e - dot(link.U_l, du) - dot(link.U_a, dg)) * link.D
 
     def release(self, link: Any) -> None:
         """After velocities were projected: the guess of the next mean speed."""
@@ -330,8 +332,10 @@ class Slider(OneAxis):
         return u + self.end_axis(link) * link.z, g
 
     def motion(self, link: Any) -> tuple[Vector, Vector, Vector]:
-        axis = self.end_axis(link)
-        return axis - cross(link.base.g, axis), ZERO, link.base.M @ self.start(link) + axis * link.z
+        axis, arm = self.end_axis(link), link.base.M @ self.start(link)
+        if link.tree.rests:  # velocities are projected: nothing moves
+            return axis, ZERO, arm
+        return axis - cross(link.base.g, axis), ZERO, arm + axis * link.z
 
     def speed(self, link: Any) -> Any:
         base, turn = link.base, link.turn
@@ -375,12 +379,13 @@ class Ball(NoLaws):
 
     def hold(self, link: Any) -> None:
         link.zv_new = link.zv
+        link.zv = ZERO
 
     def release(self, link: Any) -> None:
         link.zv = link.zv_new
 
-    def follow(self, link: Any, u: Vector, g: Vector) -> None:
-        link.zv = link.D3 @ (link.e3 - link.B @ u) - g
+    def follow(self, link: Any, du: Vector, dg: Vector) -> None:
+        link.zv = link.D3 @ (link.e3 - link.B @ du) - dg
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
         return u, g + link.zv
@@ -429,11 +434,12 @@ class Free(NoLaws):
 
     def hold(self, link: Any) -> None:
         link.zl_new, link.zv_new = link.zl, link.zv
+        link.zl, link.zv = ZERO, ZERO
 
     def release(self, link: Any) -> None:
         link.zl, link.zv = link.zl_new, link.zv_new
 
-    def follow(self, link: Any, u: Vector, g: Vector) -> None:
+    def follow(self, link: Any, du: Vector, dg: Vector) -> None:
         link.zl, link.zv = link.dl, link.e3
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:

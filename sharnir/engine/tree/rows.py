@@ -58,8 +58,12 @@ class Kind:
         c.start_a, c.start_b = c.a.R @ c.point_a, c.b.R @ c.point_b
         c.start = c.b.origin + c.start_b - c.a.origin - c.start_a
 
+    def start_gap(self, c: Any) -> list[Any]:
+        """Gaps at the start of the step."""
+        raise NotImplementedError
+
     def evaluate(self, c: Any) -> list[Any]:
-        """Mean vectors; returns the gaps of the end of the step."""
+        """Mean vectors; returns half the change of the gaps in the step."""
         raise NotImplementedError
 
     def wrenches(self, c: Any) -> Wrenches:
@@ -85,7 +89,8 @@ class Kind:
 
     def enter(self, c: Any) -> None:
         """Unit impulses on both links, where paths begin."""
-        for k, (act, rate) in enumerate(zip(self.wrenches(c), self.rates(c), strict=True)):
+        rates = self.wrenches(c) if c.rests else self.rates(c)
+        for k, (act, rate) in enumerate(zip(self.wrenches(c), rates, strict=True)):
             c.rows.add(c.a, k, act[:2], rate[:2])
             c.rows.add(c.b, k, act[2:], rate[2:])
 
@@ -108,8 +113,11 @@ class Point(Kind):
 
     rows = ROWS[POINT]
 
+    def start_gap(self, c: Any) -> list[Any]:
+        return list(c.start)
+
     def evaluate(self, c: Any) -> list[Any]:
-        return list(c.start + arms(c) * 2.0)
+        return list(arms(c))
 
     def wrenches(self, c: Any) -> Wrenches:
         return [(-e, cross(e, c.arm_a), e, cross(c.arm_b, e)) for e in AXES]
@@ -124,11 +132,14 @@ class Angle(Kind):
     def begin(self, c: Any) -> None:
         c.start_a, c.start_b = c.a.R @ c.axis_a, c.b.R @ c.axis_b
 
+    def start_gap(self, c: Any) -> list[Any]:
+        return [dot(c.start_a, c.start_b)]
+
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
         d, e = a.M @ c.start_a, b.M @ c.start_b
         c.arm_a, c.arm_b = d, e
-        return [dot(c.start_a, c.start_b) + dot(cross(d, e), a.g - b.g) * 2.0]
+        return [dot(cross(d, e), a.g - b.g)]
 
     def wrenches(self, c: Any) -> Wrenches:
         m = cross(c.arm_a, c.arm_b)
@@ -147,11 +158,14 @@ class Plane(Kind):
         Kind.begin(self, c)
         c.start_d = c.a.R @ c.axis_a
 
+    def start_gap(self, c: Any) -> list[Any]:
+        return [dot(c.start_d, c.start)]
+
     def evaluate(self, c: Any) -> list[Any]:
         half = arms(c)
-        d, s = c.a.M @ c.start_d, c.start + half
+        d, s = c.a.M @ c.start_d, c.start if c.rests else c.start + half
         c.line, c.line_1, c.between = d, d * 2.0 - c.start_d, s
-        return [dot(c.start_d, c.start) + (dot(d, half) + dot(cross(c.a.g, d), s)) * 2.0]
+        return [dot(d, half) + dot(cross(c.a.g, d), s)]
 
     def wrenches(self, c: Any) -> Wrenches:
         d = c.line
@@ -164,18 +178,28 @@ class Plane(Kind):
 
 
 class Rod(Kind):
-    """Points at a distance: G = (s² − length²) / 2|s̄|, the force acts along s̄."""
+    """Points at a distance: G = (s² − length²) / 2|s|, with |s| of the start; the force acts along s̄."""
+
+    def start_gap(self, c: Any) -> list[Any]:
+        s2 = dot(c.start, c.start)
+        return [0.5 * (s2 - c.length * c.length) / sqrt(s2)]
 
     def evaluate(self, c: Any) -> list[Any]:
         half = arms(c)
-        mean, end = c.start + half, c.start + half * 2.0
-        k = 1.0 / sqrt(dot(mean, mean))
+        mean, end = (c.start, c.start) if c.rests else (c.start + half, c.start + half * 2.0)
+        k = 1.0 / sqrt(dot(c.start, c.start))
         c.line, c.line_1 = mean * k, end * k
-        return [0.5 * k * (dot(end, end) - c.length * c.length)]
+        return [dot(mean, half) * k]
 
 
 class Spring(Kind):
-    """A spring and damper between points, by its discrete gradient along s̄ / ½(|s₀| + |s₁|)."""
+    """A spring and damper between points, by its discrete gradient along s̄ / ½(|s₀| + |s₁|).
+
+    Its gap is what its impulse is off, as a length.
+    """
+
+    def start_gap(self, c: Any) -> list[Any]:
+        return [0.0]
 
     def evaluate(self, c: Any) -> list[Any]:
         half = arms(c)
@@ -190,7 +214,7 @@ class Spring(Kind):
         soft = select(acts, 1.0 / select(acts, slope, 1.0), -1.0)
         c.soft = soft
         wanted = -0.25 * h * (h * c.stiffness * (a + 0.5 * by - c.length) + c.damping * by)
-        return [select(acts, 2.0 * soft * (c.impulse(0) - wanted), 0.0)]
+        return [select(acts, soft * (c.impulse(0) - wanted), 0.0)]
 
     def softness(self, c: Any) -> Any:
         return -1.0 if c.rests else c.soft
@@ -201,11 +225,14 @@ class Gear(Kind):
 
     def begin(self, c: Any) -> None: ...
 
+    def start_gap(self, c: Any) -> list[Any]:
+        return [c.a.q - c.ratio * c.b.q - c.length]
+
     def evaluate(self, c: Any) -> list[Any]:
         a, b = c.a, c.b
         by_a, by_b = (1.0, -c.ratio) if c.rests else (a.ratio, -(c.ratio * b.ratio))
         c.by_a, c.by_b = by_a, by_b
-        return [a.q - c.ratio * b.q - c.length + (by_a * a.z + by_b * b.z) * 2.0]
+        return [by_a * a.z + by_b * b.z]
 
     def push(self, c: Any, impulses: list[Any]) -> None:
         c.a.add(row_e=c.by_a * impulses[0])
@@ -276,7 +303,7 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any], Answ
 def shift_of(joint: Any, link: Any) -> Callable[[Vector, Vector], Impulse]:
     """How an impulse along J₁ is shifted to the base's origin: by the derivative of what the base carries."""
     base = link.base
-    g, M, z = base.g, base.M, link.z
+    g, M, z = (ZERO, base.M, 0.0) if link.tree.rests else (base.g, base.M, link.z)
 
     def hinge(l: Vector, n: Vector) -> Impulse:
         return l, n + cross(M @ link.local_anchor, lead_back(g, l)) + cross((M @ link.local_axis) * z, lead_back(g, n))
@@ -319,28 +346,27 @@ def begin_rows(tree: Any) -> None:
 
 
 def evaluate_rows(tree: Any) -> None:
-    """Mean directions and gaps of all rows; their impulses act on links."""
+    """Mean directions and gaps of all rows; their impulses act on links.
+
+    Where velocities are projected, what counts as a gap is the rows' speed alone.
+    """
     for c in tree.rows.closures():
         for kind in c.kinds():
-            for k, gap in enumerate(kind.evaluate(c)):
-                c.put_row(k, "gap", gap)
+            start = [0.0] * kind.rows if tree.rests else kind.start_gap(c)
+            for k, (gap, change) in enumerate(zip(start, kind.evaluate(c), strict=True)):
+                c.put_row(k, "gap", gap + change * 2.0)
             kind.push(c, [c.impulse(k) for k in range(kind.rows)])
 
 
-def close_rows(tree: Any, factor: bool, closing: bool = True) -> None:
-    """Correct the impulses of all rows, and the joints' equations by them.
-
-    Args:
-        factor: whether the factors of the forest are new.
-        closing: gaps are closed; else velocities are made to fit.
-    """
-    for _ in tree.when_factored(factor) if closing else (None,):
+def close_rows(tree: Any, factor: bool) -> None:
+    """Correct the impulses of all rows, and the joints' equations by them; `factor`: the forest's factors are new."""
+    for _ in (None,) if tree.rests else tree.when_factored(factor):
         carry_impulses(tree)
         assemble(tree)
         factor_rows(tree)
     rows = tree.rows
     for r in rows.range(0, rows.size("rows")):
-        rows.put("rest", r, rows.get("gap", r) * -0.5 if closing else 0.0)
+        rows.put("rest", r, rows.get("gap", r) * -0.5)
     for c in rows.closures():
         for link, at in rows.path(c):
             for joint in link.joints():

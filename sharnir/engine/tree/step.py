@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+from sharnir.emit.algebra import IDENTITY, SYMMETRIC, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows
 
 
@@ -175,19 +175,23 @@ def project(tree: Any) -> None:
     with tree.at_rest():
         for link in tree.links():
             place(tree, link)
-            link.u, link.g, link.M = ZERO, ZERO, IDENTITY
+            link.M = IDENTITY
             for joint in link.joints():
                 joint.hold(link)
+                u, g = joint.carried(link)
+                link.u_before, link.g_before = u, g
+                u, g = joint.moved(link, u, g)
+                link.u, link.g = link.turn.inward(u), link.turn.inward(g)
         if tree.rows:
             begin_rows(tree)
             evaluate_rows(tree)
         compute_momenta_once(tree, True)
         if tree.rows:
-            close_rows(tree, True, closing=False)
+            close_rows(tree, True)
         for link in tree.links():
             for joint in link.joints():
                 u, g = joint.carried(link)
-                joint.follow(link, u, g)
+                joint.follow(link, u - link.u_before, g - link.g_before)
                 u, g = joint.moved(link, u, g)
                 u, g = link.turn.inward(u), link.turn.inward(g)
                 link.u, link.g = u, g
