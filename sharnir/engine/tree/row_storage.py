@@ -19,7 +19,7 @@ LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 WORK = {"start_a": 3, "start_b": 3, "start": 3, "start_d": 3, "arm_a": 3, "arm_b": 3, "line": 3, "line_1": 3, "between": 3, "soft": 1, "by_a": 1, "by_b": 1}
-PER_ROW = ("impulse", "gap", "rest", "could", "soft", "blur", "pivot", "taken")
+PER_ROW = ("impulse", "gap", "rest", "could", "soft", "blur", "pivot", "taken", "size_l", "size_n")
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
     "shared_j", "first", "matrix_start",

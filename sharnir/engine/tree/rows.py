@@ -93,6 +93,9 @@ class Kind:
         for k, (act, rate) in enumerate(zip(self.wrenches(c), rates, strict=True)):
             c.rows.add(c.a, k, act[:2], rate[:2])
             c.rows.add(c.b, k, act[2:], rate[2:])
+            l_a, n_a, l_b, n_b = (dot(x, x) for x in act)
+            c.put_row(k, "size_l", l_a + l_b)
+            c.put_row(k, "size_n", n_a + n_b)
 
 
 def arms(c: Any) -> Vector:
@@ -241,6 +244,8 @@ class Gear(Kind):
     def enter(self, c: Any) -> None:
         c.a.add(path_e=c.by_a)
         c.b.add(path_e=c.by_b)
+        c.put_row(0, "size_l", 0.0)
+        c.put_row(0, "size_n", 0.0)
 
 
 CLOSURES = {POINT: Point(), ANGLE: Angle(), PLANE: Plane(), ROD: Rod(), SPRING: Spring(), GEAR: Gear()}
@@ -253,10 +258,11 @@ Impulse = tuple[Vector, Vector]  # force and moment
 Answer = tuple[list[Any], list[Any], Any, Impulse, Impulse]
 
 
-def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any], Answer]:
+def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, Any], Answer]:
     """How a joint answers unit impulses on its link: that of J, that of J₁, and one on its own axis that belongs to both.
 
-    The function returns y, x, how large W could be by the size of the impulses, and what the link's base feels of either impulse.
+    The function returns y, x, how large W could be by the squared sizes of the row's forces and moments (to which rounding is in
+    proportion even if they cancel), and what the link's base feels of either impulse.
     """
     base = link.base
     if isinstance(joint, OneAxis):
@@ -267,11 +273,11 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any], Answ
         slides = isinstance(joint, Slider)
         end = joint.end_axis(link) if slides else S_a
 
-        def axis(act: Impulse, rate: Impulse, own: Any) -> Answer:
+        def axis(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
             (l, n), (l1, n1) = act, rate
             y = dot(S_l, l) + dot(S_a, n) + own
             x = (dot(end, l1 if slides else n1) + own) * D
-            could = (move * dot(l, l) + turn * dot(n, n) + own * own) * D
+            could = (move * (dot(l, l) + size_l) + turn * (dot(n, n) + size_n) + own * own) * D
             by = y * D
             l, n, l1, n1 = l - U_l * by, n - U_a * by, l1 - U_l * x, n1 - U_a * x
             return [y], [x], could, (l, n + cross(lever, l)), shift(l1, n1)
@@ -281,23 +287,28 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any], Answ
         D3, B, arm = link.D3, link.B, base.M @ link.local_anchor
         shift = shift_of(joint, link)
 
-        def ball(act: Impulse, rate: Impulse, own: Any) -> Answer:
+        def ball(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
             (l, n), (l1, n1) = act, rate
             by, x = D3 @ n, D3 @ n1
             l, l1 = l - B.T @ by, l1 - B.T @ x
-            return [*n], [*x], dot(n, by), (l, cross(arm, l)), shift(l1, ZERO)
+            return [*n], [*x], dot(n, by) + size_n * trace(D3), (l, cross(arm, l)), shift(l1, ZERO)
 
         return ball
     assert isinstance(joint, Free)
     D3, H, A3 = link.D3, link.B, link.A3
 
-    def free(act: Impulse, rate: Impulse, own: Any) -> Answer:
+    def free(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
         (l, n), (l1, n1) = act, rate
         u = A3 @ (l - H.T @ (D3 @ n))
         g = D3 @ (n - H @ u)
-        return [*u, *g], [*l1, *n1], dot(l, u) + dot(n, g), (ZERO, ZERO), (ZERO, ZERO)
+        could = dot(l, u) + dot(n, g) + size_l * trace(A3) + size_n * trace(D3)
+        return [*u, *g], [*l1, *n1], could, (ZERO, ZERO), (ZERO, ZERO)
 
     return free
+
+
+def trace(m: Any) -> Any:
+    return m[0, 0] + m[1, 1] + m[2, 2]
 
 
 def shift_of(joint: Any, link: Any) -> Callable[[Vector, Vector], Impulse]:
@@ -402,7 +413,7 @@ def carry_impulses(tree: Any) -> None:
                 response = response_of(joint, link)
                 for r in c.row_range():
                     act, rate = rows.take(link, c.number(r))
-                    y, x, could, act, rate = response(act, rate, own)
+                    y, x, could, act, rate = response(act, rate, own, rows.get("size_l", r), rows.get("size_n", r))
                     rows.put_responses(r, at, y, x)
                     rows.put("could", r, rows.get("could", r) + could)
                     rows.add(link.base, c.number(r), act, rate)
