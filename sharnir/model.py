@@ -91,6 +91,7 @@ class State:
     rotor: wp.array2d(dtype=real)  # [speed, world] m/s, rad/s, of the axis that a motor's rotor turns with
     row_force: wp.array2d(dtype=real)  # [row, world] N, N·m, of rows beside the tree in the last step
     trend: wp.array2d(dtype=real)  # [body, world] 1: changes of velocity go on from step to step
+    tree: wp.array2d(dtype=real)  # [number, world] step, then coordinates, twists and history of links (`engine.tree.runtime`)
     stagger: wp.array(dtype=real)  # [world] s by which mid_velocity is earlier than the pose; 0: the next step starts at the pose
     history: wp.array(dtype=wp.int32)  # [world] steps in the predictor's history (last_v … guess_w), energy closing only
     open: wp.array(dtype=real)  # [world] m, rad: largest gap that step left
@@ -340,6 +341,7 @@ OWNED = (
     "mid_velocity", "mid_momentum", "mid_force", "mid_torque", "mid_current", "mid_tense", "creep",
     "felt_force", "felt_torque", "felt_joint", "kept_position", "kept_rotation", "kept_velocity", "kept_momentum",
     "last_v", "last_w", "slope_v", "slope_w", "older_v", "older_w", "guess_v", "guess_w", "trend", "rotor", "row_force",
+    "tree",
 )  # fmt: skip
 """Fields of State that a solver has for itself (`Solver.furnish`); others have none."""
 STATE_FIELDS, CONTROL_FIELDS = arrays_of(State), arrays_of(Control)

@@ -239,8 +239,9 @@ def quat_to_matrix(q: np.ndarray) -> np.ndarray:
 
 
 def matrix_to_quat(R: np.ndarray) -> np.ndarray:
-    """The unit quaternion of one rotation matrix (3, 3), w ≥ 0."""
-    x, y, z = np.asarray(R, float).T
+    """Unit quaternions (..., 4) of rotation matrices (..., 3, 3), w ≥ 0."""
+    x, y, z = np.moveaxis(np.asarray(R, float), -1, 0)
+    x, y, z = (np.moveaxis(v, -1, 0) for v in (x, y, z))
     # the largest of the four squared components makes the other three well defined
     k = np.array([
         [x[0] - y[1] - z[2], y[0] + x[1], z[0] + x[2], y[2] - z[1]],
@@ -248,8 +249,8 @@ def matrix_to_quat(R: np.ndarray) -> np.ndarray:
         [z[0] + x[2], z[1] + y[2], z[2] - x[0] - y[1], x[1] - y[0]],
         [y[2] - z[1], z[0] - x[2], x[1] - y[0], x[0] + y[1] + z[2]],
     ])  # fmt: skip
-    q = np.asarray(np.linalg.eigh(k)[1][:, -1])
-    return q if q[3] >= 0 else -q
+    q = np.asarray(np.linalg.eigh(np.moveaxis(k, (0, 1), (-2, -1)))[1][..., -1])
+    return np.where(q[..., 3:] >= 0, q, -q)
 
 
 def skew(v: np.ndarray) -> np.ndarray:

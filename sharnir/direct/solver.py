@@ -17,6 +17,7 @@ from sharnir.direct.energy.step import KERNELS as ENERGY_KERNELS
 from sharnir.direct.energy.step import TOUCHING
 from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG_KERNELS
 from sharnir.direct.ropes import RopesOnTrees
+from sharnir.direct.trees import Trees
 from sharnir.errors import SimulationError, is_positive
 from sharnir.laws.casts import cast_table
 from sharnir.laws.cone import Cone
@@ -60,6 +61,9 @@ class SolverDirect(TreeSolver):
     """
 
     _closings: tuple[str, ...] = CLOSINGS
+    _trees: Trees | None = None
+    _lean = False
+    """Whether steps are those of trees in joint coordinates."""
 
     def __init__(
         self,
@@ -96,6 +100,7 @@ class SolverDirect(TreeSolver):
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = self._hang()
         self._check_winches(closing)
+        self._trees = Trees(self) if closing == "energy" and Trees.cover(model) else None
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
         self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap, self._slack(gap)], dtype=real, device=self.device)
@@ -154,10 +159,15 @@ class SolverDirect(TreeSolver):
         """To be called after tables of the model were changed: masses of links, and what acts on them, are taken anew."""
         super().rebuild()
         self._tree = self._hang()
+        if self._trees is not None:
+            self._trees = Trees(self)
 
     def relay(self) -> None:
         """To be called after frames of joints were changed in place."""
         self._tree.relay()
+        if self._trees is not None:
+            self._trees = Trees(self)
+            self.rebind()
 
     def begin_anew(self, state: State) -> None:
         """Where velocities stand at half steps: begin the next step from those of the pose."""
@@ -173,6 +183,7 @@ class SolverDirect(TreeSolver):
             fill(state, self.model, self.model.speeds, "felt_joint rotor mid_current")
             fill(state, self.model, len(self.model.com), "last_v last_w slope_v slope_w older_v older_w guess_v guess_w trend")
             fill(state, self.model, int(self._tree.closures.count), "row_force")
+            fill(state, self.model, 0 if self._trees is None else self._trees.rows, "tree")
 
     @property
     def _least(self) -> int:
@@ -217,6 +228,10 @@ class SolverDirect(TreeSolver):
         """By the energy closing not at all: `State.open` is what its passes left open; but what overlaps is moved after them."""
         return 0 if self.closing == "energy" and self.model.collision is None else 2
 
+    def _judges_each(self) -> bool:
+        """Trees in joint coordinates do not: their energy is exact where their iterations converge, which each step tells."""
+        return not self._lean and super()._judges_each()
+
     def _without(self, control: Control) -> list[int]:
         """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""
         return []
@@ -225,6 +240,10 @@ class SolverDirect(TreeSolver):
         self._check_ropes(state)
         m = self.model
         self.furnish(state)
+        self._lean = self._trees is not None and self._trees.act_on(control)
+        if self._trees is not None and self._lean:
+            return self._trees.bind(state, control)
+        state.tree.zero_()
         tree = self._tree
         scratch = tree.work(m.worlds)
         s = Direct()

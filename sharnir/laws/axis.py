@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sharnir.emit.expressions import Expression, absolute, clamp, exp, maximum, minimum, select, sign
 
 INFINITE = 1e30
-LIMIT_TOLERANCE = 1e-12  # rad, or of the scene's length: a limit is not passed by less
+LIMIT_TOLERANCE = 1e-10  # rad, or of the scene's length: a limit is not passed by less
 NEAR_LIMIT = 5e-3  # rad, or of the scene's length: a limit passed by less is returned to by speeds
 FREE_AXIS, HOLDS, STAYS = 0.0, 1.0, 2.0
 """What friction does: it slides, holds the axis, or keeps it where it is in this step (STAYS, + 1 if it could hold it)."""

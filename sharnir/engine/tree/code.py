@@ -1,30 +1,87 @@
 """The step of a forest as C++: the body of a function that advances one world by some steps.
 
-The function's arguments are those of `kernel.tree_kernel`. The state is stored [number, world], link by link.
+Two functions are written: that of `kernel.TreeRunner`, which has a forest and nothing else, and that of `runtime`, which has the
+state of a simulation (`Source`). Each of them in two forms: a loop over the links of any forest, or code for one. What is kept
+between calls is stored [number, world], link by link.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import HINGE, PARAMETERS, Forest
+from sharnir.engine.tree.forest import FREE, HINGE, INERTIAL, LAWS, PRESCRIBED, Forest
 from sharnir.engine.tree.row_storage import LINK_FIELDS, RowLoopTree
-from sharnir.engine.tree.step import step
-from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, SIZES, LoopTree, UnrolledTree
+from sharnir.engine.tree.step import finish, guess, project, report, solve, step
+from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, MEMORY, PUSH, ROW, SIZES, START, LoopTree, UnrolledTree
 
-PER_LINK = sum(PARAMETERS.values())
-HEAD = """typedef {real} real;
-const real quarter = real(0.25)*h*h, fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz);
+PER_LINK = sum(INERTIAL.values())
+FINEST = 256  # parts into which a step may be divided
+VARIABLES = """int count = 0, failed = 0; real change = real(0.0), lost = real(0.0);
+int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false;"""
+SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the code finds what it needs: C++ before the loads, the first row of the stored state, whether it has cosines."""
+
+    head: str
+    first: int
+    turns: bool
+    laws: Callable[[str], str]  # the place of a law's parameter, of the axis (a)
+
+
+def _runner_head() -> str:
+    return """const real quarter = real(0.25)*h*h, fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz);
 const real gravity0 = quarter*gx, gravity1 = quarter*gy, gravity2 = quarter*gz;
-int count = 0, failed = 0; real change = real(0.0);
-int changed = 0, wrong = 0, fewest = 0, patience = 0; bool one = false, unknown = false, stopped = false;"""
+const int* const bases = base_of.data; const int* const kinds = kind_of.data; const int* const acts = acts_on.data;
+#define stored(k) state.data[(k)*worlds + w]
+#define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
+#define axis_of(i) (i)
+real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW))
 
 
-def stored_fields(kind: int) -> Iterator[tuple[str, int]]:
-    """Names and sizes of the state of a link, in the order in which it is stored."""
+RUNNER = Source(
+    _runner_head(), 0, False, lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride]"
+)
+
+TABLES = {
+    "stiffness": "axes.stiffness", "rest": "axes.rest", "damping": "axes.damping", "limit_lower": "axes.lower",
+    "limit_upper": "axes.upper", "restitution": "axes.restitution", "effort": "control.joint_force",
+}  # fmt: skip
+"""Where a simulation has the parameters of laws; those that are not named, in a field of `control` with the same name."""
+
+
+def _table(name: str) -> str:
+    at = TABLES.get(name, f"control.{name}")
+    return f"(*(const real*)((const char*)x.{at}.data + (a)*x.{at}.strides[0] + w*x.{at}.strides[1]))"
+
+
+SIMULATION = Source(
+    f"""auto& x = t.data[0];
+const int worlds = x.worlds, links = x.links;
+const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
+const int limit = x.settings.iterations.data[2];
+const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
+real h, fall, gravity0, gravity1, gravity2;
+const int* const bases = x.base.data + w*links; const int* const kinds = x.kind.data + w*links;
+const int* const acts = x.acts.data + w*links; const int* const axes_of = x.axis.data;
+#define axis_of(i) axes_of[i]
+#define stored(k) x.state.tree.data[(k)*worlds + w]
+#define parameter(k) x.parameters.data[(k)*x.parameter_stride + w*x.parameter_world]
+real* const numbers = x.memory.data; const int memory_size = {ROW}*(links + 1);""",
+    1,
+    True,
+    _table,
+)
+
+
+def stored_fields(kind: int, turns: bool = False) -> Iterator[tuple[str, int]]:
+    """Names and sizes of the state of a link, in the order in which it is stored; `turns`: with cosines and sines of angles."""
     for name in FIELDS_OF[kind]:
-        if name in ("c", "s"):
+        if name in ("c", "s") and not turns:
             continue
         history = [name + n for n in ("", "1", "2", "3")] if name in HISTORY else [name]
         for field in history:
@@ -38,105 +95,263 @@ def state_size(forest: Forest) -> int:
     return sum(size for link in forest.links for _, size in stored_fields(link.kind))
 
 
-def unrolled_code(forest: Forest, real: str = "double", own_axes: bool = True, factor_always: bool = False) -> str:
+class Form:
+    """A form of the code: its tree, and the C++ of what is done with the fields of all links."""
+
+    tree: LoopTree | UnrolledTree
+    source: Source
+    program: Program
+
+    def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
+        """A statement for every link; it is given the place of a field, and the kind, where that is known."""
+        raise NotImplementedError
+
+    def load(self) -> str:
+        """Fields from what is stored; cosines and sines."""
+        raise NotImplementedError
+
+    def store(self) -> str:
+        """The reverse."""
+        raise NotImplementedError
+
+    def rescale(self) -> str:
+        """Fields for a step that is longer by `factor`."""
+        push = [(n, "factor*factor") for n in PUSH if self.tree.pushed]
+        return self.each(
+            lambda at, kind: [
+                f"{at(n, k)} *= {by};"
+                for n, by in [*((n, "factor") for n in SCALED if self.has(n, kind)), *push]
+                for k in range(SIZES[n])
+            ]
+        )
+
+    def has(self, name: str, kind: int | None) -> bool:
+        """Whether links of a kind have a field."""
+        return kind is None or name in dict(stored_fields(kind))
+
+    def is_slow(self) -> str:
+        """Whether a body is slower than what stands still: then it is looked at whether it falls asleep."""
+        return self.each(
+            lambda at, kind: [
+                "{ const real reach = x.reach.data[i];",
+                "if (reach >= real(0.0) && !({} + reach*reach*({}) > slowest)) slow = true; }}".format(
+                    *(" + ".join(f"{at(n, k)}*{at(n, k)}" for k in range(3)) for n in "VW")
+                ),
+            ]
+        )
+
+    def ground(self) -> str:
+        """What the ground has of the step."""
+        return ""
+
+    def runner(self) -> str:
+        """The body for a runner."""
+        with self.program.block("for (int step = 0; step < steps; ++step) {"):
+            self.program.say("unknown = false;")
+            step(self.tree)
+        return self.whole("", "return count;")
+
+    def simulation(self) -> str:
+        """The body for a simulation: it divides steps that do not converge, and may stop early, where a body is slow."""
+        p, tree = self.program, self.tree
+        tree.begins = True
+        with p.block("for (;;) {"):
+            for _ in tree.when_stopped():
+                project(tree)
+                p.say("const real joules = lost*real(4.0)/(h*h); lost = real(0.0);")
+                p.say("if (renew) { stopped = 0; x.projected.data[w] += joules; } else taken += joules;")
+            with p.block("if (renew) {"):
+                guess(tree)
+                p.say("renew = false;")
+            p.say("if (left == 0) {")
+            p.say(f"++made; left = {FINEST}; hit = stopped; stopped = 0;")
+            p.say(f"if (size < {FINEST}) {{ const real factor = real({FINEST}/size); size = {FINEST}; h = dt;")
+            p.say(SET_STEP + self.ground() + self.rescale() + "guess_again = true; }")
+            p.say("const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false;")
+            p.say("if (watching) {" + self.is_slow() + "}")
+            p.say("x.slow.data[w] = slow; if (slow) steps = made;")
+            p.say("if (made >= steps) break; count = 0; parts = 0; taken = real(0.0); hit = 0;")
+            p.say("if (guess_again) { guess_again = false; renew = true; continue; } }")
+            p.say("unknown = false;")
+            solve(tree)
+            p.say(f"if (failed) {{ failed = 0; if (size == {FINEST}) {{ {self.store()} }}")
+            p.say("if (size == 1 || count > most || !(change == change)) { broken = true; break; }")
+            p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); renew = true;")
+            p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
+            with p.block("if (reporting) {"):
+                p.say("x.part.data[w] = h;")
+                report(tree)
+            finish(tree)
+            p.say("left -= size; ++parts;")
+        before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
+bool renew = fresh > 0, guess_again = false, broken = false;
+const int most = x.settings.iterations.data[3]; const bool watching = x.settings.sleep.data[0] < real(1.0e30);
+h = dt; stopped = fresh; {SET_STEP}"""
+        after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
+        after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
+        return self.whole(before, after, "if (!broken) {" + self.store() + "}")
+
+    def whole(self, before: str, after: str, store: str | None = None) -> str:
+        """The body, with the program that was recorded."""
+        body = self.program.finish()
+        names = {name: self.source.laws(name) for name in LAWS}
+        lines = [
+            "typedef {real} real;",
+            VARIABLES,
+            self.source.head,
+            *(self.tree.rows.head() if self.tree.rows else ()),
+            *(f"#define law_{name}(a) {place}" for name, place in names.items()),
+            "#ifdef __CUDA_ARCH__",
+            "#define number(k) numbers[(k)*worlds + w]",
+            "#else",
+            f"real* const row_of_world = numbers + w*{'memory_with_rows' if self.tree.rows else 'memory_size'};",
+            "#define number(k) row_of_world[k]",
+            "#endif",
+            *self.declare(body),
+            before,
+            self.ground(),
+            self.load(),
+            body,
+            self.store() if store is None else store,
+            *(f"#undef {name}" for name in ("number", "stored", "parameter", "axis_of", *(f"law_{n}" for n in names))),
+            *(["#undef given"] if self.tree.rows else ()),
+            after,
+        ]
+        return "\n".join(lines).replace("{real}", self.real)
+
+    real = "double"
+
+    def declare(self, body: str) -> list[str]:
+        """Variables of the form."""
+        return []
+
+
+SET_STEP = """fall = h*wp::sqrt(gx*gx + gy*gy + gz*gz);
+gravity0 = real(0.25)*h*h*gx; gravity1 = real(0.25)*h*h*gy; gravity2 = real(0.25)*h*h*gz;
+"""
+
+
+class Unrolled(Form):
     """Code for one forest."""
-    program = Program()
-    tree = UnrolledTree(forest, program, own_axes, factor_always)
-    loads, stores, at = [], [], 0
-    for i, link in enumerate(forest.links):
-        for name, size in stored_fields(link.kind):
-            for k in range(size):
-                loads.append(f"{name}_{i}_{k} = stored({at});")
-                stores.append(f"stored({at}) = {name}_{i}_{k};")
-                at += 1
-        if link.kind == HINGE:
-            loads.append(f"c_{i}_0 = wp::cos(q_{i}_0); s_{i}_0 = wp::sin(q_{i}_0);")
-    with program.block("for (int step = 0; step < steps; ++step) {"):
-        program.say("unknown = false;")
-        step(tree)
-    body = program.finish()
-    declared = [f"{name}_{i}_{k}" for name, size in tree.stored.items() for i in range(len(forest)) for k in range(size)]
-    used = [d for d in declared if d in body or any(d in x for x in loads)]
-    lines = [
-        HEAD.format(real=real),
-        "#define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]",
-        "#define stored(k) state.data[(k)*worlds + w]",
-        "real " + ", ".join(f"{d} = real(0.0)" for d in used) + ";",
-        *loads,
-        body,
-        *stores,
-        "#undef parameter",
-        "#undef stored",
-        "return count;",
-    ]
-    return "\n".join(lines)
+
+    def __init__(
+        self, forest: Forest, real: str, source: Source, own_axes: bool = True, factor_always: bool = False, axes: object = None
+    ) -> None:
+        self.program, self.source, self.real, self.forest = Program(), source, real, forest
+        self.tree = UnrolledTree(forest, self.program, own_axes, factor_always, axes)
+
+    def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
+        out = []
+        for i, link in enumerate(self.forest.links):
+
+            def at(name: str, k: int, i: int = i) -> str:
+                return f"{name}_{i}_{k}"
+
+            out += [f"{{ const int i = {i}; (void)i;", *statement(at, link.kind), "}"]
+        return "\n".join(out)
+
+    def _copies(self) -> Iterator[tuple[str, str]]:
+        at = self.source.first
+        for i, link in enumerate(self.forest.links):
+            for name, size in stored_fields(link.kind, self.source.turns):
+                for k in range(size):
+                    yield f"{name}_{i}_{k}", f"stored({at})"
+                    at += 1
+
+    def load(self) -> str:
+        turns = [
+            f"c_{i}_0 = wp::cos(q_{i}_0); s_{i}_0 = wp::sin(q_{i}_0);"
+            for i, link in enumerate(self.forest.links)
+            if link.kind == HINGE and not self.source.turns
+        ]
+        return "\n".join([*(f"{own} = {place};" for own, place in self._copies()), *turns])
+
+    def store(self) -> str:
+        return "\n".join(f"{place} = {own};" for own, place in self._copies())
+
+    def declare(self, body: str) -> list[str]:
+        text = body + self.load() + self.rescale()
+        names = [
+            f"{name}_{i}_{k}" for name, size in self.tree.stored.items() for i in range(len(self.forest)) for k in range(size)
+        ]
+        return ["real " + ", ".join(f"{n} = real(0.0)" for n in names if n in text) + ";"]
+
+
+class Loop(Form):
+    """Code for any forest (with joints of some kinds)."""
+
+    def __init__(
+        self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
+        kinds: tuple[int, ...] | None = None, pushed: bool = False, rows: bool = False,
+    ) -> None:  # fmt: skip
+        self.program, self.source, self.real = Program(), source, real
+        self.tree: LoopTree = (RowLoopTree if rows else LoopTree)(self.program, own_axes, factor_always, kinds, pushed)
+
+    def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
+        lines = statement(lambda name, k: f"number(own + {START[name] + k})", None)
+        head = f"for (int i = 0; i < links; ++i) {{ if (kinds[i] < 0) continue; const int own = {ROW}*(i + 1);"
+        return "\n".join([head, *lines, "}"])
+
+    def ground(self) -> str:
+        lines = [f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);"]
+        for name in ("M", "R"):
+            lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
+        if self.tree.rows:
+            lines.append(f"for (int k = 0; k < {sum(LINK_FIELDS.values())}; ++k) number({self.tree.row_place('-1')} + k) = real(0.0);")
+        for k in range(3):
+            lines += [f"number({START['u'] + k}) = -gravity{k};", f"number({START['gravity'] + k}) = gravity{k};"]
+        return "\n".join(lines)
+
+    def _copy(self, load: bool) -> str:
+        first = "x.first.data[i]" if self.source.first else "at"
+        out = ["{ int at = 0; for (int i = 0; i < links; ++i) {", f"const int own = {ROW}*(i + 1); at = {first};"]
+        for kind in self.tree.kinds:
+            out.append(f"if (kinds[i] == {kind}) {{")
+            for name, size in stored_fields(kind, self.source.turns):
+                for k in range(size):
+                    place = f"number(own + {START[name] + k})"
+                    out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")
+                    out.append("++at;")
+            if load and kind == HINGE and not self.source.turns:
+                q, c, s = (f"number(own + {START[n]})" for n in "qcs")
+                out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
+            out.append("}")
+        if load:
+            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock", "struck", "leaving")
+            out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
+            out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
+            out.append(
+                f"if (kinds[i] == {FREE} || kinds[i] == {PRESCRIBED}) {{"
+            )  # they hang on the ground, whatever they hung on
+            out += [f"number(own + {START['frame'] + k}) = real({int(k % 4 == 0)});" for k in range(9)]
+            out.append("}")
+            if self.tree.rows:
+                out.append(f"for (int k = 0; k < {sum(LINK_FIELDS.values())}; ++k) number({self.tree.row_place('i')} + k) = real(0.0);")
+        return "\n".join([*out, "}}"])
+
+    def load(self) -> str:
+        return self._copy(True)
+
+    def store(self) -> str:
+        return self._copy(False)
+
+
+assert list(MEMORY)[: len(INERTIAL)] == list(INERTIAL)  # so that they are copied as they stand
+
+
+def unrolled_code(forest: Forest, real: str = "double", own_axes: bool = True, factor_always: bool = False) -> str:
+    """Code for one forest, of a runner."""
+    return Unrolled(forest, real, RUNNER, own_axes, factor_always).runner()
 
 
 def loop_code(
     real: str = "double", own_axes: bool = False, factor_always: bool = False, kinds: tuple[int, ...] | None = None,
     rows: bool = False,
 ) -> str:  # fmt: skip
-    """Code for any forest (with joints of these kinds), and any rows beside it."""
-    program = Program()
-    tree = (RowLoopTree if rows else LoopTree)(program, own_axes, factor_always, kinds)
-    with program.block("for (int step = 0; step < steps; ++step) {"):
-        program.say("unknown = false;")
-        step(tree)
-    body = program.finish()
-    row, start = tree.row, tree.start
-
-    def copy(load: bool) -> str:
-        out = ["{ int at = 0; for (int i = 0; i < links; ++i) {", f"const int own = {row}*(i + 1);"]
-        for kind in tree.kinds:
-            out.append(f"if (kinds[i] == {kind}) {{")
-            for name, size in stored_fields(kind):
-                for k in range(size):
-                    place = f"number(own + {start[name] + k})"
-                    out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")
-                    out.append("++at;")
-            if load and kind == HINGE:
-                q, c, s = (f"number(own + {start[n]})" for n in "qcs")
-                out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
-            out.append("}")
-        if load:
-            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock")
-            sizes = {n: SIZES[n] for n in sums} | (LINK_FIELDS if rows else {})
-            clear = [f"number(own + {start[n] + k}) = real(0.0);" for n, size in sizes.items() for k in range(size)]
-            given = [
-                f"number(own + {k}) = parameters.data[({PER_LINK}*i + {k})*parameter_stride + w*parameter_world];"
-                for k in range(PER_LINK)
-            ]
-            out += clear + given
-        return "\n".join([*out, "}}"])
-
-    ground = [f"for (int k = 0; k < {row}; ++k) number(k) = real(0.0);"]
-    for name in ("M", "R"):
-        ground += [f"number({start[name] + k}) = real(1.0);" for k in (0, 4, 8)]
-    for k in range(3):
-        ground += [f"number({start['u'] + k}) = -gravity{k};", f"number({start['gravity'] + k}) = gravity{k};"]
-    lines = [
-        HEAD.format(real=real),
-        *(tree.rows.head() if rows else ()),
-        "#define stored(k) state.data[(k)*worlds + w]",
-        "#ifdef __CUDA_ARCH__",
-        "#define number(k) memory.data[(k)*worlds + w]",
-        "#else",
-        f"real* const row_of_world = memory.data + w*{'(at_matrix + 2*n_matrix)' if rows else f'{row}*(links + 1)'};",
-        "#define number(k) row_of_world[k]",
-        "#endif",
-        "const int* const bases = base_of.data; const int* const kinds = kind_of.data; const int* const acts = acts_on.data;",
-        *ground,
-        copy(True),
-        body,
-        copy(False),
-        *(["#undef given"] if rows else ()),
-        "#undef number",
-        "#undef stored",
-        "return count;",
-    ]
-    return "\n".join(lines)
+    """Code for any forest (with joints of these kinds), of a runner; with any rows beside the forest, or without."""
+    return Loop(real, RUNNER, own_axes, factor_always, kinds, rows=rows).runner()
 
 
 def loop_memory(forest: Forest) -> int:
     """Numbers of working memory of a world."""
-    return sum(SIZES.values()) * (len(forest) + 1)
+    return ROW * (len(forest) + 1)

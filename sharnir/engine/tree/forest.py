@@ -1,7 +1,8 @@
 """A forest of links: what the step knows of a mechanism.
 
 A link hangs on its base (another link, or the ground) by a joint of one kind: a hinge or a slider along z of the joint's frame, a
-ball, or a free joint (six axes, on the ground only). A joint with more axes is a row of links of which only the last has mass.
+ball, a weld (no axis), or, on the ground only, a free joint (six axes) or a motion that is prescribed. A joint with more axes is
+a row of links of which only the last has mass.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-HINGE, SLIDER, BALL, FREE = range(4)
-KINDS = ("hinge", "slider", "ball", "free")
-SPEEDS = (1, 1, 3, 6)  # joint speeds by kind
-COORDINATES = (1, 1, 4, 7)  # joint coordinates by kind: quaternions (x, y, z, w); free: position, then quaternion
+HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED = range(6)
+KINDS = ("hinge", "slider", "ball", "free", "weld", "prescribed")
+OFF = -1  # kind of a link that is left out of steps in a world
 GROUND = -1
 
 
@@ -24,7 +24,7 @@ class Link:
 
     Args:
         base: index of the link it hangs on, or GROUND; less than its own index.
-        kind: HINGE, SLIDER, BALL or FREE.
+        kind: HINGE, SLIDER, BALL, FREE, WELD or PRESCRIBED.
         frame: (3, 3) axes of the joint frame as columns, in the base's frame, where the joint's coordinates are zero.
         anchor: (3,) m, origin of the joint frame in the base's frame.
         com: (3,) m, centre of mass from the joint frame's origin.
@@ -49,7 +49,8 @@ LAWS = {
     "effort": 0.0,
 }  # parameters of what acts on an axis, and their values where nothing does  # fmt: skip
 COMMANDS = ("servo_position", "servo_velocity", "servo_torque", "servo_max_force", "effort")  # these vary as a rule
-PARAMETERS = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1} | dict.fromkeys(LAWS, 1)  # numbers per link
+INERTIAL = {"frame": 9, "anchor": 3, "com": 3, "inertia": 6, "mass": 1}  # numbers per link
+PARAMETERS = INERTIAL | dict.fromkeys(LAWS, 1)
 
 
 class Forest:
@@ -61,8 +62,8 @@ class Forest:
         for i, link in enumerate(self.links):
             if not GROUND <= link.base < i:
                 raise ValueError(f"link {i}: its base is {link.base}, allowed: {GROUND} (the ground) to {i - 1}")
-            if link.kind == FREE and link.base != GROUND:
-                raise ValueError(f"link {i}: a free joint hangs on the ground, not on link {link.base}")
+            if link.kind in (FREE, PRESCRIBED) and link.base != GROUND:
+                raise ValueError(f"link {i}: a {KINDS[link.kind]} joint hangs on the ground, not on link {link.base}")
             if link.base >= 0:
                 self.children[link.base].append(i)
 

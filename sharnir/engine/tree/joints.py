@@ -23,7 +23,7 @@ from sharnir.emit.algebra import (
     skew,
     square,
 )
-from sharnir.emit.expressions import absolute, maximum, select, sign
+from sharnir.emit.expressions import absolute, clamp, maximum, select, sign
 from sharnir.laws.axis import (
     FREE_AXIS,
     HOLDS,
@@ -69,6 +69,12 @@ def eliminate_rotations(link: Any, inertia: Any) -> Symmetric:
     return A - Symmetric.upper(H.T @ (D.full @ H))
 
 
+def carry(link: Any, lever: Vector, f: Vector, n: Vector) -> None:
+    """Keep what a joint carries, on its link at the origin, in the base's axes; and hand it on."""
+    link.reaction_f, link.reaction_n = f, n
+    hand_on(link, lever, f, n, None)
+
+
 class OneAxis:
     """What hinges and sliders share: S = (S_l, S_a) is the mean motion of the link per joint speed, in the base's axes.
 
@@ -79,6 +85,35 @@ class OneAxis:
     speed: Callable[[Any], Any]  # at the start of the step, from the stored twists
     ratio: Callable[[Any], Any]  # Δq / 2z
     motion: Callable[[Any], tuple[Vector, Vector, Vector]]  # S_l, S_a, and the lever from the base's origin
+
+    def guess(self, link: Any) -> None:
+        """The mean speed of the next step, where nothing is known of the last ones: the present speed."""
+        z = self.speed(link) / link.per_half_step
+        link.z = link.z1 = link.z2 = link.z3 = z
+
+    def report(self, link: Any, f: Vector, n: Vector) -> None:
+        """What the joint carries, and the impulses along its axis: all but a commanded effort, and those of the laws."""
+        turn = link.turn
+        f, n = turn.outward(f), turn.outward(n)
+        S_l, S_a, lever = self.motion(link)
+        link.mean_axis = S_l + S_a
+        carry(link, lever, f, n)
+        for _ in link.acting():
+            self.report_laws(link, (dot(S_l, f) + dot(S_a, n)) / (0.25 * link.h * link.ratio))
+
+    def report_laws(self, link: Any, whole: Any) -> None:
+        """Impulses of the laws from that of all together, at the end of the step."""
+        law, u0, h = link.law, link.u0, link.h
+        u1 = 4.0 * link.ratio / h * link.z - u0
+        drive = clamp(-(law.servo_a * u1) - law.servo_b, -law.servo_bound, law.servo_bound)
+        passive = -(law.a * u1) - law.b
+        whole = whole - link.effort * h
+        rest = whole - drive - passive
+        link.p_limit = select(absolute(link.limit) > 0.0, rest - link.friction, 0.0)
+        link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
+        mean = 0.5 * (u0 + u1)
+        spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
+        link.p_lost = -((passive - spring + rest) * mean)
 
     def begin(self, link: Any) -> None:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
@@ -226,7 +261,7 @@ class OneAxis:
         hit = (absolute(limit) > 0.0) & (absolute(u0) > 0.0)
         link.struck = select(thrown | leaves_so, 1.0, 0.0)  # what rests at a limit stays there in an impact elsewhere
         link.leaving = leaves
-        link.tree.note_stopped((stuck > link.stuck) | hit | thrown)
+        link.tree.note_stopped((stuck > link.stuck) | hit | thrown, link.at)
         link.stuck = stuck
 
     def hold(self, link: Any) -> None:
@@ -355,6 +390,10 @@ class NoLaws:
 
     def begin(self, link: Any) -> None: ...
 
+    def guess(self, link: Any) -> None: ...
+
+    def report(self, link: Any, f: Vector, n: Vector) -> None: ...
+
     def update_ratio(self, link: Any) -> None: ...
 
     def hold(self, link: Any) -> None: ...
@@ -369,6 +408,14 @@ class Ball(NoLaws):
         return link.rotation.matrix()
 
     anchor, carried = Hinge.anchor, Hinge.carried
+
+    def guess(self, link: Any) -> None:
+        z = link.turn.outward(link.W) - link.base.W
+        link.zv = link.zv1 = link.zv2 = link.zv3 = z
+
+    def report(self, link: Any, f: Vector, n: Vector) -> None:
+        turn = link.turn
+        carry(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n))
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         du, dg = u - link.u_before, g - link.g_before
@@ -427,6 +474,11 @@ class Free(NoLaws):
     def carried(self, link: Any) -> tuple[Vector, Vector]:
         return link.base.u, ZERO
 
+    def guess(self, link: Any) -> None:
+        turn = link.turn
+        link.zv = link.zv1 = link.zv2 = link.zv3 = turn.outward(link.W)
+        link.zl = link.zl1 = link.zl2 = link.zl3 = turn.outward(link.V - cross(link.W, link.local_com))
+
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         link.zl, link.zv = link.zl + link.dl, link.zv + link.e3
         a, b = link.dl, link.e3
@@ -466,6 +518,56 @@ class Free(NoLaws):
         z, z1, z2, z3 = link.zl, link.zl1, link.zl2, link.zl3
         link.zl = (z + z2) * 4.0 - z1 * 6.0 - z3
         link.zl3, link.zl2, link.zl1 = z2, z1, z
+
+
+class Weld(NoLaws):
+    """No axis: the link moves with its base."""
+
+    turned = Slider.turned
+    anchor, carried = Hinge.anchor, Hinge.carried
+
+    def report(self, link: Any, f: Vector, n: Vector) -> None:
+        Ball.report(self, link, f, n)  # type: ignore[arg-type]
+
+    def correct(self, link: Any, u: Vector, g: Vector) -> Any:
+        return 0.0
+
+    def follow(self, link: Any, u: Vector, g: Vector) -> None: ...
+
+    def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
+        return u, g
+
+    def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
+        turn = link.turn
+        inertia = None if inertia is None else turned(turn, inertia)
+        hand_on(link, link.base.M @ link.local_anchor, turn.outward(f), turn.outward(n), inertia)
+
+    def advance(self, link: Any) -> None: ...
+
+    def predict(self, link: Any) -> None: ...
+
+
+class Prescribed(NoLaws):
+    """A motion that is given: zl, zv are the mean twist of the step, zl1, zv1 the one that is stored."""
+
+    turned, anchor = Free.turned, Free.anchor
+    carried, moved = Free.carried, Free.moved
+
+    def correct(self, link: Any, u: Vector, g: Vector) -> Any:
+        return 0.0
+
+    def follow(self, link: Any, u: Vector, g: Vector) -> None: ...
+
+    def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None: ...
+
+    def release(self, link: Any) -> None:
+        link.V, link.W = link.turn.inward(link.zl1), link.turn.inward(link.zv1)
+
+    def advance(self, link: Any) -> None:
+        Free.advance(self, link)  # type: ignore[arg-type]
+        self.release(link)
+
+    def predict(self, link: Any) -> None: ...
 
 
 def largest(numbers: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import warp as wp
 
 from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields, unrolled_code
-from sharnir.engine.tree.forest import Forest
+from sharnir.engine.tree.forest import INERTIAL, Forest
 
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
 CPP = {"double": "double", "single": "float"}
@@ -24,8 +24,9 @@ def tree_kernel(body: str, precision: str) -> Any:
     @wp.func_native(body)
     def tree_steps(
         state: wp.array(dtype=real), worlds: int, w: int, steps: int, h: real, tolerance: real, limit: int,
-        parameters: wp.array(dtype=real), parameter_stride: int, parameter_world: int, links: int, base_of: wp.array(dtype=int),
-        kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
+        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int),
+        acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
         gx: real, gy: real, gz: real,
     ) -> int:  # fmt: skip
         """Advance a world; returns the number of iterations."""
@@ -34,14 +35,15 @@ def tree_kernel(body: str, precision: str) -> Any:
     @wp.kernel(module=name, enable_backward=False)
     def run_tree(
         state: wp.array(dtype=real), worlds: int, steps: int, h: real, tolerance: real, limit: int,
-        parameters: wp.array(dtype=real), parameter_stride: int, parameter_world: int, links: int, base_of: wp.array(dtype=int),
-        kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
+        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int),
+        acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
         gx: real, gy: real, gz: real, iterations: wp.array(dtype=int),
     ):  # fmt: skip
         w = wp.tid()
         iterations[w] = tree_steps(
-            state, worlds, w, steps, h, tolerance, limit, parameters, parameter_stride, parameter_world, links, base_of, kind_of,
-            acts_on, law_tolerance, memory, gx, gy, gz,
+            state, worlds, w, steps, h, tolerance, limit, parameters, law_values, parameter_stride, parameter_world, links,
+            base_of, kind_of, acts_on, law_tolerance, memory, gx, gy, gz,
         )  # fmt: skip
 
     run_tree.module.options |= {"fast_math": precision == "single", "enable_backward": False}
@@ -72,14 +74,16 @@ class TreeRunner:
         real = REALS[precision]
         self._kernel = tree_kernel(body, precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)
-        self.parameters = wp.array(forest.table().ravel(), dtype=real, device=device)
+        inertial = sum(INERTIAL.values())
+        self.parameters = wp.array(forest.table()[:, :inertial].ravel(), dtype=real, device=device)
+        self.laws = wp.array(forest.table()[:, inertial:].ravel(), dtype=real, device=device)
 
         def column(values: list[int]) -> Any:
             return wp.array(np.array(values, np.int32), dtype=int, device=device)
 
         self._tables = [column([link.base for link in forest.links]), column([link.kind for link in forest.links])]
         self._tables.append(column([int(bool(link.laws)) for link in forest.links]))
-        self._memory = wp.zeros(0 if specialize else loop_memory(forest) * worlds, dtype=real, device=device)
+        self._memory = wp.zeros(loop_memory(forest) * worlds, dtype=real, device=device)
         self.iterations = wp.zeros(worlds, dtype=int, device=device)
         self.rows: dict[tuple[int, str], slice] = {}
         at = 0
@@ -94,6 +98,7 @@ class TreeRunner:
 
     def step(self, n: int = 1) -> None:
         """Make n steps of all worlds; `iterations` counts theirs, [world]."""
-        inputs = [self.state, self.worlds, n, self.h, self.tolerance, self.limit, self.parameters, 1, 0, len(self.forest)]
+        inputs = [self.state, self.worlds, n, self.h, self.tolerance, self.limit, self.parameters, self.laws, 1, 0]
+        inputs += [len(self.forest)]
         inputs += [*self._tables, self.law_tolerance, self._memory, *map(float, self.gravity)]
         wp.launch(self._kernel, dim=self.worlds, inputs=inputs, outputs=[self.iterations], device=self.device)

@@ -8,6 +8,7 @@ import warp as wp
 
 from sharnir.engine.tree.closures import RowTables
 from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields
+from sharnir.engine.tree.forest import INERTIAL
 from sharnir.engine.tree.kernel import CPP, REALS
 from sharnir.engine.tree.row_storage import packed_tables, row_memory
 
@@ -24,8 +25,8 @@ def row_kernel(body: str, precision: str) -> Any:
     @wp.func_native(body)
     def tree_steps(
         state: wp.array(dtype=real), worlds: int, w: int, steps: int, h: real, tolerance: real, limit: int,
-        parameters: wp.array(dtype=real), parameter_stride: int, parameter_world: int, links: int, base_of: wp.array(dtype=int),
-        kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
+        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
         gx: real, gy: real, gz: real, row_tables: wp.array(dtype=int), row_numbers: wp.array(dtype=real), row_stride: int,
         row_world: int,
     ) -> int:  # fmt: skip
@@ -35,15 +36,15 @@ def row_kernel(body: str, precision: str) -> Any:
     @wp.kernel(module=name, enable_backward=False)
     def run_tree(
         state: wp.array(dtype=real), worlds: int, steps: int, h: real, tolerance: real, limit: int,
-        parameters: wp.array(dtype=real), parameter_stride: int, parameter_world: int, links: int, base_of: wp.array(dtype=int),
-        kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
+        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
         gx: real, gy: real, gz: real, row_tables: wp.array(dtype=int), row_numbers: wp.array(dtype=real), row_stride: int,
         row_world: int, iterations: wp.array(dtype=int),
     ):  # fmt: skip
         w = wp.tid()
         iterations[w] = tree_steps(
-            state, worlds, w, steps, h, tolerance, limit, parameters, parameter_stride, parameter_world, links, base_of, kind_of,
-            acts_on, law_tolerance, memory, gx, gy, gz, row_tables, row_numbers, row_stride, row_world,
+            state, worlds, w, steps, h, tolerance, limit, parameters, law_values, parameter_stride, parameter_world, links,
+            base_of, kind_of, acts_on, law_tolerance, memory, gx, gy, gz, row_tables, row_numbers, row_stride, row_world,
         )  # fmt: skip
 
     run_tree.module.options |= {"fast_math": precision == "single", "enable_backward": False}
@@ -65,7 +66,9 @@ class RowRunner:
         real = REALS[precision]
         self._kernel = row_kernel(loop_code(CPP[precision], rows=True), precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)
-        self.parameters = wp.array(forest.table().ravel(), dtype=real, device=device)
+        inertial = sum(INERTIAL.values())
+        self.parameters = wp.array(forest.table()[:, :inertial].ravel(), dtype=real, device=device)
+        self.laws = wp.array(forest.table()[:, inertial:].ravel(), dtype=real, device=device)
 
         def column(values: list[int]) -> Any:
             return wp.array(np.array(values, np.int32), dtype=int, device=device)
@@ -88,6 +91,6 @@ class RowRunner:
 
     def step(self, n: int = 1) -> None:
         """Make n steps of all worlds; `iterations` counts theirs, [world]."""
-        inputs = [self.state, self.worlds, n, self.h, self.tolerance, self.limit, self.parameters, 1, 0, len(self.forest)]
-        inputs += [*self._tables, self.law_tolerance, self._memory, *map(float, self.gravity), *self._rows, 1, 0]
+        inputs = [self.state, self.worlds, n, self.h, self.tolerance, self.limit, self.parameters, self.laws, 1, 0]
+        inputs += [len(self.forest), *self._tables, self.law_tolerance, self._memory, *map(float, self.gravity), *self._rows, 1, 0]
         wp.launch(self._kernel, dim=self.worlds, inputs=inputs, outputs=[self.iterations], device=self.device)

@@ -207,8 +207,10 @@ class LoopRows(RowMath):
         lines = ["const int* const t_all = row_tables.data;"]
         lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
-        lines += [f"const int at_closures = {self.tree.row}*(links + 1), at_rows = at_closures + {self.record}*n_closures;"]
+        lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
+        lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
         lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + 2*n_responses;"]
+        lines += ["const int memory_with_rows = at_matrix + 2*n_matrix; (void)memory_with_rows;"]
         given = f"row_numbers.data[({self.record_given}*c + (k))*row_stride + w*row_world]"
         return [*lines, f"#define given(k) {given}"]
 
@@ -219,6 +221,8 @@ class LoopRows(RowMath):
         p, row = self.program, self.tree.row
         with p.block("for (int c = 0; c < n_closures; ++c) {"):
             p.say(f"const int end_a = {row}*(t_a[c] + 1), end_b = {row}*(t_b[c] + 1);")
+            for side in "ab":
+                p.say(f"const int rows_end_{side} = {self.tree.row_place(f't_{side}[c]')};")
             yield ClosureView(self, "c")
 
     def kinds_of(self, c: str) -> Iterator[Any]:
@@ -233,12 +237,14 @@ class LoopRows(RowMath):
     def path(self, c: ClosureView) -> Iterator[tuple[LinkView, str]]:
         p, row = self.program, self.tree.row
         with p.block("for (int k = t_path_start[c]; k < t_path_start[c + 1]; ++k) {"):
-            p.say(f"const int i = t_path[k], own = {row}*(i + 1), base = {row}*(bases[i] + 1), offset = t_offset[k];")
+            p.say("const int i = t_path[k], offset = t_offset[k]; if (kinds[i] < 0) continue;")
+            p.say(f"const int own = {row}*(i + 1), base = {row}*(bases[i] + 1);")
+            p.say(f"const int rows_own = {self.tree.row_place('i')}, rows_base = {self.tree.row_place('bases[i]')};")
             yield LinkView(self.tree, "own"), "offset"
 
     def _sums(self, link: LinkView, k: Any) -> list[str]:
-        first = self.tree.start["path_l0"]
-        return [f"number({link.at} + {first} + {3 * len(PATH)}*({k}) + {n})" for n in range(3 * len(PATH))]
+        first = self.tree.row_start["path_l0"]
+        return [f"number(rows_{link.at} + {first} + {3 * len(PATH)}*({k}) + {n})" for n in range(3 * len(PATH))]
 
     def take(self, link: LinkView, k: Any) -> tuple[Any, Any]:
         places = self._sums(link, k)
@@ -301,17 +307,33 @@ class LoopRows(RowMath):
 
 
 class RowLoopTree(LoopTree):
-    """Code that loops over the links of any forest and over any rows beside it."""
+    """Code that loops over the links of any forest and over any rows beside it; fields of links for rows are kept apart."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
+        self.row_start, self.row_size = {}, 0
         for name, size in LINK_FIELDS.items():
-            self.start[name], self.row = self.row, self.row + size
+            self.row_start[name], self.row_size = self.row_size, self.row_size + size
         self.rows = LoopRows(self)
 
+    def row_place(self, i: str) -> str:
+        """Where the fields for rows of link i begin."""
+        return f"at_links + {self.row_size}*({i} + 1)"
+
+    def links(self, inward: bool = False) -> Iterator[LinkView]:
+        for link in super().links(inward):
+            self.program.say(f"const int rows_own = {self.row_place('i')}, rows_base = {self.row_place('bases[i]')};")
+            yield link
+
+    def _place(self, at: str, name: str, k: int) -> str:
+        if name in LINK_FIELDS:
+            return f"number(rows_{at} + {self.row_start[name] + k})"
+        return super()._place(at, name, k)
+
     def get(self, at: str, name: str) -> list[Any]:
-        size = LINK_FIELDS.get(name) or SIZES[name]
-        return [self.program.read(self._place(at, name, k)) for k in range(size)]
+        if name in LINK_FIELDS:
+            return [self.program.read(self._place(at, name, k)) for k in range(LINK_FIELDS[name])]
+        return super().get(at, name)
 
 
 COUNTS = ("closures", "rows", "blocks", "responses", "matrix")

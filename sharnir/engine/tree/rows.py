@@ -28,7 +28,7 @@ from typing import Any
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
 from sharnir.emit.expressions import absolute, maximum, select, sqrt
 from sharnir.engine.tree.closures import ANGLE, GEAR, PLANE, POINT, ROD, ROWS, SPRING
-from sharnir.engine.tree.joints import Ball, Free, OneAxis, Slider
+from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld
 
 DEPENDENT = 1e-10  # a pivot less than this part of the row's own response is that of a dependent row
 BLUR = 10.0  # times |g|⁴: mean directions of dependent rows differ by |g|²
@@ -294,6 +294,15 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
             return [*n], [*x], dot(n, by) + size_n * trace(D3), (l, cross(arm, l)), shift(l1, ZERO)
 
         return ball
+    if isinstance(joint, Weld):
+        arm, shift = base.M @ link.local_anchor, shift_of(joint, link)
+
+        def weld(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
+            return [], [], 0.0, (act[0], act[1] + cross(arm, act[0])), shift(*rate)
+
+        return weld
+    if isinstance(joint, Prescribed):
+        return lambda act, rate, own, size_l, size_n: ([], [], 0.0, (ZERO, ZERO), (ZERO, ZERO))
     assert isinstance(joint, Free)
     D3, H, A3 = link.D3, link.B, link.A3
 
@@ -325,14 +334,16 @@ def shift_of(joint: Any, link: Any) -> Callable[[Vector, Vector], Impulse]:
     def ball(l: Vector, n: Vector) -> Impulse:
         return l, n + cross(M @ link.local_anchor, lead_back(g, l))
 
-    return ball if isinstance(joint, Ball) else slider if isinstance(joint, Slider) else hinge
+    return ball if isinstance(joint, Ball | Weld) else slider if isinstance(joint, Slider) else hinge
 
 
 def equation(joint: Any, link: Any) -> list[Any]:
     """What the joint's own equation lacks (of a free joint: its solution)."""
     if isinstance(joint, OneAxis):
         return [link.e]
-    return [*link.e3] if isinstance(joint, Ball) else [*link.dl, *link.e3]
+    if isinstance(joint, Free):
+        return [*link.dl, *link.e3]
+    return [*link.e3] if isinstance(joint, Ball) else []
 
 
 def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
@@ -340,7 +351,7 @@ def put_equation(joint: Any, link: Any, e: list[Any]) -> None:
         link.e = e[0]
     elif isinstance(joint, Ball):
         link.e3 = Vector(*e)
-    else:
+    elif isinstance(joint, Free):
         link.dl, link.e3 = Vector(*e[:3]), Vector(*e[3:])
 
 

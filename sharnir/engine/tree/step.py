@@ -23,7 +23,15 @@ from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows
 
 
 def step(tree: Any) -> None:
-    """One step: guess, iterate, finish."""
+    """One step: iterate, finish; where something stopped, velocities are made to fit."""
+    solve(tree)
+    finish(tree)
+    for _ in tree.when_stopped():
+        project(tree)
+
+
+def solve(tree: Any) -> None:
+    """Find the mean joint speeds of the step."""
     for factor in tree.iterations():
         for _ in tree.first_iteration():
             begin(tree)
@@ -41,9 +49,23 @@ def step(tree: Any) -> None:
             close_rows(tree, factor)
         tree.clear_change()
         update_twists(tree, correct=True)
-    finish(tree)
-    for _ in tree.when_stopped():
-        project(tree)
+
+
+def guess(tree: Any) -> None:
+    """Mean joint speeds where nothing is known of the last steps: those of the stored twists."""
+    for link in tree.links():
+        place(tree, link)
+        for joint in link.joints():
+            joint.guess(link)
+
+
+def report(tree: Any) -> None:
+    """After the mean speeds are found: what joints carry, and what acts on their axes."""
+    for link in tree.links(inward=True):
+        f, n = missing_momentum(link, link.M @ link.local_com)
+        handed_f, handed_n = link.gathered("f", "n")
+        for joint in link.joints():
+            joint.report(link, f + handed_f, n + handed_n)
 
 
 # ---- before the iterations ---------------------------------------------------------------------------------------------------
@@ -124,8 +146,10 @@ def missing_momentum(link: Any, com: Vector) -> tuple[Vector, Vector]:
     v = link.u + cross(link.g, com)
     f = (v - link.V) * link.mass
     I = link.local_inertia
-    n = link.M @ (I @ (link.g * 2.0 - link.W)) - I @ link.g + cross(com, f)
-    return f, n
+    n = link.M @ (I @ (link.g * 2.0 - link.W)) - I @ link.g
+    if link.tree.pushed and not link.tree.rests:
+        f, n = f - link.push_f, n - link.push_n
+    return f, n + cross(com, f)
 
 
 def articulated_inertia(link: Any, com: Vector) -> tuple[Symmetric, Matrix, Symmetric]:
@@ -167,6 +191,11 @@ def turned_back(M: Matrix, x: Vector) -> Vector:
 # ---- impacts -----------------------------------------------------------------------------------------------------------------
 
 
+def kinetic(link: Any, V: Vector, W: Vector) -> Any:
+    """Kinetic energy of a link, times ¼ h²."""
+    return (dot(V, V) * link.mass + dot(W, link.local_inertia @ W)) * 0.5
+
+
 def project(tree: Any) -> None:
     """Velocities of the end of a step in which something stopped: the nearest, by kinetic energy, that fit the joints.
 
@@ -195,7 +224,9 @@ def project(tree: Any) -> None:
                 u, g = joint.moved(link, u, g)
                 u, g = link.turn.inward(u), link.turn.inward(g)
                 link.u, link.g = u, g
-                link.V, link.W = u + cross(g, link.local_com), g
+                v = u + cross(g, link.local_com)
+                tree.note_lost(kinetic(link, link.V, link.W) - kinetic(link, v, g))
+                link.V, link.W = v, g
         for link in tree.links():
             for joint in link.joints():
                 joint.release(link)

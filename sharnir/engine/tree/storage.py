@@ -6,6 +6,7 @@ and working values. A field is a scalar, vector, matrix or quaternion of `emit.a
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -27,13 +28,27 @@ from sharnir.emit.algebra import (
 )  # fmt: skip
 from sharnir.emit.expressions import maximum, value
 from sharnir.emit.program import Program
-from sharnir.engine.tree.forest import BALL, COMMANDS, FREE, GROUND, HINGE, KINDS, PARAMETERS, SLIDER, Forest
-from sharnir.engine.tree.joints import Ball, Free, Hinge, Slider
+from sharnir.engine.tree.forest import (
+    BALL,
+    COMMANDS,
+    FREE,
+    GROUND,
+    HINGE,
+    INERTIAL,
+    KINDS,
+    LAWS,
+    PARAMETERS,
+    PRESCRIBED,
+    SLIDER,
+    WELD,
+    Forest,
+)
+from sharnir.engine.tree.joints import Ball, Free, Hinge, Prescribed, Slider, Weld
 from sharnir.laws.axis import Law
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
 PATIENCE = 3  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
-JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: Ball(), FREE: Free()}
+JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: Ball(), FREE: Free(), WELD: Weld(), PRESCRIBED: Prescribed()}
 
 # state that is kept between calls
 STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3}
@@ -47,12 +62,27 @@ LAW_NAMES = (
     "side", "e_friction", "struck", "leaving",
 )  # fmt: skip
 LAW = dict.fromkeys((*LAW_NAMES, *("law_" + n for n in Law._fields)), 1)
+IMPULSES = ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
+REPORT = {"reaction_f": 3, "reaction_n": 3, "mean_axis": 3} | dict.fromkeys(IMPULSES, 1)
+"""What a step reports: impulse and moment that joints carry, times ¼ h, and their axes; impulses along these, what is lost, J."""
+PUSH = {"push_f": 3, "push_n": 3}  # outer force and torque on a link, times ¼ h²
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
-SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | WORLD_AXES
+SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | REPORT | PUSH | WORLD_AXES
 SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I"}
 GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
 AXIS = ("q", "stuck", "limit", "SU", "z")
-FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "zv"), FREE: ("rotation", "position", "zv", "zl")}
+SIX = ("rotation", "position", "zv", "zl")
+FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "zv"), FREE: SIX, WELD: (), PRESCRIBED: SIX}
+
+
+def offsets(sizes: dict[str, int]) -> dict[str, int]:
+    """Where fields begin that are stored one after the other."""
+    ends = list(itertools.accumulate(sizes.values()))
+    return dict(zip(sizes, [0, *ends[:-1]], strict=True))
+
+
+MEMORY = {name: size for name, size in SIZES.items() if name not in LAWS}  # of a link, in the working memory of a loop
+START, ROW = offsets(MEMORY), sum(MEMORY.values())
 
 
 def pack(name: str, numbers: list[Any]) -> Any:
@@ -149,7 +179,7 @@ class LinkView:
         frame, kind = ByMatrix(self.frame), self.tree.kind_of(self.at)
         if kind == HINGE:
             return Chained(frame, AboutZ(self.c, self.s))
-        if kind == SLIDER:
+        if kind in (SLIDER, WELD):
             return frame
         return Chained(frame, ByMatrix(self.rotation.matrix()))
 
@@ -195,6 +225,7 @@ class OneForest:
     own_axes: bool
     gravity: Any
     rows: Any = None  # beside the forest, `rows`
+    pushed = False
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -268,7 +299,7 @@ class NumberTree(OneForest):
         self.h, self.law_tolerance = h, law_tolerance
         self.gravity = Vector(*gravity) * (0.25 * h * h)
         self.fall = h * sum(x * x for x in gravity) ** 0.5
-        self.change, self.passes, self.changed, self.unknown = 0.0, 0, 0, False
+        self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
         self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
         for f in self.fields:
             f["rotation"] = [0.0, 0.0, 0.0, 1.0]
@@ -333,12 +364,15 @@ class NumberTree(OneForest):
     def clear_stopped(self) -> None:
         self.stopped = False
 
-    def note_stopped(self, condition: bool) -> None:
+    def note_stopped(self, condition: bool, at: int) -> None:
         self.stopped = self.stopped or condition
 
     def when_stopped(self) -> Iterator[None]:
         if self.stopped:
             yield
+
+    def note_lost(self, energy: float) -> None:
+        self.lost += energy
 
     def clear_change(self) -> None:
         self.change = 0.0
@@ -353,6 +387,7 @@ class Emitted:
 
     factor_always: bool
     program: Program
+    begins = False  # whether velocities that do not fit the joints may be given
     any_acts: Any  # whether laws act on some axis
     links: Any
 
@@ -416,16 +451,20 @@ class Emitted:
         p.say("++wrong; ++changed;")
 
     def clear_stopped(self) -> None:
-        self.program.say("stopped = false;")
+        self.program.say("stopped = 0;")
 
-    def note_stopped(self, condition: Any) -> None:
+    def note_stopped(self, condition: Any, at: Any) -> None:
+        """An axis of a link stopped: `stopped` is 1 + its number."""
         with self.program.block("if ({0}) {{", condition):
-            self.program.say("stopped = true;")
+            self.program.say("stopped = i + 1;" if at == "own" else f"stopped = {at + 1};")
 
     def when_stopped(self) -> Iterator[None]:
-        if self.any_acts:
+        if self.any_acts or self.begins:
             with self.program.block("if (stopped) {"):
                 yield
+
+    def note_lost(self, energy: Any) -> None:
+        self.program.write("lost", self.program.read("lost") + energy)
 
     def clear_change(self) -> None:
         self.program.say("count += 1;")
@@ -454,30 +493,32 @@ class Emitted:
 class UnrolledTree(Emitted, OneForest):
     """Code for one forest: every number of every link is a variable, parameters that are 0 or ±1 are constants."""
 
-    def __init__(self, forest: Forest, program: Program, own_axes: bool = True, factor_always: bool = False) -> None:
+    def __init__(
+        self, forest: Forest, program: Program, own_axes: bool = True, factor_always: bool = False, axes: Any = None
+    ) -> None:
         OneForest.__init__(self, forest)
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
-        self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS}
-        self.start: dict[str, int] = {}
-        at = 0
-        for name, size in PARAMETERS.items():
-            self.start[name], at = at, at + size
-        self.row = at
+        self.axes = list(range(len(forest))) if axes is None else list(axes)
+        self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS and name not in REPORT}
+        self.start = offsets(INERTIAL)
 
     def get(self, i: int, name: str) -> list[Any]:
         if name in LAW and not self.acts(i):
             return [0.0]
         if name in PARAMETERS:
             varies = name in COMMANDS and self.acts(i)
+            row = sum(INERTIAL.values()) * i + self.start.get(name, 0)
             return [
-                x if x in FOLDED and not varies else self.program.read(f"parameter({self.row * i + self.start[name] + k})")
+                x if x in FOLDED and not varies
+                else self.program.read(f"law_{name}({self.axes[i]})" if name in LAWS else f"parameter({row + k})")
                 for k, x in enumerate(self.forest.values(i)[name])
-            ]
+            ]  # fmt: skip
         return [self.program.read(f"{name}_{i}_{k}") for k in range(SIZES[name])]
 
     def put(self, i: int, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
-            self.program.write(f"{name}_{i}_{k}", number)
+            place = f"number({ROW * (i + 1) + START[name] + k})" if name in REPORT else f"{name}_{i}_{k}"
+            self.program.write(place, number)
 
 
 class LoopTree(Emitted):
@@ -485,21 +526,20 @@ class LoopTree(Emitted):
 
     rows: Any = None  # beside the forest, `rows`
 
-    def __init__(self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None) -> None:
-        self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
+    def __init__(
+        self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False
+    ) -> None:
+        self.program, self.own_axes, self.factor_always, self.pushed = program, own_axes, factor_always, pushed
         self.kinds = tuple(range(len(KINDS))) if kinds is None else tuple(kinds)
-        self.start: dict[str, int] = {}
-        at = 0
-        for name, size in SIZES.items():
-            self.start[name], at = at, at + size
-        self.row = at
+        self.start, self.row = START, ROW
         self._kind: int | None = None
         self.rests = False
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
         with self.program.block(head):
-            self.program.say(f"const int own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1);")
+            self.program.say("if (kinds[i] < 0) continue;")
+            self.program.say(f"const int own = {self.row}*(i + 1), base = {self.row}*(bases[i] + 1), axis = axis_of(i);")
             yield LinkView(self, "own")
 
     def base_of(self, at: str) -> Any:
@@ -551,6 +591,8 @@ class LoopTree(Emitted):
         self.put("base", name, [a + b for a, b in zip(self.get("base", name), numbers(x), strict=True)])
 
     def get(self, at: str, name: str) -> list[Any]:
+        if name in LAWS:
+            return [self.program.read(f"law_{name}(axis)")]
         return [self.program.read(self._place(at, name, k)) for k in range(SIZES[name])]
 
     def put(self, at: str, name: str, x: list[Any]) -> None:

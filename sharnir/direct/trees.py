@@ -1,0 +1,130 @@
+"""Trees in joint coordinates, as `SolverDirect` steps them (`engine.tree`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from sharnir.engine.tree.build import Plan
+from sharnir.engine.tree.forest import PRESCRIBED
+from sharnir.engine.tree.runtime import ROOM, TreeStep, generic_kernel
+from sharnir.engine.tree.storage import ROW
+from sharnir.model import Control, Model, State, fill, scene_scale
+from sharnir.sleep import SLOWEST, joining, reaches, rest_of
+from sharnir.spatial import matrix_to_quat
+from sharnir.tables import table
+from sharnir.types import EPSILON, alone, load_modules, quat, real, vec3
+
+TOLERANCE = max(1e-13, 4 * EPSILON)  # rad, or of the scene's length
+
+
+class Trees:
+    """The trees of a solver's model: what their kernel is given.
+
+    Args:
+        solver: the `SolverDirect` whose model it is.
+    """
+
+    def __init__(self, solver: Any) -> None:
+        self.solver, self.model = solver, solver.model
+        self.plan = Plan(self.model)
+
+    @staticmethod
+    def cover(model: Model) -> bool:
+        """Whether all of a model is trees: nothing touches, no rope hangs, nothing joins links beside the forest."""
+        if model.collision is not None or model.ropes is not None or model.casts or not len(model.com):
+            return False
+        return not Plan(model).beside
+
+    def act_on(self, control: Control) -> bool:
+        """Whether all laws that act are known to the trees."""
+        m = self.model
+        axes = m.axes
+        if not m.speeds:
+            return True
+        if any(getattr(axes, name).numpy().any() for name in ("resistance", "rotor_inertia", "implicit")):
+            return False
+        if control.friction_load.numpy().any():
+            return False
+        balls = [k for k, kind in enumerate(m.joint_kinds) if len(kind.turns) == 3]
+        acts = control.acts.numpy()
+        pushed = control.joint_force.numpy()
+        friction = control.friction_static.numpy() + control.friction_dynamic.numpy()
+        for k, kind in enumerate(m.joint_kinds):
+            at = slice(m.v_start[k], m.v_start[k] + kind.v_size)
+            if k in balls and (acts[k].any() or pushed[at].any()):
+                return False
+            groups = axes.group.numpy()[at]
+            if len(set(groups.tolist())) < len(groups) and friction[at].any():
+                return False
+        return True
+
+    @property
+    def rows(self) -> int:
+        """Numbers of `State.tree`."""
+        return 1 + ROOM * len(self.plan.places)
+
+    def bind(self, state: State, control: Control) -> tuple[Any, Any]:
+        """The structure for these arrays, as an array of one, and itself."""
+        solver, m, plan = self.solver, self.model, self.plan
+        device, places, n = m.device, plan.places, len(plan.places)
+        t = TreeStep()
+        t.bodies, t.joints, t.axes, t.drives, t.control = m.bodies, m.joints, m.axes, m.drives, control
+        t.state = t.now = state
+        t.settings, t.tally, t.links, t.worlds = solver.settings, solver.tally, n, m.worlds
+
+        def ints(values: list[int]) -> Any:
+            return wp.array(np.array(values, np.int32), dtype=wp.int32, device=device)
+
+        carries, number = [], []
+        body = -1
+        for p in reversed(places):
+            body = p.body if p.body >= 0 else body
+            carries.insert(0, body)
+        for p in places:
+            number.append(p.axis - int(m.v_start[p.joint]) if p.axis >= 0 else 0)
+        t.base_built, t.kind_built = ints([p.base for p in places]), ints([p.kind for p in places])
+        t.joint, t.body, t.carries, t.number = (
+            ints([p.joint for p in places]),
+            ints([p.body for p in places]),
+            ints(carries),
+            ints(number),
+        )
+        t.axis, t.sense = ints([p.axis for p in places]), ints([p.sense for p in places])
+        t.first = ints([1 + ROOM * i for i in range(n)])
+        t.base, t.kind, t.acts = (wp.full(n * m.worlds, -2, dtype=wp.int32, device=device) for _ in range(3))
+        x = plan.numbers
+        t.frame = table(matrix_to_quat(x["frame"]), quat, m.worlds, device)
+        t.anchor, t.com = (table(x[name], vec3, m.worlds, device) for name in ("anchor", "com"))
+        t.own_turn = table(matrix_to_quat(plan.own_turn), quat, m.worlds, device)
+        t.own_point = table(plan.own_point, vec3, m.worlds, device)
+        numbers = plan.table()
+        varied = numbers.shape[1] > 1
+        t.parameters = wp.array(numbers.ravel(), dtype=real, device=device)
+        t.parameter_stride, t.parameter_world = numbers.shape[1], int(varied)
+        t.memory = wp.zeros(ROW * (n + 1) * m.worlds, dtype=real, device=device)
+        on_cpu = wp.get_device(device).is_cpu
+        t.memory_number, t.memory_world = (1, ROW * (n + 1)) if on_cpu else (m.worlds, 1)
+        t.own_axes = 0
+        mass, length, speed = scene_scale(m, solver.dt)
+        t.tolerance, t.law_tolerance = TOLERANCE, 1e-12 * mass * length * speed
+        reach = reaches(m)
+        t.reach = wp.array(
+            [reach[p.body] if p.body >= 0 and p.kind != PRESCRIBED else -1.0 for p in places], dtype=real, device=device
+        )
+        t.slowest = SLOWEST * speed
+        strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
+        t.breakable = int(((strength < 1e30) & (strength > 0)).any())
+        fill(t, m, n, "turn origin")
+        fill(t, m, None, "pushed passes change part taken hit slow")
+        t.parts, t.projected, t.done, t.residual = solver.parts, solver.projected, solver.done, solver.residual
+        t.grades, t.made = solver.grades, solver._made
+        solver._watch(state, control, 0)
+        t.contacts = joining(m, state, control)
+        self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
+        t.rest = self._rest[0]
+        solver._kernel, solver._passes = generic_kernel(int(m.drives.count) > 0), t.passes
+        load_modules([solver._kernel.module], device)
+        return alone(t, TreeStep, device), t

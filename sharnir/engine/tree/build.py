@@ -1,0 +1,207 @@
+"""The forest of a model: a link for every free axis of a joint and for every body, and where their numbers are kept.
+
+A joint with several free axes is a row of links, translations first; only the last of them has a body. A joint whose child is
+nearer to the ground than its parent is the same row reversed. The frame of a link is its joint's frame on the body, with z along
+the free axis; of bodies that float, or whose motion is prescribed, it is at the centre of mass, along the body's axes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sharnir.engine.tree.forest import BALL, FREE, GROUND, HINGE, PRESCRIBED, SLIDER, WELD, Forest, Link
+from sharnir.model import DYNAMIC, KINEMATIC, Model
+from sharnir.spatial import quat_to_matrix
+from sharnir.tables import columns
+
+ALONG = np.array([[[0, 0, 1], [1, 0, 0], [0, 1, 0]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]], np.eye(3)], float)  # z along x, y, z
+BACK = np.diag([1.0, -1.0, -1.0])  # z reversed
+LOOSE_MASK = 63  # of a joint that leaves all six axes free
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a link is in the model."""
+
+    base: int  # link
+    kind: int
+    joint: int = -1  # −1: none of the scene's
+    body: int = -1  # −1: inside a joint with several axes
+    slot: int = -1  # of the axis: 0 1 2 translations, 3 4 5 rotations
+    axis: int = -1  # number of its (first) speed
+    coordinate: int = -1  # number of its (first) coordinate
+    sense: int = 1  # −1: the body is the joint's parent
+    first: bool = True  # of the links of its joint
+
+
+class Plan:
+    """The spanning forest of a model, and the numbers of its links.
+
+    Joints that close a loop, rods, gears, cables and springs between points are not in it (`beside` tells whether there are any).
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.places: list[Place] = []
+        self.link_of: dict[int, int] = {}
+        self.outside: list[int] = []  # joints that are not in the forest
+        self._hang()
+        self.numbers = self._numbers()
+
+    @property
+    def beside(self) -> bool:
+        """Whether something joins links beside the forest."""
+        m = self.model
+        return bool(self.outside or m.gear_names or m.spring_names or m.cable_names)
+
+    # ---- topology ------------------------------------------------------------------------------------------------------------
+
+    def _hang(self) -> None:
+        """Breadth first from what does not yield, so that loops are cut far from it; branch by branch in the end."""
+        model = self.model
+        dynamic = model.bodies.motion.numpy() == DYNAMIC
+        near: dict[int, list[tuple[int, int]]] = {}
+        rods = [k for k, kind in enumerate(model.joint_kinds) if kind.mask and not kind.v_size]
+        for k, (p, c) in enumerate(zip(model.parents, model.children, strict=True)):
+            if k not in rods:
+                near.setdefault(int(p), []).append((k, int(c)))
+                near.setdefault(int(c), []).append((k, int(p)))
+        seen = {b for b in range(len(dynamic)) if not dynamic[b]}
+        hangs: dict[int, list[tuple[int, int]]] = {}  # of a body: (joint, other body) that hang on it
+        used = set(rods)
+        floating: list[int] = []
+
+        def walk(todo: list[int], loose: bool) -> None:
+            while todo:
+                base = todo.pop(0)
+                for k, other in near.get(base, ()):
+                    if other not in seen and (loose or model.joint_kinds[k].mask != LOOSE_MASK):
+                        seen.add(other)
+                        used.add(k)
+                        hangs.setdefault(base, []).append((k, other))
+                        todo.append(other)
+
+        walk(sorted(seen), False)
+        walk(sorted(seen), True)
+        for b in range(len(dynamic)):
+            if b not in seen:
+                seen.add(b)
+                floating.append(b)
+                walk([b], False)
+                walk(sorted(seen), True)
+        kinematic = model.bodies.motion.numpy() == KINEMATIC
+        roots = [b for b in range(1, len(dynamic)) if b in floating or kinematic[b] or (not dynamic[b] and b in hangs)]
+        for b in (0, *roots):
+            if b > 0:
+                self.link_of[b] = len(self.places)
+                self.places.append(Place(GROUND, FREE if dynamic[b] else PRESCRIBED, body=b))
+            self._branch(b, hangs)
+        both_fixed = {k for k, (p, c) in enumerate(zip(model.parents, model.children, strict=True)) if not dynamic[[p, c]].any()}
+        self.outside = rods + [k for k in range(len(model.joint_kinds)) if k not in used and k not in both_fixed]
+
+    def _branch(self, root: int, hangs: dict[int, list[tuple[int, int]]]) -> None:
+        """The links of all that hangs on a body, depth first."""
+        todo = [(root, k, b) for k, b in reversed(hangs.get(root, []))]
+        while todo:
+            base, k, body = todo.pop()
+            self._joint(k, base, body)
+            todo += [(body, k2, b2) for k2, b2 in reversed(hangs.get(body, []))]
+
+    def _joint(self, k: int, base: int, body: int) -> None:
+        """The links of a joint."""
+        model, kind = self.model, self.model.joint_kinds[k]
+        sense = 1 if model.children[k] == body else -1
+        v, q = int(model.v_start[k]), int(model.q_start[k])
+        slots = [int(s) for s in model.joints.slot.numpy()[: kind.v_size, k]]
+        rows = [(SLIDER if s < 3 else HINGE, s, v + i, q + i) for i, s in enumerate(slots)]
+        if len(kind.turns) == 3:
+            at = kind.v_size - 3
+            rows = [*rows[:at], (BALL, -1, v + at, q + at)]
+        rows = rows or [(WELD, -1, -1, -1)]
+        at_link = self.link_of.get(base, GROUND)
+        for n, (what, slot, axis, coordinate) in enumerate(rows[::sense]):
+            last = n == len(rows) - 1
+            self.places.append(Place(at_link, what, k, body if last else -1, slot, axis, coordinate, sense, n == 0))
+            at_link = len(self.places) - 1
+        self.link_of[body] = at_link
+
+    # ---- numbers -------------------------------------------------------------------------------------------------------------
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        """Frames, anchors, centres of mass, inertias and masses, (links, 1 or worlds, …)."""
+        model, n = self.model, len(self.places)
+        t = model.joints
+        names = ("parent_point", "child_point", "parent_frame", "child_frame")
+        tables = {name: columns(getattr(t, name)) if model.joint_kinds else np.zeros((0, 1, 3)) for name in names}
+        mass, inertia = columns(model.bodies.mass), columns(model.bodies.inertia)
+        worlds = max(x.shape[1] for x in (mass, inertia, *tables.values()))
+        shape = (n, worlds)
+        self.own_turn, self.own_point = np.zeros((*shape, 3, 3)), np.zeros((*shape, 3))  # of link frames, in the body's axes
+        out = {"frame": np.zeros((*shape, 3, 3)), "anchor": np.zeros((*shape, 3)), "com": np.zeros((*shape, 3))}
+        out |= {"inertia": np.zeros((*shape, 3, 3)), "mass": np.zeros(shape)}
+        aligned = np.eye(3)
+        for i, p in enumerate(self.places):
+            out["frame"][i] = self.own_turn[i] = np.eye(3)
+            if p.joint >= 0:
+                sides = ("parent", "child")[:: p.sense]
+                near, far = (quat_to_matrix(tables[f"{side}_frame"][p.joint]) for side in sides)
+                turn = ALONG[p.slot % 3] if p.slot >= 0 else np.eye(3)
+                turn = turn @ BACK if p.sense < 0 and p.slot >= 0 else turn
+                if p.first:
+                    base_turn = self.own_turn[p.base] if p.base >= 0 else np.eye(3)[None]
+                    base_point = self.own_point[p.base] if p.base >= 0 else np.zeros((1, 3))
+                    back = np.swapaxes(base_turn, 1, 2)
+                    out["frame"][i] = back @ near @ turn
+                    offset = tables[f"{sides[0]}_point"][p.joint] - base_point
+                    out["anchor"][i] = np.einsum("wij,wj->wi", np.broadcast_to(back, (len(offset), 3, 3)), offset)
+                else:
+                    out["frame"][i] = aligned.T @ turn
+                aligned = turn
+                self.own_turn[i] = far @ turn
+                self.own_point[i] = tables[f"{sides[1]}_point"][p.joint]
+            if p.body >= 0 and p.kind != PRESCRIBED:
+                Q = self.own_turn[i]
+                out["mass"][i] = mass[p.body]
+                out["com"][i] = -np.einsum("wji,wj->wi", Q, self.own_point[i])
+                out["inertia"][i] = np.swapaxes(Q, 1, 2) @ self._inertia(inertia[p.body], mass[p.body], out["com"][i]) @ Q
+        if worlds > 1 and all((x == x[:, :1]).all() for x in out.values()):
+            out = {name: x[:, :1] for name, x in out.items()}
+            self.own_turn, self.own_point = self.own_turn[:, :1], self.own_point[:, :1]
+        for name, x in out.items():
+            clean = np.round(x)
+            out[name] = np.where(np.abs(x - clean) < 4e-16, clean, x) if name == "frame" else x
+        return out
+
+    @staticmethod
+    def _inertia(inertia: np.ndarray, mass: np.ndarray, com: np.ndarray) -> np.ndarray:
+        """(worlds, 3, 3) of a body; a point mass gets one that nobody sees: about its joint if that is at the mass itself."""
+        point = ~inertia.any((1, 2)) & (mass > 0)
+        if not point.any():
+            return inertia
+        r2 = (com**2).sum(-1)
+        own = mass * np.where(r2 > 0, 1e-12 * r2, 1.0)
+        return np.where(point[:, None, None], np.eye(3) * own[:, None, None], inertia)
+
+    def forest(self, laws: list[dict[str, float]] | None = None) -> Forest:
+        """The links with the numbers of the first world."""
+        x = {name: values[:, 0] for name, values in self.numbers.items()}
+        return Forest(
+            [
+                Link(
+                    p.base, p.kind, x["frame"][i], x["anchor"][i], x["com"][i], x["inertia"][i], float(x["mass"][i]),
+                    laws[i] if laws is not None else {},
+                )
+                for i, p in enumerate(self.places)
+            ]
+        )  # fmt: skip
+
+    def table(self) -> np.ndarray:
+        """(numbers per link · links, 1 or worlds) in the order of `forest.INERTIAL`."""
+        x = self.numbers
+        six = np.stack([x["inertia"][..., r, c] for r, c in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
+        rows = [x["frame"].reshape(*x["frame"].shape[:2], 9), x["anchor"], x["com"], six, x["mass"][..., None]]
+        both: Any = np.concatenate(rows, -1)  # (links, worlds, numbers)
+        return np.ascontiguousarray(np.swapaxes(both, 1, 2).reshape(-1, both.shape[1]))

@@ -1,0 +1,631 @@
+"""Steps of a simulation's trees: what the emitted step (`code`) is given, and what the state has after it.
+
+A call begins with what the caller changed: forces, commands, poses or velocities. Where bodies were moved, coordinates and twists
+are taken from their poses and velocities, which are then projected on what the joints allow (`load`). Afterwards bodies stand
+where the coordinates put them (`store`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import warp as wp
+
+from sharnir.collision.data import Contacts
+from sharnir.direct.data import DirectSettings
+from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
+from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, SLIDER, WELD
+from sharnir.engine.tree.storage import ROW, START
+from sharnir.guard import count_step
+from sharnir.guard_data import Tally
+from sharnir.joint_geometry import breaks, child_frame, coordinate, free_axis, parent_frame
+from sharnir.joints import AxisTable, DriveTable, JointTable
+from sharnir.kinematics import left_alone, pose_at
+from sharnir.laws.drives import set_drives
+from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, State
+from sharnir.sleep import Rest, at_rest_together, fall_asleep, sleeps, wait, wake_by_caller
+from sharnir.spatial import exp_quat, some, unit
+from sharnir.types import PRECISION, inline_less, quat, real, vec3
+
+BROKE = wp.constant(1)  # bits of what may change in a call
+RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
+
+
+def _places(kind: int) -> dict[str, Any]:
+    """Where fields of a link of some kind are stored, from its first row on."""
+    out, at = {}, 0
+    for name, size in stored_fields(kind, True):
+        out[name], at = wp.constant(at), at + size
+    return out
+
+
+HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, SLIDER, BALL, FREE, WELD))
+KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE)))  # after as many rows as any kind needs, the kind itself
+ROOM = int(KIND_AT) + 1  # rows of a link
+Q, STUCK, LIMIT, SU = (SLIDER_AT[name] for name in ("q", "stuck", "limit", "SU"))  # of a hinge, too
+COSINE, SINE = HINGE_AT["c"], HINGE_AT["s"]
+FREE_ROTATION, FREE_POSITION, FREE_ZV, FREE_ZL, FREE_ZV1, FREE_ZL1 = (
+    FREE_AT[name] for name in ("rotation", "position", "zv", "zl", "zv1", "zl1")
+)
+BALL_ROTATION = BALL_AT["rotation"]
+V_HINGE, V_SLIDER, V_BALL, V_FREE, V_WELD = (at["V"] for at in (HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT))
+MEMORY_ROW = wp.constant(ROW)
+REACTION, MOMENT, AXIS_MEAN = (wp.constant(START[n]) for n in ("reaction_f", "reaction_n", "mean_axis"))
+PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("push_f", "push_n"))
+P_AXIS, P_FRICTION, P_LIMIT, P_DRIVE, P_LOST = (
+    wp.constant(START[n]) for n in ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
+)
+IS_HINGE, IS_SLIDER, IS_BALL, IS_FREE, IS_WELD, IS_PRESCRIBED, IS_OFF = (
+    wp.constant(k) for k in (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, OFF)
+)
+
+
+@wp.struct
+class TreeStep:
+    """All that steps of trees read and write. Kernels have it as an array of one element."""
+
+    bodies: BodyTable
+    joints: JointTable
+    axes: AxisTable
+    drives: DriveTable
+    control: Control
+    state: State
+    now: State  # the same
+    settings: DirectSettings
+    contacts: Contacts  # none, but for who sleeps
+    rest: wp.array(dtype=Rest)
+    tally: wp.array(dtype=Tally)
+    links: wp.int32
+    worlds: wp.int32
+    base_built: wp.array(dtype=wp.int32)  # [link] as all joints hold
+    kind_built: wp.array(dtype=wp.int32)
+    joint: wp.array(dtype=wp.int32)  # [link] −1: none of the scene's
+    body: wp.array(dtype=wp.int32)  # [link] −1: inside a joint with several axes
+    carries: wp.array(dtype=wp.int32)  # [link] the body that its joint carries
+    number: wp.array(dtype=wp.int32)  # [link] of its (first) axis among those of its joint
+    axis: wp.array(dtype=wp.int32)  # [link] of its (first) axis among all speeds; −1: none
+    sense: wp.array(dtype=wp.int32)  # [link] −1: the body is the joint's parent
+    first: wp.array(dtype=wp.int32)  # [link] first row in `State.tree`
+    frame: wp.array2d(dtype=quat)  # [link, world] of the joint in the base's link frame
+    anchor: wp.array2d(dtype=vec3)  # [link, world] m
+    com: wp.array2d(dtype=vec3)  # [link, world] m, of the body in the link frame
+    own_turn: wp.array2d(dtype=quat)  # [link, world] the link frame in the body's axes
+    own_point: wp.array2d(dtype=vec3)  # [link, world] m, its origin from the centre of mass
+    base: wp.array(dtype=wp.int32)  # [link + links · world] as it is
+    kind: wp.array(dtype=wp.int32)
+    acts: wp.array(dtype=wp.int32)  # whether laws act on its axes
+    parameters: wp.array(dtype=real)  # [number of the link, world or all] see `Plan.table`
+    parameter_stride: wp.int32
+    parameter_world: wp.int32
+    memory: wp.array(dtype=real)  # working memory of the emitted code
+    memory_number: wp.int32  # strides: of a number, and of a world
+    memory_world: wp.int32
+    own_axes: wp.int32  # 1: twists are stored in the links' own axes
+    tolerance: real  # change of a scaled mean speed, rad or scene lengths, that ends a step's iterations
+    law_tolerance: real  # N·s, N·m·s, by which a law may be missed
+    reach: wp.array(dtype=real)  # [link] m, see `sleep.Rest`; −1 where nothing is to be looked at
+    slowest: real  # m/s
+    breakable: wp.int32
+    turn: wp.array2d(dtype=quat)  # [link, world] link frames in the world
+    origin: wp.array2d(dtype=vec3)
+    pushed: wp.array(dtype=wp.int32)  # [world] 1: outer forces are in the working memory
+    passes: wp.array(dtype=wp.int32)  # [world] of the last step
+    parts: wp.array(dtype=wp.int32)
+    change: wp.array(dtype=real)
+    part: wp.array(dtype=real)  # s, length of the part that was reported
+    taken: wp.array(dtype=real)  # J, that the last step's impacts took
+    hit: wp.array(dtype=wp.int32)  # 1 + the link that stopped in the last step
+    slow: wp.array(dtype=wp.int32)
+    projected: wp.array(dtype=real)
+    done: wp.array(dtype=wp.int32)
+    residual: wp.array(dtype=real)
+    grades: wp.array2d(dtype=wp.int32)
+    made: wp.array(dtype=wp.int32)
+
+
+# ---- numbers that are stored -------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def triple(t: wp.array(dtype=TreeStep), row: int, w: int) -> vec3:
+    return vec3(t[0].state.tree[row, w], t[0].state.tree[row + 1, w], t[0].state.tree[row + 2, w])
+
+
+@wp.func
+def put_triple(t: wp.array(dtype=TreeStep), row: int, w: int, v: vec3):
+    for k in range(3):
+        t[0].state.tree[row + k, w] = v[k]
+
+
+@wp.func
+def put_quat(t: wp.array(dtype=TreeStep), row: int, w: int, q: quat):
+    for k in range(4):
+        t[0].state.tree[row + k, w] = q[k]
+
+
+@wp.func
+def get_quat(t: wp.array(dtype=TreeStep), row: int, w: int) -> quat:
+    x = t[0].state.tree
+    return quat(x[row, w], x[row + 1, w], x[row + 2, w], x[row + 3, w])
+
+
+@wp.func
+def recall(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> real:
+    """A number of a link in the working memory."""
+    return t[0].memory[(MEMORY_ROW * (i + 1) + what) * t[0].memory_number + w * t[0].memory_world]
+
+
+@wp.func
+def recall_triple(t: wp.array(dtype=TreeStep), i: int, what: int, w: int) -> vec3:
+    return vec3(recall(t, i, what, w), recall(t, i, what + 1, w), recall(t, i, what + 2, w))
+
+
+@wp.func
+def put_memory(t: wp.array(dtype=TreeStep), i: int, what: int, w: int, v: vec3):
+    for k in range(3):
+        t[0].memory[(MEMORY_ROW * (i + 1) + what + k) * t[0].memory_number + w * t[0].memory_world] = v[k]
+
+
+@wp.func
+def twist_row(kind: int) -> int:
+    """Where V is stored, after the first row of a link."""
+    if kind == IS_BALL:
+        return V_BALL
+    if kind == IS_FREE or kind == IS_PRESCRIBED:
+        return V_FREE
+    if kind == IS_WELD:
+        return V_WELD
+    if kind == IS_SLIDER:
+        return V_SLIDER
+    return V_HINGE
+
+
+# ---- before steps ------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def set_kinds(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """How links hang in this world now: those of joints that are disabled float, those that sleep are left out; what acts."""
+    changed = bool(False)
+    for i in range(t[0].links):
+        at = i + t[0].links * w
+        kind = t[0].kind_built[i]
+        base = t[0].base_built[i]
+        j = t[0].joint[i]
+        acts = int(0)
+        if j >= 0:
+            if t[0].control.enabled[j, w] == 0:
+                kind = IS_OFF
+                base = -1
+                if t[0].body[i] >= 0:
+                    kind = IS_FREE
+            acts = int(t[0].control.acts[j, w] != 0)
+            if t[0].axis[i] >= 0:
+                if t[0].control.joint_force[t[0].axis[i], w] != real(0.0):
+                    acts = 1
+        if kind != IS_PRESCRIBED and sleeps(t, t[0].carries[i], w):
+            kind = IS_OFF
+        changed = changed or real(kind) != t[0].state.tree[t[0].first[i] + KIND_AT, w]
+        t[0].state.tree[t[0].first[i] + KIND_AT, w] = real(kind)
+        t[0].kind[at] = kind
+        t[0].base[at] = base
+        t[0].acts[at] = acts
+    return changed
+
+
+@wp.func
+def push(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """Outer forces of the next step, in the working memory; whether some are of that step alone."""
+    some_once = bool(False)
+    some_push = bool(False)
+    for i in range(t[0].links):
+        b = t[0].body[i]
+        if b >= 0:
+            once = some(t[0].control.force_once[b, w]) or some(t[0].control.torque_once[b, w])
+            some_once = some_once or once
+            some_push = some_push or once or some(t[0].control.force[b, w]) or some(t[0].control.torque[b, w])
+    if not some_push and t[0].pushed[w] == 0:
+        return False
+    scale = real(0.25) * t[0].settings.dt[0] * t[0].settings.dt[0]
+    for i in range(t[0].links):
+        b = t[0].body[i]
+        f = vec3(real(0.0))
+        n = vec3(real(0.0))
+        if b >= 0:
+            f = (t[0].control.force[b, w] + t[0].control.force_once[b, w]) * scale
+            n = (t[0].control.torque[b, w] + t[0].control.torque_once[b, w]) * scale
+            t[0].control.force_once[b, w] = vec3(real(0.0))
+            t[0].control.torque_once[b, w] = vec3(real(0.0))
+        put_memory(t, i, PUSH_F, w, f)
+        put_memory(t, i, PUSH_N, w, n)
+    t[0].pushed[w] = int(some_push)
+    return some_once
+
+
+@wp.func
+def prescribe(t: wp.array(dtype=TreeStep), w: int):
+    """Where bodies are whose motion is given, and how they move."""
+    h = t[0].settings.dt[0]
+    for i in range(t[0].links):
+        if t[0].kind_built[i] == IS_PRESCRIBED:
+            b = t[0].body[i]
+            row = t[0].first[i]
+            v = vec3(real(0.0))
+            omega = vec3(real(0.0))
+            if t[0].bodies.motion[b] == KINEMATIC:
+                v = t[0].state.velocity[b, w]
+                omega = t[0].state.spin[b, w]
+            turn = exp_quat(omega * h)
+            put_quat(t, row + FREE_ROTATION, w, t[0].state.rotation[b, w])
+            put_triple(t, row + FREE_POSITION, w, t[0].state.position[b, w])
+            put_triple(t, row + FREE_ZL, w, v * (real(0.5) * h))
+            put_triple(t, row + FREE_ZL1, w, v * (real(0.5) * h))
+            put_triple(t, row + FREE_ZV, w, vec3(turn[0], turn[1], turn[2]) * (real(1.0) / turn[3]))
+            put_triple(t, row + FREE_ZV1, w, omega * (real(0.5) * h))
+            put_twist(t, i, w, row + V_FREE, v, omega, t[0].state.rotation[b, w])
+
+
+@wp.func
+def put_twist(t: wp.array(dtype=TreeStep), i: int, w: int, row: int, v: vec3, omega: vec3, turn: quat):
+    """The twist of a link, stored as the emitted code has it."""
+    half = real(0.5) * t[0].settings.dt[0]
+    if t[0].own_axes == 1:
+        v = wp.quat_rotate_inv(turn, v)
+        omega = wp.quat_rotate_inv(turn, omega)
+    put_triple(t, row, w, v * half)
+    put_triple(t, row + 3, w, omega * half)
+
+
+@wp.func
+def load(t: wp.array(dtype=TreeStep), w: int):
+    """Coordinates and twists from the poses and velocities of the bodies."""
+    t[0].state.tree[0, w] = t[0].settings.dt[0]
+    fastest = real(0.0)
+    for b in range(t[0].bodies.count):
+        fastest = wp.max(fastest, wp.length(t[0].state.velocity[b, w]))
+        fastest = wp.max(fastest, wp.length(t[0].state.spin[b, w]) / t[0].settings.per_metre[0])
+    for i in range(t[0].links):
+        kind = t[0].kind[i + t[0].links * w]
+        row = t[0].first[i]
+        b = t[0].body[i]
+        if kind >= 0 and kind != IS_PRESCRIBED:
+            turn = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+            if b >= 0:
+                turn = t[0].state.rotation[b, w] * t[0].own_turn[i, w]
+            if kind == IS_FREE:
+                put_quat(t, row + FREE_ROTATION, w, unit(turn))
+                x = t[0].state.position[b, w] + wp.quat_rotate(t[0].state.rotation[b, w], t[0].own_point[i, w])
+                put_triple(t, row + FREE_POSITION, w, x)
+            elif kind != IS_WELD:
+                load_axis(t, i, w, kind, row, fastest * t[0].settings.per_metre[0])
+            if b >= 0:
+                put_twist(t, i, w, row + twist_row(kind), t[0].state.velocity[b, w], t[0].state.spin[b, w], turn)
+            else:
+                zero = vec3(real(0.0))
+                put_twist(t, i, w, row + twist_row(kind), zero, zero, turn)
+
+
+@wp.func
+def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, fastest: real):
+    """The coordinates of a link's joint; what friction held is free, if the caller gave it a speed."""
+    j = t[0].joint[i]
+    pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
+    if kind == IS_BALL:
+        turn = wp.quat_inverse(parent_frame(t[0].joints, j, pose)) * child_frame(t[0].joints, j, pose)
+        if t[0].sense[i] < 0:
+            turn = wp.quat_inverse(turn)
+        put_quat(t, row + BALL_ROTATION, w, unit(turn))
+        return
+    n = t[0].number[i]
+    near = t[0].state.q[t[0].joints.q_start[j] + n, w]
+    q = coordinate(t[0].joints, j, n, pose, near)
+    t[0].state.tree[row + Q, w] = q
+    if kind == IS_HINGE:
+        t[0].state.tree[row + COSINE, w] = wp.cos(q)
+        t[0].state.tree[row + SINE, w] = wp.sin(q)
+    p = t[0].joints.parent[j]
+    c = t[0].joints.child[j]
+    d, e = free_axis(t[0].joints, j, n, pose)
+    u = t[0].state.velocity[c, w] + wp.cross(t[0].state.spin[c, w], pose.child_anchor - t[0].state.position[c, w])
+    u = u - t[0].state.velocity[p, w] - wp.cross(t[0].state.spin[p, w], pose.child_anchor - t[0].state.position[p, w])
+    speed = wp.dot(d, u) + wp.dot(e, t[0].state.spin[c, w] - t[0].state.spin[p, w])
+    unit_of = real(1.0)
+    if kind == IS_SLIDER:
+        unit_of = t[0].settings.per_metre[0]
+    stuck = real(t[0].state.stuck[t[0].axis[i], w])
+    if wp.abs(speed) * unit_of > RESTS * fastest:
+        stuck = real(0.0)
+    t[0].state.tree[row + STUCK, w] = stuck
+    t[0].state.tree[row + LIMIT, w] = real(0.0)
+    t[0].state.tree[row + SU, w] = real(0.0)
+
+
+@wp.func
+def is_untouched(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """Whether bodies stand and move as the last call left them, and the step is as long."""
+    if t[0].state.tree[0, w] != t[0].settings.dt[0]:
+        return False
+    for b in range(1, t[0].bodies.count):
+        if t[0].bodies.motion[b] == DYNAMIC:
+            if not left_alone(t, b, w):
+                return False
+    return True
+
+
+# ---- after steps -------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def store(t: wp.array(dtype=TreeStep), w: int):
+    """Poses and velocities of bodies from coordinates and twists; accelerations, if the last store was a step ago."""
+    per = real(1.0) / t[0].settings.dt[0]
+    for i in range(t[0].links):
+        kind = t[0].kind[i + t[0].links * w]
+        if kind < 0:
+            continue
+        row = t[0].first[i]
+        base = t[0].base[i + t[0].links * w]
+        turn = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+        origin = vec3(real(0.0))
+        if base >= 0:
+            turn = t[0].turn[base, w]
+            origin = t[0].origin[base, w]
+        if kind == IS_FREE or kind == IS_PRESCRIBED:
+            turn = get_quat(t, row + FREE_ROTATION, w)
+            origin = triple(t, row + FREE_POSITION, w)
+        else:
+            origin = origin + wp.quat_rotate(turn, t[0].anchor[i, w])
+            turn = turn * t[0].frame[i, w]
+            if kind == IS_BALL:
+                turn = turn * get_quat(t, row + BALL_ROTATION, w)
+            elif kind != IS_WELD:
+                q = t[0].state.tree[row + Q, w]
+                if kind == IS_HINGE:
+                    turn = turn * quat(real(0.0), real(0.0), wp.sin(real(0.5) * q), wp.cos(real(0.5) * q))
+                else:
+                    origin = origin + wp.quat_rotate(turn, vec3(real(0.0), real(0.0), q))
+                t[0].state.q[t[0].joints.q_start[t[0].joint[i]] + t[0].number[i], w] = q
+                t[0].state.stuck[t[0].axis[i], w] = int(t[0].state.tree[row + STUCK, w] > real(0.5))
+            turn = unit(turn)
+        t[0].turn[i, w] = turn
+        t[0].origin[i, w] = origin
+        b = t[0].body[i]
+        if b >= 0:
+            store_body(t, i, b, w, kind, row, turn, origin, per)
+
+
+@wp.func
+def store_body(
+    t: wp.array(dtype=TreeStep), i: int, b: int, w: int, kind: int, row: int, turn: quat, origin: vec3, per: real
+):  # fmt: skip
+    R = turn * wp.quat_inverse(t[0].own_turn[i, w])
+    if wp.dot(R, t[0].state.rotation[b, w]) < real(0.0):
+        R = -R
+    t[0].state.position[b, w] = origin + wp.quat_rotate(turn, t[0].com[i, w])
+    t[0].state.rotation[b, w] = R
+    if kind == IS_PRESCRIBED:
+        return
+    v = triple(t, row + twist_row(kind), w) * (real(2.0) * per)
+    omega = triple(t, row + twist_row(kind) + 3, w) * (real(2.0) * per)
+    if t[0].own_axes == 1:
+        v = wp.quat_rotate(turn, v)
+        omega = wp.quat_rotate(turn, omega)
+    dv = (v - t[0].state.velocity[b, w]) * per
+    dw = (omega - t[0].state.spin[b, w]) * per
+    more = dv - t[0].state.last_v[b, w]
+    more_w = dw - t[0].state.last_w[b, w]
+    m = t[0].bodies.mass[b, w]
+    I = t[0].bodies.inertia[b, w]
+    least = wp.min(I[0, 0], wp.min(I[1, 1], I[2, 2]))
+    goes_on = m * wp.dot(more, more) + least * wp.dot(more_w, more_w) < m * wp.dot(dv, dv) + least * wp.dot(dw, dw)
+    t[0].state.trend[b, w] = real(goes_on)
+    t[0].state.acceleration[b, w] = dv + more * (real(0.5) * real(goes_on))
+    t[0].state.last_v[b, w] = dv
+    t[0].state.last_w[b, w] = dw
+    t[0].state.velocity[b, w] = v
+    t[0].state.spin[b, w] = omega
+    t[0].state.momentum[b, w] = wp.quat_rotate(R, I * wp.quat_rotate_inv(R, omega))
+
+
+@wp.func
+def store_report(t: wp.array(dtype=TreeStep), w: int):
+    """What joints carried in the last step and what acted on their axes, as of a whole step; broken joints are disabled."""
+    dt = t[0].settings.dt[0]
+    part = t[0].part[w]
+    for j in range(t[0].joints.count):
+        t[0].state.dissipated[j, w] = real(0.0)
+    for i in range(t[0].links):
+        kind = t[0].kind[i + t[0].links * w]
+        j = t[0].joint[i]
+        if j >= 0 and kind >= 0:
+            if (kind == IS_HINGE or kind == IS_SLIDER) and t[0].acts[i + t[0].links * w] == 1:
+                at = t[0].axis[i]
+                t[0].state.axis_impulse[at, w] = recall(t, i, P_AXIS, w) * (dt / part)
+                t[0].state.friction_impulse[at, w] = recall(t, i, P_FRICTION, w) * (dt / part)
+                t[0].state.limit_impulse[at, w] = recall(t, i, P_LIMIT, w) * (dt / part)
+                t[0].state.drive_impulse[at, w] = recall(t, i, P_DRIVE, w) * (dt / part)
+                t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + recall(t, i, P_LOST, w) * (dt / part)
+            if t[0].body[i] >= 0:
+                store_reaction(t, i, j, w, kind, real(4.0) * dt / (part * part))
+    if t[0].hit[w] > 0:
+        j = t[0].joint[t[0].hit[w] - 1]
+        t[0].state.dissipated[j, w] = t[0].state.dissipated[j, w] + t[0].taken[w]
+
+
+@wp.func
+def store_reaction(t: wp.array(dtype=TreeStep), i: int, j: int, w: int, kind: int, scale: real):
+    """Impulse and moment of a joint on its child, at the child's anchor, without the share of the free axes."""
+    zero = vec3(real(0.0))
+    f = zero
+    l = zero
+    if kind != IS_FREE:
+        f = recall_triple(t, i, REACTION, w) * scale
+        l = recall_triple(t, i, MOMENT, w) * scale
+        if t[0].own_axes == 1:
+            base = t[0].base[i + t[0].links * w]
+            if base >= 0:
+                f = wp.quat_rotate(t[0].turn[base, w], f)
+                l = wp.quat_rotate(t[0].turn[base, w], l)
+        if t[0].sense[i] < 0:
+            pose = pose_at(t[0].joints, j, w, t[0].state.position, t[0].state.rotation)
+            l = -l - wp.cross(pose.parent_anchor - pose.child_anchor, f)
+            f = -f
+        at = i
+        while at >= 0 and t[0].joint[at] == j:  # the links of the joint
+            along = t[0].kind[at + t[0].links * w]
+            if along == IS_BALL:
+                l = zero
+            elif along != IS_WELD:
+                d = recall_triple(t, at, AXIS_MEAN, w)
+                if along == IS_HINGE:
+                    l = l - d * (wp.dot(d, l) / wp.dot(d, d))
+                else:
+                    f = f - d * (wp.dot(d, f) / wp.dot(d, d))
+            at = at - 1
+    before_f = t[0].state.mid_force[j, w]
+    before_l = t[0].state.mid_torque[j, w]
+    more = real(0.5) * t[0].state.trend[t[0].body[i], w]
+    if wp.length_sq(before_f) + wp.length_sq(before_l) == real(0.0):
+        more = real(0.0)
+    t[0].state.joint_force[j, w] = f + (f - before_f) * more
+    t[0].state.joint_torque[j, w] = l + (l - before_l) * more
+    t[0].state.mid_force[j, w] = f
+    t[0].state.mid_torque[j, w] = l
+
+
+@wp.func
+def break_joints(t: wp.array(dtype=TreeStep), w: int) -> bool:
+    """Disable joints that do not stand what they carried in the last step."""
+    broke = bool(False)
+    for j in range(t[0].joints.count):
+        if t[0].control.enabled[j, w] != 0:
+            if breaks(t[0].joints, j, t[0].state.mid_force[j, w], t[0].state.mid_torque[j, w], t[0].settings.dt[0]):
+                t[0].control.enabled[j, w] = 0
+                broke = True
+    return broke
+
+
+@wp.func
+def keep(t: wp.array(dtype=TreeStep), w: int):
+    """Remember the state, to see whether the caller changes it."""
+    for b in range(t[0].bodies.count):
+        t[0].state.felt_force[b, w] = t[0].control.force[b, w]
+        t[0].state.felt_torque[b, w] = t[0].control.torque[b, w]
+        t[0].state.kept_velocity[b, w] = t[0].state.velocity[b, w]
+        t[0].state.kept_momentum[b, w] = t[0].state.momentum[b, w]
+        t[0].state.kept_position[b, w] = t[0].state.position[b, w]
+        t[0].state.kept_rotation[b, w] = t[0].state.rotation[b, w]
+
+
+@wp.func
+def count(t: wp.array(dtype=TreeStep), w: int, made: int):
+    """Steps that were made."""
+    t[0].residual[w] = t[0].change[w]
+    t[0].done[w] = t[0].passes[w]
+    t[0].state.open[w] = real(0.0)
+    for _k in range(made):
+        t[0].state.time[w] = t[0].state.time[w] + wp.float64(t[0].settings.dt[0])
+        count_step(t[0].tally, w, t[0].residual[w], t[0].settings.tolerance[0], t[0].parts[w])
+    if t[0].parts[w] > 1:
+        t[0].grades[1, w] = t[0].grades[1, w] + 1
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------------------------
+
+
+@wp.func
+def idle_step(t: wp.array(dtype=TreeStep), w: int):
+    """A step of a world in which all sleep."""
+    t[0].change[w] = real(0.0)
+    t[0].passes[w] = 1
+    t[0].parts[w] = 1
+    wait(t[0].rest, w)
+    t[0].residual[w] = real(0.0)
+    t[0].done[w] = 1
+    count_step(t[0].tally, w, real(0.0), t[0].settings.tolerance[0], 1)
+
+
+def make_kernel(body: str, name: str, drives: bool) -> Any:
+    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, or without."""
+
+    @wp.func_native(body)
+    def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
+        """Up to so many steps of a world; returns how many were made, −1 − that if the next one cannot be."""
+        return 0
+
+    @wp.kernel(module=name, enable_backward=False)
+    def tree_steps(t: wp.array(dtype=TreeStep), first: int, n: wp.array(dtype=wp.int32)):
+        """n steps of a world; where one cannot be made the world is marked and its state stays."""
+        w = first + wp.tid()
+        if t[0].state.failed[w] != 0 or n[w] == 0:
+            return
+        wake_by_caller(t[0].rest, w)
+        t[0].made[w] = n[w]
+        t[0].projected[w] = real(0.0)
+        for g in range(4):
+            t[0].grades[g, w] = 0
+        fresh = int(set_kinds(t, w) or not is_untouched(t, w))
+        step = int(0)
+        while step < n[w]:
+            if at_rest_together(t[0].rest, w):
+                idle_step(t, w)
+                step = step + 1
+                continue
+            prescribe(t, w)
+            if fresh == 1:
+                load(t, w)
+            left = n[w] - step
+            if left > 2:  # of the last two, what joints carry and accelerations are read
+                left = left - 2
+            else:
+                left = 1
+            if wp.static(drives):
+                set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
+                left = 1
+            if push(t, w) or t[0].breakable == 1:
+                left = 1
+            reporting = int(step + left >= n[w] - 1 or t[0].breakable == 1)
+            made = advance(t, w, left, fresh, reporting)
+            fresh = 0
+            broken = made < 0
+            if broken:
+                made = -1 - made
+            if made > 0:
+                store(t, w)
+                if reporting == 1:
+                    store_report(t, w)
+                count(t, w, made)
+                step = step + made
+                if t[0].slow[w] == 1 or step == n[w]:
+                    fall_asleep(t[0].rest, w)
+                    if t[0].now.resting[w] != 0:
+                        fresh = int(set_kinds(t, w))
+                if t[0].breakable == 1:
+                    if break_joints(t, w):
+                        set_kinds(t, w)
+                        fresh = 1
+            if broken:
+                t[0].state.failed[w] = -1 - t[0].body[t[0].links - 1]
+                t[0].state.tree[0, w] = real(0.0)
+                break
+        keep(t, w)
+        if fresh == 1:
+            t[0].state.tree[0, w] = real(0.0)
+
+    tree_steps.module.options |= {"fast_math": PRECISION == "single", "enable_backward": False}
+    return tree_steps
+
+
+MODULES = ("sharnir.trees", "sharnir.trees_driven")
+for module in MODULES:
+    inline_less(module, 100)
+CPP = {"double": "double", "single": "float"}[PRECISION]
+_kernels: dict[str, Any] = {}
+
+
+def generic_kernel(drives: bool) -> Any:
+    """The kernel for any forest."""
+    name = MODULES[int(drives)]
+    if name not in _kernels:
+        _kernels[name] = make_kernel(Loop(CPP, SIMULATION, pushed=True).simulation(), name, drives)
+    return _kernels[name]
