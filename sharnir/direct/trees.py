@@ -10,14 +10,12 @@ import warp as wp
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.forest import PRESCRIBED
 from sharnir.engine.tree.runtime import ROOM, TreeStep, generic_kernel
-from sharnir.engine.tree.storage import ROW
+from sharnir.engine.tree.storage import ROW, TOLERANCE
 from sharnir.model import Control, Model, State, fill, scene_scale
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
 from sharnir.spatial import matrix_to_quat
 from sharnir.tables import table
-from sharnir.types import EPSILON, alone, load_modules, quat, real, vec3
-
-TOLERANCE = max(1e-13, 4 * EPSILON)  # rad, or of the scene's length
+from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
 
 class Trees:
@@ -109,7 +107,7 @@ class Trees:
         t.memory_number, t.memory_world = (1, ROW * (n + 1)) if on_cpu else (m.worlds, 1)
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
-        t.tolerance, t.law_tolerance = TOLERANCE, 1e-12 * mass * length * speed
+        t.tolerance, t.law_tolerance = TOLERANCE[PRECISION], 1e-12 * mass * length * speed
         reach = reaches(m)
         t.reach = wp.array(
             [reach[p.body] if p.body >= 0 and p.kind != PRESCRIBED else -1.0 for p in places], dtype=real, device=device

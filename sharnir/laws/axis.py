@@ -18,6 +18,9 @@ LIMIT_TOLERANCE = 1e-10  # rad, or of the scene's length: a limit is not passed 
 NEAR_LIMIT = 5e-3  # rad, or of the scene's length: a limit passed by less is returned to by speeds
 FREE_AXIS, HOLDS, STAYS = 0.0, 1.0, 2.0
 """What friction does: it slides, holds the axis, or keeps it where it is in this step (STAYS, + 1 if it could hold it)."""
+HELD, STAYING, HOLDING, AT_LIMIT, LEAVING = 2.0, 3.0, 4.0, 8.0, 16.0
+"""What friction and limits do, as a mode: ±1 friction slides against a speed of that sign; else the axis is held, stays where it
+is (HOLDING: and could be held), is at its lower (+) or upper (−) limit, or leaves one at the end of the step."""
 
 
 def is_zero(x: Any) -> bool:
@@ -150,15 +153,44 @@ def solve_friction(u: Any, A: Any, hold: Any, slide: Any, u0: Any) -> tuple[Any,
 
 
 def friction_speed(u: Any, A: Any, hold: Any, slide: Any, u0: Any) -> tuple[Any, Any]:
-    """u₁ with the friction of `solve_friction`, and what that does, without a division."""
+    """u₁ with the friction of `solve_friction`, without a division; and the mode."""
     if is_zero(hold) and is_zero(slide):
-        return u, FREE_AXIS
+        return u, 1.0
     can_hold = absolute(u) <= hold * A
     holds = can_hold & (u * u0 >= 0.0) & (hold > 0.0)
     mean = 0.5 * (u + u0)
     stays = absolute(mean) <= 0.5 * slide * A
-    v = select(holds, 0.0, select(stays, -u0, u - sign(mean) * (slide * A)))
-    return v, select(holds, HOLDS, select(stays, STAYS + select(can_hold, 1.0, 0.0), FREE_AXIS))
+    way = sign(mean)
+    v = select(holds, 0.0, select(stays, -u0, u - way * (slide * A)))
+    return v, select(holds, HELD, select(stays, select(can_hold, HOLDING, STAYING), way))
+
+
+def near_limit(x: Any, h: Any, u0: Any, u1: Any) -> Any:
+    """Whether a limit may act on an axis that would end at u₁: its path, or that at its present speed, passes the limit."""
+    out: Any = False
+    start, path = h * u0, 0.5 * h * (u0 + u1)
+    if isinstance(x.limit_lower, Expression) or x.limit_lower > -INFINITE:
+        out = out | (x.q + minimum(start, path) < x.limit_lower)
+    if isinstance(x.limit_upper, Expression) or x.limit_upper < INFINITE:
+        out = out | (x.q + maximum(start, path) > x.limit_upper)
+    return out
+
+
+def beyond_servo(x: Any, h: Any, u1: Any) -> Any:
+    """Whether the servo reaches its bound at u₁, or is at it (where servo_a is 0)."""
+    if is_zero(x.servo_kp) and is_zero(x.servo_kd):
+        return False
+    over = absolute(x.servo_a * u1 + x.servo_b) > x.servo_max_force * h
+    return (over | not_(x.servo_a > 0.0)) & ((x.servo_kp > 0.0) | (x.servo_kd > 0.0))
+
+
+def linear_servo(law: Law, u1: Any) -> tuple[Any, Any]:
+    """(a, b) of the servo about u₁: within its bound, or at it."""
+    if is_zero(law.servo_a) and is_zero(law.servo_b):
+        return 0.0, 0.0
+    servo = -(law.servo_a * u1) - law.servo_b
+    over = absolute(servo) > law.servo_bound
+    return select(over, 0.0, law.servo_a), select(over, -clamp(servo, -law.servo_bound, law.servo_bound), law.servo_b)
 
 
 def servo_side(law: Law, u1: Any) -> Any:
@@ -183,17 +215,20 @@ def solve_bounded(u: Any, A: Any, law: Law, u0: Any) -> Solution:
     reached = clamp(v, law.lower, law.upper)
     at_limit = (v < law.lower) | (v > law.upper)
     need = (reached - u) / A
-    mean = 0.5 * (reached + u0)
-    # at a limit friction opposes what speed is left, or takes its share of the load
-    share = clamp(need, -law.hold, law.hold)
-    share = select(share * mean > 0.0, 0.0, share)
-    f_limit = select(absolute(reached) <= 0.0, share, -(sign(mean) * law.slide))
+    f_limit = friction_at_limit(need, reached, 0.5 * (reached + u0), law)
     return Solution(
         select(at_limit, reached, v),
         select(at_limit, f_limit, f),
         select(at_limit, need - f_limit, 0.0),
         select(at_limit, FREE_AXIS, held),
     )
+
+
+def friction_at_limit(need: Any, u1: Any, mean: Any, law: Law) -> Any:
+    """Impulse of friction at a limit: it opposes what speed is left, or takes its share of the load."""
+    share = clamp(need, -law.hold, law.hold)
+    share = select(share * mean > 0.0, 0.0, share)
+    return select(absolute(u1) <= 0.0, share, -(sign(mean) * law.slide))
 
 
 def solve_axis(u: Any, A: Any, law: Law, u0: Any) -> Solution:
@@ -212,14 +247,3 @@ def solve_soft(u: Any, A: Any, a: Any, b: Any, law: Law, u0: Any) -> Solution:
     """Friction and limit beside the linear law p = −a u₁ − b."""
     soft = A / (1.0 + a * A)
     return solve_bounded(u - soft * (a * u + b), soft, law, u0)
-
-
-def linear_part(law: Law, u1: Any) -> tuple[Any, Any]:
-    """(a, b) of the linear laws and the servo, within its bound or at it, about u₁."""
-    if is_zero(law.servo_a) and is_zero(law.servo_b):
-        return law.a, law.b
-    servo = -(law.servo_a * u1) - law.servo_b
-    over = absolute(servo) > law.servo_bound
-    a = select(over, law.a, law.a + law.servo_a)
-    b = select(over, law.b - clamp(servo, -law.servo_bound, law.servo_bound), law.b + law.servo_b)
-    return a, b

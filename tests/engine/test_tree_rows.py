@@ -108,7 +108,7 @@ class Mechanism:
 def compare(mechanism, h=1e-3, steps=20, speed=()):
     """Largest differences between emitted code and the direct solver."""
     sim, tables = mechanism.start(h, speed)
-    runner = RowRunner(tables, h, gravity=mechanism.gravity)
+    runner = RowRunner(tables, h, gravity=mechanism.gravity, tolerance=1e-16)
     return follow(mechanism, sim, runner, h, steps)
 
 
@@ -229,7 +229,7 @@ def test_emitted_rows_do_what_rows_of_numbers_do():
     tree = RowNumberTree(tables, h, gravity=m.gravity)
     m.load(sim, lambda i, name, x: tree.fields[i].__setitem__(name, [float(y) for y in x]), h)
     tree.place()
-    runners = [RowRunner(tables, h, gravity=m.gravity, worlds=w) for w in (1, 3)]
+    runners = [RowRunner(tables, h, gravity=m.gravity, worlds=w, tolerance=1e-16) for w in (1, 3)]
     for runner in runners:
         for (i, name), row in runner.rows.items():
             runner.numbers()[row] = np.array(tree.fields[i][name])[:, None]
@@ -272,7 +272,7 @@ def test_four_bars_pass_their_singular_poses():
         gaps.append(np.abs([q[i + 1] - q[0] for i in range(5)] + [q[0] + q[6 + i] for i in range(5)]).max())
         least = max(least, abs(q[0]))
     assert least > 6.0 and max(gaps) < 1e-10  # all the way round; equal bars stay parallel
-    assert np.ptp(energies) < 1e-10 * np.abs(energies).max()
+    assert np.ptp(energies) < 1e-9 * np.abs(energies).max()
 
 
 def energy(m, runner, q, h):
@@ -340,7 +340,7 @@ def test_an_axis_inside_a_chain_leaves_its_limit_with_restitution():
     m.add("b1", (0.45, 0, 0), "b0", "ry", (0.3, 0, 0), stop, {"limit": sh.Limit(-0.2, 0.2, restitution=0.5)})
     h = 1e-3
     sim, tables = m.start(h)
-    pose, twist = follow(m, sim, TreeRunner(tables.forest, h), h, 300)
+    pose, twist = follow(m, sim, TreeRunner(tables.forest, h, tolerance=1e-16), h, 300)
     print(f"{pose:.1e} rad, {twist:.1e}")
     assert pose < 1e-10 and twist < 1e-9
 

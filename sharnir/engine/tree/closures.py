@@ -18,7 +18,7 @@ from sharnir.envelope import close_order
 
 POINT, ANGLE, PLANE, ROD, SPRING, GEAR = range(6)
 ROWS = (3, 1, 1, 1, 1, 1)  # equations by kind
-SPEEDS = (1, 1, 3, 6, 0, 0)  # of a link's joint, by the kinds of `forest`
+SPEEDS = (1, 1, 3, 6, 0, 6)  # numbers of a row on a link's joint, by the kinds of `forest`
 PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3, "length": 1, "stiffness": 1, "damping": 1, "ratio": 1}
 Numbers = Sequence[float] | np.ndarray
 

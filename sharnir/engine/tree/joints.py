@@ -25,19 +25,24 @@ from sharnir.emit.algebra import (
 )
 from sharnir.emit.expressions import absolute, clamp, maximum, select, sign
 from sharnir.laws.axis import (
-    FREE_AXIS,
+    AT_LIMIT,
+    HELD,
+    HOLDING,
     HOLDS,
+    LEAVING,
+    STAYING,
     Law,
     Solution,
+    beyond_servo,
+    friction_at_limit,
     friction_speed,
-    held_speed,
     is_zero,
     leaving_speed,
-    linear_part,
+    linear_servo,
+    near_limit,
     not_,
     prepare,
     resolved_share,
-    servo_side,
     solve_axis,
 )  # fmt: skip
 
@@ -103,107 +108,162 @@ class OneAxis:
 
     def report_laws(self, link: Any, whole: Any) -> None:
         """Impulses of the laws from that of all together, at the end of the step."""
-        law, u0, h = link.law, link.u0, link.h
-        u1 = 4.0 * link.ratio / h * link.z - u0
+        law, u0, h = self.prepare_law(link), link.u0, link.h
+        u1 = self.end_speed(link)
         drive = clamp(-(law.servo_a * u1) - law.servo_b, -law.servo_bound, law.servo_bound)
         passive = -(law.a * u1) - law.b
         whole = whole - link.effort * h
         rest = whole - drive - passive
-        link.p_limit = select(absolute(link.limit) > 0.0, rest - link.friction, 0.0)
-        link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         mean = 0.5 * (u0 + u1)
+        at_limit = absolute(link.limit) > 0.0
+        link.p_limit = select(at_limit, rest - friction_at_limit(rest, u1, mean, law), 0.0)
+        link.p_friction, link.p_drive, link.p_axis = rest - link.p_limit, drive, whole
         spring = -(h * (link.stiffness * (link.q - link.rest + 0.5 * h * mean)))
         link.p_lost = -((passive - spring + rest) * mean)
+
+    # ---- laws
+    #
+    # `mode` is what friction and limits do in the present linearization: it slides (±1, the direction), or the axis is locked (HELD,
+    # STAYING, ±AT_LIMIT) so that u₀ + u₁ is `goal`. Beside that act p = −law_a u₁ − law_b, and the servo: −servo_a u₁ − servo_b, where
+    # servo_a is 0 at its bound.
 
     def begin(self, link: Any) -> None:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
         link.u0 = select(link.stuck > 0.5, 0.0, self.speed(link))
-        self.find_share(link)
-        self.guess_law(link)
-
-    def find_share(self, link: Any) -> None:
-        """How much of drives and dampers is taken at the mean speed, by the response of the last step; without one, all."""
         kp, c = link.servo_kp, link.damping + link.friction_viscous + link.servo_kd
-        if is_zero(kp) and is_zero(c):
-            link.share = 1.0
-            return
-        known = link.SU > 0.0
-        A = 1.0 / select(known, link.SU, 1.0)
-        link.share = select(known, resolved_share(link.h, kp, c, A), 1.0)
-        link.tree.note_unknown(not_(known))
+        if not (is_zero(kp) and is_zero(c)):
+            link.tree.note_unknown(not_(link.SU > 0.0))
+        u0, limit, law = link.u0, link.limit, self.prepare_law(link)
+        bound = select(limit > 0.0, law.lower, law.upper)
+        at_limit = (absolute(limit) > 0.0) & (absolute(bound) <= 2.0 * absolute(u0) + link.fall)
+        holds = ((link.stuck > 0.5) | (absolute(u0) * link.SU <= law.hold)) & (law.hold > 0.0)
+        mode = select(holds, HELD, sign(link.z))
+        link.mode = select(at_limit, select(limit > 0.0, AT_LIMIT, -AT_LIMIT), mode)
+        link.goal = select(at_limit, bound + u0, u0)
+        link.limit = select(at_limit, limit, 0.0)
+        link.law_a, link.law_b, link.hold, link.slide = law.a, law.b, law.hold, law.slide
+        link.servo_a, link.servo_b = linear_servo(law, u0)
 
-    def guess_law(self, link: Any) -> None:
-        u0, h = link.u0, link.h
-        law = prepare(link, h, link.q, u0, link.stuck, link.share)
-        link.law = law
-        held = select((law.hold > law.slide) | ((absolute(u0) <= 0.0) & (law.hold > 0.0)), HOLDS, link.stuck)
-        held = select(law.hold > 0.0, held, FREE_AXIS)
-        limit = link.limit
-        at_limit = select(limit > 0.0, law.lower, law.upper)
-        limit = select(absolute(at_limit) > 2.0 * absolute(u0) + link.fall, 0.0, limit)
-        link.slid = 0.0
-        self.linearize(link, law, Solution(u0, -(sign(u0) * law.slide), limit, held))
+    def prepare_law(self, link: Any) -> Law:
+        """All laws of the step. The response of the last step says how much of drives and dampers is taken at the mean speed."""
+        kp, c = link.servo_kp, link.damping + link.friction_viscous + link.servo_kd
+        share: Any = 1.0
+        if not (is_zero(kp) and is_zero(c)):
+            known = link.SU > 0.0
+            share = select(known, resolved_share(link.h, kp, c, 1.0 / select(known, link.SU, 1.0)), 1.0)
+        return prepare(link, link.h, link.q, link.u0, link.stuck, share)
 
-    def linearize(self, link: Any, law: Law, found: Solution) -> None:
-        """The laws, linear about a solution: locked at an end speed, or p = −resist u₁ − push."""
-        u0, slid = link.u0, link.slid
-        a, b = linear_part(law, found.u1)
-        link.side = servo_side(law, found.u1)
-        holds = found.held > 0.5
-        turns = (found.friction * slid < 0.0) & not_(holds)  # between sliding one way and the other it stays
-        locked = holds | turns
-        link.slid = select(locked, 0.0, found.friction)
-        wanted = select(turns, -u0, held_speed(found.held, u0))
-        at_limit = absolute(found.limit) > 0.0
-        wanted = select(at_limit, select(found.limit > 0.0, law.lower, law.upper), wanted)
-        link.lock = select(locked | at_limit, 1.0, 0.0)
-        link.wanted, link.resist, link.push = wanted, a, b - found.friction
-        link.friction, link.limit, link.held = found.friction, found.limit, found.held
+    def learn_response(self, link: Any) -> None:
+        """What the axis resists with beside its laws, for the next step (for this one, where nothing was known)."""
+        link.SU = 1.0 / link.D - self.resistance(link)
+
+    def resistance(self, link: Any) -> Any:
+        """Minus the slope of the linear laws by z, scaled as f."""
+        return (link.law_a + link.servo_a) * (link.ratio * link.ratio)
+
+    def linear_laws(self, link: Any, u1: Any) -> Any:
+        """The linear laws and friction that slides, scaled as f."""
+        h = link.h
+        p = link.effort * h - (link.law_a + link.servo_a) * u1 - link.law_b - link.servo_b
+        return 0.25 * h * link.ratio * (p - direction(link.mode) * link.slide)
+
+    def law_terms(self, link: Any) -> None:
+        """What the laws contribute to the joint's own equation."""
+        link.given, link.slope = self.linear_laws(link, self.end_speed(link)), self.resistance(link)
+        link.lock = select(is_locked(link.mode), 1.0, 0.0)
+        link.jump = self.to_goal(link)
+
+    def to_goal(self, link: Any) -> Any:
+        """Change of z that locks the axis."""
+        return link.goal * (0.25 * link.h) / link.ratio - link.z
 
     def update_ratio(self, link: Any) -> None:
         link.ratio = self.ratio(link)
 
+    def end_speed(self, link: Any) -> Any:
+        """u₁ at the present z."""
+        return 4.0 / link.h * link.ratio * link.z - link.u0
+
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         """Correct z by what the joint lacks and by how its base changed; returns the change."""
-        carried = dot(link.U_l, u - link.u_before) + dot(link.U_a, g - link.g_before)
-        z = link.z
-        link.z_new = z + (link.e - carried) * link.D
+        lacks = link.e - dot(link.U_l, u - link.u_before) - dot(link.U_a, g - link.g_before)
+        link.dz = lacks * link.D
         for _ in link.acting():
-            self.solve_law(link, z, carried)
-        link.z = link.z_new
-        return absolute(link.z_new - z)
+            self.check_laws(link)
+        dz = link.dz
+        link.z = link.z + dz
+        return absolute(dz)
 
-    def solve_law(self, link: Any, z: Any, carried: Any) -> None:
-        """Solve friction exactly beside the linear laws; all laws, where a limit or the servo's bound is met.
+    def check_laws(self, link: Any) -> None:
+        """Lock z where the axis is locked; note whether the laws may do something else than expected.
 
-        Where the solution is not what was expected the law is linearized anew.
+        All axes are judged by one linear solution: `judge` comes after the sweep, and the next iteration makes the correction. An
+        axis that takes its new state at once misleads those beyond it, and the active set goes round in circles.
         """
-        ratio, u0, law = link.ratio, link.u0, link.law
-        per_z = 4.0 * ratio / link.h
-        A = ratio * ratio * link.D_free
-        linear = select(link.lock > 0.5, (link.wanted + u0) / per_z, link.z_new)
-        u_linear = per_z * linear - u0
-        u = per_z * (z + (link.e + link.e_friction - carried) * link.D_free) - u0  # without friction
-        v, held = friction_speed(u, A, law.hold, law.slide, u0)
-        tolerance = link.tree.law_tolerance
-        bounds = (v < law.lower) | (v > law.upper) | (absolute(servo_side(law, v) - link.side) > 0.5)
-        link.z_new, link.held, link.u1 = linear, held, u_linear
-        for _ in link.when(bounds | (absolute(v - u_linear) > tolerance * A)):
-            self.solve_all(link, z, carried, u_linear)
+        link.z_free = link.z + link.dz
+        link.dz = select(is_locked(link.mode), self.to_goal(link), link.dz)
+        wrong, rare, _, _ = self.compare(link)
+        link.tree.note_suspect(wrong | rare)
 
-    def solve_all(self, link: Any, z: Any, carried: Any, u_linear: Any) -> None:
-        """All laws, exactly."""
-        ratio, u0, law = link.ratio, link.u0, link.law
-        per_z = 4.0 * ratio / link.h
-        A = ratio * ratio / link.SU
-        u = per_z * (z + (link.e - link.given - carried) / link.SU) - u0 + A * (link.effort * link.h)
-        found = solve_axis(u, A, law, u0)
-        link.held, link.u1, link.limit = found.held, found.u1, found.limit
-        wrong = absolute(found.u1 - u_linear) > link.tree.law_tolerance * A
-        for _ in link.when(wrong):
-            link.z_new = (found.u1 + u0) / per_z
+    def compare(self, link: Any) -> tuple[Any, Any, Any, Any]:
+        """Whether friction does not what is expected; whether a limit or the servo's bound may act; u₁ expected, mode found."""
+        u0, D, h, mode = link.u0, link.D, link.h, link.mode
+        A = link.ratio * link.ratio * D
+        free = 4.0 / h * link.ratio * link.z_free - u0
+        expected = select(is_locked(mode), link.goal - u0, free)
+        v, found = friction_speed(free + direction(mode) * (link.slide * A), A, link.hold, link.slide, u0)
+        wrong = (absolute(found - mode) > 0.5) & (absolute(v - expected) > link.tree.law_tolerance * A)
+        rare = near_limit(link, h, u0, v) | beyond_servo(link, h, v) | (absolute(mode) > AT_LIMIT - 0.5)
+        return wrong, rare, expected, found
+
+    def judge(self, link: Any) -> None:
+        """Linearize the laws anew, where they do something else than expected."""
+        wrong, rare, expected, mode = self.compare(link)
+        for _ in link.when(rare):
+            self.solve_laws(link, expected)
+        if link.tree.rows:
+            wrong = wrong & not_(self.goes_on(link, expected))
+        for _ in link.when(wrong & not_(rare)):
             for _ in link.tree.when_to_linearize():
-                self.linearize(link, law, found)
+                turns = direction(mode) * direction(link.mode) < 0.0  # between sliding one way and the other it stays
+                link.goal = select(turns | (mode > STAYING - 0.5), 0.0, link.u0)
+                link.mode = select(turns, STAYING, mode)
+
+    def goes_on(self, link: Any, expected: Any) -> Any:
+        """Whether friction slides as it did, against the path of the step, once laws are corrected one at a time.
+
+        The response of the axis alone, without the rows beside the forest, may say that it holds, and the reaction where it is held,
+        which is that of the loop, that it slides: iterations would go round in circles.
+        """
+        return link.tree.single & (direction(link.mode) * (expected + link.u0) > 0.0)
+
+    def solve_laws(self, link: Any, expected: Any) -> None:
+        """All laws, exactly."""
+        u0, h = link.u0, link.h
+        law = self.prepare_law(link)
+        SU = 1.0 / link.D - self.resistance(link)
+        A = link.ratio * link.ratio / SU
+        per_z = 4.0 / h * link.ratio
+        z = link.z_free - self.linear_laws(link, per_z * link.z_free - u0) / SU
+        found = solve_axis(per_z * z - u0 + A * (link.effort * h), A, law, u0)
+        link.limit = found.limit
+        mode, goal = self.mode_of(link, law, found)
+        a, b = linear_servo(law, found.u1)
+        side = (link.servo_a > 0.0) & not_(a > 0.0) | (a > 0.0) & not_(link.servo_a > 0.0) | not_(a > 0.0) & (b * link.servo_b < 0.0)
+        changed = (absolute(mode - link.mode) > 0.5) | side
+        for _ in link.when(changed & (absolute(found.u1 - expected) > link.tree.law_tolerance * A)):
+            for _ in link.tree.when_to_linearize():
+                link.mode, link.goal, link.servo_a, link.servo_b = mode, goal, a, b
+
+    def mode_of(self, link: Any, law: Law, found: Solution) -> tuple[Any, Any]:
+        """Mode and goal of a solution."""
+        u0, held = link.u0, found.held
+        slides = sign(found.u1 + u0)
+        turns = (slides * direction(link.mode) < 0.0) & (law.slide > 0.0)
+        mode = select(held > 0.5, held + (HELD - HOLDS), select(turns, STAYING, slides))
+        at_limit = absolute(found.limit) > 0.0
+        goal = select(at_limit, found.u1 + u0, select(mode > STAYING - 0.5, 0.0, u0))
+        return select(at_limit, select(found.limit > 0.0, AT_LIMIT, -AT_LIMIT), mode), goal
 
     def eliminate(self, link: Any, f: Vector, n: Vector, inertia: Any) -> None:
         """The joint's own equation, and what the base feels through it."""
@@ -213,54 +273,46 @@ class OneAxis:
         if not link.tree.rests:
             for _ in link.acting():
                 self.law_terms(link)
+        locked = link.lock > 0.5
         if inertia is not None:
             A, H, I = turned(turn, inertia)
             U_l = A @ S_l + H.T @ S_a
             U_a = H @ S_l + I @ S_a
-            SU = dot(S_l, U_l) + dot(S_a, U_a)
-            D = 1.0 / (SU + link.slope)
-            link.D_free = D
-            D = select(link.lock > 0.5, 0.0, D)
-            link.U_l, link.U_a, link.D, link.SU = U_l, U_a, D, SU
+            D = 1.0 / (dot(S_l, U_l) + dot(S_a, U_a) + link.slope)
+            link.U_l, link.U_a, link.D = U_l, U_a, D
+            D = select(locked, 0.0, D)
             W_a = U_a * D
             inertia = A - square(U_l, D), H - outer(W_a, U_l), I - square(U_a, D)
-        U_l, U_a, D = link.U_l, link.U_a, link.D
+        U_l, U_a = link.U_l, link.U_a
         e = link.given - dot(S_l, f) - dot(S_a, n)
         if link.tree.rows:
             e = e + link.take("row_e")
         link.e = e
-        eD = e * D
-        hand_on(link, lever, f + U_l * eD, n + U_a * eD, inertia)
-
-    def law_terms(self, link: Any) -> None:
-        """The linear laws at the present speed, scaled as f, and minus their slope by z."""
-        ratio = link.ratio
-        u1 = 4.0 * ratio / link.h * link.z - link.u0
-        scale = 0.25 * link.h * ratio
-        link.given = scale * (link.effort * link.h - link.resist * u1 - link.push)
-        link.e_friction = -(scale * link.friction)
-        link.slope = link.resist * (ratio * ratio)
+        dz = select(locked, link.jump, e * link.D)
+        hand_on(link, lever, f + U_l * dz, n + U_a * dz, inertia)
 
     def predict(self, link: Any) -> None:
         """Extrapolate the mean speeds of the last four steps."""
+        for _ in link.acting():
+            self.keep_law(link)
         z, z1, z2, z3 = link.z, link.z1, link.z2, link.z3
         link.z = (z + z2) * 4.0 - z1 * 6.0 - z3
         link.z3, link.z2, link.z1 = z2, z1, z
-        for _ in link.acting():
-            self.keep_law(link)
 
     def keep_law(self, link: Any) -> None:
         """What friction and limit did in the step; whether something stopped."""
-        held, limit, u0 = link.held, link.limit, link.u0
-        holds = ((held > 0.5) & (held < 1.5)) | (held > 2.5)
+        mode, limit, u0 = link.mode, link.limit, link.u0
+        self.learn_response(link)
+        holds = ((mode > HELD - 0.5) & (mode < HELD + 0.5)) | ((mode > HOLDING - 0.5) & (mode < HOLDING + 0.5))
         stuck = select(holds, 1.0, 0.0)
         leaves = leaving_speed(limit, u0, link.restitution)
         more = self.end_speed(link) - leaves
         thrown = more * limit > 0.0
         leaves_so = (absolute(limit) > 0.0) & (absolute(more) <= RESTS * (absolute(u0) + link.fall))
+        leaving = thrown | leaves_so  # what rests at a limit stays there in an impact elsewhere
+        link.mode = select(leaving, LEAVING, 0.0)
+        link.goal = select(leaving, leaves, 0.0)
         hit = (absolute(limit) > 0.0) & (absolute(u0) > 0.0)
-        link.struck = select(thrown | leaves_so, 1.0, 0.0)  # what rests at a limit stays there in an impact elsewhere
-        link.leaving = leaves
         link.tree.note_stopped((stuck > link.stuck) | hit | thrown, link.at)
         link.stuck = stuck
 
@@ -269,21 +321,28 @@ class OneAxis:
         link.z_new = link.z
         link.z, link.given, link.slope = 0.0, 0.0, 0.0
         for _ in link.acting():
-            struck = link.struck
-            link.lock = select((link.stuck > 0.5) | (struck > 0.5), 1.0, 0.0)
-            link.z = select(struck > 0.5, link.leaving / link.per_half_step, 0.0)
+            leaves = link.mode > LEAVING - 0.5
+            link.lock = select((link.stuck > 0.5) | leaves, 1.0, 0.0)
+            link.jump = select(leaves, link.goal / link.per_half_step, 0.0)
 
-    def follow(self, link: Any, du: Vector, dg: Vector) -> None:
-        """Joint speed that the momenta lead to, after the base's twist changed by du, dg."""
-        link.z = link.z + (link.e - dot(link.U_l, du) - dot(link.U_a, dg)) * link.D
+    def follow(self, link: Any, u: Vector, g: Vector) -> None:
+        """Joint speed that the momenta lead to."""
+        z = (link.e - dot(link.U_l, u) - dot(link.U_a, g)) * link.D
+        link.z = select(link.lock > 0.5, link.jump, z)
 
     def release(self, link: Any) -> None:
         """After velocities were projected: the guess of the next mean speed."""
         link.z = link.z_new
 
-    def end_speed(self, link: Any) -> Any:
-        """u₁, of the last iteration."""
-        return link.u1
+
+def is_locked(mode: Any) -> Any:
+    """Whether an axis is locked."""
+    return absolute(mode) > 1.5
+
+
+def direction(mode: Any) -> Any:
+    """±1 if the axis slides, 0 if it is locked."""
+    return select(is_locked(mode), 0.0, mode)
 
 
 class Hinge(OneAxis):
@@ -367,10 +426,8 @@ class Slider(OneAxis):
         return u + self.end_axis(link) * link.z, g
 
     def motion(self, link: Any) -> tuple[Vector, Vector, Vector]:
-        axis, arm = self.end_axis(link), link.base.M @ self.start(link)
-        if link.tree.rests:  # velocities are projected: nothing moves
-            return axis, ZERO, arm
-        return axis - cross(link.base.g, axis), ZERO, arm + axis * link.z
+        axis = self.end_axis(link)
+        return axis - cross(link.base.g, axis), ZERO, link.base.M @ self.start(link) + axis * link.z
 
     def speed(self, link: Any) -> Any:
         base, turn = link.base, link.turn
@@ -395,6 +452,10 @@ class NoLaws:
     def report(self, link: Any, f: Vector, n: Vector) -> None: ...
 
     def update_ratio(self, link: Any) -> None: ...
+
+    def learn_response(self, link: Any) -> None: ...
+
+    def judge(self, link: Any) -> None: ...
 
     def hold(self, link: Any) -> None: ...
 
@@ -426,13 +487,12 @@ class Ball(NoLaws):
 
     def hold(self, link: Any) -> None:
         link.zv_new = link.zv
-        link.zv = ZERO
 
     def release(self, link: Any) -> None:
         link.zv = link.zv_new
 
-    def follow(self, link: Any, du: Vector, dg: Vector) -> None:
-        link.zv = link.D3 @ (link.e3 - link.B @ du) - dg
+    def follow(self, link: Any, u: Vector, g: Vector) -> None:
+        link.zv = link.D3 @ (link.e3 - link.B @ u) - g
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:
         return u, g + link.zv
@@ -486,12 +546,11 @@ class Free(NoLaws):
 
     def hold(self, link: Any) -> None:
         link.zl_new, link.zv_new = link.zl, link.zv
-        link.zl, link.zv = ZERO, ZERO
 
     def release(self, link: Any) -> None:
         link.zl, link.zv = link.zl_new, link.zv_new
 
-    def follow(self, link: Any, du: Vector, dg: Vector) -> None:
+    def follow(self, link: Any, u: Vector, g: Vector) -> None:
         link.zl, link.zv = link.dl, link.e3
 
     def moved(self, link: Any, u: Vector, g: Vector) -> tuple[Vector, Vector]:

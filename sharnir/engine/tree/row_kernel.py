@@ -11,6 +11,7 @@ from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_
 from sharnir.engine.tree.forest import INERTIAL
 from sharnir.engine.tree.kernel import CPP, REALS
 from sharnir.engine.tree.row_storage import packed_tables, row_memory
+from sharnir.engine.tree.storage import TOLERANCE
 
 _kernels: dict[str, Any] = {}  # by module name
 
@@ -57,12 +58,13 @@ class RowRunner:
 
     def __init__(
         self, tables: RowTables, h: float, *, precision: str = "double", worlds: int = 1, device: Any = "cpu",
-        gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), tolerance: float = 1e-13, law_tolerance: float = 1e-12,
+        gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), tolerance: float | None = None, law_tolerance: float = 1e-12,
         limit: int = 30,
     ) -> None:  # fmt: skip
         forest = self.forest = tables.forest
         self.tables, self.h, self.worlds, self.device, self.gravity = tables, h, worlds, device, gravity
-        self.tolerance, self.law_tolerance, self.limit = tolerance, law_tolerance, limit
+        self.tolerance = TOLERANCE[precision] if tolerance is None else tolerance
+        self.law_tolerance, self.limit = law_tolerance, limit
         real = REALS[precision]
         self._kernel = row_kernel(loop_code(CPP[precision], rows=True), precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)

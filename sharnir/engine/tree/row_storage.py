@@ -20,6 +20,7 @@ PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 WORK = {"start_a": 3, "start_b": 3, "start": 3, "start_d": 3, "arm_a": 3, "arm_b": 3, "line": 3, "line_1": 3, "between": 3, "soft": 1, "by_a": 1, "by_b": 1}
 PER_ROW = ("impulse", "gap", "rest", "could", "soft", "blur", "pivot", "taken", "size_l", "size_n")
+RESPONSES = ("y", "x", "rate")
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
     "shared_j", "first", "matrix_start",
@@ -96,13 +97,13 @@ class RowMath:
     put: Any
 
     def responses(self, name: str, r: Any, at: Any, n: int) -> list[Any]:
-        """n numbers y or x of row r from `at` on."""
+        """n numbers of row r from `at` on: y, x, or rate (y₁)."""
         return [self.get(name, p) for p in self._places(r, at, n)]
 
-    def put_responses(self, r: Any, at: Any, y: list[Any], x: list[Any]) -> None:
-        for p, y_p, x_p in zip(self._places(r, at, len(y)), y, x, strict=True):
-            self.put("y", p, y_p)
-            self.put("x", p, x_p)
+    def put_responses(self, r: Any, at: Any, **numbers_of: list[Any]) -> None:
+        for name, values in numbers_of.items():
+            for place, value in zip(self._places(r, at, len(values)), values, strict=True):
+                self.put(name, place, value)
 
     def _places(self, r: Any, at: Any, n: int) -> list[Any]:
         start = self.plus(self.whole("y_start", r), at)
@@ -116,7 +117,7 @@ class NumberRows(RowMath):
         self.tree, self.tables = tree, tables
         sizes = tables.sizes()
         self.arrays = {name: [0.0] * sizes["rows"] for name in PER_ROW}
-        self.arrays |= {"y": [0.0] * sizes["responses"], "x": [0.0] * sizes["responses"]}
+        self.arrays |= {name: [0.0] * sizes["responses"] for name in RESPONSES}
         self.arrays |= {"lower": [0.0] * sizes["matrix"], "upper": [0.0] * sizes["matrix"]}
         self.fields = [c.values() | {name: [0.0] * size for name, size in WORK.items()} for c in tables.closures]
 
@@ -209,7 +210,7 @@ class LoopRows(RowMath):
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
         lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
-        lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + 2*n_responses;"]
+        lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(RESPONSES)}*n_responses;"]
         lines += ["const int memory_with_rows = at_matrix + 2*n_matrix; (void)memory_with_rows;"]
         given = f"row_numbers.data[({self.record_given}*c + (k))*row_stride + w*row_world]"
         return [*lines, f"#define given(k) {given}"]
@@ -270,8 +271,8 @@ class LoopRows(RowMath):
     def _place(self, name: str, at: str) -> str:
         if name in ("lower", "upper"):
             return f"number(at_matrix + 2*({at}){' + 1' if name == 'upper' else ''})"
-        if name in ("x", "y"):
-            return f"number(at_y + 2*({at}){' + 1' if name == 'x' else ''})"
+        if name in RESPONSES:
+            return f"number(at_y + {len(RESPONSES)}*({at}) + {RESPONSES.index(name)})"
         return f"number(at_rows + {len(PER_ROW)}*({at}) + {PER_ROW.index(name)})"
 
     def get(self, name: str, at: str) -> Any:
@@ -354,4 +355,5 @@ def row_memory(tables: RowTables) -> int:
     """Numbers of working memory that rows need, beside those of the links."""
     sizes = tables.sizes()
     links = sum(LINK_FIELDS.values()) * (len(tables.forest) + 1)
-    return links + sum(WORK.values()) * len(tables.closures) + len(PER_ROW) * sizes["rows"] + 2 * (sizes["responses"] + sizes["matrix"])
+    closures = sum(WORK.values()) * len(tables.closures)
+    return links + closures + len(PER_ROW) * sizes["rows"] + len(RESPONSES) * sizes["responses"] + 2 * sizes["matrix"]

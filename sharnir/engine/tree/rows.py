@@ -8,10 +8,11 @@ quantities of `step`, with J the row's mean directions on its links,
     ½ δG₁ = J₁ (δu, δg)             J₁: the derivative of the gap, by directions of the end
 
 An iteration corrects λ and the joint speeds together. With the factors that `compute_momenta` made, unit impulses along J and J₁
-are carried along the row's path to the ground. They leave y and y₁ on every joint's own equation; x = D y₁. Then
+are carried along the row's path to the ground. They leave y and y₁ on every joint's own equation; x = D y₁, 0 where laws lock the
+joint. Then
 
     W_rs = Σ x_r · y_s              what the impulse of row s does to row r
-    Σ x_r · e                       what the joints' own corrections do to row r
+    Σ x_r · e                       what the joints' own corrections do to row r, y₁ · jump where they are locked
     e += y λ                        what a row's impulse does to a joint's equation
 
 are sums over the joints on the paths: no further sweep is needed. W = L D U within its envelope. A row whose pivot is a small part
@@ -89,8 +90,7 @@ class Kind:
 
     def enter(self, c: Any) -> None:
         """Unit impulses on both links, where paths begin."""
-        rates = self.wrenches(c) if c.rests else self.rates(c)
-        for k, (act, rate) in enumerate(zip(self.wrenches(c), rates, strict=True)):
+        for k, (act, rate) in enumerate(zip(self.wrenches(c), self.rates(c), strict=True)):
             c.rows.add(c.a, k, act[:2], rate[:2])
             c.rows.add(c.b, k, act[2:], rate[2:])
             l_a, n_a, l_b, n_b = (dot(x, x) for x in act)
@@ -166,7 +166,7 @@ class Plane(Kind):
 
     def evaluate(self, c: Any) -> list[Any]:
         half = arms(c)
-        d, s = c.a.M @ c.start_d, c.start if c.rests else c.start + half
+        d, s = c.a.M @ c.start_d, c.start + half
         c.line, c.line_1, c.between = d, d * 2.0 - c.start_d, s
         return [dot(d, half) + dot(cross(c.a.g, d), s)]
 
@@ -189,7 +189,7 @@ class Rod(Kind):
 
     def evaluate(self, c: Any) -> list[Any]:
         half = arms(c)
-        mean, end = (c.start, c.start) if c.rests else (c.start + half, c.start + half * 2.0)
+        mean, end = c.start + half, c.start + half * 2.0
         k = 1.0 / sqrt(dot(c.start, c.start))
         c.line, c.line_1 = mean * k, end * k
         return [dot(mean, half) * k]
@@ -255,19 +255,19 @@ CLOSURES = {POINT: Point(), ANGLE: Angle(), PLANE: Plane(), ROD: Rod(), SPRING: 
 
 
 Impulse = tuple[Vector, Vector]  # force and moment
-Answer = tuple[list[Any], list[Any], Any, Impulse, Impulse]
+Answer = tuple[list[Any], list[Any], list[Any], Any, Impulse, Impulse]
 
 
 def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, Any], Answer]:
     """How a joint answers unit impulses on its link: that of J, that of J₁, and one on its own axis that belongs to both.
 
-    The function returns y, x, how large W could be by the squared sizes of the row's forces and moments (to which rounding is in
+    The function returns y, x, of a single axis or a prescribed motion y₁, how large W could be by the squared sizes of the row's forces and moments (to which rounding is in
     proportion even if they cancel), and what the link's base feels of either impulse.
     """
     base = link.base
     if isinstance(joint, OneAxis):
         S_l, S_a, lever = joint.motion(link)
-        U_l, U_a, D = link.U_l, link.U_a, link.D
+        U_l, U_a, D = link.U_l, link.U_a, select(link.lock > 0.5, 0.0, link.D)
         move, turn = dot(S_l, S_l), dot(S_a, S_a)
         shift = shift_of(joint, link)
         slides = isinstance(joint, Slider)
@@ -276,11 +276,12 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         def axis(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
             (l, n), (l1, n1) = act, rate
             y = dot(S_l, l) + dot(S_a, n) + own
-            x = (dot(end, l1 if slides else n1) + own) * D
+            rate_y = dot(end, l1 if slides else n1) + own
+            x = rate_y * D
             could = (move * (dot(l, l) + size_l) + turn * (dot(n, n) + size_n) + own * own) * D
             by = y * D
             l, n, l1, n1 = l - U_l * by, n - U_a * by, l1 - U_l * x, n1 - U_a * x
-            return [y], [x], could, (l, n + cross(lever, l)), shift(l1, n1)
+            return [y], [x], [rate_y], could, (l, n + cross(lever, l)), shift(l1, n1)
 
         return axis
     if isinstance(joint, Ball):
@@ -291,18 +292,19 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
             (l, n), (l1, n1) = act, rate
             by, x = D3 @ n, D3 @ n1
             l, l1 = l - B.T @ by, l1 - B.T @ x
-            return [*n], [*x], dot(n, by) + size_n * trace(D3), (l, cross(arm, l)), shift(l1, ZERO)
+            return [*n], [*x], [], dot(n, by) + size_n * trace(D3), (l, cross(arm, l)), shift(l1, ZERO)
 
         return ball
     if isinstance(joint, Weld):
         arm, shift = base.M @ link.local_anchor, shift_of(joint, link)
 
         def weld(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
-            return [], [], 0.0, (act[0], act[1] + cross(arm, act[0])), shift(*rate)
+            return [], [], [], 0.0, (act[0], act[1] + cross(arm, act[0])), shift(*rate)
 
         return weld
     if isinstance(joint, Prescribed):
-        return lambda act, rate, own, size_l, size_n: ([], [], 0.0, (ZERO, ZERO), (ZERO, ZERO))
+        still = [0.0] * 6
+        return lambda act, rate, own, size_l, size_n: (still, still, [*rate[0], *rate[1]], 0.0, (ZERO, ZERO), (ZERO, ZERO))
     assert isinstance(joint, Free)
     D3, H, A3 = link.D3, link.B, link.A3
 
@@ -311,7 +313,7 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         u = A3 @ (l - H.T @ (D3 @ n))
         g = D3 @ (n - H @ u)
         could = dot(l, u) + dot(n, g) + size_l * trace(A3) + size_n * trace(D3)
-        return [*u, *g], [*l1, *n1], could, (ZERO, ZERO), (ZERO, ZERO)
+        return [*u, *g], [*l1, *n1], [], could, (ZERO, ZERO), (ZERO, ZERO)
 
     return free
 
@@ -323,7 +325,7 @@ def trace(m: Any) -> Any:
 def shift_of(joint: Any, link: Any) -> Callable[[Vector, Vector], Impulse]:
     """How an impulse along J₁ is shifted to the base's origin: by the derivative of what the base carries."""
     base = link.base
-    g, M, z = (ZERO, base.M, 0.0) if link.tree.rests else (base.g, base.M, link.z)
+    g, M, z = base.g, base.M, link.z
 
     def hinge(l: Vector, n: Vector) -> Impulse:
         return l, n + cross(M @ link.local_anchor, lead_back(g, l)) + cross((M @ link.local_axis) * z, lead_back(g, n))
@@ -394,7 +396,12 @@ def close_rows(tree: Any, factor: bool) -> None:
             for joint in link.joints():
                 e = equation(joint, link)
                 for r in c.row_range():
-                    rows.put("rest", r, rows.get("rest", r) - dot(rows.responses("x", r, at, len(e)), e))
+                    own = dot(rows.responses("x", r, at, len(e)), e)
+                    if isinstance(joint, OneAxis):
+                        own = select(link.lock > 0.5, rows.responses("rate", r, at, 1)[0] * link.jump, own)
+                    elif isinstance(joint, Prescribed) and tree.rests:
+                        own = dot(rows.responses("rate", r, at, 6), [*link.zl, *link.zv])
+                    rows.put("rest", r, rows.get("rest", r) - own)
     substitute(tree)
     for r in rows.range(0, rows.size("rows")):
         rows.put("impulse", r, rows.get("impulse", r) + rows.get("rest", r))
@@ -424,8 +431,8 @@ def carry_impulses(tree: Any) -> None:
                 response = response_of(joint, link)
                 for r in c.row_range():
                     act, rate = rows.take(link, c.number(r))
-                    y, x, could, act, rate = response(act, rate, own, rows.get("size_l", r), rows.get("size_n", r))
-                    rows.put_responses(r, at, y, x)
+                    y, x, rate_y, could, act, rate = response(act, rate, own, rows.get("size_l", r), rows.get("size_n", r))
+                    rows.put_responses(r, at, y=y, x=x, rate=rate_y)
                     rows.put("could", r, rows.get("could", r) + could)
                     rows.add(link.base, c.number(r), act, rate)
 

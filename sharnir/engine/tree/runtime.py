@@ -15,6 +15,7 @@ from sharnir.collision.data import Contacts
 from sharnir.direct.data import DirectSettings
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, SLIDER, WELD
+from sharnir.engine.tree.kernel import CPU_FLAGS
 from sharnir.engine.tree.storage import ROW, START
 from sharnir.guard import count_step
 from sharnir.guard_data import Tally
@@ -101,7 +102,7 @@ class TreeStep:
     memory_number: wp.int32  # strides: of a number, and of a world
     memory_world: wp.int32
     own_axes: wp.int32  # 1: twists are stored in the links' own axes
-    tolerance: real  # change of a scaled mean speed, rad or scene lengths, that ends a step's iterations
+    tolerance: real  # error of a scaled mean speed, rad or scene lengths, that a step's iterations may leave
     law_tolerance: real  # N·s, N·m·s, by which a law may be missed
     reach: wp.array(dtype=real)  # [link] m, see `sleep.Rest`; −1 where nothing is to be looked at
     slowest: real  # m/s
@@ -612,7 +613,8 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
 
-    tree_steps.module.options |= {"fast_math": PRECISION == "single", "enable_backward": False}
+    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
+    tree_steps.module.options |= options
     return tree_steps
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharnir.emit.algebra import IDENTITY, SYMMETRIC, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
+from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
 from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows
 
 
@@ -39,16 +39,36 @@ def solve(tree: Any) -> None:
         if tree.rows:
             evaluate_rows(tree)
         compute_momenta(tree, factor)
-        for _ in tree.when_unknown():  # responses: begin again, now that they are known
-            begin(tree)
-            update_twists(tree)
-            if tree.rows:
-                evaluate_rows(tree)
-            compute_momenta(tree, factor)
+        for again in tree.when_unknown():  # responses: begin again, now that they are known
+            learn_responses(tree)
+            if again:
+                begin(tree)
+                update_twists(tree)
+                if tree.rows:
+                    evaluate_rows(tree)
+                compute_momenta(tree, factor)
         if tree.rows:
             close_rows(tree, factor)
         tree.clear_change()
         update_twists(tree, correct=True)
+        for _ in tree.when_suspect():
+            judge_laws(tree)
+
+
+def judge_laws(tree: Any) -> None:
+    """Linearize laws anew where they do something else than expected."""
+    for link in tree.links():
+        for joint in link.joints():
+            for _ in link.acting():
+                joint.judge(link)
+
+
+def learn_responses(tree: Any) -> None:
+    """Responses of the axes that laws act on."""
+    for link in tree.links():
+        for joint in link.joints():
+            for _ in link.acting():
+                joint.learn_response(link)
 
 
 def guess(tree: Any) -> None:
@@ -111,7 +131,7 @@ def update_twists(tree: Any, correct: bool = False) -> None:
             if correct:
                 change = joint.correct(link, u, g)
                 tree.raise_change(change)
-            link.u_before, link.g_before = u, g
+            link.u_before, link.g_before, link.g_old = u, g, link.g
             u, g = joint.moved(link, u, g)
             link.u, link.g = link.turn.inward(u), link.turn.inward(g)
             for _ in link.acting():
@@ -204,13 +224,9 @@ def project(tree: Any) -> None:
     with tree.at_rest():
         for link in tree.links():
             place(tree, link)
-            link.M = IDENTITY
+            link.u, link.g, link.M = ZERO, ZERO, IDENTITY
             for joint in link.joints():
                 joint.hold(link)
-                u, g = joint.carried(link)
-                link.u_before, link.g_before = u, g
-                u, g = joint.moved(link, u, g)
-                link.u, link.g = link.turn.inward(u), link.turn.inward(g)
         if tree.rows:
             begin_rows(tree)
             evaluate_rows(tree)
@@ -220,7 +236,7 @@ def project(tree: Any) -> None:
         for link in tree.links():
             for joint in link.joints():
                 u, g = joint.carried(link)
-                joint.follow(link, u - link.u_before, g - link.g_before)
+                joint.follow(link, u, g)
                 u, g = joint.moved(link, u, g)
                 u, g = link.turn.inward(u), link.turn.inward(g)
                 link.u, link.g = u, g

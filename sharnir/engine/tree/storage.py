@@ -25,8 +25,9 @@ from sharnir.emit.algebra import (
     Quaternion,
     Symmetric,
     Vector,
+    mean_rotation,
 )  # fmt: skip
-from sharnir.emit.expressions import maximum, value
+from sharnir.emit.expressions import Expression, maximum, node, value
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import (
     BALL,
@@ -44,24 +45,28 @@ from sharnir.engine.tree.forest import (
     Forest,
 )
 from sharnir.engine.tree.joints import Ball, Free, Hinge, Prescribed, Slider, Weld
-from sharnir.laws.axis import Law
+from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
-PATIENCE = 3  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
+PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
+TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
+"""Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
+FIRST_RATE, BEST_RATE = 1 / 400, 1 / 1000  # by which an iteration reduces the error: while nothing is known, and at best
 JOINTS = {HINGE: Hinge(), SLIDER: Slider(), BALL: Ball(), FREE: Free(), WELD: Weld(), PRESCRIBED: Prescribed()}
 
 # state that is kept between calls
 STATE = {"q": 1, "stuck": 1, "limit": 1, "SU": 1, "rotation": 4, "position": 3, "V": 3, "W": 3}
 HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for n in ("", "1", "2", "3")}
 WORK = {
-    "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "e3": 3, "dl": 3,
-    "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
+    "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
+    "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
+    "g_old": 3,
 }  # fmt: skip
 LAW_NAMES = (
-    "u0", "share", "given", "slope", "lock", "wanted", "resist", "push", "slid", "friction", "held", "u1", "ratio", "D_free",
-    "side", "e_friction", "struck", "leaving",
+    "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
+    "z_free",
 )  # fmt: skip
-LAW = dict.fromkeys((*LAW_NAMES, *("law_" + n for n in Law._fields)), 1)
+LAW = dict.fromkeys(LAW_NAMES, 1)
 IMPULSES = ("p_axis", "p_friction", "p_limit", "p_drive", "p_lost")
 REPORT = {"reaction_f": 3, "reaction_n": 3, "mean_axis": 3} | dict.fromkeys(IMPULSES, 1)
 """What a step reports: impulse and moment that joints carry, times ¼ h, and their axes; impulses along these, what is lost, J."""
@@ -104,6 +109,16 @@ def numbers(x: Any) -> list[Any]:
     return x.entries() if hasattr(x, "entries") else [x]
 
 
+def is_converged(first: Any, change: Any, before: Any, tolerance: Any) -> Any:
+    """Whether what is left after the last two changes of an iteration is below a tolerance: no iteration is for checking alone.
+
+    Changes that are small and do not fall any more are rounding.
+    """
+    small = change * FIRST_RATE <= tolerance
+    falls = change * maximum(change, before * BEST_RATE) <= tolerance * before
+    return (first & small) | (not_(first) & (falls | (small & (change * 4.0 > before))))
+
+
 class LinkView:
     """A link while a sweep visits it: fields by name."""
 
@@ -120,12 +135,22 @@ class LinkView:
                 name += "_w"
             elif name == "axis":
                 return self.frame.column(2)
+        if name in self.tree.derived:
+            return self.derive(name)
+        return pack(name, self.tree.get(self.at, name))
+
+    def derive(self, name: str) -> Any:
+        """A field that is not kept."""
+        if name == "M":
+            return IDENTITY if self.tree.rests else mean_rotation(self.g)
+        if name == "g_before":
+            return self.base.g_old
+        if name == "u_before" and self.tree.kind_of(self.at) in (HINGE, BALL):  # joints that do not move the origin
+            return self.turn.outward(self.u)
         return pack(name, self.tree.get(self.at, name))
 
     def __setattr__(self, name: str, x: Any) -> None:
-        if name == "law":
-            for n, value in zip(Law._fields, x, strict=True):
-                setattr(self, "law_" + n, value)
+        if name in self.tree.derived and (name != "u_before" or self.tree.kind_of(self.at) in (HINGE, BALL)):
             return
         self.tree.put(self.at, name, numbers(x))
 
@@ -147,10 +172,6 @@ class LinkView:
     def fall(self) -> Any:
         """A speed that gravity gives in a step."""
         return self.tree.fall
-
-    @property
-    def law(self) -> Law:
-        return Law(*(getattr(self, "law_" + n) for n in Law._fields))
 
     def acting(self) -> Iterator[None]:
         """Once if laws act on the joint's axes."""
@@ -213,7 +234,7 @@ class Ground:
 
     def __init__(self, gravity: Vector) -> None:
         self.g, self.u, self.M, self.R, self.gravity = ZERO, -gravity, IDENTITY, IDENTITY, gravity
-        self.V, self.W, self.local_com, self.origin = ZERO, ZERO, ZERO, ZERO
+        self.V, self.W, self.local_com, self.g_old, self.origin = ZERO, ZERO, ZERO, ZERO, ZERO
 
     def add(self, **fields: Any) -> None:
         """What acts on the ground moves nothing."""
@@ -226,6 +247,7 @@ class OneForest:
     gravity: Any
     rows: Any = None  # beside the forest, `rows`
     pushed = False
+    derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -292,7 +314,7 @@ class NumberTree(OneForest):
 
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
-        factor_always: bool = False, tolerance: float = 1e-13, limit: int = 50, law_tolerance: float = 1e-12,
+        factor_always: bool = False, tolerance: float = 1e-16, limit: int = 50, law_tolerance: float = 1e-12,
     ) -> None:  # fmt: skip
         super().__init__(forest)
         self.own_axes, self.factor_always, self.tolerance, self.limit = own_axes, factor_always, tolerance, limit
@@ -300,6 +322,7 @@ class NumberTree(OneForest):
         self.gravity = Vector(*gravity) * (0.25 * h * h)
         self.fall = h * sum(x * x for x in gravity) ** 0.5
         self.change, self.passes, self.changed, self.unknown, self.lost = 0.0, 0, 0, False, 0.0
+        self.suspect = False
         self.fields = [{name: [0.0] * size for name, size in SIZES.items()} | forest.values(i) for i in range(len(forest))]
         for f in self.fields:
             f["rotation"] = [0.0, 0.0, 0.0, 1.0]
@@ -327,7 +350,7 @@ class NumberTree(OneForest):
             self.patience = max(self.patience - 1, 0)
             if self.wrong < self.fewest:
                 self.fewest, self.patience = self.wrong, PATIENCE
-            if self.change <= self.tolerance and self.changed == 0:
+            if self.changed == 0 and is_converged(k == 0, self.change, self.before, self.tolerance):
                 return
         self.failed = True
 
@@ -346,9 +369,9 @@ class NumberTree(OneForest):
     def note_unknown(self, condition: bool) -> None:
         self.unknown = self.unknown or condition
 
-    def when_unknown(self) -> Iterator[None]:
+    def when_unknown(self) -> Iterator[bool]:
         if self.unknown:
-            yield
+            yield True
             self.unknown = False
 
     def when(self, condition: bool) -> Iterator[None]:
@@ -360,6 +383,19 @@ class NumberTree(OneForest):
             yield
         self.wrong += 1
         self.changed += 1
+
+    @property
+    def single(self) -> bool:
+        """Whether laws are corrected one at a time."""
+        return self.one
+
+    def note_suspect(self, condition: bool) -> None:
+        self.suspect = self.suspect or condition
+
+    def when_suspect(self) -> Iterator[None]:
+        if self.suspect:
+            yield
+            self.suspect = False
 
     def clear_stopped(self) -> None:
         self.stopped = False
@@ -375,7 +411,7 @@ class NumberTree(OneForest):
         self.lost += energy
 
     def clear_change(self) -> None:
-        self.change = 0.0
+        self.before, self.change = self.change, 0.0
         self.passes += 1
 
     def raise_change(self, x: float) -> None:
@@ -406,7 +442,8 @@ class Emitted:
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
             settled: Any = value("changed == 0", "bool") if laws else True
-            p.leave((p.read("change") <= value("tolerance")) & settled)
+            change, before = p.read("change"), p.read("before")
+            p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance")) & settled)
             p.say("if (pass == limit) { failed = 1; break; }")
 
     def branches(self, factor: bool) -> Iterator[bool]:
@@ -424,17 +461,33 @@ class Emitted:
             yield
 
     def note_unknown(self, condition: Any) -> None:
-        with self.program.block("if ({0}) {{", condition):
-            self.program.say("unknown = true;")
+        self.program.write("unknown", self.program.read("unknown", "bool") | condition)
+
+    @property
+    def single(self) -> Any:
+        """Whether laws are corrected one at a time."""
+        return value("one", "bool")
+
+    def note_suspect(self, condition: Any) -> None:
+        self.program.write("suspect", self.program.read("suspect", "bool") | condition)
+
+    def when_suspect(self) -> Iterator[None]:
+        """Code for laws that may do something else than expected."""
+        if self.any_acts:
+            with self.program.block("if (suspect) {"):
+                self.program.say("suspect = false;")
+                yield
 
     def first_iteration(self) -> Iterator[None]:
         with self.program.block("if (pass == 0) {"):
             yield
 
-    def when_unknown(self) -> Iterator[None]:
+    def when_unknown(self) -> Iterator[bool]:
+        """Code for responses that were not known; after it the iteration begins again."""
         if self.any_acts:
-            self.program.say("if (unknown) { unknown = false; --pass; continue; }")
-        return iter(())
+            with self.program.block("if (unknown) {"):
+                yield False
+                self.program.say("unknown = false; --pass; continue;")
 
     def when(self, condition: Any) -> Iterator[None]:
         if isinstance(condition, bool):
@@ -455,8 +508,9 @@ class Emitted:
 
     def note_stopped(self, condition: Any, at: Any) -> None:
         """An axis of a link stopped: `stopped` is 1 + its number."""
-        with self.program.block("if ({0}) {{", condition):
-            self.program.say("stopped = i + 1;" if at == "own" else f"stopped = {at + 1};")
+        if isinstance(condition, Expression):
+            number = value("(i + 1)" if at == "own" else str(at + 1), "int")
+            self.program.write("stopped", node("?", condition, number, self.program.read("stopped", "int"), kind="int"))
 
     def when_stopped(self) -> Iterator[None]:
         if self.any_acts or self.begins:
@@ -468,6 +522,7 @@ class Emitted:
 
     def clear_change(self) -> None:
         self.program.say("count += 1;")
+        self.program.write("before", self.program.read("change"))
         self.program.write("change", 0.0)
 
     def raise_change(self, x: Any) -> None:
@@ -499,6 +554,7 @@ class UnrolledTree(Emitted, OneForest):
         OneForest.__init__(self, forest)
         self.program, self.own_axes, self.factor_always = program, own_axes, factor_always
         self.axes = list(range(len(forest))) if axes is None else list(axes)
+        self.derived = ("M", "u_before", "g_before") if own_axes else ()
         self.stored = {name: size for name, size in SIZES.items() if name not in PARAMETERS and name not in REPORT}
         self.start = offsets(INERTIAL)
 
@@ -506,7 +562,8 @@ class UnrolledTree(Emitted, OneForest):
         if name in LAW and not self.acts(i):
             return [0.0]
         if name in PARAMETERS:
-            varies = name in COMMANDS and self.acts(i)
+            laws = self.forest.links[i].laws
+            varies = bool(laws) and name in COMMANDS and (name == "effort" or any(n.startswith("servo_") for n in laws))
             row = sum(INERTIAL.values()) * i + self.start.get(name, 0)
             return [
                 x if x in FOLDED and not varies
@@ -534,6 +591,7 @@ class LoopTree(Emitted):
         self.start, self.row = START, ROW
         self._kind: int | None = None
         self.rests = False
+        self.derived: tuple[str, ...] = ()
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
