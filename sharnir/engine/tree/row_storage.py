@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sharnir.emit.algebra import Vector
-from sharnir.emit.expressions import Expression
+from sharnir.emit.expressions import Expression, maximum, value
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.rows import CLOSURES
@@ -19,7 +19,7 @@ LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 WORK = {"start_a": 3, "start_b": 3, "start": 3, "start_d": 3, "arm_a": 3, "arm_b": 3, "line": 3, "line_1": 3, "between": 3, "soft": 1, "by_a": 1, "by_b": 1}
-PER_ROW = ("impulse", "gap", "rest", "could", "soft", "blur", "pivot", "taken", "size_l", "size_n")
+PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n")
 RESPONSES = ("y", "x", "rate")
 TABLES = (
     "kind", "a", "b", "row_start", "path_start", "path", "offset", "y_start", "block_i", "block_j", "shared_start", "shared_i",
@@ -102,8 +102,8 @@ class RowMath:
 
     def put_responses(self, r: Any, at: Any, **numbers_of: list[Any]) -> None:
         for name, values in numbers_of.items():
-            for place, value in zip(self._places(r, at, len(values)), values, strict=True):
-                self.put(name, place, value)
+            for place, x in zip(self._places(r, at, len(values)), values, strict=True):
+                self.put(name, place, x)
 
     def _places(self, r: Any, at: Any, n: int) -> list[Any]:
         start = self.plus(self.whole("y_start", r), at)
@@ -120,6 +120,21 @@ class NumberRows(RowMath):
         self.arrays |= {name: [0.0] * sizes["responses"] for name in RESPONSES}
         self.arrays |= {"lower": [0.0] * sizes["matrix"], "upper": [0.0] * sizes["matrix"]}
         self.fields = [c.values() | {name: [0.0] * size for name, size in WORK.items()} for c in tables.closures]
+
+    def clear_open(self) -> None:
+        self.open = 0.0
+
+    def raise_open(self, x: float) -> None:
+        """The largest square of a gap, as an angle, in `open`."""
+        self.open = max(self.open, x)
+
+    def keep(self, x: float) -> float:
+        """A number for the loops that follow."""
+        return x
+
+    def factor_again(self, condition: bool) -> None:
+        """The next iteration factors anew."""
+        self.tree.changed += int(condition)
 
     def size(self, name: str) -> Any:
         return {"blocks": len(self.tables.tables["block_i"]), **self.tables.sizes()}[name]
@@ -205,7 +220,7 @@ class LoopRows(RowMath):
 
     def head(self) -> list[str]:
         """Declarations: the table begins with sizes and with where its parts begin."""
-        lines = ["const int* const t_all = row_tables.data;"]
+        lines = ["const int* const t_all = row_tables.data; real open_gap = real(0.0);"]
         lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
@@ -214,6 +229,27 @@ class LoopRows(RowMath):
         lines += ["const int memory_with_rows = at_matrix + 2*n_matrix; (void)memory_with_rows;"]
         given = f"row_numbers.data[({self.record_given}*c + (k))*row_stride + w*row_world]"
         return [*lines, f"#define given(k) {given}"]
+
+    def clear_open(self) -> None:
+        self.program.write("open_gap", 0.0)
+
+    def raise_open(self, x: Any) -> None:
+        self.program.write("open_gap", maximum(self.program.read("open_gap"), x))
+
+    @property
+    def open(self) -> Any:
+        return self.program.read("open_gap")
+
+    def keep(self, x: Any) -> Any:
+        self.loops += 1
+        name = f"kept{self.loops}"
+        self.program.say(f"real {name} = real(0.0);")
+        self.program.write(name, x)
+        return value(name)
+
+    def factor_again(self, condition: Any) -> None:
+        with self.program.block("if ({0}) {{", condition):
+            self.program.say("++changed;")
 
     def size(self, name: str) -> str:
         return f"n_{name}"

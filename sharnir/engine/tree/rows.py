@@ -27,12 +27,13 @@ from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import ZERO, Vector, cross, dot
-from sharnir.emit.expressions import absolute, maximum, select, sqrt
+from sharnir.emit.expressions import absolute, maximum, minimum, select, sqrt
 from sharnir.engine.tree.closures import ANGLE, GEAR, PLANE, POINT, ROD, ROWS, SPRING
 from sharnir.engine.tree.joints import Ball, Free, OneAxis, Prescribed, Slider, Weld
 
 DEPENDENT = 1e-10  # a pivot less than this part of the row's own response is that of a dependent row
-BLUR = 10.0  # times |g|⁴: mean directions of dependent rows differ by |g|²
+BLUR = 10.0  # times (|g|² + gap)²: mean directions of dependent rows differ by |g|², and by gaps (rad, of the arms' length)
+OPEN, WIDEST = 1e-5, 0.1  # gaps beyond which rows are factored again in the next iteration, and the largest that count
 HELD = 1e-13  # a response less than this part of what the joints could do is rounding
 NEAR = 1e-12  # m: ends of a spring that are nearer have no direction
 AXES = (Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))
@@ -66,6 +67,11 @@ class Kind:
     def evaluate(self, c: Any) -> list[Any]:
         """Mean vectors; returns half the change of the gaps in the step."""
         raise NotImplementedError
+
+    def unit(self, c: Any) -> Any:
+        """1/m²: makes squares of gaps those of angles."""
+        r2 = dot(c.arm_a, c.arm_a) + dot(c.arm_b, c.arm_b)
+        return select(r2 > 0.0, 1.0 / select(r2 > 0.0, r2, 1.0), 0.0)
 
     def wrenches(self, c: Any) -> Wrenches:
         """J of every row."""
@@ -143,6 +149,9 @@ class Angle(Kind):
         d, e = a.M @ c.start_a, b.M @ c.start_b
         c.arm_a, c.arm_b = d, e
         return [dot(cross(d, e), a.g - b.g)]
+
+    def unit(self, c: Any) -> Any:
+        return 1.0
 
     def wrenches(self, c: Any) -> Wrenches:
         m = cross(c.arm_a, c.arm_b)
@@ -222,6 +231,9 @@ class Spring(Kind):
     def softness(self, c: Any) -> Any:
         return -1.0 if c.rests else c.soft
 
+    def unit(self, c: Any) -> Any:
+        return 0.0
+
 
 class Gear(Kind):
     """q_a = ratio q_b + length, of the links' own joints; acts on their axes."""
@@ -236,6 +248,8 @@ class Gear(Kind):
         by_a, by_b = (1.0, -c.ratio) if c.rests else (a.ratio, -(c.ratio * b.ratio))
         c.by_a, c.by_b = by_a, by_b
         return [by_a * a.z + by_b * b.z]
+
+    unit = Spring.unit
 
     def push(self, c: Any, impulses: list[Any]) -> None:
         c.a.add(row_e=c.by_a * impulses[0])
@@ -374,11 +388,14 @@ def evaluate_rows(tree: Any) -> None:
 
     Where velocities are projected, what counts as a gap is the rows' speed alone.
     """
+    tree.rows.clear_open()
     for c in tree.rows.closures():
         for kind in c.kinds():
             start = [0.0] * kind.rows if tree.rests else kind.start_gap(c)
-            for k, (gap, change) in enumerate(zip(start, kind.evaluate(c), strict=True)):
-                c.put_row(k, "gap", gap + change * 2.0)
+            gaps = [gap + change * 2.0 for gap, change in zip(start, kind.evaluate(c), strict=True)]
+            for k, gap in enumerate(gaps):
+                c.put_row(k, "gap", gap)
+            tree.rows.raise_open(dot(gaps, gaps) * kind.unit(c))
             kind.push(c, [c.impulse(k) for k in range(kind.rows)])
 
 
@@ -417,16 +434,16 @@ def close_rows(tree: Any, factor: bool) -> None:
 def carry_impulses(tree: Any) -> None:
     """y and x of all rows: their unit impulses, carried to the ground."""
     rows = tree.rows
+    rows.factor_again(rows.open > OPEN * OPEN)
     for c in rows.closures():
-        g2 = maximum(dot(c.a.g, c.a.g), dot(c.b.g, c.b.g))
         for kind in c.kinds():
             kind.enter(c)
             for k in range(kind.rows):
                 c.put_row(k, "could", 0.0)
                 c.put_row(k, "soft", kind.softness(c))
-                c.put_row(k, "blur", DEPENDENT + BLUR * (g2 * g2))
+                c.put_row(k, "turn", 0.0)
         for link, at in rows.path(c):
-            own = link.take("path_e")
+            own, turn = link.take("path_e"), dot(link.g, link.g)
             for joint in link.joints():
                 response = response_of(joint, link)
                 for r in c.row_range():
@@ -434,6 +451,7 @@ def carry_impulses(tree: Any) -> None:
                     y, x, rate_y, could, act, rate = response(act, rate, own, rows.get("size_l", r), rows.get("size_n", r))
                     rows.put_responses(r, at, y=y, x=x, rate=rate_y)
                     rows.put("could", r, rows.get("could", r) + could)
+                    rows.put("turn", r, maximum(rows.get("turn", r), turn))
                     rows.add(link.base, c.number(r), act, rate)
 
 
@@ -458,6 +476,7 @@ def assemble(tree: Any) -> None:
 def factor_rows(tree: Any) -> None:
     """W = L D U in place, L and U with unit diagonals; D⁻¹ in `pivot`, 0 for rows that get no impulse."""
     rows = tree.rows
+    gap = rows.keep(minimum(sqrt(rows.open), WIDEST))
     for r in rows.range(0, rows.size("rows")):
         first = rows.whole("first", r)
         for s in rows.range(first, r):
@@ -474,7 +493,8 @@ def factor_rows(tree: Any) -> None:
             rows.put("lower", at, lower * pivot)
             rows.put("upper", at, upper * pivot)
         own, soft = rows.get("lower", rows.entry(r, r)), rows.get("soft", r)
-        least = maximum(rows.get("blur", r) * absolute(own), HELD * rows.get("could", r))
+        blur = rows.get("turn", r) + gap
+        least = maximum((DEPENDENT + BLUR * (blur * blur)) * absolute(own), HELD * rows.get("could", r))
         pivot = own - rows.get("taken", r) + soft
         alone = (absolute(pivot) > least) & (soft >= 0.0)
         rows.put("pivot", r, select(alone, 1.0 / select(alone, pivot, 1.0), 0.0))
