@@ -15,11 +15,13 @@ import numpy as np
 
 from sharnir.engine.tree.forest import GROUND, Forest
 from sharnir.envelope import close_order
+from sharnir.spatial import quat_to_matrix
+from sharnir.tables import columns
 
 POINT, ANGLE, PLANE, ROD, SPRING, GEAR = range(6)
 ROWS = (3, 1, 1, 1, 1, 1)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6)  # numbers of a row on a link's joint, by the kinds of `forest`
-PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3, "length": 1, "stiffness": 1, "damping": 1, "ratio": 1}
+PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3, "length": 1, "stiffness": 1, "damping": 1, "ratio": 1, "on": 1}
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -40,6 +42,7 @@ class Closure:
         length: m; of a gear, m or rad.
         stiffness, damping: N/m, N·s/m.
         ratio: of a gear.
+        on: 0.0 takes the closure out.
     """
 
     kind: int
@@ -53,6 +56,7 @@ class Closure:
     stiffness: float = 0.0
     damping: float = 0.0
     ratio: float = 0.0
+    on: float = 1.0
 
     def values(self) -> dict[str, list[float]]:
         """The parameters as lists of numbers, by name."""
@@ -98,6 +102,7 @@ class RowTables:
 
     def __init__(self, forest: Forest, closures: Sequence[Closure]) -> None:
         self.forest = forest
+        self.geared = {link for c in closures if c.kind == GEAR for link in (c.a, c.b)}  # these have to be among links that laws act on
         for n, c in enumerate(closures):
             for link in (c.a, c.b):
                 if not GROUND <= link < len(forest):
@@ -173,3 +178,60 @@ class RowTables:
         """Numbers of all rows, of their responses and of their matrix."""
         t: Any = self.tables
         return {"rows": len(self), "responses": t["y_start"][-1], "matrix": t["matrix_start"][-1]}
+
+
+# ---- of a model --------------------------------------------------------------------------------------------------------------
+
+
+def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
+    """Closures of what is beside the forest of a model: joints that close loops, rods, springs between points, gears.
+
+    Args:
+        plan: the `build.Plan` of the model. Laws on the axes of joints that close loops are not taken.
+        gear_starts: q_a − ratio q_b to be kept, by gear; 0 unless given.
+    """
+    model, out = plan.model, []
+    joints, springs, gears = model.joints, model.springs, model.gears
+    points = [columns(x)[:, 0] for x in (joints.parent_point, joints.child_point)] if plan.outside else []
+    frames = [quat_to_matrix(columns(x)[:, 0]) for x in (joints.parent_frame, joints.child_frame)] if plan.outside else []
+    for k in plan.outside:
+        kind = model.joint_kinds[k]
+        ends = [_end(plan, int(side[k])) for side in (model.parents, model.children)]
+        at = [_local(plan, end, x[k]) for end, x in zip(ends, points, strict=True)]
+        if kind.mask and not kind.v_size:
+            out.append(Closure(ROD, *ends, *at, length=float(joints.rod.numpy()[k])))
+        else:
+            axes = [_turned(plan, end, x[k]) for end, x in zip(ends, frames, strict=True)]
+            out += closing_joint(*ends, *at, *axes, kind.mask, kind.turns)
+    for n in range(int(springs.count)):
+        ends = [_end(plan, int(side.numpy()[n])) for side in (springs.parent, springs.child)]
+        places = (springs.parent_point, springs.child_point)
+        at = [_local(plan, end, x.numpy()[n]) for end, x in zip(ends, places, strict=True)]
+        rest, stiffness, damping = (float(columns(x)[n, 0]) for x in (springs.rest, springs.stiffness, springs.damping))
+        out.append(Closure(SPRING, *ends, *at, length=rest, stiffness=stiffness, damping=damping))
+    of_axis = {place.axis: i for i, place in enumerate(plan.places) if place.axis >= 0}
+    for n in range(len(model.gear_names)):
+        sides = ((gears.joint_a, gears.axis_a), (gears.joint_b, gears.axis_b))
+        a, b = (of_axis[int(model.v_start[j.numpy()[n]]) + int(x.numpy()[n])] for j, x in sides)
+        start = float(gear_starts[n]) if len(gear_starts) else 0.0
+        out.append(Closure(GEAR, a, b, ratio=float(gears.ratio.numpy()[n]), length=start))
+    return out
+
+
+def _end(plan: Any, body: int) -> int:
+    """The link of a body."""
+    if body == 0:
+        return GROUND
+    if body not in plan.link_of:
+        raise ValueError(f"body {list(plan.model.body_names)[body]!r} has no link: bodies at the ends of closures need one")
+    return int(plan.link_of[body])
+
+
+def _local(plan: Any, link: int, point: np.ndarray) -> np.ndarray:
+    """A point of a body, from its centre of mass in its axes, in the frame of its link."""
+    return point if link == GROUND else plan.own_turn[link, 0].T @ (point - plan.own_point[link, 0])
+
+
+def _turned(plan: Any, link: int, axes: np.ndarray) -> np.ndarray:
+    """Axes of a body in the frame of its link."""
+    return axes if link == GROUND else plan.own_turn[link, 0].T @ axes

@@ -76,7 +76,7 @@ class RowRunner:
             return wp.array(np.array(values, np.int32), dtype=int, device=device)
 
         self._tables = [column([link.base for link in forest.links]), column([link.kind for link in forest.links])]
-        self._tables.append(column([int(bool(link.laws)) for link in forest.links]))
+        self._tables.append(column([int(bool(link.laws) or i in tables.geared) for i, link in enumerate(forest.links)]))
         self._rows = [column(packed_tables(tables)), wp.array(tables.parameters().ravel(), dtype=real, device=device)]
         self._memory = wp.zeros((loop_memory(forest) + row_memory(tables)) * worlds, dtype=real, device=device)
         self.iterations = wp.zeros(worlds, dtype=int, device=device)

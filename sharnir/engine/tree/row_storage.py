@@ -200,6 +200,9 @@ class RowNumberTree(NumberTree):
         for fields in self.fields:
             fields |= {name: [0.0] * size for name, size in LINK_FIELDS.items()}
 
+    def acts(self, i: int) -> bool:
+        return super().acts(i) or i in self.rows.tables.geared
+
 
 class LoopRows(RowMath):
     """Rows of any forest in emitted code: indices are texts, tables are arrays of the function (`head`)."""

@@ -395,7 +395,7 @@ def evaluate_rows(tree: Any) -> None:
             gaps = [gap + change * 2.0 for gap, change in zip(start, kind.evaluate(c), strict=True)]
             for k, gap in enumerate(gaps):
                 c.put_row(k, "gap", gap)
-            tree.rows.raise_open(dot(gaps, gaps) * kind.unit(c))
+            tree.rows.raise_open(select(c.on > 0.5, dot(gaps, gaps) * kind.unit(c), 0.0))
             kind.push(c, [c.impulse(k) for k in range(kind.rows)])
 
 
@@ -440,7 +440,7 @@ def carry_impulses(tree: Any) -> None:
             kind.enter(c)
             for k in range(kind.rows):
                 c.put_row(k, "could", 0.0)
-                c.put_row(k, "soft", kind.softness(c))
+                c.put_row(k, "soft", select(c.on > 0.5, kind.softness(c), -1.0))
                 c.put_row(k, "turn", 0.0)
         for link, at in rows.path(c):
             own, turn = link.take("path_e"), dot(link.g, link.g)
