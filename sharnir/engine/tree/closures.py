@@ -8,7 +8,7 @@ Points and axes are in the frames of the links that carry them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ class Closure:
         stiffness, damping: N/m, N·s/m.
         ratio: of a gear.
         on: 0.0 takes the closure out.
+        joint: number of the joint of the model that it is a part of; −1: none.
     """
 
     kind: int
@@ -57,6 +58,7 @@ class Closure:
     damping: float = 0.0
     ratio: float = 0.0
     on: float = 1.0
+    joint: int = -1
 
     def values(self) -> dict[str, list[float]]:
         """The parameters as lists of numbers, by name."""
@@ -199,10 +201,10 @@ def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
         ends = [_end(plan, int(side[k])) for side in (model.parents, model.children)]
         at = [_local(plan, end, x[k]) for end, x in zip(ends, points, strict=True)]
         if kind.mask and not kind.v_size:
-            out.append(Closure(ROD, *ends, *at, length=float(joints.rod.numpy()[k])))
+            out.append(Closure(ROD, *ends, *at, length=float(joints.rod.numpy()[k]), joint=k))
         else:
             axes = [_turned(plan, end, x[k]) for end, x in zip(ends, frames, strict=True)]
-            out += closing_joint(*ends, *at, *axes, kind.mask, kind.turns)
+            out += [replace(c, joint=k) for c in closing_joint(*ends, *at, *axes, kind.mask, kind.turns)]
     for n in range(int(springs.count)):
         ends = [_end(plan, int(side.numpy()[n])) for side in (springs.parent, springs.child)]
         places = (springs.parent_point, springs.child_point)

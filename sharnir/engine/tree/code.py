@@ -31,6 +31,7 @@ class Source:
     first: int
     turns: bool
     laws: Callable[[str], str]  # the place of a law's parameter, of the axis (a)
+    owner: str = ""  # what has the tables of rows beside the forest
 
 
 def _runner_head() -> str:
@@ -75,6 +76,7 @@ real* const numbers = x.memory.data; const int memory_size = {ROW}*(links + 1);"
     1,
     True,
     _table,
+    "x.",
 )
 
 
@@ -199,7 +201,7 @@ h = dt; stopped = fresh; {SET_STEP}"""
             "typedef {real} real;",
             VARIABLES,
             self.source.head,
-            *(self.tree.rows.head() if self.tree.rows else ()),
+            *(self.tree.rows.head(self.source.owner) if self.tree.rows else ()),
             *(f"#define law_{name}(a) {place}" for name, place in names.items()),
             "#ifdef __CUDA_ARCH__",
             "#define number(k) numbers[(k)*worlds + w]",

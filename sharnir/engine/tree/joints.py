@@ -103,8 +103,11 @@ class OneAxis:
         S_l, S_a, lever = self.motion(link)
         link.mean_axis = S_l + S_a
         carry(link, lever, f, n)
+        along = dot(S_l, f) + dot(S_a, n)
+        if link.tree.rows:
+            along = along - link.take("row_e")
         for _ in link.acting():
-            self.report_laws(link, (dot(S_l, f) + dot(S_a, n)) / (0.25 * link.h * link.ratio))
+            self.report_laws(link, along / (0.25 * link.h * link.ratio))
 
     def report_laws(self, link: Any, whole: Any) -> None:
         """Impulses of the laws from that of all together, at the end of the step."""

@@ -19,6 +19,7 @@ LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
 WORK = {"start_a": 3, "start_b": 3, "start": 3, "start_d": 3, "arm_a": 3, "arm_b": 3, "line": 3, "line_1": 3, "between": 3, "soft": 1, "by_a": 1, "by_b": 1}
+WORK |= {"force": 3, "moment": 3}  # that a closure carries
 PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n")
 RESPONSES = ("y", "x", "rate")
 TABLES = (
@@ -221,16 +222,16 @@ class LoopRows(RowMath):
             self.given[name], at = at, at + size
         self.record_given = at
 
-    def head(self) -> list[str]:
-        """Declarations: the table begins with sizes and with where its parts begin."""
-        lines = ["const int* const t_all = row_tables.data; real open_gap = real(0.0);"]
+    def head(self, owner: str) -> list[str]:
+        """Declarations: the table begins with sizes and with where its parts begin. `owner` has row_tables, row_numbers …"""
+        lines = [f"const int* const t_all = {owner}row_tables.data; real open_gap = real(0.0);"]
         lines += [f"const int n_{name} = t_all[{k}];" for k, name in enumerate(COUNTS)]
         lines += [f"const int* const t_{name} = t_all + t_all[{len(COUNTS) + k}];" for k, name in enumerate(TABLES)]
         lines += [f"const int at_links = memory_size, at_closures = at_links + {self.tree.row_size}*(links + 1);"]
         lines += [f"const int at_rows = at_closures + {self.record}*n_closures;"]
         lines += [f"const int at_y = at_rows + {len(PER_ROW)}*n_rows, at_matrix = at_y + {len(RESPONSES)}*n_responses;"]
         lines += ["const int memory_with_rows = at_matrix + 2*n_matrix; (void)memory_with_rows;"]
-        given = f"row_numbers.data[({self.record_given}*c + (k))*row_stride + w*row_world]"
+        given = f"{owner}row_numbers.data[({self.record_given}*c + (k))*{owner}row_stride + w*{owner}row_world]"
         return [*lines, f"#define given(k) {given}"]
 
     def clear_open(self) -> None:

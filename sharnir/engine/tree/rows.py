@@ -94,6 +94,13 @@ class Kind:
         c.a.add(row_f=total[0], row_n=total[1])
         c.b.add(row_f=total[2], row_n=total[3])
 
+    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
+        """Force and moment on link b, about its point."""
+        f = n = ZERO
+        for (_, _, l, m), p in zip(self.wrenches(c), impulses, strict=True):
+            f, n = f + l * p, n + (m - cross(c.arm_b, l)) * p
+        return f, n
+
     def enter(self, c: Any) -> None:
         """Unit impulses on both links, where paths begin."""
         for k, (act, rate) in enumerate(zip(self.wrenches(c), self.rates(c), strict=True)):
@@ -156,6 +163,9 @@ class Angle(Kind):
     def wrenches(self, c: Any) -> Wrenches:
         m = cross(c.arm_a, c.arm_b)
         return [(ZERO, m, ZERO, -m)]
+
+    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
+        return ZERO, cross(c.arm_b, c.arm_a) * impulses[0]
 
     def rates(self, c: Any) -> Wrenches:
         d, e = c.arm_a, c.arm_b
@@ -254,6 +264,9 @@ class Gear(Kind):
     def push(self, c: Any, impulses: list[Any]) -> None:
         c.a.add(row_e=c.by_a * impulses[0])
         c.b.add(row_e=c.by_b * impulses[0])
+
+    def carries(self, c: Any, impulses: list[Any]) -> tuple[Vector, Vector]:
+        return Vector(impulses[0], 0.0, 0.0), ZERO
 
     def enter(self, c: Any) -> None:
         c.a.add(path_e=c.by_a)
@@ -397,6 +410,13 @@ def evaluate_rows(tree: Any) -> None:
                 c.put_row(k, "gap", gap)
             tree.rows.raise_open(select(c.on > 0.5, dot(gaps, gaps) * kind.unit(c), 0.0))
             kind.push(c, [c.impulse(k) for k in range(kind.rows)])
+
+
+def report_rows(tree: Any) -> None:
+    """What closures carry: force and moment on link b at its point (of a gear: the moment or force on axis a), times ¼ h."""
+    for c in tree.rows.closures():
+        for kind in c.kinds():
+            c.force, c.moment = kind.carries(c, [c.impulse(k) for k in range(kind.rows)])
 
 
 def close_rows(tree: Any, factor: bool) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
-from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows
+from sharnir.engine.tree.rows import begin_rows, close_rows, evaluate_rows, report_rows
 
 
 def step(tree: Any) -> None:
@@ -81,11 +81,17 @@ def guess(tree: Any) -> None:
 
 def report(tree: Any) -> None:
     """After the mean speeds are found: what joints carry, and what acts on their axes."""
+    if tree.rows:
+        evaluate_rows(tree)
+        report_rows(tree)
     for link in tree.links(inward=True):
         f, n = missing_momentum(link, link.M @ link.local_com)
         handed_f, handed_n = link.gathered("f", "n")
+        f, n = f + handed_f, n + handed_n
+        if tree.rows:
+            f, n = f - link.take("row_f"), n - link.take("row_n")
         for joint in link.joints():
-            joint.report(link, f + handed_f, n + handed_n)
+            joint.report(link, f, n)
 
 
 # ---- before the iterations ---------------------------------------------------------------------------------------------------
