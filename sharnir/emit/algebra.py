@@ -101,6 +101,13 @@ class Matrix:
         columns = [other.column(j) for j in range(3)]
         return Matrix([[dot(r, c) for c in columns] for r in self.rows])
 
+    def inverse(self) -> Matrix:
+        """The inverse, by cofactors."""
+        x, y, z = (self.column(j) for j in range(3))
+        rows = cross(y, z), cross(z, x), cross(x, y)
+        k = 1.0 / dot(x, rows[0])
+        return Matrix([list(r * k) for r in rows])
+
     def __add__(self, other: Matrix) -> Matrix:
         return Matrix([[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(self.rows, other.rows, strict=True)])
 
@@ -312,9 +319,11 @@ class Quaternion:
         return Quaternion(b.v * a.w + a.v * b.w + cross(a.v, b.v), a.w * b.w - dot(a.v, b.v))
 
     def normalized(self) -> Quaternion:
-        """Of length 1."""
+        """Of length 1; a Newton step removes what a fast square root has left."""
         k = 1.0 / sqrt(dot(self.v, self.v) + self.w * self.w)
-        return Quaternion(self.v * k, self.w * k)
+        v, w = self.v * k, self.w * k
+        off = 0.5 - 0.5 * (dot(v, v) + w * w)
+        return Quaternion(v + v * off, w + w * off)
 
     def matrix(self) -> Matrix:
         """The rotation as a matrix; the length must be 1."""

@@ -13,8 +13,8 @@ from sharnir.engine.tree.storage import TOLERANCE
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
 CPP = {"double": "double", "single": "float"}
 CPU_FLAGS = "-march=native -ffp-contract=fast -fno-slp-vectorize"
-"""How the CPU's compiler treats emitted code: fused multiply-add makes it a fifth quicker; vectors of two or four numbers gathered
-from all over cost more than they save, also while compiling."""
+"""How the CPU's compiler treats emitted code: fused multiply-add makes it a fifth quicker; vectors of two or four numbers that
+are gathered from all over cost more than they save, also while compiling."""
 _kernels: dict[str, Any] = {}  # by module name
 
 
@@ -66,23 +66,30 @@ class TreeRunner:
         tolerance: error of a scaled mean speed (rad, m) that a step may leave; `storage.TOLERANCE` unless given.
         law_tolerance: impulse (N·m·s, N·s) up to which laws of an axis may be missed.
         limit: iterations of a step at most.
+        per_world: `parameters` and `laws` are [number, world] instead of [number], for the caller to set.
     """
 
     def __init__(
         self, forest: Forest, h: float, *, specialize: bool = False, precision: str = "double", worlds: int = 1,
         device: Any = "cpu", gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), tolerance: float | None = None,
-        law_tolerance: float = 1e-12, limit: int = 30,
+        law_tolerance: float = 1e-12, limit: int = 30, per_world: bool = False,
     ) -> None:  # fmt: skip
         self.forest, self.h, self.worlds, self.device, self.gravity = forest, h, worlds, device, gravity
         self.tolerance = TOLERANCE[precision] if tolerance is None else tolerance
         self.law_tolerance, self.limit = law_tolerance, limit
-        body = unrolled_code(forest, CPP[precision]) if specialize else loop_code(CPP[precision])
+        on_gpu = wp.get_device(device).is_cuda  # there less code counts for more than fewer operations
+        real_name = CPP[precision]
+        body = unrolled_code(forest, real_name, factor_always=on_gpu) if specialize else loop_code(real_name)
         real = REALS[precision]
         self._kernel = tree_kernel(body, precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)
         inertial = sum(INERTIAL.values())
-        self.parameters = wp.array(forest.table()[:, :inertial].ravel(), dtype=real, device=device)
-        self.laws = wp.array(forest.table()[:, inertial:].ravel(), dtype=real, device=device)
+        self._strides = [worlds, 1] if per_world else [1, 0]
+
+        def values(x: np.ndarray) -> Any:
+            return wp.array(np.repeat(x.ravel(), self._strides[0]), dtype=real, device=device)
+
+        self.parameters, self.laws = values(forest.table()[:, :inertial]), values(forest.table()[:, inertial:])
 
         def column(values: list[int]) -> Any:
             return wp.array(np.array(values, np.int32), dtype=int, device=device)
@@ -108,8 +115,8 @@ class TreeRunner:
         """Make n steps of all worlds; `iterations` counts theirs, [world]."""
         settings = (n, self.h, self.tolerance, self.law_tolerance, self.limit, self.gravity)
         if settings != self._settings:  # a recorded launch costs a third of a new one
-            inputs = [self.state, self.worlds, n, self.h, self.tolerance, self.limit, self.parameters, self.laws, 1, 0]
-            inputs += [len(self.forest)]
+            inputs = [self.state, self.worlds, n, self.h, self.tolerance, self.limit, self.parameters, self.laws]
+            inputs += [*self._strides, len(self.forest)]
             inputs += [*self._tables, self.law_tolerance, self._memory, *map(float, self.gravity)]
             self._launch = wp.launch(
                 self._kernel, dim=self.worlds, inputs=inputs, outputs=[self.iterations], device=self.device, record_cmd=True

@@ -12,7 +12,7 @@ from typing import Any
 import warp as wp
 
 from sharnir.collision.data import Contacts
-from sharnir.direct.data import DirectSettings
+from sharnir.engine.tree import exact
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, SLIDER, WELD
 from sharnir.engine.tree.kernel import CPU_FLAGS
@@ -26,7 +26,7 @@ from sharnir.laws.drives import set_drives
 from sharnir.model import DYNAMIC, KINEMATIC, BodyTable, Control, State
 from sharnir.sleep import Rest, at_rest_together, fall_asleep, sleeps, wait, wake_by_caller
 from sharnir.spatial import exp_quat, some, unit
-from sharnir.types import PRECISION, inline_less, quat, real, vec3
+from sharnir.types import PRECISION, quat, real, vec3
 
 BROKE = wp.constant(1)  # bits of what may change in a call
 RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower is at rest
@@ -62,6 +62,20 @@ IS_HINGE, IS_SLIDER, IS_BALL, IS_FREE, IS_WELD, IS_PRESCRIBED, IS_OFF = (
 
 
 @wp.struct
+class TreeSettings:
+    """Numbers that may change between steps, one element each unless said, so that a captured step reads them."""
+
+    dt: wp.array(dtype=real)  # s
+    gravity: wp.array(dtype=vec3)  # [world] m/s²
+    tolerance: wp.array(dtype=real)  # of the guard's counts
+    per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length
+    iterations: wp.array(
+        dtype=wp.int32
+    )  # [1] most passes of an iteration, [2] of a step, [3] 1: which then ends as it is; [6] most steps of a launch
+    sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep
+
+
+@wp.struct
 class TreeStep:
     """All that steps of trees read and write. Kernels have it as an array of one element."""
 
@@ -72,7 +86,7 @@ class TreeStep:
     control: Control
     state: State
     now: State  # the same
-    settings: DirectSettings
+    settings: TreeSettings
     contacts: Contacts  # none, but for who sleeps
     rest: wp.array(dtype=Rest)
     tally: wp.array(dtype=Tally)
@@ -567,7 +581,11 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
             t[0].grades[g, w] = 0
         fresh = int(set_kinds(t, w) or not is_untouched(t, w))
         step = int(0)
+        most = wp.max(1, t[0].settings.iterations[6])
         while step < n[w]:
+            if step >= most:  # Python is heard now and then
+                t[0].made[w] = step
+                break
             if at_rest_together(t[0].rest, w):
                 idle_step(t, w)
                 step = step + 1
@@ -585,6 +603,7 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
                 left = 1
             if push(t, w) or t[0].breakable == 1:
                 left = 1
+            left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 1 or t[0].breakable == 1)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
@@ -613,14 +632,13 @@ def make_kernel(body: str, name: str, drives: bool) -> Any:
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
 
-    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
+    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": f"{CPU_FLAGS} {INLINING}"}
     tree_steps.module.options |= options
     return tree_steps
 
 
 MODULES = ("sharnir.trees", "sharnir.trees_driven")
-for module in MODULES:
-    inline_less(module, 100)
+INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
 
@@ -629,5 +647,5 @@ def generic_kernel(drives: bool) -> Any:
     """The kernel for any forest."""
     name = MODULES[int(drives)]
     if name not in _kernels:
-        _kernels[name] = make_kernel(Loop(CPP, SIMULATION, pushed=True).simulation(), name, drives)
+        _kernels[name] = make_kernel(Loop(CPP, SIMULATION, pushed=True, second_gear=exact).simulation(), name, drives)
     return _kernels[name]

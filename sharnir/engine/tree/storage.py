@@ -48,6 +48,7 @@ from sharnir.engine.tree.joints import Ball, Free, Hinge, Prescribed, Slider, We
 from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
+GEAR = 16  # steps that are made in second gear before the first is tried again
 PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
@@ -60,7 +61,7 @@ HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
-    "g_old": 3,
+    "g_old": 3, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
@@ -74,7 +75,8 @@ PUSH = {"push_f": 3, "push_n": 3}  # outer force and torque on a link, times ¼ 
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
 SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | REPORT | PUSH | WORLD_AXES
 SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I"}
-GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
+GATHERED: dict[str, Any] = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
+GATHERED |= dict.fromkeys(("KA", "KB", "KC", "KD"), NO_MATRIX)
 AXIS = ("q", "stuck", "limit", "SU", "z")
 SIX = ("rotation", "position", "zv", "zl")
 FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "zv"), FREE: SIX, WELD: (), PRESCRIBED: SIX}
@@ -263,6 +265,10 @@ class OneForest:
     def unit(self, i: int) -> float:
         return 1.0
 
+    def judged_links(self) -> Iterator[LinkView]:
+        """Links whose laws are judged."""
+        return self.links()
+
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         order = range(len(self.forest))
         return (LinkView(self, i) for i in (reversed(order) if inward else order))
@@ -315,8 +321,10 @@ class NumberTree(OneForest):
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
         factor_always: bool = False, tolerance: float = 1e-16, limit: int = 50, law_tolerance: float = 1e-12,
+        second_gear: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(forest)
+        self.second_gear, self.gear, self.restarted = second_gear, 0, False
         self.own_axes, self.factor_always, self.tolerance, self.limit = own_axes, factor_always, tolerance, limit
         self.h, self.law_tolerance = h, law_tolerance
         self.gravity = Vector(*gravity) * (0.25 * h * h)
@@ -341,18 +349,37 @@ class NumberTree(OneForest):
 
     def iterations(self) -> Iterator[bool]:
         """Passes of a step: whether each factors anew."""
-        self.fewest, self.patience, self.changed, self.first = 1 << 30, PATIENCE, 0, True
-        for k in range(self.limit):
+        k, self.first, self.gear = 0, True, max(self.gear - 1, 0)
+        while k < self.limit:
+            if self.first:
+                self.fewest, self.patience, self.changed = 1 << 30, PATIENCE, 0
             factor = k == 0 or self.changed > 0 or self.factor_always
             one, self.wrong, self.changed = self.patience == 0, 0, 0
             self.one = one
             yield factor
+            k += 1
             self.patience = max(self.patience - 1, 0)
             if self.wrong < self.fewest:
                 self.fewest, self.patience = self.wrong, PATIENCE
-            if self.changed == 0 and is_converged(k == 0, self.change, self.before, self.tolerance):
+            if self.changed == 0 and is_converged(k == 1, self.change, self.before, self.tolerance):
                 return
+            slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * self.before
+            if self.second_gear is not None and self.gear == 0 and (slow or k >= self.limit):
+                k, self.gear, self.first, self.restarted = 0, GEAR, True, True
         self.failed = True
+
+    def in_second_gear(self) -> Iterator[None]:
+        if self.gear > 0:
+            yield
+
+    def in_first_gear(self) -> Iterator[None]:
+        if self.gear == 0:
+            yield
+
+    def when_restarted(self) -> Iterator[None]:
+        if self.restarted:
+            self.restarted = False
+            yield
 
     def branches(self, factor: bool) -> Iterator[bool]:
         yield factor
@@ -423,6 +450,7 @@ class Emitted:
 
     factor_always: bool
     program: Program
+    second_gear: Any = None  # `exact`, where the code has it
     begins = False  # whether velocities that do not fit the joints may be given
     any_acts: Any  # whether laws act on some axis
     links: Any
@@ -431,20 +459,43 @@ class Emitted:
         """The loop of passes; one that is converged leaves it. Factoring and not are branches, unless it is always done."""
         p = self.program
         laws = self.any_acts
-        if laws:
-            p.say(f"changed = 0; fewest = 1 << 30; patience = {PATIENCE};")
+        if self.second_gear:
+            p.say("if (gear > 0) --gear;")
         with p.block("for (int pass = 0; ; ++pass) {"):
             if laws:
+                p.say(f"if (pass == 0) {{ changed = 0; fewest = 1 << 30; patience = {PATIENCE}; }}")
                 p.say("const bool factor = pass == 0 || changed > 0; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
             yield True
             if laws:
                 p.say(f"if (patience > 0) --patience; if (wrong < fewest) {{ fewest = wrong; patience = {PATIENCE}; }}")
-            settled: Any = value("changed == 0", "bool") if laws else True
+            settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
             p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance")) & settled)
-            p.say("if (pass == limit) { failed = 1; break; }")
+            if self.second_gear:
+                settled_text = "changed == 0 && " if laws else ""
+                p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
+                p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
+            p.say("if (pass == limit || count >= most) { failed = 1; break; }")
+
+    def in_second_gear(self) -> Iterator[None]:
+        if self.second_gear:
+            with self.program.block("if (gear > 0) {"):
+                yield
+
+    def in_first_gear(self) -> Iterator[None]:
+        if not self.second_gear:
+            yield
+            return
+        with self.program.block("else {"):
+            yield
+
+    def when_restarted(self) -> Iterator[None]:
+        if self.begins:
+            with self.program.block("if (restarted) {"):
+                self.program.say("restarted = false;")
+                yield
 
     def branches(self, factor: bool) -> Iterator[bool]:
         """Code with factors and, where it pays, code without."""
@@ -545,6 +596,34 @@ class Emitted:
         return Vector(*(value(f"gravity{k}") for k in range(3)))
 
 
+JUDGED = ("u0", "D", "ratio", "z_free", "slide", "hold", "q", "SU", "stuck", "law_a", "law_b")
+JUDGED_ANEW = ("mode", "goal", "servo_a", "servo_b", "limit")  # what judging may change
+
+
+class JudgedAxes(Emitted):
+    """Axes of an unrolled tree, in a loop over them."""
+
+    own_axes, any_acts, derived, rests = True, True, (), False
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def unit(self, at: str) -> float:
+        return 1.0
+
+    def joints_of(self, at: str) -> Iterator[Any]:
+        yield JOINTS[HINGE]
+
+    def acting(self, at: str) -> Iterator[None]:
+        yield
+
+    def get(self, at: str, name: str) -> list[Any]:
+        return [self.program.read(f"law_{name}(axis)" if name in LAWS else f"judged_{name}[{at}]")]
+
+    def put(self, at: str, name: str, x: list[Any]) -> None:
+        self.program.write(f"judged_{name}[{at}]", x[0])
+
+
 class UnrolledTree(Emitted, OneForest):
     """Code for one forest: every number of every link is a variable, parameters that are 0 or ±1 are constants."""
 
@@ -572,6 +651,27 @@ class UnrolledTree(Emitted, OneForest):
             ]  # fmt: skip
         return [self.program.read(f"{name}_{i}_{k}") for k in range(SIZES[name])]
 
+    def judged_links(self) -> Iterator[LinkView]:
+        """A loop over the axes with laws: code that seldom runs is written once, and what it needs is gathered in arrays."""
+        axes = [i for i in range(len(self.forest)) if self.acts(i) and self.kind_of(i) in (HINGE, SLIDER)]
+        if not axes:
+            return
+        n = len(axes)
+
+        def rows(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+            return ((f"judged_{name}[{k}]", f"{name}_{i}_0") for k, i in enumerate(axes) for name in names)
+
+        p = self.program
+        p.say(f"const int judged_axes[{n}] = {{{', '.join(str(self.axes[i]) for i in axes)}}};")
+        p.say(" ".join(f"real judged_{name}[{n}];" for name in (*JUDGED, *JUDGED_ANEW)))
+        for place, own in rows((*JUDGED, *JUDGED_ANEW)):
+            p.write(place, p.read(own))
+        with p.block(f"#pragma unroll 1\nfor (int k = 0; k < {n}; ++k) {{"):
+            p.say("const int axis = judged_axes[k];")
+            yield LinkView(JudgedAxes(p), "k")
+        for place, own in rows(JUDGED_ANEW):
+            p.write(own, p.read(place))
+
     def put(self, i: int, name: str, x: list[Any]) -> None:
         for k, number in enumerate(x):
             place = f"number({ROW * (i + 1) + START[name] + k})" if name in REPORT else f"{name}_{i}_{k}"
@@ -584,9 +684,11 @@ class LoopTree(Emitted):
     rows: Any = None  # beside the forest, `rows`
 
     def __init__(
-        self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False
-    ) -> None:
+        self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False,
+        second_gear: Any = None,
+    ) -> None:  # fmt: skip
         self.program, self.own_axes, self.factor_always, self.pushed = program, own_axes, factor_always, pushed
+        self.second_gear = second_gear
         self.kinds = tuple(range(len(KINDS))) if kinds is None else tuple(kinds)
         self.start, self.row = START, ROW
         self._kind: int | None = None
@@ -604,6 +706,10 @@ class LoopTree(Emitted):
         return LinkView(self, "base")
 
     any_acts = True
+
+    def judged_links(self) -> Iterator[LinkView]:
+        """Links whose laws are judged."""
+        return self.links()
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
