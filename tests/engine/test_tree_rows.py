@@ -10,7 +10,7 @@ from sharnir.engine.tree.forest import BALL, FREE, GROUND, HINGE, SLIDER, Forest
 from sharnir.engine.tree.kernel import TreeRunner
 from sharnir.engine.tree.row_kernel import RowRunner
 from sharnir.engine.tree.row_storage import RowNumberTree
-from sharnir.engine.tree.step import step
+from sharnir.engine.tree.step import finish, place, report, solve, step
 from sharnir.spatial import matrix_to_quat, quat_exp, quat_to_matrix
 
 Z_ALONG = {"x": [[0, 0, 1], [1, 0, 0], [0, 1, 0]], "y": [[0, 1, 0], [0, 0, 1], [1, 0, 0]], "z": np.eye(3)}
@@ -41,7 +41,8 @@ class Mechanism:
         base = base or "world"
         B, o = self.frame[base], self.origin[base]
         kind = KIND.get(joint[0], BALL if joint == "b" else FREE)
-        self.links.append(Link(self.index[base], kind, B.T @ F, B.T @ (pin - o), F.T @ (at - pin), F.T @ inertia @ F, mass, laws or {}))
+        arms = B.T @ (pin - o), F.T @ (at - pin)
+        self.links.append(Link(self.index[base], kind, B.T @ F, *arms, F.T @ inertia @ F, mass, laws or {}))
         self.index[name], self.origin[name], self.frame[name] = len(self.names), pin, F
         self.names.append(name)
 
@@ -57,12 +58,12 @@ class Mechanism:
 
     def rod(self, name, a, b, at_a, at_b):
         self.scene.add_joint(name, sh.Distance(), a, b, position=[at_a, at_b])
-        length = np.linalg.norm(np.subtract(at_a, at_b))
-        self.closures.append(Closure(ROD, self.index[a], self.index[b], self._point(a, at_a), self._point(b, at_b), length=length))
+        length, points = np.linalg.norm(np.subtract(at_a, at_b)), (self._point(a, at_a), self._point(b, at_b))
+        self.closures.append(Closure(ROD, self.index[a], self.index[b], *points, length=length))
 
     def spring(self, name, a, b, at_a, at_b, **how):
-        centre = {n: self.origin[n] + self.frame[n] @ self.links[self.index[n]].com if n != "world" else np.zeros(3) for n in (a, b)}
-        ends = {"at_a": np.subtract(at_a, centre[a]), "at_b": np.subtract(at_b, centre[b])}
+        centre = [self.origin[n] + self.frame[n] @ self.links[self.index[n]].com if n != "world" else 0.0 for n in (a, b)]
+        ends = {"at_a": np.subtract(at_a, centre[0]), "at_b": np.subtract(at_b, centre[1])}
         self.scene.add_spring(name, a, b, **ends, **how)
         points, length = (self._point(a, at_a), self._point(b, at_b)), how.pop("rest")
         self.closures.append(Closure(SPRING, self.index[a], self.index[b], *points, length=length, **how))
@@ -183,6 +184,7 @@ def test_springs_between_points():
     assert pose < 1e-11 and twist < 1e-9
 
 
+@pytest.mark.filterwarnings("ignore:joint 'close'")  # whose velocities at the start contradict it: the first step takes that off
 def test_a_floating_ring_keeps_energy_and_momenta():
     m = Mechanism((0.0, 0.0, 0.0))
     pins = [0.5 * np.array([np.cos(a), np.sin(a), 0.2 * np.cos(2 * a)]) for a in np.arange(4) * np.pi / 2]
@@ -206,13 +208,11 @@ def test_a_floating_ring_keeps_energy_and_momenta():
             L += link.mass * np.cross(x, v) + I @ w
         return energy, L
 
-    from sharnir.engine.tree.step import place  # poses of the end of a step
-
     measures = []
     for _ in range(60):
         step(tree)
         for link in tree.links():
-            place(tree, link)
+            place(tree, link)  # where it is at the end of the step
         measures.append(measure())
         assert max(map(abs, tree.rows.arrays["gap"])) < 1e-13
     energy, L = zip(*measures, strict=True)
@@ -333,16 +333,36 @@ def test_a_loop_meets_a_limit(restitution, friction):
 
 
 def test_an_axis_inside_a_chain_leaves_its_limit_with_restitution():
-    """The base of the axis feels the impact."""
+    """At half the speed of approach, and its base feels the impact: momentum about the first hinge changes by gravity alone."""
     m = Mechanism()
     m.add("b0", (0.15, 0, 0), "world", "ry", (0, 0, 0))
     stop = {"limit_lower": -0.2, "limit_upper": 0.2, "restitution": 0.5}
-    m.add("b1", (0.45, 0, 0), "b0", "ry", (0.3, 0, 0), stop, {"limit": sh.Limit(-0.2, 0.2, restitution=0.5)})
+    m.add("b1", (0.45, 0, 0), "b0", "ry", (0.3, 0, 0), stop)
     h = 1e-3
-    sim, tables = m.start(h)
-    pose, twist = follow(m, sim, TreeRunner(tables.forest, h, tolerance=1e-16), h, 300)
-    print(f"{pose:.1e} rad, {twist:.1e}")
-    assert pose < 1e-10 and twist < 1e-9
+    runner = TreeRunner(Forest(m.links), h, tolerance=1e-16)
+    speeds, momenta, torques, angles = [], [], [], []
+    for _ in range(250):
+        runner.step()
+        x, L, moment, turn, pin = runner.numbers()[:, 0], 0.0, 0.0, 0.0, np.zeros(3)
+        spins = []
+        for i, (name, link) in enumerate(zip(m.names, m.links, strict=True)):
+            turn += x[runner.rows[i, "q"].start]
+            c, s = np.cos(turn), np.sin(turn)
+            R = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]) @ m.frame[name]
+            at, v, w = pin + R @ link.com, *(x[runner.rows[i, n]] * 2 / h for n in "VW")
+            L += (link.mass * np.cross(at, v) + R @ link.inertia @ R.T @ w)[1]
+            moment += np.cross(at, (0, 0, -9.81 * link.mass))[1]
+            spins.append(w[1])
+            pin = pin + R @ (m.frame[name].T @ (0.3, 0, 0))
+        speeds.append(spins[1] - spins[0])
+        momenta.append(L)
+        torques.append(moment)
+        angles.append(x[runner.rows[1, "q"].start])
+    k = int(np.flatnonzero(np.diff(np.sign(speeds)))[0])
+    print(f"from {speeds[k]:.6f} to {speeds[k + 1]:.6f} rad/s at {angles[k + 1]:.4f} rad")
+    assert abs(angles[k + 1]) > 0.19 and abs(speeds[k + 1] + 0.5 * speeds[k]) < 1e-9
+    gained, given = np.diff(momenta), h * (np.array(torques[1:]) + torques[:-1]) / 2
+    assert np.abs(gained - given)[k] < 1e-4 * np.abs(momenta[k])  # of the impact itself there is nothing to be seen
 
 
 def test_closures_name_links_that_do_not_exist():
@@ -365,10 +385,11 @@ def load_plan(plan, sim, put, h):
 
 
 def everything_beside():
-    """Sliders, universal joints and balls, with a loop, a rod, a spring and a gear beside them; some joints the other way round."""
+    """Sliders, universal joints and balls, some the other way round; a loop, a rod, a spring and a gear beside them."""
     scene = sh.Scene(gravity=(1.0, -2.0, -8.0))
     for i in range(5):
-        scene.add_body(f"b{i}", sh.Box(0.3, 0.1, 0.15), mass=1.0 + 0.3 * i, position=(0.4 * i, 0.1 * i, 0), rotation=quat_exp([0.1, 0.3, i]))
+        pose = {"position": (0.4 * i, 0.1 * i, 0), "rotation": quat_exp([0.1, 0.3, i])}
+        scene.add_body(f"b{i}", sh.Box(0.3, 0.1, 0.15), mass=1.0 + 0.3 * i, **pose)
     scene.add_joint("j0", sh.Universal(("x", "y")), "world", "b0", position=(-0.2, 0, 0))
     scene.add_joint("j1", sh.Prismatic((1, 0.2, 0)), "b1", "b0", position=(0.2, 0, 0.1))
     scene.add_joint("j2", sh.Spherical(), "b1", "b2", position=(0.6, 0.1, 0))
@@ -404,6 +425,25 @@ def test_what_is_beside_the_forest_of_a_model():
                 off = max(off, np.abs(now[runner.rows[i, "W"]] - body.spin).max())
     print(f"twists differ by {off:.1e} m/s, rad/s after 40 steps")
     assert off < 1e-9
+
+
+def test_a_closing_joint_reports_what_it_carries():
+    """Hinge, closing joint and gravity together change the momenta of the second upright."""
+    m, h = four_bars(1), 1e-3
+    sim, tables = m.start(h, [("up0", 1.0)])
+    tree = RowNumberTree(tables, h)
+    m.load(sim, lambda i, name, x: tree.fields[i].__setitem__(name, [float(y) for y in np.atleast_1d(x)]), h)
+    tree.place()
+    f, link = tree.fields[1], tree.forest.links[1]
+    before = np.array(f["V"])
+    solve(tree)
+    report(tree)
+    force = np.sum([c["force"] for c in tree.rows.fields], 0)  # on the upright, which is the joint's child
+    finish(tree)
+    gained = link.mass * (np.array(f["V"]) - before) / 2
+    weight = link.mass * np.array([0, 0, -9.81]) * h**2 / 4
+    assert np.abs(force).max() > 0.1 * np.abs(weight).max()
+    np.testing.assert_allclose(np.array(f["reaction_f"]) + force + weight, gained, atol=1e-9 * np.abs(weight).max())
 
 
 def test_a_closure_that_is_off_does_nothing():

@@ -21,7 +21,8 @@ from sharnir.tables import columns
 POINT, ANGLE, PLANE, ROD, SPRING, GEAR = range(6)
 ROWS = (3, 1, 1, 1, 1, 1)  # equations by kind
 SPEEDS = (1, 1, 3, 6, 0, 6)  # numbers of a row on a link's joint, by the kinds of `forest`
-PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3, "length": 1, "stiffness": 1, "damping": 1, "ratio": 1, "on": 1}
+PARAMETERS = {"point_a": 3, "point_b": 3, "axis_a": 3, "axis_b": 3}
+PARAMETERS |= dict.fromkeys(("length", "stiffness", "damping", "ratio", "on"), 1)
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -66,8 +67,9 @@ class Closure:
 
 
 def closing_joint(
-    a: int, b: int, point_a: Numbers, point_b: Numbers, frame_a: np.ndarray, frame_b: np.ndarray, mask: int, turns: Sequence[int] = ()
-) -> list[Closure]:
+    a: int, b: int, point_a: Numbers, point_b: Numbers, frame_a: np.ndarray, frame_b: np.ndarray, mask: int,
+    turns: Sequence[int] = (),
+) -> list[Closure]:  # fmt: skip
     """Closures of a joint between its parent a and its child b.
 
     Args:
@@ -76,7 +78,7 @@ def closing_joint(
         mask: bit i is set if axis i is free: translations 0 1 2, rotations 3 4 5, along the parent's frame.
         turns: free rotations (0, 1, 2) in the order of the coordinates; of two, the first is the parent's.
     """
-    ends = {"point_a": point_a, "point_b": point_b}
+    ends: Any = {"point_a": point_a, "point_b": point_b}
     out = [Closure(POINT, a, b, **ends)] if not mask & 7 else []
     if mask & 7:
         out = [Closure(PLANE, a, b, **ends, axis_a=frame_a[:, i]) for i in range(3) if not mask >> i & 1]
@@ -104,11 +106,12 @@ class RowTables:
 
     def __init__(self, forest: Forest, closures: Sequence[Closure]) -> None:
         self.forest = forest
-        self.geared = {link for c in closures if c.kind == GEAR for link in (c.a, c.b)}  # these have to be among links that laws act on
+        self.geared = {link for c in closures if c.kind == GEAR for link in (c.a, c.b)}  # links on which laws have to act
         for n, c in enumerate(closures):
             for link in (c.a, c.b):
                 if not GROUND <= link < len(forest):
-                    raise ValueError(f"closure {n}: link {link} does not exist, allowed: {GROUND} (the ground) to {len(forest) - 1}")
+                    last = len(forest) - 1
+                    raise ValueError(f"closure {n}: link {link} does not exist, allowed: {GROUND} (the ground) to {last}")
         paths = [self._path(c) for c in closures]
         on: dict[int, set[int]] = {}
         for n, path in enumerate(paths):
@@ -192,25 +195,26 @@ def closures_of(plan: Any, gear_starts: Sequence[float] = ()) -> list[Closure]:
         plan: the `build.Plan` of the model. Laws on the axes of joints that close loops are not taken.
         gear_starts: q_a − ratio q_b to be kept, by gear; 0 unless given.
     """
-    model, out = plan.model, []
+    model = plan.model
+    out: list[Closure] = []
     joints, springs, gears = model.joints, model.springs, model.gears
     points = [columns(x)[:, 0] for x in (joints.parent_point, joints.child_point)] if plan.outside else []
     frames = [quat_to_matrix(columns(x)[:, 0]) for x in (joints.parent_frame, joints.child_frame)] if plan.outside else []
     for k in plan.outside:
         kind = model.joint_kinds[k]
-        ends = [_end(plan, int(side[k])) for side in (model.parents, model.children)]
-        at = [_local(plan, end, x[k]) for end, x in zip(ends, points, strict=True)]
+        a, b = (_end(plan, int(side[k])) for side in (model.parents, model.children))
+        at_a, at_b = (_local(plan, end, x[k]) for end, x in zip((a, b), points, strict=True))
         if kind.mask and not kind.v_size:
-            out.append(Closure(ROD, *ends, *at, length=float(joints.rod.numpy()[k]), joint=k))
+            out.append(Closure(ROD, a, b, at_a, at_b, length=float(joints.rod.numpy()[k]), joint=k))
         else:
-            axes = [_turned(plan, end, x[k]) for end, x in zip(ends, frames, strict=True)]
-            out += [replace(c, joint=k) for c in closing_joint(*ends, *at, *axes, kind.mask, kind.turns)]
+            F_a, F_b = (_turned(plan, end, x[k]) for end, x in zip((a, b), frames, strict=True))
+            out += [replace(c, joint=k) for c in closing_joint(a, b, at_a, at_b, F_a, F_b, kind.mask, kind.turns)]
     for n in range(int(springs.count)):
-        ends = [_end(plan, int(side.numpy()[n])) for side in (springs.parent, springs.child)]
+        a, b = (_end(plan, int(side.numpy()[n])) for side in (springs.parent, springs.child))
         places = (springs.parent_point, springs.child_point)
-        at = [_local(plan, end, x.numpy()[n]) for end, x in zip(ends, places, strict=True)]
+        at_a, at_b = (_local(plan, end, x.numpy()[n]) for end, x in zip((a, b), places, strict=True))
         rest, stiffness, damping = (float(columns(x)[n, 0]) for x in (springs.rest, springs.stiffness, springs.damping))
-        out.append(Closure(SPRING, *ends, *at, length=rest, stiffness=stiffness, damping=damping))
+        out.append(Closure(SPRING, a, b, at_a, at_b, length=rest, stiffness=stiffness, damping=damping))
     of_axis = {place.axis: i for i, place in enumerate(plan.places) if place.axis >= 0}
     for n in range(len(model.gear_names)):
         sides = ((gears.joint_a, gears.axis_a), (gears.joint_b, gears.axis_b))

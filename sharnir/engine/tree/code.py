@@ -13,7 +13,7 @@ from typing import Any
 
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import FREE, HINGE, INERTIAL, LAWS, PRESCRIBED, Forest
-from sharnir.engine.tree.row_storage import LINK_FIELDS, RowLoopTree
+from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import FIELDS_OF, GATHERED, HISTORY, MEMORY, PUSH, ROW, SIZES, START, LoopTree, UnrolledTree
 
@@ -307,7 +307,7 @@ class Loop(Form):
         for name in ("M", "R"):
             lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
         if self.tree.rows:
-            lines.append(f"for (int k = 0; k < {sum(LINK_FIELDS.values())}; ++k) number({self.tree.row_place('-1')} + k) = real(0.0);")
+            lines.append(self.tree.rows.clear("-1"))
         for k in range(3):
             lines += [f"number({START['u'] + k}) = -gravity{k};", f"number({START['gravity'] + k}) = gravity{k};"]
         return "\n".join(lines)
@@ -336,7 +336,7 @@ class Loop(Form):
             out += [f"number(own + {START['frame'] + k}) = real({int(k % 4 == 0)});" for k in range(9)]
             out.append("}")
             if self.tree.rows:
-                out.append(f"for (int k = 0; k < {sum(LINK_FIELDS.values())}; ++k) number({self.tree.row_place('i')} + k) = real(0.0);")
+                out.append(self.tree.rows.clear("i"))
         return "\n".join([*out, "}}"])
 
     def load(self) -> str:

@@ -240,8 +240,8 @@ class OneAxis:
     def goes_on(self, link: Any, expected: Any) -> Any:
         """Whether friction slides as it did, against the path of the step, once laws are corrected one at a time.
 
-        The response of the axis alone, without the rows beside the forest, may say that it holds, and the reaction where it is held,
-        which is that of the loop, that it slides: iterations would go round in circles.
+        The response of the axis alone, without the rows beside the forest, may say that it holds, and the reaction where it is
+        held, which is that of the loop, that it slides: iterations would go round in circles.
         """
         return link.tree.single & (direction(link.mode) * (expected + link.u0) > 0.0)
 

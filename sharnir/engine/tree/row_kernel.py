@@ -27,7 +27,8 @@ def row_kernel(body: str, precision: str) -> Any:
     def tree_steps(
         state: wp.array(dtype=real), worlds: int, w: int, steps: int, h: real, tolerance: real, limit: int,
         parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
-        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int),
+        law_tolerance: real, memory: wp.array(dtype=real),
         gx: real, gy: real, gz: real, row_tables: wp.array(dtype=int), row_numbers: wp.array(dtype=real), row_stride: int,
         row_world: int,
     ) -> int:  # fmt: skip
@@ -38,7 +39,8 @@ def row_kernel(body: str, precision: str) -> Any:
     def run_tree(
         state: wp.array(dtype=real), worlds: int, steps: int, h: real, tolerance: real, limit: int,
         parameters: wp.array(dtype=real), law_values: wp.array(dtype=real), parameter_stride: int, parameter_world: int,
-        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int), law_tolerance: real, memory: wp.array(dtype=real),
+        links: int, base_of: wp.array(dtype=int), kind_of: wp.array(dtype=int), acts_on: wp.array(dtype=int),
+        law_tolerance: real, memory: wp.array(dtype=real),
         gx: real, gy: real, gz: real, row_tables: wp.array(dtype=int), row_numbers: wp.array(dtype=real), row_stride: int,
         row_world: int, iterations: wp.array(dtype=int),
     ):  # fmt: skip
@@ -94,5 +96,6 @@ class RowRunner:
     def step(self, n: int = 1) -> None:
         """Make n steps of all worlds; `iterations` counts theirs, [world]."""
         inputs = [self.state, self.worlds, n, self.h, self.tolerance, self.limit, self.parameters, self.laws, 1, 0]
-        inputs += [len(self.forest), *self._tables, self.law_tolerance, self._memory, *map(float, self.gravity), *self._rows, 1, 0]
+        inputs += [len(self.forest), *self._tables, self.law_tolerance, self._memory, *map(float, self.gravity)]
+        inputs += [*self._rows, 1, 0]
         wp.launch(self._kernel, dim=self.worlds, inputs=inputs, outputs=[self.iterations], device=self.device)

@@ -11,15 +11,15 @@ from sharnir.emit.expressions import Expression, maximum, value
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.rows import CLOSURES
-from sharnir.engine.tree.storage import SIZES, LinkView, LoopTree, NumberTree, numbers, pack
+from sharnir.engine.tree.storage import LinkView, LoopTree, NumberTree, numbers, pack
 
 MOST = 3  # rows of a closure
 # of links, where there are rows
 LINK_FIELDS = {"origin": 3, "row_f": 3, "row_n": 3, "row_e": 1, "path_e": 1}
 PATH = ("l", "n", "rate_l", "rate_n")  # force and moment of J, then of J₁
 LINK_FIELDS |= {f"path_{part}{k}": 3 for k in range(MOST) for part in PATH}
-WORK = {"start_a": 3, "start_b": 3, "start": 3, "start_d": 3, "arm_a": 3, "arm_b": 3, "line": 3, "line_1": 3, "between": 3, "soft": 1, "by_a": 1, "by_b": 1}
-WORK |= {"force": 3, "moment": 3}  # that a closure carries
+VECTORS = ("start_a", "start_b", "start", "start_d", "arm_a", "arm_b", "line", "line_1", "between", "force", "moment")
+WORK = dict.fromkeys(VECTORS, 3) | {"soft": 1, "by_a": 1, "by_b": 1}  # of closures
 PER_ROW = ("impulse", "gap", "rest", "could", "soft", "turn", "pivot", "taken", "size_l", "size_n")
 RESPONSES = ("y", "x", "rate")
 TABLES = (
@@ -195,8 +195,8 @@ class NumberRows(RowMath):
 class RowNumberTree(NumberTree):
     """Floats, with rows beside the forest."""
 
-    def __init__(self, tables: RowTables, h: float, *args: Any, **keywords: Any) -> None:
-        super().__init__(tables.forest, h, *args, own_axes=False, **keywords)
+    def __init__(self, tables: RowTables, h: float, gravity: Any = (0.0, 0.0, -9.81), **keywords: Any) -> None:
+        super().__init__(tables.forest, h, gravity, False, **keywords)
         self.rows = NumberRows(self, tables)
         for fields in self.fields:
             fields |= {name: [0.0] * size for name, size in LINK_FIELDS.items()}
@@ -254,6 +254,10 @@ class LoopRows(RowMath):
     def factor_again(self, condition: Any) -> None:
         with self.program.block("if ({0}) {{", condition):
             self.program.say("++changed;")
+
+    def clear(self, i: str) -> str:
+        """C++ that clears what link i has for rows."""
+        return f"for (int k = 0; k < {self.tree.row_size}; ++k) number({self.tree.row_place(i)} + k) = real(0.0);"
 
     def size(self, name: str) -> str:
         return f"n_{name}"
@@ -342,8 +346,8 @@ class LoopRows(RowMath):
     def range(self, start: Any, end: Any, back: bool = False) -> Iterator[str]:
         self.loops += 1
         n = f"n{self.loops}"
-        head = f"for (int {n} = {end} - 1; {n} >= {start}; --{n}) {{" if back else f"for (int {n} = {start}; {n} < {end}; ++{n}) {{"
-        with self.program.block(head):
+        forth = f"for (int {n} = {start}; {n} < {end}; ++{n}) {{"
+        with self.program.block(f"for (int {n} = {end} - 1; {n} >= {start}; --{n}) {{" if back else forth):
             yield n
 
 

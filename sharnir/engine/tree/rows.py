@@ -1,7 +1,7 @@
 """Rows beside the forest: closures between links, solved by impulses with the forest's response (theory, section 4).
 
-A row acts with the means of its vectors at the start and the end of the step, so that closed constraints do no work. In the scaled
-quantities of `step`, with J the row's mean directions on its links,
+A row acts with the means of its vectors at the start and the end of the step, so that closed constraints do no work. In the
+scaled quantities of `step`, with J the row's mean directions on its links,
 
     G₁ = G₀ + 2 J (u, g)            gap at the end of the step, exact: all rows are bilinear in points and axes
     f, n −= Jᵀ λ                    λ is the row's impulse times ¼ h
@@ -15,8 +15,8 @@ joint. Then
     Σ x_r · e                       what the joints' own corrections do to row r, y₁ · jump where they are locked
     e += y λ                        what a row's impulse does to a joint's equation
 
-are sums over the joints on the paths: no further sweep is needed. W = L D U within its envelope. A row whose pivot is a small part
-of its own response depends on rows before it: it gets no impulse.
+are sums over the joints on the paths: no further sweep is needed. W = L D U within its envelope. A row whose pivot is a small
+part of its own response depends on rows before it: it gets no impulse.
 
 A vector r̄ = M r changes with its link's mean twist so that its end changes by δr₁ = 2 (E − [g])⁻¹ (δg × r̄) (`lead_back`).
 """
@@ -47,7 +47,8 @@ Wrenches = list[tuple[Vector, Vector, Vector, Vector]]
 
 def lead_back(g: Vector, x: Vector) -> Vector:
     """(E + [g])⁻¹ x."""
-    return (x - cross(g, x) + g * dot(g, x)) * (1.0 / (1.0 + dot(g, g)))
+    out: Vector = (x - cross(g, x) + g * dot(g, x)) * (1.0 / (1.0 + dot(g, g)))
+    return out
 
 
 class Kind:
@@ -116,7 +117,8 @@ def arms(c: Any) -> Vector:
     a, b = c.a, c.b
     r_a, r_b = a.M @ c.start_a, b.M @ c.start_b
     c.arm_a, c.arm_b = r_a, r_b
-    return b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
+    half: Vector = b.u + cross(b.g, r_b) - a.u - cross(a.g, r_a)
+    return half
 
 
 def line_rate(c: Any, n: Vector) -> tuple[Vector, Vector, Vector, Vector]:
@@ -288,8 +290,8 @@ Answer = tuple[list[Any], list[Any], list[Any], Any, Impulse, Impulse]
 def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, Any], Answer]:
     """How a joint answers unit impulses on its link: that of J, that of J₁, and one on its own axis that belongs to both.
 
-    The function returns y, x, of a single axis or a prescribed motion y₁, how large W could be by the squared sizes of the row's forces and moments (to which rounding is in
-    proportion even if they cancel), and what the link's base feels of either impulse.
+    The function returns y, x, of a single axis or a prescribed motion y₁, how large W could be by the squared sizes of the row's
+    forces and moments (to which rounding is in proportion even if they cancel), and what the link's base feels of either impulse.
     """
     base = link.base
     if isinstance(joint, OneAxis):
@@ -298,7 +300,7 @@ def response_of(joint: Any, link: Any) -> Callable[[Impulse, Impulse, Any, Any, 
         move, turn = dot(S_l, S_l), dot(S_a, S_a)
         shift = shift_of(joint, link)
         slides = isinstance(joint, Slider)
-        end = joint.end_axis(link) if slides else S_a
+        end = joint.end_axis(link) if isinstance(joint, Slider) else S_a
 
         def axis(act: Impulse, rate: Impulse, own: Any, size_l: Any, size_n: Any) -> Answer:
             (l, n), (l1, n1) = act, rate
