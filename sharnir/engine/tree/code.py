@@ -217,6 +217,7 @@ h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1); {SET_STEP}"""
             "#define number(k) row_of_world[k]",
             "#endif",
             *self.declare(body),
+            *(self.tree.rows.functions.values() if self.tree.rows else ()),
             before,
             self.ground(),
             self.load(),

@@ -8,6 +8,7 @@ from typing import Any
 
 from sharnir.emit.algebra import Vector
 from sharnir.emit.expressions import Expression, maximum, value
+from sharnir.emit.program import Program
 from sharnir.engine.tree.closures import PARAMETERS, RowTables
 from sharnir.engine.tree.forest import GROUND
 from sharnir.engine.tree.rows import CLOSURES
@@ -122,6 +123,15 @@ class NumberRows(RowMath):
         self.arrays |= {"lower": [0.0] * sizes["matrix"], "upper": [0.0] * sizes["matrix"]}
         self.fields = [c.values() | {name: [0.0] * size for name, size in WORK.items()} for c in tables.closures]
 
+    @property
+    def resting(self) -> bool:
+        """Whether velocities are projected."""
+        return bool(self.tree.rests)
+
+    def as_function(self, name: str) -> Iterator[None]:
+        """Once; emitted code has a function of what is done in it, which is called."""
+        yield
+
     def clear_open(self) -> None:
         self.open = 0.0
 
@@ -211,6 +221,7 @@ class LoopRows(RowMath):
     def __init__(self, tree: Any) -> None:
         self.tree, self.program = tree, tree.program
         self.loops = 0
+        self.functions: dict[str, str] = {}  # C++ of functions, to stand before the program
         self.start: dict[str, int] = {}
         at = 0
         for name, size in WORK.items():
@@ -233,6 +244,19 @@ class LoopRows(RowMath):
         lines += ["const int memory_with_rows = at_matrix + 2*n_matrix; (void)memory_with_rows;"]
         given = f"{owner}row_numbers.data[({self.record_given}*c + (k))*{owner}row_stride + w*{owner}row_world]"
         return [*lines, f"#define given(k) {given}"]
+
+    resting = value("resting", "bool")
+
+    def as_function(self, name: str) -> Iterator[None]:
+        program, rests = self.program, self.tree.rests
+        if name not in self.functions:
+            self.program = self.tree.program = inner = Program()
+            with inner.block(f"auto {name} = [&](const bool factor, const bool resting) {{"):
+                yield
+            self.functions[name] = "\n".join(inner.lines) + ";"
+            self.program = self.tree.program = program
+        with program.block("{"):  # places are not what they were
+            program.say(f"{name}(true, true);" if rests else f"{name}({'true' if self.tree.factor_always else 'factor'}, false);")
 
     def clear_open(self) -> None:
         self.program.write("open_gap", 0.0)

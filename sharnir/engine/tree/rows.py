@@ -241,7 +241,7 @@ class Spring(Kind):
         return [select(acts, soft * (c.impulse(0) - wanted), 0.0)]
 
     def softness(self, c: Any) -> Any:
-        return -1.0 if c.rests else c.soft
+        return select(c.rows.resting, -1.0, c.soft)
 
     def unit(self, c: Any) -> Any:
         return 0.0
@@ -423,10 +423,16 @@ def report_rows(tree: Any) -> None:
 
 def close_rows(tree: Any, factor: bool) -> None:
     """Correct the impulses of all rows, and the joints' equations by them; `factor`: the forest's factors are new."""
-    for _ in (None,) if tree.rests else tree.when_factored(factor):
-        carry_impulses(tree)
-        assemble(tree)
-        factor_rows(tree)
+    for _ in tree.rows.as_function("close_rows"):
+        for _ in tree.when_factored(factor):
+            carry_impulses(tree)
+            assemble(tree)
+            factor_rows(tree)
+        correct_impulses(tree)
+
+
+def correct_impulses(tree: Any) -> None:
+    """Impulses that close the rows, with the factors that there are."""
     rows = tree.rows
     for r in rows.range(0, rows.size("rows")):
         rows.put("rest", r, rows.get("gap", r) * -0.5)
@@ -438,8 +444,9 @@ def close_rows(tree: Any, factor: bool) -> None:
                     own = dot(rows.responses("x", r, at, len(e)), e)
                     if isinstance(joint, OneAxis):
                         own = select(link.lock > 0.5, rows.responses("rate", r, at, 1)[0] * link.jump, own)
-                    elif isinstance(joint, Prescribed) and tree.rests:
-                        own = dot(rows.responses("rate", r, at, 6), [*link.zl, *link.zv])
+                    elif isinstance(joint, Prescribed):
+                        moves = dot(rows.responses("rate", r, at, 6), [*link.zl, *link.zv])
+                        own = select(rows.resting, moves, 0.0)
                     rows.put("rest", r, rows.get("rest", r) - own)
     substitute(tree)
     for r in rows.range(0, rows.size("rows")):
