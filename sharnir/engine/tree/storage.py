@@ -271,13 +271,27 @@ class LinkView:
         for name, x in fields.items():
             self.tree.hand_on(self.at, name, x)
 
+    def add(self, **fields: Any) -> None:
+        """Add to sums that `take` takes."""
+        for name, x in fields.items():
+            setattr(self, name, getattr(self, name) + x)
+
+    def take(self, name: str) -> Any:
+        """A sum, which is zero again afterwards."""
+        total = getattr(self, name)
+        self.tree.put(self.at, name, [0.0] * len(numbers(total)))
+        return total
+
 
 class Ground:
     """The base of links that hang on nothing: it does not turn, and is accelerated against gravity."""
 
     def __init__(self, gravity: Vector) -> None:
         self.g, self.u, self.M, self.R, self.gravity = ZERO, -gravity, IDENTITY, IDENTITY, gravity
-        self.V, self.W, self.local_com, self.g_old = ZERO, ZERO, ZERO, ZERO
+        self.V, self.W, self.local_com, self.g_old, self.origin = ZERO, ZERO, ZERO, ZERO, ZERO
+
+    def add(self, **fields: Any) -> None:
+        """What acts on the ground moves nothing."""
 
 
 class OneForest:
@@ -285,6 +299,7 @@ class OneForest:
 
     own_axes: bool
     gravity: Any
+    rows: Any = None  # beside the forest, `rows`
     pushed = False
     derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
     keeps_k = False  # whether 1/(1 + g²) is kept
@@ -315,7 +330,10 @@ class OneForest:
 
     def base_of(self, i: int) -> Any:
         base = self.forest.links[i].base
-        return Ground(ZERO if self.rests else self.gravity) if base == GROUND else LinkView(self, base)
+        return self.ground() if base == GROUND else LinkView(self, base)
+
+    def ground(self) -> Ground:
+        return Ground(ZERO if self.rests else self.gravity)
 
     def kind_of(self, i: int) -> int:
         return self.forest.links[i].kind
@@ -455,6 +473,10 @@ class NumberTree(OneForest):
     def branches(self, factor: bool) -> Iterator[bool]:
         yield factor
 
+    def when_factored(self, factor: bool) -> Iterator[None]:
+        if factor:
+            yield
+
     def first_iteration(self) -> Iterator[None]:
         if self.first:
             self.first = False
@@ -483,6 +505,11 @@ class NumberTree(OneForest):
             yield
         self.wrong += 1
         self.changed += 1
+
+    @property
+    def single(self) -> bool:
+        """Whether laws are corrected one at a time."""
+        return self.one
 
     def note_suspect(self, condition: bool) -> None:
         self.suspect = self.suspect or condition
@@ -575,8 +602,17 @@ class Emitted:
         with self.program.block("else {"):
             yield False
 
+    def when_factored(self, factor: bool) -> Iterator[None]:
+        with nullcontext() if self.factor_always else self.program.block("if (factor) {"):
+            yield
+
     def note_unknown(self, condition: Any) -> None:
         self.program.write("unknown", self.program.read("unknown", "bool") | condition)
+
+    @property
+    def single(self) -> Any:
+        """Whether laws are corrected one at a time."""
+        return value("one", "bool")
 
     def note_suspect(self, condition: Any) -> None:
         self.program.write("suspect", self.program.read("suspect", "bool") | condition)
@@ -766,6 +802,8 @@ class UnrolledTree(Emitted, OneForest):
 
 class LoopTree(Emitted):
     """Code that loops over the links of any forest; row 0 of the working memory is the ground's."""
+
+    rows: Any = None  # beside the forest, `rows`
 
     def __init__(
         self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False,
