@@ -13,6 +13,7 @@ from typing import Any
 
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import FREE, INERTIAL, JOINT_LAWS, LAWS, PRESCRIBED, SEVERAL, TURNING, Forest
+from sharnir.engine.tree.row_storage import RowLoopTree
 from sharnir.engine.tree.step import finish, guess, project, report, solve, step
 from sharnir.engine.tree.storage import (
     FIELDS_OF,
@@ -46,6 +47,7 @@ class Source:
     turns: bool
     laws: Callable[[str], str]  # the place of a law's parameter, of the axis (a)
     joint_laws: dict[str, str]  # the same of the joint of link (i)
+    owner: str = ""  # what has the tables of rows beside the forest
 
 
 def _runner_head() -> str:
@@ -55,7 +57,7 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 #define stored(k) state.data[(k)*worlds + w]
 #define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
 #define axis_of(i) (3*(i))
-const int most = 1 << 30;
+const int most = 1 << 30; const real per_metre = real(1.0);
 real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW + ROW_APART))
 
 
@@ -85,6 +87,7 @@ SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
+const real per_metre = x.settings.per_metre.data[0];
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
@@ -107,6 +110,7 @@ real* const numbers = x.memory.data; const int memory_size = {ROW + ROW_APART}*(
         "loaded": "real(x.state.time.data[w] > 0.0)",
         "slides": "real(x.slides.data[i])",
     },
+    "x.",
 )
 
 
@@ -232,15 +236,17 @@ h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1); {SET_STEP}"""
             "typedef {real} real;",
             VARIABLES,
             self.source.head,
+            *(self.tree.rows.head(self.source.owner) if self.tree.rows else ()),
             *(f"#define law_{name}(a) {place}" for name, place in names.items()),
             *(f"#define joint_{name}(i) {place}" for name, place in self.source.joint_laws.items()),
             "#ifdef __CUDA_ARCH__",
             "#define number(k) numbers[(k)*worlds + w]",
             "#else",
-            "real* const row_of_world = numbers + w*memory_size;",
+            f"real* const row_of_world = numbers + w*{'memory_with_rows' if self.tree.rows else 'memory_size'};",
             "#define number(k) row_of_world[k]",
             "#endif",
             *self.declare(body),
+            *(self.tree.rows.functions.values() if self.tree.rows else ()),
             before,
             self.ground(),
             self.load(),
@@ -248,6 +254,7 @@ h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1); {SET_STEP}"""
             self.store() if store is None else store,
             *(f"#undef {name}" for name in ("number", "stored", "parameter", "axis_of", *(f"law_{n}" for n in names))),
             *(f"#undef joint_{name}" for name in JOINT_LAWS),
+            *(["#undef given"] if self.tree.rows else ()),
             after,
         ]
         return "\n".join(lines).replace("{real}", self.real)
@@ -315,10 +322,11 @@ class Loop(Form):
 
     def __init__(
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
-        kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None,
+        kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None, rows: bool = False,
     ) -> None:  # fmt: skip
         self.program, self.source, self.real = Program(), source, real
-        self.tree: LoopTree = LoopTree(self.program, own_axes, factor_always, kinds, pushed, second_gear)
+        form = RowLoopTree if rows else LoopTree
+        self.tree: LoopTree = form(self.program, own_axes, factor_always, kinds, pushed, second_gear)
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         lines = statement(lambda name, k: f"number(own + {START[name] + k})", None)
@@ -329,6 +337,8 @@ class Loop(Form):
         lines = [f"for (int k = 0; k < {ROW}; ++k) number(k) = real(0.0);"]
         for name in ("M", "R"):
             lines += [f"number({START[name] + k}) = real(1.0);" for k in (0, 4, 8)]
+        if self.tree.rows:
+            lines.append(self.tree.rows.clear("-1"))
         for k in range(3):
             lines += [f"number({START['u'] + k}) = -gravity{k};", f"number({START['gravity'] + k}) = gravity{k};"]
         return "\n".join(lines)
@@ -359,6 +369,8 @@ class Loop(Form):
             )  # they hang on the ground, whatever they hung on
             out += [f"number(own + {START['frame'] + k}) = real({int(k % 4 == 0)});" for k in range(9)]
             out.append("}")
+            if self.tree.rows:
+                out.append(self.tree.rows.clear("i"))
         return "\n".join([*out, "}}"])
 
     def load(self) -> str:
@@ -377,10 +389,11 @@ def unrolled_code(forest: Forest, real: str = "double", own_axes: bool = True, f
 
 
 def loop_code(
-    real: str = "double", own_axes: bool = False, factor_always: bool = False, kinds: tuple[int, ...] | None = None
-) -> str:
-    """Code for any forest (with joints of these kinds), of a runner."""
-    return Loop(real, RUNNER, own_axes, factor_always, kinds).runner()
+    real: str = "double", own_axes: bool = False, factor_always: bool = False, kinds: tuple[int, ...] | None = None,
+    rows: bool = False,
+) -> str:  # fmt: skip
+    """Code for any forest (with joints of these kinds), of a runner; with any rows beside the forest, or without."""
+    return Loop(real, RUNNER, own_axes, factor_always, kinds, rows=rows).runner()
 
 
 def loop_memory(forest: Forest) -> int:

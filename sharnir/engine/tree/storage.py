@@ -84,7 +84,7 @@ HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
-    "g_old": 3, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
+    "g_old": 3, "k": 1, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
@@ -271,13 +271,27 @@ class LinkView:
         for name, x in fields.items():
             self.tree.hand_on(self.at, name, x)
 
+    def add(self, **fields: Any) -> None:
+        """Add to sums that `take` takes."""
+        for name, x in fields.items():
+            setattr(self, name, getattr(self, name) + x)
+
+    def take(self, name: str) -> Any:
+        """A sum, which is zero again afterwards."""
+        total = getattr(self, name)
+        self.tree.put(self.at, name, [0.0] * len(numbers(total)))
+        return total
+
 
 class Ground:
     """The base of links that hang on nothing: it does not turn, and is accelerated against gravity."""
 
     def __init__(self, gravity: Vector) -> None:
         self.g, self.u, self.M, self.R, self.gravity = ZERO, -gravity, IDENTITY, IDENTITY, gravity
-        self.V, self.W, self.local_com, self.g_old = ZERO, ZERO, ZERO, ZERO
+        self.V, self.W, self.local_com, self.g_old, self.origin = ZERO, ZERO, ZERO, ZERO, ZERO
+
+    def add(self, **fields: Any) -> None:
+        """What acts on the ground moves nothing."""
 
 
 class OneForest:
@@ -285,8 +299,10 @@ class OneForest:
 
     own_axes: bool
     gravity: Any
+    rows: Any = None  # beside the forest, `rows`
     pushed = False
     derived: tuple[str, ...] = ()  # fields that are computed where they are needed instead of kept
+    keeps_k = False  # whether 1/(1 + g²) is kept
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -299,8 +315,10 @@ class OneForest:
         yield
         self.rests = False
 
-    def unit(self, i: int) -> float:
-        return 1.0
+    per_metre: Any = 1.0  # one over the scene's length
+
+    def unit(self, i: int) -> Any:
+        return self.per_metre if self.kind_of(i) == SLIDER else 1.0
 
     def judged_links(self) -> Iterator[LinkView]:
         """Links whose laws are judged."""
@@ -312,7 +330,10 @@ class OneForest:
 
     def base_of(self, i: int) -> Any:
         base = self.forest.links[i].base
-        return Ground(ZERO if self.rests else self.gravity) if base == GROUND else LinkView(self, base)
+        return self.ground() if base == GROUND else LinkView(self, base)
+
+    def ground(self) -> Ground:
+        return Ground(ZERO if self.rests else self.gravity)
 
     def kind_of(self, i: int) -> int:
         return self.forest.links[i].kind
@@ -452,6 +473,10 @@ class NumberTree(OneForest):
     def branches(self, factor: bool) -> Iterator[bool]:
         yield factor
 
+    def when_factored(self, factor: bool) -> Iterator[None]:
+        if factor:
+            yield
+
     def first_iteration(self) -> Iterator[None]:
         if self.first:
             self.first = False
@@ -480,6 +505,11 @@ class NumberTree(OneForest):
             yield
         self.wrong += 1
         self.changed += 1
+
+    @property
+    def single(self) -> bool:
+        """Whether laws are corrected one at a time."""
+        return self.one
 
     def note_suspect(self, condition: bool) -> None:
         self.suspect = self.suspect or condition
@@ -572,8 +602,17 @@ class Emitted:
         with self.program.block("else {"):
             yield False
 
+    def when_factored(self, factor: bool) -> Iterator[None]:
+        with nullcontext() if self.factor_always else self.program.block("if (factor) {"):
+            yield
+
     def note_unknown(self, condition: Any) -> None:
         self.program.write("unknown", self.program.read("unknown", "bool") | condition)
+
+    @property
+    def single(self) -> Any:
+        """Whether laws are corrected one at a time."""
+        return value("one", "bool")
 
     def note_suspect(self, condition: Any) -> None:
         self.program.write("suspect", self.program.read("suspect", "bool") | condition)
@@ -655,6 +694,11 @@ class Emitted:
         return value("law_tolerance")
 
     @property
+    def per_metre(self) -> Any:
+        """One over the scene's length, 1/m."""
+        return value("per_metre")
+
+    @property
     def gravity(self) -> Vector:
         return Vector(*(value(f"gravity{k}") for k in range(3)))
 
@@ -672,8 +716,8 @@ class JudgedAxes(Emitted):
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def unit(self, at: str) -> float:
-        return 1.0
+    def unit(self, at: str) -> Any:
+        return self.per_metre if self._kind == SLIDER else 1.0
 
     def joints_of(self, at: str) -> Iterator[Any]:
         yield JOINTS[HINGE]
@@ -759,6 +803,8 @@ class UnrolledTree(Emitted, OneForest):
 class LoopTree(Emitted):
     """Code that loops over the links of any forest; row 0 of the working memory is the ground's."""
 
+    rows: Any = None  # beside the forest, `rows`
+
     def __init__(
         self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False,
         second_gear: Any = None,
@@ -783,6 +829,7 @@ class LoopTree(Emitted):
         return LinkView(self, "base")
 
     any_acts = True
+    keeps_k = True
 
     def judged_links(self) -> Iterator[LinkView]:
         """Links whose laws are judged."""
@@ -798,8 +845,8 @@ class LoopTree(Emitted):
         self.rests = False
         self.program.say(" ".join(f"number({u + k}) = -gravity{k};" for k in range(3)))
 
-    def unit(self, at: str) -> float:
-        return 1.0
+    def unit(self, at: str) -> Any:
+        return self.per_metre if self._kind == SLIDER else 1.0
 
     def acting(self, at: str) -> Iterator[None]:
         with self.program.block("if (acts[i]) {"):
