@@ -394,14 +394,14 @@ class RowLoopTree(LoopTree):
             self.program.say(f"const int rows_own = {self.row_place('i')}, rows_base = {self.row_place('bases[i]')};")
             yield link
 
-    def _place(self, at: str, name: str, k: int) -> str:
+    def place(self, at: str, name: str, k: int) -> str:
         if name in LINK_FIELDS:
             return f"number(rows_{at} + {self.row_start[name] + k})"
-        return super()._place(at, name, k)
+        return super().place(at, name, k)
 
     def get(self, at: str, name: str) -> list[Any]:
         if name in LINK_FIELDS:
-            return [self.program.read(self._place(at, name, k)) for k in range(LINK_FIELDS[name])]
+            return [self.program.read(self.place(at, name, k)) for k in range(LINK_FIELDS[name])]
         return super().get(at, name)
 
 
