@@ -8,7 +8,6 @@ import warp as wp
 
 from sharnir.engine.tree.closures import RowTables
 from sharnir.engine.tree.code import loop_code, loop_memory, state_size, stored_fields
-from sharnir.engine.tree.forest import INERTIAL
 from sharnir.engine.tree.kernel import CPP, REALS
 from sharnir.engine.tree.row_storage import packed_tables, row_memory
 from sharnir.engine.tree.storage import TOLERANCE
@@ -70,9 +69,8 @@ class RowRunner:
         real = REALS[precision]
         self._kernel = row_kernel(loop_code(CPP[precision], rows=True), precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)
-        inertial = sum(INERTIAL.values())
-        self.parameters = wp.array(forest.table()[:, :inertial].ravel(), dtype=real, device=device)
-        self.laws = wp.array(forest.table()[:, inertial:].ravel(), dtype=real, device=device)
+        self.parameters = wp.array(forest.table().ravel(), dtype=real, device=device)
+        self.laws = wp.array(forest.law_table().ravel(), dtype=real, device=device)
 
         def column(values: list[int]) -> Any:
             return wp.array(np.array(values, np.int32), dtype=int, device=device)
