@@ -443,7 +443,7 @@ class Emitted:
         """Code for laws that may do something else than expected."""
         if self.any_acts:
             with self.program.block("if (suspect) {"):
-                self.program.say("suspect = false;")
+                self.program.write("suspect", False)
                 yield
 
     def first_iteration(self) -> Iterator[None]:
@@ -472,7 +472,7 @@ class Emitted:
         p.say("++wrong; ++changed;")
 
     def clear_stopped(self) -> None:
-        self.program.say("stopped = 0;")
+        self.program.write("stopped", value("0", "int"))
 
     def note_stopped(self, condition: Any, at: Any) -> None:
         """An axis of a link stopped: `stopped` is 1 + its number."""
@@ -606,7 +606,7 @@ class LoopTree(Emitted):
         self.start, self.row = START, ROW
         self._kind: int | None = None
         self.rests = False
-        self.derived: tuple[str, ...] = ()
+        self.derived: tuple[str, ...] = ("g_before",) if own_axes else ("u_before", "g_before")
 
     def links(self, inward: bool = False) -> Iterator[LinkView]:
         head = "for (int i = links - 1; i >= 0; --i) {" if inward else "for (int i = 0; i < links; ++i) {"
