@@ -308,7 +308,7 @@ class Loop(Form):
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock", "jump", "mode", "goal")
+            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock", "jump", "mode", "goal", "taken")
             out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
             out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
             out.append(
@@ -319,7 +319,9 @@ class Loop(Form):
         return "\n".join([*out, "}}"])
 
     def load(self) -> str:
-        return self._copy(True)
+        opens, taken = f"number({ROW}*(i + 1) + {START['opens']})", f"number({ROW}*(bases[i] + 1) + {START['taken']})"
+        first = f"{opens} = {taken} > real(0.5) ? real(0.0) : real(1.0); {taken} = real(1.0);"
+        return self._copy(True) + f"\nfor (int i = links - 1; i >= 0; --i) if (kinds[i] >= 0) {{ {first} }}"
 
     def store(self) -> str:
         return self._copy(False)

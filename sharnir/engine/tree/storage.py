@@ -60,7 +60,7 @@ HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
-    "g_old": 3,
+    "g_old": 3, "opens": 1, "taken": 1,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
@@ -214,8 +214,7 @@ class LinkView:
         return [self.tree.gathered(self.at, name) for name in names]
 
     def hand_on(self, **fields: Any) -> None:
-        for name, x in fields.items():
-            self.tree.hand_on(self.at, name, x)
+        self.tree.hand_on(self.at, fields)
 
 
 class Ground:
@@ -284,9 +283,10 @@ class OneForest:
             total = total + pack(name, self.get(k, name))
         return total
 
-    def hand_on(self, i: int, name: str, x: Any) -> None:
+    def hand_on(self, i: int, fields: dict[str, Any]) -> None:
         if self.forest.links[i].base != GROUND:
-            self.put(i, name, numbers(x))
+            for name, x in fields.items():
+                self.put(i, name, numbers(x))
 
     def get(self, i: int, name: str) -> list[Any]:
         raise NotImplementedError
@@ -658,14 +658,20 @@ class LoopTree(Emitted):
         return f"number({at} + {self.start[name] + k})"
 
     def gathered(self, at: str, name: str) -> Any:
-        """Sums, which are zero again for the next sweep."""
-        out = self.get(at, name)
-        for k in range(SIZES[name]):
-            self.program.write(self._place(at, name, k), 0.0)
-        return pack(name, out)
+        """Sums; those of a link on which nothing hangs are zero from the start."""
+        return pack(name, self.get(at, name))
 
-    def hand_on(self, at: str, name: str, x: Any) -> None:
-        self.put("base", name, [a + b for a, b in zip(self.get("base", name), numbers(x), strict=True)])
+    def hand_on(self, at: str, fields: dict[str, Any]) -> None:
+        """The first link in a sweep that hands something to its base gives it, those after it add to it."""
+        values = [(self._place("base", name, k), x) for name, field in fields.items() for k, x in enumerate(numbers(field))]
+        p = self.program
+        needs = [x for _, x in values if isinstance(x, Expression)]
+        with p.block(f"if (number(own + {START['opens']}) > real(0.5)) {{{{", *needs, *needs):  # twice: both branches use them
+            for place, x in values:
+                p.write(place, x)
+        with p.block("else {"):
+            for place, x in values:
+                p.write(place, p.read(place) + x)
 
     def get(self, at: str, name: str) -> list[Any]:
         if name in LAWS:
