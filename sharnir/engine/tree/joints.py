@@ -46,6 +46,7 @@ from sharnir.laws.axis import (
     solve_axis,
 )  # fmt: skip
 
+RESTS = 1e-7  # of its speed: an axis that leaves a limit by so much faster or slower leaves it as it should
 THIRD, FIFTH, SEVENTH, NINTH = 1 / 3, 1 / 5, 1 / 7, 1 / 9
 
 
@@ -295,9 +296,11 @@ class OneAxis:
         holds = ((mode > HELD - 0.5) & (mode < HELD + 0.5)) | ((mode > HOLDING - 0.5) & (mode < HOLDING + 0.5))
         stuck = select(holds, 1.0, 0.0)
         leaves = leaving_speed(limit, u0, link.restitution)
-        thrown = (self.end_speed(link) - leaves) * limit > 0.0
-        link.mode = select(thrown, LEAVING, 0.0)
-        link.goal = select(thrown, leaves, 0.0)
+        more = self.end_speed(link) - leaves
+        thrown = more * limit > 0.0
+        as_wanted = (absolute(limit) > 0.0) & (absolute(more) <= RESTS * (link.fall + absolute(u0)))  # to rounding
+        link.mode = select(thrown | as_wanted, LEAVING, 0.0)
+        link.goal = select(thrown | as_wanted, leaves, 0.0)
         hit = (absolute(limit) > 0.0) & (absolute(u0) > 0.0)
         link.tree.note_stopped((stuck > link.stuck) | hit | thrown, link.at)
         link.stuck = stuck
