@@ -12,8 +12,9 @@ import numpy as np
 import warp as wp
 
 import sharnir as sh
+from sharnir.model import DYNAMIC
 from sharnir.rope.data import BODY, DRIVEN, RopeStep
-from sharnir.rope.ends import advance_body, commit_body, end_point, is_held, own_inertia, place_end, predict_body
+from sharnir.rope.ends import advance_body, end_point, is_held, own_inertia, place_end
 from sharnir.rope.passes import bad_rope
 from sharnir.rope.predict import frame_after, frame_before, neighbour_length, predict_points
 from sharnir.rope.terms import (
@@ -28,7 +29,45 @@ from sharnir.rope.terms import (
     turned_element,
 )
 from sharnir.solver import write
+from sharnir.spatial import matrix, rotated
 from sharnir.types import load_modules, mat33, real, vec3
+
+
+@wp.func
+def predict_body(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """Velocity of a body after external forces, and its inertia in world axes."""
+    dt = s[0].kick[w]
+    R = s[0].body_state.rotation[b, w]
+    v = s[0].body_state.velocity[b, w]
+    omega = s[0].body_state.spin[b, w]
+    if s[0].bodies.motion[b] == DYNAMIC:
+        f = s[0].body_control.force[b, w] * dt + s[0].body_control.force_once[b, w] * s[0].h[w]
+        t = s[0].body_control.torque[b, w] * dt + s[0].body_control.torque_once[b, w] * s[0].h[w]
+        L = s[0].body_state.momentum[b, w] + t
+        v = v + s[0].settings.gravity[w] * dt + f * s[0].bodies.inv_mass[b, w]
+        omega = wp.quat_rotate(R, s[0].bodies.inv_inertia[b, w] * wp.quat_rotate_inv(R, L))
+        s[0].body.momentum[b, w] = L
+        s[0].body.inertia[b, w] = rotated(matrix(R), s[0].bodies.inertia[b, w])
+    s[0].body.start_w[b, w] = omega
+    s[0].body.v[b, w] = v
+    s[0].body.w[b, w] = omega
+
+
+@wp.func
+def commit_body(s: wp.array(dtype=RopeStep), b: int, w: int):
+    """The new state of a body becomes its state."""
+    dt = s[0].h[w]
+    v = s[0].body.v[b, w]
+    R = s[0].body.q[b, w]
+    s[0].body_state.acceleration[b, w] = (v - s[0].body_state.velocity[b, w]) / dt
+    s[0].body_state.velocity[b, w] = v
+    if s[0].bodies.motion[b] == DYNAMIC:
+        L = s[0].body.momentum[b, w] + s[0].body.inertia[b, w] * (s[0].body.w[b, w] - s[0].body.start_w[b, w])
+        s[0].body_state.momentum[b, w] = L
+        s[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b, w] * wp.quat_rotate_inv(R, L))
+    s[0].body_state.position[b, w] = s[0].body.x[b, w]
+    s[0].body_state.rest[b, w] = s[0].body.rest[b, w]
+    s[0].body_state.rotation[b, w] = R
 
 
 @wp.func

@@ -92,9 +92,6 @@ class Benchmark:
 WAYS: dict[str, dict[str, Any]] = {
     "sequential": {"solver": "sequential", "iterations": ITERATIONS, "tolerance": 0.0},
     "direct": {"solver": "direct"},
-    "direct-position": {"solver": "direct", "closing": "position"},
-    "direct-velocity": {"solver": "direct", "closing": "velocity"},
-    "articulated": {"solver": "articulated"},
 }
 
 
@@ -311,7 +308,7 @@ def energy_change(way: str, n: int, joint: str, droop: float, dt: float, quick: 
 @cache
 def exact_tip(n: int, joint: str, droop: float) -> np.ndarray:
     """(3,) free end of a chain after 1 s, m, integrated to ten digits."""
-    sim = simulate("articulated", n, joint, droop=droop)
+    sim = simulate("direct", n, joint, droop=droop)
     sim.integrate(1.0, rtol=1e-11, atol=1e-11)
     return tip(sim, n)
 
@@ -422,13 +419,9 @@ SPEED = [
         for noslip in (0, NOSLIP)
     ),
     *(
-        Benchmark(f"{way}-{n}", f"step of a {n}-ball chain, direct, closing={level}; MuJoCo", "µs",
-                  partial(many_a_call, way, n, "ball"), Target("ratio", "≤", bound, "×"))
-        for way, level, bounds in (
-            ("direct", "energy", (0.9, 0.35, 0.045)), ("direct-position", "position", (1.0, 0.4, 0.05)),
-            ("direct-velocity", "velocity", (0.6, 0.2, 0.025)),
-        )
-        for n, bound in zip((10, 30, 100), bounds, strict=True)
+        Benchmark(f"direct-{n}", f"step of a {n}-ball chain, direct; MuJoCo", "µs",
+                  partial(many_a_call, "direct", n, "ball"), Target("ratio", "≤", bound, "×"))
+        for n, bound in ((10, 0.9), (30, 0.35), (100, 0.045))
     ),
     *(
         Benchmark(f"direct-{joint}-friction-{friction:g}", f"the same of 10 {joint}s, friction {friction:g} N·m; MuJoCo", "µs",
@@ -438,33 +431,23 @@ SPEED = [
         for friction in (0.2, 1.0)
     ),
     *(
-        Benchmark(f"articulated-{n}", f"step of a {n}-hinge chain, direct, coordinates in the state, many a call; MuJoCo", "µs",
-                  partial(many_a_call, "articulated", n, "hinge", droop=DROOP, dt=FINE, constraints=False),
+        Benchmark(f"direct-hinge-{n}", f"step of a {n}-hinge chain, direct, many a call; MuJoCo", "µs",
+                  partial(many_a_call, "direct", n, "hinge", droop=DROOP, dt=FINE, constraints=False),
                   Target("ratio", "≤", bound, "×"))
         for n, bound in ((10, 0.9), (30, 0.8), (100, 0.3))
     ),
     *(
-        Benchmark(f"articulated-single-{n}", f"the same of {n} hinges, 1 a call; Pinocchio", "µs",
-                  partial(one_a_call, "articulated", n, "hinge", partial(PinocchioChain, n, DROOP, FINE), droop=DROOP, dt=FINE),
+        Benchmark(f"direct-hinge-single-{n}", f"the same of {n} hinges, 1 a call; Pinocchio", "µs",
+                  partial(one_a_call, "direct", n, "hinge", partial(PinocchioChain, n, DROOP, FINE), droop=DROOP, dt=FINE),
                   Target("ratio", "≤", 1.0, "×") if n == 10 else None)
         for n in (10, 30, 100)
     ),
-    *(
-        Benchmark(f"articulated-{joint}-friction-{friction:g}",
-                  f"the same of 10 {joint}s, friction {friction:g} N·m; MuJoCo", "µs",
-                  partial(many_a_call, "articulated", 10, joint, friction=friction))
-        for joint in ("ball", "hinge")
-        for friction in (0.2, 1.0)
-    ),
     Benchmark("joint-cost", "cost per joint, chain of 1000; chain of 10", "µs",
               partial(cost_per_joint, "sequential", "ball"), Target("ratio", "≤", 1.3, "×")),
-    *(
-        Benchmark(f"{way}-cost", f"the same, direct, closing={level}", "µs",
-                  partial(cost_per_joint, way, "ball"), Target("ratio", "≤", 1.2, "×"))
-        for way, level in (("direct", "energy"), ("direct-velocity", "velocity"))
-    ),
-    Benchmark("articulated-cost", "the same, direct with coordinates in the state, hinges", "µs",
-              partial(cost_per_joint, "articulated", "hinge", droop=DROOP, dt=FINE), Target("ratio", "≤", 1.2, "×")),
+    Benchmark("direct-cost", "the same, direct", "µs",
+              partial(cost_per_joint, "direct", "ball"), Target("ratio", "≤", 1.2, "×")),
+    Benchmark("direct-hinge-cost", "the same, direct, hinges", "µs",
+              partial(cost_per_joint, "direct", "hinge", droop=DROOP, dt=FINE), Target("ratio", "≤", 1.2, "×")),
     Benchmark("integration", "10 s of a 10-hinge chain at 1e-9; SciPy's DOP853 (speed-up)", "ms",
               integration, Target("ratio", "≥", 20.0, "×")),
     *(
@@ -502,11 +485,8 @@ ACCURACY = [
         for joint, droop in (("hinge", 1.0), ("ball", 0.0))
         for dt in (1e-3, 0.5e-3)
     ),
-    *(
-        Benchmark(f"{way}-gap", f"joint gap / rod length, 10 s, 10-ball chain, 1 ms, {way}", "",
-                  partial(joint_gap, way, 10, "ball", 0.0, DT))
-        for way in ("direct", "direct-velocity")
-    ),
+    Benchmark("direct-gap", "joint gap / rod length, 10 s, 10-ball chain, 1 ms, direct", "",
+              partial(joint_gap, "direct", 10, "ball", 0.0, DT)),
     *(
         Benchmark(f"{way}-{name}", f"{about}, 10-ball chain, 1 ms, {way}; MuJoCo", unit,
                   partial(measure, way, 10, "ball", 0.0, DT))
@@ -514,7 +494,7 @@ ACCURACY = [
             ("energy", "energy change in 10 s", "%", partial(energy_change, duration=10.0)),
             ("tip", "error of the free end after 1 s", "m", tip_error),
         )
-        for way in ("sequential", "direct", "direct-velocity")
+        for way in ("sequential", "direct")
     ),
     *(
         Benchmark(f"heavy-{name}-{dt * 1e3:g}ms",

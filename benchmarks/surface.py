@@ -141,7 +141,7 @@ def theirs(peer: Peer) -> dict[str, Callable[[], Any]]:
 def main() -> None:
     """Print the table."""
     peer = Peer()
-    rows = {solver: ours(solver) for solver in ("direct", "sequential", "articulated")}
+    rows = {solver: ours(solver) for solver in ("direct", "sequential")}
     actions = {f"{solver}: {name}": action for solver, table in rows.items() for name, action in table.items()}
     if peer.model is not None:
         actions |= {f"MuJoCo: {name}": action for name, action in theirs(peer).items()}

@@ -15,11 +15,8 @@ COUNT, DT, SECONDS, EVERY = 30, 1e-3, 10.0, 10
 SCALE = MASS * GRAVITY * 0.5  # J
 
 OURS = {
-    'direct, closing="energy"': {"solver": "direct"},
-    'direct, closing="position"': {"solver": "direct", "closing": "position"},
-    'direct, closing="velocity"': {"solver": "direct", "closing": "velocity"},
+    "direct": {"solver": "direct"},
     "sequential": {"solver": "sequential"},
-    "articulated": {"solver": "articulated"},
 }
 
 
@@ -95,8 +92,8 @@ def main(picture: str) -> None:
     figure, (above, below) = plt.subplots(2, 1, figsize=(8, 6.5), sharex=True, layout="constrained")
     for name, value in curves.items():
         print(f"{name:28s} from {value.min():+.2e} to {value.max():+.2e} of {SCALE:.1f} J, at the end {value[-1]:+.2e}")
-        above.plot(t, 100 * np.clip(value, -1.5, 1.5), label=name, lw=2 if "energy" in name else 1)
-        below.semilogy(t, np.maximum(np.abs(value), 1e-16), lw=2 if "energy" in name else 1)
+        above.plot(t, 100 * np.clip(value, -1.5, 1.5), label=name, lw=2 if name == "direct" else 1)
+        below.semilogy(t, np.maximum(np.abs(value), 1e-16), lw=2 if name == "direct" else 1)
     above.set_ylabel("energy against the start, %")
     above.set_ylim(-110, 60)
     above.legend(fontsize=8, ncols=2)

@@ -20,7 +20,7 @@ def hang(scene: sh.Scene, place: np.ndarray, above: str, level: int, name: str) 
             hang(scene, place + [way * reach, 0, -DROP], name, level + 1, name + side)
 
 
-def make(dt: float = 1e-3, solver: str = "articulated") -> sh.Simulation:
+def make(dt: float = 1e-3, solver: str = "direct") -> sh.Simulation:
     scene = sh.Scene()
     hang(scene, np.array([0, 0, 2.0]), scene.world, 0, "bar")
     sim = sh.Simulation(scene, dt, solver=solver)

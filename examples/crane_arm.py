@@ -1,4 +1,4 @@
-"""A crane slews, lifts and runs its telescope to the stop; the power is cut: 5 t swing on, friction holds the arm to the bit."""
+"""A crane slews, lifts and runs its telescope to the stop; its power is cut: 5 t swing on, the arm stays within 1e-11 m."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def make(dt: float = 5e-3) -> sh.Simulation:
     scene.add_joint("sling", sh.Spherical(), parent, "hook", position=TIP)
     scene.add_body("load", sh.Box(1.5, 1.5, 1.0), mass=LOAD, position=TIP - (0, 0, SLING + 0.8))
     scene.add_joint("eye", sh.Spherical(friction=20.0), "hook", "load", position=TIP - (0, 0, SLING))
-    return sh.Simulation(scene, dt, solver="direct", closing="velocity", gap=1e-10)
+    return sh.Simulation(scene, dt, solver="direct")
 
 
 def joints(sim: sh.Simulation) -> list:  # from the pillar to the tip
@@ -58,7 +58,7 @@ def check(sim: sh.Simulation) -> None:
     share = max(abs(joint.friction_force) / part[-3] for joint, part in zip(joints(sim), PARTS, strict=True))
     print(f"arm {off:.1e} off its targets; moves by {moved:.1e} in 10 s, the load by {np.ptp(swing, 0).max():.2f} m")
     print(f"friction at {share:.0%} of its bound; past a limit by at most {past:.1e}, gap {sim.gaps().max():.1e} m")
-    assert off < 0.02 and moved == 0.0 and past < 1e-8 and all(joint.stuck for joint in joints(sim))
+    assert off < 0.02 and moved < 1e-11 and past < 1e-8 and all(joint.stuck for joint in joints(sim))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def make(dt: float = 2e-3) -> sh.Simulation:
     file = next((f for f in (Path(p) / FILE for p in sys.path) if f.is_file()), None)
     if file is None:
         raise SystemExit("ur5_path needs the robot's files: pip install example-robot-data")
-    sim = sh.Simulation(sh.load_urdf(file, roots=[file.parents[4]]), dt, solver="articulated")
+    sim = sh.Simulation(sh.load_urdf(file, roots=[file.parents[4]]), dt, solver="direct")
     q, v, _ = plan(sim, 0.0, NEAR)
     sim.set_state(q=q, qd=v)
     return sim

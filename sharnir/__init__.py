@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from sharnir import gym as gym
     from sharnir import sensors as sensors
     from sharnir import terrain as terrain
-    from sharnir.articulated.solver import SolverArticulated
     from sharnir.axes import (
         Battery,
         Cardan,
@@ -120,7 +119,6 @@ __all__ = [
     "Sheave",
     "Simulation",
     "SimulationError",
-    "SolverArticulated",
     "SolverDirect",
     "SolverImpulse",
     "Sphere",
@@ -151,7 +149,6 @@ __all__ = [
 ]
 
 _WHERE = {
-    "sharnir.articulated.solver": "SolverArticulated",
     "sharnir.axes": "Battery Cardan DCMotor Engine Friction HydraulicCylinder Limit Motor Servo SwingTwist",
     "sharnir.cable_tables": "Drum Sheave",
     "sharnir.collision.material": "Material",
@@ -179,6 +176,7 @@ _WHERE = {
     "sharnir.sweeps.run": "sweep",
     "sharnir.touching": "ContactPoints",
 }
+_REMOVED = {"SolverArticulated": "removed in 0.3.0: it was the direct solver; use SolverDirect, or Simulation(solver='direct')"}
 _MODULES = ("control", "dynamics", "gym", "sensors", "terrain")
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names.split()}
 
@@ -190,6 +188,8 @@ if not TYPE_CHECKING:  # or every word would be right
             value = getattr(importlib.import_module(_MODULE_OF[name]), name)
         elif name in _MODULES:
             value = importlib.import_module(f"sharnir.{name}")
+        elif name in _REMOVED:
+            raise AttributeError(f"sharnir.{name} was {_REMOVED[name]}")
         else:
             raise AttributeError(f"module 'sharnir' has no attribute {name!r}; known: {', '.join(__all__)}")
         globals()[name] = value

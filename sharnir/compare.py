@@ -145,7 +145,7 @@ def _reactions(sim: Simulation) -> dict[str, np.ndarray]:
 
     Two, since the first takes a rod from its tangent to its chord, with half the centripetal force.
     """
-    twin = Simulation(sim.model, SHORT, solver="articulated")
+    twin = Simulation(sim.model, SHORT, solver="direct")
     twin.restore(sim.snapshot() | {"dt": np.array(SHORT)})
     twin.step(2)
     return {name: twin.joint(name).reaction[0] for name in sim.model.joint_names}

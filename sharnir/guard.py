@@ -458,7 +458,7 @@ def look_at_energy(g: wp.array(dtype=Watch), w: int, steps: int) -> int:
     if g[0].counts[FRESH, w] == 1 and g[0].touching == 1:
         before = before + contact_energy(g, w)
     rounding = ROUNDING * (kinetic + wp.abs(potential) + elastic + g[0].sums[PEAK, w])
-    plain = g[0].exact == 1 and steps == 1 and g[0].counts[FRESH, w] == 0 and g[0].parts[w] <= 1
+    plain = steps == 1 and g[0].counts[FRESH, w] == 0 and g[0].parts[w] <= 1
     given = real(0.0)
     raised = real(0.0)
     if plain:

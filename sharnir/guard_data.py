@@ -127,7 +127,6 @@ class Watch:
     least: real  # m, the smallest of `size`
     extent: real  # m, of the scene
     weight: real  # kg, of all that moves
-    exact: wp.int32  # 1: impulses and velocities of a step give the work exactly
     driven: wp.int32  # 1: some body is kinematic, or some surface moves
     sprung: wp.array(dtype=wp.int32)  # joints whose axes have springs or motors' rotors
     casts: wp.vec3i  # cast wheels: how many, and their first rows of State.drive_state and Control.drive_command

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from sharnir.articulated.solver import SolverArticulated
 from sharnir.errors import DivergenceError, SimulationError
 from sharnir.guard_data import (
     CAUSES,
@@ -57,7 +56,7 @@ class Health:
     energy, and what gravity can give within the scene). Work of drives and commands, and losses, are no error.
     """
     projected: Any
-    """Energy that velocities lost because they did not fit the joints, J (`closing="energy"`, on the CPU)."""
+    """Energy that velocities lost because they did not fit the joints, J (on the CPU)."""
     failed: Any
     """Whether the world stopped."""
 
@@ -199,6 +198,4 @@ def advice(sim: Owner, stopped: bool = False) -> str:
         model = sim.solver.model
         exact = "" if model.ropes is not None and model.collision is not None else "solver='direct', "  # it refuses these
         return f"try {exact}a smaller dt than {sim.dt:g} s, or more iterations than {sim.solver.iterations}{goes_on}"
-    if isinstance(sim.solver, SolverArticulated):
-        return f"try solver='direct' or a smaller dt than {sim.dt:g} s{goes_on}"
     return f"try a smaller dt than {sim.dt:g} s; check masses, forces and paths{goes_on}"

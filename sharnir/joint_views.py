@@ -330,7 +330,7 @@ class JointView(Bound):
 
     @property
     def dissipated(self) -> Any:
-        """Energy that friction and dampers, and with `closing="energy"` limits, took in the last step, J."""
+        """Energy that friction and dampers, and with `solver="direct"` limits, took in the last step, J."""
         return self._sim._out(np.array(self._sim._moving.dissipated[self._i], float))
 
     @property

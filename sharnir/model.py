@@ -72,7 +72,7 @@ class State:
     mid_torque: wp.array2d(dtype=vec3)
     mid_current: wp.array2d(dtype=real)  # [speed, world] A
     creep: wp.array2d(dtype=real)  # [speed, world] m, rad, by which an axis has moved since friction holds it
-    mid_tense: wp.array2d(dtype=wp.int32)  # [joint, world] 1: that step did not resolve what its force does; −1: it was out
+    mid_tense: wp.array2d(dtype=wp.int32)  # [joint, world] −1: it was out in that step; else 0
     felt_force: wp.array2d(dtype=vec3)  # [body, world] N, N·m: what was commanded in that step
     felt_torque: wp.array2d(dtype=vec3)
     felt_joint: wp.array2d(dtype=real)  # [speed, world]
@@ -93,7 +93,7 @@ class State:
     trend: wp.array2d(dtype=real)  # [body, world] 1: changes of velocity go on from step to step
     tree: wp.array2d(dtype=real)  # [number, world] step, then coordinates, twists and history of links (`engine.tree.runtime`)
     stagger: wp.array(dtype=real)  # [world] s by which mid_velocity is earlier than the pose; 0: the next step starts at the pose
-    history: wp.array(dtype=wp.int32)  # [world] steps in the predictor's history (last_v … guess_w), energy closing only
+    history: wp.array(dtype=wp.int32)  # [world] steps in the predictor's history (last_v … guess_w), `SolverDirect` only
     open: wp.array(dtype=real)  # [world] m, rad: largest gap that step left
     time: wp.array(dtype=wp.float64)  # [world] s
     failed: wp.array(dtype=wp.int32)  # [world] 0, or 1 + the body whose state would have become non-finite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 from sharnir.errors import SimulationError
 from sharnir.rope.solver import SolverRope
@@ -23,7 +23,6 @@ class Options(TypedDict, total=False):
     tolerance: float
     rope_tolerance: float
     gap: float
-    closing: Literal["energy", "position", "velocity"]
     threads: int | None
     sleep: bool
 
@@ -68,6 +67,13 @@ class ViewOptions(TypedDict, total=False):
     wait: bool
 
 
+REMOVED = {
+    "closing": "leave it out: joints and ropes are always closed by the scheme that keeps energy and momentum, which was "
+    "closing='energy', the default"
+}
+"""Options of earlier releases, and what to do instead."""
+
+
 def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
     """Refuse options that the solver does not have, by name."""
     allowed: set[str] = set()
@@ -75,7 +81,9 @@ def check_options(kind: Any, name: str, options: dict[str, Any]) -> None:
         if "__init__" in vars(base) and base is not Solver and base is not TreeSolver and base is not object:
             kinds = inspect.signature(base.__init__).parameters.values()
             allowed |= {p.name for p in kinds if p.kind is p.KEYWORD_ONLY}
-    for option in options:
+    for option, value in options.items():
+        if option in REMOVED:
+            raise SimulationError(f"Simulation: {option}={value!r} was removed in 0.3.0; {REMOVED[option]}")
         if option not in allowed:
             what = f"solver {name!r}" if kind is not SolverRope else "a scene of ropes without joints"
             raise SimulationError(f"Simulation: {option!r} is no option of {what}; allowed: {', '.join(sorted(allowed))}")

@@ -35,7 +35,7 @@ class RopeState:
     owed: wp.array2d(dtype=real)  # [rope, world] m, that the joining of two segments left out
     end_force: wp.array2d(dtype=vec3)  # [end, world] impulse on the rope by what holds it, N·s
     tie_force: wp.array2d(dtype=vec3)  # [tie, world] impulse on the rope by a body of a tree that is tied to it, N·s
-    smooth: wp.array2d(dtype=vec3)  # [slot, world] m/s at the pose, as mean velocities lead there; these: of the energy closing
+    smooth: wp.array2d(dtype=vec3)  # [slot, world] m/s at the pose, as mean velocities lead there; these: not of `sequential`
     gain: wp.array2d(dtype=vec3)  # [slot, world] m/s², by which they change
     spin_smooth: wp.array2d(dtype=vec3)  # [slot, world] rad/s, rad/s²: spins as mean spins lead there, and their change
     spin_gain: wp.array2d(dtype=vec3)
@@ -43,8 +43,6 @@ class RopeState:
     reel_now: wp.array2d(dtype=real)  # [rope, world] m/s, the same at the pose
     end_mean: wp.array2d(dtype=vec3)  # [end, world] m/s, mean velocity of the end in the last step
     body_couple: wp.array2d(dtype=vec3)  # [body, world] N·m, of ropes on the body in the last step
-    mid_velocity: wp.array2d(dtype=vec3)  # [slot, world] half a step before the pose; this and below: where reads are of the pose
-    mid_spin: wp.array2d(dtype=vec3)
     kept_velocity: wp.array2d(dtype=vec3)  # [slot, world] velocities as they were left, to see whether they were changed
     kept_spin: wp.array2d(dtype=vec3)
 

@@ -62,16 +62,15 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         scene: a Scene, or a Model that was built from one.
         dt: step, s.
         solver: "direct" (whole trees in one pass, exact), "sequential" (impulses joint by joint, any topology alike),
-            "articulated" (as direct, with joint coordinates in the state), or "auto": direct, unless very many loops meet on one
-            tree. `solver_name` tells which it is; ropes without joints have one engine of their own, "rope", for every word.
+            or "auto": direct, unless very many loops meet on one tree. `solver_name` tells which it is; ropes without joints
+            have one engine of their own, "rope", for every word.
         worlds, device: number of copies that run at once, and where ("cpu" or "cuda:0"; a list of devices shares them out, and
             makes a `SplitSimulation`).
         on_divergence: what is done where joints stand open by a whole body or energy comes from nowhere: "raise" a
             `DivergenceError` (of several worlds that one stops, and is marked in `failed`), "warn" once, or "ignore".
         sleep: whether bodies, mechanisms and ropes at rest sleep until something wakes them (`SolverImpulse`).
         iterations, position_iterations, erp, tolerance, threads: see `SolverImpulse`;
-            `SolverDirect` takes closing, iterations, closing_iterations, tolerance, gap, threads, and `SolverArticulated`
-            iterations, tolerance, threads.
+            `SolverDirect` takes iterations, closing_iterations, tolerance, gap, threads.
     """
 
     __slots__ = (
@@ -99,7 +98,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         scene: Scene | Model,
         dt: float,
         *,
-        solver: Literal["auto", "direct", "sequential", "articulated", "impulse"] = "auto",
+        solver: Literal["auto", "direct", "sequential", "impulse"] = "auto",
         method: Literal["sequential", "direct"] | None = None,
         worlds: int = 1,
         device: str | Sequence[str] = "cpu",
@@ -469,7 +468,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
         return snapshots.take(self)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of this scene; after another solver or closing, from its poses and velocities alone."""
+        """Continue from a snapshot of this scene; after another solver, from its poses and velocities alone."""
         snapshots.put_back(self, snapshot)
 
     def energy(self) -> Energy:
@@ -525,7 +524,7 @@ class Simulation(Bound, ArrayAccess, Contacting, Operated, Windy, Keeping, Sensi
     def misfit(self) -> np.ndarray:
         """(worlds, joints, 2) speeds of every joint along what it holds: m/s, rad/s.
 
-        With `closing="energy"` mean velocities fit the joints to rounding, those at the pose to second order.
+        With `solver="direct"` mean velocities fit the joints to rounding, those at the pose to second order.
         """
         return misfit(self)
 

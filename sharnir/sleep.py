@@ -58,11 +58,11 @@ class Rest:
     rope_first: wp.array(dtype=wp.int32)  # [rope] its first slot
 
 
-def sleeps_after(model: Model, sleep: bool, can: bool = True) -> Any:
-    """s, after which what stands still sleeps, on the device; from 1e30 on it never does, as where a solver cannot."""
+def sleeps_after(model: Model, sleep: bool) -> Any:
+    """s, after which what stands still sleeps, on the device; from 1e30 on it never does."""
     if not isinstance(sleep, bool):
         raise SimulationError(f"sleep is True or False, got {sleep!r}")
-    return wp.array([AFTER if sleep and can else NEVER], dtype=real, device=model.device)
+    return wp.array([AFTER if sleep else NEVER], dtype=real, device=model.device)
 
 
 def reaches(model: Model) -> np.ndarray:

@@ -37,7 +37,7 @@ PER_WORLD = (
 CARRIED = tuple(f"state.{name}" for name in (*OWNED, "stagger", "history", "idle", "asleep", "quiet", "resting")) + tuple(
     f"rope.{name}" for name in (
         "started", "was", "now", "before", "smooth", "gain", "spin_smooth", "spin_gain", "reel_rate", "reel_now", "end_mean",
-        "body_couple", "mid_velocity", "mid_spin", "kept_velocity", "kept_spin",
+        "body_couple", "kept_velocity", "kept_spin",
     )
 )  # fmt: skip
 """Arrays with what one step hands to the next: their meaning depends on the solver, and zeros begin a motion anew."""
@@ -231,14 +231,13 @@ def forget_links(sim: Owner) -> None:
 
 
 def scheme_of(sim: Owner) -> str:
-    """The solver, its closing and the order in which it stores ropes, in words."""
-    closing = f", closing={sim.solver.closing!r}" if sim.solver.closing else ""
+    """The solver and the order in which it stores ropes, in words."""
     ropes = "" if sim.model.ropes is None else ", ropes in the order of " + ("trees" if sim.model.ropes.trees else "ropes")
-    return f"solver={sim.solver_name!r}{closing}{ropes}"
+    return f"solver={sim.solver_name!r}{ropes}"
 
 
 def is_same_scheme(sim: Owner, snapshot: Snapshot) -> bool:
-    """Whether a snapshot was taken with the solver and closing of this simulation.
+    """Whether a snapshot was taken with the solver of this simulation.
 
     Raises SimulationError where it cannot be continued: it does not name its solver, or ropes are stored in another order.
     """

@@ -39,8 +39,8 @@ class Solver:
     """Whether a step leaves the velocities of its pose in the state; if not, `read_pose` brings them there."""
     given: dict[str, Any] | None = None
     """The options that it was made with, where a Simulation made it."""
-    closing = ""
-    """How joints and ropes are closed, for solvers that offer a choice."""
+    cayley = False
+    """Whether bodies turn by Cayley's map."""
     _leaves = False
     """Whether a launch may return before all its steps are made, because they took long."""
     collider: Any = None
@@ -109,8 +109,7 @@ class Solver:
         g.casts = wp.vec3i(len(m.casts), *m.cast_rows)
         g.cast_inertia = wp.array([cast.inertia for cast in m.casts], dtype=real, device=self.device)
         given = [m.axes.stiffness, m.axes.resistance, control.servo_kp, control.servo_kd, control.servo_torque]
-        g.exact = int(self.closing in ("", "energy"))
-        g.cayley = int(self.closing == "energy")
+        g.cayley = int(self.cayley)
         self.driven = len(m.spring_names) + g.driven + int(m.drives.count) > 0 or any(array.numpy().any() for array in given)
         means = (state.mid_force, state.mid_torque) if inner is None and state.mid_force.shape[0] else None
         g.mean_force, g.mean_torque = means or (g.state.joint_force, g.state.joint_torque)
@@ -510,13 +509,13 @@ class Report:
 
     @property
     def parts(self) -> Any:
-        """In how many parts the last step was made (`closing="energy"`); 1 where its passes met at once."""
+        """In how many parts the last step was made; 1 where its passes met at once."""
         return 1 if self._parts is None else self._value(self._parts)
 
     @property
     def projected(self) -> Any:
         """J, of kinetic energy that velocities lost in this call because they did not fit the joints: those that a caller set,
-        and what an impact or a joint put back left (`closing="energy"`).
+        and what an impact or a joint put back left.
         """
         return 0.0 if self._projected is None else self._value(self._projected)
 
@@ -524,10 +523,9 @@ class Report:
     def grades(self) -> dict[str, Any]:
         """How many steps of the call were not plain ones, with the direct pass and with ropes.
 
-        "relative": a link turned relative to its neighbours faster than the step resolves, and was held back in that; "divided":
-        passes did not close the joints, and the step was made in parts; "damped": a part needed links held back altogether;
-        "velocity": or, in the end, joints closed at velocity level, poses being hung on their bases.
-        Of ropes: "relative", some tension changed suddenly, and had the direction of the end of the step; "damped", all had.
+        "divided": passes did not close the joints, and the step was made in parts. Of ropes beside sequential impulses:
+        "relative", some tension changed suddenly, and had the direction of the end of the step; "damped", all had; "velocity",
+        the step was made again with the ropes' rows closed at velocity level.
         """
         if self._grades is None:
             return {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from sharnir.articulated.solver import SolverArticulated
 from sharnir.direct.solver import SolverDirect
 from sharnir.errors import SimulationError
 from sharnir.model import Model
@@ -13,7 +12,7 @@ from sharnir.rope.solver import SolverRope
 from sharnir.sequential.solver import SolverImpulse
 from sharnir.tree.hang import Links
 
-SOLVERS: dict[str, Any] = {"sequential": SolverImpulse, "direct": SolverDirect, "articulated": SolverArticulated}
+SOLVERS: dict[str, Any] = {"sequential": SolverImpulse, "direct": SolverDirect}
 WORDS = ("auto", *SOLVERS)
 WIDE = 120  # rows beside a tree that all feel each other (twenty loops on one tree): from there on sweeps are far quicker
 
@@ -31,6 +30,8 @@ def asked_for(solver: str, method: str | None) -> str:
     if solver == "impulse":
         _old("solver='impulse'", "sequential")
         return "sequential"
+    if solver == "articulated":
+        raise SimulationError("solver='articulated' was removed in 0.3.0: it was the direct solver; use solver='direct'")
     if solver not in WORDS:
         raise SimulationError(f"solver {solver!r} is unknown; allowed: {', '.join(map(repr, WORDS))}")
     return solver

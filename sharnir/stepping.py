@@ -11,25 +11,10 @@ import warp as wp
 from sharnir.types import real
 
 SPENT = wp.constant(-(1 << 20))  # of `State.failed`, less a body: the step needs more passes than it may take
-IMPLICIT = wp.constant(1)  # ways after the plain one, 0: directions of tension fully implicit,
-VELOCITY_LEVEL = wp.constant(2)  # and in the end rows closed at velocity level, which takes energy whatever happens
-
-
-@wp.func
-def unlimited(s: Any, w: int) -> bool:
-    """Passes are never counted: the step may take as many as it does."""
-    return True
-
-
-@wp.func
-def no_rest(s: Any, w: int, scope: int, share: real) -> int:
-    """What to do about the rest of a step that may take no more passes, where they are not counted."""
-    return 0
 
 
 def dividing(
-    name: str, finest: int, begin: Any, make: Any, keep: Any, ease: Any, end: Any, *, may: Any = unlimited, stop: Any = no_rest,
-    grows: bool = False,
+    name: str, finest: int, begin: Any, make: Any, keep: Any, ease: Any, end: Any, *, may: Any, stop: Any, grows: bool,
 ) -> Any:  # fmt: skip
     """A whole step as a device function (s, w, scope), of what makes its parts.
 
@@ -84,13 +69,3 @@ def dividing(
 def halve(size: int, way: int):
     """Smaller parts in the same way; none where the finest was missed."""
     return size >> 1, way
-
-
-@wp.func
-def soften(size: int, way: int):
-    """Fully implicit, then smaller parts, in the end at velocity level."""
-    if size == 1:
-        return 1, VELOCITY_LEVEL
-    if way == 0:
-        return size, IMPLICIT
-    return size >> 1, IMPLICIT

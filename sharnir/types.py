@@ -83,7 +83,8 @@ MODULES = (
     "sharnir.direct_rope", "sharnir.direct_tree", "sharnir.energy", "sharnir.energy_chain", "sharnir.energy_rope",
     "sharnir.energy_rope_touch", "sharnir.energy_touch", "sharnir.energy_tree", "sharnir.guard", "sharnir.impulse",
     "sharnir.kinematics", "sharnir.ode", "sharnir.ode_rough", "sharnir.queries", "sharnir.rays", "sharnir.rope",
-    "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree", "sharnir.worlds",
+    "sharnir.rope_energy", "sharnir.rope_touch", "sharnir.sensors", "sharnir.tree",
+    "sharnir.trees", "sharnir.trees_driven", "sharnir.worlds",
 )  # fmt: skip
 """Warp modules of the library's kernels. They have no adjoints, which halves their compile; a caller's own kernels do."""
 _options: dict[str, Any] = {"enable_backward": False}

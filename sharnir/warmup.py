@@ -19,7 +19,6 @@ from sharnir.types import load_modules
 
 KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("direct.energy.rope", "energy_rope_steps", None),
-    ("direct.leapfrog.rope", "direct_rope_steps", None),
     ("ode.kernel", "integrate_all", None),
     ("direct.energy.step", "TOUCHING", None),
     ("direct.energy.step", "KERNELS", 2),
@@ -27,8 +26,6 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
     ("direct.energy.step", "KERNELS", 1),
     ("rope.kernels", "rope_begin", None),
     ("rope.touch_kernels", "touch_begin", None),
-    ("direct.leapfrog.step", "KERNELS", 1),
-    ("direct.leapfrog.step", "KERNELS", 2),
     ("rope.energy_kernels", "energy_steps", None),
     ("sequential.patches", "prepare_points", None),
     ("ode.kernel", "integrate_plain", None),
@@ -45,7 +42,7 @@ KERNELS: tuple[tuple[str, str, int | None], ...] = (
 RARE: tuple[tuple[str, str, int | None], ...] = (("direct.energy.rope", "TOUCHING", None),)
 """As above: what only scenes with contacts beside ropes take from the direct solver."""
 
-SCENES = ("sequential", "direct", "articulated", "rope")
+SCENES = ("sequential", "direct", "limits", "rope")
 """Small scenes whose first step needs what is left: solvers, or a rope. Modules of two of them stand above, to be made once."""
 
 
@@ -86,9 +83,9 @@ def make(task: Any, device: str = "cpu") -> None:
         Simulation(scene, 1e-3, device=device).step()
         return
     scene.add_body("arm", sharnir.Box(0.2, 0.1, 0.1))
-    limit = (-1.0, 1.0) if task == "articulated" else None  # an integration with a limit has kernels of its own
+    limit = (-1.0, 1.0) if task == "limits" else None  # an integration with a limit has kernels of its own
     scene.add_joint("hinge", sharnir.Revolute("y", limit=limit), scene.world, "arm", position=(0, 0, 0))
-    sim = Simulation(scene, 1e-3, solver=task, device=device)
+    sim = Simulation(scene, 1e-3, solver="sequential" if task == "sequential" else "direct", device=device)
     sim.step()
     sim.gaps()
     sim.integrate(sim.time + 1e-3)

@@ -69,7 +69,6 @@ def test_the_method_a_scene_is_made_with_comes_first_and_others_start_in_its_sta
     for given, name in (
         ({"solver": "sequential"}, "sequential"),
         ({"solver": "direct"}, "direct"),
-        ({"solver": "articulated"}, "articulated"),
     ):
         found = sh.compare(lambda dt, given=given: make(dt, **given), duration=0.3, steps=(1e-3, 5e-4), samples=5)
         print(found.table())

@@ -80,7 +80,7 @@ def test_a_force_far_too_large_is_an_error_by_name(solver, on):
     assert np.isfinite(sim.body("b1").position).all() and np.abs(sim.body("b1").position).max() < 10
 
 
-@pytest.mark.parametrize("word", ["auto", "direct", "sequential", "articulated"])
+@pytest.mark.parametrize("word", ["auto", "direct", "sequential"])
 def test_ropes_alone_take_every_word_of_a_solver(word):
     sim = rope(solver=word)
     assert sim.solver_name == "rope"

@@ -83,7 +83,7 @@ def test_what_a_view_refuses():
         (lambda: setattr(sim.rope("r"), "velocity", np.zeros((4, 3))), r"got shape \(4, 3\)"),
         (lambda: setattr(sim.rope("r"), "spin", "fast"), "three for each of 5, got 'fast'"),
         (lambda: sim.integrate(1.0), "stepped"),
-        (lambda: sh.Simulation(rope(), 0.01, closing="other"), "closing is 'energy' or 'position', got 'other'"),
+        (lambda: sh.Simulation(rope(), 0.01, closing="position"), "closing='position' was removed in 0.3.0; leave it out"),
     ):
         with pytest.raises(sh.SimulationError, match=words):
             act()

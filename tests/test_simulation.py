@@ -261,9 +261,7 @@ def arm_with_a_rope():
     return scene
 
 
-@pytest.mark.parametrize(
-    "word, kind", [("sequential", sh.SolverImpulse), ("direct", sh.SolverDirect), ("articulated", sh.SolverArticulated)]
-)
+@pytest.mark.parametrize("word, kind", [("sequential", sh.SolverImpulse), ("direct", sh.SolverDirect)])
 def test_a_solver_steps_the_ropes_of_its_state(word, kind):
     scene = arm_with_a_rope()
     sim = sh.Simulation(scene, 1e-3, solver=word)
@@ -318,10 +316,23 @@ def test_words_of_the_last_release_are_taken_with_a_warning():
     ):  # fmt: skip
         with pytest.warns(FutureWarning, match=f"is now solver='{name}'"):
             assert sh.Simulation(scene, 1e-3, **given).solver_name == name
-    with pytest.raises(sh.SimulationError, match="method='direct' beside solver='articulated'; give solver= alone"):
-        sh.Simulation(scene, 1e-3, solver="articulated", method="direct")
+    with pytest.raises(sh.SimulationError, match="method='direct' beside solver='sequential'; give solver= alone"):
+        sh.Simulation(scene, 1e-3, solver="sequential", method="direct")
     with pytest.raises(sh.SimulationError, match="solver 'exact' is unknown; allowed: 'auto', 'sequential', 'direct'"):
         sh.Simulation(scene, 1e-3, solver="exact")
+
+
+def test_what_was_removed_is_refused_with_what_to_use_instead():
+    scene = sh.Scene()
+    scene.add_body("arm", sh.Box(1, 0.1, 0.1), mass=1.0, position=(0.5, 0, 0))
+    scene.add_joint("hinge", sh.Revolute("y"), scene.world, "arm", position=(0, 0, 0))
+    with pytest.raises(sh.SimulationError, match=r"solver='articulated' was removed in 0\.3\.0.*use solver='direct'"):
+        sh.Simulation(scene, 1e-3, solver="articulated")
+    for word in ("energy", "position", "velocity"):
+        with pytest.raises(sh.SimulationError, match=f"closing='{word}' was removed in 0.3.0; leave it out"):
+            sh.Simulation(scene, 1e-3, closing=word)
+    with pytest.raises(AttributeError, match=r"SolverArticulated was removed in 0\.3\.0.*use SolverDirect"):
+        sh.SolverArticulated  # noqa: B018
 
 
 def test_auto_takes_sweeps_where_many_loops_meet_on_one_tree():

@@ -12,7 +12,7 @@ import pytest
 import sharnir as sh
 from sharnir.spatial import quat_exp
 
-SOLVERS = ("direct", "sequential", "articulated")
+SOLVERS = ("direct", "sequential")
 SLOW = 4.0  # this machine's cores are shared: times may be so many times the figure
 
 

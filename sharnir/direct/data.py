@@ -31,7 +31,6 @@ class DirectSettings:
     absolute: wp.array(dtype=wp.int32)  # 1: the laws' tolerance is an impulse, N·s or N·m·s; 0: a part of the speeds of an axis
     per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length: gaps in m times this are compared with those in rad
     iterations: wp.array(dtype=wp.int32)  # caps, see `SolverDirect._caps`
-    position: wp.array(dtype=wp.int32)  # 1: joints are closed at position level
     sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep; from 1e30 on they never do
 
 
@@ -46,7 +45,6 @@ class BallWork:
     own_B: wp.array2d(dtype=mat33)  # B and D before the joint yields, and its response; where friction acts
     own_D: wp.array2d(dtype=mat33)
     response: wp.array2d(dtype=mat33)
-    push: wp.array2d(dtype=vec3)  # sliding friction, reversed
 
 
 SIDES = wp.constant(3)  # bodies of a row of a port
@@ -126,7 +124,7 @@ class DirectTouch:
 class Direct:
     """All that a step reads and writes; bodies are the scene's, then halves.
 
-    `state` is the caller's, but for what stands at half steps: velocity, momentum, spin, joint_force, joint_torque.
+    `state` is the caller's, and so is `now`.
     """
 
     bodies: BodyTable
@@ -139,7 +137,7 @@ class Direct:
     settings: DirectSettings
     control: Control
     state: State
-    now: State  # the caller's
+    now: State  # as `state`; with this name functions read it that other solvers, whose velocities stand at half steps, share
     tree: TreeTable
     work: TreeWork
     balls: BallWork
@@ -165,17 +163,9 @@ class Direct:
     kick: wp.array(dtype=real)  # [world] s, duration over which forces act in this step
     drift: wp.array(dtype=real)  # [world] s, duration over which bodies move
     momentum: wp.array2d(dtype=vec3)  # [body, world] L after external torques
-    gyration: wp.array2d(dtype=vec3)  # [body, world] angular acceleration as if it were free
     position: wp.array2d(dtype=vec3)  # [body, world] the new pose
     rotation: wp.array2d(dtype=quat)
-    mean_spin: wp.array2d(dtype=vec3)  # [body, world] Ω of the step, body axes
-    inertia: wp.array2d(dtype=vec6)  # [link, world] its own, stiffness included, packed
     impulse_l: wp.array2d(dtype=vec3)  # [link, world] its own momentum
-    impulse_a: wp.array2d(dtype=vec3)
-    stiff: wp.array2d(dtype=mat33)  # [link, world] Δt² K
-    mean: wp.array2d(dtype=vec3)  # [link, world] mean spin of a link and its neighbours, and their number
-    near: wp.array2d(dtype=real)
-    tense: wp.array2d(dtype=wp.int32)  # [link, world] 1: the step does not resolve what the joint's force does to its bodies
     roped: wp.int32  # 1: ropes hang on bodies; [body, world] their inertia and impulse there
     rope_A: wp.array2d(dtype=mat33)
     rope_B: wp.array2d(dtype=mat33)
@@ -209,7 +199,6 @@ class Direct:
     mean_pa: wp.array2d(dtype=vec3)
     lock_u: wp.array2d(dtype=real)  # [speed, world] what a locked axis lacks of the speed wanted of it
     parts: wp.array(dtype=wp.int32)  # [world] in how many the last step was made
-    counted: wp.array(dtype=wp.vec4i)  # [world] `grades` before the step
     pivots: wp.array(dtype=wp.int32)  # [world] most passes in which laws of a part of the step were found
     loose: wp.array(dtype=wp.int32)  # [world] 1: a step is taken as well as passes can meet it
     energy: wp.array(dtype=real)  # [world] J, twice the kinetic energy, after external forces, that rounding of speeds follows
@@ -232,11 +221,8 @@ class Direct:
     moved: wp.array2d(dtype=real)  # [speed, world] by which a coordinate moves in the step
     passes: wp.array(dtype=wp.int32)  # [world] of this step, one with new factors counted as more
     made: wp.array(dtype=wp.int32)  # [world] steps of this launch
-    before: wp.array(dtype=real)  # [world] J, twice the kinetic energy after external forces, and at the new velocities
-    after: wp.array(dtype=real)
-    shifted: wp.array(dtype=real)  # [world] J, twice the kinetic energy of the displacements that closed the joints
+    before: wp.array(dtype=real)  # [world] J, twice the kinetic energy of what rounding makes of the poses at the start
     pushed: wp.array(dtype=wp.int32)  # [world] 1: a user's forces act
-    tight: wp.array(dtype=wp.int32)  # [world] 1: a step does not resolve some link's geometric stiffness
     grades: wp.array2d(dtype=wp.int32)  # [grade, world] steps of the call made so
     done: wp.array(dtype=wp.int32)
     residual: wp.array(dtype=real)
@@ -244,10 +230,7 @@ class Direct:
 
 
 OUT = wp.constant(-1)  # value of mid_tense: the joint was taken out in that step
-RELATIVE = wp.constant(0)  # grades, as they are counted
-DIVIDED = wp.constant(1)
-DAMPED = wp.constant(2)
-VELOCITY = wp.constant(3)
+DIVIDED = wp.constant(1)  # in `solver.GRADES`
 
 ALL = wp.constant(2)  # scope: everything there is
 
@@ -259,8 +242,7 @@ class Roped:
     step: wp.array(dtype=Direct)
     rope: wp.array(dtype=RopeStep)
     ports: wp.array(dtype=Ports)
-    other: wp.array(dtype=RopeStep)  # energy closing: the state at the start of the step; else what is read at the pose
-    now: wp.array(dtype=RopeStep)  # not in the energy closing: the caller's
+    other: wp.array(dtype=RopeStep)  # the state at the start of the step
     touches: wp.int32  # 1: ropes touch, and what they touch; else these are none
     touch: wp.array(dtype=RopeTouch)
     collision: wp.array(dtype=Collision)

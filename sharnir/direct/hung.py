@@ -1,4 +1,4 @@
-"""What ropes that hang on links do to these, in both closings."""
+"""What ropes that hang on links do to these."""
 
 import warp as wp
 

@@ -8,11 +8,10 @@ import warp as wp
 
 from sharnir.direct.data import SIDES, PortRows, Roped
 from sharnir.direct.energy.rope import TOUCHING, energy_rope_steps
-from sharnir.direct.leapfrog.rope import direct_rope_steps
 from sharnir.model import Control, Model, State, fill
 from sharnir.rope.data import MIXED, PORT, RopeSettings, RopeStep, RopeTable
 from sharnir.rope.ports import Ports, make_ports
-from sharnir.rope.solver import CLOSINGS, halves, rope_settings, rope_step, shared
+from sharnir.rope.solver import PASSES, TOLERANCE, rope_settings, rope_step, shared
 from sharnir.rope.touch_data import RopeTouch
 from sharnir.rope.touch_tables import touch_table, touches
 from sharnir.rope_state import ROPE_STATE_FIELDS, RopeState
@@ -28,17 +27,14 @@ class RopesOnTrees:
         iterations, tolerance: see `SolverRope`.
     """
 
-    def __init__(self, solver: Solver, closing: str, iterations: int | None, tolerance: float | None) -> None:
+    def __init__(self, solver: Solver, iterations: int | None, tolerance: float | None) -> None:
         self.model: Model = solver.model
-        self.device, self.energy, self._collider = solver.device, closing == "energy", solver.collider
-        passes, close = CLOSINGS["energy" if self.energy else "position"]
-        self.iterations = passes if iterations is None else check_iterations(iterations, 1, "rope_iterations")
-        tolerance = max(close if tolerance is None else tolerance, 100 * EPSILON)
+        self.device, self._collider = solver.device, solver.collider
+        self.iterations = PASSES if iterations is None else check_iterations(iterations, 1, "rope_iterations")
+        tolerance = max(TOLERANCE if tolerance is None else tolerance, 100 * EPSILON)
         self.settings: Any = rope_settings(RopeSettings(), tolerance, [self.iterations], self.device)
         self.settings.dt, self.settings.gravity = solver.settings.dt, solver.settings.gravity
-        self.kernel = energy_rope_steps if self.energy else direct_rope_steps
-        if self.model.collision is not None:
-            self.kernel = TOUCHING
+        self.kernel = energy_rope_steps if self.model.collision is None else TOUCHING
         self.touching: Any = touch_table(self.model, None) if touches(self.model) else None
 
     @property
@@ -75,10 +71,10 @@ class RopesOnTrees:
             touch = s.touch
             touch.ports = self._port_rows(ports, bodies, touch.line.shape[0])
             s.touch = touch
-        mid, other = (rope, self._apart(s, rope, bodies)) if self.energy else halves(rope)
-        self._kept = rope, mid, other, ports
+        other = self._apart(s, rope, bodies)
+        self._kept = rope, other, ports
         self._roped: Any = Roped()
-        self._roped.rope, self._roped.other, self._roped.now = (alone(x, RopeStep, self.device) for x in (mid, other, rope))
+        self._roped.rope, self._roped.other = (alone(x, RopeStep, self.device) for x in (rope, other))
         self._roped.ports = alone(ports, Ports, self.device)
         self._roped.touches = int(self.touching is not None)
         if self.touching is not None:
@@ -104,7 +100,7 @@ class RopesOnTrees:
         self._array = alone(self._roped, Roped, self.device)
 
     def _apart(self, s: Any, rope: Any, bodies: int) -> Any:
-        """Arrays of the energy closing: arms of its own by which points move, mixed passes; returns a state to go back to."""
+        """Arrays of its own: arms by which points move, mixed passes; returns a state to go back to."""
         m = self.model
         fill(rope.body, m, bodies, "last_v last_w")
         fill(rope.body, m, (int(MIXED) + 1) * bodies, "mix_fv mix_fw mix_v mix_w")

@@ -13,9 +13,7 @@ from sharnir.cable_tables import cable_work
 from sharnir.collision.collide import collide_all
 from sharnir.collision.collider import Collider
 from sharnir.direct.data import BallWork, Direct, DirectSettings, DirectTouch
-from sharnir.direct.energy.step import KERNELS as ENERGY_KERNELS
-from sharnir.direct.energy.step import TOUCHING
-from sharnir.direct.leapfrog.step import KERNELS as LEAPFROG_KERNELS
+from sharnir.direct.energy.step import KERNELS, TOUCHING
 from sharnir.direct.ropes import RopesOnTrees
 from sharnir.direct.trees import Trees
 from sharnir.errors import SimulationError, is_positive
@@ -30,11 +28,10 @@ from sharnir.tree.hang import Links
 from sharnir.tree.solver import FINE, TreeSolver
 from sharnir.types import alone, load_modules, mat33, real
 
-CLOSINGS = ("energy", "position", "velocity")
 FACTORS = 4  # that a step may make in any case
 POINTS = 32  # of contact that are solved for at once, at most
 TOGETHER = 64  # worlds of one thread that are stepped and looked at before the next are: as many as a cache holds
-# arrays of `Direct` that the energy closing writes anew in every step, before it reads them; and those of `TreeWork`
+# arrays of `Direct` that a step writes anew, before it reads them; and those of `TreeWork`
 SCRATCH = """momentum position rotation impulse_l gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D
     work_C moved end_l end_a left_l left_a"""
 TREE_SCRATCH = [name for name, field in TreeWork.vars.items() if field.type.ndim == 2]  # type: ignore[attr-defined]
@@ -46,21 +43,18 @@ class SolverDirect(TreeSolver):
     Args:
         model: what `Scene.build` returned.
         dt: step, s.
-        closing: "position": joints are closed at the end of the step by the velocities themselves, which stand at half steps;
-            "velocity": velocities follow the chord of each joint's arc, and poses alone are moved to close what is left.
         iterations: cap of the passes in which stick, slip and limits are found; one is enough unless one of them changes.
         closing_iterations: cap of the passes that close the joints.
         tolerance: a step is solved when no law of an axis is missed by more than this, N·s or N·m·s. By default scenes of any
             size are treated alike: 1e-10 of the speeds that the axis has, or would have without the law.
-        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10 (1e-9 at velocity level) of the scene's
-            length, or rad. Where it is wider, the energy closing meets velocities less finely in proportion (3e-13 of their
-            scale at 1e-10), in fewer passes.
+        gap: largest gap of a joint that counts as closed, m or rad; by default 1e-10 of the scene's length, or rad. Where it is
+            wider, velocities are met less finely in proportion (3e-13 of their scale at 1e-10), in fewer passes.
         rope_iterations, rope_tolerance: those of ropes, see `SolverRope`.
         threads: CPU threads that share the worlds; all cores if None (one world needs one).
-        sleep: whether what stands still sleeps, see `SolverImpulse`; with closing "energy" alone.
+        sleep: whether what stands still sleeps, see `SolverImpulse`.
     """
 
-    _closings: tuple[str, ...] = CLOSINGS
+    cayley = True
     _trees: Trees | None = None
     _lean = False
     """Whether steps are those of trees in joint coordinates."""
@@ -70,7 +64,6 @@ class SolverDirect(TreeSolver):
         model: Model,
         dt: float,
         *,
-        closing: str | None = None,
         iterations: int = 60,
         closing_iterations: int = 20,
         tolerance: float | None = None,
@@ -81,35 +74,28 @@ class SolverDirect(TreeSolver):
         sleep: bool = True,
     ) -> None:
         need_ropes(model, rope_iterations=rope_iterations, rope_tolerance=rope_tolerance)
-        closing = self._closings[0] if closing is None else closing
-        if closing not in self._closings:
-            raise SimulationError(f"closing is one of {', '.join(map(repr, self._closings))}, got {closing!r}")
         length = 1.0 if gap is not None else scene_scale(model, dt)[1]
-        gap = (FINE if closing != "velocity" else max(1e-9, FINE)) if gap is None else gap
+        gap = FINE if gap is None else gap
         if not is_positive(gap):
             raise SimulationError(f"gap is a finite length above 0 m, got {gap!r}")
         absolute, tolerance = int(tolerance is not None), FINE if tolerance is None else tolerance
         model = with_ropes(model, trees=True)
         super().__init__(model, dt, DirectSettings(), iterations, tolerance, threads)
         if model.collision is not None:
-            if closing != "energy":
-                raise SimulationError(f"closing={closing!r} knows no contacts, and bodies of the scene may touch; use 'energy'")
             self.collider = Collider(model, dt)
-        self._check_cables(closing)
-        self.closing, self._leaves = closing, closing == "energy" and wp.get_device(self.device).is_cpu
+        self._leaves = wp.get_device(self.device).is_cpu
         load_modules([kinematics.read_joints.module], self.device)
         self._tree = self._hang()
-        self._check_winches(closing)
-        self._trees = Trees(self) if closing == "energy" and Trees.cover(model) else None
+        self._check_winches()
+        self._trees = Trees(self) if Trees.cover(model) else None
         self.closing_iterations = check_iterations(closing_iterations, 1, "closing_iterations")
-        self._ropes = None if model.ropes is None else RopesOnTrees(self, closing, rope_iterations, rope_tolerance)
+        self._ropes = None if model.ropes is None else RopesOnTrees(self, rope_iterations, rope_tolerance)
         self.settings.tolerance = wp.array([tolerance, gap, self._slack(gap)], dtype=real, device=self.device)
         self.settings.absolute = wp.array([absolute], dtype=wp.int32, device=self.device)
         self.settings.per_metre = wp.array([1.0 / length], dtype=real, device=self.device)
         self.settings.iterations = wp.array(self._caps(None), dtype=wp.int32, device=self.device)
-        self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
+        self.settings.sleep = sleeps_after(model, sleep)
         self.settings.kick = wp.zeros(model.worlds, dtype=real, device=self.device)
-        self.settings.position = wp.array([int(closing == "position")], dtype=wp.int32, device=self.device)
         # whether a thread steps its worlds one after the other in one kernel; who steps many looks at them, each while it is warm
         alone = self._leaves and self._ropes is None and self.collider is None
         self._in_turn = self.reads = alone and model.worlds > 1
@@ -127,23 +113,13 @@ class SolverDirect(TreeSolver):
         """How many times less finely velocities are met than they can be, where wider gaps count as closed."""
         return max(1.0, gap / FINE)
 
-    def _check_cables(self, closing: str) -> None:
-        """Cables are rows of the energy closing alone."""
-        for name in self.model.cable_names:
-            if closing != "energy":
-                raise SimulationError(f"closing={closing!r} knows no cables, and the scene has cable {name!r}; use 'energy'")
-
-    def _check_winches(self, closing: str) -> None:
-        """Refuse, by name, winches that this closing does not know, or whose joint closes a loop."""
+    def _check_winches(self) -> None:
+        """Refuse, by name, winches whose joint closes a loop."""
         links = {link.joint: link for link in self._tree.links}
         for rope in () if self.model.ropes is None else self.model.ropes.described:
             if rope.winch is None:
                 continue
             joint = list(self.model.joint_names)[rope.winch.joint]
-            if closing != "energy":
-                raise SimulationError(
-                    f"closing={closing!r} knows no winches, and joint {joint!r} winds rope {rope.name!r}; use 'energy'"
-                )
             link = links.get(rope.winch.joint)
             if link is None or max(link.body, link.base) >= len(self.model.com):
                 raise SimulationError(
@@ -151,9 +127,7 @@ class SolverDirect(TreeSolver):
                 )
 
     def _hang(self) -> Links:
-        return Links(
-            self.model, without=[], at_com=True, keeps=True, balls=self.closing == "energy", cables=self.closing == "energy"
-        )
+        return Links(self.model, without=[], at_com=True, keeps=True, cables=True)
 
     def rebuild(self) -> None:
         """To be called after tables of the model were changed: masses of links, and what acts on them, are taken anew."""
@@ -169,18 +143,13 @@ class SolverDirect(TreeSolver):
             self._trees = Trees(self)
             self.rebind()
 
-    def begin_anew(self, state: State) -> None:
-        """Where velocities stand at half steps: begin the next step from those of the pose."""
-        if self.closing != "energy":
-            state.kept_rotation.zero_()
-
     def furnish(self, state: State) -> None:
-        """Velocities and reactions of half steps, and what the state was when they were made."""
-        if state.mid_velocity.shape[0] == 0:
-            fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum felt_force felt_torque")
+        """What one step hands to the next, and what the state was when that was made."""
+        if state.last_v.shape[0] == 0:
+            fill(state, self.model, len(self.model.com), "felt_force felt_torque")
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation kept_velocity kept_momentum")
             fill(state, self.model, len(self.model.joint_kinds), "mid_force mid_torque mid_tense")
-            fill(state, self.model, self.model.speeds, "felt_joint rotor mid_current")
+            fill(state, self.model, self.model.speeds, "rotor")
             fill(state, self.model, len(self.model.com), "last_v last_w slope_v slope_w older_v older_w guess_v guess_w trend")
             fill(state, self.model, int(self._tree.closures.count), "row_force")
             fill(state, self.model, 0 if self._trees is None else self._trees.rows, "tree")
@@ -194,12 +163,12 @@ class SolverDirect(TreeSolver):
     @property
     def _anew(self) -> int:
         """As how many passes one counts that makes new factors: each row beside the tree takes a part of one."""
-        if self.closing != "energy":
-            return 1
         return 1 + int(self._tree.closures.count) // 7 + (0 if self._ropes is None else 2 * self._ropes.ports)
 
     def _takes(self) -> float:
         """About how long a pass takes on one core, s: more where rows are closed beside the tree, and where something acts."""
+        if self._lean and self._trees is not None:
+            return self._trees.takes
         link = 0.65e-6 * (3 + 2 * self._acting if int(self._tree.closures.count) else 1 + self._acting)
         trees = link * max(1, len(self._tree.links)) + 0.6e-9 * int(self._tree.closures.count) ** 2
         return trees if self._ropes is None else 1.25 * trees + 0.5e-6 * int(self.model.ropes.slots)
@@ -215,6 +184,8 @@ class SolverDirect(TreeSolver):
         least of a step; as how many one counts that makes new factors; those after which a call of many steps is left; and, with
         ropes, most of a step without a further part made.
         """
+        if self._lean and self._trees is not None:
+            return self._trees.caps(iterations)
         most, laws, coarse = self._most_passes(), self.iterations, int(iterations is not None)
         headway = most if iterations is None else NEVER
         if self._ropes is not None and most < MOST_PASSES:
@@ -225,18 +196,14 @@ class SolverDirect(TreeSolver):
         return [laws, self.closing_iterations, most, coarse, self._least, self._anew, left, headway]
 
     def _looks(self, tree: Links) -> int:
-        """By the energy closing not at all: `State.open` is what its passes left open; but what overlaps is moved after them."""
-        return 0 if self.closing == "energy" and self.model.collision is None else 2
+        """Not at all: `State.open` is what its passes left open; but what overlaps is moved after them."""
+        return 0 if self.model.collision is None else 2
 
     def _judges_each(self) -> bool:
         """Trees in joint coordinates do not: their energy is exact where their iterations converge, which each step tells."""
         return not self._lean and super()._judges_each()
 
-    def _without(self, control: Control) -> list[int]:
-        """None: a joint that is taken out stays in the tree and carries nothing, in each world as it is told."""
-        return []
-
-    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
+    def _structure(self, state: State, control: Control) -> tuple[Any, Any]:
         self._check_ropes(state)
         m = self.model
         self.furnish(state)
@@ -248,14 +215,7 @@ class SolverDirect(TreeSolver):
         scratch = tree.work(m.worlds)
         s = Direct()
         self._fill(s, tree, scratch, state, control)
-        inner = State()
-        for name in STATE_FIELDS:
-            setattr(inner, name, getattr(state, name))
-        if self.closing != "energy":
-            inner.velocity, inner.momentum = state.mid_velocity, state.mid_momentum
-            inner.joint_force, inner.joint_torque = state.mid_force, state.mid_torque
-            inner.current = state.mid_current
-        s.gears, s.state, s.now = m.gears, inner, state
+        s.gears, s.state, s.now = m.gears, state, state
         s.drives = m.drives
         s.cables, s.cable = tree.cables, cable_work(tree.cables, m)
         fill(s, m, int(tree.cables.spans), "span_start")
@@ -265,23 +225,22 @@ class SolverDirect(TreeSolver):
         others = [b for b in range(len(tree.half_of)) if b not in tree.link_of]
         s.others, s.other_count = wp.array(others, dtype=wp.int32, device=self.device), len(others)
         links, bodies = len(tree.links), len(tree.half_of)
-        fill(s, m, bodies, "momentum gyration position rotation mean_spin")
-        fill(s, m, links, "inertia impulse_l impulse_a stiff mean near tense")
+        fill(s, m, bodies, "momentum position rotation")
+        fill(s, m, links, "impulse_l")
         fill(
             s, m, links, "gain carried_l carried_a sum_l sum_a arm1 out1 full_A full_B full_C full_D work_C ball_push ball_speed"
         )
         fill(s, m, tree.nv, "turned moved end_l end_a left_l left_a kept_u lock_u")
         fill(s, m, int(s.closures.count), "row_impulse mean_cl mean_ca mean_pl mean_pa")
         fill(s, m, tree.nv, "at_limit leaving limit_side row_miss row_share")
-        fill(s, m, None, "energy single rows_move before after shifted pushed tight passes pivots counted stopped loose blurred")
+        fill(s, m, None, "energy single rows_move before pushed passes pivots stopped loose blurred")
         self._passes, s.made = s.passes, self._made
         s.drift, s.kick = self.settings.part, self.settings.kick
         s.grades, s.projected, s.parts = self.grades, self.projected, self.parts
-        if self.closing == "energy":
-            safe = State()
-            for name in STATE_FIELDS:
-                setattr(safe, name, wp.empty_like(getattr(inner, name)))
-            s.safe = safe
+        safe = State()
+        for name in STATE_FIELDS:
+            setattr(safe, name, wp.empty_like(getattr(state, name)))
+        s.safe = safe
         s.balls = BallWork()
         simple = tree.tree.row.numpy()
         strength = np.minimum(m.joints.break_force.numpy(), m.joints.break_torque.numpy()) if m.joint_kinds else np.ones(0)
@@ -294,12 +253,12 @@ class SolverDirect(TreeSolver):
             scope = 2
         if wp.get_device(self.device).is_cpu:
             scope = max(scope, 1)  # no slower than 0 there, but in registers on a GPU; and a module less to compile
-        self._kernel, s.speeds = (ENERGY_KERNELS if self.closing == "energy" else LEAPFROG_KERNELS)[scope], m.speeds
+        self._kernel, s.speeds = KERNELS[scope], m.speeds
         s.contacts = joining(m, state, control)
         if self.collider is not None:
             self._kernel = TOUCHING
             self._touch(s, state, control, tree)
-        self._rest = rest_of(m, self.settings, inner, state, control, s.contacts, scope < 2)
+        self._rest = rest_of(m, self.settings, state, state, control, s.contacts, scope < 2)
         s.rest = self._rest[0]
         if scope == 0:
             s.work.position, s.work.rotation = state.position, state.rotation

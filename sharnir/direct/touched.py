@@ -71,18 +71,6 @@ def pushed(s: wp.array(dtype=Direct), w: int) -> int:
 
 
 @wp.func
-def was_pushed(s: wp.array(dtype=Direct), w: int) -> int:
-    """1 where a user's forces acted in the step before."""
-    for b in range(s[0].own):
-        if some(s[0].state.felt_force[b, w]) or some(s[0].state.felt_torque[b, w]):
-            return 1
-    for a in range(s[0].speeds):
-        if s[0].state.felt_joint[a, w] != real(0.0):
-            return 1
-    return 0
-
-
-@wp.func
 def switched(s: wp.array(dtype=Direct), j: int, w: int) -> bool:
     """Whether a joint was taken out, or put back, after the last step."""
     return j < s[0].scene_joints and (s[0].state.mid_tense[j, w] == OUT) == (s[0].control.enabled[j, w] == 1)

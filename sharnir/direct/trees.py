@@ -9,13 +9,17 @@ import warp as wp
 
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.forest import PRESCRIBED
-from sharnir.engine.tree.runtime import ROOM, TreeStep, generic_kernel
+from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
 from sharnir.engine.tree.storage import ROW, TOLERANCE
 from sharnir.model import Control, Model, State, fill, scene_scale
+from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
+from sharnir.solver import write
 from sharnir.spatial import matrix_to_quat
 from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
+
+PASSES = 30  # of an iteration: then the step is divided
 
 
 class Trees:
@@ -62,7 +66,18 @@ class Trees:
     @property
     def rows(self) -> int:
         """Numbers of `State.tree`."""
-        return 1 + ROOM * len(self.plan.places)
+        return 2 + ROOM * len(self.plan.places)
+
+    @property
+    def takes(self) -> float:
+        """About how long a pass takes on one core, s."""
+        return 0.3e-6 * max(1, len(self.plan.places))
+
+    def caps(self, iterations: int | None) -> list[int]:
+        """Most passes of an iteration and of a step; 1 where a step that has used them up ends as it is; steps of a launch."""
+        most = MOST_PASSES if iterations is None else iterations
+        steps = max(1, int(HEARD / (4 * self.takes))) if wp.get_device(self.model.device).is_cpu else NEVER
+        return [0, PASSES, most, int(iterations is not None), 0, 1, steps, 0]
 
     def bind(self, state: State, control: Control) -> tuple[Any, Any]:
         """The structure for these arrays, as an array of one, and itself."""
@@ -71,7 +86,10 @@ class Trees:
         t = TreeStep()
         t.bodies, t.joints, t.axes, t.drives, t.control = m.bodies, m.joints, m.axes, m.drives, control
         t.state = t.now = state
-        t.settings, t.tally, t.links, t.worlds = solver.settings, solver.tally, n, m.worlds
+        t.settings = TreeSettings()
+        for name in TreeSettings.vars:  # type: ignore[attr-defined]
+            setattr(t.settings, name, getattr(solver.settings, name))
+        t.tally, t.links, t.worlds = solver.tally, n, m.worlds
 
         def ints(values: list[int]) -> Any:
             return wp.array(np.array(values, np.int32), dtype=wp.int32, device=device)
@@ -91,7 +109,7 @@ class Trees:
             ints(number),
         )
         t.axis, t.sense = ints([p.axis for p in places]), ints([p.sense for p in places])
-        t.first = ints([1 + ROOM * i for i in range(n)])
+        t.first = ints([2 + ROOM * i for i in range(n)])
         t.base, t.kind, t.acts = (wp.full(n * m.worlds, -2, dtype=wp.int32, device=device) for _ in range(3))
         x = plan.numbers
         t.frame = table(matrix_to_quat(x["frame"]), quat, m.worlds, device)
@@ -123,6 +141,8 @@ class Trees:
         t.contacts = joining(m, state, control)
         self._rest = rest_of(m, solver.settings, state, state, control, t.contacts, False)
         t.rest = self._rest[0]
-        solver._kernel, solver._passes = generic_kernel(), t.passes
+        solver._kernel, solver._passes = generic_kernel(int(m.drives.count) > 0), t.passes
+        solver._pace = self.takes
+        write(solver.settings.iterations, solver._caps(solver._capped))
         load_modules([solver._kernel.module], device)
         return alone(t, TreeStep, device), t

@@ -101,6 +101,13 @@ class Matrix:
         columns = [other.column(j) for j in range(3)]
         return Matrix([[dot(r, c) for c in columns] for r in self.rows])
 
+    def inverse(self) -> Matrix:
+        """The inverse, by cofactors."""
+        x, y, z = (self.column(j) for j in range(3))
+        rows = cross(y, z), cross(z, x), cross(x, y)
+        k = 1.0 / dot(x, rows[0])
+        return Matrix([list(r * k) for r in rows])
+
     def __add__(self, other: Matrix) -> Matrix:
         return Matrix([[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(self.rows, other.rows, strict=True)])
 

@@ -25,7 +25,7 @@ from sharnir.types import PRECISION
 
 # The Simulation; it stands a floor above, so that it is not named here.
 Owner = Any
-MAGIC, VERSION = b"SHARNIR\n", 2  # 1 (until 0.2.0) did not tell the closing, and had an array with two meanings
+MAGIC, VERSION = b"SHARNIR\n", 2  # 1 (until 0.2.0) had other arrays, one of them with two meanings
 HEAD = struct.Struct("<8sIIQ40s")  # magic, version, size of the description, size of the arrays, digest
 STRUCTS = ("bodies", "joints", "gears", "axes", "springs", "cables", "drives")
 MAX_TOLD = 1 << 26  # bytes of the description
@@ -247,7 +247,7 @@ def facts(sim: Owner) -> dict[str, Any]:
 
     return {
         "what": "checkpoint", "sharnir": sharnir.__version__, "scene": sim._content, "solver": sim.solver_name,
-        "closing": sim.solver.closing, "precision": PRECISION, "worlds": sim.worlds, "time": sim.time,
+        "precision": PRECISION, "worlds": sim.worlds, "time": sim.time,
     }  # fmt: skip
 
 
@@ -257,7 +257,7 @@ def restore(sim: Owner, data: bytes, who: str) -> None:
     description, arrays = unpack(data, who, MAX_SPARE + 2 * sum(values.nbytes for values in here))
     if description.get("what") != "checkpoint":
         raise SimulationError(f"{who}: is no checkpoint but {description.get('what')!r}")
-    words = {name: f"another {name}" for name in ("scene", "solver", "closing", "precision")} | {"worlds": "other worlds"}
+    words = {name: f"another {name}" for name in ("scene", "solver", "precision")} | {"worlds": "other worlds"}
     own = facts(sim)
     for name, what in words.items():
         if description.get(name) != own[name]:

@@ -35,7 +35,7 @@ class Keeping:
         return file
 
     def load(self, path: str | Path) -> None:
-        """Go on from a file of `save`; one that is damaged or of another scene, solver or closing is refused by name."""
+        """Go on from a file of `save`; one that is damaged or of another scene or solver is refused by name."""
         file = Path(path)
         try:
             data = file.read_bytes()

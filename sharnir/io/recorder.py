@@ -87,7 +87,7 @@ class Checks:
             return np.asarray(inner if not sim.solver.at_pose and inner.size else getattr(owner, name))
 
         parts = [s.position, s.rotation, speed(s, "velocity", "mid_velocity"), speed(s, "momentum", "mid_momentum")]
-        parts += [part for r in ropes for part in (r.position, speed(r, "velocity", "mid_velocity"))]
+        parts += [part for r in ropes for part in (r.position, r.velocity)]
         self._parts = [np.ascontiguousarray(part).reshape(-1).view(np.uint8).data for part in parts]
 
     def now(self) -> tuple[int, ...]:

@@ -115,7 +115,7 @@ class Mirror:
 def twin(sim: Owner) -> Owner:
     """A simulation of the same model: what belongs to the model (masses, springs, limits) is shared with the other one."""
     made = object.__new__(type(sim))
-    word = sim.solver_name if sim.solver_name in ("direct", "sequential", "articulated") else "auto"
+    word = sim.solver_name if sim.solver_name in ("direct", "sequential") else "auto"
     with LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made.model = sim.model

@@ -109,7 +109,7 @@ class RopeWork:
     r: wp.array2d(dtype=vec3)  # the new pose
     q: wp.array2d(dtype=quat)
     weight: wp.array2d(dtype=real)  # [rope, world] ϑ of mean velocities
-    push: wp.array2d(dtype=vec3)  # impulse on the point from outside, N·s; these: of the energy closing
+    push: wp.array2d(dtype=vec3)  # impulse on the point from outside, N·s; these: not of `sequential`
     touched: wp.array2d(dtype=vec3)  # impulse on the point from what it touches, N·s
     turn: wp.array2d(dtype=vec3)  # by which the element turns, rad
     last_v: wp.array2d(dtype=vec3)  # velocities of the pass before

@@ -1,4 +1,4 @@
-"""The energy closing of ropes: energy and momenta kept at any step (theory: ropes, the part on energy and momentum).
+"""The step of ropes: energy and momenta kept at any step (theory: ropes, the part on energy and momentum).
 
 Unknown are the velocities V₁ at the end of the step; V̄ = ½(V₀ + V₁) are its means (`end_weight`), and every vector in a row is
 the mean of its start and end:

@@ -1,4 +1,4 @@
-"""The energy closing where the ropes' own solve moves the bodies that hold them: bodies, and passes over both."""
+"""Steps where the ropes' own solve moves the bodies that hold them: bodies, and passes over both."""
 
 import warp as wp
 

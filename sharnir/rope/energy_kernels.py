@@ -1,4 +1,4 @@
-"""Steps of ropes and of the bodies that hold them by the energy closing, a thread a world."""
+"""Steps of ropes and of the bodies that hold them, a thread a world."""
 
 import warp as wp
 

@@ -1,17 +1,15 @@
-"""Steps of ropes, a thread a world: alone with the bodies that hold them, beside another solver; what is read between calls."""
+"""Steps of ropes beside another solver, a thread a world; what was changed between calls."""
 
 import warp as wp
 
 from sharnir.guard import count_step
 from sharnir.model import DYNAMIC
-from sharnir.rope.data import BODY, DRIVEN, LOOP, RopeStep
-from sharnir.rope.ends import advance_body, commit_body, end_point, end_velocity, own_inertia, predict_body, tie_point
+from sharnir.rope.data import BODY, LOOP, RopeStep
+from sharnir.rope.ends import advance_body, end_point, end_velocity, own_inertia, tie_point
 from sharnir.rope.passes import (
     ACCEPTED,
     JUDGED,
     MOST_GAIN,
-    MOST_PARTS,
-    attempt_part,
     bad_rope,
     commit_rope,
     count,
@@ -23,16 +21,14 @@ from sharnir.rope.passes import (
     missed,
     missed_speeds,
     one_pass,
-    scale_pulls,
     supply,
 )
 from sharnir.rope.predict import begin_rope, stiffen_bodies
-from sharnir.rope.reel import REPAID, feed, pay_out, tear, undo_reeling
+from sharnir.rope.reel import REPAID, feed, pay_out, tear
 from sharnir.rope.slack import take_slack
 from sharnir.rope.winch import follow_drums, guess_drums
 from sharnir.sleep import at_rest_together, fall_asleep
 from sharnir.spatial import matrix, rotated
-from sharnir.stepping import IMPLICIT, VELOCITY_LEVEL, dividing, soften
 from sharnir.types import real, vec3
 
 OPEN = wp.constant(real(1.0e-3))  # beside another solver: a row open by more of its length is not closed in the next step
@@ -40,67 +36,6 @@ DONE = wp.constant(1 << 24)  # more sweeps than there are
 
 
 # ---- a step -----------------------------------------------------------------------------------------------------------------
-
-
-@wp.func
-def start_step(s: wp.array(dtype=RopeStep), w: int):
-    """Nothing of the step is counted yet."""
-    s[0].done[w] = 0
-    s[0].sudden[w] = 0
-    s[0].residual[w] = real(0.0)
-
-
-@wp.func
-def make_part(s: wp.array(dtype=RopeStep), w: int, scope: int, share: real, way: int) -> bool:
-    """A part of a step; whether its passes met. Velocities stand half a step before poses: the first step begins with half a
-    kick, and the scheme is of second order.
-    """
-    dt = s[0].settings.dt[0]
-    s[0].h[w] = dt * share
-    s[0].kick[w] = s[0].body_state.stagger[w] + real(0.5) * s[0].h[w]
-    scale_pulls(s, w, share)
-    for k in range(s[0].ropes.count):
-        pay_out(s, k, w, s[0].h[w])
-    off = attempt_part(s, w, way)
-    scale_pulls(s, w, dt / s[0].kick[w])
-    return not off > ACCEPTED
-
-
-@wp.func
-def keep_part(s: wp.array(dtype=RopeStep), w: int, scope: int, part: int) -> bool:
-    """The new state becomes the state, if it is finite; else the world is marked."""
-    bad = bad_rope(s, w)
-    if bad != 0:
-        s[0].body_state.failed[w] = bad
-        return False
-    for b in range(s[0].bodies.count):
-        commit_body(s, b, w)
-    keep_ropes(s, w, s[0].h[w], s[0].settings.dt[0])
-    s[0].body_state.stagger[w] = real(0.5) * s[0].h[w]
-    return True
-
-
-@wp.func
-def ease_step(s: wp.array(dtype=RopeStep), w: int, scope: int, size: int, way: int):
-    """After a miss (a whip's end that turns by radians in a step): the tension's direction fully implicit, then smaller parts, in
-    the end at velocity level.
-    """
-    undo_reeling(s, w)
-    if size > 1:
-        s[0].residual[w] = real(0.0)
-    return soften(size, way)
-
-
-@wp.func
-def end_step(s: wp.array(dtype=RopeStep), w: int, parts: int, ways: int):
-    """Count how the step was made."""
-    damped = (ways >> IMPLICIT) & 1
-    velocity = ways >> VELOCITY_LEVEL
-    s[0].parts[w] = parts
-    count(s, w, wp.max(s[0].sudden[w] - damped - velocity, 0), int(parts > 1), damped, velocity)
-
-
-make_step = dividing("leap_alone", int(MOST_PARTS), start_step, make_part, keep_part, ease_step, end_step)
 
 
 @wp.func
@@ -356,22 +291,6 @@ def rope_commit(
         fall_asleep(s[0].rest, w)
 
 
-@wp.kernel(module="sharnir.rope")
-def rope_steps(s: wp.array(dtype=RopeStep), first: int, n: wp.array(dtype=wp.int32)):
-    """n steps of a world; where one would not be finite, the world is marked and its state stays."""
-    w = first + wp.tid()
-    for g in range(s[0].grades.shape[0]):
-        s[0].grades[g, w] = 0
-    for _step in range(n[w]):
-        if s[0].body_state.failed[w] != 0:
-            break
-        make_step(s, w, 0)
-        spend_all(s, w)
-        if s[0].body_state.failed[w] == 0:
-            s[0].body_state.time[w] = s[0].body_state.time[w] + wp.float64(s[0].settings.dt[0])
-            count_step(s[0].tally, w, s[0].residual[w], s[0].settings.tolerance[0], s[0].parts[w])
-
-
 # ---- between calls ----------------------------------------------------------------------------------------------------------
 
 
@@ -382,114 +301,11 @@ def differ(a: vec3, b: vec3) -> bool:
 
 
 @wp.func
-def ropes_untouched(now: wp.array(dtype=RopeStep), w: int) -> bool:
+def ropes_untouched(s: wp.array(dtype=RopeStep), w: int) -> bool:
     """Whether points and elements move as the last call left them."""
-    for i in range(now[0].state.velocity.shape[0]):
-        if differ(now[0].state.velocity[i, w], now[0].state.kept_velocity[i, w]):
+    for i in range(s[0].state.velocity.shape[0]):
+        if differ(s[0].state.velocity[i, w], s[0].state.kept_velocity[i, w]):
             return False
-        if differ(now[0].state.spin[i, w], now[0].state.kept_spin[i, w]):
+        if differ(s[0].state.spin[i, w], s[0].state.kept_spin[i, w]):
             return False
     return True
-
-
-@wp.func
-def take_velocities(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
-    """Go on from the velocities at the pose."""
-    for i in range(now[0].state.velocity.shape[0]):
-        s[0].state.velocity[i, w] = now[0].state.velocity[i, w]
-        s[0].state.spin[i, w] = now[0].state.spin[i, w]
-
-
-@wp.func
-def begin_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
-    """Prepare a kick that is not kept, with the tensions of the last step."""
-    for i in range(now[0].state.pull.shape[0]):
-        s[0].state.pull[i, w] = now[0].state.pull[i, w]
-
-
-@wp.func
-def drive_ends(s: wp.array(dtype=RopeStep), k: int, w: int):
-    """Ends that do not yield move as their bodies do at the pose, not along the chord of a step."""
-    for side in range(2):
-        if s[0].ropes.kind[2 * k + side] == DRIVEN:
-            i = s[0].ropes.first[k] + side * s[0].state.segments[k, w]
-            b = s[0].ropes.body[2 * k + side]
-            s[0].work.v[i, w] = s[0].body.v[b, w] + wp.cross(s[0].body.w[b, w], s[0].work.arm[2 * k + side, w])
-
-
-@wp.func
-def show_ropes(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), w: int):
-    """Hand the velocities that it led to to the caller; nothing moves in slots that are not in use."""
-    for k in range(s[0].ropes.count):
-        at = s[0].ropes.first[k]
-        last = at + s[0].state.segments[k, w]
-        for i in range(at, at + s[0].ropes.capacity[k] + 1):
-            now[0].state.velocity[i, w] = vec3(real(0.0))
-            now[0].state.spin[i, w] = vec3(real(0.0))
-            if i <= last:
-                now[0].state.velocity[i, w] = s[0].work.v[i, w]
-            if i < last:
-                now[0].state.spin[i, w] = s[0].work.w[i, w]
-    for i in range(now[0].state.velocity.shape[0]):
-        now[0].state.kept_velocity[i, w] = now[0].state.velocity[i, w]
-        now[0].state.kept_spin[i, w] = now[0].state.spin[i, w]
-
-
-@wp.kernel(module="sharnir.rope")
-def rope_resume(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first: int):
-    """Velocities at the half step before the pose; where a user changed those at the pose, these, and half a kick to come."""
-    w = first + wp.tid()
-    if s[0].body_state.failed[w] != 0:
-        return
-    changed = int(0)
-    for b in range(s[0].bodies.count):
-        if s[0].bodies.motion[b] != DYNAMIC:
-            s[0].body_state.velocity[b, w] = now[0].body_state.velocity[b, w]
-        else:
-            if differ(now[0].body_state.velocity[b, w], now[0].body_state.kept_velocity[b, w]):
-                changed = 1
-            if differ(now[0].body_state.momentum[b, w], now[0].body_state.kept_momentum[b, w]):
-                changed = 1
-    if changed == 1 or not ropes_untouched(now, w):
-        s[0].body_state.stagger[w] = real(0.0)
-        for b in range(s[0].bodies.count):
-            s[0].body_state.velocity[b, w] = now[0].body_state.velocity[b, w]
-            s[0].body_state.momentum[b, w] = now[0].body_state.momentum[b, w]
-        take_velocities(s, now, w)
-
-
-@wp.kernel(module="sharnir.rope")
-def rope_read(s: wp.array(dtype=RopeStep), now: wp.array(dtype=RopeStep), first: int):
-    """Bring velocities to the pose for a user to read, by half a kick with rows that do not move; it is not kept."""
-    w = first + wp.tid()
-    half = s[0].body_state.stagger[w]
-    if s[0].body_state.failed[w] != 0 or half == real(0.0):
-        return
-    s[0].h[w] = s[0].settings.dt[0]
-    s[0].kick[w] = half
-    begin_read(s, now, w)
-    take_slack(s, w)
-    for b in range(s[0].bodies.count):
-        predict_body(s, b, w)
-        own_inertia(s, b, w)
-    stiffen_bodies(s, w)
-    for o in range(s[0].ropes.count):
-        k = s[0].ropes.order[s[0].ropes.count - 1 - o]
-        begin_rope(s, k, w, 0)
-        drive_ends(s, k, w)
-    factor(s, w, True)
-    for k in range(s[0].ropes.count):
-        missed_speeds(s, k, w, real(0.0))
-    one_pass(s, w)
-    for b in range(s[0].bodies.count):
-        if s[0].bodies.motion[b] == DYNAMIC:
-            R = s[0].body_state.rotation[b, w]
-            v = s[0].body.v[b, w]
-            L = s[0].body.momentum[b, w] + s[0].body.inertia[b, w] * (s[0].body.w[b, w] - s[0].body.start_w[b, w])
-            now[0].body_state.acceleration[b, w] = (v - s[0].body_state.velocity[b, w]) / half
-            now[0].body_state.velocity[b, w] = v
-            now[0].body_state.momentum[b, w] = L
-            now[0].body_state.spin[b, w] = wp.quat_rotate(R, s[0].bodies.inv_inertia[b, w] * wp.quat_rotate_inv(R, L))
-            now[0].body_state.kept_velocity[b, w] = v
-            now[0].body_state.kept_momentum[b, w] = L
-    show_ropes(s, now, w)

@@ -1,4 +1,4 @@
-"""Terms of the energy closing, pure functions: turns by Cayley's map, bend and twist by a discrete gradient (theory: ropes).
+"""Terms of the step of ropes, pure functions: turns by Cayley's map, bend and twist by a discrete gradient (theory: ropes).
 
 A step turns an element (or a body) by the vector θ = ½Δt (ω₀ + w), w = R₀ W₁ the new spin of body axes seen in the old ones:
 R₁ = cay(θ) R₀. Every vector fixed to it then moves by exactly θ × ½(start + end), so that rows written with such means do no

@@ -19,22 +19,20 @@ from sharnir.rope.ends import (
     is_held,
     move_body,
     own_inertia,
-    predict_body,
     tie_bias,
     tie_inertia,
     tie_move,
     tie_point,
 )
 from sharnir.rope.loops import assemble, last_change, move_group
-from sharnir.rope.predict import TWIST, begin_rope, frame_after, frame_before, hold_ends, start_span, stiffen_bodies, weights
-from sharnir.rope.slack import buckling_load, judge, new_span, side_of, take_slack, unwound
+from sharnir.rope.predict import TWIST, frame_after, frame_before, hold_ends, start_span, weights
+from sharnir.rope.slack import buckling_load, judge, new_span, side_of, unwound
 from sharnir.rope.terms import kept_momentum, tangent, turned_element
 from sharnir.rope.winch import spin_drums
 from sharnir.types import EPSILON, real, vec3
 
 ANY = wp.constant(real(10.0))  # relative shortening that no element reaches
 JUDGED = wp.constant(24)  # in which elements are judged slack or taut; in the second half one changes over in each
-MOST_PARTS = wp.constant(16)  # into which a step is split
 FADING = wp.constant(real(0.8))  # factor by which the memory of the largest tension fades in a step
 MOST_GAIN = wp.constant(real(1.3))  # largest ratio by which closing at the end of the step may raise the kinetic energy
 ACCEPTED = wp.constant(real(max(1.0e-5, 1.0e3 * EPSILON)))  # relative gap of a row that may be left to the next step
@@ -332,39 +330,6 @@ def judge_step(s: wp.array(dtype=RopeStep), w: int, all: bool) -> int:
 
 
 @wp.func
-def solve(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
-    """Passes until rows are closed and moments met."""
-    passes = int(0)
-    judged = int(0)
-    off = real(0.0)
-    while True:
-        off = real(0.0)
-        for k in range(s[0].ropes.count):
-            if attempt == 2:
-                missed_speeds(s, k, w, real(1.0))
-            else:
-                off = wp.max(off, missed(s, k, w, attempt))
-        over = passes >= s[0].settings.iterations[0]
-        if over or (passes > 0 and off <= s[0].settings.tolerance[0]):
-            if judged == JUDGED or judge_step(s, w, judged < JUDGED / 2) == 0:
-                break
-            judged = judged + 1
-            s[0].done[w] = s[0].done[w] + passes
-            passes = 0
-            factor_anew(s, w)
-            continue
-        one_pass(s, w)
-        passes = passes + 1
-    if attempt == 2:
-        for o in range(s[0].ropes.count):
-            lay_out(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w)
-        return real(0.0)
-    s[0].done[w] = s[0].done[w] + passes
-    s[0].residual[w] = wp.max(off, s[0].residual[w])
-    return off
-
-
-@wp.func
 def scale_pulls(s: wp.array(dtype=RopeStep), w: int, by: real):
     """Impulses of the last step, or of a part of it, for a step of another length."""
     for t in range(s[0].ropes.ties):
@@ -425,24 +390,6 @@ def supply(s: wp.array(dtype=RopeStep), w: int, rest: real) -> real:
         speed = speed + wp.abs(s[0].control.reel_speed[k, w])
     speed = speed + rest * wp.length(s[0].settings.gravity[w]) * s[0].kick[w]
     return out + mass * speed * speed
-
-
-@wp.func
-def attempt_part(s: wp.array(dtype=RopeStep), w: int, attempt: int) -> real:
-    """A part of a step up to its new pose; returns by how much it is missed."""
-    take_slack(s, w)
-    for b in range(s[0].bodies.count):
-        predict_body(s, b, w)
-        own_inertia(s, b, w)
-    stiffen_bodies(s, w)
-    for o in range(s[0].ropes.count):  # a rope on which another hangs first
-        begin_rope(s, s[0].ropes.order[s[0].ropes.count - 1 - o], w, attempt)
-    factor(s, w, True)
-    before = kinetic(s, w)
-    off = solve(s, w, attempt)
-    if attempt < 2 and not kinetic(s, w) <= MOST_GAIN * before + supply(s, w, real(1.0)):
-        off = real(1.0)  # the rows are closed, but on another branch (impulses of rows take energy), or it is not a number
-    return off
 
 
 # ---- after the passes -------------------------------------------------------------------------------------------------------

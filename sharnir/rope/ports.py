@@ -38,7 +38,6 @@ from sharnir.types import EPSILON, mat33, real, vec3
 
 NO_STIFFNESS = wp.constant(real(64.0 * EPSILON))  # least part of a stiffness's trace that counts as stiffness
 WINCH = wp.constant(2)  # of `Ports.turn`
-PORT_ROUNDS = wp.constant(20)  # most rounds in which laws and ports are found in turn
 
 
 @wp.struct

@@ -13,14 +13,12 @@ from sharnir.model import Control, Model, State, fill
 from sharnir.rope.build import zeros
 from sharnir.rope.data import MIXED, BodyWork, RopeSettings, RopeStep, RopeWork
 from sharnir.rope.energy_kernels import energy_steps
-from sharnir.rope.kernels import rope_read, rope_resume, rope_steps
-from sharnir.rope_state import RopeState
 from sharnir.sleep import joining, rest_of, sleeps_after
 from sharnir.solver import GRADES, Report, Solver, check_iterations, gravity_of, with_ropes, write
 from sharnir.types import EPSILON, alone, load_modules, real, vec3
 
 IMPLICIT, RELATIVE = 0.5, 0.25  # β and δ of `predict_elements`
-CLOSINGS = {"energy": (30, 1e-12), "position": (12, 1e-8)}  # passes and tolerance
+PASSES, TOLERANCE = 30, 1e-12  # of a part of a step
 LONGEST = 0.045  # s, that a step of a small scene may take, with ropes one in which no further part is made
 HEADWAY = 40  # times LONGEST, that a step with ropes may take as long as it makes one part after the other
 SMALL_SCENE = 50  # most bodies of a small scene, the world included; it has at most ten times as many elements of ropes
@@ -83,55 +81,40 @@ def shared(struct: Any, kind: Any) -> Any:
     return out
 
 
-def halves(now: Any) -> tuple[Any, Any]:
-    """The structures of a step, with velocities half a step before its pose, and of what is read, with impulses of its own."""
-    mid, read = shared(now, RopeStep), shared(now, RopeStep)
-    for s in (mid, read):
-        s.state = shared(now.state, RopeState)
-        s.state.velocity, s.state.spin = now.state.mid_velocity, now.state.mid_spin
-    for name in ("pull", "moment", "end_force", "tie_force"):
-        setattr(read.state, name, wp.zeros_like(getattr(now.state, name)))
-    read.sudden = wp.zeros_like(now.sudden)
-    return mid, read
-
-
 class SolverRope(Solver):
     """Steps ropes in time, with the bodies that hold them.
 
     Args:
         model: what `Scene.build` returned.
         dt: step, s.
-        closing: "energy": rows closed by mean vectors, which keeps energy and momenta to rounding at any step, and divides a
-            step whose passes do not meet (`rope.energy`); or "position": velocities at half steps (`rope.passes`).
-        iterations: cap of the passes of a step or a part of it; 30 and, of "position", 12 if None.
-        tolerance: of "energy", largest change of a velocity in the last pass, of the largest speed, 1e-12 if None; of
-            "position", largest gap of a row over its length, and error of an angle of bend or twist (rad), at the end of a
-            step, 1e-8 if None.
-        sleep: whether what stands still sleeps, see `SolverImpulse`; with closing "energy" alone.
+        iterations: cap of the passes of a step or a part of it; 30 if None.
+        tolerance: largest change of a velocity in the last pass, of the largest speed; 1e-12 if None.
+        sleep: whether what stands still sleeps, see `SolverImpulse`.
+
+    Rows are closed by mean vectors, which keeps energy and momenta to rounding at any step; a step whose passes do not meet is
+    divided (`rope.energy`).
     """
 
+    cayley = True
+
     def __init__(
-        self, model: Model, dt: float, *, closing: str = "energy", iterations: int | None = None, tolerance: float | None = None,
+        self, model: Model, dt: float, *, iterations: int | None = None, tolerance: float | None = None,
         threads: int | None = None, sleep: bool = True,
     ) -> None:  # fmt: skip
         self._refuse(model)
         model = with_ropes(model, trees=False)
         super().__init__(model, dt, RopeSettings(), threads)
-        if closing not in CLOSINGS:
-            raise SimulationError(f"closing is 'energy' or 'position', got {closing!r}")
-        self.closing = closing
-        passes, close = CLOSINGS[closing]
-        iterations = passes if iterations is None else iterations
-        tolerance = close if tolerance is None else tolerance
-        self._kernel = energy_steps if closing == "energy" else rope_steps
+        iterations = PASSES if iterations is None else iterations
+        tolerance = TOLERANCE if tolerance is None else tolerance
+        self._kernel = energy_steps
         load_modules([self._kernel.module], self.device)
         self.ropes = model.ropes
         self.iterations = check_iterations(iterations, 1)
         self.settings.gravity = gravity_of(model)
         tolerance = max(tolerance, 100 * EPSILON)
-        self._pace, self._leaves = self._takes(), self._kernel is energy_steps and wp.get_device(self.device).is_cpu
+        self._pace, self._leaves = self._takes(), wp.get_device(self.device).is_cpu
         rope_settings(self.settings, tolerance, self._caps(None), self.device)
-        self.settings.sleep = sleeps_after(model, sleep, closing == "energy")
+        self.settings.sleep = sleeps_after(model, sleep)
         self._steps, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(2))
         self.report = Report(self.done, self.residual, tolerance, self.grades, parts=self.parts, verdict=self.verdict)
         self._graphs: list[Any] = []
@@ -148,9 +131,9 @@ class SolverRope(Solver):
             raise SimulationError(f"SolverRope steps ropes alone, and the model has {what} {held!r}; take SolverDirect")
 
     def furnish(self, state: State) -> None:
-        """Velocities of half steps, and what those at the pose were left as."""
-        if state.mid_velocity.shape[0] == 0:
-            fill(state, self.model, len(self.model.com), "mid_velocity mid_momentum kept_velocity kept_momentum")
+        """The state as the last call left it, and what was commanded then."""
+        if state.kept_rotation.shape[0] == 0:
+            fill(state, self.model, len(self.model.com), "kept_velocity kept_momentum")
             fill(state, self.model, len(self.model.com), "kept_position kept_rotation felt_force felt_torque")
 
     def _bind(self, state: State, control: Control) -> None:
@@ -164,27 +147,13 @@ class SolverRope(Solver):
         now.tally = self.tally
         self._rest = rest_of(self.model, self.settings, state, state, control, joining(self.model, state, control), True)
         now.rest = self._rest[0]
-        mid, read = halves(now)
-        for s in (mid, read):
-            s.body_state = shared(state, State)
-            s.body_state.velocity, s.body_state.momentum = state.mid_velocity, state.mid_momentum
-        self._kept = now, mid, read
-        self._stages = [alone(s, RopeStep, self.device) for s in self._kept]
-        self._bound = state, control, self._stages[0]
+        self._kept = now  # its arrays stay alive
+        self._bound = state, control, alone(now, RopeStep, self.device)
         self._graphs = self._capture(self._launch)
 
     def _launch(self, now: Any, first: int, worlds: int) -> None:
-        self._make(now, first, worlds)
+        wp.launch(self._kernel, dim=worlds, inputs=[now, first, self._steps], device=self.device)
         self._look(first, worlds)
-
-    def _make(self, now: Any, first: int, worlds: int) -> None:
-        _, mid, read = self._stages
-        if self._kernel is not rope_steps:
-            wp.launch(self._kernel, dim=worlds, inputs=[now, first, self._steps], device=self.device)
-            return
-        wp.launch(rope_resume, dim=worlds, inputs=[mid, now, first], device=self.device)
-        wp.launch(self._kernel, dim=worlds, inputs=[mid, first, self._steps], device=self.device)
-        wp.launch(rope_read, dim=worlds, inputs=[read, now, first], device=self.device)
 
     def acts_changed(self) -> None:
         """Nothing acts on joints here."""
@@ -228,8 +197,6 @@ class SolverRope(Solver):
 
     def _caps(self, iterations: int | None) -> list[int]:
         """Caps of the passes, as the device has them (`rope_settings`)."""
-        if self._kernel is not energy_steps:
-            return [self.iterations if iterations is None else iterations, NEVER, 0, NEVER, NEVER]
         small = len(self.model.com) <= SMALL_SCENE and self.model.ropes.slots <= 10 * SMALL_SCENE
         headway = max(4 * self.iterations, int(LONGEST / self._takes())) if small else MOST_PASSES
         most = HEADWAY * headway if small else MOST_PASSES

@@ -80,7 +80,7 @@ class RopeTouch:
     n: wp.array2d(dtype=vec3)
     mu: wp.array2d(dtype=real)
     arm: wp.array2d(dtype=vec3)  # m, from the body's centre of mass
-    first_n: wp.array2d(dtype=vec3)  # these: of the energy closing (`direct.energy.rope_contact`): n and arm of the start,
+    first_n: wp.array2d(dtype=vec3)  # these: of `direct.energy.rope_contact`: n and arm of the start,
     first_arm: wp.array2d(dtype=vec3)
     came: wp.array2d(dtype=vec3)  # m/s, the velocity against the surface then,
     soft: wp.array2d(dtype=real)  # 1/kg, by which friction gives way,

@@ -17,9 +17,8 @@ from sharnir.joint_geometry import joint_curvature, joint_gap, joint_pose
 from sharnir.joints import JointTable
 from sharnir.model import SpringTable
 from sharnir.spatial import log_quat
-from sharnir.tree.data import LOOSE, TreeTable, TreeWork
+from sharnir.tree.data import TreeTable, TreeWork
 from sharnir.tree.motion import link_velocity
-from sharnir.tree.passes import loose_response
 from sharnir.types import EPSILON, real, vec3, vec6
 
 RAISED = wp.constant(real(max(1.0e-9, 100.0 * EPSILON)))  # part of the diagonal that is added to it
@@ -68,7 +67,7 @@ class ClosureWork:
     rhs: wp.array2d(dtype=real)
     force: wp.array2d(dtype=real)  # [row, world] λ
     matrix: wp.array3d(dtype=real)  # [row, row, world]
-    response: wp.array3d(dtype=real)  # [row, row, world] the same before it was factored, in the energy closing
+    response: wp.array3d(dtype=real)  # [row, row, world] the same before it was factored, in steps
     left: wp.array2d(dtype=real)  # [row, world] of rhs, not yet met
     f_l: wp.array2d(dtype=vec3)  # [link, world] forces whose response is wanted
     f_a: wp.array2d(dtype=vec3)
@@ -239,15 +238,10 @@ def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int,
         v0 = t.v_start[j]
         ql = c.f_l[i, w]
         qa = c.f_a[i, w]
-        loose = k.kind[i, w] == LOOSE
-        if loose:
-            al, aa = loose_response(k, i, w, ql, qa)
-            c.a_l[tree.body[i], w] = al
-            c.a_a[tree.body[i], w] = aa
         for a in range(v0, v0 + n):
             c.u[a, w] = c.u[a, w] + wp.dot(k.S_l[a, w], ql) + wp.dot(k.S_a[a, w], qa)
         p = tree.base_link[i]
-        if p >= 0 and not loose:
+        if p >= 0:
             for a in range(n):
                 y = real(0.0)
                 if n == 1:
@@ -278,9 +272,8 @@ def respond(t: JointTable, tree: TreeTable, c: ClosureWork, k: TreeWork, w: int,
             c.y[v0 + a, w] = rest[a]
             al = al + k.S_l[v0 + a, w] * rest[a]
             aa = aa + k.S_a[v0 + a, w] * rest[a]
-        if k.kind[i, w] != LOOSE:
-            c.a_l[tree.body[i], w] = al
-            c.a_a[tree.body[i], w] = aa
+        c.a_l[tree.body[i], w] = al
+        c.a_a[tree.body[i], w] = aa
 
 
 @wp.func

@@ -56,8 +56,7 @@ class TreeTable:
     place: wp.array2d(dtype=LinkPlace)  # [link, world] these and below; shared by all worlds until they are varied (`tables`)
     mass: wp.array2d(dtype=real)
     inertia: wp.array2d(dtype=mat33)
-    least: wp.array2d(dtype=real)  # twice its smallest moment of inertia, about; and its base's
-    base_least: wp.array2d(dtype=real)
+    least: wp.array2d(dtype=real)  # twice its smallest moment of inertia, about
 
 
 @wp.struct
@@ -92,9 +91,6 @@ class TreeWork:
     y: wp.array2d(dtype=real)  # [speed, world]
     u: wp.array2d(dtype=real)  # [speed, world] τ + Sᵀ (Q* − M* a′)
     kind: wp.array2d(dtype=wp.int32)  # [link, world] of the direct pass: as in LinkRow, or what it is in this step
-    full_A: wp.array2d(dtype=vec6)  # [link, world] of the direct pass: M* less what the joint yields, A and D packed
-    full_B: wp.array2d(dtype=mat33)
-    full_D: wp.array2d(dtype=vec6)
     out: wp.array2d(dtype=vec3)  # [link, world] from the joint's common point to the link's centre of mass
     close_l: wp.array2d(dtype=vec3)  # [link, world] more of a′, whose response is wanted
     close_a: wp.array2d(dtype=vec3)

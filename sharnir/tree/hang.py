@@ -40,18 +40,16 @@ class Links:
     Args:
         without: joints that are taken out.
         at_com: a floating base's coordinates are those of its centre of mass, not of its frame.
-        keeps: articulated inertias are kept, for the closing of joints in maximal coordinates.
-        balls: rows beside the tree are no reason against the quick elimination of balls.
+        keeps: there is room for what the passes of a step keep.
         cables: rows of cables stand beside the tree.
-        gathering: bodies whose inertia and force others than links add to.
     """
 
     def __init__(
         self, model: Model, *, without: Collection[int] = (), at_com: bool = False, keeps: bool = False,
-        balls: bool = False, gathering: Collection[int] = (), cables: bool = False,
+        cables: bool = False,
     ) -> None:  # fmt: skip
-        self.model, self.device, self.keeps, self.gathering = model, model.device, keeps, gathering
-        self.balls, self.cables = balls, model.cables if cables else CableTable()
+        self.model, self.device, self.keeps = model, model.device, keeps
+        self.cables = model.cables if cables else CableTable()
         self.kinds = list(model.joint_kinds)
         self.parents, self.children = model.parents.tolist(), model.children.tolist()
         self.half_of = list(range(len(model.com)))  # of every body
@@ -181,7 +179,7 @@ class Links:
         t = TreeTable()
         t.count = len(self.links)
         base_link = [self.link_of.get(link.base, -1) for link in self.links]
-        gathers = np.array([link.body in self.gathering for link in self.links], np.int32)
+        gathers = np.zeros(len(self.links), np.int32)
         for i, p in enumerate(base_link):
             if p not in (-1, i - 1):
                 gathers[p] = 1
@@ -204,9 +202,8 @@ class Links:
         rows["parts"] = np.bincount(self.half_of, minlength=len(self.model.com))[self.half_of][bodies]
         moments = np.diagonal(inertia, axis1=2, axis2=3)
         least = (moments + np.roll(moments, 1, 2)).min(2, initial=1e30)
-        base_least = np.array([least[p] if p >= 0 else np.full(least.shape[1], 1e30) for p in base_link]).reshape(least.shape)
         for name, numbers_of, dtype in (
-            ("mass", mass, real), ("inertia", inertia, mat33), ("least", least, real), ("base_least", base_least, real),
+            ("mass", mass, real), ("inertia", inertia, mat33), ("least", least, real),
         ):  # fmt: skip
             setattr(t, name, table(numbers_of, dtype, self.model.worlds, self.device))
         t.row = wp.array(rows, dtype=LinkRow, device=self.device)
@@ -256,8 +253,7 @@ class Links:
         axes = self.model.joint_axes[k] if own else ()
         if kind.mask == 63:
             return 0 if own else 4  # forces and laws may be given to a scene's joint at any time
-        beside = self.welds or self.rods or self.model.gear_names or self.model.spring_names or self.cables.count
-        ball = tuple(kind.free) == ("rx", "ry", "rz") and kind.ball is None and (self.balls or not beside)
+        ball = tuple(kind.free) == ("rx", "ry", "rz") and kind.ball is None
         return int(ball and all(a == Axis(group=0, friction=a.friction) for a in axes))
 
     def _closure_table(self) -> ClosureTable:
@@ -396,7 +392,7 @@ class Scratch:
         self.fill(self.tree, "speed", "S_l S_a H_l H_a U Y y u")
         if links.keeps:
             self.fill(self.tree, "body", "change_l change_a")
-            self.fill(self.tree, "link", "full_A full_B full_D out close_l close_a change_q")
+            self.fill(self.tree, "link", "out close_l close_a change_q")
             self.fill(self.tree, "speed", "change")
         self.fill(self.laws, "link", "acts coupled locks")
         self.fill(self.laws, "speed", "resist push row wanted")
@@ -407,7 +403,7 @@ class Scratch:
         self.fill(self.rows, "gear", "gear_start")
         rows = self.sizes["row"]
         self.rows.matrix = wp.zeros((rows, rows, n), dtype=real, device=self.device)
-        kept = rows if links.balls else 0
+        kept = rows if links.keeps else 0
         self.rows.response = wp.zeros((kept, kept, n), dtype=real, device=self.device)
         ends = [(half, own) for own, half in links.welds for _ in range(6)]
         parents, children = links.parents, links.children

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from sharnir.types import mat33, mat66, real, vec3, vec6
+from sharnir.types import mat33, mat66, real, vec3
 
 # ---- inwards: articulated inertia and force -----------------------------------------------------------------------------
 
@@ -39,53 +39,6 @@ def times(A: mat33, v: vec3) -> vec3:
 @wp.func
 def symmetric(xx: real, xy: real, xz: real, yy: real, yz: real, zz: real) -> mat33:
     return mat33(xx, xy, xz, xy, yy, yz, xz, yz, zz)
-
-
-@wp.func
-def packed(A: mat33) -> vec6:
-    """The upper half of a symmetric matrix: xx xy xz yy yz zz."""
-    return vec6(A[0, 0], A[0, 1], A[0, 2], A[1, 1], A[1, 2], A[2, 2])
-
-
-@wp.func
-def unpacked(a: vec6) -> mat33:
-    return symmetric(a[0], a[1], a[2], a[3], a[4], a[5])
-
-
-@wp.func
-def packed_times(a: vec6, v: vec3) -> vec3:
-    """A v of a packed A."""
-    return vec3(
-        a[0] * v[0] + a[1] * v[1] + a[2] * v[2], a[1] * v[0] + a[3] * v[1] + a[4] * v[2], a[2] * v[0] + a[4] * v[1] + a[5] * v[2]
-    )
-
-
-@wp.func
-def inverse_symmetric(D: mat33) -> mat33:
-    """The inverse of a symmetric matrix, from its upper half."""
-    xx = D[1, 1] * D[2, 2] - D[1, 2] * D[1, 2]
-    xy = D[0, 2] * D[1, 2] - D[0, 1] * D[2, 2]
-    xz = D[0, 1] * D[1, 2] - D[0, 2] * D[1, 1]
-    s = real(1.0) / (D[0, 0] * xx + D[0, 1] * xy + D[0, 2] * xz)
-    yy = (D[0, 0] * D[2, 2] - D[0, 2] * D[0, 2]) * s
-    yz = (D[0, 1] * D[0, 2] - D[0, 0] * D[1, 2]) * s
-    zz = (D[0, 0] * D[1, 1] - D[0, 1] * D[0, 1]) * s
-    return symmetric(xx * s, xy * s, xz * s, yy, yz, zz)
-
-
-@wp.func
-def less_product(A: mat33, B: mat33, G: mat33) -> mat33:
-    """A − B G, symmetric."""
-    b0 = vec3(B[0, 0], B[0, 1], B[0, 2])
-    b1 = vec3(B[1, 0], B[1, 1], B[1, 2])
-    b2 = vec3(B[2, 0], B[2, 1], B[2, 2])
-    g0 = vec3(G[0, 0], G[1, 0], G[2, 0])
-    g1 = vec3(G[0, 1], G[1, 1], G[2, 1])
-    g2 = vec3(G[0, 2], G[1, 2], G[2, 2])
-    return symmetric(
-        A[0, 0] - wp.dot(b0, g0), A[0, 1] - wp.dot(b0, g1), A[0, 2] - wp.dot(b0, g2),
-        A[1, 1] - wp.dot(b1, g1), A[1, 2] - wp.dot(b1, g2), A[2, 2] - wp.dot(b2, g2),
-    )  # fmt: skip
 
 
 @wp.func

@@ -19,11 +19,7 @@ from sharnir.model import BodyTable
 from sharnir.spatial import matrix, rotated
 from sharnir.tree.data import AxisLaws, TreeTable, TreeWork, natural
 from sharnir.tree.matrices import (
-    inverse_symmetric,
     less,
-    less_product,
-    packed,
-    packed_times,
     shifted,
     small_inverse,
     symmetric,
@@ -101,24 +97,6 @@ def several_axes(t: JointTable, tree: TreeTable, i: int, w: int, tau: wp.array2d
         for a in range(n):
             k.y[v0 + a, w] = y[a]
     k.response[i, w] = V
-
-
-@wp.func
-def loosen(k: TreeWork, i: int, w: int, A: mat33, B: mat33, D: mat33):
-    """Keep of a link that hangs on nothing what `loose_response` needs: A⁻¹, B and (D − Bᵀ A⁻¹ B)⁻¹."""
-    P = inverse_symmetric(A)
-    k.full_A[i, w] = packed(P)
-    k.full_B[i, w] = B
-    k.full_D[i, w] = packed(inverse_symmetric(less_product(D, wp.transpose(B), P * B)))
-
-
-@wp.func
-def loose_response(k: TreeWork, i: int, w: int, ql: vec3, qa: vec3):
-    """M*⁻¹ (q, m) of a link that hangs on nothing."""
-    P = k.full_A[i, w]
-    B = k.full_B[i, w]
-    omega = packed_times(k.full_D[i, w], qa - packed_times(P, ql) * B)
-    return packed_times(P, ql - B * omega), omega
 
 
 @wp.func

@@ -24,8 +24,6 @@ class TreeSolver(Solver):
 
     _kernel: Any
     """The kernel, given the structure, a first world and the number of steps."""
-    _gathering: list[int] | tuple[()] = ()
-    """Bodies whose inertia and force others than links add to."""
     _pace: float = 0.0
     """How long the slowest pass of late took, s."""
     _passes: Any = None
@@ -91,8 +89,7 @@ class TreeSolver(Solver):
         self._capped: int | None = None
         self._graphs: list[Any] = []
         self._was: tuple[State, Control, Any] | None = None  # what was bound until something might have changed
-        # joints taken out of the tree, whether any axis is acted on, by loads, and whether any joint is out
-        self._shape: tuple[list[int], bool, bool, bool] = ([], False, False, False)
+        self._shape = (False, False, False)  # whether any axis is acted on, by loads, and whether any joint is out
         self._acting = False
         self._one: Any = None  # makes one step, where one thread makes it
         self._steps, self._single, self._made = (wp.full(model.worlds, 1, dtype=wp.int32, device=self.device) for _ in range(3))
@@ -107,7 +104,7 @@ class TreeSolver(Solver):
 
     def _caps(self, iterations: int | None) -> list[int]:
         """Caps of the passes, as the device has them."""
-        return [self.iterations if iterations is None else min(iterations, self.iterations)]
+        raise NotImplementedError
 
     def _judges_each(self) -> bool:
         """Whether each step of a call is a launch, after which the guard judges it: with contacts, and in one world where
@@ -128,38 +125,20 @@ class TreeSolver(Solver):
         """To be called after tables of the model were changed: the tree is bound anew."""
         self._bound = self._was = None
 
-    def _without(self, control: Control) -> list[int]:
-        """Joints that are taken out: in all worlds, since these share the tree."""
-        on = control.enabled.numpy() != 0
-        some = np.flatnonzero(on.any(1) != on.all(1))
-        if len(some):
-            name = next(n for n, k in self.model.joint_names.items() if k == some[0])
-            raise SimulationError(f"joint {name!r}: enabled is the same in all worlds with this solver")
-        return [int(k) for k in np.flatnonzero(~on.all(1))]
-
-    def _structure(self, state: State, control: Control, without: list[int]) -> tuple[Any, Any]:
+    def _structure(self, state: State, control: Control) -> tuple[Any, Any]:
         """The device's structure for these arrays, as an array of one and itself."""
         raise NotImplementedError
 
     def _bind(self, state: State, control: Control) -> None:
         """Hang the tree, and capture the kernel for these arrays; what hangs and acts as before is taken up again."""
-        without = self._without(control)
-        for name in ("drive_impulse", "axis_impulse", "friction_impulse", "limit_impulse", "current", "stuck"):
-            array = getattr(state, name)
-            values = array.numpy()
-            for k in without:  # nothing acts on a joint that is taken out
-                values[self.model.v_start[k] : self.model.v_start[k] + self.model.joint_kinds[k].v_size] = 0
-            array.assign(values)
-        acts = control.acts.numpy().copy()
-        acts[without] = 0
-        self._acting = bool(acts.any())
-        shape = without, self._acting, bool((control.friction_load.numpy() > 0).any()), bool((control.enabled.numpy() == 0).any())
+        self._acting = bool(control.acts.numpy().any())
+        shape = self._acting, bool((control.friction_load.numpy() > 0).any()), bool((control.enabled.numpy() == 0).any())
         was, self._was = self._was, None
         if was is not None and was[0] is state and was[1] is control and shape == self._shape:
             self._bound = was
             return
         self._shape = shape
-        bound, self._kept = self._structure(state, control, without)  # kept: its arrays stay alive
+        bound, self._kept = self._structure(state, control)  # kept: its arrays stay alive
         self._bound = state, control, bound
         self._graphs = self._capture(self._launch)
         self._one = self._capture(self._launch_one)[0] if self._pool is None else None
@@ -185,8 +164,8 @@ class TreeSolver(Solver):
         s.tally = self.tally
 
     def _looks(self, tree: Links) -> int:
-        """How the guard learns of gaps (`guard.Watch`): there are none but where loops are closed."""
-        return 2 if int(tree.closures.count) > int(tree.closures.springs.count) else 0
+        """How the guard learns of gaps (`guard.Watch`)."""
+        raise NotImplementedError
 
     def _make(self, step: Any, first: int, worlds: int, steps: Any) -> None:
         wp.launch(self._kernel, dim=worlds, inputs=[step, first, steps], device=self.device)

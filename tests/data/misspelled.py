@@ -26,7 +26,7 @@ scene.add_rope("v", (0, 0, 0), (1, 0, 0), segmnts=10)  # wrong
 scene.add_rope("w", (0, 0, 0), (1, 0, 0), reel="begin")  # wrong
 sim = sh.Simulation(scene, 1e-3, iteratons=3)  # wrong
 sim = sh.Simulation(scene, 1e-3, solver="drect")  # wrong
-sim = sh.Simulation(scene, 1e-3, closing="enrgy")  # wrong
+sim = sh.Simulation(scene, 1e-3, tolerence=1e-9)  # wrong
 sim = sh.Simulation(scene, 1e-3, on_divergence="rais")  # wrong
 sim = sh.Simulation(scene, 1e-3, world=3)  # wrong
 sim.timestep = 2e-3  # wrong

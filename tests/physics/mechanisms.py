@@ -7,13 +7,7 @@ import numpy as np
 import sharnir as sh
 from sharnir.spatial import quat_exp
 
-SOLVERS = {
-    "sequential": {"solver": "sequential"},
-    "direct": {"solver": "direct"},
-    "position": {"solver": "direct", "closing": "position"},
-    "velocity": {"solver": "direct", "closing": "velocity"},
-    "articulated": {"solver": "articulated"},
-}
+SOLVERS = {"sequential": {"solver": "sequential"}, "direct": {"solver": "direct"}}
 
 
 def kinds(rng):
@@ -77,7 +71,7 @@ class Case:
 def any_case(seed):
     """One to six bodies on joints of any type, with laws, loops, rods, gears, springs and ropes; any solver, any step."""
     rng = np.random.default_rng(seed)
-    solver = list(SOLVERS)[seed % len(SOLVERS)]
+    solver = "direct" if seed % 5 else "sequential"
     decades = 6 if rng.random() < 0.2 else 1
     scene = sh.Scene(gravity=(0, 0, -9.81) if rng.random() < 0.8 else (0, 0, 0))
     count, bases, places = int(rng.integers(1, 7)), ["world"], {"world": np.zeros(3)}

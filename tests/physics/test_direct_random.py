@@ -14,7 +14,6 @@ from sharnir.snapshots import PER_WORLD
 from sharnir.spatial import quat_exp, quat_rotate
 
 pytestmark = [one_thread_is_slow, double_alone]
-CLOSINGS = ["energy", "position", "velocity"]
 
 
 # ---- mechanisms -------------------------------------------------------------------------------------------------------------
@@ -132,19 +131,17 @@ def order(make, end=0.2):
 # ---- order ------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("closing", CLOSINGS)
 @pytest.mark.parametrize("seed", range(12))
-def test_random_trees_are_of_second_order(seed, closing):
-    error, ratio, gap = order(lambda dt: push(random_tree(seed, dt, solver="direct", closing=closing, gap=1e-11), seed))
-    print(f"tree {seed}, {closing}: {error} m, m/s, rad/s at 0.5 ms; twice the step {np.round(ratio, 2)}; gap {gap:.1e}")
+def test_random_trees_are_of_second_order(seed):
+    error, ratio, gap = order(lambda dt: push(random_tree(seed, dt, solver="direct", gap=1e-11), seed))
+    print(f"tree {seed}: {error} m, m/s, rad/s at 0.5 ms; twice the step {np.round(ratio, 2)}; gap {gap:.1e}")
     assert np.all(ratio > 3.6) and gap < 1e-9
 
 
-@pytest.mark.parametrize("closing", CLOSINGS)
 @pytest.mark.parametrize(("kind", "seed"), [("four-bar", 0), ("ring", 1), ("rods", 2), ("gears", 3), ("gears", 4)])
-def test_loops_are_of_second_order(kind, seed, closing):
-    error, ratio, gap = order(lambda dt: loop(kind, seed, dt, solver="direct", closing=closing, gap=1e-11))
-    print(f"{kind} {seed}, {closing}: {error} at 0.5 ms; twice the step {np.round(ratio, 2)}; gap {gap:.1e}")
+def test_loops_are_of_second_order(kind, seed):
+    error, ratio, gap = order(lambda dt: loop(kind, seed, dt, solver="direct", gap=1e-11))
+    print(f"{kind} {seed}: {error} at 0.5 ms; twice the step {np.round(ratio, 2)}; gap {gap:.1e}")
     assert np.all(ratio > 3.6) and gap < 1e-9
 
 
@@ -189,14 +186,13 @@ LOADED = pytest.mark.xfail(
 )
 
 
-@pytest.mark.parametrize("closing", CLOSINGS)
 @pytest.mark.parametrize("seed", [pytest.param(s, marks=LOADED) if s in (104, 109) else s for s in range(100, 110)])
-def test_laws_on_random_trees(seed, closing):
+def test_laws_on_random_trees(seed):
     """Errors are small and fall at first order at least, against an integration in which stick, slip and limits are events."""
     dt, end = 5e-4, 0.15
     reference = random_tree(seed, dt, any_laws)
     reference.integrate(end, rtol=1e-8, atol=1e-8)
-    sim = random_tree(seed, dt, any_laws, solver="direct", closing=closing)
+    sim = random_tree(seed, dt, any_laws, solver="direct")
     gap = over = taken = 0.0
     for _ in range(round(end / dt)):
         assert sim.step().converged
@@ -210,10 +206,10 @@ def test_laws_on_random_trees(seed, closing):
                 q = np.atleast_1d(view.position)[view.kind.free.index(axis)]
                 over = max(over, q - limit.upper, limit.lower - q)
         taken = min(taken, lost)
-    coarse = random_tree(seed, 4 * dt, any_laws, solver="direct", closing=closing)
+    coarse = random_tree(seed, 4 * dt, any_laws, solver="direct")
     coarse.run(end)
     off, before = (np.abs(motion(s) - motion(reference)).max((0, 2)) for s in (sim, coarse))
-    print(f"laws {seed}, {closing}: {off} off, {before} at 2 ms; gap {gap:.1e}, limits by {over:.1e}, loss {taken:.1e} J")
+    print(f"laws {seed}: {off} off, {before} at 2 ms; gap {gap:.1e}, limits by {over:.1e}, loss {taken:.1e} J")
     assert gap < 2e-9 and over < 3e-10 and taken > -1e-12
     assert np.all(off < (4e-4, 2.5e-3, 6e-3)) and np.all(off < np.maximum(0.5 * before, (1e-5, 1e-4, 1e-4)))
 
@@ -263,12 +259,11 @@ def test_a_rotor_feels_its_axis_turn():
 # ---- joints taken out and put back ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"solver": "direct"}, {"solver": "direct", "closing": "velocity"}])
-def test_a_plain_joint_lets_go_at_once(options):
+def test_a_plain_joint_lets_go_at_once():
     scene = sh.Scene()
     scene.add_body("b", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.5, 0, 0))
     scene.add_joint("j", sh.Spherical(), "world", "b", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 1e-3, **options)
+    sim = sh.Simulation(scene, 1e-3, solver="direct")
     sim.step(10)
     sim.joint("j").enabled = False
     before = sim.body("b").velocity
@@ -281,14 +276,13 @@ def test_a_plain_joint_lets_go_at_once(options):
     before = sim.body("b").velocity
     sim.step(100)
     again = (sim.body("b").velocity - before)[2]
-    print(f"{options}: gains {fallen:.9f} m/s in 0.1 s, restored {again:.9f}")
+    print(f"gains {fallen:.9f} m/s in 0.1 s, restored {again:.9f}")
     assert abs(fallen + 0.981) < 1e-10 and abs(again + 0.981) < 1e-10
 
 
-@pytest.mark.parametrize("closing", CLOSINGS)
 @pytest.mark.parametrize("seed", range(4))
-def test_put_back_joints_close_without_a_jump(seed, closing):
-    sim = random_tree(seed, 1e-3, solver="direct", closing=closing)
+def test_put_back_joints_close_without_a_jump(seed):
+    sim = random_tree(seed, 1e-3, solver="direct")
     name = next(n for n in sim.model.joint_names if sim.joint(n).kind.mask != 63)
     sim.step(10)
     sim.joint(name).enabled = False
@@ -305,11 +299,10 @@ def test_put_back_joints_close_without_a_jump(seed, closing):
 # ---- bits -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("closing", CLOSINGS)
 @pytest.mark.parametrize("seed", range(200, 204))
-def test_steps_snapshots_and_worlds_agree_bit_for_bit(seed, closing):
+def test_steps_snapshots_and_worlds_agree_bit_for_bit(seed):
     laws = any_laws if seed % 2 else None
-    a, b, c = (random_tree(seed, 1e-3, laws, solver="direct", closing=closing) for _ in range(3))
+    a, b, c = (random_tree(seed, 1e-3, laws, solver="direct") for _ in range(3))
     start = c.snapshot()
     a.step(40)
     for _ in range(40):
@@ -325,7 +318,7 @@ def test_steps_snapshots_and_worlds_agree_bit_for_bit(seed, closing):
     c.step(40)
     for other in (b.snapshot(), c_now, c.snapshot()):
         assert [k for k in first if not np.array_equal(first[k], other[k])] == []
-    batch = random_tree(seed, 1e-3, laws, worlds=3, solver="direct", closing=closing)
+    batch = random_tree(seed, 1e-3, laws, worlds=3, solver="direct")
     for field, value in start.items():
         if field.startswith("state.") and field not in PER_WORLD:
             array = getattr(batch.state, field.removeprefix("state."))

@@ -19,9 +19,8 @@ def run(sim, steps):
     return np.array(out)
 
 
-@pytest.mark.parametrize("closing", ["energy", "position", "velocity"])
 @pytest.mark.parametrize("hung", [False, True])
-def test_two_bodies_on_two_hinges_move_as_one(closing, hung):
+def test_two_bodies_on_two_hinges_move_as_one(hung):
     """Rows that say the same, a little differently, pulled the bodies apart by 1e8 N, which the step then held against them."""
     scene = sh.Scene()
     spin = (4.0, -3.0, -4.0)
@@ -32,10 +31,10 @@ def test_two_bodies_on_two_hinges_move_as_one(closing, hung):
     scene.add_joint("other", sh.Revolute((-1, 2, 0.5)), "a", "b", position=(-0.2, 0.7, 0.8))
     if hung:
         scene.add_joint("hang", sh.Spherical(), "world", "a", position=(0, 0, 0))
-    sim = sh.Simulation(scene, 5e-3, solver="direct", closing=closing)
+    sim = sh.Simulation(scene, 5e-3, solver="direct")
     energy = run(sim, 100)
     loads = max(np.linalg.norm(sim.joint(n).reaction[0]) for n in ("rough", "other"))
-    print(f"{closing}: energy {np.ptp(energy):.1e} J, loads {loads:.3g} N, {sim.solver.report.grades}")
+    print(f"energy {np.ptp(energy):.1e} J, loads {loads:.3g} N, {sim.solver.report.grades}")
     assert np.ptp(energy) < 0.01 * sim.energy().kinetic
     assert loads < 1e4
 

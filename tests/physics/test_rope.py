@@ -332,7 +332,7 @@ def swing_of_two_rods():
     scene.add_body("load", sh.Box(0.4, 0.4, 0.4), mass=300.0, position=3.2 * down, rotation=turn)
     scene.add_joint("top", sh.Revolute("y"), "world", "rod", position=(0, 0, 0))
     scene.add_joint("low", sh.Revolute("y"), "rod", "load", position=3 * down)
-    sim = sh.Simulation(scene, 0.01, solver="articulated")
+    sim = sh.Simulation(scene, 0.01, solver="direct")
     t = np.linspace(0.005, 10, 2000)
     return t, a - sim.integrate(10.0, rtol=1e-9, atol=1e-9, times=t).q[:, 0]
 
@@ -769,14 +769,13 @@ def test_a_report_counts_steps_that_were_not_plain():
     calm = sim.step(100).grades
     both = sh.Scene()
     both.add_rope("r", (0, 0, 0), (2.8, 0, 0), segments=50, attach=("world", None))
-    for closing, made in (("energy", ("divided",)), ("position", ("divided", "damped"))):
-        hard = sh.Simulation(both, 0.015, closing=closing).step(200).grades
-        worlds = sh.Simulation(both, 0.015, worlds=3, closing=closing).step(200).grades
-        print(f"hanging {calm}, whipping, closing={closing!r}: {hard}")
-        assert list(hard) == ["relative", "divided", "damped", "velocity"]
-        assert not any(calm.values()) and all(hard[name] > 0 for name in made) and max(hard.values()) <= 200
-        assert closing == "position" or hard["relative"] == hard["damped"] == hard["velocity"] == 0
-        assert all(worlds[name].tolist() == [hard[name]] * 3 for name in hard)
+    hard = sh.Simulation(both, 0.015).step(200).grades
+    worlds = sh.Simulation(both, 0.015, worlds=3).step(200).grades
+    print(f"hanging {calm}, whipping {hard}")
+    assert list(hard) == ["relative", "divided", "damped", "velocity"]
+    assert not any(calm.values()) and 0 < hard["divided"] <= 200
+    assert hard["relative"] == hard["damped"] == hard["velocity"] == 0
+    assert all(worlds[name].tolist() == [hard[name]] * 3 for name in hard)
 
 
 @pytest.mark.parametrize("load", [200.0, 1000.0, 5000.0])

@@ -1,4 +1,4 @@
-"""Ropes by the energy closing: energy, momenta and lengths at every step, whatever the step; order; whips, folds, heavy loads.
+"""Ropes alone: energy, momenta and lengths at every step, whatever the step; order; whips, folds, heavy loads.
 
 Energy is kept to rounding where elements push like rods (`rod=True`); a rope that goes slack loses some when it snaps taut.
 """

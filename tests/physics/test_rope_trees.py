@@ -525,16 +525,14 @@ def arm(joint, EI=0.0, n=8):
     sh.Cylindrical("x"), sh.Planar("y"), sh.Fixed(),
 ], ids=lambda j: type(j).__name__)  # fmt: skip
 def test_ropes_on_an_arm_converge(joint, EI):
-    """Against short steps: without bend those of the leapfrog, which has other passes; with it, where that measures by sines, its
-    own, from which it differs by the second order. Which elements go slack, and when, is left.
-    """
+    """Against short steps, from which it differs by the second order; which elements go slack, and when, is left."""
 
     def ends(dt, **how):
         sim = sh.Simulation(arm(joint, EI), dt, **how)
         sim.run(0.2)
         return np.concatenate([sim.body("lower").com, sim.body("load").com, *(sim.rope(n).position[4] for n in ("tail", "stay"))])
 
-    exact = ends(2.5e-4, solver="direct", closing="position" if EI == 0 else "energy")
+    exact = ends(2.5e-4, **DIRECT)
     coarse, fine = ends(2e-3, **DIRECT), ends(1e-3, **DIRECT)
     off = [np.abs(x - exact).max() for x in (coarse, fine)]
     print(f"{type(joint).__name__}, EI {EI:g}: {off[0]:.1e}, {off[1]:.1e} m off at 2, 1 ms")
@@ -579,10 +577,10 @@ def stiff(beside, GJ, **options):
     return sh.Simulation(scene, 15e-3, **options)
 
 
-@pytest.mark.parametrize("how", ["alone", "sequential", "direct"])
+@pytest.mark.parametrize("how", ["alone", "sequential"])
 def test_a_rope_that_bends_stiffly_and_twists_freely_takes_plain_steps(how):
     """Nothing but the inertia of thin elements is in the way of its twist: passes parted, and small steps took the energy."""
-    options = {"alone": {}, "sequential": {"solver": "sequential"}, "direct": DIRECT | {"closing": "position"}}[how]
+    options = {"alone": {}, "sequential": {"solver": "sequential"}}[how]
     free, other = (stiff(how != "alone", GJ, **options) for GJ in (0.0, 7.0))
     hard = 0
     for _ in range(60):

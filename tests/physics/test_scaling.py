@@ -38,7 +38,7 @@ def test_every_solver_is_alike_in_all_units(name, solver):
         assert missed == missed_there or solver == "sequential"
 
 
-@pytest.mark.parametrize("solver", ["direct", "position", "articulated", "sequential"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_a_small_arm_falls_against_little_friction(solver):
     """8 mm long, 5 mg, half a percent of friction at 0.1 ms: as good as free, and not held for ever."""
     scene, length, mass = sh.Scene(), 8e-3, 5e-6

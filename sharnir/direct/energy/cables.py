@@ -1,4 +1,4 @@
-"""Cables over sheaves in the energy closing: rows beside the tree that pull alone.
+"""Cables over sheaves in a direct step: rows beside the tree that pull alone.
 
 A row is closed at the end of the step, with spans as they are then, and acts with the means of both ends (see `rows`): of spans
 between points, (s₀ + s₁)/(|s₀| + |s₁|), along which the work of one tension is that of the path's length. Which

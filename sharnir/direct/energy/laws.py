@@ -1,4 +1,4 @@
-"""What acts on free axes in the energy closing: laws at the mean of a step's ends, exact in every pass outwards.
+"""What acts on free axes in a direct step: laws at the mean of a step's ends, exact in every pass outwards.
 
 Springs have their discrete gradient, dampers and drives the mean speed; friction that slides takes its bound times the path;
 friction that holds and limits act on the speed at the end of the step, so that nothing is thrown back. In speeds: a law sees

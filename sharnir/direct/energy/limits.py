@@ -1,4 +1,4 @@
-"""Limits of joints in the energy closing: which of them act, those of ball joints, the impact that leaves them, and return."""
+"""Limits of joints in a direct step: which of them act, those of ball joints, the impact that leaves them, and return."""
 
 import warp as wp
 

@@ -1,4 +1,4 @@
-"""The passes of the energy closing: Newton's step on a tree, from the leaves inwards and out again (theory: energy and momentum).
+"""The passes of a direct step: Newton's step on a tree, from the leaves inwards and out again (theory: energy and momentum).
 
 Unknowns are the changes of the bodies' twists: δv of the velocity, and δφ, scaled so that h (δv + δφ × r₁), h = ½Δt, is how a
 point at the arm r₁ of the end of the step moves. Joints are closed at the end of the step, so velocities are handed outwards

@@ -1,4 +1,4 @@
-"""Rows beside the tree in the energy closing: welds of cut loops, rods, gears, cables (`cables`), springs between points.
+"""Rows beside the tree in a direct step: welds of cut loops, rods, gears, cables (`cables`), springs between points.
 
 As of the tree's joints, rows are closed at the end of the step, with vectors of the end, and act with the means of both ends. A
 rod's impulse along the mean s̄ of its lines does no work, s̄·Δs = ½(s₁² − s₀²) = 0. A spring has the force of its discrete

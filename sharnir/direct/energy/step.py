@@ -168,7 +168,7 @@ def copy_reals(a: wp.array2d(dtype=real), b: wp.array2d(dtype=real), w: int):
 
 @wp.func
 def copy_state(a: State, b: State, w: int):
-    """All that a step of the energy closing changes."""
+    """All that a step changes."""
     copy_vectors(a.position, b.position, w)
     copy_vectors(a.rest, b.rest, w)
     copy_vectors(a.velocity, b.velocity, w)

@@ -205,4 +205,3 @@ class Plan:
         rows = [x["frame"].reshape(*x["frame"].shape[:2], 9), x["anchor"], x["com"], six, x["mass"][..., None]]
         both: Any = np.concatenate(rows, -1)  # (links, worlds, numbers)
         return np.ascontiguousarray(np.swapaxes(both, 1, 2).reshape(-1, both.shape[1]))
-

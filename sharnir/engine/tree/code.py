@@ -9,25 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sharnir.emit.program import Program
 from sharnir.engine.tree.forest import FREE, HINGE, INERTIAL, LAWS, PRESCRIBED, Forest
 from sharnir.engine.tree.step import finish, guess, project, report, solve, step
-from sharnir.engine.tree.storage import FIELDS_OF, HISTORY, MEMORY, PUSH, ROW, SIZES, START, LoopTree, UnrolledTree
+from sharnir.engine.tree.storage import FIELDS_OF, GATHERED, HISTORY, MEMORY, PUSH, ROW, SIZES, START, LoopTree, UnrolledTree
 
 PER_LINK = sum(INERTIAL.values())
 FINEST = 256  # parts into which a step may be divided
+LOOSE = 1e3  # times the tolerance: what iterations that come no nearer may miss, for rounding
 VARIABLES = """int count = 0, failed = 0; real change = real(0.0), before = real(0.0), lost = real(0.0);
-int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false, suspect = false;"""
+int changed = 0, wrong = 0, fewest = 0, patience = 0, stopped = 0; bool one = false, unknown = false, suspect = false;
+int gear = 0; bool restarted = false;"""
 SCALED = ("V", "W", *HISTORY)  # fields that are proportional to the step
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the code finds what it needs: C++ before the loads and after the stores, and the first row of the stored state."""
+    """Where the code finds what it needs: C++ before the loads, the first row of the stored state, whether it has cosines."""
 
     head: str
     first: int
+    turns: bool
     laws: Callable[[str], str]  # the place of a law's parameter, of the axis (a)
 
 
@@ -38,10 +42,14 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 #define stored(k) state.data[(k)*worlds + w]
 #define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
 #define axis_of(i) (i)
+const int most = 1 << 30;
 real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW))
 
 
-RUNNER = Source(_runner_head(), 0, lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride + w*parameter_world]")
+RUNNER = Source(
+    _runner_head(), 0, False,
+    lambda name: f"law_values.data[({list(LAWS).index(name)} + {len(LAWS)}*(a))*parameter_stride + w*parameter_world]",
+)  # fmt: skip
 
 TABLES = {
     "stiffness": "axes.stiffness", "rest": "axes.rest", "damping": "axes.damping", "limit_lower": "axes.lower",
@@ -59,7 +67,8 @@ SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
-const int limit = x.settings.iterations.data[2];
+const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
+const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];
 real h, fall, gravity0, gravity1, gravity2;
 const int* const bases = x.base.data + w*links; const int* const kinds = x.kind.data + w*links;
@@ -68,15 +77,16 @@ const int* const acts = x.acts.data + w*links; const int* const axes_of = x.axis
 #define stored(k) x.state.tree.data[(k)*worlds + w]
 #define parameter(k) x.parameters.data[(k)*x.parameter_stride + w*x.parameter_world]
 real* const numbers = x.memory.data; const int memory_size = {ROW}*(links + 1);""",
-    1,
+    2,
+    True,
     _table,
 )
 
 
-def stored_fields(kind: int) -> Iterator[tuple[str, int]]:
-    """Names and sizes of the state of a link, in the order in which it is stored."""
+def stored_fields(kind: int, turns: bool = False) -> Iterator[tuple[str, int]]:
+    """Names and sizes of the state of a link, in the order in which it is stored; `turns`: with cosines and sines of angles."""
     for name in FIELDS_OF[kind]:
-        if name in ("c", "s"):
+        if name in ("c", "s") and not turns:
             continue
         history = [name + n for n in ("", "1", "2", "3")] if name in HISTORY else [name]
         for field in history:
@@ -161,30 +171,31 @@ class Form:
             p.say("if (left == 0) {")
             p.say(f"++made; left = {FINEST}; hit = stopped; stopped = 0;")
             p.say(f"if (size < {FINEST}) {{ const real factor = real({FINEST}/size); size = {FINEST}; h = dt;")
-            p.say(SET_STEP + self.ground() + self.rescale() + "guess_again = true; }")
+            p.say(SET_STEP + self.ground() + self.rescale() + "restarted = true; }")
             p.say("const real slowest = real(0.25)*h*h*x.slowest*x.slowest; bool slow = false;")
             p.say("if (watching) {" + self.is_slow() + "}")
             p.say("x.slow.data[w] = slow; if (slow) steps = made;")
             p.say("if (made >= steps) break; count = 0; parts = 0; taken = real(0.0); hit = 0;")
-            p.say("if (guess_again) { guess_again = false; renew = true; continue; } }")
+            p.say("}")
             p.say("unknown = false;")
             solve(tree)
-            p.say(f"if (failed) {{ failed = 0; if (size == {FINEST}) {{ {self.store()} }}")
-            p.say("if (size == 1 || count > most || !(change == change)) { broken = true; break; }")
-            p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); renew = true;")
+            p.say(f"if (failed && !(change <= real({LOOSE})*tolerance) && !(coarse && count >= most)) {{")
+            p.say(f"failed = 0; if (size == {FINEST}) {{ {self.store()} }}")
+            p.say("if (size == 1 || count >= most) { broken = true; break; }")
+            p.say("size /= 2; const real factor = real(0.5); h *= real(0.5); restarted = true;")
             p.say(SET_STEP + self.ground() + self.rescale() + "continue; }")
+            p.say("failed = 0;")
             with p.block("if (reporting) {"):
                 p.say("x.part.data[w] = h;")
                 report(tree)
             finish(tree)
             p.say("left -= size; ++parts;")
         before = f"""int made = 0, left = {FINEST}, size = {FINEST}, parts = 0, hit = 0; real taken = real(0.0);
-bool renew = fresh > 0, guess_again = false, broken = false;
-const int most = x.settings.iterations.data[3]; const bool watching = x.settings.sleep.data[0] < real(1.0e30);
-h = dt; stopped = fresh; {SET_STEP}"""
+bool renew = fresh > 0, broken = false;
+h = dt; stopped = fresh; gear = fresh ? 0 : (int)stored(1); {SET_STEP}"""
         after = "x.passes.data[w] = count; x.parts.data[w] = parts; x.change.data[w] = change; x.taken.data[w] = taken;"
         after += " x.hit.data[w] = hit; return broken ? -1 - made : made;"
-        return self.whole(before, after, "if (!broken) {" + self.store() + "}")
+        return self.whole(before, after, "if (!broken) { stored(1) = real(gear);" + self.store() + "}")
 
     def whole(self, before: str, after: str, store: str | None = None) -> str:
         """The body, with the program that was recorded."""
@@ -246,7 +257,7 @@ class Unrolled(Form):
     def _copies(self) -> Iterator[tuple[str, str]]:
         at = self.source.first
         for i, link in enumerate(self.forest.links):
-            for name, size in stored_fields(link.kind):
+            for name, size in stored_fields(link.kind, self.source.turns):
                 for k in range(size):
                     yield f"{name}_{i}_{k}", f"stored({at})"
                     at += 1
@@ -255,7 +266,7 @@ class Unrolled(Form):
         turns = [
             f"c_{i}_0 = wp::cos(q_{i}_0); s_{i}_0 = wp::sin(q_{i}_0);"
             for i, link in enumerate(self.forest.links)
-            if link.kind == HINGE
+            if link.kind == HINGE and not self.source.turns
         ]
         return "\n".join([*(f"{own} = {place};" for own, place in self._copies()), *turns])
 
@@ -275,10 +286,10 @@ class Loop(Form):
 
     def __init__(
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
-        kinds: tuple[int, ...] | None = None, pushed: bool = False,
+        kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None,
     ) -> None:  # fmt: skip
         self.program, self.source, self.real = Program(), source, real
-        self.tree: LoopTree = LoopTree(self.program, own_axes, factor_always, kinds, pushed)
+        self.tree: LoopTree = LoopTree(self.program, own_axes, factor_always, kinds, pushed, second_gear)
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
         lines = statement(lambda name, k: f"number(own + {START[name] + k})", None)
@@ -298,17 +309,17 @@ class Loop(Form):
         out = ["{ int at = 0; for (int i = 0; i < links; ++i) {", f"const int own = {ROW}*(i + 1); at = {first};"]
         for kind in self.tree.kinds:
             out.append(f"if (kinds[i] == {kind}) {{")
-            for name, size in stored_fields(kind):
+            for name, size in stored_fields(kind, self.source.turns):
                 for k in range(size):
                     place = f"number(own + {START[name] + k})"
                     out.append(f"{place} = stored(at);" if load else f"stored(at) = {place};")
                     out.append("++at;")
-            if load and kind == HINGE:
+            if load and kind == HINGE and not self.source.turns:
                 q, c, s = (f"number(own + {START[n]})" for n in "qcs")
                 out.append(f"{c} = wp::cos({q}); {s} = wp::sin({q});")
             out.append("}")
         if load:
-            sums = ("f", "n", "A", "H", "I", "given", "slope", "lock", "jump", "mode", "goal", "taken")
+            sums = (*GATHERED, "given", "slope", "lock", "jump", "mode", "goal", "taken")
             out += [f"number(own + {START[n] + k}) = real(0.0);" for n in sums for k in range(SIZES[n])]
             out += [f"number(own + {START['frame'] + k}) = parameter({PER_LINK}*i + {k});" for k in range(PER_LINK)]
             out.append(

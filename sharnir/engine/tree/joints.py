@@ -97,6 +97,10 @@ class OneAxis:
         z = self.speed(link) / link.per_half_step
         link.z = link.z1 = link.z2 = link.z3 = z
 
+    def restart(self, link: Any) -> None:
+        """A guess from the last two steps."""
+        link.z = link.z1 * 2.0 - link.z2
+
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         """What the joint carries, and the impulses along its axis: all but a commanded effort, and those of the laws."""
         turn = link.turn
@@ -124,9 +128,9 @@ class OneAxis:
 
     # ---- laws
     #
-    # `mode` is what friction and limits do in the present linearization: it slides (±1, the direction), or the axis is locked (HELD,
-    # STAYING, ±AT_LIMIT) so that u₀ + u₁ is `goal`. Beside that act p = −law_a u₁ − law_b, and the servo: −servo_a u₁ − servo_b, where
-    # servo_a is 0 at its bound.
+    # `mode` is what friction and limits do in the present linearization: it slides (±1, the direction), or the axis is locked
+    # (HELD, STAYING, ±AT_LIMIT) so that u₀ + u₁ is `goal`. Beside that act p = −law_a u₁ − law_b, and the servo:
+    # −servo_a u₁ − servo_b, where servo_a is 0 at its bound.
 
     def begin(self, link: Any) -> None:
         """Prepare the laws of the step, and a guess of what they do: the same as in the last step."""
@@ -241,7 +245,9 @@ class OneAxis:
         link.limit = found.limit
         mode, goal = self.mode_of(link, law, found)
         a, b = linear_servo(law, found.u1)
-        side = (link.servo_a > 0.0) & not_(a > 0.0) | (a > 0.0) & not_(link.servo_a > 0.0) | not_(a > 0.0) & (b * link.servo_b < 0.0)
+        side = (
+            (link.servo_a > 0.0) & not_(a > 0.0) | (a > 0.0) & not_(link.servo_a > 0.0) | not_(a > 0.0) & (b * link.servo_b < 0.0)
+        )
         changed = (absolute(mode - link.mode) > 0.5) | side
         for _ in link.when(changed & (absolute(found.u1 - expected) > link.tree.law_tolerance * A)):
             for _ in link.tree.when_to_linearize():
@@ -438,6 +444,8 @@ class NoLaws:
 
     def guess(self, link: Any) -> None: ...
 
+    def restart(self, link: Any) -> None: ...
+
     def report(self, link: Any, f: Vector, n: Vector) -> None: ...
 
     def update_ratio(self, link: Any) -> None: ...
@@ -462,6 +470,9 @@ class Ball(NoLaws):
     def guess(self, link: Any) -> None:
         z = link.turn.outward(link.W) - link.base.W
         link.zv = link.zv1 = link.zv2 = link.zv3 = z
+
+    def restart(self, link: Any) -> None:
+        link.zv = link.zv1 * 2.0 - link.zv2
 
     def report(self, link: Any, f: Vector, n: Vector) -> None:
         turn = link.turn
@@ -527,6 +538,9 @@ class Free(NoLaws):
         turn = link.turn
         link.zv = link.zv1 = link.zv2 = link.zv3 = turn.outward(link.W)
         link.zl = link.zl1 = link.zl2 = link.zl3 = turn.outward(link.V - cross(link.W, link.local_com))
+
+    def restart(self, link: Any) -> None:
+        link.zv, link.zl = link.zv1 * 2.0 - link.zv2, link.zl1 * 2.0 - link.zl2
 
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         link.zl, link.zv = link.zl + link.dl, link.zv + link.e3

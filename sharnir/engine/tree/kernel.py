@@ -13,8 +13,8 @@ from sharnir.engine.tree.storage import TOLERANCE
 REALS: dict[str, Any] = {"double": wp.float64, "single": wp.float32}
 CPP = {"double": "double", "single": "float"}
 CPU_FLAGS = "-march=native -ffp-contract=fast -fno-slp-vectorize"
-"""How the CPU's compiler treats emitted code: fused multiply-add makes it a fifth quicker; vectors of two or four numbers gathered
-from all over cost more than they save, also while compiling."""
+"""How the CPU's compiler treats emitted code: fused multiply-add makes it a fifth quicker; vectors of two or four numbers that
+are gathered from all over cost more than they save, also while compiling."""
 _kernels: dict[str, Any] = {}  # by module name
 
 

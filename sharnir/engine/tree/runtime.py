@@ -12,7 +12,7 @@ from typing import Any
 import warp as wp
 
 from sharnir.collision.data import Contacts
-from sharnir.direct.data import DirectSettings
+from sharnir.engine.tree import exact
 from sharnir.engine.tree.code import SIMULATION, Loop, stored_fields
 from sharnir.engine.tree.forest import BALL, FREE, HINGE, OFF, PRESCRIBED, SLIDER, WELD
 from sharnir.engine.tree.kernel import CPU_FLAGS
@@ -35,21 +35,21 @@ RESTS = wp.constant(real(1e-9))  # of the largest speed: an axis that is slower 
 def _places(kind: int) -> dict[str, Any]:
     """Where fields of a link of some kind are stored, from its first row on."""
     out, at = {}, 0
-    for name, size in stored_fields(kind):
+    for name, size in stored_fields(kind, True):
         out[name], at = wp.constant(at), at + size
     return out
 
 
-AXIS_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, BALL, FREE, WELD))
+HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT = (_places(kind) for kind in (HINGE, SLIDER, BALL, FREE, WELD))
 KIND_AT = wp.constant(sum(size for _, size in stored_fields(FREE)))  # after as many rows as any kind needs, the kind itself
 ROOM = int(KIND_AT) + 1  # rows of a link
-Q, STUCK, LIMIT, SU = (AXIS_AT[name] for name in ("q", "stuck", "limit", "SU"))
+Q, STUCK, LIMIT, SU = (SLIDER_AT[name] for name in ("q", "stuck", "limit", "SU"))  # of a hinge, too
+COSINE, SINE = HINGE_AT["c"], HINGE_AT["s"]
 FREE_ROTATION, FREE_POSITION, FREE_ZV, FREE_ZL, FREE_ZV1, FREE_ZL1 = (
     FREE_AT[name] for name in ("rotation", "position", "zv", "zl", "zv1", "zl1")
 )
 BALL_ROTATION = BALL_AT["rotation"]
-TWIST_AT = [AXIS_AT["V"], AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"], FREE_AT["V"]]  # of V by kind; W comes after it
-V_AXIS, V_BALL, V_FREE, V_WELD = AXIS_AT["V"], BALL_AT["V"], FREE_AT["V"], WELD_AT["V"]
+V_HINGE, V_SLIDER, V_BALL, V_FREE, V_WELD = (at["V"] for at in (HINGE_AT, SLIDER_AT, BALL_AT, FREE_AT, WELD_AT))
 MEMORY_ROW = wp.constant(ROW)
 REACTION, MOMENT, AXIS_MEAN = (wp.constant(START[n]) for n in ("reaction_f", "reaction_n", "mean_axis"))
 PUSH_F, PUSH_N = (wp.constant(START[n]) for n in ("push_f", "push_n"))
@@ -59,6 +59,20 @@ P_AXIS, P_FRICTION, P_LIMIT, P_DRIVE, P_LOST = (
 IS_HINGE, IS_SLIDER, IS_BALL, IS_FREE, IS_WELD, IS_PRESCRIBED, IS_OFF = (
     wp.constant(k) for k in (HINGE, SLIDER, BALL, FREE, WELD, PRESCRIBED, OFF)
 )
+
+
+@wp.struct
+class TreeSettings:
+    """Numbers that may change between steps, one element each unless said, so that a captured step reads them."""
+
+    dt: wp.array(dtype=real)  # s
+    gravity: wp.array(dtype=vec3)  # [world] m/s²
+    tolerance: wp.array(dtype=real)  # of the guard's counts
+    per_metre: wp.array(dtype=real)  # 1/m, one over the scene's length
+    iterations: wp.array(
+        dtype=wp.int32
+    )  # [1] most passes of an iteration, [2] of a step, [3] 1: which then ends as it is; [6] most steps of a launch
+    sleep: wp.array(dtype=real)  # s, after which bodies that stand still sleep
 
 
 @wp.struct
@@ -72,7 +86,7 @@ class TreeStep:
     control: Control
     state: State
     now: State  # the same
-    settings: DirectSettings
+    settings: TreeSettings
     contacts: Contacts  # none, but for who sleeps
     rest: wp.array(dtype=Rest)
     tally: wp.array(dtype=Tally)
@@ -176,7 +190,9 @@ def twist_row(kind: int) -> int:
         return V_FREE
     if kind == IS_WELD:
         return V_WELD
-    return V_AXIS
+    if kind == IS_SLIDER:
+        return V_SLIDER
+    return V_HINGE
 
 
 # ---- before steps ------------------------------------------------------------------------------------------------------------
@@ -317,7 +333,11 @@ def load_axis(t: wp.array(dtype=TreeStep), i: int, w: int, kind: int, row: int, 
         return
     n = t[0].number[i]
     near = t[0].state.q[t[0].joints.q_start[j] + n, w]
-    t[0].state.tree[row + Q, w] = coordinate(t[0].joints, j, n, pose, near)
+    q = coordinate(t[0].joints, j, n, pose, near)
+    t[0].state.tree[row + Q, w] = q
+    if kind == IS_HINGE:
+        t[0].state.tree[row + COSINE, w] = wp.cos(q)
+        t[0].state.tree[row + SINE, w] = wp.sin(q)
     p = t[0].joints.parent[j]
     c = t[0].joints.child[j]
     d, e = free_axis(t[0].joints, j, n, pose)
@@ -540,8 +560,8 @@ def idle_step(t: wp.array(dtype=TreeStep), w: int):
     count_step(t[0].tally, w, real(0.0), t[0].settings.tolerance[0], 1)
 
 
-def make_kernel(body: str, name: str) -> Any:
-    """The kernel that makes steps by the emitted C++ `body`."""
+def make_kernel(body: str, name: str, drives: bool) -> Any:
+    """The kernel that makes steps by the emitted C++ `body`; with drives of the table, or without."""
 
     @wp.func_native(body)
     def advance(t: wp.array(dtype=TreeStep), w: int, steps: int, fresh: int, reporting: int) -> int:
@@ -561,7 +581,11 @@ def make_kernel(body: str, name: str) -> Any:
             t[0].grades[g, w] = 0
         fresh = int(set_kinds(t, w) or not is_untouched(t, w))
         step = int(0)
+        most = wp.max(1, t[0].settings.iterations[6])
         while step < n[w]:
+            if step >= most:  # Python is heard now and then
+                t[0].made[w] = step
+                break
             if at_rest_together(t[0].rest, w):
                 idle_step(t, w)
                 step = step + 1
@@ -574,11 +598,12 @@ def make_kernel(body: str, name: str) -> Any:
                 left = left - 2
             else:
                 left = 1
-            if t[0].drives.count > 0:
+            if wp.static(drives):
                 set_drives(t, w, t[0].settings.dt[0], t[0].state.velocity, t[0].state.spin)
                 left = 1
             if push(t, w) or t[0].breakable == 1:
                 left = 1
+            left = wp.min(left, most - step)
             reporting = int(step + left >= n[w] - 1 or t[0].breakable == 1)
             made = advance(t, w, left, fresh, reporting)
             fresh = 0
@@ -607,17 +632,20 @@ def make_kernel(body: str, name: str) -> Any:
         if fresh == 1:
             t[0].state.tree[0, w] = real(0.0)
 
-    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": CPU_FLAGS}
+    options = {"fast_math": PRECISION == "single", "enable_backward": False, "cpu_compiler_flags": f"{CPU_FLAGS} {INLINING}"}
     tree_steps.module.options |= options
     return tree_steps
 
 
+MODULES = ("sharnir.trees", "sharnir.trees_driven")
+INLINING = "-mllvm=-inline-threshold=100 -mllvm=-inlinehint-threshold=900"  # less than usual: it compiles in less time
 CPP = {"double": "double", "single": "float"}[PRECISION]
 _kernels: dict[str, Any] = {}
 
 
-def generic_kernel() -> Any:
+def generic_kernel(drives: bool) -> Any:
     """The kernel for any forest."""
-    if "generic" not in _kernels:
-        _kernels["generic"] = make_kernel(Loop(CPP, SIMULATION, pushed=True).simulation(), "sharnir.trees")
-    return _kernels["generic"]
+    name = MODULES[int(drives)]
+    if name not in _kernels:
+        _kernels[name] = make_kernel(Loop(CPP, SIMULATION, pushed=True, second_gear=exact).simulation(), name, drives)
+    return _kernels[name]

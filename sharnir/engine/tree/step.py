@@ -16,6 +16,7 @@ one forest (`UnrolledTree`). A tree has its vectors in world axes or in the link
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sharnir.emit.algebra import IDENTITY, SYMMETRIC, ZERO, Matrix, Symmetric, Vector, cross, dot, mean_rotation, skew
@@ -30,22 +31,46 @@ def step(tree: Any) -> None:
 
 
 def solve(tree: Any) -> None:
-    """Find the mean joint speeds of the step."""
+    """Find the mean joint speeds of the step.
+
+    With symmetric factors, which are made once as long as laws do not change; where these do not contract, by Newton's iteration
+    with the exact derivative (`exact`), begun anew.
+    """
     for factor in tree.iterations():
         for _ in tree.first_iteration():
+            for _ in tree.when_restarted():
+                restart(tree)
             begin(tree)
             update_twists(tree)
-        compute_momenta(tree, factor)
-        for again in tree.when_unknown():  # responses: begin again, now that they are known
-            learn_responses(tree)
-            if again:
-                begin(tree)
-                update_twists(tree)
-                compute_momenta(tree, factor)
-        tree.clear_change()
-        update_twists(tree, correct=True)
+        for _ in tree.in_second_gear():
+            tree.second_gear.linearize(tree)
+            know_responses(tree, tree.second_gear.linearize)
+            tree.clear_change()
+            update_twists(tree, tree.second_gear.correct)
+        for _ in tree.in_first_gear():
+            compute_momenta(tree, factor)
+            know_responses(tree, compute_momenta, factor)
+            tree.clear_change()
+            update_twists(tree, correct)
         for _ in tree.when_suspect():
             judge_laws(tree)
+
+
+def restart(tree: Any) -> None:
+    """A guess that overshoots less, after iterations that did not converge."""
+    for link in tree.links():
+        for joint in link.joints():
+            joint.restart(link)
+
+
+def know_responses(tree: Any, compute: Callable[..., None], *how: bool) -> None:
+    """Where laws need the responses of their axes and these were not known: begin again, now that they are."""
+    for again in tree.when_unknown():
+        learn_responses(tree)
+        if again:
+            begin(tree)
+            update_twists(tree)
+            compute(tree, *how)
 
 
 def judge_laws(tree: Any) -> None:
@@ -112,14 +137,18 @@ def place(tree: Any, link: Any) -> None:
 # ---- outwards: twists from joint speeds --------------------------------------------------------------------------------------
 
 
-def update_twists(tree: Any, correct: bool = False) -> None:
+def correct(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
+    """Correct a joint's mean speeds, given the twist that its base carries to it; returns the largest change."""
+    return joint.correct(link, u, g)
+
+
+def update_twists(tree: Any, correct: Any = None) -> None:
     """Mean twists of all links from the ground outwards; with `correct`, after the joint speeds are corrected."""
     for link in tree.links():
         for joint in link.joints():
             u, g = joint.carried(link)
-            if correct:
-                change = joint.correct(link, u, g)
-                tree.raise_change(change)
+            if correct is not None:
+                tree.raise_change(correct(joint, link, u, g))
             link.u_before, link.g_before, link.g_old = u, g, link.g
             u, g = joint.moved(link, u, g)
             link.u, link.g = link.turn.inward(u), link.turn.inward(g)

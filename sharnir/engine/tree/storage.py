@@ -48,6 +48,7 @@ from sharnir.engine.tree.joints import Ball, Free, Hinge, Prescribed, Slider, We
 from sharnir.laws.axis import not_
 
 FOLDED = (0.0, 1.0, -1.0, 1e30, -1e30)  # values of parameters that become constants of the code
+GEAR = 16  # steps that are made in second gear before the first is tried again
 PATIENCE = 8  # passes that correct the laws of all joints at once, with no fewer wrong; then one at a time, which ends
 TOLERANCE = {"double": 2.5e-14, "single": 2.5e-9}
 """Error of a scaled mean speed (rad, m) that iterations may leave: energy is kept to 1e-9 and 1e-4 of its scale for long."""
@@ -60,7 +61,7 @@ HISTORY = {name + n: size for name, size in (("z", 1), ("zv", 3), ("zl", 3)) for
 WORK = {
     "c": 1, "s": 1, "u": 3, "g": 3, "M": 9, "u_before": 3, "g_before": 3, "U_l": 3, "U_a": 3, "D": 1, "e": 1, "dz": 1, "e3": 3,
     "dl": 3, "D3": 6, "A3": 6, "B": 9, "f": 3, "n": 3, "A": 6, "H": 9, "I": 6, "gravity": 3, "z_new": 1, "zv_new": 3, "zl_new": 3,
-    "g_old": 3, "opens": 1, "taken": 1,
+    "g_old": 3, "opens": 1, "taken": 1, "KA": 9, "KB": 9, "KC": 9, "KD": 9, "Kinv": 9,
 }  # fmt: skip
 LAW_NAMES = (
     "u0", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "mode", "goal", "ratio", "given", "slope", "lock", "jump",
@@ -74,7 +75,8 @@ PUSH = {"push_f": 3, "push_n": 3}  # outer force and torque on a link, times ¼ 
 WORLD_AXES = {"R": 9, "axis_w": 3, "anchor_w": 3, "com_w": 3, "inertia_w": 6}
 SIZES = PARAMETERS | STATE | HISTORY | WORK | LAW | REPORT | PUSH | WORLD_AXES
 SYMMETRIC_FIELDS = {"inertia", "inertia_w", "D3", "A3", "A", "I"}
-GATHERED = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
+GATHERED: dict[str, Any] = {"f": ZERO, "n": ZERO, "A": NO_SYMMETRIC, "H": NO_MATRIX, "I": NO_SYMMETRIC}
+GATHERED |= dict.fromkeys(("KA", "KB", "KC", "KD"), NO_MATRIX)
 AXIS = ("q", "stuck", "limit", "SU", "z")
 SIX = ("rotation", "position", "zv", "zl")
 FIELDS_OF = {HINGE: (*AXIS, "c", "s"), SLIDER: AXIS, BALL: ("rotation", "zv"), FREE: SIX, WELD: (), PRESCRIBED: SIX}
@@ -306,8 +308,10 @@ class NumberTree(OneForest):
     def __init__(
         self, forest: Forest, h: float, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81), own_axes: bool = True,
         factor_always: bool = False, tolerance: float = 1e-16, limit: int = 50, law_tolerance: float = 1e-12,
+        second_gear: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(forest)
+        self.second_gear, self.gear, self.restarted = second_gear, 0, False
         self.own_axes, self.factor_always, self.tolerance, self.limit = own_axes, factor_always, tolerance, limit
         self.h, self.law_tolerance = h, law_tolerance
         self.gravity = Vector(*gravity) * (0.25 * h * h)
@@ -332,18 +336,37 @@ class NumberTree(OneForest):
 
     def iterations(self) -> Iterator[bool]:
         """Passes of a step: whether each factors anew."""
-        self.fewest, self.patience, self.changed, self.first = 1 << 30, PATIENCE, 0, True
-        for k in range(self.limit):
+        k, self.first, self.gear = 0, True, max(self.gear - 1, 0)
+        while k < self.limit:
+            if self.first:
+                self.fewest, self.patience, self.changed = 1 << 30, PATIENCE, 0
             factor = k == 0 or self.changed > 0 or self.factor_always
             one, self.wrong, self.changed = self.patience == 0, 0, 0
             self.one = one
             yield factor
+            k += 1
             self.patience = max(self.patience - 1, 0)
             if self.wrong < self.fewest:
                 self.fewest, self.patience = self.wrong, PATIENCE
-            if self.changed == 0 and is_converged(k == 0, self.change, self.before, self.tolerance):
+            if self.changed == 0 and is_converged(k == 1, self.change, self.before, self.tolerance):
                 return
+            slow = self.changed == 0 and k > 2 and not self.change <= 0.5 * self.before
+            if self.second_gear is not None and self.gear == 0 and (slow or k >= self.limit):
+                k, self.gear, self.first, self.restarted = 0, GEAR, True, True
         self.failed = True
+
+    def in_second_gear(self) -> Iterator[None]:
+        if self.gear > 0:
+            yield
+
+    def in_first_gear(self) -> Iterator[None]:
+        if self.gear == 0:
+            yield
+
+    def when_restarted(self) -> Iterator[None]:
+        if self.restarted:
+            self.restarted = False
+            yield
 
     def branches(self, factor: bool) -> Iterator[bool]:
         yield factor
@@ -405,6 +428,7 @@ class Emitted:
 
     factor_always: bool
     program: Program
+    second_gear: Any = None  # `exact`, where the code has it
     begins = False  # whether velocities that do not fit the joints may be given
     any_acts: Any  # whether laws act on some axis
     links: Any
@@ -413,10 +437,11 @@ class Emitted:
         """The loop of passes; one that is converged leaves it. Factoring and not are branches, unless it is always done."""
         p = self.program
         laws = self.any_acts
-        if laws:
-            p.say(f"changed = 0; fewest = 1 << 30; patience = {PATIENCE};")
+        if self.second_gear:
+            p.say("if (gear > 0) --gear;")
         with p.block("for (int pass = 0; ; ++pass) {"):
             if laws:
+                p.say(f"if (pass == 0) {{ changed = 0; fewest = 1 << 30; patience = {PATIENCE}; }}")
                 p.say("const bool factor = pass == 0 || changed > 0; one = patience == 0; wrong = 0; changed = 0;")
             else:
                 p.say("const bool factor = pass == 0;")
@@ -426,7 +451,29 @@ class Emitted:
             settled: Any = value("(changed == 0)", "bool") if laws else True
             change, before = p.read("change"), p.read("before")
             p.leave(is_converged(value("(pass == 0)", "bool"), change, before, value("tolerance")) & settled)
-            p.say("if (pass == limit) { failed = 1; break; }")
+            if self.second_gear:
+                settled_text = "changed == 0 && " if laws else ""
+                p.say(f"if (gear == 0 && (({settled_text}pass > 1 && !(change <= real(0.5)*before)) || pass == limit)) {{")
+                p.say(f"gear = {GEAR}; restarted = true; pass = -1; continue; }}")
+            p.say("if (pass == limit || count >= most) { failed = 1; break; }")
+
+    def in_second_gear(self) -> Iterator[None]:
+        if self.second_gear:
+            with self.program.block("if (gear > 0) {"):
+                yield
+
+    def in_first_gear(self) -> Iterator[None]:
+        if not self.second_gear:
+            yield
+            return
+        with self.program.block("else {"):
+            yield
+
+    def when_restarted(self) -> Iterator[None]:
+        if self.begins:
+            with self.program.block("if (restarted) {"):
+                self.program.say("restarted = false;")
+                yield
 
     def branches(self, factor: bool) -> Iterator[bool]:
         """Code with factors and, where it pays, code without."""
@@ -604,9 +651,11 @@ class LoopTree(Emitted):
     """Code that loops over the links of any forest; row 0 of the working memory is the ground's."""
 
     def __init__(
-        self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False
-    ) -> None:
+        self, program: Program, own_axes: bool = False, factor_always: bool = False, kinds: Any = None, pushed: bool = False,
+        second_gear: Any = None,
+    ) -> None:  # fmt: skip
         self.program, self.own_axes, self.factor_always, self.pushed = program, own_axes, factor_always, pushed
+        self.second_gear = second_gear
         self.kinds = tuple(range(len(KINDS))) if kinds is None else tuple(kinds)
         self.start, self.row = START, ROW
         self._kind: int | None = None

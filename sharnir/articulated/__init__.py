@@ -1,1 +1,0 @@
-"""Steps whose result is read in joint coordinates."""

@@ -1,1 +1,0 @@
-"""Leapfrog steps, closed at the level of positions or of velocities."""
