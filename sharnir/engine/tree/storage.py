@@ -89,9 +89,9 @@ def offsets(sizes: dict[str, int]) -> dict[str, int]:
 
 
 OFTEN = (
-    *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "M", "g_old", "U_l", "U_a", "D", "e", "dz", "opens", "f", "n",
-    "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide", "given", "slope",
-    "lock", "jump", "z_free", "q",
+    *INERTIAL, "com_w", "inertia_w", "anchor_w", "axis_w", "z", "u", "g", "M", "g_old", "U_l", "U_a", "D", "e", "dz", "opens",
+    "f", "n", "A", "H", "I", "V", "W", "u0", "ratio", "mode", "goal", "law_a", "law_b", "servo_a", "servo_b", "hold", "slide",
+    "given", "slope", "lock", "jump", "z_free", "q",
 )  # what iterations use, so that it lies together  # fmt: skip
 MEMORY = {name: SIZES[name] for name in (*OFTEN, *SIZES) if name not in LAWS}  # of a link, in the working memory of a loop
 START, ROW = offsets(MEMORY), sum(MEMORY.values())
