@@ -23,9 +23,14 @@ class Program:
 
     Reads and writes name a *place*: a C++ lvalue such as `z_3` or `work[17*i + 2]`. `known` remembers what was last written to a
     place in the present region, so that it is not read again.
+
+    Args:
+        remembers: known places are not read again after a branch, either: right for places in memory. Variables are read again,
+            so that nothing has to be kept for them while the branch runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, remembers: bool = False) -> None:
+        self.remembers = remembers
         self.lines: list[str] = []
         self._region: list[tuple[str, str, Any]] = []  # (what, place or text, value)
         self._names: list[dict[int, str]] = [{}]  # of expressions that are printed, by scope
@@ -59,13 +64,14 @@ class Program:
     def block(self, head: str, *needs: Condition) -> Iterator[None]:
         """A nested scope, such as a loop; `head` ends in "{" and has {0}, {1} … where the texts of `needs` belong.
 
-        A branch knows what was known before it, and what it does not write is known after it; a loop forgets all.
+        With `remembers`, a branch knows what was known before it, and what it does not write is known after it; else, and in a
+        loop, all is forgotten.
         """
         self._flush(list(needs))
         self.lines.append(head.format(*(self._text(n) for n in needs)) if needs else head)
         self._names.append({})
         self._written.append(set())
-        branch = head.startswith(("if", "else"))
+        branch = self.remembers and head.startswith(("if", "else"))
         outer, self._known = (self._known, dict(self._known)) if branch else ({}, {})
         yield
         self._flush([])

@@ -288,7 +288,7 @@ class Loop(Form):
         self, real: str, source: Source, own_axes: bool = False, factor_always: bool = False,
         kinds: tuple[int, ...] | None = None, pushed: bool = False, second_gear: Any = None,
     ) -> None:  # fmt: skip
-        self.program, self.source, self.real = Program(), source, real
+        self.program, self.source, self.real = Program(remembers=True), source, real
         self.tree: LoopTree = LoopTree(self.program, own_axes, factor_always, kinds, pushed, second_gear)
 
     def each(self, statement: Callable[[Callable[[str, int], str], int | None], list[str]]) -> str:
