@@ -10,7 +10,7 @@ import warp as wp
 from sharnir.engine.tree.build import Plan
 from sharnir.engine.tree.forest import PRESCRIBED
 from sharnir.engine.tree.runtime import ROOM, TreeSettings, TreeStep, generic_kernel
-from sharnir.engine.tree.storage import ROW, TOLERANCE
+from sharnir.engine.tree.storage import ROW
 from sharnir.model import Control, Model, State, fill, scene_scale
 from sharnir.rope.solver import HEARD, MOST_PASSES, NEVER
 from sharnir.sleep import SLOWEST, joining, reaches, rest_of
@@ -19,6 +19,8 @@ from sharnir.spatial import matrix_to_quat
 from sharnir.tables import table
 from sharnir.types import PRECISION, alone, load_modules, quat, real, vec3
 
+TOLERANCE = {"double": 1e-14, "single": 5e-6}  # error of mean speeds that iterations may leave, of the scene's speed
+FINEST = 1e-4  # rad or scene lengths in half a step at the scene's speed: finer is rounding
 PASSES = 30  # of an iteration: then the step is divided
 
 
@@ -125,7 +127,8 @@ class Trees:
         t.memory_number, t.memory_world = (1, ROW * (n + 1)) if on_cpu else (m.worlds, 1)
         t.own_axes = 0
         mass, length, speed = scene_scale(m, solver.dt)
-        t.tolerance, t.law_tolerance = TOLERANCE[PRECISION], 1e-12 * mass * length * speed
+        t.tolerance = TOLERANCE[PRECISION] * max(0.5 * solver.dt * speed / length, FINEST)
+        t.law_tolerance = 1e-12 * mass * length * speed
         reach = reaches(m)
         t.reach = wp.array(
             [reach[p.body] if p.body >= 0 and p.kind != PRESCRIBED else -1.0 for p in places], dtype=real, device=device

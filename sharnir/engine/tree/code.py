@@ -42,7 +42,7 @@ const int* const bases = base_of.data; const int* const kinds = kind_of.data; co
 #define stored(k) state.data[(k)*worlds + w]
 #define parameter(k) parameters.data[(k)*parameter_stride + w*parameter_world]
 #define axis_of(i) (i)
-const int most = 1 << 30;
+const int most = 1 << 30; const real per_metre = real(1.0);
 real* const numbers = memory.data; const int memory_size = {row}*(links + 1);""".replace("{row}", str(ROW))
 
 
@@ -67,6 +67,7 @@ SIMULATION = Source(
     f"""auto& x = t.data[0];
 const int worlds = x.worlds, links = x.links;
 const real dt = x.settings.dt.data[0], tolerance = x.tolerance, law_tolerance = x.law_tolerance;
+const real per_metre = x.settings.per_metre.data[0];
 const int limit = x.settings.iterations.data[1], most = x.settings.iterations.data[2];
 const bool coarse = x.settings.iterations.data[3] == 1, watching = x.settings.sleep.data[0] < real(1.0e30);
 const real gx = x.settings.gravity.data[w][0], gy = x.settings.gravity.data[w][1], gz = x.settings.gravity.data[w][2];

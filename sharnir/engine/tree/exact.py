@@ -138,7 +138,7 @@ class ExactAxis:
         for _ in link.acting():
             joint.check_laws(link)
         link.z = link.z + link.dz
-        return absolute(link.z - before)
+        return absolute(link.z - before) * link.unit
 
 
 def turn_rate(joint: Any, link: Any) -> Any:
@@ -194,7 +194,7 @@ class ExactFree:
     def correct(joint: Any, link: Any, u: Vector, g: Vector) -> Any:
         change = mean_change(link.g, link.e3)
         link.zl, link.zv = link.zl + link.dl, link.zv + change
-        return largest((*link.dl, *change))
+        return largest((*(link.dl * link.tree.per_metre), *change))
 
 
 class ExactWeld:

@@ -198,7 +198,7 @@ class OneAxis:
             self.check_laws(link)
         dz = link.dz
         link.z = link.z + dz
-        return absolute(dz)
+        return absolute(dz) * link.unit
 
     def check_laws(self, link: Any) -> None:
         """Lock z where the axis is locked; note whether the laws may do something else than expected.
@@ -545,7 +545,7 @@ class Free(NoLaws):
     def correct(self, link: Any, u: Vector, g: Vector) -> Any:
         link.zl, link.zv = link.zl + link.dl, link.zv + link.e3
         a, b = link.dl, link.e3
-        return largest((*a, *b))
+        return largest((*(a * link.tree.per_metre), *b))
 
     def hold(self, link: Any) -> None:
         link.zl_new, link.zv_new = link.zl, link.zv

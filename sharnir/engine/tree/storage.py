@@ -251,8 +251,10 @@ class OneForest:
         yield
         self.rests = False
 
-    def unit(self, i: int) -> float:
-        return 1.0
+    per_metre: Any = 1.0  # one over the scene's length
+
+    def unit(self, i: int) -> Any:
+        return self.per_metre if self.kind_of(i) == SLIDER else 1.0
 
     def judged_links(self) -> Iterator[LinkView]:
         """Links whose laws are judged."""
@@ -561,6 +563,11 @@ class Emitted:
         return value("law_tolerance")
 
     @property
+    def per_metre(self) -> Any:
+        """One over the scene's length, 1/m."""
+        return value("per_metre")
+
+    @property
     def gravity(self) -> Vector:
         return Vector(*(value(f"gravity{k}") for k in range(3)))
 
@@ -577,8 +584,8 @@ class JudgedAxes(Emitted):
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def unit(self, at: str) -> float:
-        return 1.0
+    def unit(self, at: str) -> Any:
+        return self.per_metre if self._kind == SLIDER else 1.0
 
     def joints_of(self, at: str) -> Iterator[Any]:
         yield JOINTS[HINGE]
@@ -688,8 +695,8 @@ class LoopTree(Emitted):
         self.rests = False
         self.program.say(" ".join(f"number({u + k}) = -gravity{k};" for k in range(3)))
 
-    def unit(self, at: str) -> float:
-        return 1.0
+    def unit(self, at: str) -> Any:
+        return self.per_metre if self._kind == SLIDER else 1.0
 
     def acting(self, at: str) -> Iterator[None]:
         with self.program.block("if (acts[i]) {"):
