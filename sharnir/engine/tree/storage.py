@@ -585,7 +585,7 @@ class JudgedAxes(Emitted):
         self.program = program
 
     def unit(self, at: str) -> Any:
-        return self.per_metre if self._kind == SLIDER else 1.0
+        return self.program.read(f"judged_units[{at}]")
 
     def joints_of(self, at: str) -> Iterator[Any]:
         yield JOINTS[HINGE]
@@ -639,6 +639,8 @@ class UnrolledTree(Emitted, OneForest):
 
         p = self.program
         p.say(f"const int judged_axes[{n}] = {{{', '.join(str(self.axes[i]) for i in axes)}}};")
+        units = ("per_metre" if self.kind_of(i) == SLIDER else "real(1.0)" for i in axes)
+        p.say(f"const real judged_units[{n}] = {{{', '.join(units)}}};")
         p.say(" ".join(f"real judged_{name}[{n}];" for name in (*JUDGED, *JUDGED_ANEW)))
         for place, own in rows((*JUDGED, *JUDGED_ANEW)):
             p.write(place, p.read(own))
