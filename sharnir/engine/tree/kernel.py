@@ -80,6 +80,8 @@ class TreeRunner:
         on_gpu = wp.get_device(device).is_cuda  # there less code counts for more than fewer operations
         real_name = CPP[precision]
         body = unrolled_code(forest, real_name, factor_always=on_gpu) if specialize else loop_code(real_name)
+        if not per_world:  # constant places need no registers for their addresses
+            body = body.replace("*parameter_stride + w*parameter_world", "")
         real = REALS[precision]
         self._kernel = tree_kernel(body, precision)
         self.state = wp.zeros(state_size(forest) * worlds, dtype=real, device=device)
